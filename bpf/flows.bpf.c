@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The list of tuned flows, of every network namespace: an iterator over the
+ * socket storage that writes one struct fp_flow_record a flow. It changes nothing.
+ */
+#include "include/kernel.h"
+#include "include/record.h"
+
+/* Too large for the stack; one walk a processor at a time writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_flow_record);
+} scratch SEC(".maps");
+
+SEC("iter/bpf_sk_storage_map")
+int list_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	u32 zero = 0;
+	struct sock *sk = ctx->sk;
+	struct fp_flow *flow = ctx->value;
+	struct fp_flow_record *r = bpf_map_lookup_elem(&scratch, &zero);
+	struct tcp_sock *tp;
+
+	if (!sk || !flow || !r || !(flow->flags & FP_FLOW_ESTABLISHED))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	r->kind = 0;
+	r->cookie = bpf_get_socket_cookie(sk);
+	fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0));
+	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

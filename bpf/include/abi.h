@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The only contract between the kernel half and user space.
+ *
+ * crates/kernel/src/abi.rs is generated from this file (cargo xtask abi) and a
+ * check fails when the two differ. Every field has a fixed width, every unit
+ * stands in its name. Whoever changes a layout raises FP_ABI_VERSION: a daemon
+ * that finds pins of another version replaces them.
+ */
+#ifndef FATPATH_ABI_H
+#define FATPATH_ABI_H
+
+#ifdef __bpf__
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef signed int __s32;
+typedef unsigned long long __u64;
+#else
+#include <linux/types.h>
+#endif
+
+#define FP_ABI_VERSION 1
+
+/* Limits of a policy. */
+#define FP_MAX_RULES 1024      /* rules in one policy */
+#define FP_MAX_RULE_IDS 2048   /* two policies' worth: the old one's stay while flows leave them */
+#define FP_SET_WORDS 16        /* FP_MAX_RULES / 64 */
+#define FP_MAX_PORT_CUTS 2048
+#define FP_NAME_LEN 64         /* a rule's name with its NUL */
+#define FP_LAW_LEN 16          /* TCP_CA_NAME_MAX */
+#define FP_MAX_CGROUP_DEPTH 32
+#define FP_LAW_PARAMS 4
+#define FP_NO_RULE 0xffffffffu
+
+/* The settings that a flow can be given in the kernel; also the index into fp_flow.error. */
+enum fp_setting {
+	FP_SEND_BUFFER,
+	FP_RECEIVE_BUFFER,
+	FP_LAW,
+	FP_INITIAL_WINDOW,
+	FP_CWND_CLAMP,
+	FP_RTO_MIN,
+	FP_DELAYED_ACK_MAX,
+	FP_PACING_RATE,
+	FP_NOTSENT_LOWAT,
+	FP_SETTINGS,
+};
+
+/* fp_rule.flags */
+#define FP_RULE_OVERRIDE 1u /* the program's own buffer sizes are ignored */
+#define FP_RULE_DIVIDE 2u   /* the buffers are shared among the rule's flows */
+
+/* What one rule gives a flow. A setting counts when its bit (1 << enum fp_setting) is in `given`. */
+struct fp_rule {
+	__u64 pacing_rate_bytes_per_s;
+	__u32 given;
+	__u32 flags;
+	__u32 send_buffer_bytes;
+	__u32 receive_buffer_bytes;
+	__u32 initial_window_pkts;
+	__u32 cwnd_clamp_pkts;
+	__u32 rto_min_us;
+	__u32 delayed_ack_max_us;
+	__u32 notsent_lowat_bytes;
+	__u32 law_params[FP_LAW_PARAMS]; /* the law's own units: see bpf/cc/<law>.h */
+	__u8 law[FP_LAW_LEN];
+	__u32 pad;
+};
+
+/* One set of rules, bit i = the rule at position i of the policy file. */
+struct fp_rule_set {
+	__u64 words[FP_SET_WORDS];
+};
+
+/*
+ * Ports from `first` up to the next cut's belong to set `set`. The first cut is at
+ * 0; cuts that are not used lie at FP_NO_PORT, past the last port.
+ */
+#define FP_NO_PORT 0x10000
+struct fp_port_cut {
+	__u32 first;
+	__u32 set;
+};
+
+/* fp_slot.looks_at: which dimensions, beside the destination, the policy distinguishes. */
+#define FP_BY_SOURCE 1u
+#define FP_BY_DESTINATION_PORT 2u
+#define FP_BY_SOURCE_PORT 4u
+#define FP_BY_CGROUP 8u
+
+/* One compiled policy. Two slots exist: one live, one being written. */
+struct fp_slot {
+	__u32 looks_at;
+	__u32 any_cgroup_set; /* the set of a flow whose cgroup no rule names */
+	__u32 rule_id[FP_MAX_RULES]; /* position in the file -> stable id */
+	struct fp_port_cut destination_ports[FP_MAX_PORT_CUTS];
+	struct fp_port_cut source_ports[FP_MAX_PORT_CUTS];
+};
+
+/* Key of the address tries: IPv4 as ::ffff:a.b.c.d. */
+struct fp_address_key {
+	__u32 prefix_len;
+	__u8 address[16];
+};
+
+/* fp_control.flags */
+#define FP_OVERRIDES 1u /* some rule overrides: programs' own buffers are deferred */
+
+/* The one word that makes a policy live. */
+struct fp_control {
+	__u32 live_slot;
+	__u32 generation; /* of the policy: a flow met under another one meets the policy again */
+	__u32 flags;
+	__u32 pad;
+};
+
+/* What a program asked for by setsockopt while fatpath kept it from the kernel; 0 = nothing. */
+struct fp_asked {
+	__u32 send_buffer_bytes;
+	__u32 receive_buffer_bytes;
+};
+
+/* fp_flow.flags */
+#define FP_FLOW_PASSIVE 1u     /* the peer opened the connection */
+#define FP_FLOW_ADOPTED 2u     /* it was established before fatpath saw it */
+#define FP_FLOW_COUNTED 4u     /* it stands in its rule's fp_share */
+#define FP_FLOW_ESTABLISHED 8u
+
+/* The state that fatpath keeps of a tuned flow (socket storage). */
+struct fp_flow {
+	__u64 seen_ns; /* CLOCK_MONOTONIC */
+	__u32 rule_id;
+	__u32 generation;
+	__u32 flags;
+	__u32 initial_cwnd_pkts; /* read back when it was set */
+	__u32 locked; /* buffers that fatpath itself locked: 1 << enum fp_setting */
+	__u32 pad;
+	struct fp_rule wanted; /* as applied: after division among flows */
+	__s32 error[FP_SETTINGS]; /* 0 or -errno of bpf_setsockopt */
+	__u32 pad2;
+};
+
+/* Flows that share a rule's buffers. */
+struct fp_share {
+	__u64 flows; /* 64 bits: clang 14 cannot compile a 32-bit fetch-and-add */
+};
+
+enum fp_event_kind {
+	FP_EVENT_FLOW_END = 1,
+	FP_EVENT_SHARE_CHANGED = 2, /* other flows of the rule have to be given their new share */
+};
+
+struct fp_share_event {
+	__u32 kind; /* FP_EVENT_SHARE_CHANGED */
+	__u32 rule_id;
+};
+
+/* fp_flow.error: a value of its own beside 0 and -errno: the program's own buffer stays. */
+#define FP_KEPT_PROGRAMS_OWN 1
+
+/* What the kernel says of a flow at one moment. Sizes in bytes, windows in packets (segments). */
+struct fp_flow_record {
+	__u32 kind; /* enum fp_event_kind */
+	__u32 family; /* AF_INET or AF_INET6 as the program sees it */
+	__u64 now_ns;
+	__u64 cookie;
+	__u32 netns; /* inode of its network namespace */
+	__u32 state; /* TCP state */
+	__u8 local_address[16];
+	__u8 remote_address[16];
+	__u32 local_port;
+	__u32 remote_port;
+	struct fp_flow flow;
+	struct fp_asked asked;
+
+	__u64 cgroup_id;
+	__u64 bytes_acked;
+	__u64 bytes_received;
+	__u64 bytes_retransmitted;
+	__u64 max_pacing_rate_bytes_per_s;
+	__u64 pacing_rate_bytes_per_s;
+	__u32 segments_sent;
+	__u32 segments_received;
+	__u32 segments_retransmitted;
+	__u32 srtt_us;
+	__u32 min_rtt_us;
+	__u32 mss_bytes;
+	__u32 cwnd_pkts;
+	__u32 ssthresh_pkts;
+	__u32 in_flight_pkts;
+	__u32 peer_window_bytes;
+
+	__u32 send_buffer_bytes; /* sk_sndbuf: twice what setsockopt was given */
+	__u32 receive_buffer_bytes;
+	__u32 cwnd_clamp_pkts;
+	__u32 rto_min_ticks;
+	__u32 delayed_ack_max_ticks;
+	__u32 notsent_lowat_bytes;
+	__u32 send_window_scale;
+	__u32 receive_window_scale;
+	__u32 busy_ticks; /* ticks are the kernel's jiffies */
+	__u32 receiver_limited_ticks;
+	__u32 send_buffer_limited_ticks;
+	__u8 law[FP_LAW_LEN];
+	__u32 pad;
+};
+
+/* Counters, index into the map fp_counts. */
+enum fp_count {
+	FP_COUNT_MET,        /* flows that met a rule */
+	FP_COUNT_PASSED,     /* flows that met none */
+	FP_COUNT_LOST,       /* events that the full ring buffer could not take */
+	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
+	FP_COUNT_BAD_PARAMS, /* laws that fell back to Reno's parameters */
+	FP_COUNTS,
+};
+
+/* How the walk over live sockets treats them; written to the map fp_walk before a walk. */
+enum fp_walk_mode {
+	FP_WALK_MEET,    /* every flow meets the live policy */
+	FP_WALK_SHARE,   /* flows of shared rules get their present share */
+	FP_WALK_RELEASE, /* undo what can be undone: laws, deferred buffers */
+};
+
+struct fp_walk {
+	__u32 mode;
+	__u32 seen;    /* counted by the walk */
+	__u32 changed; /* counted by the walk */
+	__u8 law[FP_LAW_LEN]; /* the namespace's default law, for FP_WALK_RELEASE */
+};
+
+#endif

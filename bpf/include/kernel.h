@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel types that fatpath touches, and only their fields that it reads.
+ *
+ * CO-RE (preserve_access_index) finds each field's place in the running kernel,
+ * so neither a vmlinux.h nor kernel headers are needed to build, and one object
+ * runs on every kernel from 6.1 on. Bit fields are read with
+ * BPF_CORE_READ_BITFIELD_PROBED: their neighbours differ between kernels.
+ */
+#ifndef FATPATH_KERNEL_H
+#define FATPATH_KERNEL_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+
+/* uapi constants; linux/in.h and asm/socket.h do not build for the bpf target everywhere. */
+#define AF_INET 2
+#define AF_INET6 10
+#define SOL_SOCKET 1
+#define SO_SNDBUF 7
+#define SO_RCVBUF 8
+#define SO_MAX_PACING_RATE 47
+#define SOL_TCP 6
+#define IPPROTO_TCP 6
+#define SOCK_STREAM 1
+#define TCP_CONGESTION 13
+#define TCP_NOTSENT_LOWAT 25
+
+/* TCP_ESTABLISHED and its kind come with linux/bpf.h as BPF_TCP_*. */
+
+#define SOCK_SNDBUF_LOCK 1
+#define SOCK_RCVBUF_LOCK 2
+#define SK_PACING_NONE 0
+#define SK_PACING_NEEDED 1
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	int sk_sndbuf;
+	int sk_rcvbuf;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
+	u8 sk_userlocks;
+	struct sock_cgroup_data sk_cgrp_data;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	char name[16];
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	u32 icsk_rto_min;
+	u32 icsk_delack_max;
+	const struct tcp_congestion_ops *icsk_ca_ops;
+	u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_options_received {
+	u16 snd_wscale : 4, rcv_wscale : 4;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u64 bytes_received;
+	u64 bytes_acked;
+	u64 bytes_retrans;
+	u32 segs_in;
+	u32 segs_out;
+	u32 total_retrans;
+	u32 srtt_us;
+	u32 mss_cache;
+	u32 packets_out;
+	u32 max_packets_out;
+	u32 lost_out;
+	u32 sacked_out;
+	u32 retrans_out;
+	u32 snd_wnd;
+	u32 snd_cwnd;
+	u32 snd_cwnd_cnt;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 notsent_lowat;
+	u32 chrono_start;
+	u32 chrono_stat[3];
+	u8 chrono_type : 2;
+	u8 is_cwnd_limited : 1;
+	struct minmax rtt_min;
+	struct tcp_options_received rx_opt;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+};
+
+#pragma clang attribute pop
+
+/* enum tcp_chrono */
+#define TCP_CHRONO_BUSY 1
+#define TCP_CHRONO_RWND_LIMITED 2
+#define TCP_CHRONO_SNDBUF_LIMITED 3
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps that the objects share. They are pinned by name, so every object and
+ * every later daemon finds the same ones, and they outlive the daemon.
+ */
+#ifndef FATPATH_MAPS_H
+#define FATPATH_MAPS_H
+
+#include "kernel.h"
+#include "abi.h"
+
+#define FP_ARRAY(map, entries, value_type)                 \
+	struct {                                           \
+		__uint(type, BPF_MAP_TYPE_ARRAY);          \
+		__uint(max_entries, entries);              \
+		__type(key, u32);                          \
+		__type(value, value_type);                 \
+		__uint(pinning, LIBBPF_PIN_BY_NAME);       \
+	} map SEC(".maps")
+
+FP_ARRAY(fp_control, 1, struct fp_control);
+FP_ARRAY(fp_slots, 2, struct fp_slot);
+FP_ARRAY(fp_rules, FP_MAX_RULE_IDS, struct fp_rule);
+FP_ARRAY(fp_shares, FP_MAX_RULE_IDS, struct fp_share);
+
+/* Per processor, so that counting costs no shared cache line. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FP_COUNTS);
+	__type(key, u32);
+	__type(value, u64);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_counts SEC(".maps");
+
+/* fp_flow of every flow that met a rule; freed with its socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fp_flow);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_flows SEC(".maps");
+
+/* Cloned: what was asked of a listening socket holds for those it accepts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct fp_asked);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_asked SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_events SEC(".maps");
+
+static __always_inline void count(u32 which)
+{
+	u64 *n = bpf_map_lookup_elem(&fp_counts, &which);
+
+	if (n)
+		*n += 1;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A flow meets the policy: which rule, if any, is the first in file order.
+ *
+ * Bit-vector classification: each dimension of a flow (destination, source,
+ * ports, cgroup) is looked up on its own and gives the set of rules that it
+ * satisfies; the lowest bit of the sets' intersection is the first match. The
+ * cost is a trie walk and sixteen words, however many rules and prefixes there
+ * are. crates/policy/src/classifier.rs builds the sets and is tested against a
+ * plain scan; this file only looks up.
+ */
+#ifndef FATPATH_MATCH_H
+#define FATPATH_MATCH_H
+
+#include "maps.h"
+
+/* One inner map a slot; user space replaces the inner maps of the slot that is not live. */
+#define FP_PER_SLOT(map, ...)                              \
+	struct {                                           \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);  \
+		__uint(max_entries, 2);                    \
+		__type(key, u32);                          \
+		__uint(pinning, LIBBPF_PIN_BY_NAME);       \
+		__array(values, struct __VA_ARGS__);       \
+	} map SEC(".maps")
+
+struct fp_trie {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1 << 17);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(key_size, sizeof(struct fp_address_key));
+	__uint(value_size, sizeof(u32));
+};
+
+FP_PER_SLOT(fp_destinations, fp_trie);
+FP_PER_SLOT(fp_sources, fp_trie);
+FP_PER_SLOT(fp_cgroups, {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, FP_MAX_RULES);
+	__type(key, u64);
+	__type(value, u32);
+});
+FP_PER_SLOT(fp_rule_sets, {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct fp_rule_set));
+});
+
+static __always_inline void map_address(u8 to[16], __be32 v4)
+{
+	__builtin_memset(to, 0, 10);
+	to[10] = 0xff;
+	to[11] = 0xff;
+	__builtin_memcpy(to + 12, &v4, 4);
+}
+
+/* Both addresses of a socket in the 128-bit form of the tries. */
+static __always_inline void addresses(struct tcp_sock *tp, u8 local[16], u8 remote[16])
+{
+	struct sock_common *c = &tp->inet_conn.icsk_inet.sk.__sk_common;
+
+	if (c->skc_family == AF_INET6) {
+		struct in6_addr l = c->skc_v6_rcv_saddr, r = c->skc_v6_daddr;
+
+		__builtin_memcpy(local, &l, 16);
+		__builtin_memcpy(remote, &r, 16);
+	} else {
+		map_address(local, c->skc_rcv_saddr);
+		map_address(remote, c->skc_daddr);
+	}
+}
+
+static __always_inline const struct fp_rule_set *set_at(void *sets, u32 index)
+{
+	return bpf_map_lookup_elem(sets, &index);
+}
+
+static __always_inline const struct fp_rule_set *
+set_of_address(void *tries, u32 slot, void *sets, const struct fp_address_key *key)
+{
+	void *trie = bpf_map_lookup_elem(tries, &slot);
+	u32 *set = trie ? bpf_map_lookup_elem(trie, key) : NULL;
+
+	return set ? set_at(sets, *set) : NULL;
+}
+
+/*
+ * The set of the last cut that does not begin after `port`. A global function:
+ * the verifier walks its 2^11 ways once, not once for every way of its callers.
+ */
+__noinline u32 set_of_port(u32 slot, u32 is_source, u32 port)
+{
+	const struct fp_slot *s = bpf_map_lookup_elem(&fp_slots, &slot);
+	const struct fp_port_cut *cuts;
+	u32 low = 0;
+
+	if (!s)
+		return 0;
+	cuts = is_source ? s->source_ports : s->destination_ports;
+	for (u32 step = FP_MAX_PORT_CUTS / 2; step; step /= 2)
+		if (cuts[(low + step) & (FP_MAX_PORT_CUTS - 1)].first <= port)
+			low += step;
+	return cuts[low & (FP_MAX_PORT_CUTS - 1)].set;
+}
+
+/* The set of the nearest ancestor that a rule names. */
+static __always_inline u32 set_of_cgroup(struct tcp_sock *tp, u32 slot, u32 otherwise)
+{
+	struct cgroup_subsys_state *css;
+	void *cgroups = bpf_map_lookup_elem(&fp_cgroups, &slot);
+
+	if (!cgroups)
+		return otherwise;
+	/* `self` is the first member of struct cgroup: a css of the default hierarchy is its cgroup. */
+	css = (void *)BPF_CORE_READ(&tp->inet_conn.icsk_inet.sk, sk_cgrp_data.cgroup);
+	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
+		u64 id = BPF_CORE_READ((struct cgroup *)css, kn, id);
+		u32 *set = bpf_map_lookup_elem(cgroups, &id);
+
+		if (set)
+			return *set;
+		css = BPF_CORE_READ(css, parent);
+	}
+	return otherwise;
+}
+
+/* __builtin_ctzll for a word that is not 0; clang 14 crashes on the builtin for bpf. */
+static __always_inline u32 lowest_bit(u64 word)
+{
+	u32 bit = 0;
+
+	for (u32 width = 32; width; width /= 2)
+		if (!(word & ((1ull << width) - 1))) {
+			word >>= width;
+			bit += width;
+		}
+	return bit;
+}
+
+/* The stable id of the first rule that the flow satisfies, or FP_NO_RULE. */
+static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
+{
+	struct sock_common *c = &tp->inet_conn.icsk_inet.sk.__sk_common;
+	const struct fp_rule_set *to, *from, *to_port, *from_port, *cgroup;
+	struct fp_address_key local = { .prefix_len = 128 }, remote = { .prefix_len = 128 };
+	const struct fp_slot *s = bpf_map_lookup_elem(&fp_slots, &slot);
+	void *sets = bpf_map_lookup_elem(&fp_rule_sets, &slot);
+
+	if (!s || !sets)
+		return FP_NO_RULE;
+	addresses(tp, local.address, remote.address);
+	to = set_of_address(&fp_destinations, slot, sets, &remote);
+	if (!to)
+		return FP_NO_RULE;
+	from = to_port = from_port = cgroup = to;
+	if (s->looks_at & FP_BY_SOURCE)
+		from = set_of_address(&fp_sources, slot, sets, &local);
+	if (s->looks_at & FP_BY_DESTINATION_PORT)
+		to_port = set_at(sets, set_of_port(slot, 0, bpf_ntohs(c->skc_dport)));
+	if (s->looks_at & FP_BY_SOURCE_PORT)
+		from_port = set_at(sets, set_of_port(slot, 1, c->skc_num));
+	if (s->looks_at & FP_BY_CGROUP)
+		cgroup = set_at(sets, set_of_cgroup(tp, slot, s->any_cgroup_set));
+	if (!from || !to_port || !from_port || !cgroup)
+		return FP_NO_RULE;
+
+	for (int i = 0; i < FP_SET_WORDS; i++) {
+		u64 both = to->words[i] & from->words[i] & to_port->words[i] &
+			   from_port->words[i] & cgroup->words[i];
+
+		if (both)
+			return s->rule_id[(i * 64 + lowest_bit(both)) & (FP_MAX_RULES - 1)];
+	}
+	return FP_NO_RULE;
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * override_application: on some paths a program's own SO_SNDBUF and SO_RCVBUF
+ * are ignored, as the WAD could.
+ *
+ * A socket without a peer is on no path yet, so what is asked of it is kept
+ * here and given to the kernel when the flow turns out to be on a path that does
+ * not override (honour_asked() in settings.h). It cannot be given to the kernel
+ * at once: the window scale of a SYN-ACK follows the listening socket's buffer,
+ * and a locked buffer cannot be unlocked. The program reads back what it set.
+ *
+ * Attached only while some rule overrides. SO_SNDBUFFORCE and SO_RCVBUFFORCE
+ * take CAP_NET_ADMIN, so they are the administrator's word and pass.
+ */
+#include "include/kernel.h"
+#include "include/maps.h"
+
+static __always_inline int is_buffer(int level, int option)
+{
+	return level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
+}
+
+static __always_inline int is_tcp(struct bpf_sock *sk)
+{
+	return sk && sk->type == SOCK_STREAM && sk->protocol == IPPROTO_TCP &&
+	       (sk->family == AF_INET || sk->family == AF_INET6);
+}
+
+static __always_inline int has_no_peer(struct bpf_sock *sk)
+{
+	return sk->state == BPF_TCP_CLOSE || sk->state == BPF_TCP_LISTEN;
+}
+
+static __always_inline int is_overridden(struct bpf_sock *sk, int option)
+{
+	u32 setting = option == SO_SNDBUF ? FP_SEND_BUFFER : FP_RECEIVE_BUFFER;
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	return flow && flow->wanted.flags & FP_RULE_OVERRIDE &&
+	       flow->wanted.given & (1u << setting);
+}
+
+/* Keeps what was asked; false when there is no memory for it. */
+static __always_inline int keep(struct bpf_sock *sk, int option, u32 bytes)
+{
+	struct fp_asked *asked =
+		bpf_sk_storage_get(&fp_asked, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!asked)
+		return 0;
+	/* 0 stands for "not asked"; the kernel would make the least buffer of it. */
+	if (!bytes)
+		bytes = 1;
+	if (option == SO_SNDBUF)
+		asked->send_buffer_bytes = bytes;
+	else
+		asked->receive_buffer_bytes = bytes;
+	return 1;
+}
+
+SEC("cgroup/setsockopt")
+int keep_asked(struct bpf_sockopt *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	u32 *value = ctx->optval;
+
+	if (!is_buffer(ctx->level, ctx->optname) || !is_tcp(sk))
+		goto pass;
+	if ((void *)(value + 1) > ctx->optval_end)
+		goto pass;
+	if (!has_no_peer(sk) && !is_overridden(sk, ctx->optname))
+		goto pass;
+	if (keep(sk, ctx->optname, *value))
+		ctx->optlen = -1; /* the kernel is skipped, the program sees success */
+	return 1;
+pass:
+	/* A long option of another kind is handed on unseen: the kernel copies only a page. */
+	if (ctx->optlen > 4096)
+		ctx->optlen = 0;
+	return 1;
+}
+
+SEC("cgroup/getsockopt")
+int tell_asked(struct bpf_sockopt *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	u32 *value = ctx->optval;
+	struct fp_asked *asked;
+	u32 bytes;
+
+	if (!is_buffer(ctx->level, ctx->optname) || !is_tcp(sk))
+		goto pass;
+	if ((void *)(value + 1) > ctx->optval_end)
+		goto pass;
+	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
+	if (!asked)
+		goto pass;
+	bytes = ctx->optname == SO_SNDBUF ? asked->send_buffer_bytes
+					  : asked->receive_buffer_bytes;
+	/* The kernel doubles what it is given, and says so (socket(7)). */
+	if (bytes && ctx->retval == 0)
+		*value = bytes * 2;
+	return 1;
+pass:
+	if (ctx->optlen > 4096)
+		ctx->optlen = 0;
+	return 1;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A flow meets the policy: sockops on the cgroup-2 root for flows that begin,
+ * an iterator for those that live when the policy changes.
+ *
+ * Nothing here can fail a connection: whatever goes wrong, TCP goes on with the
+ * settings it has. Start reading at tune().
+ */
+#include "include/kernel.h"
+#include "include/match.h"
+#include "include/record.h"
+#include "include/settings.h"
+
+FP_ARRAY(fp_walk, 1, struct fp_walk);
+
+/* Linux 6.12: bpf_setsockopt can switch the callbacks of a socket outside sockops. */
+#ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
+#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
+#endif
+
+static __always_inline void say_share_changed(u32 rule_id)
+{
+	struct fp_share_event *e = bpf_ringbuf_reserve(&fp_events, sizeof(*e), 0);
+
+	if (!e) {
+		count(FP_COUNT_LOST);
+		return;
+	}
+	e->kind = FP_EVENT_SHARE_CHANGED;
+	e->rule_id = rule_id;
+	bpf_ringbuf_submit(e, 0);
+}
+
+static __always_inline void join_share(struct fp_flow *flow)
+{
+	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &flow->rule_id);
+
+	if (!share || flow->flags & FP_FLOW_COUNTED)
+		return;
+	flow->flags |= FP_FLOW_COUNTED;
+	if (__sync_fetch_and_add(&share->flows, 1) > 0)
+		say_share_changed(flow->rule_id);
+}
+
+static __always_inline void leave_share(struct fp_flow *flow)
+{
+	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &flow->rule_id);
+
+	if (!share || !(flow->flags & FP_FLOW_COUNTED))
+		return;
+	flow->flags &= ~FP_FLOW_COUNTED;
+	if (__sync_fetch_and_add(&share->flows, -1ull) > 1)
+		say_share_changed(flow->rule_id);
+}
+
+static __always_inline void leave_rule(struct fp_flow *flow)
+{
+	leave_share(flow);
+	flow->rule_id = FP_NO_RULE;
+	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
+}
+
+static __always_inline void enter_rule(struct fp_flow *flow, u32 rule_id,
+				       const struct fp_rule *rule, enum fp_stage stage)
+{
+	if (flow->rule_id != rule_id || !(rule->flags & FP_RULE_DIVIDE))
+		leave_share(flow);
+	flow->rule_id = rule_id;
+	flow->wanted = *rule;
+	if (stage != FP_BEFORE_SYN && rule->flags & FP_RULE_DIVIDE)
+		join_share(flow);
+}
+
+static __always_inline struct fp_flow *flow_of(void *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	if (flow)
+		return flow;
+	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!flow) {
+		count(FP_COUNT_NO_STORAGE);
+		return NULL;
+	}
+	flow->seen_ns = bpf_ktime_get_ns();
+	flow->rule_id = FP_NO_RULE;
+	return flow;
+}
+
+/*
+ * The meeting. Returns the flow when it has a rule. `sk` is the socket as
+ * bpf_sk_storage_get takes it in the calling program.
+ */
+static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_sock *tp,
+					    enum fp_stage stage)
+{
+	u32 zero = 0, rule_id;
+	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
+	struct fp_asked *asked = NULL;
+	struct fp_rule *rule;
+	struct fp_flow *flow;
+
+	if (!control || !control->generation)
+		return NULL;
+	rule_id = first_match(tp, control->live_slot & 1);
+	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
+	if (control->flags & FP_OVERRIDES)
+		asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
+	if (asked && !(rule && rule->flags & FP_RULE_OVERRIDE))
+		honour_asked(target, asked);
+	if (!rule)
+		return NULL;
+	flow = flow_of(sk);
+	if (!flow)
+		return NULL;
+	flow->generation = control->generation;
+	enter_rule(flow, rule_id, rule, stage);
+	give_all(flow, tp, target, rule, stage);
+	return flow;
+}
+
+static __always_inline void on_established(struct bpf_sock_ops *ctx, u32 flags)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	struct fp_flow *flow = tp ? meet(ctx, sk, tp, FP_ESTABLISHED) : NULL;
+
+	if (!flow) {
+		count(FP_COUNT_PASSED);
+		return;
+	}
+	flow->flags |= flags | FP_FLOW_ESTABLISHED;
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+	count(FP_COUNT_MET);
+}
+
+static __always_inline void on_connect(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+
+	if (tp)
+		meet(ctx, sk, tp, FP_BEFORE_SYN);
+}
+
+static __always_inline void on_close(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	struct fp_flow *flow = tp ? bpf_sk_storage_get(&fp_flows, sk, NULL, 0) : NULL;
+	struct fp_flow_record *r;
+
+	if (!flow || !(flow->flags & FP_FLOW_ESTABLISHED))
+		return;
+	r = bpf_ringbuf_reserve(&fp_events, sizeof(*r), 0);
+	if (r) {
+		r->kind = FP_EVENT_FLOW_END;
+		r->cookie = bpf_get_socket_cookie(ctx);
+		fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0));
+		bpf_ringbuf_submit(r, 0);
+	} else {
+		count(FP_COUNT_LOST);
+	}
+	leave_share(flow);
+	flow->flags &= ~FP_FLOW_ESTABLISHED;
+}
+
+SEC("sockops")
+int tune(struct bpf_sock_ops *ctx)
+{
+	switch (ctx->op) {
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		on_connect(ctx);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		on_established(ctx, 0);
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		on_established(ctx, FP_FLOW_PASSIVE);
+		break;
+	case BPF_SOCK_OPS_STATE_CB:
+		if (ctx->args[1] == BPF_TCP_CLOSE)
+			on_close(ctx);
+		break;
+	}
+	return 1;
+}
+
+/* A law of ours gives way to the namespace's own; other laws of the kernel may stay. */
+static __always_inline int is_ours(const struct tcp_sock *tp)
+{
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+	char name[4] = {};
+
+	bpf_probe_read_kernel(name, sizeof(name), &ops->name);
+	return name[0] == 'f' && name[1] == 'p' && name[2] == '_';
+}
+
+static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_walk *walk)
+{
+	struct fp_asked *asked = bpf_sk_storage_get(&fp_asked, tp, NULL, 0);
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+
+	if (asked)
+		honour_asked(tp, asked);
+	if (flow)
+		leave_rule(flow);
+	return is_ours(tp) && set_law(tp, walk->law) == 0;
+}
+
+static __always_inline int reshare_flow(struct tcp_sock *tp)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+	struct fp_rule *rule = flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
+	u32 send, receive;
+
+	if (!rule || !(flow->flags & FP_FLOW_COUNTED))
+		return 0;
+	send = flow->wanted.send_buffer_bytes;
+	receive = flow->wanted.receive_buffer_bytes;
+	if (send != share_of(rule->send_buffer_bytes, rule, flow->rule_id))
+		give_send_buffer(flow, tp, tp, rule);
+	if (receive != share_of(rule->receive_buffer_bytes, rule, flow->rule_id))
+		give_receive_buffer(flow, tp, tp, rule);
+	return send != flow->wanted.send_buffer_bytes ||
+	       receive != flow->wanted.receive_buffer_bytes;
+}
+
+/* A flow whose rule is gone keeps its buffers, which cannot be unset, and loses our law. */
+static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk *walk)
+{
+	struct fp_flow *old = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+	u32 known = old ? old->flags & FP_FLOW_ESTABLISHED : 0;
+	u32 end_callback = BPF_SOCK_OPS_STATE_CB_FLAG;
+	struct fp_flow *flow = meet(tp, tp, tp, FP_LIVE);
+
+	if (flow && !known) {
+		flow->flags |= FP_FLOW_ADOPTED | FP_FLOW_ESTABLISHED;
+		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &end_callback,
+			       sizeof(end_callback));
+	}
+	if (!flow && old && old->rule_id != FP_NO_RULE) {
+		leave_rule(old);
+		if (is_ours(tp))
+			set_law(tp, walk->law);
+		return 1;
+	}
+	return flow != NULL;
+}
+
+SEC("iter/tcp")
+int walk(struct bpf_iter__tcp *ctx)
+{
+	u32 zero = 0;
+	struct sock_common *skc = ctx->sk_common;
+	struct fp_walk *walk = bpf_map_lookup_elem(&fp_walk, &zero);
+	struct tcp_sock *tp;
+	u32 state;
+
+	if (!skc || !walk)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp)
+		return 0;
+	state = skc->skc_state;
+	walk->seen++;
+	if (walk->mode == FP_WALK_RELEASE)
+		walk->changed += release_flow(tp, walk);
+	else if (state == BPF_TCP_LISTEN || state == BPF_TCP_SYN_SENT || state == BPF_TCP_CLOSE)
+		return 0;
+	else if (walk->mode == FP_WALK_SHARE)
+		walk->changed += reshare_flow(tp);
+	else
+		walk->changed += meet_again(tp, walk);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

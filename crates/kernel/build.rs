@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles bpf/*.bpf.c with the distribution's clang; the objects are embedded in the library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const OBJECTS: [&str; 4] = ["tune", "override", "flows", "laws"];
+
+fn main() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let headers = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
+    println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-env-changed=CLANG");
+    for object in OBJECTS {
+        compile(&source.join(format!("{object}.bpf.c")), &out.join(format!("{object}.bpf.o")), &headers);
+    }
+}
+
+fn compile(source: &Path, object: &Path, headers: &str) {
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let status = Command::new(&clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Wextra", "-Werror"])
+        .args(["-Wno-unused-parameter", "-D__TARGET_ARCH_x86"])
+        .args(["-I", headers])
+        // Debian keeps asm/ under the multiarch directory, which clang leaves out for bpf.
+        .args(["-idirafter", &format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH)])
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .status();
+    match status {
+        Ok(s) if s.success() => {}
+        Ok(s) => panic!("{clang} could not compile {}: {s}", source.display()),
+        Err(e) => panic!("{clang} cannot be run ({e}): install the package clang"),
+    }
+}
