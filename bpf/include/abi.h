@@ -68,6 +68,17 @@ struct fp_rule {
 	__u32 pad;
 };
 
+struct fp_name {
+	__u8 text[FP_NAME_LEN]; /* NUL-terminated; empty = the id is free */
+};
+
+/* Which build pinned what lies here. Written last, so a load that was cut short has build 0. */
+struct fp_build {
+	__u64 hash; /* of the objects */
+	__u32 abi_version;
+	__u32 pad;
+};
+
 /* One set of rules, bit i = the rule at position i of the policy file. */
 struct fp_rule_set {
 	__u64 words[FP_SET_WORDS];
@@ -224,10 +235,11 @@ enum fp_walk_mode {
 };
 
 struct fp_walk {
-	__u32 mode;
+	__u32 mode; /* enum fp_walk_mode */
 	__u32 seen;    /* counted by the walk */
 	__u32 changed; /* counted by the walk */
-	__u8 law[FP_LAW_LEN]; /* the namespace's default law, for FP_WALK_RELEASE */
+	__u32 pad;
+	__u8 law[FP_LAW_LEN]; /* the namespace's default law: for flows that lose ours */
 };
 
 #endif

@@ -1,2 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! (frame)
+//! The kernel half, seen from user space: loads, pins, updates, reads and removes it.
+//!
+//! The only crate that knows libbpf. It decides nothing: the policy comes compiled
+//! from `fatpath-policy`, what a flow's record means is the caller's affair. Programs,
+//! maps and links live in a directory of the BPF file system, so they outlive every
+//! process; a [`Kernel`] is a handle on what is pinned there.
+//!
+//! Start at [`Kernel::load`], then [`Kernel::publish`] and [`Kernel::unload`].
+
+#[allow(clippy::all)]
+mod abi;
+mod cgroup;
+mod error;
+mod events;
+mod flow;
+mod law;
+mod load;
+mod maps;
+mod overrides;
+mod places;
+mod pod;
+mod publish;
+mod rule;
+mod status;
+mod unload;
+mod walk;
+
+pub use cgroup::cgroup_path;
+pub use error::KernelError;
+pub use events::{Event, Events};
+pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport};
+pub use law::registered_laws;
+pub use load::{Kernel, Takeover};
+pub use places::{Places, bpffs_is_mounted, mount_bpffs};
+pub use publish::Published;
+pub use status::{Counts, Pinned, Status};
+pub use unload::Unloaded;
+pub use walk::Walked;

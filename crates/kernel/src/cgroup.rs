@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cgroup ids and paths. An id is the inode of the cgroup's directory.
+
+use crate::places::cgroup_root;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The id of a cgroup-2 path such as `/system.slice/gridftp.service`; `None` when there is no such cgroup.
+pub(crate) fn cgroup_id(path: &str) -> Option<u64> {
+    let root = cgroup_root().ok()?;
+    let directory = root.join(path.trim_start_matches('/'));
+    std::fs::metadata(directory).ok().map(|meta| meta.ino())
+}
+
+/// The path of a cgroup id; `None` when it is gone. Walks the hierarchy: keep the answer.
+pub fn cgroup_path(id: u64) -> Option<String> {
+    let root = cgroup_root().ok()?;
+    let found = find(&root, id)?;
+    let path = found.strip_prefix(&root).ok()?;
+    Some(format!("/{}", path.display()))
+}
+
+fn find(directory: &Path, id: u64) -> Option<std::path::PathBuf> {
+    if std::fs::metadata(directory).ok()?.ino() == id {
+        return Some(directory.to_path_buf());
+    }
+    std::fs::read_dir(directory)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .find_map(|entry| find(&entry.path(), id))
+}

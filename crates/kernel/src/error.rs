@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong between user space and the kernel half, each with its remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an operation on the kernel half failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The process may not use BPF.
+    #[error("not permitted to load BPF programs: run as root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)")]
+    NotPermitted,
+    /// No cgroup-2 hierarchy is mounted.
+    #[error("no cgroup 2 is mounted: mount it with `mount -t cgroup2 none /sys/fs/cgroup/unified`")]
+    NoCgroup2,
+    /// The kernel has no type information.
+    #[error(
+        "the kernel has no BTF (/sys/kernel/btf/vmlinux is missing): a kernel with \
+         CONFIG_DEBUG_INFO_BTF=y is needed; nothing of fatpath's kernel half works without it"
+    )]
+    NoBtf,
+    /// No BPF file system, and none could be mounted.
+    #[error("no BPF file system at {}: mount it with `mount -t bpf bpf {}`", .0.display(), .0.display())]
+    NoBpffs(PathBuf),
+    /// Nothing is pinned where a loaded kernel half was expected.
+    #[error("fatpath is not loaded (nothing is pinned at {}): start `fatpath daemon`", .0.display())]
+    NotLoaded(PathBuf),
+    /// libbpf or the kernel refused a step.
+    #[error("cannot {step}: {source}{}", .log.as_deref().map(|l| format!("\n{l}")).unwrap_or_default())]
+    Bpf {
+        /// What was tried.
+        step: String,
+        /// libbpf's error.
+        source: libbpf_rs::Error,
+        /// What libbpf printed meanwhile.
+        log: Option<String>,
+    },
+    /// A file of the BPF file system, of cgroupfs or of /proc could not be used.
+    #[error("cannot {step}: {source}")]
+    Io {
+        /// What was tried.
+        step: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// More rules than ids: policies were replaced faster than flows could leave the old rules.
+    #[error("no free rule id: {0} rules are in use; run `fatpath policy apply` again")]
+    NoRuleId(usize),
+}
+
+impl KernelError {
+    pub(crate) fn bpf(step: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> KernelError {
+        let step = step.into();
+        move |source| KernelError::Bpf { step, source, log: None }
+    }
+
+    pub(crate) fn io(step: impl Into<String>) -> impl FnOnce(io::Error) -> KernelError {
+        let step = step.into();
+        move |source| KernelError::Io { step, source }
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flow's record in the units and words of RFC 4898 and of the policy file.
+
+use crate::abi::{self, fp_flow_record};
+use crate::load::{Kernel, LINK_LIST_FLOWS};
+use crate::pod::{text_of, value_of};
+use crate::KernelError;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::OnceLock;
+
+/// An address and port.
+pub type Endpoint = SocketAddr;
+
+/// Who opened the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opened {
+    /// This host.
+    Here,
+    /// The peer.
+    ByPeer,
+    /// It was there before fatpath.
+    BeforeFatpath,
+}
+
+/// A tuned flow at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Flow {
+    /// This host's end.
+    pub local: Endpoint,
+    /// The peer's end.
+    pub remote: Endpoint,
+    /// Who opened it.
+    pub opened: Opened,
+    /// Inode of the network namespace.
+    pub netns: u32,
+    /// Socket cookie: unique on this host while it is up.
+    pub cookie: u64,
+    /// Id of the cgroup.
+    pub cgroup_id: u64,
+    /// The rule it is on; none when its rule was taken out of the policy.
+    pub rule: Option<String>,
+    /// Seconds since it was established, or since fatpath first saw it.
+    pub duration_s: f64,
+    /// Each setting that the rule asks for: what was asked, what the kernel has.
+    pub settings: Vec<SettingReport>,
+    /// What it did.
+    #[serde(flatten)]
+    pub measures: Measures,
+    /// What held it back.
+    pub limited: Limits,
+}
+
+/// One setting: asked for, and read back.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SettingReport {
+    /// Name as in the policy file, with its unit.
+    pub setting: &'static str,
+    /// What the rule asks for (its share, when the rule divides).
+    pub asked: String,
+    /// What the kernel says it has.
+    pub has: String,
+    /// Why the two may differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Counters and estimates of a flow, RFC 4898 in the comments.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measures {
+    /// Bytes that the peer acknowledged (ThruOctetsAcked).
+    pub bytes_acked: u64,
+    /// Bytes received in order (ThruOctetsReceived).
+    pub bytes_received: u64,
+    /// The larger of both over the duration, Mb/s.
+    pub goodput_mbps: f64,
+    /// Segments sent again (SegsRetrans).
+    pub segments_retransmitted: u32,
+    /// Bytes sent again (OctetsRetrans).
+    pub bytes_retransmitted: u64,
+    /// Segments sent (SegsOut).
+    pub segments_sent: u32,
+    /// Segments received (SegsIn).
+    pub segments_received: u32,
+    /// Smoothed round-trip time, µs (SmoothedRTT).
+    pub srtt_us: u32,
+    /// Least round-trip time of late, µs; none before the first sample.
+    pub min_rtt_us: Option<u32>,
+    /// Segment size, bytes (CurMSS).
+    pub mss_bytes: u32,
+    /// Congestion window, segments.
+    pub cwnd_pkts: u32,
+    /// Slow-start threshold, segments; none while it was never set.
+    pub ssthresh_pkts: Option<u32>,
+    /// Segments in flight.
+    pub in_flight_pkts: u32,
+    /// Window that the peer advertises, bytes (CurRwinRcvd).
+    pub peer_window_bytes: u32,
+    /// Law in use.
+    pub law: String,
+    /// Window scale that this host announced.
+    pub receive_window_scale: u32,
+    /// Window scale that the peer announced.
+    pub send_window_scale: u32,
+}
+
+/// How long the flow had something to send, and what held it back meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// Seconds with data to send or in flight.
+    pub busy_s: f64,
+    /// Of these, held back by the receiver's window (SndLimTimeRwin).
+    pub receiver_s: f64,
+    /// By the sender's own buffer (SndLimTimeSnd).
+    pub sender_s: f64,
+    /// By the congestion window, that is by the network (SndLimTimeCwnd).
+    pub network_s: f64,
+}
+
+impl Kernel {
+    /// The tuned flows of all network namespaces, now.
+    ///
+    /// # Errors
+    /// When the iterator or the names of the rules cannot be read.
+    pub fn flows(&self) -> Result<Vec<Flow>, KernelError> {
+        let names = self.rule_names()?;
+        let written = self.iterate(LINK_LIST_FLOWS)?;
+        let records = written.chunks_exact(size_of::<fp_flow_record>());
+        Ok(records.filter_map(value_of).map(|record| decode(&record, &names)).collect())
+    }
+}
+
+pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> Flow {
+    let duration_s = r.now_ns.saturating_sub(r.flow.seen_ns) as f64 / 1e9;
+    Flow {
+        local: endpoint(r.local_address, r.local_port),
+        remote: endpoint(r.remote_address, r.remote_port),
+        opened: opened(r.flow.flags),
+        netns: r.netns,
+        cookie: r.cookie,
+        cgroup_id: r.cgroup_id,
+        rule: names.get(&r.flow.rule_id).cloned(),
+        duration_s,
+        settings: settings(r),
+        measures: measures(r, duration_s),
+        limited: limits(r),
+    }
+}
+
+fn endpoint(address: [u8; 16], port: u32) -> Endpoint {
+    let address = IpAddr::V6(Ipv6Addr::from(address)).to_canonical();
+    SocketAddr::new(address, port as u16)
+}
+
+fn opened(flags: u32) -> Opened {
+    if flags & abi::FP_FLOW_ADOPTED != 0 {
+        Opened::BeforeFatpath
+    } else if flags & abi::FP_FLOW_PASSIVE != 0 {
+        Opened::ByPeer
+    } else {
+        Opened::Here
+    }
+}
+
+fn measures(r: &fp_flow_record, duration_s: f64) -> Measures {
+    let bytes = r.bytes_acked.max(r.bytes_received) as f64;
+    Measures {
+        bytes_acked: r.bytes_acked,
+        bytes_received: r.bytes_received,
+        goodput_mbps: if duration_s > 0.0 { bytes * 8.0 / duration_s / 1e6 } else { 0.0 },
+        segments_retransmitted: r.segments_retransmitted,
+        bytes_retransmitted: r.bytes_retransmitted,
+        segments_sent: r.segments_sent,
+        segments_received: r.segments_received,
+        srtt_us: r.srtt_us,
+        min_rtt_us: (r.min_rtt_us != u32::MAX).then_some(r.min_rtt_us),
+        mss_bytes: r.mss_bytes,
+        cwnd_pkts: r.cwnd_pkts,
+        // TCP_INFINITE_SSTHRESH
+        ssthresh_pkts: (r.ssthresh_pkts < 0x7fff_ffff).then_some(r.ssthresh_pkts),
+        in_flight_pkts: r.in_flight_pkts,
+        peer_window_bytes: r.peer_window_bytes,
+        law: text_of(&r.law),
+        receive_window_scale: r.receive_window_scale,
+        send_window_scale: r.send_window_scale,
+    }
+}
+
+fn limits(r: &fp_flow_record) -> Limits {
+    let seconds = |ticks: u32| f64::from(ticks) * tick_us() as f64 / 1e6;
+    let held = r.receiver_limited_ticks + r.send_buffer_limited_ticks;
+    Limits {
+        busy_s: seconds(r.busy_ticks),
+        receiver_s: seconds(r.receiver_limited_ticks),
+        sender_s: seconds(r.send_buffer_limited_ticks),
+        network_s: seconds(r.busy_ticks.saturating_sub(held)),
+    }
+}
+
+/// A tick of the kernel (1/HZ): what the coarse clock resolves.
+fn tick_us() -> u64 {
+    static TICK_US: OnceLock<u64> = OnceLock::new();
+    *TICK_US.get_or_init(|| {
+        let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+        (tick.tv_nsec as u64 / 1000).max(1)
+    })
+}
+
+fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
+    let ticks_us = |ticks: u32| (u64::from(ticks) * tick_us()).to_string();
+    let wanted = &r.flow.wanted;
+    // The kernel keeps twice what setsockopt is given (socket(7)).
+    let all = [
+        (abi::FP_SEND_BUFFER, "send_buffer_bytes", wanted.send_buffer_bytes.to_string(), (r.send_buffer_bytes / 2).to_string()),
+        (abi::FP_RECEIVE_BUFFER, "receive_buffer_bytes", wanted.receive_buffer_bytes.to_string(), (r.receive_buffer_bytes / 2).to_string()),
+        (abi::FP_LAW, "congestion_control", text_of(&wanted.law), text_of(&r.law)),
+        (abi::FP_INITIAL_WINDOW, "initial_window_pkts", wanted.initial_window_pkts.to_string(), r.flow.initial_cwnd_pkts.to_string()),
+        (abi::FP_CWND_CLAMP, "cwnd_clamp_pkts", wanted.cwnd_clamp_pkts.to_string(), r.cwnd_clamp_pkts.to_string()),
+        (abi::FP_RTO_MIN, "rto_min_us", wanted.rto_min_us.to_string(), ticks_us(r.rto_min_ticks)),
+        (abi::FP_DELAYED_ACK_MAX, "delayed_ack_max_us", wanted.delayed_ack_max_us.to_string(), ticks_us(r.delayed_ack_max_ticks)),
+        (abi::FP_PACING_RATE, "pacing_rate_bps", (wanted.pacing_rate_bytes_per_s * 8).to_string(), (r.max_pacing_rate_bytes_per_s.saturating_mul(8)).to_string()),
+        (abi::FP_NOTSENT_LOWAT, "notsent_lowat_bytes", wanted.notsent_lowat_bytes.to_string(), r.notsent_lowat_bytes.to_string()),
+    ];
+    all.into_iter()
+        .filter(|(setting, ..)| wanted.given & (1 << setting) != 0)
+        .map(|(setting, name, asked, has)| SettingReport {
+            setting: name,
+            asked,
+            has,
+            note: note(r, setting),
+        })
+        .collect()
+}
+
+/// Why the kernel may not have what was asked for.
+fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
+    let overrides = r.flow.wanted.flags & abi::FP_RULE_OVERRIDE != 0;
+    let own = match setting {
+        abi::FP_SEND_BUFFER => r.asked.send_buffer_bytes,
+        abi::FP_RECEIVE_BUFFER => r.asked.receive_buffer_bytes,
+        _ => 0,
+    };
+    match r.flow.error[setting as usize] {
+        0 if own > 0 && overrides => Some(format!("the program's own {own} is overridden")),
+        0 if setting == abi::FP_INITIAL_WINDOW && r.flow.initial_cwnd_pkts == 0 => {
+            Some("the flow was established before the rule".into())
+        }
+        0 => None,
+        error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => {
+            Some("the program set its own; override_application would ignore it".into())
+        }
+        error => Some(format!("refused: {}", std::io::Error::from_raw_os_error(-error))),
+    }
+}

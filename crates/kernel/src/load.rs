@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loading, or taking over what an earlier daemon pinned.
+//!
+//! Everything is pinned: maps by libbpf (maps.h asks for it), links, programs and the
+//! laws by this file. The build is noted last, so a load that was cut short is told from
+//! a whole one. Pins of the same build are taken over untouched; pins of another are
+//! unloaded first, which moves live flows off the old laws, and loaded anew.
+
+use crate::abi;
+use crate::maps::Table;
+use crate::places::Places;
+use crate::pod::bytes_of;
+use crate::{KernelError, unload};
+use libbpf_rs::{Link, MapMut, Object, ObjectBuilder, PrintLevel, ProgramMut};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
+const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
+const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
+const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
+
+/// Pins of links, programs and laws, beside the maps'.
+pub(crate) const LINK_TUNE: &str = "link_tune";
+pub(crate) const LINK_WALK: &str = "link_walk";
+pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";
+pub(crate) const LAW_PREFIX: &str = "law_";
+
+/// A law's name is free again only after a grace period of the kernel.
+const REGISTER_TRIES: u32 = 40;
+const REGISTER_PAUSE: Duration = Duration::from_millis(50);
+
+/// A handle on the pinned kernel half.
+#[derive(Debug)]
+pub struct Kernel {
+    pub(crate) places: Places,
+}
+
+/// What [`Kernel::load`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Takeover {
+    /// Nothing: all was loaded.
+    Fresh,
+    /// The same build: all was kept as it is.
+    Kept,
+    /// Another build, or a load that was cut short: replaced.
+    Replaced,
+}
+
+impl Kernel {
+    /// Loads the kernel half, or takes over what is pinned.
+    ///
+    /// `laws_missing` tells why laws could not be registered: all else works without them.
+    ///
+    /// # Errors
+    /// No BTF, no BPF file system, no permission, or a program that the kernel refuses.
+    pub fn load(places: Places) -> Result<(Kernel, Takeover, Option<KernelError>), KernelError> {
+        quieten_libbpf();
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(KernelError::NoBtf);
+        }
+        let kernel = Kernel { places };
+        let takeover = match kernel.pinned_build() {
+            Some(build) if build == this_build() => return Ok((kernel, Takeover::Kept, None)),
+            Some(_) => Takeover::Replaced,
+            None => Takeover::Fresh,
+        };
+        if takeover == Takeover::Replaced {
+            unload::remove(&kernel.places)?;
+        }
+        let laws_missing = kernel.load_all()?;
+        Ok((kernel, takeover, laws_missing))
+    }
+
+    /// A handle on what is pinned, loading nothing.
+    ///
+    /// # Errors
+    /// [`KernelError::NotLoaded`] when nothing is.
+    pub fn open(places: Places) -> Result<Kernel, KernelError> {
+        quieten_libbpf();
+        match places.pin_dir.exists() {
+            true => Ok(Kernel { places }),
+            false => Err(KernelError::NotLoaded(places.pin_dir)),
+        }
+    }
+
+    pub(crate) fn table(&self, name: &str) -> Result<Table, KernelError> {
+        Table::open(&self.places, name)
+    }
+
+    /// `None`: nothing is pinned. A build that was cut short equals no other.
+    fn pinned_build(&self) -> Option<abi::fp_build> {
+        self.places.pin_dir.exists().then(|| {
+            let table = self.table("fp_build");
+            table.and_then(|t| t.get(0)).unwrap_or_default()
+        })
+    }
+
+    fn load_all(&self) -> Result<Option<KernelError>, KernelError> {
+        let pins = &self.places.pin_dir;
+        std::fs::create_dir_all(pins)
+            .map_err(KernelError::io(format!("make {}", pins.display())))?;
+        let loaded = self.load_objects();
+        if loaded.is_err() {
+            let _ = unload::remove(&self.places);
+        }
+        loaded
+    }
+
+    fn load_objects(&self) -> Result<Option<KernelError>, KernelError> {
+        let tune = self.load_object("tune", TUNE)?;
+        let overrides = self.load_object("override", OVERRIDE)?;
+        let flows = self.load_object("flows", FLOWS)?;
+        for mut program in overrides.progs_mut() {
+            self.pin_program(&mut program)?;
+        }
+        self.attach_walk(&tune)?;
+        self.attach_list(&flows)?;
+        let laws_missing = self.register_laws().err();
+        self.attach_tune(&tune)?;
+        self.table("fp_build")?.set(0, &this_build())?;
+        Ok(laws_missing)
+    }
+
+    fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
+        LIBBPF_SAID.lock().map(|mut said| said.clear()).ok();
+        let loaded = ObjectBuilder::default()
+            .pin_root_path(&self.places.pin_dir)
+            .and_then(|builder| builder.open_memory(image))
+            .and_then(|open| open.load());
+        loaded.map_err(|source| match source.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => KernelError::NotPermitted,
+            _ => KernelError::Bpf { step: format!("load {name}.bpf.o"), source, log: last_said() },
+        })
+    }
+
+    fn pin_program(&self, program: &mut ProgramMut<'_>) -> Result<(), KernelError> {
+        let name = program.name().to_string_lossy().into_owned();
+        program
+            .pin(self.places.pin(&format!("prog_{name}")))
+            .map_err(KernelError::bpf(format!("pin the program {name}")))
+    }
+
+    fn attach_tune(&self, object: &Object) -> Result<(), KernelError> {
+        let cgroup = std::fs::File::open(&self.places.cgroup)
+            .map_err(KernelError::io(format!("open {}", self.places.cgroup.display())))?;
+        let link = program(object, "tune")?
+            .attach_cgroup(cgroup.as_raw_fd())
+            .map_err(KernelError::bpf(format!("attach to {}", self.places.cgroup.display())))?;
+        self.pin_link(link, LINK_TUNE)
+    }
+
+    fn attach_walk(&self, object: &Object) -> Result<(), KernelError> {
+        let link = program(object, "walk")?
+            .attach()
+            .map_err(KernelError::bpf("attach the walk over sockets"))?;
+        self.pin_link(link, LINK_WALK)
+    }
+
+    fn attach_list(&self, object: &Object) -> Result<(), KernelError> {
+        let flows = self.table("fp_flows")?;
+        let link = program(object, "list_flows")?
+            .attach_iter(flows.handle().as_fd())
+            .map_err(KernelError::bpf("attach the list of flows"))?;
+        self.pin_link(link, LINK_LIST_FLOWS)
+    }
+
+    fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {
+        link.pin(self.places.pin(name)).map_err(KernelError::bpf(format!("pin {name}")))
+    }
+
+    fn register_laws(&self) -> Result<(), KernelError> {
+        let mut object = self.load_object("laws", LAWS)?;
+        for mut map in object.maps_mut() {
+            if map.map_type() == libbpf_rs::MapType::StructOps {
+                self.register_law(&mut map)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel keeps a registered law until it is deleted from its map: the pin finds the map again.
+    fn register_law(&self, map: &mut MapMut<'_>) -> Result<(), KernelError> {
+        let name = map.name().to_string_lossy().into_owned();
+        let mut tried = 0;
+        let mut link = loop {
+            match map.attach_struct_ops() {
+                Ok(link) => break link,
+                Err(_) if tried < REGISTER_TRIES => std::thread::sleep(REGISTER_PAUSE),
+                Err(source) => return Err(KernelError::bpf(format!("register {name}"))(source)),
+            }
+            tried += 1;
+        };
+        link.disconnect();
+        let pin = self.places.pin(&format!("{LAW_PREFIX}{name}"));
+        map.pin(pin).map_err(KernelError::bpf(format!("pin the law {name}")))
+    }
+}
+
+fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
+    object
+        .progs_mut()
+        .find(|p| p.name() == name)
+        .ok_or_else(|| KernelError::io(format!("find {name}"))(std::io::ErrorKind::NotFound.into()))
+}
+
+/// Names the objects that are embedded here.
+fn this_build() -> abi::fp_build {
+    let images = [TUNE, OVERRIDE, FLOWS, LAWS];
+    let hash = images.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, fnv1a);
+    abi::fp_build { hash, abi_version: abi::FP_ABI_VERSION, pad: 0 }
+}
+
+/// One step of FNV-1a (RFC 9923), 64 bits.
+fn fnv1a(hash: u64, byte: &u8) -> u64 {
+    (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+}
+
+static LIBBPF_SAID: Mutex<String> = Mutex::new(String::new());
+
+/// libbpf prints to stderr by itself; kept instead, and shown with the error that it explains.
+fn quieten_libbpf() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
+        if let Ok(mut said) = LIBBPF_SAID.lock() {
+            said.push_str(&line);
+        }
+    })));
+}
+
+/// The end of what libbpf said; the verifier's verdict is in its last lines.
+fn last_said() -> Option<String> {
+    let said = LIBBPF_SAID.lock().ok()?;
+    let lines: Vec<_> = said.lines().collect();
+    let from = lines.len().saturating_sub(25);
+    (!lines.is_empty()).then(|| lines[from..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_names_these_objects() {
+        let build = this_build();
+        assert_eq!(build, this_build());
+        assert_ne!(build.hash, 0);
+        assert_eq!(bytes_of(&build).len(), 16);
+    }
+}

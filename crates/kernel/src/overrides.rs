@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two socket-option programs, attached only while some rule overrides: every
+//! getsockopt and setsockopt of the host passes them.
+#![allow(unsafe_code)] // links to programs known only by their pins: libbpf-rs has no call for that
+
+use crate::KernelError;
+use crate::load::Kernel;
+use libbpf_rs::{Program, libbpf_sys as sys};
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+const HOOKS: [(&str, sys::bpf_attach_type); 2] =
+    [("keep_asked", sys::BPF_CGROUP_SETSOCKOPT), ("tell_asked", sys::BPF_CGROUP_GETSOCKOPT)];
+
+impl Kernel {
+    /// Attaches the programs unless they are attached.
+    pub(crate) fn attach_overrides(&self) -> Result<(), KernelError> {
+        for (name, kind) in HOOKS {
+            let pin = self.places.pin(&format!("link_{name}"));
+            if !pin.exists() {
+                self.attach_override(name, kind, &pin)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Detaches them: a link whose last pin goes is gone.
+    pub(crate) fn detach_overrides(&self) -> Result<(), KernelError> {
+        for (name, _) in HOOKS {
+            let pin = self.places.pin(&format!("link_{name}"));
+            if pin.exists() {
+                std::fs::remove_file(&pin)
+                    .map_err(KernelError::io(format!("remove {}", pin.display())))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_override(
+        &self,
+        name: &str,
+        kind: sys::bpf_attach_type,
+        pin: &Path,
+    ) -> Result<(), KernelError> {
+        let program = Program::fd_from_pinned_path(self.places.pin(&format!("prog_{name}")))
+            .map_err(KernelError::bpf(format!("open the program {name}")))?;
+        let cgroup = std::fs::File::open(&self.places.cgroup)
+            .map_err(KernelError::io(format!("open {}", self.places.cgroup.display())))?;
+        let link = create_link(program.as_raw_fd(), cgroup.as_raw_fd(), kind)
+            .map_err(KernelError::io(format!("attach {name}")))?;
+        pin_fd(&link, pin).map_err(KernelError::io(format!("pin {}", pin.display())))
+    }
+}
+
+fn create_link(
+    program: RawFd,
+    cgroup: RawFd,
+    kind: sys::bpf_attach_type,
+) -> std::io::Result<OwnedFd> {
+    // SAFETY: two open descriptors, no options.
+    let fd = unsafe { sys::bpf_link_create(program, cgroup, kind, std::ptr::null()) };
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: a descriptor that the kernel has just given us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn pin_fd(fd: &OwnedFd, path: &Path) -> std::io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: an open descriptor and a NUL-terminated path.
+    match unsafe { sys::bpf_obj_pin(fd.as_raw_fd(), path.as_ptr()) } {
+        0 => Ok(()),
+        error => Err(std::io::Error::from_raw_os_error(-error)),
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the kernel half lives: its pins and the cgroup whose flows it tunes.
+
+use crate::KernelError;
+use std::path::{Path, PathBuf};
+
+/// Where the BPF file system is by convention.
+const BPFFS: &str = "/sys/fs/bpf";
+
+/// Magic number of the BPF file system (linux/magic.h, BPF_FS_MAGIC).
+const BPF_FS_MAGIC: i64 = 0xcafe4a11;
+
+/// The places of one kernel half.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Directory of the pins, on a BPF file system.
+    pub pin_dir: PathBuf,
+    /// Directory of the cgroup (version 2) whose flows are tuned.
+    pub cgroup: PathBuf,
+}
+
+impl Places {
+    /// The places given, or by default `/sys/fs/bpf/fatpath` and the root of cgroup 2.
+    ///
+    /// # Errors
+    /// When no cgroup is given and none of version 2 is mounted.
+    pub fn new(pin_dir: Option<PathBuf>, cgroup: Option<PathBuf>) -> Result<Places, KernelError> {
+        let pin_dir = pin_dir.unwrap_or_else(|| Path::new(BPFFS).join("fatpath"));
+        let cgroup = cgroup.map_or_else(cgroup_root, Ok)?;
+        Ok(Places { pin_dir, cgroup })
+    }
+
+    pub(crate) fn pin(&self, name: &str) -> PathBuf {
+        self.pin_dir.join(name)
+    }
+}
+
+/// Where cgroup 2 is mounted: alone at /sys/fs/cgroup, or beside version 1.
+pub(crate) fn cgroup_root() -> Result<PathBuf, KernelError> {
+    let mounts = std::fs::read_to_string("/proc/mounts")
+        .map_err(KernelError::io("read /proc/mounts"))?;
+    mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .find(|fields| fields.get(2) == Some(&"cgroup2"))
+        .map(|fields| PathBuf::from(fields[1]))
+        .ok_or(KernelError::NoCgroup2)
+}
+
+/// Whether a BPF file system is at its usual place.
+pub fn bpffs_is_mounted() -> bool {
+    rustix::fs::statfs(BPFFS).is_ok_and(|fs| fs.f_type == BPF_FS_MAGIC)
+}
+
+/// Mounts the BPF file system at its usual place and says where.
+///
+/// # Errors
+/// When the mount is refused.
+pub fn mount_bpffs() -> Result<PathBuf, KernelError> {
+    use rustix::mount::{MountFlags, mount};
+    mount("bpf", BPFFS, "bpf", MountFlags::empty(), None::<&std::ffi::CStr>)
+        .map_err(|_| KernelError::NoBpffs(BPFFS.into()))?;
+    Ok(BPFFS.into())
+}

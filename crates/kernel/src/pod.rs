@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of the ABI as bytes and back. The only place that reinterprets memory.
+#![allow(unsafe_code)] // map values are plain bytes to libbpf, structs to us
+
+use crate::abi;
+
+/// A type whose every bit pattern is a value and that has no padding.
+///
+/// # Safety
+/// Implement only for `#[repr(C)]` structs of integers and arrays of them whose layout
+/// leaves no byte unnamed (abi.h names its padding).
+pub(crate) unsafe trait Pod: Copy + Default {}
+
+macro_rules! pods {
+    ($($type:ty),*) => { $(
+        // SAFETY: from abi.h: fixed-width integers, padding named.
+        unsafe impl Pod for $type {}
+    )* };
+}
+
+pods!(
+    u32,
+    u64,
+    abi::fp_rule,
+    abi::fp_name,
+    abi::fp_build,
+    abi::fp_rule_set,
+    abi::fp_control,
+    abi::fp_share,
+    abi::fp_share_event,
+    abi::fp_flow_record,
+    abi::fp_walk,
+    abi::fp_address_key
+);
+
+/// The bytes of a value.
+pub(crate) fn bytes_of<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: Pod has no padding, so all size_of bytes are initialised.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// The value at the front of `bytes`; `None` when they are too few.
+pub(crate) fn value_of<T: Pod>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    // SAFETY: enough bytes, any bit pattern is a value, the read is unaligned.
+    Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
+}
+
+/// The text before the first NUL.
+pub(crate) fn text_of(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// `text` in a field of `N` bytes, cut so that a NUL follows.
+pub(crate) fn field_of<const N: usize>(text: &str) -> [u8; N] {
+    let mut field = [0; N];
+    let length = text.len().min(N - 1);
+    field[..length].copy_from_slice(&text.as_bytes()[..length]);
+    field
+}

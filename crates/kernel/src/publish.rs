@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Making a policy live: it is written beside the live one, and one write switches over.
+//!
+//! A flow refers to its rule by a stable id, so that a rule that keeps its name keeps
+//! its flows and new parameters reach them at their next ACK. Ids of rules that are
+//! gone are freed after a walk has taken every flow off them.
+
+use crate::abi;
+use crate::cgroup::cgroup_id;
+use crate::load::Kernel;
+use crate::maps::Table;
+use crate::pod::{bytes_of, field_of, text_of};
+use crate::rule::rule_of;
+use crate::walk::Mode;
+use crate::{KernelError, Walked};
+use fatpath_policy::{Classifier, Policy, Prefix, Rule};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys as sys};
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// What a publication did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Cgroups that rules name and that do not exist now: those rules match nothing yet.
+    pub absent_cgroups: Vec<String>,
+    /// The live flows that met the new policy.
+    pub walked: Walked,
+}
+
+impl Kernel {
+    /// Makes `policy` the live one and lets every live flow meet it.
+    ///
+    /// # Errors
+    /// When a map cannot be written; the policy that was live stays live.
+    pub fn publish(&self, policy: &Policy) -> Result<Published, KernelError> {
+        let overrides = policy.rules.iter().any(|r| r.settings.override_application);
+        if overrides {
+            self.attach_overrides()?;
+        }
+        let ids = self.write_rules(&policy.rules)?;
+        let absent_cgroups = self.switch_to(policy, &ids, overrides)?;
+        let walked = self.walk(Mode::Meet)?;
+        self.free_rules_but(&ids)?;
+        if !overrides {
+            self.detach_overrides()?;
+        }
+        Ok(Published { absent_cgroups, walked })
+    }
+
+    /// Writes the slot that is not live, then makes it live.
+    fn switch_to(
+        &self,
+        policy: &Policy,
+        ids: &[u32],
+        overrides: bool,
+    ) -> Result<Vec<String>, KernelError> {
+        let control = self.table("fp_control")?;
+        let live: abi::fp_control = control.get(0)?;
+        let slot = 1 - (live.live_slot & 1);
+        let tables = Classifier::build(policy);
+        self.write_addresses("fp_destinations", slot, &tables.destination)?;
+        self.write_addresses("fp_sources", slot, &tables.source)?;
+        self.write_sets(slot, &tables)?;
+        let absent_cgroups = self.write_cgroups(slot, &tables)?;
+        self.write_slot(slot, &tables, ids)?;
+        let next = abi::fp_control {
+            live_slot: slot,
+            generation: live.generation.wrapping_add(1).max(1),
+            flags: if overrides { abi::FP_OVERRIDES } else { 0 },
+            pad: 0,
+        };
+        control.set(0, &next)?;
+        Ok(absent_cgroups)
+    }
+
+    fn write_addresses(
+        &self,
+        outer: &str,
+        slot: u32,
+        prefixes: &[(Prefix, u32)],
+    ) -> Result<(), KernelError> {
+        let key_size = size_of::<abi::fp_address_key>() as u32;
+        let trie = create(MapType::LpmTrie, key_size, 4, prefixes.len(), sys::BPF_F_NO_PREALLOC)?;
+        for (prefix, class) in prefixes {
+            let key = abi::fp_address_key {
+                prefix_len: u32::from(prefix.key_bits()),
+                address: prefix.key(),
+            };
+            put(&trie, bytes_of(&key), bytes_of(class))?;
+        }
+        self.set_inner(outer, slot, &trie)
+    }
+
+    fn write_sets(&self, slot: u32, tables: &Classifier) -> Result<(), KernelError> {
+        let value_size = size_of::<abi::fp_rule_set>() as u32;
+        let flags = sys::BPF_F_INNER_MAP;
+        let sets = create(MapType::Array, 4, value_size, tables.sets.len(), flags)?;
+        for (index, set) in (0u32..).zip(&tables.sets) {
+            put(&sets, bytes_of(&index), bytes_of(&abi::fp_rule_set { words: set.0 }))?;
+        }
+        self.set_inner("fp_rule_sets", slot, &sets)
+    }
+
+    /// Answers the paths that do not exist.
+    fn write_cgroups(&self, slot: u32, tables: &Classifier) -> Result<Vec<String>, KernelError> {
+        let map = create(MapType::Hash, 8, 4, tables.cgroups.len(), 0)?;
+        let mut absent = Vec::new();
+        for (path, class) in tables.cgroups.iter().filter(|(path, _)| path != "/") {
+            match cgroup_id(path) {
+                Some(id) => put(&map, bytes_of(&id), bytes_of(class))?,
+                None => absent.push(path.clone()),
+            }
+        }
+        self.set_inner("fp_cgroups", slot, &map)?;
+        Ok(absent)
+    }
+
+    fn set_inner(&self, outer: &str, slot: u32, inner: &MapHandle) -> Result<(), KernelError> {
+        self.table(outer)?.set(slot, &(inner.as_fd().as_raw_fd() as u32))
+    }
+
+    fn write_slot(&self, slot: u32, tables: &Classifier, ids: &[u32]) -> Result<(), KernelError> {
+        self.table("fp_slots")?.set_bytes(slot, &slot_bytes(tables, ids))
+    }
+
+    /// Gives every rule an id, that of its namesake if there is one, and writes its settings.
+    fn write_rules(&self, rules: &[Rule]) -> Result<Vec<u32>, KernelError> {
+        let names = self.table("fp_names")?;
+        let mut known = named_ids(&names)?;
+        let settings = self.table("fp_rules")?;
+        let mut free = free_ids(&known);
+        let mut ids = Vec::with_capacity(rules.len());
+        for rule in rules {
+            let id = match known.get(&rule.name) {
+                Some(id) => *id,
+                None => free.next().ok_or(KernelError::NoRuleId(abi::FP_MAX_RULE_IDS as usize))?,
+            };
+            settings.set(id, &rule_of(&rule.settings))?;
+            names.set(id, &abi::fp_name { text: field_of(&rule.name) })?;
+            known.insert(rule.name.clone(), id);
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// No flow is on these rules any more.
+    fn free_rules_but(&self, ids: &[u32]) -> Result<(), KernelError> {
+        let names = self.table("fp_names")?;
+        let settings = self.table("fp_rules")?;
+        let kept: HashSet<u32> = ids.iter().copied().collect();
+        for id in named_ids(&names)?.into_values().filter(|id| !kept.contains(id)) {
+            settings.set(id, &abi::fp_rule::default())?;
+            names.set(id, &abi::fp_name::default())?;
+        }
+        Ok(())
+    }
+
+    /// The names of the rules by their ids.
+    pub(crate) fn rule_names(&self) -> Result<HashMap<u32, String>, KernelError> {
+        let ids = named_ids(&self.table("fp_names")?)?;
+        Ok(ids.into_iter().map(|(name, id)| (id, name)).collect())
+    }
+}
+
+fn named_ids(names: &Table) -> Result<HashMap<String, u32>, KernelError> {
+    let mut ids = HashMap::new();
+    for id in 0..abi::FP_MAX_RULE_IDS {
+        let name: abi::fp_name = names.get(id)?;
+        if name.text[0] != 0 {
+            ids.insert(text_of(&name.text), id);
+        }
+    }
+    Ok(ids)
+}
+
+fn free_ids(known: &HashMap<String, u32>) -> impl Iterator<Item = u32> + use<> {
+    let taken: HashSet<u32> = known.values().copied().collect();
+    (0..abi::FP_MAX_RULE_IDS).filter(move |id| !taken.contains(id))
+}
+
+/// `struct fp_slot`, which is too large for a value on the stack.
+fn slot_bytes(tables: &Classifier, ids: &[u32]) -> Vec<u8> {
+    let root = tables.cgroup_class("/");
+    let mut bytes = Vec::with_capacity(size_of::<abi::fp_slot>());
+    bytes.extend(looks_at(tables).to_ne_bytes());
+    bytes.extend(root.to_ne_bytes());
+    let all_ids = ids.iter().copied().chain(std::iter::repeat(abi::FP_NO_RULE));
+    bytes.extend(all_ids.take(abi::FP_MAX_RULES as usize).flat_map(u32::to_ne_bytes));
+    for cuts in [&tables.destination_ports, &tables.source_ports] {
+        let used = cuts.iter().map(|(first, class)| [u32::from(*first), *class]);
+        let all = used.chain(std::iter::repeat([abi::FP_NO_PORT, 0]));
+        let fields = all.take(abi::FP_MAX_PORT_CUTS as usize).flatten();
+        bytes.extend(fields.flat_map(u32::to_ne_bytes));
+    }
+    bytes
+}
+
+/// A dimension that tells no two flows apart is not looked at. Addresses always have two
+/// defaults, so what counts is whether their classes differ.
+fn looks_at(tables: &Classifier) -> u32 {
+    let sources: HashSet<u32> = tables.source.iter().map(|(_, class)| *class).collect();
+    let dimensions = [
+        (sources.len() > 1, abi::FP_BY_SOURCE),
+        (tables.destination_ports.len() > 1, abi::FP_BY_DESTINATION_PORT),
+        (tables.source_ports.len() > 1, abi::FP_BY_SOURCE_PORT),
+        (tables.cgroups.len() > 1, abi::FP_BY_CGROUP),
+    ];
+    dimensions.iter().filter(|(differs, _)| *differs).map(|(_, bit)| bit).sum()
+}
+
+fn create(
+    kind: MapType,
+    key_size: u32,
+    value_size: u32,
+    entries: usize,
+    flags: u32,
+) -> Result<MapHandle, KernelError> {
+    let options = sys::bpf_map_create_opts {
+        sz: size_of::<sys::bpf_map_create_opts>() as sys::size_t,
+        map_flags: flags,
+        ..Default::default()
+    };
+    let entries = entries.max(1) as u32;
+    MapHandle::create(kind, Some("fp_inner"), key_size, value_size, entries, &options)
+        .map_err(KernelError::bpf("make a map"))
+}
+
+fn put(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), KernelError> {
+    map.update(key, value, MapFlags::ANY).map_err(KernelError::bpf("fill a map"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(text: &str) -> (Classifier, usize) {
+        let policy = fatpath_policy::parse(text, None).unwrap();
+        (Classifier::build(&policy), policy.rules.len())
+    }
+
+    #[test]
+    fn slot_has_the_size_of_its_struct_and_names_its_cuts() {
+        let (tables, _) = tables(
+            "[[rule]]\nname='a'\ndestination=['10.0.0.0/8']\nsource_ports=[80]\nnotsent_lowat=16384\n",
+        );
+        let bytes = slot_bytes(&tables, &[7]);
+        assert_eq!(bytes.len(), size_of::<abi::fp_slot>());
+        let word = |i: usize| u32::from_ne_bytes(bytes[i * 4..i * 4 + 4].try_into().unwrap());
+        assert_eq!(word(0), abi::FP_BY_SOURCE_PORT);
+        assert_eq!((word(2), word(3)), (7, abi::FP_NO_RULE));
+        let source_ports = 2 + abi::FP_MAX_RULES as usize + 2 * abi::FP_MAX_PORT_CUTS as usize;
+        let firsts: Vec<u32> = (0..4).map(|i| word(source_ports + 2 * i)).collect();
+        assert_eq!(firsts, [0, 80, 81, abi::FP_NO_PORT]);
+    }
+
+    #[test]
+    fn free_ids_leave_out_those_in_use() {
+        let known = HashMap::from([("a".to_owned(), 0), ("b".to_owned(), 2)]);
+        assert_eq!(free_ids(&known).take(3).collect::<Vec<_>>(), [1, 3, 4]);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Walks over the live sockets of every network namespace.
+//!
+//! An iterator sees the namespace of the thread that opened it, so each namespace gets a
+//! thread that enters it. Namespaces are found by their processes and by the names that
+//! `ip netns` gives; one that only an open descriptor or a socket keeps alive is not found.
+
+use crate::abi;
+use crate::load::{Kernel, LINK_WALK};
+use crate::pod::field_of;
+use crate::{KernelError, law};
+use libbpf_rs::{Iter, Link};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// How a walk treats the sockets that it meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// They meet the live policy.
+    Meet,
+    /// They get their present share of a divided buffer.
+    Share,
+    /// They lose our laws, and get what their programs asked for.
+    Release,
+}
+
+/// What a walk over all namespaces did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// Namespaces walked.
+    pub namespaces: u32,
+    /// TCP sockets seen.
+    pub seen: u32,
+    /// Sockets that were given something.
+    pub changed: u32,
+}
+
+impl Kernel {
+    /// Gives the flows of divided rules their present share.
+    ///
+    /// # Errors
+    /// When the walk's maps or link are gone.
+    pub fn share_again(&self) -> Result<Walked, KernelError> {
+        self.walk(Mode::Share)
+    }
+
+    /// Walks the sockets of all namespaces that can be found. A namespace that vanishes
+    /// meanwhile is passed over.
+    pub(crate) fn walk(&self, mode: Mode) -> Result<Walked, KernelError> {
+        let mut sum = Walked::default();
+        for namespace in namespaces() {
+            if let Some(walked) = self.walk_in(namespace, mode)? {
+                sum.namespaces += 1;
+                sum.seen += walked.seen;
+                sum.changed += walked.changed;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn walk_in(&self, namespace: File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let kind = Some(LinkNameSpaceType::Network);
+                match move_into_link_name_space(namespace.as_fd(), kind) {
+                    Ok(()) => self.walk_here(mode).map(Some),
+                    Err(_) => Ok(None),
+                }
+            });
+            thread.join().unwrap_or(Ok(None))
+        })
+    }
+
+    fn walk_here(&self, mode: Mode) -> Result<abi::fp_walk, KernelError> {
+        let table = self.table("fp_walk")?;
+        let mode = match mode {
+            Mode::Meet => abi::FP_WALK_MEET,
+            Mode::Share => abi::FP_WALK_SHARE,
+            Mode::Release => abi::FP_WALK_RELEASE,
+        };
+        let walk =
+            abi::fp_walk { mode, law: field_of(&law::default_law()?), ..Default::default() };
+        table.set(0, &walk)?;
+        self.iterate(LINK_WALK)?;
+        table.get(0)
+    }
+
+    /// Runs a pinned iterator to its end and answers what it wrote.
+    pub(crate) fn iterate(&self, link: &str) -> Result<Vec<u8>, KernelError> {
+        let link = Link::open(self.places.pin(link))
+            .map_err(KernelError::bpf(format!("open {link}")))?;
+        let mut written = Vec::new();
+        Iter::new(&link)
+            .map_err(KernelError::bpf("start an iterator"))?
+            .read_to_end(&mut written)
+            .map_err(KernelError::io("run an iterator"))?;
+        Ok(written)
+    }
+}
+
+/// One open file for each network namespace that has a process or a name.
+fn namespaces() -> Vec<File> {
+    let named = children("/run/netns");
+    let of_processes = children("/proc").into_iter().map(|p| p.join("ns/net"));
+    let mut found: HashMap<u64, File> = HashMap::new();
+    for path in named.into_iter().chain(of_processes) {
+        let Ok(meta) = std::fs::metadata(&path) else { continue };
+        if let Some(file) = (!found.contains_key(&meta.ino())).then(|| File::open(&path)) {
+            file.ok().map(|file| found.insert(meta.ino(), file));
+        }
+    }
+    found.into_values().collect()
+}
+
+fn children(directory: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
