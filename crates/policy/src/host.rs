@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host must allow so that the rules can take effect: the `[host]` section.
+//!
+//! Only five sysctls are known, because only they bound what the rules set. Nothing here raises one;
+//! the daemon does, and it never lowers. Start at [`HostSettings`].
+
+use crate::Chosen;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// The `[host]` section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct HostSettings {
+    /// The sysctls to raise, at most one of each name. An `"auto"` that no rule asks for is left out.
+    pub sysctls: Vec<Sysctl>,
+}
+
+/// One sysctl to raise when it is lower.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Sysctl {
+    /// Which one.
+    pub name: SysctlName,
+    /// The least value that it must have, 1 to 2^31 - 1; of a triple, the third (the maximum).
+    pub at_least: Chosen<u32>,
+    /// The line of the file, from 1.
+    pub line: u32,
+}
+
+/// The sysctls that a policy can raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SysctlName {
+    /// The most that SO_RCVBUF takes, in bytes.
+    CoreRmemMax,
+    /// The most that SO_SNDBUF takes, in bytes.
+    CoreWmemMax,
+    /// Three values in bytes of memory; the third bounds the receive buffer's own growth.
+    TcpRmem,
+    /// Three values in bytes of memory; the third bounds the send buffer's own growth.
+    TcpWmem,
+    /// 1: windows above 64 KiB (RFC 7323).
+    TcpWindowScaling,
+}
+
+impl SysctlName {
+    /// All five.
+    pub const ALL: [SysctlName; 5] = [
+        SysctlName::CoreRmemMax,
+        SysctlName::CoreWmemMax,
+        SysctlName::TcpRmem,
+        SysctlName::TcpWmem,
+        SysctlName::TcpWindowScaling,
+    ];
+
+    /// The name as sysctl(8) writes it; with `/` for `.`, the path under /proc/sys.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SysctlName::CoreRmemMax => "net.core.rmem_max",
+            SysctlName::CoreWmemMax => "net.core.wmem_max",
+            SysctlName::TcpRmem => "net.ipv4.tcp_rmem",
+            SysctlName::TcpWmem => "net.ipv4.tcp_wmem",
+            SysctlName::TcpWindowScaling => "net.ipv4.tcp_window_scaling",
+        }
+    }
+
+    /// Whether the sysctl holds three values, of which the third is meant.
+    pub fn is_triple(self) -> bool {
+        matches!(self, SysctlName::TcpRmem | SysctlName::TcpWmem)
+    }
+}
+
+impl HostSettings {
+    /// The least value that the policy gives for a sysctl.
+    pub fn at_least(&self, name: SysctlName) -> Option<u32> {
+        self.sysctls
+            .iter()
+            .find(|sysctl| sysctl.name == name)
+            .map(|found| found.at_least.value)
+    }
+}
+
+impl fmt::Display for SysctlName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for SysctlName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

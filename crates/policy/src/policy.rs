@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a policy is, once read: rules in file order, each with what it matches and what it sets.
+//!
+//! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
+//! here; nothing in this file checks again. Start at [`Policy`].
+
+use crate::{HostSettings, Law, PortRange, Prefix, Problem};
+use serde::Serialize;
+
+/// The most rules that a policy may have: the kernel keeps one bit for each.
+pub const MAX_RULES: usize = 1024;
+/// The most prefixes that all rules together may name as destination, and as source.
+pub const MAX_PREFIXES_PER_SIDE: usize = 65_536;
+/// The longest policy file, in bytes.
+pub const MAX_FILE_BYTES: usize = 16 << 20;
+
+/// A policy file's meaning.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Policy {
+    /// What the host must allow so that the rules can take effect.
+    pub host: HostSettings,
+    /// The rules in file order; the first that matches a flow is the flow's rule. At most [`MAX_RULES`].
+    pub rules: Vec<Rule>,
+    /// What is allowed but cannot be what was meant, in file order.
+    pub warnings: Vec<Problem>,
+}
+
+/// One named rule: which flows, and what they get.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Rule {
+    /// Unique in the policy; 1 to 63 bytes of `[A-Za-z0-9._-]`.
+    pub name: String,
+    /// The line of the file where the rule begins, from 1.
+    pub line: u32,
+    /// Which flows.
+    pub matches: Match,
+    /// What the administrator says of the path.
+    pub path: Path,
+    /// What the flows get.
+    pub settings: Settings,
+}
+
+/// Which flows a rule is for. Every part must hold; an empty or absent part holds for every flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Match {
+    /// Prefixes of the peer's address, whichever side opened the connection.
+    pub destination: Vec<Prefix>,
+    /// Prefixes of this host's address.
+    pub source: Vec<Prefix>,
+    /// The peer's port; sorted, no two overlap.
+    pub destination_ports: Vec<PortRange>,
+    /// This host's port; sorted, no two overlap.
+    pub source_ports: Vec<PortRange>,
+    /// The cgroup-2 path of the flow's socket, or one above it. Begins with `/`.
+    pub cgroup: Option<String>,
+}
+
+/// The path as the administrator knows it. With both parts, `bdp` has a meaning.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Path {
+    /// Round-trip time in microseconds, 1 us to 60 s.
+    pub rtt_us: Option<u32>,
+    /// Bottleneck rate in bits a second, 1 kb/s to 100 Tb/s.
+    pub rate_bps: Option<u64>,
+}
+
+/// A value together with why it is what it is, for people.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chosen<T> {
+    /// The value, in the unit of the field that holds it.
+    pub value: T,
+    /// Where it comes from, for instance `1 Gb/s x 100 ms = 12.5 MB (bdp), x 2`.
+    pub reason: String,
+}
+
+/// What the flows of a rule get. An absent setting leaves the kernel's own value alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// SO_SNDBUF as setsockopt takes it (the kernel doubles it), 4 KiB to 1 GiB - 1.
+    pub send_buffer_bytes: Option<Chosen<u32>>,
+    /// SO_RCVBUF as setsockopt takes it (the kernel doubles it), 4 KiB to 1 GiB - 1.
+    pub receive_buffer_bytes: Option<Chosen<u32>>,
+    /// TCP_CONGESTION, and the law's parameters.
+    pub law: Option<Chosen<Law>>,
+    /// TCP_BPF_IW in segments, 1 to 65535.
+    pub initial_window_pkts: Option<Chosen<u32>>,
+    /// TCP_BPF_SNDCWND_CLAMP in segments, 2 to 2^20. The kernel also bounds ssthresh by it.
+    pub cwnd_clamp_pkts: Option<Chosen<u32>>,
+    /// TCP_BPF_RTO_MIN in microseconds, 1 ms to 200 ms. The kernel does not go under two jiffies.
+    pub rto_min_us: Option<Chosen<u32>>,
+    /// TCP_BPF_DELACK_MAX in microseconds, 1 ms to 200 ms.
+    pub delayed_ack_max_us: Option<Chosen<u32>>,
+    /// SO_MAX_PACING_RATE in bits a second, 8 kb/s to 34 Gb/s (BPF gives 32 bits of bytes a second).
+    pub pacing_rate_bps: Option<Chosen<u64>>,
+    /// TCP_NOTSENT_LOWAT in bytes, 1 to 1 GiB - 1.
+    pub notsent_lowat_bytes: Option<Chosen<u32>>,
+    /// Route metric `reordering` in segments, 3 to 300. See [`routes`](crate::routes).
+    pub reordering_pkts: Option<Chosen<u32>>,
+    /// Route metric `quickack`. See [`routes`](crate::routes).
+    pub quickack: Option<Chosen<bool>>,
+    /// The program's own SO_SNDBUF and SO_RCVBUF are ignored, for those buffers that the rule sets.
+    pub override_application: bool,
+    /// The buffers are shared among the rule's concurrent flows.
+    pub divide: bool,
+}
+
+impl Match {
+    /// Whether the peer's address alone decides: nothing else is asked of the flow.
+    pub fn by_destination_only(&self) -> bool {
+        self.source.is_empty()
+            && self.destination_ports.is_empty()
+            && self.source_ports.is_empty()
+            && self.cgroup.is_none()
+    }
+}
+
+impl<T> Chosen<T> {
+    pub(crate) fn new(value: T, reason: impl Into<String>) -> Self {
+        Chosen {
+            value,
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers with units, from text and for people: bytes, rates, times.
+//!
+//! Refuses units that can be read two ways: `K` (1000 or 1024?), `kb` (bits or bytes?), `mbps` (which
+//! tc reads as megabytes). Exact: no number passes through a float.
+
+/// A decimal number in billionths.
+const BILLION: u128 = 1_000_000_000;
+
+/// A number, and the unit that follows it.
+pub(crate) struct Quantity<'t> {
+    /// The number, times 10^9.
+    pub billionths: u128,
+    pub unit: &'t str,
+}
+
+impl<'t> Quantity<'t> {
+    /// Splits `1.5MiB` into number and unit; a space between them is allowed.
+    pub fn split(text: &'t str) -> Option<Self> {
+        let text = text.trim();
+        let end = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
+        let billionths = billionths(&text[..end])?;
+        Some(Quantity {
+            billionths,
+            unit: text[end..].trim_start(),
+        })
+    }
+
+    /// The number times a factor, its fraction cut off.
+    pub fn times(&self, factor: u64) -> u128 {
+        self.billionths.saturating_mul(factor.into()) / BILLION
+    }
+}
+
+/// A number without sign or exponent, at most 18 digits before the point and 9 after it.
+fn billionths(text: &str) -> Option<u128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str, most: usize| {
+        !text.is_empty() && text.len() <= most && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    // `.3` is how the WAD's example writes a fraction.
+    let whole = if whole.is_empty() { "0" } else { whole };
+    if !digits(whole, 18) || !digits(fraction, 9) {
+        return None;
+    }
+    let whole: u128 = whole.parse().ok()?;
+    let fraction: u128 = format!("{fraction:0<9}").parse().ok()?;
+    Some(whole * BILLION + fraction)
+}
+
+/// A number in thousandths; `None` when it has more decimals than three.
+pub(crate) fn thousandths(text: &str) -> Option<u128> {
+    let billionths = billionths(text)?;
+    billionths
+        .is_multiple_of(BILLION / 1000)
+        .then_some(billionths / (BILLION / 1000))
+}
+
+/// Bytes of `25MB`, `32MiB`, `1.5kB`, `4096B`.
+pub(crate) fn bytes(text: &str) -> Option<u128> {
+    let quantity = Quantity::split(text)?;
+    let factor = match quantity.unit {
+        "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" | "kiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    Some(quantity.times(factor))
+}
+
+/// Bits a second of `900mbit`, `1Gbit/s`, `2.5 Gb/s`.
+pub(crate) fn rate_bps(text: &str) -> Option<u128> {
+    let quantity = Quantity::split(text)?;
+    let unit = quantity.unit.strip_suffix("/s").unwrap_or(quantity.unit);
+    // `Mb` alone is too near to `MB`; `Mb/s` can only be a rate, and its small b a bit.
+    let bit = if unit.len() < quantity.unit.len() {
+        unit.strip_suffix('b')
+    } else {
+        None
+    };
+    let prefix = unit.strip_suffix("bit").or(bit)?;
+    let factor = match prefix {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "m" | "M" => 1_000_000,
+        "g" | "G" => 1_000_000_000,
+        "t" | "T" => 1_000_000_000_000,
+        _ => return None,
+    };
+    Some(quantity.times(factor))
+}
+
+/// Microseconds of `100ms`, `20us`, `1.5s`.
+pub(crate) fn time_us(text: &str) -> Option<u128> {
+    let quantity = Quantity::split(text)?;
+    let factor = match quantity.unit {
+        "us" | "µs" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        _ => return None,
+    };
+    Some(quantity.times(factor))
+}
+
+/// `12.5 MB`, at most three decimals.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    show(
+        bytes,
+        &[
+            (1_000_000_000, "GB"),
+            (1_000_000, "MB"),
+            (1_000, "kB"),
+            (1, "B"),
+        ],
+    )
+}
+
+/// `1 Gb/s`, at most three decimals.
+pub(crate) fn show_rate(bps: u64) -> String {
+    let units = [
+        (1_000_000_000_000, "Tb/s"),
+        (1_000_000_000, "Gb/s"),
+        (1_000_000, "Mb/s"),
+        (1_000, "kb/s"),
+        (1, "b/s"),
+    ];
+    show(bps, &units)
+}
+
+/// `100 ms`, at most three decimals.
+pub(crate) fn show_time(us: u64) -> String {
+    show(us, &[(1_000_000, "s"), (1_000, "ms"), (1, "us")])
+}
+
+fn show(value: u64, units: &[(u64, &str)]) -> String {
+    let (size, unit) = *units
+        .iter()
+        .find(|(size, _)| value >= *size)
+        .unwrap_or(&units[units.len() - 1]);
+    format!(
+        "{} {unit}",
+        (value as f64 / size as f64 * 1000.0).round() / 1000.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_decimal_or_binary_as_written() {
+        let texts = ["25MB", "32MiB", "1.5kB", "4 KiB", "0.001kB", "1GiB", ".5MB"];
+        let values = [25_000_000, 33_554_432, 1500, 4096, 1, 1 << 30, 500_000];
+        assert_eq!(texts.map(bytes), values.map(Some));
+        let texts = ["900mbit", "1Gbit/s", "2.5 Gb/s", "8bit", "3kb/s", "1tbit"];
+        let values = [
+            900_000_000,
+            1_000_000_000,
+            2_500_000_000,
+            8,
+            3000,
+            1_000_000_000_000,
+        ];
+        assert_eq!(texts.map(rate_bps), values.map(Some));
+        assert_eq!(
+            ["100ms", "20us", "1.5s", "7µs"].map(time_us),
+            [100_000, 20, 1_500_000, 7].map(Some)
+        );
+    }
+
+    #[test]
+    fn what_can_be_read_two_ways_is_refused() {
+        for text in [
+            "64K", "64k", "1kb", "1Kb", "1M", "12", "", "MB", "1.2.3MB", "-1MB", "1e3MB", "1..MB",
+            "1.MB",
+        ] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+        for text in ["1Mb", "1MB", "1MB/s", "1mbps", "1gbps", "1000", "1 bits"] {
+            assert_eq!(rate_bps(text), None, "{text}");
+        }
+        for text in ["100", "100m", "1min", "100 ms 3", "0x10s"] {
+            assert_eq!(time_us(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn people_get_the_unit_that_fits() {
+        assert_eq!(
+            [12_500_000, 999, 1_073_741_823, 0].map(show_bytes),
+            ["12.5 MB", "999 B", "1.074 GB", "0 B"]
+        );
+        assert_eq!(
+            [1_000_000_000, 622_080_000].map(show_rate),
+            ["1 Gb/s", "622.08 Mb/s"]
+        );
+        assert_eq!(
+            [100_000, 7, 1_500_000].map(show_time),
+            ["100 ms", "7 us", "1.5 s"]
+        );
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One `[[rule]]` of the policy file. Start at [`read`].
+
+use super::values::{
+    self, CWND_CLAMP, INITIAL_WINDOW, NOTSENT_LOWAT, PACING_RATE, RATE, REORDERING, RTT, TIMER,
+};
+use crate::policy::{Chosen, Match, Path, Rule, Settings};
+use crate::problem::Refusal;
+use crate::toml_reader::{Report, Section, under_key};
+use crate::{Law, LawSpec, PortRange};
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// The keys of a rule, as the manual has them.
+const KEYS: &[&str] = &[
+    "name",
+    "destination",
+    "source",
+    "destination_ports",
+    "source_ports",
+    "cgroup",
+    "rtt",
+    "rate",
+    "send_buffer",
+    "receive_buffer",
+    "congestion_control",
+    "initial_window",
+    "cwnd_clamp",
+    "rto_min",
+    "delayed_ack_max",
+    "pacing_rate",
+    "notsent_lowat",
+    "reordering",
+    "quickack",
+    "override_application",
+    "divide",
+];
+
+/// Reads a rule; whatever is refused is noted and left out.
+pub(super) fn read(
+    table: &DeTable,
+    place: Range<usize>,
+    laws: Option<&[String]>,
+    report: &mut Report,
+) -> Rule {
+    let mut section = Section::open(report, table, "a rule", KEYS);
+    if section.value("name").is_none() {
+        let remedy = "write name = \"…\", a name of its own for logs and tables";
+        section
+            .report
+            .add(place.clone(), Refusal::new("the rule has no name", remedy));
+    }
+    let name = section.read("name", values::name).unwrap_or_default();
+    let matches = read_match(&mut section);
+    let path = Path {
+        rtt_us: section
+            .read("rtt", |value| RTT.read_u32(value))
+            .map(|rtt| rtt.value),
+        rate_bps: section
+            .read("rate", |value| RATE.read(value))
+            .map(|rate| rate.value),
+    };
+    let settings = read_settings(&mut section, &path, laws);
+    refuse_without_buffer(&mut section);
+    refuse_route_metrics(&mut section);
+    let line = report.lines.place(place.start).0;
+    Rule {
+        name,
+        line,
+        matches,
+        path,
+        settings,
+    }
+}
+
+fn read_match(section: &mut Section) -> Match {
+    let prefixes = |read: Vec<(_, _)>| read.into_iter().map(|(prefix, _)| prefix).collect();
+    Match {
+        destination: prefixes(section.read_list("destination", values::prefix)),
+        source: prefixes(section.read_list("source", values::prefix)),
+        destination_ports: read_ports(section, "destination_ports"),
+        source_ports: read_ports(section, "source_ports"),
+        cgroup: section.read("cgroup", values::cgroup),
+    }
+}
+
+fn read_ports(section: &mut Section, key: &str) -> Vec<PortRange> {
+    let mut ranges = section.read_list(key, values::ports);
+    ranges.sort_by_key(|(range, _)| *range);
+    for pair in ranges.windows(2) {
+        let ((one, one_place), (next, next_place)) = (&pair[0], &pair[1]);
+        if next.first <= one.last {
+            let later = if one_place.start > next_place.start {
+                one_place
+            } else {
+                next_place
+            };
+            let refusal = Refusal::new(format!("{one} and {next} overlap"), "name each port once");
+            section.report.add(later.clone(), under_key(key, refusal));
+        }
+    }
+    ranges.into_iter().map(|(range, _)| range).collect()
+}
+
+fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) -> Settings {
+    Settings {
+        send_buffer_bytes: section.read("send_buffer", |value| values::buffer(value, path)),
+        receive_buffer_bytes: section.read("receive_buffer", |value| values::buffer(value, path)),
+        law: read_law(section, laws),
+        initial_window_pkts: section.read("initial_window", |value| INITIAL_WINDOW.read_u32(value)),
+        cwnd_clamp_pkts: section.read("cwnd_clamp", |value| CWND_CLAMP.read_u32(value)),
+        rto_min_us: section.read("rto_min", |value| TIMER.read_u32(value)),
+        delayed_ack_max_us: section.read("delayed_ack_max", |value| TIMER.read_u32(value)),
+        pacing_rate_bps: section.read("pacing_rate", |value| PACING_RATE.read(value)),
+        notsent_lowat_bytes: section.read("notsent_lowat", |value| NOTSENT_LOWAT.read_u32(value)),
+        reordering_pkts: section.read("reordering", |value| REORDERING.read_u32(value)),
+        quickack: section
+            .read("quickack", values::truth)
+            .map(|quickack| Chosen::new(quickack, format!("given as {quickack}"))),
+        override_application: section
+            .read("override_application", values::truth)
+            .unwrap_or(false),
+        divide: section.read("divide", values::truth).unwrap_or(false),
+    }
+}
+
+/// `"cubic"`, or a table with the key `law` and the law's parameters.
+fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option<Chosen<Law>> {
+    let key = "congestion_control";
+    let value = section.value(key)?;
+    let Some(table) = value.get_ref().as_table() else {
+        let name = section.read(key, |value| values::law_name(value, laws))?;
+        let law = Law::with_defaults(&name);
+        let defaults = if law.parameters.is_empty() {
+            ""
+        } else {
+            ", default parameters"
+        };
+        return Some(Chosen::new(law, format!("given as {name}{defaults}")));
+    };
+    let Some(name) = table.get("law") else {
+        let remedy = "write { law = \"fp_aimd\", a = 6, b = 0.3 }";
+        section.report.add(
+            value.span(),
+            under_key(key, Refusal::new("the table has no `law`", remedy)),
+        );
+        return None;
+    };
+    let name = values::law_name(name.get_ref(), laws)
+        .map_err(|refusal| section.report.add(name.span(), under_key(key, refusal)))
+        .ok()?;
+    Some(read_parameters(section.report, table, &name))
+}
+
+fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<Law> {
+    let mut law = Law::with_defaults(name);
+    let Some(spec) = LawSpec::named(name) else {
+        for key in table.keys().filter(|key| key.get_ref() != "law") {
+            report.add(
+                key.span(),
+                under_key(key.get_ref(), values::no_parameters(name)),
+            );
+        }
+        return Chosen::new(law, format!("given as {name}"));
+    };
+    let known: Vec<&str> = std::iter::once("law")
+        .chain(spec.parameters.iter().map(|one| one.key))
+        .collect();
+    let mut section = Section::open(report, table, &format!("the parameters of {name}"), &known);
+    let mut defaults = Vec::new();
+    for (parameter, spec) in law.parameters.iter_mut().zip(spec.parameters) {
+        match section.value(spec.key) {
+            Some(_) => {
+                let read = section.read(spec.key, |value: &DeValue| {
+                    values::parameter_milli(value, spec)
+                });
+                parameter.value_milli = read.unwrap_or(spec.default_milli);
+            }
+            None => defaults.push(spec.key),
+        }
+    }
+    let defaults = match defaults.is_empty() {
+        true => String::new(),
+        false => format!(", default {}", defaults.join(" and ")),
+    };
+    Chosen::new(law, format!("given as {name} with parameters{defaults}"))
+}
+
+fn refuse_without_buffer(section: &mut Section) {
+    if section.value("send_buffer").is_some() || section.value("receive_buffer").is_some() {
+        return;
+    }
+    for key in ["override_application", "divide"] {
+        let asked = section
+            .value(key)
+            .filter(|value| value.get_ref().as_bool() == Some(true));
+        if let Some(value) = asked {
+            let refusal = Refusal::new(
+                "the rule sets no buffer",
+                "give it send_buffer, receive_buffer or both",
+            );
+            section.report.add(value.span(), under_key(key, refusal));
+        }
+    }
+}
+
+/// A route knows destinations only, so a metric would also reach the flows that the rule leaves out.
+fn refuse_route_metrics(section: &mut Section) {
+    for key in ["reordering", "quickack"] {
+        let Some(value) = section.value(key) else {
+            continue;
+        };
+        if section.value("destination").is_none() {
+            let message = "this is a metric of routes, and the rule names no destination";
+            let refusal = Refusal::new(message, "give the rule destination = [\"PREFIX\", …]");
+            section.report.add(value.span(), under_key(key, refusal));
+        }
+        let narrower = ["source", "destination_ports", "source_ports", "cgroup"];
+        if let Some(other) = narrower
+            .into_iter()
+            .find(|other| section.value(other).is_some())
+        {
+            let message = format!(
+                "this is a metric of routes, which holds for every flow to the destination, not only for those of `{other}`"
+            );
+            let refusal = Refusal::new(message, "move it to a rule that has only `destination`");
+            section.report.add(value.span(), under_key(key, refusal));
+        }
+    }
+}

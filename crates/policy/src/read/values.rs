@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Readers of single values: each takes a TOML value and gives it typed, or says what is allowed.
+//!
+//! Every range of the policy file stands in this file, in a [`Measure`] or at its reader.
+
+use crate::policy::Chosen;
+use crate::problem::Refusal;
+use crate::toml_reader::{found, shortened};
+use crate::{LawSpec, ParameterSpec, Path, PortRange, Prefix, quantity};
+use toml::de::{DeInteger, DeValue};
+
+/// A kind of number: its range and how it is written.
+pub(crate) struct Measure {
+    min: u64,
+    max: u64,
+    /// Whether a bare integer is taken; where it is not, the unit would be a guess.
+    bare: bool,
+    /// Reads number and unit; `None` for counts, which have no unit.
+    with_unit: Option<fn(&str) -> Option<u128>>,
+    /// The range and the forms, for people.
+    allowed: &'static str,
+}
+
+const GIB_LESS_ONE: u64 = (1 << 30) - 1;
+
+/// SO_SNDBUF and SO_RCVBUF are ints, and the kernel doubles them.
+pub(crate) const BUFFER: Measure = Measure {
+    min: 4096,
+    max: GIB_LESS_ONE,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: "4 KiB to 1 GiB - 1: bytes as an integer, \"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",
+};
+pub(crate) const NOTSENT_LOWAT: Measure = Measure {
+    min: 1,
+    max: GIB_LESS_ONE,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: "1 byte to 1 GiB - 1: bytes as an integer, \"128KiB\" or \"1MB\"",
+};
+/// These sysctls are ints.
+pub(crate) const SYSCTL_BYTES: Measure = Measure {
+    min: 4096,
+    max: i32::MAX as u64,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: "one value (of tcp_rmem and tcp_wmem the third, the maximum), 4 KiB to 2 GiB - 1: bytes as an integer, \"64MiB\", or \"auto\"",
+};
+pub(crate) const RTT: Measure = Measure {
+    min: 1,
+    max: 60_000_000,
+    bare: false,
+    with_unit: Some(quantity::time_us),
+    allowed: "1us to 60s, with its unit: \"100ms\", \"250us\", \"1.5s\"",
+};
+/// The kernel's own bound from above is TCP_RTO_MIN and TCP_DELACK_MAX, both 200 ms.
+pub(crate) const TIMER: Measure = Measure {
+    min: 1_000,
+    max: 200_000,
+    bare: false,
+    with_unit: Some(quantity::time_us),
+    allowed: "1ms to 200ms, with its unit: \"20ms\"",
+};
+pub(crate) const RATE: Measure = Measure {
+    min: 1_000,
+    max: 100_000_000_000_000,
+    bare: false,
+    with_unit: Some(quantity::rate_bps),
+    allowed: "1kbit to 100tbit, with its unit (bit, kbit, mbit, gbit, tbit, or Mb/s and the like; decimal, a second): \"900mbit\"",
+};
+/// The option takes 32 bits of bytes a second from BPF.
+pub(crate) const PACING_RATE: Measure = Measure {
+    min: 8_000,
+    max: 34_000_000_000,
+    bare: false,
+    with_unit: Some(quantity::rate_bps),
+    allowed: "8kbit to 34gbit, with its unit (kbit, mbit, gbit, or Mb/s and the like; decimal, a second): \"900mbit\"",
+};
+pub(crate) const INITIAL_WINDOW: Measure = count(1, 65_535, "an integer of 1 to 65535 segments");
+/// Larger windows overflow the kernel's send-buffer arithmetic (KERNEL.md, Traps).
+pub(crate) const CWND_CLAMP: Measure = count(2, 1 << 20, "an integer of 2 to 1048576 segments");
+/// The kernel's TCP_FASTRETRANS_THRESH and net.ipv4.tcp_max_reordering.
+pub(crate) const REORDERING: Measure = count(3, 300, "an integer of 3 to 300 segments");
+
+const fn count(min: u64, max: u64, allowed: &'static str) -> Measure {
+    Measure {
+        min,
+        max,
+        bare: true,
+        with_unit: None,
+        allowed,
+    }
+}
+
+impl Measure {
+    /// The number and how it was written.
+    pub fn read(&self, value: &DeValue) -> Result<Chosen<u64>, Refusal> {
+        let number = match value {
+            DeValue::Integer(number) if self.bare => integer(number).map(u128::from),
+            DeValue::String(text) => self.with_unit.and_then(|with_unit| with_unit(text)),
+            _ => None,
+        };
+        number
+            .and_then(|number| self.within(number))
+            .map(|number| Chosen::new(number, format!("given as {}", written(value))))
+            .ok_or_else(|| found(value, self.allowed))
+    }
+
+    /// The number and how it was written, for ranges that end within 32 bits.
+    pub fn read_u32(&self, value: &DeValue) -> Result<Chosen<u32>, Refusal> {
+        self.read(value).map(narrow)
+    }
+
+    fn within(&self, number: u128) -> Option<u64> {
+        u64::try_from(number)
+            .ok()
+            .filter(|number| (self.min..=self.max).contains(number))
+    }
+}
+
+fn narrow(wide: Chosen<u64>) -> Chosen<u32> {
+    Chosen {
+        value: u32::try_from(wide.value).expect("the range ends within 32 bits"),
+        reason: wide.reason,
+    }
+}
+
+fn integer(number: &DeInteger) -> Option<u64> {
+    u64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// A value as it stands in the file, a text without its quotes.
+fn written(value: &DeValue) -> String {
+    match value {
+        DeValue::String(text) => shortened(text),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        other => other.type_str().to_owned(),
+    }
+}
+
+/// A buffer: bytes, or a multiple of what the path holds.
+pub(crate) fn buffer(value: &DeValue, path: &Path) -> Result<Chosen<u32>, Refusal> {
+    let factor = value
+        .as_str()
+        .and_then(|text| text.trim().strip_suffix("bdp"));
+    match factor {
+        Some(factor) => bdp(factor.trim_end(), value, path).map(narrow),
+        None => BUFFER.read_u32(value),
+    }
+}
+
+fn bdp(factor: &str, value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
+    let factor_milli = match factor {
+        "" => Some(1000),
+        factor => quantity::thousandths(factor).filter(|milli| (1..=1_000_000).contains(milli)),
+    };
+    let factor_milli = factor_milli.ok_or_else(|| {
+        found(
+            value,
+            "\"bdp\", or up to 1000 times it with at most three decimals: \"1.5bdp\"",
+        )
+    })?;
+    let (Some(rtt_us), Some(rate_bps)) = (path.rtt_us, path.rate_bps) else {
+        let message = format!("\"{}\" needs the path's rtt and rate", written(value));
+        return Err(Refusal::new(
+            message,
+            "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"",
+        ));
+    };
+    let bdp_bytes = u128::from(rate_bps) * u128::from(rtt_us) / 8 / 1_000_000;
+    let reason = bdp_reason(path, bdp_bytes, factor_milli);
+    BUFFER
+        .within(bdp_bytes * factor_milli / 1000)
+        .map(|bytes| Chosen::new(bytes, &reason))
+        .ok_or_else(|| {
+            Refusal::new(
+                format!("out of range: {reason}"),
+                format!("allowed: {}", BUFFER.allowed),
+            )
+        })
+}
+
+/// `1 Gb/s x 100 ms = 12.5 MB (bdp), x 2`.
+fn bdp_reason(path: &Path, bdp_bytes: u128, factor_milli: u128) -> String {
+    let rate = quantity::show_rate(path.rate_bps.unwrap_or_default());
+    let rtt = quantity::show_time(path.rtt_us.unwrap_or_default().into());
+    let bdp = quantity::show_bytes(u64::try_from(bdp_bytes).unwrap_or(u64::MAX));
+    let times = match factor_milli {
+        1000 => String::new(),
+        factor => format!(", x {}", factor as f64 / 1000.0),
+    };
+    format!("{rate} x {rtt} = {bdp} (bdp){times}")
+}
+
+pub(crate) fn truth(value: &DeValue) -> Result<bool, Refusal> {
+    value.as_bool().ok_or_else(|| found(value, "true or false"))
+}
+
+/// A rule's name: it stands in logs, tables and file names.
+pub(crate) fn name(value: &DeValue) -> Result<String, Refusal> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    match value.as_str() {
+        Some(text) if (1..=63).contains(&text.len()) && text.bytes().all(plain) => {
+            Ok(text.to_owned())
+        }
+        _ => Err(found(
+            value,
+            "a text of 1 to 63 letters, digits, `.`, `_` or `-`",
+        )),
+    }
+}
+
+pub(crate) fn prefix(value: &DeValue) -> Result<Prefix, Refusal> {
+    let allowed = "a text such as \"10.5.0.0/16\", \"192.0.2.7\" or \"2001:db8::/32\"";
+    let text = value.as_str().ok_or_else(|| found(value, allowed))?;
+    shortened(text)
+        .parse()
+        .map_err(|error: crate::PrefixError| Refusal::new(error.to_string(), error.remedy()))
+}
+
+pub(crate) fn ports(value: &DeValue) -> Result<PortRange, Refusal> {
+    let refused = || {
+        found(
+            value,
+            "a port of 1 to 65535, or a range such as \"5000-5010\"",
+        )
+    };
+    let port = |text: &str| -> Option<u16> {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse().ok())
+            .flatten()
+    };
+    let (first, last) = match value {
+        DeValue::Integer(number) => {
+            let one = integer(number).and_then(|number| u16::try_from(number).ok());
+            (one, one)
+        }
+        DeValue::String(text) => match text.split_once('-') {
+            Some((first, last)) => (port(first.trim()), port(last.trim())),
+            None => (port(text.trim()), port(text.trim())),
+        },
+        _ => (None, None),
+    };
+    let (first, last) = first.zip(last).ok_or_else(refused)?;
+    let reversed = || {
+        Refusal::new(
+            format!("the range {first}-{last} is reversed"),
+            format!("write \"{last}-{first}\""),
+        )
+    };
+    PortRange::new(first, last).ok_or_else(|| {
+        if first > last && last > 0 {
+            reversed()
+        } else {
+            refused()
+        }
+    })
+}
+
+/// A cgroup-2 path as /proc/PID/cgroup shows it.
+pub(crate) fn cgroup(value: &DeValue) -> Result<String, Refusal> {
+    let allowed = "a cgroup-2 path from the root, without `.`, `..`, `//` or a `/` at its end, such as \"/system.slice/gridftp.service\"";
+    let part =
+        |part: &str| !["", ".", ".."].contains(&part) && part.len() <= 255 && !part.contains('\0');
+    match value.as_str() {
+        Some("/") => Ok("/".to_owned()),
+        Some(text)
+            if text.len() < 4096
+                && text
+                    .strip_prefix('/')
+                    .is_some_and(|rest| rest.split('/').all(part)) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(found(value, allowed)),
+    }
+}
+
+/// The name of a law, as the kernel bounds it (TCP_CA_NAME_MAX with its end) and has it registered.
+pub(crate) fn law_name(value: &DeValue, registered: Option<&[String]>) -> Result<String, Refusal> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let name = match value.as_str() {
+        Some(text) if (1..=15).contains(&text.len()) && text.bytes().all(plain) => text,
+        _ => {
+            return Err(found(
+                value,
+                "the name of a registered law, such as \"cubic\", or { law = \"fp_aimd\", a = 6, b = 0.3 }",
+            ));
+        }
+    };
+    match registered {
+        Some(laws) if !laws.iter().any(|law| law == name) => {
+            let message = format!("no law `{name}` is registered with the kernel");
+            Err(Refusal::new(
+                message,
+                format!("allowed here: {}", laws.join(", ")),
+            ))
+        }
+        _ => Ok(name.to_owned()),
+    }
+}
+
+/// A parameter of a law in thousandths.
+pub(crate) fn parameter_milli(value: &DeValue, spec: &ParameterSpec) -> Result<u32, Refusal> {
+    let milli = match value {
+        DeValue::Integer(number) => integer(number).map(|number| u128::from(number) * 1000),
+        DeValue::Float(number) => quantity::thousandths(number.as_str()),
+        _ => None,
+    };
+    milli
+        .and_then(|milli| u32::try_from(milli).ok())
+        .filter(|milli| (spec.min_milli..=spec.max_milli).contains(milli))
+        .ok_or_else(|| found(value, parameter_range(spec)))
+}
+
+fn parameter_range(spec: &ParameterSpec) -> String {
+    let (min, max) = (
+        f64::from(spec.min_milli) / 1000.0,
+        f64::from(spec.max_milli) / 1000.0,
+    );
+    format!(
+        "{min} to {max} with at most three decimals ({})",
+        spec.meaning
+    )
+}
+
+/// What a law without such a parameter says of one.
+pub(crate) fn no_parameters(law: &str) -> Refusal {
+    let with = crate::LAWS
+        .iter()
+        .map(|spec: &LawSpec| spec.name)
+        .collect::<Vec<_>>()
+        .join(", ");
+    Refusal::new(
+        format!("`{law}` takes no parameters"),
+        format!("laws with parameters: {with}"),
+    )
+}
