@@ -8,7 +8,7 @@
 //!
 //! Start at [`Kernel::load`], then [`Kernel::publish`] and [`Kernel::unload`].
 
-#[allow(clippy::all)]
+#[allow(clippy::all)] // generated
 mod abi;
 mod cgroup;
 mod error;

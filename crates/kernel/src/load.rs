@@ -9,9 +9,8 @@
 use crate::abi;
 use crate::maps::Table;
 use crate::places::Places;
-use crate::pod::bytes_of;
 use crate::{KernelError, unload};
-use libbpf_rs::{Link, MapMut, Object, ObjectBuilder, PrintLevel, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapMut, Object, ObjectBuilder, PrintLevel, ProgramMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::Mutex;
@@ -247,6 +246,6 @@ mod tests {
         let build = this_build();
         assert_eq!(build, this_build());
         assert_ne!(build.hash, 0);
-        assert_eq!(bytes_of(&build).len(), 16);
+        assert_eq!(crate::pod::bytes_of(&build).len(), 16);
     }
 }
