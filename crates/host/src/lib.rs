@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What fatpath changes on the host outside BPF: sysctls, route metrics, a mount. Every
+//! change is noted in a journal before it is made, so that it can be named, read back
+//! and put back, also by another process after a crash.
+//!
+//! The administrator wins: what was changed by hand since is left alone, and said so.
+//! Routes are those of the network namespace in which the daemon runs.
+//!
+//! Start at [`Host`].
+
+mod journal;
+mod netlink;
+mod routes;
+mod sysctl;
+
+pub use journal::{Change, Journal, JournalError};
+pub use routes::RouteError;
+pub use sysctl::{SysctlError, Sysctls};
+
+use fatpath_policy::{HostSettings, RouteMetrics};
+use std::path::{Path, PathBuf};
+
+/// The changes of one fatpath instance to its host.
+#[derive(Debug)]
+pub struct Host {
+    journal: Journal,
+    sysctls: Sysctls,
+}
+
+/// What became of one change when it was to be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutBack {
+    /// As it was before.
+    Restored(String),
+    /// Somebody changed it since: left alone.
+    LeftAlone(String),
+    /// It could not be put back.
+    Failed(String),
+}
+
+/// Why a change to the host could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The journal could not be kept, so no change was made.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A sysctl could not be read or written.
+    #[error(transparent)]
+    Sysctl(#[from] SysctlError),
+    /// A route could not be read or written.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+}
+
+impl Host {
+    /// The changes that the journal in `run_dir` names, or none yet.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn open(run_dir: &Path) -> Result<Host, JournalError> {
+        Ok(Host { journal: Journal::open(run_dir)?, sysctls: Sysctls::default() })
+    }
+
+    /// Everything that is changed now.
+    pub fn changes(&self) -> &[Change] {
+        self.journal.changes()
+    }
+
+    /// Raises the sysctls that are lower than the policy needs. Answers a sentence for each that was
+    /// raised, or left alone because somebody set it by hand since.
+    ///
+    /// # Errors
+    /// When the journal or a sysctl cannot be written.
+    pub fn raise(&mut self, settings: &HostSettings) -> Result<Vec<String>, HostError> {
+        let mut said = Vec::new();
+        for wanted in &settings.sysctls {
+            said.extend(self.sysctls.raise(&mut self.journal, wanted)?);
+        }
+        Ok(said)
+    }
+
+    /// Makes the routes carry the metrics that the policy needs, and no longer those that it does not.
+    ///
+    /// # Errors
+    /// When the journal or a route cannot be written.
+    pub fn set_routes(&mut self, wanted: &[RouteMetrics]) -> Result<Vec<String>, HostError> {
+        routes::set(&mut self.journal, wanted)
+    }
+
+    /// Notes that the BPF file system was mounted, so that it can be unmounted.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn note_mount(&mut self, at: PathBuf) -> Result<(), JournalError> {
+        self.journal.note(Change::Mount { at })
+    }
+
+    /// Puts everything back, the last change first. A mount is only named: its owner unmounts it.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn put_back(&mut self) -> Result<Vec<PutBack>, JournalError> {
+        let mut outcomes = Vec::new();
+        for change in self.journal.changes().to_vec().into_iter().rev() {
+            outcomes.push(match &change {
+                Change::Sysctl { name, before, after } => {
+                    self.sysctls.put_back(name, before, after)
+                }
+                Change::RouteAdded { .. } | Change::RouteChanged { .. } => routes::put_back(&change),
+                Change::Mount { at } => unmount(at),
+            });
+            self.journal.forget(&change)?;
+        }
+        Ok(outcomes)
+    }
+}
+
+fn unmount(at: &Path) -> PutBack {
+    let name = format!("the BPF file system at {}", at.display());
+    let is_used = std::fs::read_dir(at).is_ok_and(|mut entries| {
+        entries.any(|e| e.is_ok_and(|e| !e.file_name().to_string_lossy().ends_with(".debug")))
+    });
+    if is_used {
+        return PutBack::LeftAlone(format!("{name}: others use it"));
+    }
+    match std::process::Command::new("umount").arg(at).status() {
+        Ok(status) if status.success() => PutBack::Restored(format!("{name}: unmounted")),
+        _ => PutBack::Failed(format!("{name}: umount failed")),
+    }
+}

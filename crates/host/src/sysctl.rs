@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sysctls: raised when lower than needed, never lowered, put back unless set by hand since.
+
+use crate::PutBack;
+use crate::journal::{Change, Journal};
+use crate::{HostError, JournalError};
+use fatpath_policy::Sysctl;
+use std::io;
+use std::path::PathBuf;
+
+/// A sysctl could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("sysctl {name}: {source}")]
+pub struct SysctlError {
+    name: String,
+    source: io::Error,
+}
+
+/// Access to the sysctls, `/proc/sys` by default.
+#[derive(Clone, Debug)]
+pub struct Sysctls {
+    root: PathBuf,
+}
+
+impl Default for Sysctls {
+    fn default() -> Sysctls {
+        Sysctls { root: "/proc/sys".into() }
+    }
+}
+
+impl Sysctls {
+    /// Answers what there is to say; nothing when the sysctl is high enough.
+    pub(crate) fn raise(
+        &self,
+        journal: &mut Journal,
+        wanted: &Sysctl,
+    ) -> Result<Option<String>, HostError> {
+        let name = wanted.name.as_str();
+        let now = self.read(name)?;
+        let noted = noted(journal, name);
+        if let Some(Change::Sysctl { after, .. }) = &noted
+            && *after != now
+        {
+            return Ok(Some(format!("{name} was set to {now} by hand since: left alone")));
+        }
+        let Some(after) = raised(&now, wanted.at_least.value, wanted.name.is_triple()) else {
+            return Ok(None);
+        };
+        note(journal, noted, name, &now, &after)?;
+        self.write(name, &after)?;
+        Ok(Some(format!("{name} raised from {now} to {after}")))
+    }
+
+    pub(crate) fn put_back(&self, name: &str, before: &str, after: &str) -> PutBack {
+        match self.read(name) {
+            Ok(now) if now == before => PutBack::Restored(format!("{name} is {before}")),
+            Ok(now) if now != after => {
+                PutBack::LeftAlone(format!("{name} was set to {now} by hand since: left alone"))
+            }
+            Ok(_) => match self.write(name, before) {
+                Ok(()) => PutBack::Restored(format!("{name} put back to {before}")),
+                Err(error) => PutBack::Failed(error.to_string()),
+            },
+            Err(error) => PutBack::Failed(error.to_string()),
+        }
+    }
+
+    fn read(&self, name: &str) -> Result<String, SysctlError> {
+        let text = std::fs::read_to_string(self.path(name)).map_err(failed(name))?;
+        Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), SysctlError> {
+        std::fs::write(self.path(name), value).map_err(failed(name))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name.replace('.', "/"))
+    }
+}
+
+fn failed(name: &str) -> impl FnOnce(io::Error) -> SysctlError {
+    move |source| SysctlError { name: name.to_owned(), source }
+}
+
+fn noted(journal: &Journal, wanted: &str) -> Option<Change> {
+    let is_it = |c: &&Change| matches!(c, Change::Sysctl { name, .. } if name == wanted);
+    journal.changes().iter().find(is_it).cloned()
+}
+
+/// The first `before` stays: it is what there was before fatpath.
+fn note(
+    journal: &mut Journal,
+    noted: Option<Change>,
+    name: &str,
+    now: &str,
+    after: &str,
+) -> Result<(), JournalError> {
+    let (name, after) = (name.to_owned(), after.to_owned());
+    match noted {
+        Some(old @ Change::Sysctl { .. }) => {
+            let Change::Sysctl { before, .. } = &old else { return Ok(()) };
+            let new = Change::Sysctl { name, before: before.clone(), after };
+            journal.replace(&old, new)
+        }
+        _ => journal.note(Change::Sysctl { name, before: now.to_owned(), after }),
+    }
+}
+
+/// The value with its last number raised; `None` when it is high enough or no number.
+fn raised(now: &str, at_least: u32, is_triple: bool) -> Option<String> {
+    let mut fields: Vec<String> = now.split(' ').map(str::to_owned).collect();
+    let last = if is_triple { fields.get_mut(2)? } else { fields.first_mut()? };
+    if last.parse::<u64>().ok()? >= u64::from(at_least) {
+        return None;
+    }
+    *last = at_least.to_string();
+    Some(fields.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(value: &str) -> (tempfile::TempDir, Sysctls, Journal) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("net/core")).unwrap();
+        std::fs::write(dir.path().join("net/core/rmem_max"), value).unwrap();
+        let sysctls = Sysctls { root: dir.path().into() };
+        let journal = Journal::open(dir.path()).unwrap();
+        (dir, sysctls, journal)
+    }
+
+    fn wanted(bytes: u32) -> Sysctl {
+        let text = format!("[host.sysctl]\n\"net.core.rmem_max\" = {bytes}\n");
+        fatpath_policy::parse(&text, None).unwrap().host.sysctls[0].clone()
+    }
+
+    const NAME: &str = "net.core.rmem_max";
+
+    #[test]
+    fn raises_in_steps_and_puts_back_what_was_there_first() {
+        let (_dir, sysctls, mut journal) = host("212992\n");
+        assert!(sysctls.raise(&mut journal, &wanted(1 << 20)).unwrap().is_some());
+        assert!(sysctls.raise(&mut journal, &wanted(1 << 21)).unwrap().is_some());
+        assert_eq!(sysctls.raise(&mut journal, &wanted(1 << 19)).unwrap(), None);
+        assert_eq!(sysctls.read(NAME).unwrap(), "2097152");
+        let Change::Sysctl { before, after, .. } = journal.changes()[0].clone() else { panic!() };
+        assert_eq!((before.as_str(), after.as_str()), ("212992", "2097152"));
+        assert!(matches!(sysctls.put_back(NAME, &before, &after), PutBack::Restored(_)));
+        assert_eq!(sysctls.read(NAME).unwrap(), "212992");
+    }
+
+    #[test]
+    fn never_lowers() {
+        let (_dir, sysctls, mut journal) = host("8388608\n");
+        assert_eq!(sysctls.raise(&mut journal, &wanted(1 << 20)).unwrap(), None);
+        assert!(journal.changes().is_empty());
+    }
+
+    #[test]
+    fn leaves_alone_what_was_set_by_hand_since() {
+        let (_dir, sysctls, mut journal) = host("212992\n");
+        sysctls.raise(&mut journal, &wanted(1 << 20)).unwrap();
+        sysctls.write(NAME, "300000").unwrap();
+        let said = sysctls.raise(&mut journal, &wanted(1 << 21)).unwrap().unwrap();
+        assert!(said.contains("by hand"), "{said}");
+        assert!(matches!(sysctls.put_back(NAME, "212992", "1048576"), PutBack::LeftAlone(_)));
+        assert_eq!(sysctls.read(NAME).unwrap(), "300000");
+    }
+
+    #[test]
+    fn of_a_triple_only_the_maximum_is_raised() {
+        assert_eq!(raised("4096 131072 6291456", 1 << 25, true).unwrap(), "4096 131072 33554432");
+        assert_eq!(raised("4096 131072 6291456", 1 << 20, true), None);
+        assert_eq!(raised("junk", 1, false), None);
+    }
+}
