@@ -156,7 +156,7 @@ impl Drop for Host {
 /// Inside a host: sets one end of a link up, with its addresses.
 fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
     let failed = |doing| move |error| device_error(link, end, doing, error);
-    quieten(&link.name).map_err(failed("setting IPv6 sysctls"))?;
+    quieten(&link.name, end).map_err(failed("setting IPv6 sysctls"))?;
     let index = device_index(&link.name).map_err(failed("finding the device"))?;
     let netlink = Netlink::open().map_err(failed("opening netlink"))?;
     netlink
@@ -170,15 +170,18 @@ fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
     Ok(())
 }
 
-/// Keeps the kernel from giving a device a link-local address, and so from sending router
-/// solicitations over the emulated path. No IPv6 in the kernel is no error.
-fn quieten(device: &str) -> io::Result<()> {
-    match std::fs::write(
-        format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"),
-        "1",
-    ) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+/// Keeps packets that no program sent off the path: without IPv6 addresses there is no IPv6, and
+/// with some there is no link-local address beside them, so no router solicitation.
+fn quieten(device: &str, end: &End) -> io::Result<()> {
+    let sysctl = if end.ipv6.is_some() {
+        "addr_gen_mode"
+    } else {
+        "disable_ipv6"
+    };
+    match std::fs::write(format!("/proc/sys/net/ipv6/conf/{device}/{sysctl}"), "1") {
+        // A kernel without IPv6 has none to silence.
+        Err(error) if end.ipv6.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written,
     }
 }
 
