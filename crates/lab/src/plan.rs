@@ -7,6 +7,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
+use ipnet::{Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Direction, Link, PathCase, Scenario, Variant};
@@ -95,8 +96,8 @@ impl Plan {
         let shared = ends().find(|(_, link, _)| host != from && end(link, from).is_some());
         let (index, _, end) = shared.or_else(|| ends().next())?;
         Some(match family {
-            Family::Ipv4 => ipv4(index, end).to_string(),
-            Family::Ipv6 => ipv6(index, end).to_string(),
+            Family::Ipv4 => ipv4(index, end).addr().to_string(),
+            Family::Ipv6 => ipv6(index, end).addr().to_string(),
         })
     }
 
@@ -123,15 +124,17 @@ pub fn namespace(lab: &str, host: &str) -> String {
     format!("fp-{lab}-{host}")
 }
 
-/// The IPv4 address of an end (0 or 1) of link `index`; the prefix is a /24.
-pub fn ipv4(index: usize, end: usize) -> Ipv4Addr {
+/// The IPv4 address of an end (0 or 1) of link `index`, with the link's prefix.
+pub fn ipv4(index: usize, end: usize) -> Ipv4Net {
     let [high, low] = (index as u16).to_be_bytes();
-    Ipv4Addr::new(10, 77 + high, low, end as u8 + 1)
+    let address = Ipv4Addr::new(10, 77 + high, low, end as u8 + 1);
+    Ipv4Net::new(address, 24).expect("24 is a prefix length of IPv4")
 }
 
-/// The IPv6 address of an end (0 or 1) of link `index`; the prefix is a /64.
-pub fn ipv6(index: usize, end: usize) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd77, 0, 0, index as u16, 0, 0, 0, end as u16 + 1)
+/// The IPv6 address of an end (0 or 1) of link `index`, with the link's prefix.
+pub fn ipv6(index: usize, end: usize) -> Ipv6Net {
+    let address = Ipv6Addr::new(0xfd77, 0, 0, index as u16, 0, 0, 0, end as u16 + 1);
+    Ipv6Net::new(address, 64).expect("64 is a prefix length of IPv6")
 }
 
 fn end(link: &Link, host: &str) -> Option<usize> {
