@@ -1,2 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! (frame)
+//! Emulated networks on one machine: real kernels, real packets, cells of [`fatpath_link`] between.
+//!
+//! Hosts are network namespaces, links are pairs of TUN devices, and one thread carries packets from
+//! device to device through the two chains of each link. 64 KB super-packets (TSO, UDP GSO) pass
+//! whole; they are split only when their segments fare differently.
+//!
+//! It runs no programs of its own accord, knows no scenario files and keeps no results: that is the
+//! lab's. It decides nothing about packets: that is the cells'.
+//!
+//! Start reading at [`Topology`], the input; then [`Network::up`] and [`Network::forward`]. The
+//! packets themselves are in `frame` (buffers) and `gso` (headers).
+
+mod buffer;
+mod forward;
+mod frame;
+mod gso;
+mod namespace;
+mod netlink;
+mod network;
+mod stop;
+mod topology;
+mod tun;
+pub mod unshaped;
+
+pub use fatpath_link::{ChainSpec, Count, Counters, DropCause, SpecError};
+
+pub use forward::{DirectionStats, ForwardError, LinkStats, Stats};
+pub use namespace::{Namespace, NamespaceError, remove_namespace};
+pub use network::{Network, UpError};
+pub use stop::StopHandle;
+pub use topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError};

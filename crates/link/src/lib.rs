@@ -1,2 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! (frame)
+//! Links as chains of pure cells: what a path does to packets, written once.
+//!
+//! The emulator pushes real packets through these cells and the simulator pushes simulated ones.
+//! Nothing here reads a clock, draws randomness of its own or does I/O: `now_ns` and seeds are
+//! arguments, so the same calls always give the same packets at the same nanoseconds.
+//!
+//! A packet may stand for many equal segments (a *super-packet*, as TSO and GSO make them). It stays
+//! whole as long as its segments fare alike and is split only when they do not.
+//!
+//! Start reading at [`Cell`], the one interface of every effect; then [`Chain`], which joins cells
+//! to one direction of a link, and [`ChainSpec`], from which a chain is built. One effect a file:
+//! [`Bottleneck`] (rate), [`DropTail`] (queue), [`Loss`], [`Delay`].
+
+mod bottleneck;
+mod cell;
+mod chain;
+mod delay;
+mod departures;
+mod drop_tail;
+mod loss;
+mod packet;
+mod rate;
+mod spec;
+
+pub use bottleneck::{Bottleneck, Queue};
+pub use cell::{Cell, Count, Counters, Departure, DropCause};
+pub use chain::Chain;
+pub use delay::Delay;
+pub use drop_tail::DropTail;
+pub use loss::Loss;
+pub use packet::{Packet, Wire};
+pub use rate::RateClock;
+pub use spec::{ChainSpec, SpecError};

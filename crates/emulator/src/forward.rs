@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The forwarder: one thread that carries packets from device to device, through the chains of
+//! their links, at the right moments. Knows time and devices; what happens to packets is the cells'.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use fatpath_link::{Cell, Chain, Count, Counters};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+
+use crate::buffer::Pool;
+use crate::frame::Frame;
+use crate::network::Link;
+use crate::stop::StopHandle;
+use crate::tun::Tun;
+
+/// Packets read from one device before the others get their turn. A super-packet costs some 30 µs,
+/// so this bounds how late the packets of another direction leave.
+const BATCH_PACKETS: usize = 4;
+
+/// Devices reported in one wake-up; the rest are in the next one.
+const EVENTS: usize = 64;
+
+/// What a forwarder did.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Of each link, in the order of the topology.
+    pub links: Vec<LinkStats>,
+}
+
+/// What passed one link.
+#[derive(Clone, Debug)]
+pub struct LinkStats {
+    /// Its name.
+    pub name: String,
+    /// From `ends[0]` to `ends[1]`, and back.
+    pub directions: [DirectionStats; 2],
+}
+
+/// What passed one direction of a link.
+#[derive(Clone, Debug)]
+pub struct DirectionStats {
+    /// The chain as a whole.
+    pub total: Counters,
+    /// Each of its cells, in order.
+    pub cells: Vec<Counters>,
+    /// On the way when the forwarder stopped.
+    pub held: Count,
+    /// Packets (super-packets count once) that the far kernel refused: malformed, or device down.
+    pub refused_packets: u64,
+}
+
+/// Why a forwarder ended before it was stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ForwardError {
+    /// A device cannot be read any more.
+    #[error("link `{link}`: its device at host `{host}` is gone: {error}")]
+    Device {
+        /// The link.
+        link: String,
+        /// The host.
+        host: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Waiting for packets failed.
+    #[error("waiting for packets: {0}")]
+    Wait(io::Error),
+}
+
+/// One direction of a link, with the devices at its two ends.
+struct Direction<'a> {
+    link: &'a Link,
+    from: usize,
+    chain: Chain<Frame>,
+    refused_packets: u64,
+}
+
+/// Carries packets over `links` until `stop` is used.
+pub(crate) fn run(links: &[Link], stop: &StopHandle) -> Result<Stats, ForwardError> {
+    let mut directions: Vec<_> = links.iter().flat_map(Direction::both).collect();
+    let poller = Poller::new(&directions, stop).map_err(ForwardError::Wait)?;
+    let clock = Clock::start();
+    let pool = Pool::default();
+    let mut events = Vec::with_capacity(EVENTS);
+    loop {
+        let due_ns = directions
+            .iter()
+            .filter_map(|direction| direction.chain.next_due_ns())
+            .min();
+        poller
+            .wait(&mut events, due_ns, &clock)
+            .map_err(ForwardError::Wait)?;
+        for event in events.drain(..) {
+            match directions.get_mut(event.data.u64() as usize) {
+                Some(direction) => direction.receive(&clock, &pool)?,
+                None => return Ok(Stats::of(links, &directions)),
+            }
+        }
+        directions
+            .iter_mut()
+            .for_each(|direction| direction.send(clock.now_ns()));
+    }
+}
+
+impl<'a> Direction<'a> {
+    fn both(link: &'a Link) -> [Direction<'a>; 2] {
+        [0, 1].map(|from| {
+            let chain = link.spec.directions[from].build();
+            let chain = chain.expect("`Topology::check` found every direction in range");
+            Direction {
+                link,
+                from,
+                chain,
+                refused_packets: 0,
+            }
+        })
+    }
+
+    fn source(&self) -> &'a Tun {
+        &self.link.tuns[self.from]
+    }
+
+    fn sink(&self) -> &'a Tun {
+        &self.link.tuns[1 - self.from]
+    }
+
+    /// Reads some packets; each that is due at once leaves before the next one is read.
+    fn receive(&mut self, clock: &Clock, pool: &Pool) -> Result<(), ForwardError> {
+        for _ in 0..BATCH_PACKETS {
+            let mut buffer = pool.take(Pool::LARGEST_BYTES);
+            let read = self
+                .source()
+                .read(&mut buffer)
+                .map_err(|error| self.gone(error))?;
+            let Some(len_bytes) = read else { break };
+            // Less than a virtio-net header never comes; were it to, it would be no packet.
+            if len_bytes >= Tun::VNET_BYTES {
+                self.chain
+                    .push(clock.now_ns(), Frame::new(buffer, len_bytes));
+                self.send(clock.now_ns());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every packet that is due.
+    fn send(&mut self, now_ns: u64) {
+        while let Some(departure) = self.chain.pop(now_ns) {
+            let written = self.sink().write(departure.packet.bytes());
+            self.refused_packets += u64::from(written.is_err());
+        }
+    }
+
+    fn gone(&self, error: io::Error) -> ForwardError {
+        let spec = &self.link.spec;
+        let host = spec.ends[self.from].host.clone();
+        ForwardError::Device {
+            link: spec.name.clone(),
+            host,
+            error,
+        }
+    }
+
+    fn stats(&self) -> DirectionStats {
+        DirectionStats {
+            total: self.chain.counters(),
+            cells: self.chain.cell_counters().collect(),
+            held: self.chain.held(),
+            refused_packets: self.refused_packets,
+        }
+    }
+}
+
+impl Stats {
+    fn of(links: &[Link], directions: &[Direction]) -> Stats {
+        let pairs = links.iter().zip(directions.chunks_exact(2));
+        let link_stats = |(link, pair): (&Link, &[Direction])| LinkStats {
+            name: link.spec.name.clone(),
+            directions: [pair[0].stats(), pair[1].stats()],
+        };
+        Stats {
+            links: pairs.map(link_stats).collect(),
+        }
+    }
+}
+
+/// Monotonic time from the start of the forwarder.
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    fn now_ns(&self) -> u64 {
+        // 584 years fit.
+        self.0.elapsed().as_nanos() as u64
+    }
+}
+
+/// Waits for devices and for moments.
+struct Poller(rustix::fd::OwnedFd);
+
+impl Poller {
+    fn new(directions: &[Direction], stop: &StopHandle) -> io::Result<Poller> {
+        // The kernel may otherwise delay every wake-up by 50 µs, to save power.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        let poller = Poller(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        for (index, direction) in directions.iter().enumerate() {
+            poller.add(direction.source(), index as u64)?;
+        }
+        poller.add(stop, u64::MAX)?;
+        Ok(poller)
+    }
+
+    fn add(&self, source: impl AsFd, key: u64) -> io::Result<()> {
+        Ok(epoll::add(
+            &self.0,
+            source,
+            epoll::EventData::new_u64(key),
+            epoll::EventFlags::IN,
+        )?)
+    }
+
+    /// Waits until a device has a packet, the stop is used, or the moment `due_ns` has come.
+    fn wait(
+        &self,
+        events: &mut Vec<epoll::Event>,
+        due_ns: Option<u64>,
+        clock: &Clock,
+    ) -> io::Result<()> {
+        let timeout = due_ns.map(|due_ns| timespec(due_ns.saturating_sub(clock.now_ns())));
+        match epoll::wait(&self.0, spare_capacity(events), timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => Ok(()),
+            waited => waited.map(drop).map_err(io::Error::from),
+        }
+    }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}

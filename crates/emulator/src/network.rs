@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Brings a topology up, and takes down all that it made. Forwards nothing by itself: see `forward`.
+
+use std::io;
+
+use crate::forward::{self, ForwardError, Stats};
+use crate::namespace::{Namespace, NamespaceError, remove_namespace};
+use crate::netlink::{Netlink, device_index};
+use crate::stop::StopHandle;
+use crate::topology::{End, HostSpec, LinkSpec, Topology, TopologyError};
+use crate::tun::Tun;
+
+/// Transmit queue of a device, in packets. The TUN ring must never drop what TCP has in flight
+/// before the emulated queue sees it: 10,000 packets are a bandwidth-delay product of 15 MB even
+/// without offload, and 640 MB with it.
+const TXQUEUELEN: u32 = 10_000;
+
+/// A network that is up: namespaces, devices, addresses and routes. Dropping it takes all down.
+#[derive(Debug)]
+pub struct Network {
+    // Before `hosts`, so that the devices go before their namespaces.
+    links: Vec<Link>,
+    hosts: Vec<Host>,
+}
+
+/// A link of a network: its description, and the open devices of its two ends.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) spec: LinkSpec,
+    pub(crate) tuns: [Tun; 2],
+}
+
+/// A namespace that goes when this does.
+#[derive(Debug)]
+struct Host {
+    name: String,
+    namespace: Namespace,
+}
+
+/// Why a network did not come up. All that was made until then is gone again.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// The description makes no sense.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A namespace could not be made or entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The TUN driver is missing.
+    #[error(
+        "/dev/net/tun is missing: `modprobe tun`; in a container, pass the device \
+         (docker: --device /dev/net/tun --cap-add NET_ADMIN)"
+    )]
+    NoTun,
+    /// The kernel refuses for want of a capability.
+    #[error("link `{link}`: not permitted: run as root (CAP_NET_ADMIN)")]
+    NotPermitted {
+        /// The link.
+        link: String,
+    },
+    /// A device could not be made or set up.
+    #[error("link `{link}`, {doing} at host `{host}`: {error}")]
+    Device {
+        /// The link.
+        link: String,
+        /// The host at whose end it failed.
+        host: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A route could not be set.
+    #[error("host `{host}`: route to {to}: {error}")]
+    Route {
+        /// The host.
+        host: String,
+        /// Where the route leads.
+        to: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl Network {
+    /// Makes the namespaces, devices, addresses and routes of `topology`.
+    pub fn up(topology: &Topology) -> Result<Network, UpError> {
+        topology.check()?;
+        let mut network = Network {
+            links: vec![],
+            hosts: vec![],
+        };
+        for host in &topology.hosts {
+            network.hosts.push(Host::create(host)?);
+        }
+        for link in &topology.links {
+            let tuns = [
+                network.attach(link, &link.ends[0])?,
+                network.attach(link, &link.ends[1])?,
+            ];
+            network.links.push(Link {
+                spec: link.clone(),
+                tuns,
+            });
+        }
+        for host in &topology.hosts {
+            add_routes(network.namespace_of(&host.name), host)?;
+        }
+        Ok(network)
+    }
+
+    /// The namespace of a host, by the host's name in the topology.
+    pub fn host(&self, name: &str) -> Option<&Namespace> {
+        self.hosts
+            .iter()
+            .find(|host| host.name == name)
+            .map(|host| &host.namespace)
+    }
+
+    /// Carries packets until `stop` is used; blocks the calling thread. Every call starts with
+    /// fresh cells.
+    pub fn forward(&self, stop: &StopHandle) -> Result<Stats, ForwardError> {
+        forward::run(&self.links, stop)
+    }
+
+    fn namespace_of(&self, host: &str) -> &Namespace {
+        self.host(host)
+            .expect("`Topology::check` found every host that a link names")
+    }
+
+    fn attach(&self, link: &LinkSpec, end: &End) -> Result<Tun, UpError> {
+        let namespace = self.namespace_of(&end.host);
+        let tun = namespace.run(|| Tun::open(&link.name))?;
+        let tun = tun.map_err(|error| tun_error(link, end, error))?;
+        namespace.run(|| set_up(link, end))??;
+        Ok(tun)
+    }
+}
+
+impl Host {
+    fn create(spec: &HostSpec) -> Result<Host, UpError> {
+        Ok(Host {
+            name: spec.name.clone(),
+            namespace: Namespace::create(&spec.netns)?,
+        })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // A name that someone else removed meanwhile, or reused, is not ours to complain about.
+        let _ = remove_namespace(self.namespace.name());
+    }
+}
+
+/// Inside a host: sets one end of a link up, with its addresses.
+fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
+    let failed = |doing| move |error| device_error(link, end, doing, error);
+    quieten(&link.name).map_err(failed("setting IPv6 sysctls"))?;
+    let index = device_index(&link.name).map_err(failed("finding the device"))?;
+    let netlink = Netlink::open().map_err(failed("opening netlink"))?;
+    netlink
+        .set_up(index, link.mtu, TXQUEUELEN)
+        .map_err(failed("setting the device up"))?;
+    for address in end.addresses() {
+        netlink
+            .add_address(index, address)
+            .map_err(failed("adding an address"))?;
+    }
+    Ok(())
+}
+
+/// Keeps the kernel from giving a device a link-local address, and so from sending router
+/// solicitations over the emulated path. No IPv6 in the kernel is no error.
+fn quieten(device: &str) -> io::Result<()> {
+    match std::fs::write(
+        format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"),
+        "1",
+    ) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn add_routes(namespace: &Namespace, host: &HostSpec) -> Result<(), UpError> {
+    let add_all = || {
+        host.routes.iter().try_for_each(|route| {
+            let added = Netlink::open().and_then(|netlink| netlink.add_route(route));
+            added.map_err(|error| (route.to.to_string(), error))
+        })
+    };
+    let failed = |(to, error)| UpError::Route {
+        host: host.name.clone(),
+        to,
+        error,
+    };
+    namespace.run(add_all)?.map_err(failed)
+}
+
+fn tun_error(link: &LinkSpec, end: &End, error: io::Error) -> UpError {
+    match error.kind() {
+        io::ErrorKind::NotFound => UpError::NoTun,
+        io::ErrorKind::PermissionDenied => UpError::NotPermitted {
+            link: link.name.clone(),
+        },
+        _ => device_error(link, end, "making the TUN device", error),
+    }
+}
+
+fn device_error(link: &LinkSpec, end: &End, doing: &'static str, error: io::Error) -> UpError {
+    UpError::Device {
+        link: link.name.clone(),
+        host: end.host.clone(),
+        doing,
+        error,
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The input: which hosts there are, which links join them, and what each link does to packets.
+//! A plain value; nothing here touches the system.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use fatpath_link::{ChainSpec, SpecError};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// A network to bring up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Topology {
+    /// The hosts, routers among them.
+    pub hosts: Vec<HostSpec>,
+    /// The links; any number, also several between two hosts.
+    pub links: Vec<LinkSpec>,
+}
+
+/// A host: a network namespace with its routes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostSpec {
+    /// What the links call it.
+    pub name: String,
+    /// Name of the namespace that is made for it, as `ip netns` shows it.
+    pub netns: String,
+    /// Routes beside those to the prefixes of its own links.
+    pub routes: Vec<RouteSpec>,
+}
+
+/// A route of a host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RouteSpec {
+    /// Where it leads.
+    pub to: IpNet,
+    /// The neighbour that forwards, of the same family.
+    pub via: IpAddr,
+}
+
+/// A link between two hosts: a TUN device in each, named like the link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Name of the link and of its device in both hosts; at most 15 bytes.
+    pub name: String,
+    /// The two ends.
+    pub ends: [End; 2],
+    /// IP bytes of the largest packet, 68 to 65535, and 1280 at least with IPv6; usually 1500.
+    pub mtu: u32,
+    /// What happens to packets from `ends[0]` to `ends[1]`, and back.
+    pub directions: [ChainSpec; 2],
+}
+
+/// One end of a link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct End {
+    /// The host, by its name in the topology.
+    pub host: String,
+    /// Its IPv4 address here, with the prefix that the link reaches.
+    pub ipv4: Option<Ipv4Net>,
+    /// Its IPv6 address here, with the prefix that the link reaches.
+    pub ipv6: Option<Ipv6Net>,
+}
+
+/// Why a [`Topology`] makes no sense.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum TopologyError {
+    /// Two hosts, namespaces or links have one name.
+    #[error("two {kind}s are named `{name}`: give each its own name")]
+    NameTwice {
+        /// `host`, `namespace` or `link`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A link ends at a host that is not there.
+    #[error("link `{link}` ends at `{host}`, which is none of the hosts")]
+    UnknownHost {
+        /// The link.
+        link: String,
+        /// The host it names.
+        host: String,
+    },
+    /// A link joins a host to itself.
+    #[error("link `{0}` joins a host to itself: name two hosts")]
+    Loop(String),
+    /// The kernel takes no such device name.
+    #[error("link `{0}`: the name must be 1 to 15 letters, digits, `-` or `_`")]
+    DeviceName(String),
+    /// The kernel takes no such MTU.
+    #[error("link `{link}`: MTU {mtu}: give {least} to 65535 bytes")]
+    Mtu {
+        /// The link.
+        link: String,
+        /// The MTU asked for.
+        mtu: u32,
+        /// The least MTU, 1280 where the link has IPv6 addresses.
+        least: u32,
+    },
+    /// A direction of a link is out of range.
+    #[error("link `{link}`: {error}")]
+    Direction {
+        /// The link.
+        link: String,
+        /// What is out of range.
+        error: SpecError,
+    },
+}
+
+impl Topology {
+    /// Says the first thing that makes no sense.
+    pub fn check(&self) -> Result<(), TopologyError> {
+        unique("host", self.hosts.iter().map(|host| &host.name))?;
+        unique("namespace", self.hosts.iter().map(|host| &host.netns))?;
+        unique("link", self.links.iter().map(|link| &link.name))?;
+        self.links.iter().try_for_each(|link| self.check_link(link))
+    }
+
+    fn check_link(&self, link: &LinkSpec) -> Result<(), TopologyError> {
+        for end in &link.ends {
+            if !self.hosts.iter().any(|host| host.name == end.host) {
+                let (link, host) = (link.name.clone(), end.host.clone());
+                return Err(TopologyError::UnknownHost { link, host });
+            }
+        }
+        link.check()
+    }
+}
+
+impl LinkSpec {
+    fn check(&self) -> Result<(), TopologyError> {
+        let link = || self.name.clone();
+        if self.ends[0].host == self.ends[1].host {
+            return Err(TopologyError::Loop(link()));
+        }
+        if !is_device_name(&self.name) {
+            return Err(TopologyError::DeviceName(link()));
+        }
+        let least = if self.ends.iter().any(|end| end.ipv6.is_some()) {
+            1280
+        } else {
+            68
+        };
+        if !(least..=65_535).contains(&self.mtu) {
+            return Err(TopologyError::Mtu {
+                link: link(),
+                mtu: self.mtu,
+                least,
+            });
+        }
+        let direction = |error| TopologyError::Direction {
+            link: link(),
+            error,
+        };
+        self.directions
+            .iter()
+            .try_for_each(|spec| spec.check().map_err(direction))
+    }
+}
+
+impl End {
+    /// The addresses of this end, of both families.
+    pub fn addresses(&self) -> impl Iterator<Item = IpNet> + use<> {
+        let ipv4 = self.ipv4.map(IpNet::V4);
+        ipv4.into_iter().chain(self.ipv6.map(IpNet::V6))
+    }
+}
+
+fn unique<'a>(
+    kind: &'static str,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), TopologyError> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(TopologyError::NameTwice {
+                kind,
+                name: name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_device_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=15).contains(&name.len()) && name.bytes().all(fits) && name != "lo"
+}

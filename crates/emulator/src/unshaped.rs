@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How fast the emulator itself is: one TCP flow over a link that does nothing.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Stdio};
+use std::thread;
+
+use fatpath_link::ChainSpec;
+
+use crate::{
+    End, ForwardError, HostSpec, LinkSpec, NamespaceError, Network, StopHandle, Topology, UpError,
+};
+
+/// Why the speed could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum UnshapedError {
+    /// The two hosts did not come up.
+    #[error(transparent)]
+    Up(#[from] UpError),
+    /// The forwarder ended early.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+    /// A namespace could not be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// iperf3 could not be run.
+    #[error("running iperf3 (apt-get install iperf3): {0}")]
+    Run(#[from] io::Error),
+    /// iperf3 ran without a result.
+    #[error("iperf3 gave no result: {0}")]
+    NoResult(String),
+}
+
+/// Brings two hosts up, joined by `direction` both ways, runs `iperf3` with one TCP flow for
+/// `seconds` and returns what the receiver got, in Gb/s. `run_name` makes the names of the
+/// namespaces unique.
+pub fn tcp_gbps(run_name: &str, direction: &ChainSpec, seconds: u32) -> Result<f64, UnshapedError> {
+    let network = Network::up(&two_hosts(run_name, direction))?;
+    let stop = StopHandle::new()?;
+    thread::scope(|scope| {
+        let forwarder = scope.spawn(|| network.forward(&stop));
+        let measured = iperf3_gbps(&network, seconds);
+        stop.stop();
+        forwarder.join().expect("the forwarder does not panic")?;
+        measured
+    })
+}
+
+/// Two hosts, `client` 10.99.0.1 and `server` 10.99.0.2 (also fd00:99::1 and ::2), and a link
+/// `wan` that treats both directions alike.
+pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
+    let host = |name: &str| HostSpec {
+        name: name.into(),
+        netns: format!("{run_name}-{name}"),
+        routes: vec![],
+    };
+    let end = |name: &str, number: u8| End {
+        host: name.into(),
+        ipv4: ipnet::Ipv4Net::new([10, 99, 0, number].into(), 24).ok(),
+        ipv6: ipnet::Ipv6Net::new([0xfd00, 0x99, 0, 0, 0, 0, 0, number.into()].into(), 64).ok(),
+    };
+    Topology {
+        hosts: vec![host("client"), host("server")],
+        links: vec![LinkSpec {
+            name: "wan".into(),
+            ends: [end("client", 1), end("server", 2)],
+            mtu: 1500,
+            directions: [direction.clone(), direction.clone()],
+        }],
+    }
+}
+
+fn iperf3_gbps(network: &Network, seconds: u32) -> Result<f64, UnshapedError> {
+    let _server = Server::start(network)?;
+    let client = network.host("client").expect("`two_hosts` names it");
+    let run = client
+        .command("iperf3")
+        .args(["-c", "10.99.0.2", "-J", "-t", &seconds.to_string()])
+        .output()?;
+    received_gbps(&run.stdout)
+}
+
+fn received_gbps(json: &[u8]) -> Result<f64, UnshapedError> {
+    let result: serde_json::Value =
+        serde_json::from_slice(json).map_err(|error| UnshapedError::NoResult(error.to_string()))?;
+    match result["end"]["sum_received"]["bits_per_second"].as_f64() {
+        Some(bps) => Ok(bps / 1e9),
+        None => Err(UnshapedError::NoResult(result["error"].to_string())),
+    }
+}
+
+/// An iperf3 server for one test, ended with this value.
+struct Server {
+    process: Child,
+    /// Kept open, so that what the server prints later finds a reader.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts it and waits until it listens.
+    fn start(network: &Network) -> Result<Server, UnshapedError> {
+        let host = network.host("server").expect("`two_hosts` names it");
+        let mut command = host.command("iperf3");
+        command
+            .args(["-s", "-1", "--forceflush"])
+            .stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        let mut output = BufReader::new(process.stdout.take().expect("stdout is piped"));
+        let listening = output
+            .by_ref()
+            .lines()
+            .map_while(Result::ok)
+            .any(is_listening);
+        let server = Server {
+            process,
+            _output: output,
+        };
+        match listening {
+            true => Ok(server),
+            false => Err(UnshapedError::NoResult(
+                "the server ended before it listened".into(),
+            )),
+        }
+    }
+}
+
+fn is_listening(line: String) -> bool {
+    line.contains("listening")
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only when it has ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

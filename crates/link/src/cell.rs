@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The interface of every effect on a link, and the counters that each effect keeps.
+
+use crate::{Packet, Wire};
+
+/// One effect of a link: packets are pushed in, and come out later, changed or not at all.
+///
+/// Time is the caller's: any monotonic clock in nanoseconds. `now_ns` never goes back between
+/// calls. A cell may give several packets for one (split, duplicate), or none (drop, counted by
+/// cause), and may hold any number.
+pub trait Cell<P: Packet> {
+    /// Takes a packet that arrives at `now_ns`. Everything due by then has been popped before.
+    fn push(&mut self, now_ns: u64, packet: P);
+
+    /// When the next packet leaves; `None` while nothing is held.
+    fn next_due_ns(&self) -> Option<u64>;
+
+    /// The next packet that left at or before `now_ns`, with the moment it did.
+    fn pop(&mut self, now_ns: u64) -> Option<Departure<P>>;
+
+    /// What went in, came out and was dropped since the cell was made.
+    fn counters(&self) -> Counters;
+
+    /// What the cell holds now, counted from the packets themselves (walks all of them).
+    fn held(&self) -> Count;
+}
+
+/// A packet that leaves a cell.
+#[derive(Debug)]
+pub struct Departure<P> {
+    /// When it left, which is not later than the `now_ns` of the pop that returned it.
+    pub at_ns: u64,
+    /// The packet.
+    pub packet: P,
+}
+
+/// Segments and their bytes. A super-packet of 45 segments counts as 45.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Segments.
+    pub packets: u64,
+    /// Their wire bytes, IP header on, without the overhead a rate may add.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// Adds all segments of a packet.
+    pub fn add(&mut self, wire: Wire) {
+        self.packets += u64::from(wire.segments);
+        self.bytes += wire.len_bytes(0);
+    }
+
+    /// Sums the segments of many packets.
+    pub fn of<'a, P: Packet + 'a>(packets: impl IntoIterator<Item = &'a P>) -> Count {
+        let mut count = Count::default();
+        packets
+            .into_iter()
+            .for_each(|packet| count.add(packet.wire()));
+        count
+    }
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Why a cell dropped a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// The queue had no room for it.
+    QueueFull,
+    /// Lost at random.
+    Loss,
+}
+
+impl DropCause {
+    /// Every cause, in the order in which results list them.
+    pub const ALL: [DropCause; 2] = [DropCause::QueueFull, DropCause::Loss];
+
+    /// The cause as results print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropCause::QueueFull => "queue_full",
+            DropCause::Loss => "loss",
+        }
+    }
+}
+
+/// What passed a cell. At every instant `arrived = left + dropped + held`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Pushed in.
+    pub arrived: Count,
+    /// Popped out.
+    pub left: Count,
+    dropped: [Count; DropCause::ALL.len()],
+}
+
+impl Counters {
+    /// Counters without drops.
+    pub fn passed(arrived: Count, left: Count) -> Self {
+        Counters {
+            arrived,
+            left,
+            ..Counters::default()
+        }
+    }
+
+    /// Dropped for `cause`.
+    pub fn dropped(&self, cause: DropCause) -> Count {
+        self.dropped[cause as usize]
+    }
+
+    /// Dropped for any cause.
+    pub fn dropped_total(&self) -> Count {
+        let mut total = Count::default();
+        self.dropped.iter().for_each(|count| total += *count);
+        total
+    }
+
+    /// Notes the drop of a whole packet.
+    pub fn drop(&mut self, cause: DropCause, wire: Wire) {
+        self.dropped[cause as usize].add(wire);
+    }
+
+    /// Adds the drops of another cell to these.
+    pub fn add_drops(&mut self, other: &Counters) {
+        self.dropped
+            .iter_mut()
+            .zip(&other.dropped)
+            .for_each(|(mine, theirs)| *mine += *theirs);
+    }
+}
