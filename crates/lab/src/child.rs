@@ -3,7 +3,10 @@
 //!
 //! Only system calls there: the child of a program with threads may not allocate. It starts
 //! nothing; each function adds to a [`Command`].
-#![allow(unsafe_code, reason = "pre_exec is unsafe; each closure makes only async-signal-safe calls")]
+#![allow(
+    unsafe_code,
+    reason = "pre_exec is unsafe; each closure makes only async-signal-safe calls"
+)]
 
 use std::fs::OpenOptions;
 use std::io;
@@ -27,7 +30,11 @@ pub fn dies_with_parent(command: &mut Command, signal: Signal) {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(signal))?;
             // The parent may have died before the line above.
-            if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+            if getppid() == Some(parent) {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::Interrupted.into())
+            }
         })
     };
 }
@@ -37,7 +44,9 @@ pub fn dies_with_parent(command: &mut Command, signal: Signal) {
 /// # Errors
 /// If there is no such cgroup, or this process may not move others into it.
 pub fn in_cgroup(command: &mut Command, folder: &Path) -> io::Result<()> {
-    let processes = OpenOptions::new().write(true).open(folder.join("cgroup.procs"))?;
+    let processes = OpenOptions::new()
+        .write(true)
+        .open(folder.join("cgroup.procs"))?;
     // SAFETY: one write of a constant to a file that the closure owns; "0" means the writer.
     unsafe { command.pre_exec(move || Ok(rustix::io::write(&processes, b"0").map(drop)?)) };
     Ok(())

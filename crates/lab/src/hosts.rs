@@ -20,13 +20,26 @@ use crate::scenario::{Direction, Link};
 /// The emulator's input for a plan.
 pub fn topology(plan: &Plan) -> Topology {
     Topology {
-        hosts: plan.hosts.iter().map(|host| host_spec(plan, host)).collect(),
-        links: plan.links.iter().enumerate().map(|(index, link)| link_spec(index, link)).collect(),
+        hosts: plan
+            .hosts
+            .iter()
+            .map(|host| host_spec(plan, host))
+            .collect(),
+        links: plan
+            .links
+            .iter()
+            .enumerate()
+            .map(|(index, link)| link_spec(index, link))
+            .collect(),
     }
 }
 
 fn host_spec(plan: &Plan, host: &str) -> HostSpec {
-    HostSpec { name: host.to_owned(), netns: plan.namespace(host), routes: vec![] }
+    HostSpec {
+        name: host.to_owned(),
+        netns: plan.namespace(host),
+        routes: vec![],
+    }
 }
 
 fn link_spec(index: usize, link: &Link) -> LinkSpec {
@@ -43,8 +56,22 @@ fn link_spec(index: usize, link: &Link) -> LinkSpec {
 }
 
 fn chain_spec(direction: Direction) -> ChainSpec {
-    let Direction { delay_ns, rate_bps, queue_bytes, loss, overhead_bytes, seed } = direction;
-    ChainSpec { delay_ns, rate_bps, queue_bytes, loss, overhead_bytes, seed }
+    let Direction {
+        delay_ns,
+        rate_bps,
+        queue_bytes,
+        loss,
+        overhead_bytes,
+        seed,
+    } = direction;
+    ChainSpec {
+        delay_ns,
+        rate_bps,
+        queue_bytes,
+        loss,
+        overhead_bytes,
+        seed,
+    }
 }
 
 /// The cgroup-2 folder in which a lab's programs run.

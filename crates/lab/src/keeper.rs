@@ -67,7 +67,9 @@ pub enum KeepError {
         source: io::Error,
     },
     /// A namespace of the name is there, and no lab's journal names it.
-    #[error("the namespace {0} exists already and no lab made it; remove it (ip netns del {0}) or rename the lab")]
+    #[error(
+        "the namespace {0} exists already and no lab made it; remove it (ip netns del {0}) or rename the lab"
+    )]
     NamespaceTaken(String),
     /// Another lab holds a setting of the machine.
     #[error(transparent)]
@@ -92,7 +94,11 @@ pub enum KeepError {
 }
 
 fn last_words(log: &str) -> String {
-    if log.is_empty() { String::new() } else { format!("; it said:\n{log}") }
+    if log.is_empty() {
+        String::new()
+    } else {
+        format!("; it said:\n{log}")
+    }
 }
 
 /// Brings the lab up from the plan in its room, tells standard output, and keeps it up until a
@@ -106,7 +112,13 @@ pub fn keep(lab: &str, owned: bool) -> Result<(), KeepError> {
     let signals = signals().map_err(system("catching signals"))?;
     // Lives until all is undone: the hosts go after the programs on them.
     let mut network = None;
-    let kept = up_until_told(&room, Journal::new(journal_file), &signals, owned, &mut network);
+    let kept = up_until_told(
+        &room,
+        Journal::new(journal_file),
+        &signals,
+        owned,
+        &mut network,
+    );
     let down = room::lock_all().map_err(system("locking /run/fatpath/lab"));
     let undone = down.and_then(|all| Ok(undo::take_down(&room, &all)?));
     kept.and(undone)
@@ -157,7 +169,9 @@ fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, KeepErr
     let mut settings = vec![];
     for (name, wanted) in MAINLINE_OF_THE_MACHINE {
         let current = machine::sysctl(name).map_err(system(name))?;
-        let Some(change) = claim(name, &current, wanted, &others)? else { continue };
+        let Some(change) = claim(name, &current, wanted, &others)? else {
+            continue;
+        };
         note(journal, &change)?;
         machine::set_sysctl(name, wanted).map_err(system(name))?;
         if let Change::Sysctl { name, old, ours } = change {
@@ -202,20 +216,41 @@ fn start_daemon(
     let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", room.lab));
     let log = room.path("daemon.log");
     let mut command = Command::new(&program);
-    command.arg("daemon").arg("--policy").arg(&plan.policy).arg("--cgroup").arg(cgroup);
-    command.arg("--run-dir").arg(&run_dir).arg("--pin-dir").arg(&pin_dir);
-    command.arg("--flow-log").arg(&plan.flow_log).stdin(Stdio::null());
+    command
+        .arg("daemon")
+        .arg("--policy")
+        .arg(&plan.policy)
+        .arg("--cgroup")
+        .arg(cgroup);
+    command
+        .arg("--run-dir")
+        .arg(&run_dir)
+        .arg("--pin-dir")
+        .arg(&pin_dir);
+    command
+        .arg("--flow-log")
+        .arg(&plan.flow_log)
+        .stdin(Stdio::null());
     child::dies_with_parent(&mut command, Signal::TERM);
     log_to(&mut command, &log).map_err(system(log.display()))?;
-    note(journal, &Change::Daemon { program, run_dir: run_dir.clone(), pin_dir })?;
+    note(
+        journal,
+        &Change::Daemon {
+            program,
+            run_dir: run_dir.clone(),
+            pin_dir,
+        },
+    )?;
     fs::create_dir(&run_dir).map_err(system(run_dir.display()))?;
     let mut daemon = command.spawn().map_err(system("starting fatpath daemon"))?;
     let pid = daemon.id();
     if let Some(start_ticks) = machine::start_ticks(pid) {
         note(journal, &Change::Process { pid, start_ticks })?;
     }
-    wait_ready(&mut daemon, &run_dir.join("ready"))
-        .map_err(|reason| KeepError::Daemon { reason, log: crate::tail::of_file(&log) })
+    wait_ready(&mut daemon, &run_dir.join("ready")).map_err(|reason| KeepError::Daemon {
+        reason,
+        log: crate::tail::of_file(&log),
+    })
 }
 
 fn log_to(command: &mut Command, file: &Path) -> io::Result<()> {
@@ -254,7 +289,9 @@ fn carry(network: &Network, signals: &UnixStream, owned: bool) -> Result<(), Kee
         match forwarder.join() {
             Ok(Ok(_stats)) => Ok(()),
             Ok(Err(error)) => Err(system("forwarding packets")(io::Error::other(error))),
-            Err(_) => Err(system("forwarding packets")(io::Error::other("a bug: it panicked"))),
+            Err(_) => Err(system("forwarding packets")(io::Error::other(
+                "a bug: it panicked",
+            ))),
         }
     })
 }
@@ -297,5 +334,8 @@ fn note(journal: &mut Journal, change: &Change) -> Result<(), KeepError> {
 }
 
 fn system(what: impl ToString) -> impl FnOnce(io::Error) -> KeepError {
-    move |source| KeepError::System { what: what.to_string(), source }
+    move |source| KeepError::System {
+        what: what.to_string(),
+        source,
+    }
 }

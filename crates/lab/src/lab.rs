@@ -157,14 +157,20 @@ impl Lab {
         if room.exists() {
             return Err(UpError::IsUp(plan.lab));
         }
-        room.create(&plan).map_err(system("making the lab's folder under /run/fatpath/lab"))?;
-        let mut keeper = start_keeper(&room, lifetime).map_err(system("starting the keeper process"))?;
+        room.create(&plan)
+            .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
+        let mut keeper =
+            start_keeper(&room, lifetime).map_err(system("starting the keeper process"))?;
         let answer = first_answer(&mut keeper);
         drop(all);
         match answer {
-            Some(Answer::Ready(settings)) => {
-                Ok(Lab { plan, settings, cleared, room, keeper: Some(keeper) })
-            }
+            Some(Answer::Ready(settings)) => Ok(Lab {
+                plan,
+                settings,
+                cleared,
+                room,
+                keeper: Some(keeper),
+            }),
             answer => Err(not_up(&room, keeper, answer)),
         }
     }
@@ -179,7 +185,9 @@ impl Lab {
 
     /// Whether the keeper still carries packets.
     pub fn is_kept(&mut self) -> bool {
-        self.keeper.as_mut().is_some_and(|keeper| matches!(keeper.try_wait(), Ok(None)))
+        self.keeper
+            .as_mut()
+            .is_some_and(|keeper| matches!(keeper.try_wait(), Ok(None)))
     }
 
     /// Leaves the lab up after this process.
@@ -212,12 +220,18 @@ fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<Child> {
     };
     child::in_own_session(&mut command);
     let log = std::fs::File::create(room.path("keeper.log"))?;
-    command.stdout(Stdio::piped()).stderr(log).current_dir("/").spawn()
+    command
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .current_dir("/")
+        .spawn()
 }
 
 fn first_answer(keeper: &mut Child) -> Option<Answer> {
     let mut line = String::new();
-    BufReader::new(keeper.stdout.take()?).read_line(&mut line).ok()?;
+    BufReader::new(keeper.stdout.take()?)
+        .read_line(&mut line)
+        .ok()?;
     serde_json::from_str(&line).ok()
 }
 
@@ -286,12 +300,18 @@ pub fn list() -> Result<Vec<Listed>, LabError> {
 
 fn listed(room: &Room) -> Listed {
     let plan = room.plan().ok();
-    let hosts = plan.as_ref().map(|plan| plan.hosts.clone()).unwrap_or_default();
+    let hosts = plan
+        .as_ref()
+        .map(|plan| plan.hosts.clone())
+        .unwrap_or_default();
     Listed {
         name: room.lab.clone(),
         up: room.is_kept(),
         keeper: room.keeper(),
-        namespaces: hosts.iter().map(|host| crate::plan::namespace(&room.lab, host)).collect(),
+        namespaces: hosts
+            .iter()
+            .map(|host| crate::plan::namespace(&room.lab, host))
+            .collect(),
         hosts,
         tuned: plan.is_some_and(|plan| plan.daemon.is_some()),
     }
@@ -314,9 +334,15 @@ fn exec_command(lab: Option<&str>, host: &str, words: &[OsString]) -> Result<Com
     let plan = room.plan()?;
     if !plan.hosts.iter().any(|other| other == host) {
         let hosts = plan.hosts.join(", ");
-        return Err(LabError::NoHost { lab: room.lab, host: host.to_owned(), hosts });
+        return Err(LabError::NoHost {
+            lab: room.lab,
+            host: host.to_owned(),
+            hosts,
+        });
     }
-    let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
+    let (program, arguments) = words
+        .split_first()
+        .ok_or_else(|| io::Error::other("no program is named"))?;
     let mut command = hosts::command(&plan, host, program)?;
     command.args(arguments);
     Ok(command)

@@ -59,14 +59,19 @@ fn parse_start_ticks(stat: &str) -> Option<u64> {
     // The name in parentheses may hold blanks and parentheses; the fields begin after the last one.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
-    if state == "Z" || state == "X" { None } else { fields.nth(18)?.parse().ok() }
+    if state == "Z" || state == "X" {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
 }
 
 /// Whether somebody listens on a TCP port, IPv4 or IPv6, in the network namespace of a process.
 /// Asking the kernel makes no connection that a server might take for its client.
 pub fn is_listening(pid: u32, port: u16) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
-        fs::read_to_string(format!("/proc/{pid}/net/{table}")).is_ok_and(|text| listens(&text, port))
+        fs::read_to_string(format!("/proc/{pid}/net/{table}"))
+            .is_ok_and(|text| listens(&text, port))
     })
 }
 
@@ -75,7 +80,10 @@ fn listens(table: &str, port: u16) -> bool {
     let local = format!(":{port:04X}");
     table.lines().skip(1).any(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
-        fields.next().is_some_and(|address| address.ends_with(&local)) && fields.nth(1) == Some(LISTEN)
+        fields
+            .next()
+            .is_some_and(|address| address.ends_with(&local))
+            && fields.nth(1) == Some(LISTEN)
     })
 }
 
@@ -93,8 +101,12 @@ mod tests {
 
     #[test]
     fn the_first_mount_of_the_kind_is_found() {
-        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        assert_eq!(mount_of(mounts, "cgroup2"), Some("/sys/fs/cgroup/unified".into()));
+        let mounts =
+            "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(
+            mount_of(mounts, "cgroup2"),
+            Some("/sys/fs/cgroup/unified".into())
+        );
         assert_eq!(mount_of(mounts, "bpf"), None);
     }
 

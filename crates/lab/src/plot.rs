@@ -54,14 +54,18 @@ type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
 /// # Errors
 /// See [`PlotError`].
 pub fn throughput_png(title: &str, runs: &[Run]) -> Result<Vec<u8>, PlotError> {
-    let drawn: Vec<&Run> = runs.iter().filter(|run| !intervals(run).is_empty()).collect();
+    let drawn: Vec<&Run> = runs
+        .iter()
+        .filter(|run| !intervals(run).is_empty())
+        .collect();
     let paths = paths(&drawn);
     if paths.is_empty() {
         return Err(PlotError::Nothing);
     }
     let height_px = TITLE_HEIGHT_PX + PANEL_HEIGHT_PX * paths.len() as u32;
     let mut pixels = vec![0; (WIDTH_PX * height_px * 3) as usize];
-    draw(&mut pixels, height_px, title, &drawn, &paths).map_err(|error| PlotError::Draw(error.to_string()))?;
+    draw(&mut pixels, height_px, title, &drawn, &paths)
+        .map_err(|error| PlotError::Draw(error.to_string()))?;
     Ok(encode(&pixels, height_px)?)
 }
 
@@ -77,9 +81,17 @@ fn draw(
     whole.fill(&WHITE)?;
     let whole = whole.titled(title, (FONT, 26).into_font().color(&INK))?;
     let variants = variants(runs);
-    let end_s = runs.iter().flat_map(|run| intervals(run)).map(|one| one.end_s).fold(1.0, f64::max);
+    let end_s = runs
+        .iter()
+        .flat_map(|run| intervals(run))
+        .map(|one| one.end_s)
+        .fold(1.0, f64::max);
     for (panel, path) in whole.split_evenly((paths.len(), 1)).iter().zip(paths) {
-        let of_path: Vec<&Run> = runs.iter().filter(|run| run.row.path == *path).copied().collect();
+        let of_path: Vec<&Run> = runs
+            .iter()
+            .filter(|run| run.row.path == *path)
+            .copied()
+            .collect();
         draw_panel(panel, path, &of_path, &variants, end_s)?;
     }
     Ok(whole.present()?)
@@ -123,7 +135,10 @@ fn draw_panel(
             .legend(|(x, y)| PathElement::new([(x, y), (x + 24, y)], LIMIT.stroke_width(2)));
     }
     for run in runs {
-        let place = variants.iter().position(|variant| *variant == run.row.variant).unwrap_or(0);
+        let place = variants
+            .iter()
+            .position(|variant| *variant == run.row.variant)
+            .unwrap_or(0);
         let style = LINES[place % LINES.len()].stroke_width(3);
         let mean_mbps = run.row.goodput_mbps.unwrap_or(0.0);
         chart
@@ -145,23 +160,35 @@ fn draw_panel(
 
 /// A point in the middle of each interval, whose mean it is.
 fn points(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
-    intervals(run).iter().map(|one| ((one.start_s + one.end_s) / 2.0, one.rate_bps / 1e6))
+    intervals(run)
+        .iter()
+        .map(|one| ((one.start_s + one.end_s) / 2.0, one.rate_bps / 1e6))
 }
 
 fn intervals(run: &Run) -> &[Interval] {
-    run.measured.as_ref().map_or(&[], |measured| &measured.intervals)
+    run.measured
+        .as_ref()
+        .map_or(&[], |measured| &measured.intervals)
 }
 
 /// Room above the bottleneck's line, or above the highest point where there is none.
 fn top_mbps(runs: &[&Run], limit_mbps: Option<f64>) -> f64 {
-    let highest = runs.iter().flat_map(|run| points(run)).map(|(_, mbps)| mbps).fold(1.0, f64::max);
+    let highest = runs
+        .iter()
+        .flat_map(|run| points(run))
+        .map(|(_, mbps)| mbps)
+        .fold(1.0, f64::max);
     highest.max(limit_mbps.unwrap_or(0.0)) * 1.1
 }
 
 /// The right side, below or above the lines: wherever they leave room at the end of the test.
 fn legend_place(runs: &[&Run], limit_mbps: Option<f64>) -> SeriesLabelPosition {
     let middle = top_mbps(runs, limit_mbps) / 2.0;
-    let last = |run: &&Run| points(run).last().is_some_and(|(_, mbps)| mbps < middle * 0.8);
+    let last = |run: &&Run| {
+        points(run)
+            .last()
+            .is_some_and(|(_, mbps)| mbps < middle * 0.8)
+    };
     match (runs.iter().any(last), limit_mbps) {
         (true, _) => SeriesLabelPosition::MiddleRight,
         (false, _) => SeriesLabelPosition::LowerRight,
@@ -169,12 +196,24 @@ fn legend_place(runs: &[&Run], limit_mbps: Option<f64>) -> SeriesLabelPosition {
 }
 
 fn y_label(runs: &[&Run]) -> &'static str {
-    let received = |run: &&Run| run.measured.as_ref().is_some_and(|m| m.seen_by == SeenBy::Receiver);
-    if runs.iter().all(received) { "received (Mb/s)" } else { "sent (Mb/s)" }
+    let received = |run: &&Run| {
+        run.measured
+            .as_ref()
+            .is_some_and(|m| m.seen_by == SeenBy::Receiver)
+    };
+    if runs.iter().all(received) {
+        "received (Mb/s)"
+    } else {
+        "sent (Mb/s)"
+    }
 }
 
 fn axis_number(value: f64) -> String {
-    if value.fract().abs() < 1e-9 { format!("{value:.0}") } else { format!("{value:.1}") }
+    if value.fract().abs() < 1e-9 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    }
 }
 
 fn paths<'r>(runs: &[&'r Run]) -> Vec<&'r str> {
@@ -199,7 +238,10 @@ fn use_own_font() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
         let registered = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
-        assert!(registered.is_ok(), "the font is a constant of the program and well formed");
+        assert!(
+            registered.is_ok(),
+            "the font is a constant of the program and well formed"
+        );
     });
 }
 

@@ -107,7 +107,9 @@ pub fn run_all(plan: &Plan, jobs: &[Job], go_on: &mut dyn FnMut() -> bool) -> Re
         }
     }
     wait_until(&mut programs, go_on, |programs| {
-        programs.iter().all(|program| program.ended.is_some() || program.job.ready_port.is_some())
+        programs
+            .iter()
+            .all(|program| program.ended.is_some() || program.job.ready_port.is_some())
     })?;
     stop_servers(&mut programs, go_on)
 }
@@ -122,9 +124,16 @@ struct Running<'j> {
 
 impl<'j> Running<'j> {
     fn start(plan: &Plan, job: &'j Job) -> Result<Running<'j>, RunError> {
-        let child = spawn(plan, job)
-            .map_err(|source| RunError::Start { label: job.label.clone(), source })?;
-        Ok(Running { job, child, started: Instant::now(), ended: None })
+        let child = spawn(plan, job).map_err(|source| RunError::Start {
+            label: job.label.clone(),
+            source,
+        })?;
+        Ok(Running {
+            job,
+            child,
+            started: Instant::now(),
+            ended: None,
+        })
     }
 
     /// Looks whether it has ended, failed, or outlived its time.
@@ -134,12 +143,16 @@ impl<'j> Running<'j> {
         }
         let label = || self.job.label.clone();
         match self.ended {
-            Some(status) if !status.success() => {
-                Err(RunError::Failed { label: label(), status, said: self.said() })
-            }
-            None if self.started.elapsed() > self.job.time_limit => {
-                Err(RunError::TimeLimit { label: label(), limit: self.job.time_limit, said: self.said() })
-            }
+            Some(status) if !status.success() => Err(RunError::Failed {
+                label: label(),
+                status,
+                said: self.said(),
+            }),
+            None if self.started.elapsed() > self.job.time_limit => Err(RunError::TimeLimit {
+                label: label(),
+                limit: self.job.time_limit,
+                said: self.said(),
+            }),
             _ => Ok(()),
         }
     }
@@ -173,7 +186,10 @@ fn spawn(plan: &Plan, job: &Job) -> io::Result<Child> {
     // Its own group: Ctrl-C is for the lab, which then ends the programs in order.
     command.args(arguments).process_group(0);
     child::dies_with_parent(&mut command, Signal::KILL);
-    command.stdin(Stdio::null()).stdout(File::create(&job.output)?).stderr(File::create(&job.errors)?);
+    command
+        .stdin(Stdio::null())
+        .stdout(File::create(&job.output)?)
+        .stderr(File::create(&job.errors)?);
     command.spawn()
 }
 
@@ -189,7 +205,11 @@ fn wait_listening(
     })?;
     match programs.last() {
         Some(server) if !machine::is_listening(server.child.id(), port) => {
-            Err(RunError::NotReady { label: server.job.label.clone(), port, said: server.said() })
+            Err(RunError::NotReady {
+                label: server.job.label.clone(),
+                port,
+                said: server.said(),
+            })
         }
         _ => Ok(()),
     }
@@ -199,9 +219,16 @@ fn wait_listening(
 fn stop_servers(programs: &mut [Running], go_on: &mut dyn FnMut() -> bool) -> Result<(), RunError> {
     let deadline = Instant::now() + STOP_LIMIT;
     let all_ended = |programs: &[Running]| programs.iter().all(|program| program.ended.is_some());
-    wait_until(programs, go_on, |programs| all_ended(programs) || Instant::now() > deadline)?;
-    let asked: Vec<_> = programs.iter_mut().filter(|program| program.ended.is_none()).collect();
-    asked.iter().for_each(|program| program.signal(Signal::TERM));
+    wait_until(programs, go_on, |programs| {
+        all_ended(programs) || Instant::now() > deadline
+    })?;
+    let asked: Vec<_> = programs
+        .iter_mut()
+        .filter(|program| program.ended.is_none())
+        .collect();
+    asked
+        .iter()
+        .for_each(|program| program.signal(Signal::TERM));
     let deadline = Instant::now() + STOP_LIMIT;
     for program in asked {
         while Instant::now() < deadline && program.ended.is_none() {

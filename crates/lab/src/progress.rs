@@ -32,7 +32,15 @@ impl Progress {
         let bar = terminal.then(|| bar(expected * runs as u32));
         let now = Instant::now();
         let lines = !quiet && !terminal;
-        Progress { bar, lines, runs, expected, begun: 0, run_started: now, last_tick: now }
+        Progress {
+            bar,
+            lines,
+            runs,
+            expected,
+            begun: 0,
+            run_started: now,
+            last_tick: now,
+        }
     }
 
     /// A run begins.
@@ -88,7 +96,11 @@ impl Progress {
         let Some(bar) = &self.bar else { return };
         let total = self.expected * self.runs as u32;
         bar.set_position(total.saturating_sub(left).as_millis() as u64);
-        bar.set_prefix(format!("{}:{:02} left", left.as_secs() / 60, left.as_secs() % 60));
+        bar.set_prefix(format!(
+            "{}:{:02} left",
+            left.as_secs() / 60,
+            left.as_secs() % 60
+        ));
     }
 
     fn left(&self) -> Duration {
@@ -103,4 +115,3 @@ fn bar(total: Duration) -> ProgressBar {
     let target = ProgressDrawTarget::stderr();
     ProgressBar::with_draw_target(Some(total.as_millis() as u64), target).with_style(style)
 }
-

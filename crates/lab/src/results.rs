@@ -36,19 +36,33 @@ pub struct Run {
 
 impl Run {
     /// A run that gave figures.
-    pub fn finished(path: &str, variant: &str, bottleneck_bps: Option<u64>, measured: Measured) -> Run {
+    pub fn finished(
+        path: &str,
+        variant: &str,
+        bottleneck_bps: Option<u64>,
+        measured: Measured,
+    ) -> Run {
         let row = Row {
             goodput_mbps: Some(round3(measured.goodput_bps / 1e6)),
             retransmits: measured.retransmits,
             ..Row::empty(path, variant, bottleneck_bps)
         };
-        Run { row, measured: Some(measured) }
+        Run {
+            row,
+            measured: Some(measured),
+        }
     }
 
     /// A run that failed.
     pub fn failed(path: &str, variant: &str, bottleneck_bps: Option<u64>, error: String) -> Run {
-        let row = Row { error: Some(error), ..Row::empty(path, variant, bottleneck_bps) };
-        Run { row, measured: None }
+        let row = Row {
+            error: Some(error),
+            ..Row::empty(path, variant, bottleneck_bps)
+        };
+        Run {
+            row,
+            measured: None,
+        }
     }
 }
 
@@ -72,7 +86,14 @@ fn round3(value: f64) -> f64 {
 /// The table for people: per path every variant with its goodput, its ratio to the path's first
 /// variant, its share of the bottleneck, and its retransmissions.
 pub fn table(rows: &[Row]) -> String {
-    let heads = ["path", "variant", "goodput", "ratio", "of bottleneck", "retransmits"];
+    let heads = [
+        "path",
+        "variant",
+        "goodput",
+        "ratio",
+        "of bottleneck",
+        "retransmits",
+    ];
     let mut lines = vec![heads.map(str::to_owned)];
     for (index, row) in rows.iter().enumerate() {
         let first_of_path = rows.iter().position(|other| other.path == row.path);
@@ -87,9 +108,14 @@ fn cells(row: &Row, is_first_of_path: bool, base_mbps: Option<f64>) -> [String; 
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let over = |base: Option<f64>| Some(row.goodput_mbps? / base.filter(|base| *base > 0.0)?);
     [
-        if is_first_of_path { row.path.clone() } else { String::new() },
+        if is_first_of_path {
+            row.path.clone()
+        } else {
+            String::new()
+        },
         row.variant.clone(),
-        row.goodput_mbps.map_or("failed".to_owned(), |mbps| format!("{mbps:.1} Mb/s")),
+        row.goodput_mbps
+            .map_or("failed".to_owned(), |mbps| format!("{mbps:.1} Mb/s")),
         or_dash(over(base_mbps).map(|ratio| format!("{ratio:.1} x"))),
         or_dash(over(row.bottleneck_mbps).map(|share| format!("{:.1} %", share * 100.0))),
         or_dash(row.retransmits.map(|count| count.to_string())),
@@ -98,14 +124,24 @@ fn cells(row: &Row, is_first_of_path: bool, base_mbps: Option<f64>) -> [String; 
 
 /// The first two columns to the left, figures to the right.
 fn aligned(lines: &[[String; 6]]) -> String {
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: [usize; 6] = std::array::from_fn(width);
     let mut table = String::new();
     for line in lines {
-        let cells = line.iter().zip(widths).enumerate().map(|(column, (text, width))| match column {
-            0 | 1 => format!("{text:<width$}"),
-            _ => format!("{text:>width$}"),
-        });
+        let cells =
+            line.iter()
+                .zip(widths)
+                .enumerate()
+                .map(|(column, (text, width))| match column {
+                    0 | 1 => format!("{text:<width$}"),
+                    _ => format!("{text:>width$}"),
+                });
         table.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         table.push('\n');
     }

@@ -75,7 +75,10 @@ pub fn changes_of_others(lab: &str) -> io::Result<Vec<Change>> {
 impl Room {
     /// The room of the lab of that name, whether there is one or not.
     pub fn of(lab: &str) -> Room {
-        Room { lab: lab.to_owned(), folder: Path::new(ROOT).join(lab) }
+        Room {
+            lab: lab.to_owned(),
+            folder: Path::new(ROOT).join(lab),
+        }
     }
 
     /// Makes the folder, with the plan and an empty journal.
@@ -95,7 +98,9 @@ impl Room {
 
     /// Whether the lab's keeper lives.
     pub fn is_kept(&self) -> bool {
-        let Ok(file) = File::open(self.journal_file()) else { return false };
+        let Ok(file) = File::open(self.journal_file()) else {
+            return false;
+        };
         flock(&file, FlockOperation::NonBlockingLockShared).is_err()
     }
 
@@ -104,7 +109,9 @@ impl Room {
     /// # Errors
     /// If there is no journal.
     pub fn keep_journal(&self) -> io::Result<File> {
-        let file = fs::OpenOptions::new().append(true).open(self.journal_file())?;
+        let file = fs::OpenOptions::new()
+            .append(true)
+            .open(self.journal_file())?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     }

@@ -19,7 +19,7 @@ use crate::iperf3;
 use crate::keeper::Setting;
 use crate::lab::{Lab, Lifetime, UpError};
 use crate::plan::{Family, MAINLINE_OF_A_HOST, Plan};
-use crate::plot;
+use crate::plot::{self, PlotError};
 use crate::program::{self, Job};
 use crate::progress::Progress;
 use crate::results::{Row, Run};
@@ -71,7 +71,9 @@ pub enum ScenarioError {
         known: String,
     },
     /// Nothing to run, or nothing to take the result from.
-    #[error("the scenario has no program with a result; add result = \"iperf3\" to one [[program]]")]
+    #[error(
+        "the scenario has no program with a result; add result = \"iperf3\" to one [[program]]"
+    )]
     NoResult,
     /// A file of the results cannot be written.
     #[error("{file}: {source}")]
@@ -84,6 +86,9 @@ pub enum ScenarioError {
     /// Signals cannot be caught.
     #[error("catching signals: {0}")]
     Signals(io::Error),
+    /// The plot could not be made.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
     /// The first lab did not come up; no other would.
     #[error(transparent)]
     Up(#[from] UpError),
@@ -100,6 +105,8 @@ enum CaseError {
     Program(#[from] program::RunError),
     #[error("{label}: {reason}")]
     Result { label: String, reason: String },
+    #[error("the lab was taken down, or its keeper killed, while the programs ran")]
+    Gone,
     #[error(transparent)]
     Down(#[from] crate::undo::UndoError),
 }
@@ -118,9 +125,20 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
     let mut runs: Vec<Run> = vec![];
     for (path, variant) in &cases {
         progress.begin(&path.name, &variant.name);
-        let mut case = Case { scenario, path, variant, raw: &raw, stop: &stop, progress: &mut progress };
+        let mut case = Case {
+            scenario,
+            path,
+            variant,
+            raw: &raw,
+            stop: &stop,
+            progress: &mut progress,
+        };
         let run = match case.run(runs.is_empty()) {
-            Err(CaseError::Program(program::RunError::Interrupted)) if stop.load(Ordering::Relaxed) => break,
+            Err(CaseError::Program(program::RunError::Interrupted))
+                if stop.load(Ordering::Relaxed) =>
+            {
+                break;
+            }
             Err(CaseError::Up(error)) if runs.is_empty() => return Err(error.into()),
             outcome => case.outcome(outcome),
         };
@@ -175,7 +193,9 @@ impl Case<'_> {
     fn jobs(&self, plan: &Plan) -> Result<Vec<Job>, CaseError> {
         let values = self.scenario.values(self.path, self.variant);
         let programs = self.scenario.programs.iter().enumerate();
-        programs.map(|(index, program)| self.job(plan, index, program, &values)).collect()
+        programs
+            .map(|(index, program)| self.job(plan, index, program, &values))
+            .collect()
     }
 
     fn job(
@@ -190,7 +210,11 @@ impl Case<'_> {
             label: format!("program {} on {}", index + 1, program.host),
             source,
         })?;
-        let file = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = Path::new(&words[0])
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let label = format!("{}-{}-{file}", index + 1, program.host);
         let (output, errors) = program::output_files(self.raw, &self.name(), &label);
         Ok(Job {
@@ -211,56 +235,90 @@ impl Case<'_> {
         jobs: &[Job],
     ) -> Result<iperf3::Measured, CaseError> {
         if let Err(program::RunError::Interrupted) = ran {
-            return Err(program::RunError::Interrupted.into());
+            let told = self.stop.load(Ordering::Relaxed);
+            return Err(if told {
+                CaseError::Program(program::RunError::Interrupted)
+            } else {
+                CaseError::Gone
+            });
         }
         let (job, kind) = self.result_job(jobs);
         let text = fs::read_to_string(&job.output).map_err(|error| error.to_string());
         let parsed = match kind {
-            ResultKind::Iperf3 => text.and_then(|text| iperf3::parse(&text).map_err(|error| error.to_string())),
+            ResultKind::Iperf3 => {
+                text.and_then(|text| iperf3::parse(&text).map_err(|error| error.to_string()))
+            }
         };
         match (ran, parsed) {
-            (Err(_), Err(reason)) if reason.starts_with("iperf3: ") => {
-                Err(CaseError::Result { label: job.label.clone(), reason })
-            }
+            (Err(_), Err(reason)) if reason.starts_with("iperf3: ") => Err(CaseError::Result {
+                label: job.label.clone(),
+                reason,
+            }),
             (Err(error), _) => Err(error.into()),
-            (Ok(()), parsed) => {
-                parsed.map_err(|reason| CaseError::Result { label: job.label.clone(), reason })
-            }
+            (Ok(()), parsed) => parsed.map_err(|reason| CaseError::Result {
+                label: job.label.clone(),
+                reason,
+            }),
         }
     }
 
     fn result_job<'j>(&self, jobs: &'j [Job]) -> (&'j Job, ResultKind) {
         let programs = self.scenario.programs.iter().zip(jobs);
         let mut results = programs.filter_map(|(program, job)| Some((job, program.result?)));
-        results.next().expect("`cases` has refused a scenario without a result")
+        results
+            .next()
+            .expect("`cases` has refused a scenario without a result")
     }
 
     fn outcome(&self, outcome: Result<iperf3::Measured, CaseError>) -> Run {
         let reverse = outcome.as_ref().is_ok_and(|measured| measured.reverse);
         let bottleneck_bps = self.bottleneck_bps(reverse);
         match outcome {
-            Ok(measured) => Run::finished(&self.path.name, &self.variant.name, bottleneck_bps, measured),
-            Err(error) => {
-                Run::failed(&self.path.name, &self.variant.name, bottleneck_bps, error.to_string())
-            }
+            Ok(measured) => Run::finished(
+                &self.path.name,
+                &self.variant.name,
+                bottleneck_bps,
+                measured,
+            ),
+            Err(error) => Run::failed(
+                &self.path.name,
+                &self.variant.name,
+                bottleneck_bps,
+                error.to_string(),
+            ),
         }
     }
 
     /// The bottleneck between the result's program and the first other host that its command names.
     fn bottleneck_bps(&self, reverse: bool) -> Option<u64> {
-        let program = self.scenario.programs.iter().find(|program| program.result.is_some())?;
+        let program = self
+            .scenario
+            .programs
+            .iter()
+            .find(|program| program.result.is_some())?;
         let is_named = |host: &&String| {
             **host != program.host
-                && (program.run.contains(&format!("{{{host}}}")) || program.run.contains(&format!("{{{host}.")))
+                && (program.run.contains(&format!("{{{host}}}"))
+                    || program.run.contains(&format!("{{{host}.")))
         };
-        let peer = self.scenario.hosts.iter().find(is_named).unwrap_or(&program.host);
-        let (from, to) = if reverse { (peer, &program.host) } else { (&program.host, peer) };
+        let peer = self
+            .scenario
+            .hosts
+            .iter()
+            .find(is_named)
+            .unwrap_or(&program.host);
+        let (from, to) = if reverse {
+            (peer, &program.host)
+        } else {
+            (&program.host, peer)
+        };
         self.plan().bottleneck_bps(from, to)
     }
 
     fn tell_settings(&self, lab: &Lab) {
         for name in &lab.cleared {
-            self.progress.say(&format!("cleared what a crash had left of lab {name}"));
+            self.progress
+                .say(&format!("cleared what a crash had left of lab {name}"));
         }
         self.progress.say(&settings_line(&lab.settings));
     }
@@ -269,10 +327,19 @@ impl Case<'_> {
 /// What a lab changes of the machine and sets on its hosts, for people.
 pub fn settings_line(settings: &[Setting]) -> String {
     let hosts = MAINLINE_OF_A_HOST.map(|(name, value)| format!("{} {value}", short(name)));
-    let machine: Vec<String> =
-        settings.iter().map(|one| format!("{} {} (was {})", one.name, one.ours, one.old)).collect();
-    let machine = if machine.is_empty() { "nothing".to_owned() } else { machine.join(", ") };
-    format!("mainline settings on the hosts: {}\nset on this machine while the lab is up: {machine}", hosts.join(", "))
+    let machine: Vec<String> = settings
+        .iter()
+        .map(|one| format!("{} {} (was {})", one.name, one.ours, one.old))
+        .collect();
+    let machine = if machine.is_empty() {
+        "nothing".to_owned()
+    } else {
+        machine.join(", ")
+    };
+    format!(
+        "mainline settings on the hosts: {}\nset on this machine while the lab is up: {machine}",
+        hosts.join(", ")
+    )
 }
 
 fn short(sysctl: &str) -> &str {
@@ -289,19 +356,33 @@ fn value(
         Some(host) => (host, Family::Ipv6),
         None => (name.strip_suffix(".ipv4").unwrap_or(name), Family::Ipv4),
     };
-    plan.address(host, &program.host, family).or_else(|| values.get(name).cloned())
+    plan.address(host, &program.host, family)
+        .or_else(|| values.get(name).cloned())
 }
 
 fn cases<'s>(
     scenario: &'s Scenario,
     options: &Options,
 ) -> Result<Vec<(&'s PathCase, &'s Variant)>, ScenarioError> {
-    if scenario.programs.iter().all(|program| program.result.is_none()) {
+    if scenario
+        .programs
+        .iter()
+        .all(|program| program.result.is_none())
+    {
         return Err(ScenarioError::NoResult);
     }
-    let paths = chosen("path", &scenario.paths, |path| &path.name, options.path.as_deref())?;
-    let variants =
-        chosen("variant", &scenario.variants, |variant| &variant.name, options.variant.as_deref())?;
+    let paths = chosen(
+        "path",
+        &scenario.paths,
+        |path| &path.name,
+        options.path.as_deref(),
+    )?;
+    let variants = chosen(
+        "variant",
+        &scenario.variants,
+        |variant| &variant.name,
+        options.variant.as_deref(),
+    )?;
     let with_path = |path| variants.iter().map(move |variant| (path, *variant));
     Ok(paths.into_iter().flat_map(with_path).collect())
 }
@@ -316,19 +397,29 @@ pub fn chosen<'c, T>(
     name_of: impl Fn(&T) -> &String,
     name: Option<&str>,
 ) -> Result<Vec<&'c T>, ScenarioError> {
-    let Some(name) = name else { return Ok(cases.iter().collect()) };
+    let Some(name) = name else {
+        return Ok(cases.iter().collect());
+    };
     match cases.iter().find(|case| name_of(case) == name) {
         Some(case) => Ok(vec![case]),
         None => Err(ScenarioError::NoCase {
             what,
             name: name.to_owned(),
-            known: cases.iter().map(|case| name_of(case).as_str()).collect::<Vec<_>>().join(", "),
+            known: cases
+                .iter()
+                .map(|case| name_of(case).as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
         }),
     }
 }
 
 fn expected(scenario: &Scenario) -> Duration {
-    let longest = scenario.programs.iter().filter_map(|program| program.lasts).max();
+    let longest = scenario
+        .programs
+        .iter()
+        .filter_map(|program| program.lasts)
+        .max();
     longest.unwrap_or(EXPECTED) + AROUND_A_RUN
 }
 
@@ -355,9 +446,15 @@ fn finish(
             fs::write(&file, png).map_err(write_error(&file))?;
             Some(file)
         }
-        Err(_) => None,
+        Err(PlotError::Nothing) => None,
+        Err(error) => return Err(error.into()),
     };
-    Ok(Outcome { rows: runs.iter().map(|run| run.row.clone()).collect(), results, plot, interrupted })
+    Ok(Outcome {
+        rows: runs.iter().map(|run| run.row.clone()).collect(),
+        results,
+        plot,
+        interrupted,
+    })
 }
 
 /// Writes beside the file and renames, so that a full disk leaves the earlier results whole.

@@ -19,13 +19,21 @@ pub fn of_file(file: &Path) -> String {
         file.read_to_end(&mut bytes)?;
         Ok::<_, std::io::Error>(bytes)
     };
-    read().map_or(String::new(), |bytes| of_text(&String::from_utf8_lossy(&bytes)))
+    read().map_or(String::new(), |bytes| {
+        of_text(&String::from_utf8_lossy(&bytes))
+    })
 }
 
 fn of_text(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    last.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    last.iter()
+        .map(|line| format!("    {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]

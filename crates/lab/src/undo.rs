@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
+use crate::hosts;
 use crate::journal::{Change, restored, to_undo};
 use crate::machine;
-use crate::hosts;
 use crate::room::{self, AllLabs, Room};
 
 /// How long killed processes may take to disappear.
@@ -34,7 +34,10 @@ pub struct UndoError {
 impl UndoError {
     /// The lab could not even be looked at.
     pub(crate) fn new(lab: &str, problem: &dyn std::fmt::Display) -> UndoError {
-        UndoError { lab: lab.to_owned(), problems: vec![problem.to_string()] }
+        UndoError {
+            lab: lab.to_owned(),
+            problems: vec![problem.to_string()],
+        }
     }
 }
 
@@ -47,7 +50,11 @@ pub fn take_down(room: &Room, _all: &AllLabs) -> Result<(), UndoError> {
     match (room.changes(), room::changes_of_others(&room.lab)) {
         (Ok(changes), Ok(others)) => {
             for change in to_undo(&changes, &others) {
-                problems.extend(undo(change).err().map(|error| format!("{change:?}: {error}")));
+                problems.extend(
+                    undo(change)
+                        .err()
+                        .map(|error| format!("{change:?}: {error}")),
+                );
             }
         }
         (Err(error), _) | (_, Err(error)) => problems.push(error.to_string()),
@@ -55,7 +62,14 @@ pub fn take_down(room: &Room, _all: &AllLabs) -> Result<(), UndoError> {
     if problems.is_empty() {
         problems.extend(room.remove().err().map(|error| error.to_string()));
     }
-    if problems.is_empty() { Ok(()) } else { Err(UndoError { lab: room.lab.clone(), problems }) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(UndoError {
+            lab: room.lab.clone(),
+            problems,
+        })
+    }
 }
 
 /// Takes down what crashed labs have left. Returns their names.
@@ -77,7 +91,11 @@ fn undo(change: &Change) -> io::Result<()> {
         Change::Sysctl { name, old, ours } => restore_sysctl(name, old, ours),
         Change::Namespace { name } => hosts::remove(name),
         Change::Cgroup { path } => remove_cgroup(path),
-        Change::Daemon { program, run_dir, pin_dir } => unload(program, run_dir, pin_dir),
+        Change::Daemon {
+            program,
+            run_dir,
+            pin_dir,
+        } => unload(program, run_dir, pin_dir),
         Change::Process { pid, start_ticks } => end_process(*pid, *start_ticks),
     }
 }
@@ -96,7 +114,9 @@ fn remove_cgroup(folder: &Path) -> io::Result<()> {
     let deadline = Instant::now() + END_LIMIT;
     loop {
         match remove_folders(folder) {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => sleep(POLL),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                sleep(POLL)
+            }
             outcome => return outcome,
         }
     }
@@ -118,13 +138,22 @@ fn unload(program: &Path, run_dir: &Path, pin_dir: &Path) -> io::Result<()> {
         return Ok(());
     }
     let mut command = Command::new(program);
-    command.arg("unload").arg("--run-dir").arg(run_dir).arg("--pin-dir").arg(pin_dir);
+    command
+        .arg("unload")
+        .arg("--run-dir")
+        .arg(run_dir)
+        .arg("--pin-dir")
+        .arg(pin_dir);
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("fatpath unload: {}: {}", output.status, words.trim())))
+    Err(io::Error::other(format!(
+        "fatpath unload: {}: {}",
+        output.status,
+        words.trim()
+    )))
 }
 
 /// Asks a process to end, and kills it if it does not; only if it is still the one that was noted.
@@ -148,7 +177,9 @@ fn end_process(pid: u32, start_ticks: u64) -> io::Result<()> {
 /// # Errors
 /// If this process may not.
 pub fn send(pid: u32, signal: Signal) -> io::Result<()> {
-    let Some(pid) = Pid::from_raw(pid as i32) else { return Ok(()) };
+    let Some(pid) = Pid::from_raw(pid as i32) else {
+        return Ok(());
+    };
     match kill_process(pid, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         outcome => Ok(outcome?),
