@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a child process does between fork and exec: own session, cgroup, death with its parent.
+//!
+//! Only system calls there: the child of a program with threads may not allocate. It starts
+//! nothing; each function adds to a [`Command`].
+#![allow(
+    unsafe_code,
+    reason = "pre_exec is unsafe; each closure makes only async-signal-safe calls"
+)]
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
+
+/// The child leads a session of its own: Ctrl-C and hang-ups of the terminal do not reach it.
+pub fn in_own_session(command: &mut Command) {
+    // SAFETY: setsid is async-signal-safe and touches no memory.
+    unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
+}
+
+/// The child gets `signal` when the thread that starts it ends, however that comes about.
+pub fn dies_with_parent(command: &mut Command, signal: Signal) {
+    let parent = rustix::process::getpid();
+    // SAFETY: prctl and getppid are async-signal-safe; the closure owns plain integers.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(signal))?;
+            // The parent may have died before the line above.
+            if getppid() == Some(parent) {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::Interrupted.into())
+            }
+        })
+    };
+}
+
+/// The child is in the cgroup-2 folder from its first instruction on.
+///
+/// # Errors
+/// If there is no such cgroup, or this process may not move others into it.
+pub fn in_cgroup(command: &mut Command, folder: &Path) -> io::Result<()> {
+    let processes = OpenOptions::new()
+        .write(true)
+        .open(folder.join("cgroup.procs"))?;
+    // SAFETY: one write of a constant to a file that the closure owns; "0" means the writer.
+    unsafe { command.pre_exec(move || Ok(rustix::io::write(&processes, b"0").map(drop)?)) };
+    Ok(())
+}

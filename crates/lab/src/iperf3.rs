@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `iperf3 --json` says, as a client: goodput at the receiver, retransmissions, throughput
+//! over time.
+//!
+//! Pure. Written for iperf 3.9 to 3.19 with TCP. Start with [`parse`].
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The figures of one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// What the receiver got, bits a second over the whole run.
+    pub goodput_bps: f64,
+    /// Segments sent again; `None` where the sender's system does not count them.
+    pub retransmits: Option<u64>,
+    /// Whether the server sent (`-R`).
+    pub reverse: bool,
+    /// Whose intervals these are.
+    pub seen_by: SeenBy,
+    /// Throughput over time.
+    pub intervals: Vec<Interval>,
+}
+
+/// Which end counted the bytes of the intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenBy {
+    /// The end that got the data: the true throughput.
+    Receiver,
+    /// The end that sent it: bytes given to the kernel, which its buffer hides.
+    Sender,
+}
+
+/// The throughput of a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Begin, seconds since the test began.
+    #[serde(rename = "start")]
+    pub start_s: f64,
+    /// End, seconds since the test began.
+    #[serde(rename = "end")]
+    pub end_s: f64,
+    /// Mean rate of application bytes in bits a second.
+    #[serde(rename = "bits_per_second")]
+    pub rate_bps: f64,
+}
+
+/// Why an output gives no figures.
+#[derive(Debug, Error)]
+pub enum ParseError {
+    /// iperf3 itself failed; it exits with 0 all the same when it writes JSON.
+    #[error("iperf3: {0}")]
+    Iperf3(String),
+    /// It is no JSON of iperf3.
+    #[error("not the output of iperf3 --json: {0}")]
+    NotJson(#[from] serde_json::Error),
+    /// The run ended before there was a sum.
+    #[error("the output has no {0}: not a finished TCP test of an iperf3 client")]
+    Unfinished(&'static str),
+}
+
+#[derive(Deserialize)]
+struct Output {
+    error: Option<String>,
+    #[serde(default)]
+    start: Start,
+    #[serde(default)]
+    intervals: Vec<Sums>,
+    #[serde(default)]
+    end: End,
+    server_output_json: Option<ServerOutput>,
+}
+
+#[derive(Default, Deserialize)]
+struct Start {
+    test_start: Option<TestStart>,
+}
+
+#[derive(Deserialize)]
+struct TestStart {
+    #[serde(default)]
+    reverse: u8,
+}
+
+#[derive(Deserialize)]
+struct Sums {
+    sum: Interval,
+}
+
+#[derive(Default, Deserialize)]
+struct End {
+    sum_sent: Option<Sent>,
+    sum_received: Option<Received>,
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    retransmits: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Received {
+    bits_per_second: f64,
+}
+
+#[derive(Deserialize)]
+struct ServerOutput {
+    #[serde(default)]
+    intervals: Vec<Sums>,
+}
+
+/// Reads the output of an iperf3 client. With `--get-server-output` and a server that writes JSON
+/// too (`iperf3 -s -J`), the intervals are the receiver's.
+///
+/// # Errors
+/// See [`ParseError`].
+pub fn parse(text: &str) -> Result<Measured, ParseError> {
+    let output: Output = serde_json::from_str(text)?;
+    if let Some(error) = output.error {
+        return Err(ParseError::Iperf3(error));
+    }
+    let received = output
+        .end
+        .sum_received
+        .ok_or(ParseError::Unfinished("end.sum_received"))?;
+    let reverse = output
+        .start
+        .test_start
+        .is_some_and(|test| test.reverse != 0);
+    let of_server = output
+        .server_output_json
+        .map(|server| server.intervals)
+        .unwrap_or_default();
+    let (seen_by, sums) = match (reverse, of_server.is_empty()) {
+        (true, _) => (SeenBy::Receiver, output.intervals),
+        (false, false) => (SeenBy::Receiver, of_server),
+        (false, true) => (SeenBy::Sender, output.intervals),
+    };
+    Ok(Measured {
+        goodput_bps: received.bits_per_second,
+        retransmits: output.end.sum_sent.and_then(|sent| sent.retransmits),
+        reverse,
+        seen_by,
+        intervals: sums.into_iter().map(|sums| sums.sum).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WITH_SERVER_JSON: &str = include_str!("../tests/data/iperf3.json");
+    const WITH_SERVER_TEXT: &str = include_str!("../tests/data/iperf3-server-text.json");
+    const REFUSED: &str = include_str!("../tests/data/iperf3-refused.json");
+
+    #[test]
+    fn the_figures_are_the_receivers() {
+        let measured = parse(WITH_SERVER_JSON).unwrap();
+        assert_eq!(measured.seen_by, SeenBy::Receiver);
+        assert!(
+            (measured.goodput_bps / 200_258_190.4 - 1.0).abs() < 1e-6,
+            "{measured:?}"
+        );
+        assert_eq!(measured.retransmits, Some(0));
+        assert_eq!(measured.intervals[0].end_s, 0.500098);
+        assert!(measured.intervals.len() >= 4);
+    }
+
+    #[test]
+    fn without_the_servers_json_the_intervals_are_the_senders() {
+        let measured = parse(WITH_SERVER_TEXT).unwrap();
+        assert_eq!(measured.seen_by, SeenBy::Sender);
+        assert_eq!(measured.intervals.len(), 4);
+    }
+
+    #[test]
+    fn an_error_of_iperf3_is_passed_on() {
+        let error = parse(REFUSED).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "iperf3: unable to connect to server: Connection refused"
+        );
+        assert!(parse("iperf3: bad option").is_err());
+        assert!(matches!(parse("{}"), Err(ParseError::Unfinished(_))));
+    }
+}

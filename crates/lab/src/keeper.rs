@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process behind a lab: it makes everything, carries the packets, and takes everything down
+//! when it is told to, or when the process that started it is gone.
+//!
+//! It outlives a kill of `lab run` by design: that is what leaves nothing behind. If it is killed
+//! itself, the journal tells the next lab command what to undo. It runs no programs on hosts. Start
+//! with [`keep`]; the order of things is in [`bring_up`].
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fatpath_emulator::{Network, StopHandle};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use thiserror::Error;
+
+use crate::child;
+use crate::hosts;
+use crate::journal::{Change, Contested, Journal, claim};
+use crate::machine;
+use crate::plan::{DaemonPlan, MAINLINE_OF_A_HOST, MAINLINE_OF_THE_MACHINE, Plan};
+use crate::room::{self, Room};
+use crate::undo::{self, UndoError};
+
+/// How long the daemon may take until it is ready: it loads BPF programs and waits for maps.
+const DAEMON_LIMIT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What the keeper tells the process that started it, one JSON line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// All is up; these settings of the machine were changed.
+    Ready(Vec<Setting>),
+    /// It did not come up; what had been made is being taken down again.
+    Failed(String),
+}
+
+/// A machine-wide setting that a lab has changed for its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The sysctl.
+    pub name: String,
+    /// Its value when no lab is up.
+    pub old: String,
+    /// Its value now.
+    pub ours: String,
+}
+
+/// Why a lab did not come up, or its keeper ended.
+#[derive(Debug, Error)]
+pub enum KeepError {
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A namespace of the name is there, and no lab's journal names it.
+    #[error(
+        "the namespace {0} exists already and no lab made it; remove it (ip netns del {0}) or rename the lab"
+    )]
+    NamespaceTaken(String),
+    /// Another lab holds a setting of the machine.
+    #[error(transparent)]
+    Contested(#[from] Contested),
+    /// The emulator refused.
+    #[error(transparent)]
+    Network(#[from] fatpath_emulator::UpError),
+    /// A mainline setting could not be made in a host.
+    #[error("{0}; the lab compares with the settings of a mainline kernel, and needs this one")]
+    HostSetting(#[from] fatpath_emulator::NamespaceError),
+    /// The daemon did not become ready.
+    #[error("fatpath daemon: {reason}{}", last_words(log))]
+    Daemon {
+        /// How it ended, or that it took too long.
+        reason: String,
+        /// Its last lines.
+        log: String,
+    },
+    /// Not everything could be taken down.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+}
+
+fn last_words(log: &str) -> String {
+    if log.is_empty() {
+        String::new()
+    } else {
+        format!("; it said:\n{log}")
+    }
+}
+
+/// Brings the lab up from the plan in its room, tells standard output, and keeps it up until a
+/// signal (or, if `owned`, the end of standard input), then takes all down.
+///
+/// # Errors
+/// What kept it from coming up, which standard output was told too, or what could not be undone.
+pub fn keep(lab: &str, owned: bool) -> Result<(), KeepError> {
+    let room = Room::of(lab);
+    let journal_file = room.keep_journal().map_err(system("opening the journal"))?;
+    let signals = signals().map_err(system("catching signals"))?;
+    // Lives until all is undone: the hosts go after the programs on them.
+    let mut network = None;
+    let kept = up_until_told(
+        &room,
+        Journal::new(journal_file),
+        &signals,
+        owned,
+        &mut network,
+    );
+    let down = room::lock_all().map_err(system("locking /run/fatpath/lab"));
+    let undone = down.and_then(|all| Ok(undo::take_down(&room, &all)?));
+    kept.and(undone)
+}
+
+fn up_until_told(
+    room: &Room,
+    mut journal: Journal,
+    signals: &UnixStream,
+    owned: bool,
+    up: &mut Option<Network>,
+) -> Result<(), KeepError> {
+    let raised = room
+        .set_keeper(std::process::id())
+        .map_err(system("writing the keeper's id"))
+        .and_then(|()| room.plan().map_err(system("reading the plan")))
+        .and_then(|plan| bring_up(&plan, room, &mut journal));
+    match raised {
+        Ok((network, settings)) => {
+            answer(&Answer::Ready(settings));
+            carry(up.insert(network), signals, owned)
+        }
+        Err(error) => {
+            answer(&Answer::Failed(error.to_string()));
+            Err(error)
+        }
+    }
+}
+
+/// Makes everything, noting each change before it is made. The reverse of this order takes it down:
+/// the daemon goes before the cgroup that it tunes, the programs before their hosts.
+fn bring_up(
+    plan: &Plan,
+    room: &Room,
+    journal: &mut Journal,
+) -> Result<(Network, Vec<Setting>), KeepError> {
+    let settings = set_machine(&plan.lab, journal)?;
+    let network = make_hosts(plan, journal)?;
+    let cgroup = make_cgroup(&plan.lab, journal)?;
+    if let Some(daemon) = &plan.daemon {
+        start_daemon(daemon, room, &cgroup, journal)?;
+    }
+    Ok((network, settings))
+}
+
+fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, KeepError> {
+    let others = room::changes_of_others(lab).map_err(system("reading other labs' journals"))?;
+    let mut settings = vec![];
+    for (name, wanted) in MAINLINE_OF_THE_MACHINE {
+        let current = machine::sysctl(name).map_err(system(name))?;
+        let Some(change) = claim(name, &current, wanted, &others)? else {
+            continue;
+        };
+        note(journal, &change)?;
+        machine::set_sysctl(name, wanted).map_err(system(name))?;
+        if let Change::Sysctl { name, old, ours } = change {
+            settings.push(Setting { name, old, ours });
+        }
+    }
+    Ok(settings)
+}
+
+fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, KeepError> {
+    for host in &plan.hosts {
+        let name = plan.namespace(host);
+        if hosts::is_taken(&name) {
+            return Err(KeepError::NamespaceTaken(name));
+        }
+        note(journal, &Change::Namespace { name })?;
+    }
+    let network = Network::up(&hosts::topology(plan))?;
+    for namespace in plan.hosts.iter().filter_map(|host| network.host(host)) {
+        for (name, value) in MAINLINE_OF_A_HOST {
+            namespace.set_sysctl(name, value)?;
+        }
+    }
+    Ok(network)
+}
+
+fn make_cgroup(lab: &str, journal: &mut Journal) -> Result<std::path::PathBuf, KeepError> {
+    let path = hosts::cgroup(lab).map_err(system("finding cgroup 2"))?;
+    note(journal, &Change::Cgroup { path: path.clone() })?;
+    fs::create_dir(&path).map_err(system(path.display()))?;
+    Ok(path)
+}
+
+fn start_daemon(
+    plan: &DaemonPlan,
+    room: &Room,
+    cgroup: &Path,
+    journal: &mut Journal,
+) -> Result<(), KeepError> {
+    let program = std::env::current_exe().map_err(system("finding fatpath itself"))?;
+    let run_dir = room.path("daemon");
+    let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", room.lab));
+    let log = room.path("daemon.log");
+    let mut command = Command::new(&program);
+    command
+        .arg("daemon")
+        .arg("--policy")
+        .arg(&plan.policy)
+        .arg("--cgroup")
+        .arg(cgroup);
+    command
+        .arg("--run-dir")
+        .arg(&run_dir)
+        .arg("--pin-dir")
+        .arg(&pin_dir);
+    command
+        .arg("--flow-log")
+        .arg(&plan.flow_log)
+        .stdin(Stdio::null());
+    child::dies_with_parent(&mut command, Signal::TERM);
+    log_to(&mut command, &log).map_err(system(log.display()))?;
+    note(
+        journal,
+        &Change::Daemon {
+            program,
+            run_dir: run_dir.clone(),
+            pin_dir,
+        },
+    )?;
+    fs::create_dir(&run_dir).map_err(system(run_dir.display()))?;
+    let mut daemon = command.spawn().map_err(system("starting fatpath daemon"))?;
+    let pid = daemon.id();
+    if let Some(start_ticks) = machine::start_ticks(pid) {
+        note(journal, &Change::Process { pid, start_ticks })?;
+    }
+    wait_ready(&mut daemon, &run_dir.join("ready")).map_err(|reason| KeepError::Daemon {
+        reason,
+        log: crate::tail::of_file(&log),
+    })
+}
+
+fn log_to(command: &mut Command, file: &Path) -> io::Result<()> {
+    let log = File::create(file)?;
+    command.stdout(log.try_clone()?).stderr(log);
+    Ok(())
+}
+
+fn wait_ready(daemon: &mut std::process::Child, ready: &Path) -> Result<(), String> {
+    let deadline = Instant::now() + DAEMON_LIMIT;
+    while !ready.exists() {
+        match daemon.try_wait() {
+            Ok(Some(status)) => return Err(format!("ended before it was ready ({status})")),
+            Err(error) => return Err(error.to_string()),
+            Ok(None) if Instant::now() > deadline => {
+                return Err(format!("was not ready after {} s", DAEMON_LIMIT.as_secs()));
+            }
+            Ok(None) => thread::sleep(POLL_INTERVAL),
+        }
+    }
+    Ok(())
+}
+
+/// Carries packets until a signal, the end of the owner, or the end of the forwarder itself.
+fn carry(network: &Network, signals: &UnixStream, owned: bool) -> Result<(), KeepError> {
+    let stop = StopHandle::new().map_err(system("making an eventfd"))?;
+    let (ended, ends) = UnixStream::pair().map_err(system("making a socket pair"))?;
+    thread::scope(|scope| {
+        let forwarder = scope.spawn(|| {
+            let _ends = ends;
+            network.forward(&stop)
+        });
+        let waited = wait_for_end(signals, &ended, owned);
+        stop.stop();
+        waited.map_err(system("waiting"))?;
+        match forwarder.join() {
+            Ok(Ok(_stats)) => Ok(()),
+            Ok(Err(error)) => Err(system("forwarding packets")(io::Error::other(error))),
+            Err(_) => Err(system("forwarding packets")(io::Error::other(
+                "a bug: it panicked",
+            ))),
+        }
+    })
+}
+
+fn wait_for_end(signals: &UnixStream, forwarder: &UnixStream, owned: bool) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut waits = vec![
+        PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(forwarder.as_fd(), PollFlags::IN),
+    ];
+    if owned {
+        // Nothing is ever written there: it becomes readable when the owner is gone.
+        waits.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
+    }
+    loop {
+        match poll(&mut waits, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => return Ok(outcome.map(drop)?),
+        }
+    }
+}
+
+/// A socket that becomes readable when the process is asked to end.
+fn signals() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read)
+}
+
+/// The process that asked may be gone; then it is not missed.
+fn answer(answer: &Answer) {
+    let line = serde_json::to_string(answer).expect("plain strings are JSON");
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn note(journal: &mut Journal, change: &Change) -> Result<(), KeepError> {
+    journal.note(change).map_err(system("writing the journal"))
+}
+
+fn system(what: impl ToString) -> impl FnOnce(io::Error) -> KeepError {
+    move |source| KeepError::System {
+        what: what.to_string(),
+        source,
+    }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lab that is up, as the process that uses it sees it.
+//!
+//! [`Lab::up`] starts the keeper process, which makes everything; [`Lab::down`] makes it take
+//! everything down. Nothing of the machine is changed here, except to undo what a keeper that was
+//! killed has left.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::child;
+use crate::hosts;
+use crate::keeper::{Answer, Setting};
+use crate::plan::Plan;
+use crate::room::{self, Room};
+use crate::tail;
+use crate::undo::{self, UndoError};
+
+/// How long a keeper may take to take all down: killing, unloading BPF, removing namespaces.
+const DOWN_LIMIT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Who takes the lab down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It goes when this process goes, however that happens.
+    OfThisProcess,
+    /// It stays until [`down`].
+    UntilDown,
+}
+
+/// A lab that is up.
+#[derive(Debug)]
+pub struct Lab {
+    /// What was brought up.
+    pub plan: Plan,
+    /// The settings of the machine that were changed for it.
+    pub settings: Vec<Setting>,
+    /// What crashed labs had left, and was taken down first.
+    pub cleared: Vec<String>,
+    room: Room,
+    keeper: Option<Child>,
+}
+
+/// Why a lab did not come up.
+#[derive(Debug, Error)]
+pub enum UpError {
+    /// Namespaces and devices need root.
+    #[error("a lab needs root (network namespaces, /dev/net/tun, cgroups); run it with sudo")]
+    NotRoot,
+    /// One of that name is up.
+    #[error("a lab named {0} is up already; take it down first: fatpath lab down {0}")]
+    IsUp(String),
+    /// What an earlier crash left could not be taken down.
+    #[error(transparent)]
+    Leftovers(#[from] UndoError),
+    /// The keeper says why.
+    #[error("{0}")]
+    Keeper(String),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// Why a lab could not be taken down, found or entered.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// There is none of that name.
+    #[error("no lab named {0} is up; see: fatpath lab list")]
+    Unknown(String),
+    /// No name was given, and there is not exactly one.
+    #[error("{}", no_choice(.0))]
+    NoChoice(Vec<String>),
+    /// The lab has no such host.
+    #[error("lab {lab} has no host {host}; its hosts: {hosts}")]
+    NoHost {
+        /// The lab.
+        lab: String,
+        /// What was asked for.
+        host: String,
+        /// What there is.
+        hosts: String,
+    },
+    /// The program could not be started on the host.
+    #[error("{program}: {source}")]
+    Exec {
+        /// The program.
+        program: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The keeper did not end.
+    #[error("the keeper of lab {lab} (process {pid}) did not take it down within {} s", DOWN_LIMIT.as_secs())]
+    Stuck {
+        /// The lab.
+        lab: String,
+        /// Its keeper.
+        pid: u32,
+    },
+    /// Not everything could be undone.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+    /// /run/fatpath/lab cannot be used.
+    #[error("/run/fatpath/lab: {0}")]
+    Room(#[from] io::Error),
+}
+
+fn no_choice(names: &[String]) -> String {
+    match names {
+        [] => "no lab is up; bring one up: fatpath lab up FILE".to_owned(),
+        names => format!("more than one lab is up ({}); name one", names.join(", ")),
+    }
+}
+
+/// A lab in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Whether its keeper lives; if not, a crash left it over and the next lab command clears it.
+    pub up: bool,
+    /// The keeper's process id.
+    pub keeper: Option<u32>,
+    /// Host names.
+    pub hosts: Vec<String>,
+    /// Its network namespaces, as `ip netns` shows them.
+    pub namespaces: Vec<String>,
+    /// Whether a daemon tunes its programs.
+    pub tuned: bool,
+}
+
+impl Lab {
+    /// Clears leftovers of crashed labs and brings `plan` up; everything is ready when this returns.
+    ///
+    /// # Errors
+    /// See [`UpError`]; nothing of the lab is left then.
+    pub fn up(plan: Plan, lifetime: Lifetime) -> Result<Lab, UpError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(UpError::NotRoot);
+        }
+        let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
+        let cleared = undo::clear_leftovers(&all)?;
+        let room = Room::of(&plan.lab);
+        if room.exists() {
+            return Err(UpError::IsUp(plan.lab));
+        }
+        room.create(&plan)
+            .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
+        let mut keeper =
+            start_keeper(&room, lifetime).map_err(system("starting the keeper process"))?;
+        let answer = first_answer(&mut keeper);
+        drop(all);
+        match answer {
+            Some(Answer::Ready(settings)) => Ok(Lab {
+                plan,
+                settings,
+                cleared,
+                room,
+                keeper: Some(keeper),
+            }),
+            answer => Err(not_up(&room, keeper, answer)),
+        }
+    }
+
+    /// Takes the lab down and waits until nothing is left of it.
+    ///
+    /// # Errors
+    /// What could not be undone.
+    pub fn down(mut self) -> Result<(), UndoError> {
+        self.take_down()
+    }
+
+    /// Whether the keeper still carries packets.
+    pub fn is_kept(&mut self) -> bool {
+        self.keeper
+            .as_mut()
+            .is_some_and(|keeper| matches!(keeper.try_wait(), Ok(None)))
+    }
+
+    /// Leaves the lab up after this process.
+    pub fn leave(mut self) {
+        self.keeper = None;
+    }
+
+    fn take_down(&mut self) -> Result<(), UndoError> {
+        match self.keeper.take() {
+            Some(keeper) => finish(&self.room, keeper),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Err(error) = self.take_down() {
+            eprintln!("{error}");
+        }
+    }
+}
+
+fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["lab", "emulate", &room.lab]);
+    match lifetime {
+        Lifetime::OfThisProcess => command.arg("--owned").stdin(Stdio::piped()),
+        Lifetime::UntilDown => command.stdin(Stdio::null()),
+    };
+    child::in_own_session(&mut command);
+    let log = std::fs::File::create(room.path("keeper.log"))?;
+    command
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .current_dir("/")
+        .spawn()
+}
+
+fn first_answer(keeper: &mut Child) -> Option<Answer> {
+    let mut line = String::new();
+    BufReader::new(keeper.stdout.take()?)
+        .read_line(&mut line)
+        .ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+/// Why the keeper gave up, once it has taken down what it had made.
+fn not_up(room: &Room, keeper: Child, answer: Option<Answer>) -> UpError {
+    let log = tail::of_file(&room.path("keeper.log"));
+    let reason = match answer {
+        Some(Answer::Failed(reason)) => reason,
+        _ => format!("the keeper process ended before the lab was up; it said:\n{log}"),
+    };
+    match finish(room, keeper) {
+        Ok(()) => UpError::Keeper(reason),
+        Err(error) => UpError::Keeper(format!("{reason}\n{error}")),
+    }
+}
+
+/// Lets the keeper take all down, and does it in its place should it have been killed.
+fn finish(room: &Room, mut keeper: Child) -> Result<(), UndoError> {
+    drop(keeper.stdin.take());
+    let deadline = Instant::now() + DOWN_LIMIT;
+    while matches!(keeper.try_wait(), Ok(None)) {
+        if Instant::now() > deadline {
+            // It hangs; what it has not undone is undone below.
+            let _ = keeper.kill();
+        }
+        sleep(POLL_INTERVAL);
+    }
+    clear(room)
+}
+
+fn clear(room: &Room) -> Result<(), UndoError> {
+    if !room.exists() {
+        return Ok(());
+    }
+    let all = room::lock_all().map_err(|error| UndoError::new(&room.lab, &error))?;
+    undo::take_down(room, &all)
+}
+
+/// Takes a lab down by name, up or left over; with no name, the only one there is. Returns the name.
+///
+/// # Errors
+/// See [`LabError`].
+pub fn down(name: Option<&str>) -> Result<String, LabError> {
+    let room = choose(name)?;
+    if let Some(pid) = room.keeper() {
+        undo::send(pid, Signal::TERM)?;
+        let deadline = Instant::now() + DOWN_LIMIT;
+        while room.is_kept() {
+            if Instant::now() > deadline {
+                return Err(LabError::Stuck { lab: room.lab, pid });
+            }
+            sleep(POLL_INTERVAL);
+        }
+    }
+    clear(&room)?;
+    Ok(room.lab)
+}
+
+/// All labs, up or left over.
+///
+/// # Errors
+/// If /run/fatpath/lab cannot be read.
+pub fn list() -> Result<Vec<Listed>, LabError> {
+    Ok(room::all()?.iter().map(listed).collect())
+}
+
+fn listed(room: &Room) -> Listed {
+    let plan = room.plan().ok();
+    let hosts = plan
+        .as_ref()
+        .map(|plan| plan.hosts.clone())
+        .unwrap_or_default();
+    Listed {
+        name: room.lab.clone(),
+        up: room.is_kept(),
+        keeper: room.keeper(),
+        namespaces: hosts
+            .iter()
+            .map(|host| crate::plan::namespace(&room.lab, host))
+            .collect(),
+        hosts,
+        tuned: plan.is_some_and(|plan| plan.daemon.is_some()),
+    }
+}
+
+/// Becomes `words` on a host of a lab that is up; with no lab named, the only one. It returns only
+/// if that fails.
+pub fn exec(lab: Option<&str>, host: &str, words: &[OsString]) -> LabError {
+    match exec_command(lab, host, words) {
+        Ok(mut command) => LabError::Exec {
+            program: command.get_program().to_string_lossy().into_owned(),
+            source: command.exec(),
+        },
+        Err(error) => error,
+    }
+}
+
+fn exec_command(lab: Option<&str>, host: &str, words: &[OsString]) -> Result<Command, LabError> {
+    let room = choose(lab)?;
+    let plan = room.plan()?;
+    if !plan.hosts.iter().any(|other| other == host) {
+        let hosts = plan.hosts.join(", ");
+        return Err(LabError::NoHost {
+            lab: room.lab,
+            host: host.to_owned(),
+            hosts,
+        });
+    }
+    let (program, arguments) = words
+        .split_first()
+        .ok_or_else(|| io::Error::other("no program is named"))?;
+    let mut command = hosts::command(&plan, host, program)?;
+    command.args(arguments);
+    Ok(command)
+}
+
+fn choose(name: Option<&str>) -> Result<Room, LabError> {
+    let rooms = room::all()?;
+    let mut names: Vec<String> = rooms.into_iter().map(|room| room.lab).collect();
+    match name {
+        Some(name) if names.iter().any(|other| other == name) => Ok(Room::of(name)),
+        Some(name) => Err(LabError::Unknown(name.to_owned())),
+        None if names.len() == 1 => Ok(Room::of(&names.remove(0))),
+        None => Err(LabError::NoChoice(names)),
+    }
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> UpError {
+    move |source| UpError::System { what, source }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The few facts of this machine that the lab reads from /proc, and the sysctls that it sets.
+//!
+//! No decisions: see [`crate::journal`] for what is noted and put back.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The value of a sysctl of the calling process's network namespace, words separated by one space.
+///
+/// # Errors
+/// If the kernel does not have it.
+pub fn sysctl(name: &str) -> io::Result<String> {
+    let text = fs::read_to_string(sysctl_file(name))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Sets a sysctl.
+///
+/// # Errors
+/// If the kernel does not have it, refuses the value, or this process may not.
+pub fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
+    fs::write(sysctl_file(name), value)
+}
+
+fn sysctl_file(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+/// Where cgroup 2 is mounted (on hybrid systems, not at /sys/fs/cgroup).
+///
+/// # Errors
+/// If it is mounted nowhere.
+pub fn cgroup2_root() -> io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts")?;
+    mount_of(&mounts, "cgroup2").ok_or_else(|| {
+        let remedy = "cgroup 2 is not mounted; mount it: \
+                      mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified";
+        io::Error::new(ErrorKind::NotFound, remedy)
+    })
+}
+
+fn mount_of(mounts: &str, kind: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (folder, found) = (fields.next()?, fields.next()?);
+        (found == kind).then(|| PathBuf::from(folder))
+    })
+}
+
+/// When a process began, in clock ticks since boot; `None` if it is gone or a zombie. With the id
+/// it names a process for good. Source: proc_pid_stat(5), fields 3 and 22.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    parse_start_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_start_ticks(stat: &str) -> Option<u64> {
+    // The name in parentheses may hold blanks and parentheses; the fields begin after the last one.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
+}
+
+/// Whether somebody listens on a TCP port, IPv4 or IPv6, in the network namespace of a process.
+/// Asking the kernel makes no connection that a server might take for its client.
+pub fn is_listening(pid: u32, port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        fs::read_to_string(format!("/proc/{pid}/net/{table}"))
+            .is_ok_and(|text| listens(&text, port))
+    })
+}
+
+fn listens(table: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let local = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        fields
+            .next()
+            .is_some_and(|address| address.ends_with(&local))
+            && fields.nth(1) == Some(LISTEN)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1000 10";
+        assert_eq!(parse_start_ticks(stat), Some(4242));
+        assert_eq!(parse_start_ticks(&stat.replace(" S ", " Z ")), None);
+        assert!(start_ticks(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn the_first_mount_of_the_kind_is_found() {
+        let mounts =
+            "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(
+            mount_of(mounts, "cgroup2"),
+            Some("/sys/fs/cgroup/unified".into())
+        );
+        assert_eq!(mount_of(mounts, "bpf"), None);
+    }
+
+    #[test]
+    fn a_listening_port_is_seen_and_only_while_it_listens() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(is_listening(std::process::id(), port));
+        drop(listener);
+        assert!(!is_listening(std::process::id(), port));
+    }
+}

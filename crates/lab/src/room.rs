@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lab's folder under /run/fatpath/lab: its plan, its journal, the logs of its keeper and daemon.
+//!
+//! Files and locks only: it changes nothing of the machine. Two locks: [`lock_all`] makes one
+//! bring-up or take-down happen at a time; the journal of a lab is locked by its keeper for as long
+//! as that lives, so a lab whose journal is free was left over. Start with [`Room`].
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::journal::{self, Change};
+use crate::plan::Plan;
+
+const ROOT: &str = "/run/fatpath/lab";
+
+/// The folder of one lab.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// The lab's name.
+    pub lab: String,
+    folder: PathBuf,
+}
+
+/// Held while labs are brought up or taken down; released when dropped.
+#[derive(Debug)]
+pub struct AllLabs(#[allow(dead_code, reason = "the lock lives as long as the file")] File);
+
+/// Waits until no other process brings a lab up or takes one down.
+///
+/// # Errors
+/// If /run/fatpath/lab cannot be made or locked.
+pub fn lock_all() -> io::Result<AllLabs> {
+    fs::create_dir_all(ROOT)?;
+    let file = File::create(Path::new(ROOT).join(".lock"))?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(AllLabs(file))
+}
+
+/// The rooms of all labs, up or left over, by name.
+///
+/// # Errors
+/// If /run/fatpath/lab cannot be read.
+pub fn all() -> io::Result<Vec<Room>> {
+    let entries = match fs::read_dir(ROOT) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
+        entries => entries?,
+    };
+    let mut rooms = vec![];
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            rooms.push(Room::of(&name));
+        }
+    }
+    rooms.sort_by(|a, b| a.lab.cmp(&b.lab));
+    Ok(rooms)
+}
+
+/// The changes of all labs but this one.
+///
+/// # Errors
+/// If a room cannot be read.
+pub fn changes_of_others(lab: &str) -> io::Result<Vec<Change>> {
+    let mut changes = vec![];
+    for room in all()?.into_iter().filter(|room| room.lab != lab) {
+        changes.extend(room.changes()?);
+    }
+    Ok(changes)
+}
+
+impl Room {
+    /// The room of the lab of that name, whether there is one or not.
+    pub fn of(lab: &str) -> Room {
+        Room {
+            lab: lab.to_owned(),
+            folder: Path::new(ROOT).join(lab),
+        }
+    }
+
+    /// Makes the folder, with the plan and an empty journal.
+    ///
+    /// # Errors
+    /// If there is a room of that name already, or /run cannot be written.
+    pub fn create(&self, plan: &Plan) -> io::Result<()> {
+        fs::create_dir(&self.folder)?;
+        File::create(self.journal_file())?;
+        fs::write(self.plan_file(), serde_json::to_vec_pretty(plan)?)
+    }
+
+    /// Whether there is such a lab, up or left over.
+    pub fn exists(&self) -> bool {
+        self.folder.exists()
+    }
+
+    /// Whether the lab's keeper lives.
+    pub fn is_kept(&self) -> bool {
+        let Ok(file) = File::open(self.journal_file()) else {
+            return false;
+        };
+        flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+    }
+
+    /// Opens the journal for the keeper and locks it until the file is closed.
+    ///
+    /// # Errors
+    /// If there is no journal.
+    pub fn keep_journal(&self) -> io::Result<File> {
+        let file = fs::OpenOptions::new()
+            .append(true)
+            .open(self.journal_file())?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    /// What the lab has changed, in order; nothing if there is no journal.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn changes(&self) -> io::Result<Vec<Change>> {
+        match fs::read_to_string(self.journal_file()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(vec![]),
+            text => Ok(journal::read(&text?)),
+        }
+    }
+
+    /// The plan that the lab was brought up from.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn plan(&self) -> io::Result<Plan> {
+        Ok(serde_json::from_slice(&fs::read(self.plan_file())?)?)
+    }
+
+    /// Notes the keeper's process id, for people and for `lab down`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_keeper(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.folder.join("keeper.pid"), pid.to_string())
+    }
+
+    /// The keeper's process id, if it lives.
+    pub fn keeper(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.folder.join("keeper.pid")).ok()?;
+        text.parse().ok().filter(|_| self.is_kept())
+    }
+
+    /// A file or folder of the room.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Removes the folder and all in it.
+    ///
+    /// # Errors
+    /// If it cannot be removed; that it is gone already is no error.
+    pub fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn journal_file(&self) -> PathBuf {
+        self.folder.join("journal")
+    }
+
+    fn plan_file(&self) -> PathBuf {
+        self.folder.join("plan.json")
+    }
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The keys of a scenario file, each read once, with what it may be.
+//!
+//! Pure. Start with [`scenario`], which reads like the file does.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::command;
+use super::section::{Problem, Section, Source, Value};
+use super::units::{self, QueueLimit};
+use super::{Direction, Link, PathCase, Program, ResultKind, Scenario, Variant};
+
+/// A program that gives no time limit gets this one.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// A queue that nobody sized never gets smaller than this: two super-packets of 64 KiB.
+const LEAST_DEFAULT_QUEUE_BYTES: u64 = 131_072;
+
+/// The largest file; a scenario is written by hand.
+const MOST_FILE_BYTES: usize = 1 << 20;
+
+type Texts = BTreeMap<String, String>;
+
+pub(super) fn scenario(file: &str, text: &str) -> Result<Scenario, Problem> {
+    let source = Source { file, text };
+    if text.len() > MOST_FILE_BYTES {
+        return Err(source.problem(
+            &(0..0),
+            "the file is larger than 1 MiB; a scenario is shorter",
+        ));
+    }
+    let mut root = source.root()?;
+    let name = name(&root.need("name", LAB_NAME)?, lab_name)?;
+    let hosts = hosts(&mut root)?;
+    let set = defaults(&mut root)?;
+    let base = root.take_named("links")?;
+    let paths = paths(&mut root, &base, &hosts, &set)?;
+    let variants = variants(&mut root, &set)?;
+    let programs = programs(&mut root, &hosts, &set)?;
+    root.finish()?;
+    Ok(Scenario {
+        name,
+        hosts,
+        paths,
+        variants,
+        programs,
+        set,
+    })
+}
+
+const LAB_NAME: &str = "1 to 20 of a-z, 0-9 and -, beginning with a letter";
+const DEVICE_NAME: &str = "1 to 15 of a-z, 0-9 and -, beginning with a letter";
+const CASE_NAME: &str = "1 to 40 of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or digit";
+
+fn lab_name(text: &str) -> Result<(), &'static str> {
+    lower_case_name(text, 20).then_some(()).ok_or(LAB_NAME)
+}
+
+fn device_name(text: &str) -> Result<(), &'static str> {
+    lower_case_name(text, 15).then_some(()).ok_or(DEVICE_NAME)
+}
+
+fn lower_case_name(text: &str, most: usize) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.len() <= most
+        && text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+fn case_name(text: &str) -> Result<(), &'static str> {
+    let good = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.len() <= 40
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    good.then_some(()).ok_or(CASE_NAME)
+}
+
+fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<String, Problem> {
+    value.parsed(check)?;
+    Ok(value.text()?.to_owned())
+}
+
+fn hosts(root: &mut Section) -> Result<Vec<String>, Problem> {
+    let mut hosts = vec![];
+    for (name, section) in root.take_named("hosts")? {
+        if let Err(allowed) = device_name(&name) {
+            return Err(section.problem(format!("hosts.{name}: a host's name is {allowed}")));
+        }
+        section.finish()?;
+        hosts.push(name);
+    }
+    if hosts.is_empty() {
+        Err(root.problem("hosts: name at least one host: [hosts.NAME]"))
+    } else {
+        Ok(hosts)
+    }
+}
+
+fn defaults(root: &mut Section) -> Result<Texts, Problem> {
+    let entries = root.take_texts("set")?;
+    entries
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), value.text()?.to_owned())))
+        .collect()
+}
+
+/// `set` of a path or a variant: only what the top-level `[set]` names, so that a misspelt name
+/// is not silently a new one.
+fn changes(section: &mut Section, defaults: &Texts) -> Result<Texts, Problem> {
+    let mut changes = Texts::new();
+    for (name, value) in section.take_texts("set")? {
+        if !defaults.contains_key(&name) {
+            let known = defaults
+                .keys()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ");
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known
+            };
+            return Err(value.problem(format!("has no default; named in [set]: {known}")));
+        }
+        changes.insert(name, value.text()?.to_owned());
+    }
+    Ok(changes)
+}
+
+fn paths(
+    root: &mut Section,
+    base: &[(String, Section)],
+    hosts: &[String],
+    set: &Texts,
+) -> Result<Vec<PathCase>, Problem> {
+    let mut paths: Vec<PathCase> = vec![];
+    for mut section in root.take_list("path")? {
+        let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
+        let changed = section.take_named("links")?;
+        let links = changed_links(base, changed, hosts)?;
+        let set = changes(&mut section, set)?;
+        section.finish()?;
+        paths.push(PathCase { name, links, set });
+    }
+    if paths.is_empty() {
+        let links = changed_links(base, vec![], hosts)?;
+        paths.push(PathCase {
+            name: "default".to_owned(),
+            links,
+            set: Texts::new(),
+        });
+    }
+    Ok(paths)
+}
+
+fn unique_name<'a>(
+    section: &mut Section,
+    mut taken: impl Iterator<Item = &'a str>,
+) -> Result<String, Problem> {
+    let value = section.need("name", CASE_NAME)?;
+    let name = name(&value, case_name)?;
+    if taken.any(|other| other == name) {
+        return Err(value.problem(format!("\"{name}\" is taken; names are unique")));
+    }
+    Ok(name)
+}
+
+fn changed_links(
+    base: &[(String, Section)],
+    mut changed: Vec<(String, Section)>,
+    hosts: &[String],
+) -> Result<Vec<Link>, Problem> {
+    let mut links: Vec<Link> = vec![];
+    for (name, section) in base {
+        let over = changed.iter().position(|(other, _)| other == name);
+        let section = match over {
+            Some(index) => section.overlaid(changed.swap_remove(index).1),
+            None => section.copy(),
+        };
+        links.push(link(name, section, hosts)?);
+    }
+    match changed.first() {
+        None => Ok(links),
+        Some((name, section)) => {
+            let known = base
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ");
+            Err(section.problem(format!(
+                "links.{name}: no such link; the links are: {known}"
+            )))
+        }
+    }
+}
+
+fn link(name: &str, mut section: Section, hosts: &[String]) -> Result<Link, Problem> {
+    if let Err(allowed) = device_name(name) {
+        return Err(section.problem(format!("links.{name}: a link's name is {allowed}")));
+    }
+    let between = between(&mut section, hosts)?;
+    let mtu_bytes = section
+        .take("mtu")
+        .map_or(Ok(1500), |mtu| mtu.integer(1280..=65535))? as u16;
+    let seed = section
+        .take("seed")
+        .map_or(Ok(1), |seed| seed.integer(0..=u64::MAX >> 2))?;
+    let both = Effects::take(&mut section)?;
+    let forward = one_way(&mut section, "forward", both)?;
+    let backward = one_way(&mut section, "backward", both)?;
+    let rtt_ns = forward.delay_ns.unwrap_or(0) + backward.delay_ns.unwrap_or(0);
+    let directions = [
+        forward.direction(rtt_ns, 2 * seed),
+        backward.direction(rtt_ns, 2 * seed + 1),
+    ];
+    let sized = [forward, backward]
+        .iter()
+        .any(|one| one.queue.is_some() && one.rate_bps.is_none());
+    if sized {
+        return Err(section.problem(format!(
+            "links.{name}.queue: needs a rate, which is what makes a queue"
+        )));
+    }
+    section.finish()?;
+    Ok(Link {
+        name: name.to_owned(),
+        between,
+        mtu_bytes,
+        directions,
+    })
+}
+
+fn between(section: &mut Section, hosts: &[String]) -> Result<[String; 2], Problem> {
+    const ALLOWED: &str = "the names of two hosts, such as [\"client\", \"server\"]";
+    let value = section.need("between", ALLOWED)?;
+    let pair = value.pair(ALLOWED)?;
+    if let Some(stranger) = pair.iter().find(|host| !hosts.contains(host)) {
+        return Err(value.problem(format!(
+            "\"{stranger}\" is no host; the hosts are: {}",
+            hosts.join(", ")
+        )));
+    }
+    if pair[0] == pair[1] {
+        return Err(value.problem("a link joins two different hosts"));
+    }
+    Ok(pair)
+}
+
+/// The keys that may stand in a link, for both directions, or in its `forward` and `backward`.
+#[derive(Clone, Copy)]
+struct Effects {
+    rate_bps: Option<u64>,
+    delay_ns: Option<u64>,
+    queue: Option<QueueLimit>,
+    loss: Option<f64>,
+    overhead_bytes: Option<u32>,
+}
+
+impl Effects {
+    fn take(section: &mut Section) -> Result<Effects, Problem> {
+        Ok(Effects {
+            rate_bps: optional(section, "rate", units::rate_bps)?,
+            delay_ns: optional(section, "delay", units::delay_ns)?,
+            queue: optional(section, "queue", units::queue_limit)?,
+            loss: optional(section, "loss", units::share)?,
+            overhead_bytes: optional(section, "overhead", units::overhead_bytes)?,
+        })
+    }
+
+    fn or(self, both: Effects) -> Effects {
+        Effects {
+            rate_bps: self.rate_bps.or(both.rate_bps),
+            delay_ns: self.delay_ns.or(both.delay_ns),
+            queue: self.queue.or(both.queue),
+            loss: self.loss.or(both.loss),
+            overhead_bytes: self.overhead_bytes.or(both.overhead_bytes),
+        }
+    }
+
+    fn direction(self, rtt_ns: u64, seed: u64) -> Direction {
+        Direction {
+            delay_ns: self.delay_ns.unwrap_or(0),
+            rate_bps: self.rate_bps,
+            queue_bytes: self
+                .rate_bps
+                .map(|rate_bps| queue_bytes(self.queue, rate_bps, rtt_ns)),
+            loss: self.loss.unwrap_or(0.0),
+            overhead_bytes: self.overhead_bytes.unwrap_or(0),
+            seed,
+        }
+    }
+}
+
+fn queue_bytes(limit: Option<QueueLimit>, rate_bps: u64, rtt_ns: u64) -> u64 {
+    let bdp_bytes = rate_bps as f64 / 8.0 * (rtt_ns as f64 / 1e9);
+    match limit {
+        Some(QueueLimit::Bytes(bytes)) => bytes,
+        Some(QueueLimit::Bdp(times)) => ((bdp_bytes * times).round() as u64).max(1500),
+        None => (bdp_bytes.round() as u64).max(LEAST_DEFAULT_QUEUE_BYTES),
+    }
+}
+
+fn one_way(section: &mut Section, key: &'static str, both: Effects) -> Result<Effects, Problem> {
+    let Some(value) = section.take(key) else {
+        return Ok(both);
+    };
+    let mut section = value.section()?;
+    let own = Effects::take(&mut section)?;
+    section.finish()?;
+    Ok(own.or(both))
+}
+
+fn optional<T>(
+    section: &mut Section,
+    key: &'static str,
+    parse: fn(&str) -> Result<T, &'static str>,
+) -> Result<Option<T>, Problem> {
+    section
+        .take(key)
+        .map(|value| value.parsed(parse))
+        .transpose()
+}
+
+fn variants(root: &mut Section, set: &Texts) -> Result<Vec<Variant>, Problem> {
+    let mut variants: Vec<Variant> = vec![];
+    for mut section in root.take_list("variant")? {
+        let name = unique_name(
+            &mut section,
+            variants.iter().map(|variant| variant.name.as_str()),
+        )?;
+        let policy = section
+            .take("policy")
+            .map(|policy| policy.text().map(PathBuf::from))
+            .transpose()?;
+        let set = changes(&mut section, set)?;
+        section.finish()?;
+        variants.push(Variant { name, policy, set });
+    }
+    if variants.is_empty() {
+        variants.push(Variant {
+            name: "default".to_owned(),
+            policy: None,
+            set: Texts::new(),
+        });
+    }
+    Ok(variants)
+}
+
+fn programs(root: &mut Section, hosts: &[String], set: &Texts) -> Result<Vec<Program>, Problem> {
+    let mut programs: Vec<Program> = vec![];
+    for mut section in root.take_list("program")? {
+        let program = program(&mut section, hosts, set)?;
+        if program.result.is_some() && programs.iter().any(|other| other.result.is_some()) {
+            return Err(
+                section.problem("result: another program gives the result already; only one may")
+            );
+        }
+        section.finish()?;
+        programs.push(program);
+    }
+    Ok(programs)
+}
+
+fn program(section: &mut Section, hosts: &[String], set: &Texts) -> Result<Program, Problem> {
+    let time_limit = optional(section, "time_limit", units::time_limit)?;
+    Ok(Program {
+        host: program_host(section, hosts)?,
+        run: program_command(section, hosts, set)?,
+        ready_port: ready_port(section)?,
+        result: optional(section, "result", result_kind)?,
+        lasts: optional(section, "lasts", units::time_limit)?,
+        time_limit: time_limit.unwrap_or(TIME_LIMIT),
+    })
+}
+
+fn program_host(section: &mut Section, hosts: &[String]) -> Result<String, Problem> {
+    let value = section.need("host", &format!("one of: {}", hosts.join(", ")))?;
+    let host = value.text()?;
+    if hosts.iter().any(|other| other == host) {
+        return Ok(host.to_owned());
+    }
+    Err(value.problem(format!(
+        "\"{host}\" is no host; the hosts are: {}",
+        hosts.join(", ")
+    )))
+}
+
+fn program_command(
+    section: &mut Section,
+    hosts: &[String],
+    set: &Texts,
+) -> Result<String, Problem> {
+    let value = section.need("run", "a command, such as \"iperf3 -c {server}\"")?;
+    let template = value.text()?;
+    let known = |name: &str| {
+        let host = name
+            .strip_suffix(".ipv4")
+            .or(name.strip_suffix(".ipv6"))
+            .unwrap_or(name);
+        let is_known = hosts.iter().any(|other| other == host) || set.contains_key(name);
+        is_known.then(|| "x".to_owned())
+    };
+    command::words(template, known).map_err(|error| value.problem(error.to_string()))?;
+    Ok(template.to_owned())
+}
+
+fn ready_port(section: &mut Section) -> Result<Option<u16>, Problem> {
+    let Some(value) = section.take("ready") else {
+        return Ok(None);
+    };
+    let mut ready = value.section()?;
+    let port = ready
+        .need("port", "the TCP port on which it listens, 1 to 65535")?
+        .integer(1..=65535)?;
+    ready.finish()?;
+    Ok(Some(port as u16))
+}
+
+fn result_kind(text: &str) -> Result<ResultKind, &'static str> {
+    match text {
+        "iperf3" => Ok(ResultKind::Iperf3),
+        _ => Err("a known kind of output; known: \"iperf3\""),
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts back what a journal says a lab has changed.
+//!
+//! Every step may be done again: what is gone already is fine. It undoes nothing that no journal
+//! names. Start with [`take_down`].
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use thiserror::Error;
+
+use crate::hosts;
+use crate::journal::{Change, restored, to_undo};
+use crate::machine;
+use crate::room::{self, AllLabs, Room};
+
+/// How long killed processes may take to disappear.
+const END_LIMIT: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(5);
+
+/// What could not be undone. The journal stays, so that `fatpath lab down` can try again.
+#[derive(Debug, Error)]
+#[error("lab {lab} is not wholly down: {}; try again: fatpath lab down {lab}", problems.join("; "))]
+pub struct UndoError {
+    lab: String,
+    problems: Vec<String>,
+}
+
+impl UndoError {
+    /// The lab could not even be looked at.
+    pub(crate) fn new(lab: &str, problem: &dyn std::fmt::Display) -> UndoError {
+        UndoError {
+            lab: lab.to_owned(),
+            problems: vec![problem.to_string()],
+        }
+    }
+}
+
+/// Undoes all changes of a lab, last first, then removes its room. Goes on after a failure.
+///
+/// # Errors
+/// [`UndoError`] names all that failed.
+pub fn take_down(room: &Room, _all: &AllLabs) -> Result<(), UndoError> {
+    let mut problems = vec![];
+    match (room.changes(), room::changes_of_others(&room.lab)) {
+        (Ok(changes), Ok(others)) => {
+            for change in to_undo(&changes, &others) {
+                problems.extend(
+                    undo(change)
+                        .err()
+                        .map(|error| format!("{change:?}: {error}")),
+                );
+            }
+        }
+        (Err(error), _) | (_, Err(error)) => problems.push(error.to_string()),
+    }
+    if problems.is_empty() {
+        problems.extend(room.remove().err().map(|error| error.to_string()));
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(UndoError {
+            lab: room.lab.clone(),
+            problems,
+        })
+    }
+}
+
+/// Takes down what crashed labs have left. Returns their names.
+///
+/// # Errors
+/// The first lab that could not be taken down wholly.
+pub fn clear_leftovers(all: &AllLabs) -> Result<Vec<String>, UndoError> {
+    let rooms = room::all().map_err(|error| UndoError::new("(any)", &error))?;
+    let mut cleared = vec![];
+    for room in rooms.into_iter().filter(|room| !room.is_kept()) {
+        take_down(&room, all)?;
+        cleared.push(room.lab);
+    }
+    Ok(cleared)
+}
+
+fn undo(change: &Change) -> io::Result<()> {
+    match change {
+        Change::Sysctl { name, old, ours } => restore_sysctl(name, old, ours),
+        Change::Namespace { name } => hosts::remove(name),
+        Change::Cgroup { path } => remove_cgroup(path),
+        Change::Daemon {
+            program,
+            run_dir,
+            pin_dir,
+        } => unload(program, run_dir, pin_dir),
+        Change::Process { pid, start_ticks } => end_process(*pid, *start_ticks),
+    }
+}
+
+fn restore_sysctl(name: &str, old: &str, ours: &str) -> io::Result<()> {
+    let current = machine::sysctl(name)?;
+    restored(&current, old, ours).map_or(Ok(()), |old| machine::set_sysctl(name, old))
+}
+
+/// Kills all processes in the cgroup and below, waits for them, and removes the folders.
+fn remove_cgroup(folder: &Path) -> io::Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    fs::write(folder.join("cgroup.kill"), "1")?;
+    let deadline = Instant::now() + END_LIMIT;
+    loop {
+        match remove_folders(folder) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                sleep(POLL)
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A cgroup's files go with its folder, so only folders are removed, the deepest first.
+fn remove_folders(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_folders(&entry.path())?;
+        }
+    }
+    fs::remove_dir(folder)
+}
+
+fn unload(program: &Path, run_dir: &Path, pin_dir: &Path) -> io::Result<()> {
+    if !run_dir.exists() && !pin_dir.exists() {
+        return Ok(());
+    }
+    let mut command = Command::new(program);
+    command
+        .arg("unload")
+        .arg("--run-dir")
+        .arg(run_dir)
+        .arg("--pin-dir")
+        .arg(pin_dir);
+    let output = command.stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!(
+        "fatpath unload: {}: {}",
+        output.status,
+        words.trim()
+    )))
+}
+
+/// Asks a process to end, and kills it if it does not; only if it is still the one that was noted.
+fn end_process(pid: u32, start_ticks: u64) -> io::Result<()> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let lives = || machine::start_ticks(pid) == Some(start_ticks);
+        if !lives() {
+            return Ok(());
+        }
+        send(pid, signal)?;
+        let deadline = Instant::now() + END_LIMIT;
+        while lives() && Instant::now() < deadline {
+            sleep(POLL);
+        }
+    }
+    Ok(())
+}
+
+/// Sends a signal; that the process is gone is no error.
+///
+/// # Errors
+/// If this process may not.
+pub fn send(pid: u32, signal: Signal) -> io::Result<()> {
+    let Some(pid) = Pid::from_raw(pid as i32) else {
+        return Ok(());
+    };
+    match kill_process(pid, signal) {
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
