@@ -80,6 +80,20 @@ impl LawSpec {
     }
 }
 
+impl ParameterSpec {
+    /// The range and the meaning, for people.
+    pub fn range(&self) -> String {
+        let (min, max) = (
+            f64::from(self.min_milli) / 1000.0,
+            f64::from(self.max_milli) / 1000.0,
+        );
+        format!(
+            "{min} to {max} with at most three decimals ({})",
+            self.meaning
+        )
+    }
+}
+
 impl Law {
     /// The law with every parameter at its default.
     pub(crate) fn with_defaults(name: &str) -> Law {

@@ -7,9 +7,12 @@
 //!
 //! Start at [`parse`], which turns a policy file into a [`Policy`] or into every [`Problem`] that it
 //! has. From there: [`Policy::first_match`] is the meaning of a policy in one line,
+//! [`Classifier::build`] gives the same meaning as the tables that the kernel searches, [`explain`]
 //! says it to people, and [`routes`] lists the settings that only routes can carry.
+//! [`import_wad`] writes a policy file from a configuration file of the Work Around Daemon.
 
 mod classifier;
+mod explain;
 mod flow;
 mod host;
 mod laws;
@@ -22,8 +25,10 @@ mod read;
 mod review;
 mod routes;
 mod toml_reader;
+mod wad;
 
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
+pub use explain::{Explanation, PassedOver, RuleName, SettingLine, SettingValue, explain};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
 pub use laws::{LAWS, Law, LawSpec, Parameter, ParameterSpec};
@@ -35,3 +40,4 @@ pub use prefix::{Prefix, PrefixError};
 pub use problem::Problem;
 pub use read::{parse, parse_bytes};
 pub use routes::{RouteMetrics, routes};
+pub use wad::{Imported, Note, import_wad};

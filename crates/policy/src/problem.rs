@@ -67,7 +67,10 @@ impl<'t> Lines<'t> {
 
     /// Line and column, both from 1, of a byte offset. An offset past the end means the end.
     pub fn place(&self, offset: usize) -> (u32, u32) {
-        let offset = self.text.floor_char_boundary(offset.min(self.text.len()));
+        let offset = (0..=offset.min(self.text.len()))
+            .rev()
+            .find(|at| self.text.is_char_boundary(*at))
+            .unwrap_or(0);
         let line = self.starts.partition_point(|&start| start <= offset);
         let column = self.text[self.starts[line - 1]..offset].chars().count() + 1;
         (line as u32, column as u32)

@@ -53,9 +53,7 @@ fn billionths(text: &str) -> Option<u128> {
 /// A number in thousandths; `None` when it has more decimals than three.
 pub(crate) fn thousandths(text: &str) -> Option<u128> {
     let billionths = billionths(text)?;
-    billionths
-        .is_multiple_of(BILLION / 1000)
-        .then_some(billionths / (BILLION / 1000))
+    (billionths % (BILLION / 1000) == 0).then_some(billionths / (BILLION / 1000))
 }
 
 /// Bytes of `25MB`, `32MiB`, `1.5kB`, `4096B`.
@@ -108,17 +106,21 @@ pub(crate) fn time_us(text: &str) -> Option<u128> {
     Some(quantity.times(factor))
 }
 
-/// `12.5 MB`, at most three decimals.
+/// `12.5 MB`, or `32 MiB` where only the binary unit is round; at most three decimals.
 pub(crate) fn show_bytes(bytes: u64) -> String {
-    show(
-        bytes,
-        &[
-            (1_000_000_000, "GB"),
-            (1_000_000, "MB"),
-            (1_000, "kB"),
-            (1, "B"),
-        ],
-    )
+    let decimal = [
+        (1_000_000_000, "GB"),
+        (1_000_000, "MB"),
+        (1_000, "kB"),
+        (1, "B"),
+    ];
+    match bytes % 1024 == 0 && bytes % 1000 != 0 {
+        true => show(
+            bytes,
+            &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")],
+        ),
+        false => show(bytes, &decimal),
+    }
 }
 
 /// `1 Gb/s`, at most three decimals.

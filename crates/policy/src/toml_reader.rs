@@ -149,7 +149,7 @@ fn unknown_key(key: &str, title: &str, known: &[&str]) -> Refusal {
         .min();
     match nearest {
         // A third of the letters wrong is still a slip of the pen; more is another word.
-        Some((edits, candidate)) if edits * 3 <= candidate.len().max(3) => {
+        Some((edits, candidate)) if edits * 3 <= candidate.len() => {
             Refusal::new(message, format!("did you mean `{candidate}`?"))
         }
         _ => Refusal::new(message, format!("allowed: {}", known.join(", "))),

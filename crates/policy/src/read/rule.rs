@@ -102,10 +102,19 @@ fn read_ports(section: &mut Section, key: &str) -> Vec<PortRange> {
     ranges.into_iter().map(|(range, _)| range).collect()
 }
 
+/// The path, unless a part of it was refused.
+fn as_given<'p>(section: &Section, path: &'p Path) -> Option<&'p Path> {
+    let whole = section.value("rtt").is_some() == path.rtt_us.is_some()
+        && section.value("rate").is_some() == path.rate_bps.is_some();
+    whole.then_some(path)
+}
+
 fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) -> Settings {
+    let path = as_given(section, path);
+    let buffer = |value: &DeValue| values::buffer(value, path);
     Settings {
-        send_buffer_bytes: section.read("send_buffer", |value| values::buffer(value, path)),
-        receive_buffer_bytes: section.read("receive_buffer", |value| values::buffer(value, path)),
+        send_buffer_bytes: section.read("send_buffer", buffer).flatten(),
+        receive_buffer_bytes: section.read("receive_buffer", buffer).flatten(),
         law: read_law(section, laws),
         initial_window_pkts: section.read("initial_window", |value| INITIAL_WINDOW.read_u32(value)),
         cwnd_clamp_pkts: section.read("cwnd_clamp", |value| CWND_CLAMP.read_u32(value)),
@@ -214,6 +223,7 @@ fn refuse_route_metrics(section: &mut Section) {
             let message = "this is a metric of routes, and the rule names no destination";
             let refusal = Refusal::new(message, "give the rule destination = [\"PREFIX\", …]");
             section.report.add(value.span(), under_key(key, refusal));
+            continue;
         }
         let narrower = ["source", "destination_ports", "source_ports", "cgroup"];
         if let Some(other) = narrower

@@ -140,34 +140,38 @@ fn written(value: &DeValue) -> String {
     }
 }
 
-/// A buffer: bytes, or a multiple of what the path holds.
-pub(crate) fn buffer(value: &DeValue, path: &Path) -> Result<Chosen<u32>, Refusal> {
+/// A buffer: bytes, or a multiple of what the path holds. `Ok(None)` when that cannot be said because
+/// the path's own values were refused: `path` is `None` then.
+pub(crate) fn buffer(value: &DeValue, path: Option<&Path>) -> Result<Option<Chosen<u32>>, Refusal> {
     let factor = value
         .as_str()
         .and_then(|text| text.trim().strip_suffix("bdp"));
     match factor {
-        Some(factor) => bdp(factor.trim_end(), value, path).map(narrow),
-        None => BUFFER.read_u32(value),
+        Some(factor) => {
+            let factor_milli = bdp_factor(factor.trim_end(), value)?;
+            path.map(|path| bdp(factor_milli, value, path).map(narrow))
+                .transpose()
+        }
+        None => BUFFER.read_u32(value).map(Some),
     }
 }
 
-fn bdp(factor: &str, value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
+fn bdp_factor(factor: &str, value: &DeValue) -> Result<u128, Refusal> {
+    let allowed = "\"bdp\", or up to 1000 times it with at most three decimals: \"1.5bdp\"";
     let factor_milli = match factor {
         "" => Some(1000),
-        factor => quantity::thousandths(factor).filter(|milli| (1..=1_000_000).contains(milli)),
+        factor => quantity::thousandths(factor),
     };
-    let factor_milli = factor_milli.ok_or_else(|| {
-        found(
-            value,
-            "\"bdp\", or up to 1000 times it with at most three decimals: \"1.5bdp\"",
-        )
-    })?;
+    factor_milli
+        .filter(|milli| (1..=1_000_000).contains(milli))
+        .ok_or_else(|| found(value, allowed))
+}
+
+fn bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
     let (Some(rtt_us), Some(rate_bps)) = (path.rtt_us, path.rate_bps) else {
         let message = format!("\"{}\" needs the path's rtt and rate", written(value));
-        return Err(Refusal::new(
-            message,
-            "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"",
-        ));
+        let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"";
+        return Err(Refusal::new(message, remedy));
     };
     let bdp_bytes = u128::from(rate_bps) * u128::from(rtt_us) / 8 / 1_000_000;
     let reason = bdp_reason(path, bdp_bytes, factor_milli);
@@ -313,18 +317,7 @@ pub(crate) fn parameter_milli(value: &DeValue, spec: &ParameterSpec) -> Result<u
     milli
         .and_then(|milli| u32::try_from(milli).ok())
         .filter(|milli| (spec.min_milli..=spec.max_milli).contains(milli))
-        .ok_or_else(|| found(value, parameter_range(spec)))
-}
-
-fn parameter_range(spec: &ParameterSpec) -> String {
-    let (min, max) = (
-        f64::from(spec.min_milli) / 1000.0,
-        f64::from(spec.max_milli) / 1000.0,
-    );
-    format!(
-        "{min} to {max} with at most three decimals ({})",
-        spec.meaning
-    )
+        .ok_or_else(|| found(value, spec.range()))
 }
 
 /// What a law without such a parameter says of one.

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a flow would get, and why, for people: the dry run.
+//!
+//! Touches nothing. An explanation is a plain value (`--json`); its `Display` is the text that
+//! `fatpath policy explain` prints. Start at [`explain`].
+
+use crate::classifier::Classifier;
+use crate::policy::{Chosen, Match, Policy, Rule, Settings};
+use crate::{Dimension, Flow, Law, Verdict, quantity, routes};
+use serde::Serialize;
+use std::fmt;
+
+/// The most rules that the text names one by one, and the most entries of a list within a line.
+const MAX_NAMED_RULES: usize = 20;
+const MAX_NAMED_ENTRIES: usize = 4;
+
+/// What a flow would get.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The question.
+    pub flow: Flow,
+    /// The rule that the flow meets; `None` when it meets none, so that it is left alone.
+    pub rule: Option<RuleName>,
+    /// What the rule sets, in the order of the manual.
+    pub settings: Vec<SettingLine>,
+    /// The rules before that one (or all, when there is none) and why they are not the flow's.
+    pub passed_over: Vec<PassedOver>,
+    /// What else to know.
+    pub notes: Vec<String>,
+}
+
+/// A rule as people find it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RuleName {
+    /// Its name.
+    pub name: String,
+    /// Its line in the policy file, from 1.
+    pub line: u32,
+}
+
+/// One setting of a rule.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SettingLine {
+    /// Its key in the policy file.
+    pub setting: &'static str,
+    /// Its value.
+    pub value: SettingValue,
+    /// The unit of a number; empty for what has none.
+    pub unit: &'static str,
+    /// Why the value is what it is.
+    pub reason: String,
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum SettingValue {
+    /// A number in the line's unit.
+    Number(u64),
+    /// On or off.
+    Truth(bool),
+    /// A law with its parameters.
+    Law(Law),
+}
+
+/// A rule that was passed over.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PassedOver {
+    /// Which.
+    pub rule: RuleName,
+    /// Why.
+    pub verdict: Verdict,
+    /// What the rule asks of those dimensions, for instance `the source is in 10.1.0.0/16`.
+    pub asks: Vec<String>,
+}
+
+/// Says which rule a flow meets, what that gives it, and why the rules before did not.
+pub fn explain(policy: &Policy, flow: &Flow) -> Explanation {
+    let met = policy
+        .rules
+        .iter()
+        .position(|rule| rule.matches.verdict(flow) == Verdict::Matches);
+    let rule = met.map(|index| &policy.rules[index]);
+    let before = &policy.rules[..met.unwrap_or(policy.rules.len())];
+    Explanation {
+        flow: flow.clone(),
+        rule: rule.map(RuleName::of),
+        settings: rule.map(|rule| rule.settings.lines()).unwrap_or_default(),
+        passed_over: before
+            .iter()
+            .map(|rule| PassedOver::of(rule, flow))
+            .collect(),
+        notes: foreign_metrics(policy, flow, rule).into_iter().collect(),
+    }
+}
+
+/// A route's metrics hold for the flow even where another rule is the flow's own.
+fn foreign_metrics(policy: &Policy, flow: &Flow, met: Option<&Rule>) -> Option<String> {
+    let routes = routes(policy, &Classifier::build(policy));
+    let holding = routes
+        .iter()
+        .filter(|route| route.prefix.contains(flow.destination));
+    let route = holding.max_by_key(|route| route.prefix.key_bits())?;
+    let other = route
+        .rule
+        .as_ref()
+        .filter(|name| met.is_none_or(|rule| rule.name != **name))?;
+    let reordering = route
+        .reordering_pkts
+        .map(|segments| format!("reordering {segments}"));
+    let quickack = route.quickack.then(|| "quickack".to_owned());
+    let metrics: Vec<String> = reordering.into_iter().chain(quickack).collect();
+    let metrics = Some(metrics.join(" and ")).filter(|metrics| !metrics.is_empty())?;
+    Some(format!(
+        "the route to {} carries {metrics}, by rule `{other}`, for this flow too",
+        route.prefix
+    ))
+}
+
+impl RuleName {
+    fn of(rule: &Rule) -> Self {
+        RuleName {
+            name: rule.name.clone(),
+            line: rule.line,
+        }
+    }
+}
+
+impl PassedOver {
+    fn of(rule: &Rule, flow: &Flow) -> Self {
+        let verdict = rule.matches.verdict(flow);
+        let dimensions = match &verdict {
+            Verdict::Matches => &[][..],
+            Verdict::Differs(dimensions) | Verdict::Unknown(dimensions) => dimensions,
+        };
+        let asks = dimensions
+            .iter()
+            .map(|dimension| asked(*dimension, &rule.matches))
+            .collect();
+        PassedOver {
+            rule: RuleName::of(rule),
+            verdict,
+            asks,
+        }
+    }
+}
+
+/// What a rule asks of a dimension.
+fn asked(dimension: Dimension, matches: &Match) -> String {
+    match dimension {
+        Dimension::Destination => {
+            format!("the destination is in {}", some_of(&matches.destination))
+        }
+        Dimension::Source => format!("the source is in {}", some_of(&matches.source)),
+        Dimension::DestinationPort => {
+            format!(
+                "the destination port is {}",
+                some_of(&matches.destination_ports)
+            )
+        }
+        Dimension::SourcePort => format!("the source port is {}", some_of(&matches.source_ports)),
+        Dimension::Cgroup => {
+            format!(
+                "the cgroup is {} or below it",
+                matches.cgroup.as_deref().unwrap_or("/")
+            )
+        }
+    }
+}
+
+fn some_of(entries: &[impl fmt::Display]) -> String {
+    let named = entries
+        .iter()
+        .take(MAX_NAMED_ENTRIES)
+        .map(|entry| entry.to_string());
+    let rest = entries.len().saturating_sub(MAX_NAMED_ENTRIES);
+    let more = (rest > 0).then(|| format!("{rest} more"));
+    named.chain(more).collect::<Vec<_>>().join(" or ")
+}
+
+impl Settings {
+    /// The settings that are given, in the order of the manual.
+    pub fn lines(&self) -> Vec<SettingLine> {
+        [
+            number("send_buffer", &self.send_buffer_bytes, "bytes"),
+            number("receive_buffer", &self.receive_buffer_bytes, "bytes"),
+            line(
+                "congestion_control",
+                &self.law,
+                |law| SettingValue::Law(law.clone()),
+                "",
+            ),
+            number("initial_window", &self.initial_window_pkts, "segments"),
+            number("cwnd_clamp", &self.cwnd_clamp_pkts, "segments"),
+            number("rto_min", &self.rto_min_us, "us"),
+            number("delayed_ack_max", &self.delayed_ack_max_us, "us"),
+            number("pacing_rate", &self.pacing_rate_bps, "bit/s"),
+            number("notsent_lowat", &self.notsent_lowat_bytes, "bytes"),
+            number("reordering", &self.reordering_pkts, "segments"),
+            line(
+                "quickack",
+                &self.quickack,
+                |truth| SettingValue::Truth(*truth),
+                "",
+            ),
+            on(
+                "override_application",
+                self.override_application,
+                "the program's own setsockopt of a buffer set here is ignored",
+            ),
+            on(
+                "divide",
+                self.divide,
+                "the rule's concurrent flows share the buffers: each of n gets 1/n",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn number<T: Copy + Into<u64>>(
+    setting: &'static str,
+    chosen: &Option<Chosen<T>>,
+    unit: &'static str,
+) -> Option<SettingLine> {
+    line(
+        setting,
+        chosen,
+        |number| SettingValue::Number((*number).into()),
+        unit,
+    )
+}
+
+fn line<T>(
+    setting: &'static str,
+    chosen: &Option<Chosen<T>>,
+    value: impl Fn(&T) -> SettingValue,
+    unit: &'static str,
+) -> Option<SettingLine> {
+    let chosen = chosen.as_ref()?;
+    Some(SettingLine {
+        setting,
+        value: value(&chosen.value),
+        unit,
+        reason: chosen.reason.clone(),
+    })
+}
+
+fn on(setting: &'static str, set: bool, reason: &str) -> Option<SettingLine> {
+    set.then(|| SettingLine {
+        setting,
+        value: SettingValue::Truth(true),
+        unit: "",
+        reason: reason.to_owned(),
+    })
+}
+
+impl SettingLine {
+    /// The value with its unit, in the size that people read.
+    pub fn value_text(&self) -> String {
+        match (&self.value, self.unit) {
+            (SettingValue::Number(bytes), "bytes") => quantity::show_bytes(*bytes),
+            (SettingValue::Number(us), "us") => quantity::show_time(*us),
+            (SettingValue::Number(bps), "bit/s") => quantity::show_rate(*bps),
+            (SettingValue::Number(number), unit) => format!("{number} {unit}"),
+            (SettingValue::Truth(truth), _) => truth.to_string(),
+            (SettingValue::Law(law), _) => law.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for RuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` (line {})", self.name, self.line)
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule {
+            Some(rule) => writeln!(f, "A flow {} meets rule {rule}.", self.flow)?,
+            None => writeln!(f, "A flow {} meets no rule: it is left alone.", self.flow)?,
+        }
+        self.settings_table(f)?;
+        self.unknown(f)?;
+        self.differing(f)?;
+        self.notes
+            .iter()
+            .try_for_each(|note| writeln!(f, "\nNote: {note}."))
+    }
+}
+
+impl Explanation {
+    fn settings_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(rule) = &self.rule else {
+            return Ok(());
+        };
+        if self.settings.is_empty() {
+            return writeln!(f, "\n{rule} sets nothing: the flow is left alone.");
+        }
+        let rows: Vec<_> = self
+            .settings
+            .iter()
+            .map(|line| (line.setting, line.value_text(), &line.reason))
+            .collect();
+        let width = rows
+            .iter()
+            .map(|(_, value, _)| value.chars().count())
+            .max()
+            .unwrap_or_default()
+            .max(5);
+        writeln!(f, "\n  {:<20}  {:<width$}  why", "setting", "value")?;
+        rows.iter().try_for_each(|(setting, value, why)| {
+            writeln!(f, "  {setting:<20}  {value:<width$}  {why}")
+        })
+    }
+
+    fn unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = |passed: &&PassedOver| matches!(passed.verdict, Verdict::Unknown(_));
+        let open: Vec<_> = self.passed_over.iter().filter(open).collect();
+        let first = if self.rule.is_some() { " instead" } else { "" };
+        list(
+            f,
+            &open,
+            &format!(
+                "The question leaves open what these rules ask; it meets the first of them{first} if"
+            ),
+        )
+    }
+
+    fn differing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let differing = self
+            .passed_over
+            .iter()
+            .filter_map(|passed| match &passed.verdict {
+                Verdict::Differs(dimensions) => {
+                    Some((passed, dimensions.contains(&Dimension::Destination)))
+                }
+                _ => None,
+            });
+        let (far, near): (Vec<_>, Vec<_>) = differing.partition(|(_, elsewhere)| *elsewhere);
+        let near: Vec<_> = near.into_iter().map(|(passed, _)| passed).collect();
+        list(
+            f,
+            &near,
+            "For this destination, but passed over, for they ask that",
+        )?;
+        match far.len() {
+            0 => Ok(()),
+            1 => writeln!(f, "\n1 rule passed over: it is for another destination."),
+            count => writeln!(
+                f,
+                "\n{count} rules passed over: they are for other destinations."
+            ),
+        }
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, rules: &[&PassedOver], title: &str) -> fmt::Result {
+    if rules.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}")?;
+    for passed in rules.iter().take(MAX_NAMED_RULES) {
+        writeln!(f, "  {}: {}", passed.rule, passed.asks.join(", and "))?;
+    }
+    match rules.len().checked_sub(MAX_NAMED_RULES) {
+        None | Some(0) => Ok(()),
+        Some(rest) => writeln!(f, "  and {rest} more"),
+    }
+}
