@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The id of a cgroup-2 path such as `/system.slice/gridftp.service`; `None` when there is no such cgroup.
-pub(crate) fn cgroup_id(path: &str) -> Option<u64> {
+pub fn cgroup_id(path: &str) -> Option<u64> {
     let root = cgroup_root().ok()?;
     let directory = root.join(path.trim_start_matches('/'));
     std::fs::metadata(directory).ok().map(|meta| meta.ino())

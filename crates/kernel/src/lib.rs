@@ -26,7 +26,7 @@ mod status;
 mod unload;
 mod walk;
 
-pub use cgroup::cgroup_path;
+pub use cgroup::{cgroup_id, cgroup_path};
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport};

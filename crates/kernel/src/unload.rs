@@ -27,7 +27,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a pin cannot be removed; what could be removed is.
-    pub fn unload(self) -> Result<Unloaded, KernelError> {
+    pub fn unload(&self) -> Result<Unloaded, KernelError> {
         remove(&self.places)
     }
 }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line, as clap sees it and as `--help` and the man pages print it.
+
+use clap::{Args, Parser, Subcommand};
+use fatpath_daemon::{DaemonOptions, InstanceOptions};
+use fatpath_lab::cli::LabCommand;
+use std::path::PathBuf;
+
+/// Makes TCP fast on long fat paths, for programs that know nothing about it
+#[derive(Parser)]
+#[command(name = "fatpath", version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fatpath policy check /etc/fatpath/policy.toml
+  fatpath policy explain 10.5.128.74:443
+  fatpath daemon
+  fatpath flows --watch
+  fatpath lab run experiments/demo.toml
+  fatpath unload
+
+Exit status: 0; 1 it failed; 2 wrong usage.";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run the tuning daemon
+    #[command(after_help = DAEMON_HELP)]
+    Daemon(DaemonOptions),
+    /// Check a policy file, explain what it gives a flow, make it live
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Turn a WAD configuration file into a policy file
+    ImportWad(ImportWadArguments),
+    /// List the flows that are tuned now
+    #[command(after_help = FLOWS_HELP)]
+    Flows(FlowsArguments),
+    /// Say what is loaded, changed and pinned
+    Status(StatusArguments),
+    /// Remove every program, map, pin, law, route metric and sysctl change
+    #[command(after_help = UNLOAD_HELP)]
+    Unload(UnloadArguments),
+    /// Emulated networks and experiments
+    #[command(subcommand)]
+    Lab(LabCommand),
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man(ManArguments),
+}
+
+const DAEMON_HELP: &str = "\
+SIGHUP reads the policy file again; a bad file changes nothing. When the daemon ends, tuning
+goes on: programs, maps and laws are pinned, and the next daemon takes them over. `fatpath
+unload` removes them.
+
+Examples:
+  fatpath daemon
+  fatpath daemon --policy ./policy.toml --flow-log ./flows.jsonl
+  systemctl enable --now fatpath";
+
+const FLOWS_HELP: &str = "\
+Examples:
+  fatpath flows
+  fatpath flows --watch
+  fatpath flows --json | jq '.[] | {remote, rule, goodput_mbps}'";
+
+const UNLOAD_HELP: &str = "\
+Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
+their network namespace. What somebody else changed since is left alone, and said.";
+
+#[derive(Subcommand)]
+pub enum PolicyCommand {
+    /// Check a policy file; exit status 1 and file:line:column of every error
+    Check(CheckArguments),
+    /// Say which rule a flow would meet, and every setting with its reason; touches nothing
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain(ExplainArguments),
+    /// Make a policy file live; a bad file changes nothing
+    Apply(ApplyArguments),
+}
+
+const EXPLAIN_HELP: &str = "\
+Examples:
+  fatpath policy explain 10.5.128.74:443
+  fatpath policy explain '[2001:db8::1]:443' --source '[2001:db8:1::2]:40000'
+  fatpath policy explain 10.5.128.74 --cgroup /system.slice/gridftp.service --json";
+
+#[derive(Args)]
+pub struct CheckArguments {
+    /// Policy file
+    #[arg(default_value = "/etc/fatpath/policy.toml")]
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct ExplainArguments {
+    /// The peer: ADDRESS, ADDRESS:PORT or [IPV6]:PORT
+    pub destination: String,
+    /// This host's end, in the same form
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub source: Option<String>,
+    /// Path of the flow's cgroup (version 2)
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
+    /// Policy file
+    #[arg(long, value_name = "FILE", default_value = "/etc/fatpath/policy.toml")]
+    pub policy: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct ApplyArguments {
+    /// Policy file; the daemon reads its own again on SIGHUP
+    #[arg(default_value = "/etc/fatpath/policy.toml")]
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct ImportWadArguments {
+    /// WAD configuration file
+    pub file: PathBuf,
+    /// Write the policy here instead of to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct FlowsArguments {
+    /// Show the table again and again until Ctrl-C
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Seconds between two tables
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    pub interval: f64,
+    /// Print JSON; with --watch one line a time
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted".to_owned())?;
+    match (0.1..=3600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("0.1 to 3600 seconds".to_owned()),
+    }
+}
+
+#[derive(Args)]
+pub struct StatusArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct UnloadArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct ManArguments {
+    /// Where the pages go
+    pub directory: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

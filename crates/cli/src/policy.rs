@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath policy …` and `fatpath import-wad`.
+
+use crate::arguments::{
+    ApplyArguments, CheckArguments, ExplainArguments, ImportWadArguments, PolicyCommand,
+};
+use anyhow::{Context, Result, bail};
+use fatpath_daemon::{Instance, client};
+use fatpath_policy::{Flow, LAWS, Policy, explain, parse_bytes};
+use std::path::Path;
+
+pub fn run(command: PolicyCommand) -> Result<()> {
+    match command {
+        PolicyCommand::Check(arguments) => check(&arguments),
+        PolicyCommand::Explain(arguments) => explain_flow(&arguments),
+        PolicyCommand::Apply(arguments) => apply(&arguments),
+    }
+}
+
+fn check(arguments: &CheckArguments) -> Result<()> {
+    let policy = read(&arguments.file)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&policy)?);
+        return Ok(());
+    }
+    let name = arguments.file.display().to_string();
+    for warning in &policy.warnings {
+        eprintln!("warning: {}", warning.in_file(&name));
+    }
+    println!("{name}: {} rules, {} warnings", policy.rules.len(), policy.warnings.len());
+    Ok(())
+}
+
+fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
+    let policy = read(&arguments.policy)?;
+    let mut flow = Flow::parse(&arguments.destination)?;
+    if let Some(source) = &arguments.source {
+        let source = Flow::parse(source).context("--source")?;
+        flow.source = Some(source.destination);
+        flow.source_port = source.destination_port;
+    }
+    flow.cgroup = arguments.cgroup.clone();
+    let explanation = explain(&policy, &flow);
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&explanation)?),
+        false => print!("{explanation}"),
+    }
+    Ok(())
+}
+
+fn apply(arguments: &ApplyArguments) -> Result<()> {
+    let file = &arguments.file;
+    let instance = Instance::new(&arguments.instance, None)?;
+    let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let applied = client::apply(&instance.socket(), &file.display().to_string(), text)?;
+    let Some(applied) = applied else {
+        bail!("no daemon answers on {}: start `fatpath daemon`", instance.socket().display());
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&applied)?);
+        return Ok(());
+    }
+    applied.notes.iter().for_each(|note| println!("{note}"));
+    println!("{} rules live, {} live flows met them", applied.rules, applied.live_flows_met);
+    Ok(())
+}
+
+pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
+    let file = &arguments.file;
+    let name = file.display().to_string();
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let imported = match fatpath_policy::import_wad(&text) {
+        Ok(imported) => imported,
+        Err(problems) => {
+            let lines: Vec<_> = problems.iter().map(|p| p.in_file(&name).to_string()).collect();
+            bail!("not a WAD configuration\n{}", lines.join("\n"));
+        }
+    };
+    imported.notes.iter().for_each(|note| eprintln!("{name}: {note}"));
+    match &arguments.output {
+        Some(output) => std::fs::write(output, imported.toml)
+            .with_context(|| format!("cannot write {}", output.display()))?,
+        None => print!("{}", imported.toml),
+    }
+    Ok(())
+}
+
+/// Laws that the daemon would bring count as registered. Where the registry cannot be read no law is refused.
+fn read(file: &Path) -> Result<Policy> {
+    let name = file.display().to_string();
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
+    let laws = fatpath_kernel::registered_laws().ok().map(|mut laws| {
+        laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
+        laws
+    });
+    parse_bytes(&bytes, laws.as_deref()).map_err(|problems| {
+        let lines: Vec<_> = problems.iter().map(|p| p.in_file(&name).to_string()).collect();
+        anyhow::anyhow!("{} errors\n{}", problems.len(), lines.join("\n"))
+    })
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The HTTP+JSON API on a Unix socket: whoever may open it may read; only root changes.
+
+use crate::engine::{Applied, Engine, Refused, read_policy};
+use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
+use crate::unload::{UnloadReport, take_away};
+use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::IncomingStream;
+use axum::{Json, Router};
+use fatpath_host::Change;
+use fatpath_kernel::Status;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::net::UnixListener;
+use tokio::sync::Notify;
+
+/// A policy file of this size at most is taken: a little over what the parser takes.
+const MAX_BODY_BYTES: usize = 17 << 20;
+
+/// What the handlers share.
+pub(crate) struct Shared {
+    engine: Mutex<Option<Engine>>,
+    pub(crate) flow_log: Mutex<FlowLog>,
+    pub(crate) cgroups: Mutex<Cgroups>,
+    pub(crate) stop: Notify,
+    started: Instant,
+}
+
+impl Shared {
+    pub(crate) fn new(engine: Engine, flow_log: FlowLog) -> Arc<Shared> {
+        Arc::new(Shared {
+            engine: Mutex::new(Some(engine)),
+            flow_log: Mutex::new(flow_log),
+            cgroups: Mutex::default(),
+            stop: Notify::new(),
+            started: Instant::now(),
+        })
+    }
+
+    /// `None` once everything was unloaded.
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+        held(&self.engine)
+    }
+}
+
+/// A panic elsewhere does not stop the daemon from answering.
+pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    is_root: bool,
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
+        let credentials = stream.io().peer_cred();
+        Peer { is_root: credentials.is_ok_and(|c| c.uid() == 0) }
+    }
+}
+
+/// `GET /v1/status`
+#[derive(Serialize)]
+struct StatusAnswer {
+    version: &'static str,
+    pid: u32,
+    uptime_s: u64,
+    policy_file: String,
+    kernel: Status,
+    host_changes: Vec<Change>,
+    flow_log: Fate,
+}
+
+/// Anything that a handler could not do.
+pub(crate) struct Failure(StatusCode, String);
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        match error.downcast_ref::<Refused>() {
+            Some(refused) => Failure(StatusCode::UNPROCESSABLE_ENTITY, refused.to_string()),
+            None => Failure(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")),
+        }
+    }
+}
+
+impl From<fatpath_kernel::KernelError> for Failure {
+    fn from(error: fatpath_kernel::KernelError) -> Failure {
+        anyhow::Error::from(error).into()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.0, Json(serde_json::json!({ "error": self.1 }))).into_response()
+    }
+}
+
+type Answer<T> = Result<Json<T>, Failure>;
+
+pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::io::Result<()> {
+    let stop = Arc::clone(&shared);
+    let routes = Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/flows", get(flows))
+        .route("/v1/policy", get(policy))
+        .route("/v1/policy/apply", post(apply))
+        .route("/v1/unload", post(unload))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(shared)
+        .into_make_service_with_connect_info::<Peer>();
+    axum::serve(listener, routes)
+        .with_graceful_shutdown(async move { stop.stop.notified().await })
+        .await
+}
+
+/// Handlers that touch the kernel run on a thread of their own, one at a time.
+async fn on_engine<T: Send + 'static>(
+    shared: Arc<Shared>,
+    job: impl FnOnce(&mut Engine) -> Result<T, Failure> + Send + 'static,
+) -> Answer<T> {
+    let run = move || match shared.engine().as_mut() {
+        Some(engine) => job(engine),
+        None => Err(Failure(StatusCode::GONE, "everything was unloaded".into())),
+    };
+    let done = tokio::task::spawn_blocking(run).await;
+    done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into())).map(Json)
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
+    let flow_log = held(&shared.flow_log).fate.clone();
+    let uptime_s = shared.started.elapsed().as_secs();
+    on_engine(shared, move |engine| {
+        Ok(StatusAnswer {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            uptime_s,
+            policy_file: engine.policy_file.clone(),
+            kernel: engine.kernel.status()?,
+            host_changes: engine.host.changes().to_vec(),
+            flow_log,
+        })
+    })
+    .await
+}
+
+async fn flows(State(shared): State<Arc<Shared>>) -> Answer<serde_json::Value> {
+    let names = Arc::clone(&shared);
+    on_engine(shared, move |engine| {
+        let flows = engine.kernel.flows()?;
+        let mut cgroups = held(&names.cgroups);
+        let told: Vec<_> = flows.iter().map(|flow| Told::live(flow, &mut cgroups)).collect();
+        Ok(serde_json::to_value(told).map_err(anyhow::Error::from)?)
+    })
+    .await
+}
+
+async fn policy(State(shared): State<Arc<Shared>>) -> Answer<serde_json::Value> {
+    on_engine(shared, |engine| {
+        Ok(serde_json::to_value(&engine.policy).map_err(anyhow::Error::from)?)
+    })
+    .await
+}
+
+/// `?file=NAME`: what the problems are named after.
+#[derive(Deserialize)]
+struct FileName {
+    file: String,
+}
+
+async fn apply(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Query(name): Query<FileName>,
+    body: axum::body::Bytes,
+) -> Answer<Applied> {
+    only_root(peer)?;
+    on_engine(shared, move |engine| {
+        let policy = read_policy(&body, &name.file).map_err(anyhow::Error::from)?;
+        Ok(engine.apply(policy, &name.file)?)
+    })
+    .await
+}
+
+async fn unload(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Answer<UnloadReport> {
+    only_root(peer)?;
+    let owner = Arc::clone(&shared);
+    let run = move || {
+        let engine = owner.engine().take();
+        let gone = || Failure(StatusCode::GONE, "everything was unloaded".into());
+        let engine = engine.ok_or_else(gone)?;
+        Ok(take_away(&engine.kernel, engine.host)?)
+    };
+    let done = tokio::task::spawn_blocking(run).await;
+    shared.stop.notify_one();
+    done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into())).map(Json)
+}
+
+fn only_root(peer: Peer) -> Result<(), Failure> {
+    let refusal = || Failure(StatusCode::FORBIDDEN, "only root may change anything".into());
+    peer.is_root.then_some(()).ok_or_else(refusal)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The other end of the API, for the command line.
+
+use crate::{Applied, UnloadReport};
+use anyhow::{Context, Result, bail};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// `GET /v1/...` as JSON; `None` when no daemon answers.
+///
+/// # Errors
+/// When the daemon refuses, or the socket may not be opened.
+pub fn get(socket: &Path, path: &str) -> Result<Option<Value>> {
+    request(socket, Method::GET, path, Vec::new())
+}
+
+/// Makes the policy in `text` live; `None` when no daemon answers.
+///
+/// # Errors
+/// The file's problems, or what the daemon could not do.
+pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>> {
+    let query: String = file.bytes().map(percent_encoded).collect();
+    request(socket, Method::POST, &format!("/v1/policy/apply?file={query}"), text)
+}
+
+/// Has the daemon unload everything and end; `None` when no daemon answers.
+///
+/// # Errors
+/// What the daemon could not do.
+pub fn unload(socket: &Path) -> Result<Option<UnloadReport>> {
+    request(socket, Method::POST, "/v1/unload", Vec::new())
+}
+
+fn percent_encoded(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    }
+}
+
+fn request<T: DeserializeOwned>(
+    socket: &Path,
+    method: Method,
+    path: &str,
+    body: Vec<u8>,
+) -> Result<Option<T>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let stream = match tokio::net::UnixStream::connect(socket).await {
+            Ok(stream) => stream,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                return Ok(None);
+            }
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                bail!("{}: only root and the group fatpath may ask the daemon", socket.display())
+            }
+            Err(e) => return Err(e).context(socket.display().to_string()),
+        };
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "fatpath")
+            .body(Full::new(Bytes::from(body)))?;
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await?.to_bytes();
+        read_answer(status, &bytes).map(Some)
+    })
+}
+
+fn read_answer<T: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<T> {
+    if status.is_success() {
+        return serde_json::from_slice(bytes).context("the daemon's answer");
+    }
+    let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    match answer["error"].as_str() {
+        Some(error) => bail!("{error}"),
+        None => bail!("the daemon answered {status}"),
+    }
+}

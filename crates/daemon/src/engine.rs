@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The live policy and what carries it: kernel half, sysctls, routes.
+
+use anyhow::{Context, Result};
+use fatpath_host::Host;
+use fatpath_kernel::{Kernel, Published, Takeover, cgroup_id, registered_laws};
+use fatpath_policy::{Classifier, LAWS, Policy, Problem, parse_bytes, routes};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::Instance;
+
+/// The one owner of what fatpath changes.
+pub(crate) struct Engine {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) host: Host,
+    pub(crate) policy: Policy,
+    /// Name of the file that the live policy came from.
+    pub(crate) policy_file: String,
+    cgroups: Vec<(String, Option<u64>)>,
+}
+
+/// What came of making a policy live.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Applied {
+    /// Rules that are live now.
+    pub rules: usize,
+    /// Live flows that met it.
+    pub live_flows_met: u32,
+    /// What there is to say: warnings about the file, what was raised, what was left alone.
+    pub notes: Vec<String>,
+}
+
+/// A policy file that changed nothing: its problems, as lines to print.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// `file:line:column: what; what is allowed`.
+    pub problems: Vec<String>,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.problems.join("\n"))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Reads a policy; the laws that fatpath brings count as registered.
+pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
+    let mut laws = registered_laws().unwrap_or_default();
+    laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
+    parse_bytes(bytes, Some(&laws)).map_err(|problems| Refused { problems: in_file(&problems, file) })
+}
+
+fn in_file(problems: &[Problem], file: &str) -> Vec<String> {
+    problems.iter().map(|problem| problem.in_file(file).to_string()).collect()
+}
+
+impl Engine {
+    /// Loads or takes over the kernel half and makes the policy of `file` live. A bad file is refused
+    /// before anything is touched.
+    pub(crate) fn start(instance: &Instance, file: &Path) -> Result<(Engine, Applied)> {
+        let name = file.display().to_string();
+        let bytes = std::fs::read(file).with_context(|| format!("cannot read the policy {name}"))?;
+        let policy = read_policy(&bytes, &name)?;
+        let mut host = Host::open(&instance.run_dir)?;
+        if !fatpath_kernel::bpffs_is_mounted() {
+            host.note_mount(fatpath_kernel::mount_bpffs()?)?;
+        }
+        let (kernel, takeover, laws_missing) = Kernel::load(instance.places.clone())?;
+        let mut engine = Engine {
+            kernel: Arc::new(kernel),
+            host,
+            policy: Policy::default(),
+            policy_file: String::new(),
+            cgroups: Vec::new(),
+        };
+        let mut applied = engine.apply(policy, &name)?;
+        applied.notes.insert(0, describe(&takeover).to_owned());
+        if let Some(error) = laws_missing {
+            let laws: Vec<_> = LAWS.iter().map(|law| law.name).collect();
+            let laws = laws.join(", ");
+            applied.notes.push(format!(
+                "{laws} cannot be registered ({error}): rules that ask for them leave the law as it is, all else works"
+            ));
+        }
+        Ok((engine, applied))
+    }
+
+    /// Makes a policy live. What fails after the kernel took it is a note, not an error.
+    pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
+        let mut notes = in_file(&policy.warnings, file);
+        notes.extend(self.host.raise(&policy.host)?);
+        let published = self.publish(&policy)?;
+        let absent = published.absent_cgroups.iter();
+        notes.extend(absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")));
+        let metrics = routes(&policy, &Classifier::build(&policy));
+        match self.host.set_routes(&metrics) {
+            Ok(said) => notes.extend(said),
+            Err(error) => notes.push(error.to_string()),
+        }
+        self.policy = policy;
+        self.policy_file = file.to_owned();
+        Ok(Applied {
+            rules: self.policy.rules.len(),
+            live_flows_met: published.walked.changed,
+            notes,
+        })
+    }
+
+    fn publish(&mut self, policy: &Policy) -> Result<Published> {
+        self.cgroups = cgroups_of(policy);
+        self.kernel.publish(policy).context("the policy that was live stays live")
+    }
+
+    /// A cgroup that came or went since has another id: the policy is published again.
+    pub(crate) fn follow_cgroups(&mut self) -> Result<()> {
+        let policy = self.policy.clone();
+        if cgroups_of(&policy) != self.cgroups {
+            self.publish(&policy)?;
+        }
+        Ok(())
+    }
+}
+
+fn cgroups_of(policy: &Policy) -> Vec<(String, Option<u64>)> {
+    let paths = policy.rules.iter().filter_map(|rule| rule.matches.cgroup.clone());
+    paths.map(|path| (path.clone(), cgroup_id(&path))).collect()
+}
+
+fn describe(takeover: &Takeover) -> &'static str {
+    match takeover {
+        Takeover::Kept => "took over what an earlier daemon pinned",
+        Takeover::Replaced => "replaced what another build, or a load that was cut short, had pinned",
+        _ => "loaded",
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One JSON line a flow, at its end. The log is bounded: a full file becomes `.1`, and
+//! the one before it goes. When it cannot be written the daemon goes on, says so once,
+//! and counts what is missing.
+
+use fatpath_kernel::{Flow, cgroup_path};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A file is renamed at this size; two files stay, so the log takes twice as much at most.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Paths remembered before the memory is emptied.
+const MAX_CGROUPS: usize = 4096;
+
+/// Ids of cgroups with their paths, remembered: a look-up walks the hierarchy.
+#[derive(Default)]
+pub(crate) struct Cgroups(HashMap<u64, Option<String>>);
+
+impl Cgroups {
+    pub(crate) fn path(&mut self, id: u64) -> Option<String> {
+        if self.0.len() >= MAX_CGROUPS {
+            self.0.clear();
+        }
+        self.0.entry(id).or_insert_with(|| cgroup_path(id)).clone()
+    }
+}
+
+/// A flow as the log and the API show it.
+#[derive(Serialize)]
+pub(crate) struct Told<'f> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'static str>,
+    #[serde(flatten)]
+    flow: &'f Flow,
+    cgroup: Option<String>,
+}
+
+impl<'f> Told<'f> {
+    pub(crate) fn live(flow: &'f Flow, cgroups: &mut Cgroups) -> Told<'f> {
+        Told { time: None, event: None, flow, cgroup: cgroups.path(flow.cgroup_id) }
+    }
+
+    pub(crate) fn ended(flow: &'f Flow, cgroups: &mut Cgroups) -> Told<'f> {
+        let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        Told { time: Some(now), event: Some("flow_end"), ..Told::live(flow, cgroups) }
+    }
+}
+
+/// How the log fares.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Fate {
+    pub(crate) file: PathBuf,
+    pub(crate) written: u64,
+    pub(crate) missing: u64,
+    /// Why the last line is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// The log.
+pub(crate) struct FlowLog {
+    file: Option<File>,
+    max_bytes: u64,
+    pub(crate) fate: Fate,
+}
+
+impl FlowLog {
+    pub(crate) fn new(path: &Path) -> FlowLog {
+        FlowLog::bounded(path, MAX_FILE_BYTES)
+    }
+
+    fn bounded(path: &Path, max_bytes: u64) -> FlowLog {
+        FlowLog { file: None, max_bytes, fate: Fate { file: path.into(), ..Fate::default() } }
+    }
+
+    /// Writes one line. Answers what there is to say of it: only when failure begins or ends.
+    pub(crate) fn write(&mut self, value: &impl Serialize) -> Option<String> {
+        let line = serde_json::to_vec(value).map_err(io::Error::from);
+        match line.and_then(|line| self.append(line)) {
+            Ok(()) => {
+                self.fate.written += 1;
+                let was = self.fate.error.take();
+                was.map(|_| format!("{}: written again", self.fate.file.display()))
+            }
+            Err(error) => {
+                self.file = None;
+                self.fate.missing += 1;
+                let was = self.fate.error.replace(error.to_string());
+                was.is_none().then(|| {
+                    let file = self.fate.file.display();
+                    format!("{file}: {error}; flows go on being tuned, their lines are missing")
+                })
+            }
+        }
+    }
+
+    /// All of the line or nothing of it.
+    fn append(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        let mut length = self.open()?.metadata()?.len();
+        if length > 0 && length + line.len() as u64 > self.max_bytes {
+            self.rotate()?;
+            length = 0;
+        }
+        let file = self.open()?;
+        let written = file.write_all(&line);
+        if written.is_err() {
+            file.set_len(length)?;
+        }
+        written
+    }
+
+    fn open(&mut self) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            if let Some(directory) = self.fate.file.parent() {
+                std::fs::create_dir_all(directory)?;
+            }
+            self.file = Some(OpenOptions::new().append(true).create(true).open(&self.fate.file)?);
+        }
+        Ok(self.file.as_mut().expect("it was opened above"))
+    }
+
+    /// Lets the next line open the file anew: logrotate may have moved it.
+    pub(crate) fn reopen(&mut self) {
+        self.file = None;
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        self.file = None;
+        let mut old = self.fate.file.clone().into_os_string();
+        old.push(".1");
+        std::fs::rename(&self.fate.file, old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_file_is_renamed_and_no_line_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log/flows.jsonl");
+        let mut log = FlowLog::bounded(&path, 20);
+        for n in 0..5 {
+            assert_eq!(log.write(&format!("line-{n}")), None);
+        }
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(&path), "\"line-4\"\n");
+        assert_eq!(read(&dir.path().join("log/flows.jsonl.1")), "\"line-2\"\n\"line-3\"\n");
+    }
+
+    #[test]
+    fn failure_is_said_once_and_so_is_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("flows.jsonl");
+        std::fs::create_dir(&path).unwrap();
+        let mut log = FlowLog::new(&path);
+        assert!(log.write(&1).unwrap().contains("go on being tuned"));
+        assert_eq!(log.write(&2), None);
+        std::fs::remove_dir(&path).unwrap();
+        assert!(log.write(&3).unwrap().contains("written again"));
+        assert_eq!((log.fate.written, log.fate.missing), (1, 2));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
+    }
+
+    #[test]
+    fn a_full_disk_is_survived() {
+        let mut log = FlowLog::new(Path::new("/dev/full"));
+        assert!(log.write(&1).is_some());
+        assert_eq!(log.write(&2), None);
+        assert_eq!(log.fate.missing, 2);
+    }
+}

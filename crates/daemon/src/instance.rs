@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One instance of fatpath: its directory, and the lock that only one daemon of it holds.
+
+use crate::InstanceOptions;
+use anyhow::{Context, Result, bail};
+use fatpath_kernel::Places;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::PathBuf;
+
+/// Where an instance lives.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Directory of socket, lock and journal.
+    pub run_dir: PathBuf,
+    /// Pins and cgroup.
+    pub places: Places,
+}
+
+/// Holds the instance's lock until it is dropped.
+#[derive(Debug)]
+pub struct Running {
+    _lock: File,
+    ready: PathBuf,
+}
+
+impl Instance {
+    /// The instance that the options name.
+    ///
+    /// # Errors
+    /// When no cgroup 2 is mounted.
+    pub fn new(options: &InstanceOptions, cgroup: Option<PathBuf>) -> Result<Instance> {
+        let places = Places::new(options.pin_dir.clone(), cgroup)?;
+        Ok(Instance { run_dir: options.run_dir.clone(), places })
+    }
+
+    /// The API's Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.run_dir.join("fatpath.sock")
+    }
+
+    /// Becomes the one daemon of this instance.
+    ///
+    /// # Errors
+    /// When another one runs: its pid is named.
+    pub fn lock(&self) -> Result<Running> {
+        std::fs::create_dir_all(&self.run_dir)
+            .with_context(|| format!("cannot make {}", self.run_dir.display()))?;
+        let path = self.run_dir.join("daemon.pid");
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            lock.read_to_string(&mut pid)?;
+            bail!("a fatpath daemon is running already: pid {}", pid.trim());
+        }
+        lock.set_len(0)?;
+        lock.rewind()?;
+        writeln!(lock, "{}", std::process::id())?;
+        Ok(Running { _lock: lock, ready: self.run_dir.join("ready") })
+    }
+}
+
+impl Running {
+    /// Says that the daemon answers now: to systemd, and by a file.
+    pub(crate) fn say_ready(&self) -> Result<()> {
+        std::fs::write(&self.ready, "").context("cannot write the ready file")?;
+        crate::notify::ready();
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.ready);
+    }
+}

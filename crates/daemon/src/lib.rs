@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tuning daemon, and the way to talk to it. Wiring only: the kernel's events go to
+//! the flow log, the policy goes to the kernel half and to the host, and an HTTP+JSON
+//! API on a Unix socket tells what is so.
+//!
+//! The daemon holds no tuning: what it loads is pinned, and goes on without it.
+//! Start at [`run`].
+
+mod api;
+pub mod client;
+mod engine;
+mod flow_log;
+mod instance;
+mod notify;
+mod options;
+mod run;
+mod unload;
+
+pub use engine::{Applied, Refused};
+pub use instance::{Instance, Running};
+pub use options::{DaemonOptions, InstanceOptions};
+pub use run::run;
+pub use unload::{UnloadReport, unload};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line of the daemon, and where an instance of it lives.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Where an instance of fatpath lives. The defaults are those of the one system-wide instance.
+#[derive(Clone, Debug, Args)]
+pub struct InstanceOptions {
+    /// Directory of the socket, the lock and the journal of changes
+    #[arg(long, value_name = "DIR", default_value = "/run/fatpath")]
+    pub run_dir: PathBuf,
+    /// Directory of the pins, on a BPF file system [default: /sys/fs/bpf/fatpath]
+    #[arg(long, value_name = "DIR")]
+    pub pin_dir: Option<PathBuf>,
+}
+
+/// Arguments of `fatpath daemon`.
+#[derive(Clone, Debug, Args)]
+pub struct DaemonOptions {
+    /// Policy file
+    #[arg(long, value_name = "FILE", default_value = "/etc/fatpath/policy.toml")]
+    pub policy: PathBuf,
+    /// Tune only the flows of this cgroup (version 2) and those below it [default: all]
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
+    /// File that gets one JSON line a flow, at its end
+    #[arg(long, value_name = "FILE", default_value = "/var/log/fatpath/flows.jsonl")]
+    pub flow_log: PathBuf,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub instance: InstanceOptions,
+}

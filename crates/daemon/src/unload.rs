@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Undoing everything, through the daemon when one runs, else from what it left.
+
+use crate::{Instance, client};
+use anyhow::{Context, Result};
+use fatpath_host::{Host, PutBack};
+use fatpath_kernel::{Kernel, KernelError, Unloaded};
+use serde::{Deserialize, Serialize};
+
+/// What an unload did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct UnloadReport {
+    /// Pins removed, by name; with the last one its program, map or law is gone.
+    pub removed: Vec<String>,
+    /// Live flows that went back to their namespace's law.
+    pub flows_released: u32,
+    /// Changes to the host that were put back.
+    pub put_back: Vec<String>,
+    /// Changes that somebody else changed since: left alone.
+    pub left_alone: Vec<String>,
+    /// Changes that could not be put back.
+    pub failed: Vec<String>,
+}
+
+/// Removes every program, map, pin, law, route metric and sysctl change of the instance.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn unload(instance: &Instance) -> Result<UnloadReport> {
+    if let Some(answer) = client::unload(&instance.socket())? {
+        return Ok(answer);
+    }
+    let _running = instance.lock()?;
+    let host = Host::open(&instance.run_dir)?;
+    match Kernel::open(instance.places.clone()) {
+        Ok(kernel) => take_away(&kernel, host),
+        Err(KernelError::NotLoaded(_)) => put_back(host, Unloaded::default()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Kernel half first: nothing new is tuned while the host goes back.
+pub(crate) fn take_away(kernel: &Kernel, host: Host) -> Result<UnloadReport> {
+    let unloaded = kernel.unload().context("cannot unload the kernel half")?;
+    put_back(host, unloaded)
+}
+
+fn put_back(mut host: Host, unloaded: Unloaded) -> Result<UnloadReport> {
+    let mut report = UnloadReport {
+        removed: unloaded.removed,
+        flows_released: unloaded.walked.changed,
+        ..UnloadReport::default()
+    };
+    for outcome in host.put_back()? {
+        match outcome {
+            PutBack::Restored(what) => report.put_back.push(what),
+            PutBack::LeftAlone(what) => report.left_alone.push(what),
+            PutBack::Failed(what) => report.failed.push(what),
+        }
+    }
+    Ok(report)
+}
