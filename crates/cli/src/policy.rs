@@ -7,6 +7,7 @@ use crate::arguments::{
 use anyhow::{Context, Result, bail};
 use fatpath_daemon::{Instance, client};
 use fatpath_policy::{Flow, LAWS, Policy, explain, parse_bytes};
+use std::io::{Write, stdout};
 use std::path::Path;
 
 pub fn run(command: PolicyCommand) -> Result<()> {
@@ -20,8 +21,7 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 fn check(arguments: &CheckArguments) -> Result<()> {
     let policy = read(&arguments.file)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&policy)?);
-        return Ok(());
+        return Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&policy)?)?);
     }
     let name = arguments.file.display().to_string();
     for warning in &policy.warnings {
@@ -41,11 +41,11 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
     }
     flow.cgroup = arguments.cgroup.clone();
     let explanation = explain(&policy, &flow);
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&explanation)?),
-        false => print!("{explanation}"),
-    }
-    Ok(())
+    let text = match arguments.json {
+        true => serde_json::to_string_pretty(&explanation)? + "\n",
+        false => explanation.to_string(),
+    };
+    Ok(stdout().write_all(text.as_bytes())?)
 }
 
 fn apply(arguments: &ApplyArguments) -> Result<()> {
@@ -81,7 +81,7 @@ pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
     match &arguments.output {
         Some(output) => std::fs::write(output, imported.toml)
             .with_context(|| format!("cannot write {}", output.display()))?,
-        None => print!("{}", imported.toml),
+        None => stdout().write_all(imported.toml.as_bytes())?,
     }
     Ok(())
 }

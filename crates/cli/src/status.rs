@@ -7,6 +7,7 @@ use fatpath_daemon::{Instance, client};
 use fatpath_host::{Change, Host};
 use fatpath_kernel::{Kernel, KernelError, Status};
 use serde_json::{Value, json};
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 /// With a daemon it is the daemon's answer; without one, what is pinned and journalled.
@@ -16,11 +17,11 @@ pub fn status(arguments: &StatusArguments) -> Result<()> {
         Some(answer) => answer,
         None => without_daemon(&instance)?,
     };
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&answer)?),
-        false => print(&answer),
-    }
-    Ok(())
+    let text = match arguments.json {
+        true => format!("{answer:#}\n"),
+        false => table(&answer),
+    };
+    Ok(stdout().write_all(text.as_bytes())?)
 }
 
 fn without_daemon(instance: &Instance) -> Result<Value> {
@@ -33,44 +34,43 @@ fn without_daemon(instance: &Instance) -> Result<Value> {
     Ok(json!({ "pid": null, "kernel": kernel, "host_changes": changes }))
 }
 
-fn print(answer: &Value) {
-    match answer["pid"].as_u64() {
-        Some(pid) => println!("daemon       pid {pid}, up {} s", answer["uptime_s"]),
-        None => println!("daemon       does not run"),
-    }
-    if let Some(file) = answer["policy_file"].as_str() {
-        println!("policy       {file}");
-    }
-    let kernel = &answer["kernel"];
-    if kernel.is_null() {
-        println!("kernel half  not loaded");
-    } else {
-        print_kernel(kernel);
+fn table(answer: &Value) -> String {
+    let mut lines = vec![match answer["pid"].as_u64() {
+        Some(pid) => format!("daemon       pid {pid}, up {} s", answer["uptime_s"]),
+        None => "daemon       does not run".to_owned(),
+    }];
+    let file = answer["policy_file"].as_str();
+    lines.extend(file.map(|file| format!("policy       {file}")));
+    match &answer["kernel"] {
+        Value::Null => lines.push("kernel half  not loaded".to_owned()),
+        kernel => lines.extend(kernel_lines(kernel)),
     }
     let changes = list(&answer["host_changes"]);
-    println!("host         {} changes", changes.len());
-    changes.iter().for_each(|change| println!("  {}", describe(change)));
-    if let Some(error) = answer["flow_log"]["error"].as_str() {
-        println!("flow log     {error}: {} lines missing", answer["flow_log"]["missing"]);
-    }
+    lines.push(format!("host         {} changes", changes.len()));
+    lines.extend(changes.iter().map(|change| format!("  {}", describe(change))));
+    let error = answer["flow_log"]["error"].as_str();
+    let missing = &answer["flow_log"]["missing"];
+    lines.extend(error.map(|error| format!("flow log     {error}: {missing} lines missing")));
+    lines.join("\n") + "\n"
 }
 
-fn print_kernel(kernel: &Value) {
+fn kernel_lines(kernel: &Value) -> Vec<String> {
     let counts = &kernel["counts"];
-    println!("kernel half  {}", kernel["pin_dir"].as_str().unwrap_or_default());
+    let mut lines = vec![format!("kernel half  {}", kernel["pin_dir"].as_str().unwrap_or_default())];
     for pin in list(&kernel["pinned"]) {
         let text = |key: &str| pin[key].as_str().unwrap_or_default().to_owned();
-        println!("  {:8} {}", text("kind"), text("name"));
+        lines.push(format!("  {:8} {}", text("kind"), text("name")));
     }
-    println!("laws         {}", names(&kernel["laws"]));
-    println!("rules        {}", names(&kernel["rules"]));
-    println!(
+    lines.push(format!("laws         {}", names(&kernel["laws"])));
+    lines.push(format!("rules        {}", names(&kernel["rules"])));
+    lines.push(format!(
         "flows        {} met a rule, {} met none; {} events lost, {} without storage",
         counts["flows_met"],
         counts["flows_passed"],
         counts["events_lost"],
         counts["flows_without_storage"]
-    );
+    ));
+    lines
 }
 
 fn describe(change: &Value) -> String {

@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use fatpath_kernel::Places;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Where an instance lives.
 #[derive(Clone, Debug)]
@@ -22,6 +23,7 @@ pub struct Instance {
 #[derive(Debug)]
 pub struct Running {
     _lock: File,
+    pid: PathBuf,
     ready: PathBuf,
 }
 
@@ -48,22 +50,33 @@ impl Instance {
         std::fs::create_dir_all(&self.run_dir)
             .with_context(|| format!("cannot make {}", self.run_dir.display()))?;
         let path = self.run_dir.join("daemon.pid");
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("cannot open {}", path.display()))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut pid = String::new();
-            lock.read_to_string(&mut pid)?;
-            bail!("a fatpath daemon is running already: pid {}", pid.trim());
+        loop {
+            let mut lock = open_lock(&path)?;
+            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+                let mut pid = String::new();
+                lock.read_to_string(&mut pid)?;
+                bail!("a fatpath daemon is running already: pid {}", pid.trim());
+            }
+            // The one before us removes the file when it ends: what we locked may be gone.
+            if is_at(&lock, &path) {
+                lock.set_len(0)?;
+                writeln!(lock, "{}", std::process::id())?;
+                return Ok(Running { _lock: lock, pid: path, ready: self.run_dir.join("ready") });
+            }
         }
-        lock.set_len(0)?;
-        lock.rewind()?;
-        writeln!(lock, "{}", std::process::id())?;
-        Ok(Running { _lock: lock, ready: self.run_dir.join("ready") })
+    }
+}
+
+fn open_lock(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).with_context(|| format!("cannot open {} (run as root)", path.display()))
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(held), Ok(there)) => held.ino() == there.ino(),
+        _ => false,
     }
 }
 
@@ -79,5 +92,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.ready);
+        let _ = std::fs::remove_file(&self.pid);
     }
 }

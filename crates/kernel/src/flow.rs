@@ -59,12 +59,22 @@ pub struct SettingReport {
     /// Name as in the policy file, with its unit.
     pub setting: &'static str,
     /// What the rule asks for (its share, when the rule divides).
-    pub asked: String,
+    pub asked: SettingValue,
     /// What the kernel says it has.
-    pub has: String,
+    pub has: SettingValue,
     /// Why the two may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// A number in the unit of its setting's name, or a law's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum SettingValue {
+    /// A number.
+    Number(u64),
+    /// A name.
+    Name(String),
 }
 
 /// Counters and estimates of a flow, RFC 4898 in the comments.
@@ -209,29 +219,62 @@ fn tick_us() -> u64 {
 }
 
 fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
-    let ticks_us = |ticks: u32| (u64::from(ticks) * tick_us()).to_string();
-    let wanted = &r.flow.wanted;
-    // The kernel keeps twice what setsockopt is given (socket(7)).
-    let all = [
-        (abi::FP_SEND_BUFFER, "send_buffer_bytes", wanted.send_buffer_bytes.to_string(), (r.send_buffer_bytes / 2).to_string()),
-        (abi::FP_RECEIVE_BUFFER, "receive_buffer_bytes", wanted.receive_buffer_bytes.to_string(), (r.receive_buffer_bytes / 2).to_string()),
-        (abi::FP_LAW, "congestion_control", text_of(&wanted.law), text_of(&r.law)),
-        (abi::FP_INITIAL_WINDOW, "initial_window_pkts", wanted.initial_window_pkts.to_string(), r.flow.initial_cwnd_pkts.to_string()),
-        (abi::FP_CWND_CLAMP, "cwnd_clamp_pkts", wanted.cwnd_clamp_pkts.to_string(), r.cwnd_clamp_pkts.to_string()),
-        (abi::FP_RTO_MIN, "rto_min_us", wanted.rto_min_us.to_string(), ticks_us(r.rto_min_ticks)),
-        (abi::FP_DELAYED_ACK_MAX, "delayed_ack_max_us", wanted.delayed_ack_max_us.to_string(), ticks_us(r.delayed_ack_max_ticks)),
-        (abi::FP_PACING_RATE, "pacing_rate_bps", (wanted.pacing_rate_bytes_per_s * 8).to_string(), (r.max_pacing_rate_bytes_per_s.saturating_mul(8)).to_string()),
-        (abi::FP_NOTSENT_LOWAT, "notsent_lowat_bytes", wanted.notsent_lowat_bytes.to_string(), r.notsent_lowat_bytes.to_string()),
-    ];
-    all.into_iter()
-        .filter(|(setting, ..)| wanted.given & (1 << setting) != 0)
-        .map(|(setting, name, asked, has)| SettingReport {
-            setting: name,
-            asked,
-            has,
-            note: note(r, setting),
-        })
-        .collect()
+    let given = |(setting, ..): &(u32, _, _, _)| r.flow.wanted.given & (1 << setting) != 0;
+    let report = |(setting, name, asked, has)| SettingReport {
+        setting: name,
+        asked,
+        has,
+        note: note(r, setting),
+    };
+    all_settings(r).into_iter().filter(given).map(report).collect()
+}
+
+/// Setting, name with its unit, what is wanted, what the kernel has.
+fn all_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, SettingValue); 9] {
+    let w = &r.flow.wanted;
+    let numbers = |setting: u32, name, wanted: u32, has: u32| {
+        let number = |n: u32| SettingValue::Number(n.into());
+        (setting, name, number(wanted), number(has))
+    };
+    let timer = |setting: u32, name, wanted_us: u32, has_ticks: u32| {
+        let has_us = u64::from(has_ticks) * tick_us();
+        (setting, name, SettingValue::Number(wanted_us.into()), SettingValue::Number(has_us))
+    };
+    let law = |name: &[u8]| SettingValue::Name(text_of(name));
+    let rate = |bytes_per_s: u64| SettingValue::Number(bytes_per_s.saturating_mul(8));
+    // The kernel keeps twice the buffer that setsockopt is given (socket(7)).
+    let (send, receive) = (r.send_buffer_bytes / 2, r.receive_buffer_bytes / 2);
+    [
+        numbers(abi::FP_SEND_BUFFER, "send_buffer_bytes", w.send_buffer_bytes, send),
+        numbers(abi::FP_RECEIVE_BUFFER, "receive_buffer_bytes", w.receive_buffer_bytes, receive),
+        (abi::FP_LAW, "congestion_control", law(&w.law), law(&r.law)),
+        numbers(
+            abi::FP_INITIAL_WINDOW,
+            "initial_window_pkts",
+            w.initial_window_pkts,
+            r.flow.initial_cwnd_pkts,
+        ),
+        numbers(abi::FP_CWND_CLAMP, "cwnd_clamp_pkts", w.cwnd_clamp_pkts, r.cwnd_clamp_pkts),
+        timer(abi::FP_RTO_MIN, "rto_min_us", w.rto_min_us, r.rto_min_ticks),
+        timer(
+            abi::FP_DELAYED_ACK_MAX,
+            "delayed_ack_max_us",
+            w.delayed_ack_max_us,
+            r.delayed_ack_max_ticks,
+        ),
+        (
+            abi::FP_PACING_RATE,
+            "pacing_rate_bps",
+            rate(w.pacing_rate_bytes_per_s),
+            rate(r.max_pacing_rate_bytes_per_s),
+        ),
+        numbers(
+            abi::FP_NOTSENT_LOWAT,
+            "notsent_lowat_bytes",
+            w.notsent_lowat_bytes,
+            r.notsent_lowat_bytes,
+        ),
+    ]
 }
 
 /// Why the kernel may not have what was asked for.

@@ -29,7 +29,7 @@ mod walk;
 pub use cgroup::{cgroup_id, cgroup_path};
 pub use error::KernelError;
 pub use events::{Event, Events};
-pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport};
+pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport, SettingValue};
 pub use law::registered_laws;
 pub use load::{Kernel, Takeover};
 pub use places::{Places, bpffs_is_mounted, mount_bpffs};
