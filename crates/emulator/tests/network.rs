@@ -307,11 +307,12 @@ fn lossy_path(run_name: &str) -> Topology {
         name: name.into(),
         netns: format!("{run_name}-{name}"),
         routes: routes
+            .iter()
             .map(|(to, via)| RouteSpec {
                 to: to.parse().unwrap(),
                 via: via.parse().unwrap(),
             })
-            .into(),
+            .collect(),
     };
     let end = |host: &str, ipv4: &str, ipv6: &str| End {
         host: host.into(),
@@ -335,12 +336,12 @@ fn lossy_path(run_name: &str) -> Topology {
         hosts: vec![
             host(
                 "client",
-                [("10.2.0.0/24", "10.1.0.2"), ("fd00:2::/64", "fd00:1::2")],
+                &[("10.2.0.0/24", "10.1.0.2"), ("fd00:2::/64", "fd00:1::2")],
             ),
-            router,
+            host("router", &[]),
             host(
                 "server",
-                [("10.1.0.0/24", "10.2.0.1"), ("fd00:1::/64", "fd00:2::1")],
+                &[("10.1.0.0/24", "10.2.0.1"), ("fd00:1::/64", "fd00:2::1")],
             ),
         ],
         links: vec![
