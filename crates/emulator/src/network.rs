@@ -120,7 +120,24 @@ impl Network {
     /// Carries packets until `stop` is used; blocks the calling thread. Every call starts with
     /// fresh cells.
     pub fn forward(&self, stop: &StopHandle) -> Result<Stats, ForwardError> {
-        forward::run(&self.links, stop)
+        let mut stats = forward::run(&self.links, stop)?;
+        for (link, link_stats) in self.links.iter().zip(&mut stats.links) {
+            for (end, direction) in link.spec.ends.iter().zip(&mut link_stats.directions) {
+                direction.missed_packets = self.missed_packets(&link.spec, end)?;
+            }
+        }
+        Ok(stats)
+    }
+
+    /// What the device at one end of a link dropped on its way to the forwarder.
+    fn missed_packets(&self, link: &LinkSpec, end: &End) -> Result<u64, ForwardError> {
+        let dropped = self
+            .namespace_of(&end.host)
+            .run(|| transmit_drops(&link.name));
+        let dropped = dropped
+            .map_err(io::Error::other)
+            .and_then(|dropped| dropped);
+        dropped.map_err(|error| ForwardError::device(link, end, error))
     }
 
     fn namespace_of(&self, host: &str) -> &Namespace {
@@ -183,6 +200,18 @@ fn quieten(device: &str, end: &End) -> io::Result<()> {
         Err(error) if end.ipv6.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(()),
         written => written,
     }
+}
+
+/// Packets that a device in the namespace of the calling thread did not transmit.
+fn transmit_drops(device: &str) -> io::Result<u64> {
+    /// `drop` is the fourth of the eight counters of each direction.
+    const TRANSMIT_DROP: usize = 8 + 3;
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    let row = table
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'));
+    let drops = row.and_then(|row| row.split_whitespace().nth(TRANSMIT_DROP)?.parse().ok());
+    drops.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not in /proc/net/dev"))
 }
 
 fn add_routes(namespace: &Namespace, host: &HostSpec) -> Result<(), UpError> {

@@ -276,7 +276,42 @@ fn a_burst_loses_exactly_what_does_not_fit() {
         assert_eq!(there.total.arrived.packets, 200);
         assert_eq!(there.total.dropped(DropCause::QueueFull).packets, 150);
         assert_eq!((there.held.packets, there.held.bytes), (50, 50_000));
+        assert_eq!(there.missed_packets, 0);
     }
+}
+
+/// More packets than a device holds while nobody forwards: the statistics tell.
+#[test]
+fn what_a_device_dropped_is_counted() {
+    if !can_run("what_a_device_dropped_is_counted") {
+        return;
+    }
+    let mut topology = unshaped::two_hosts(&run_name("missed"), &ChainSpec::default());
+    topology.links[0]
+        .ends
+        .iter_mut()
+        .for_each(|end| end.ipv6 = None);
+    let network = Network::up(&topology).unwrap();
+    let client = network.host("client").unwrap();
+    let socket = client
+        .run(|| UdpSocket::bind("10.99.0.1:7000"))
+        .unwrap()
+        .unwrap();
+    for _ in 0..10_100 {
+        socket.send_to(&[7; 100], "10.99.0.2:7000").unwrap();
+    }
+    let stop = StopHandle::new().unwrap();
+    let stats = thread::scope(|scope| {
+        let forwarder = scope.spawn(|| network.forward(&stop));
+        thread::sleep(Duration::from_millis(500));
+        stop.stop();
+        forwarder.join().unwrap().unwrap()
+    });
+    let there = &stats.links[0].directions[0];
+    assert_eq!(
+        (there.total.arrived.packets, there.missed_packets),
+        (10_000, 100)
+    );
 }
 
 /// UDP segmentation offload: one `send` makes a super-packet of segments this long.
@@ -307,11 +342,12 @@ fn lossy_path(run_name: &str) -> Topology {
         name: name.into(),
         netns: format!("{run_name}-{name}"),
         routes: routes
+            .iter()
             .map(|(to, via)| RouteSpec {
                 to: to.parse().unwrap(),
                 via: via.parse().unwrap(),
             })
-            .into(),
+            .collect(),
     };
     let end = |host: &str, ipv4: &str, ipv6: &str| End {
         host: host.into(),
@@ -335,12 +371,12 @@ fn lossy_path(run_name: &str) -> Topology {
         hosts: vec![
             host(
                 "client",
-                [("10.2.0.0/24", "10.1.0.2"), ("fd00:2::/64", "fd00:1::2")],
+                &[("10.2.0.0/24", "10.1.0.2"), ("fd00:2::/64", "fd00:1::2")],
             ),
-            router,
+            host("router", &[]),
             host(
                 "server",
-                [("10.1.0.0/24", "10.2.0.1"), ("fd00:1::/64", "fd00:2::1")],
+                &[("10.1.0.0/24", "10.2.0.1"), ("fd00:1::/64", "fd00:2::1")],
             ),
         ],
         links: vec![

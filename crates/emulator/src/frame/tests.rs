@@ -149,12 +149,14 @@ impl Super {
 }
 
 fn ipv4() -> etherparse::IpHeaders {
-    let mut header = etherparse::Ipv4Header::default();
-    header.source = SOURCE_V4;
-    header.destination = TARGET_V4;
-    header.identification = FIRST_ID;
-    header.time_to_live = 60;
-    header.dont_fragment = true;
+    let header = etherparse::Ipv4Header {
+        source: SOURCE_V4,
+        destination: TARGET_V4,
+        identification: FIRST_ID,
+        time_to_live: 60,
+        dont_fragment: true,
+        ..Default::default()
+    };
     etherparse::IpHeaders::Ipv4(header, Default::default())
 }
 
