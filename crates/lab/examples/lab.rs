@@ -19,7 +19,10 @@ enum Room {
     Lab(LabCommand),
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
     let Room::Lab(command) = Command::parse().room;
-    command.run()
+    command.run().unwrap_or_else(|error| {
+        eprintln!("fatpath: {error:#}");
+        ExitCode::FAILURE
+    })
 }

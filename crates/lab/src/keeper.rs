@@ -6,6 +6,7 @@
 //! itself, the journal tells the next lab command what to undo. It runs no programs on hosts. Start
 //! with [`keep`]; the order of things is in [`bring_up`].
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -25,8 +26,8 @@ use thiserror::Error;
 use crate::child;
 use crate::hosts;
 use crate::journal::{Change, Contested, Journal, claim};
-use crate::machine;
-use crate::plan::{DaemonPlan, MAINLINE_OF_A_HOST, MAINLINE_OF_THE_MACHINE, Plan};
+use crate::machine::{self, ALLOWED_LAWS};
+use crate::plan::{DaemonPlan, MAINLINE_LAW, MAINLINE_OF_A_HOST, MAINLINE_OF_THE_MACHINE, Plan};
 use crate::room::{self, Room};
 use crate::undo::{self, UndoError};
 
@@ -166,19 +167,36 @@ fn bring_up(
 
 fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, KeepError> {
     let others = room::changes_of_others(lab).map_err(system("reading other labs' journals"))?;
-    let mut settings = vec![];
-    for (name, wanted) in MAINLINE_OF_THE_MACHINE {
-        let current = machine::sysctl(name).map_err(system(name))?;
-        let Some(change) = claim(name, &current, wanted, &others)? else {
-            continue;
-        };
-        note(journal, &change)?;
-        machine::set_sysctl(name, wanted).map_err(system(name))?;
-        if let Change::Sysctl { name, old, ours } = change {
-            settings.push(Setting { name, old, ours });
-        }
-    }
-    Ok(settings)
+    let allowed = machine::sysctl(ALLOWED_LAWS).map_err(system(ALLOWED_LAWS))?;
+    let with_mainline_law = with_word(&allowed, MAINLINE_LAW);
+    let of_the_machine = MAINLINE_OF_THE_MACHINE.into_iter();
+    let wanted = of_the_machine.chain([(ALLOWED_LAWS, with_mainline_law.as_str())]);
+    let set = wanted.map(|(name, wanted)| set_one(name, wanted, &others, journal));
+    set.filter_map(Result::transpose).collect()
+}
+
+fn set_one(
+    name: &str,
+    wanted: &str,
+    others: &[Change],
+    journal: &mut Journal,
+) -> Result<Option<Setting>, KeepError> {
+    let current = machine::sysctl(name).map_err(system(name))?;
+    let Some(change) = claim(name, &current, wanted, others)? else {
+        return Ok(None);
+    };
+    note(journal, &change)?;
+    machine::set_sysctl(name, wanted).map_err(system(name))?;
+    let Change::Sysctl { name, old, ours } = change else {
+        return Ok(None);
+    };
+    Ok(Some(Setting { name, old, ours }))
+}
+
+/// A list of words in alphabetical order, with one more if it is not there.
+fn with_word(list: &str, word: &str) -> String {
+    let words: BTreeSet<&str> = list.split(' ').chain([word]).collect();
+    words.into_iter().collect::<Vec<_>>().join(" ")
 }
 
 fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, KeepError> {

@@ -7,13 +7,22 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The value of a sysctl of the calling process's network namespace, words separated by one space.
+/// The laws that an unprivileged program, or a new default of a namespace other than the first, may
+/// be set to. The kernel lists them in the order in which they were registered.
+pub const ALLOWED_LAWS: &str = "net.ipv4.tcp_allowed_congestion_control";
+
+/// The value of a sysctl of the calling process's network namespace, words separated by one space;
+/// those of [`ALLOWED_LAWS`], whose order means nothing, in alphabetical order.
 ///
 /// # Errors
 /// If the kernel does not have it.
 pub fn sysctl(name: &str) -> io::Result<String> {
     let text = fs::read_to_string(sysctl_file(name))?;
-    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    if name == ALLOWED_LAWS {
+        words.sort_unstable();
+    }
+    Ok(words.join(" "))
 }
 
 /// Sets a sysctl.

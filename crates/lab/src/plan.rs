@@ -12,13 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Direction, Link, PathCase, Scenario, Variant};
 
+/// The default law of a mainline kernel. Where the machine's default is another, the machine must
+/// first allow it to namespaces.
+pub const MAINLINE_LAW: &str = "cubic";
+
 /// The settings of a mainline kernel, of each host. Distributions, and machines such as the one
 /// this was written on, change them; a comparison starts from the same ones everywhere.
 /// Source: Documentation/networking/ip-sysctl.rst, with `tcp_rmem[2]` and `tcp_wmem[2]` as they
 /// are with 4 GiB of memory and more. `tcp_no_metrics_save` is the exception: one run must not
 /// teach the next.
 pub const MAINLINE_OF_A_HOST: [(&str, &str); 7] = [
-    ("net.ipv4.tcp_congestion_control", "cubic"),
+    ("net.ipv4.tcp_congestion_control", MAINLINE_LAW),
     ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
     ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
     ("net.ipv4.tcp_sack", "1"),
