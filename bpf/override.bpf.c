@@ -95,8 +95,7 @@ int tell_asked(struct bpf_sockopt *ctx)
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
 	if (!asked)
 		goto pass;
-	bytes = ctx->optname == SO_SNDBUF ? asked->send_buffer_bytes
-					  : asked->receive_buffer_bytes;
+	bytes = ctx->optname == SO_SNDBUF ? asked->send_buffer_bytes : asked->receive_buffer_bytes;
 	/* The kernel doubles what it is given, and says so (socket(7)). */
 	if (bytes && ctx->retval == 0)
 		*value = bytes * 2;

@@ -23,12 +23,12 @@ typedef unsigned long long __u64;
 #define FP_ABI_VERSION 1
 
 /* Limits of a policy. */
-#define FP_MAX_RULES 1024      /* rules in one policy */
-#define FP_MAX_RULE_IDS 2048   /* two policies' worth: the old one's stay while flows leave them */
-#define FP_SET_WORDS 16        /* FP_MAX_RULES / 64 */
+#define FP_MAX_RULES 1024    /* rules in one policy */
+#define FP_MAX_RULE_IDS 2048 /* two policies' worth: the old one's stay while flows leave them */
+#define FP_SET_WORDS 16	     /* FP_MAX_RULES / 64 */
 #define FP_MAX_PORT_CUTS 2048
-#define FP_NAME_LEN 64         /* a rule's name with its NUL */
-#define FP_LAW_LEN 16          /* TCP_CA_NAME_MAX */
+#define FP_NAME_LEN 64 /* a rule's name with its NUL */
+#define FP_LAW_LEN 16  /* TCP_CA_NAME_MAX */
 #define FP_MAX_CGROUP_DEPTH 32
 #define FP_LAW_PARAMS 4
 #define FP_NO_RULE 0xffffffffu
@@ -103,7 +103,7 @@ struct fp_port_cut {
 /* One compiled policy. Two slots exist: one live, one being written. */
 struct fp_slot {
 	__u32 looks_at;
-	__u32 any_cgroup_set; /* the set of a flow whose cgroup no rule names */
+	__u32 any_cgroup_set;	     /* the set of a flow whose cgroup no rule names */
 	__u32 rule_id[FP_MAX_RULES]; /* position in the file -> stable id */
 	struct fp_port_cut destination_ports[FP_MAX_PORT_CUTS];
 	struct fp_port_cut source_ports[FP_MAX_PORT_CUTS];
@@ -133,9 +133,9 @@ struct fp_asked {
 };
 
 /* fp_flow.flags */
-#define FP_FLOW_PASSIVE 1u     /* the peer opened the connection */
-#define FP_FLOW_ADOPTED 2u     /* it was established before fatpath saw it */
-#define FP_FLOW_COUNTED 4u     /* it stands in its rule's fp_share */
+#define FP_FLOW_PASSIVE 1u /* the peer opened the connection */
+#define FP_FLOW_ADOPTED 2u /* it was established before fatpath saw it */
+#define FP_FLOW_COUNTED 4u /* it stands in its rule's fp_share */
 #define FP_FLOW_ESTABLISHED 8u
 
 /* The state that fatpath keeps of a tuned flow (socket storage). */
@@ -145,9 +145,9 @@ struct fp_flow {
 	__u32 generation;
 	__u32 flags;
 	__u32 initial_cwnd_pkts; /* read back when it was set */
-	__u32 locked; /* buffers that fatpath itself locked: 1 << enum fp_setting */
+	__u32 locked;		 /* buffers that fatpath itself locked: 1 << enum fp_setting */
 	__u32 pad;
-	struct fp_rule wanted; /* as applied: after division among flows */
+	struct fp_rule wanted;	  /* as applied: after division among flows */
 	__s32 error[FP_SETTINGS]; /* 0 or -errno of bpf_setsockopt */
 	__u32 pad2;
 };
@@ -172,7 +172,7 @@ struct fp_share_event {
 
 /* What the kernel says of a flow at one moment. Sizes in bytes, windows in packets (segments). */
 struct fp_flow_record {
-	__u32 kind; /* enum fp_event_kind */
+	__u32 kind;   /* enum fp_event_kind */
 	__u32 family; /* AF_INET or AF_INET6 as the program sees it */
 	__u64 now_ns;
 	__u64 cookie;
@@ -219,9 +219,9 @@ struct fp_flow_record {
 
 /* Counters, index into the map fp_counts. */
 enum fp_count {
-	FP_COUNT_MET,        /* flows that met a rule */
+	FP_COUNT_MET,	     /* flows that met a rule */
 	FP_COUNT_PASSED,     /* flows that met none */
-	FP_COUNT_LOST,       /* events that the full ring buffer could not take */
+	FP_COUNT_LOST,	     /* events that the full ring buffer could not take */
 	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
 	FP_COUNT_BAD_PARAMS, /* laws that fell back to Reno's parameters */
 	FP_COUNTS,
@@ -229,13 +229,13 @@ enum fp_count {
 
 /* How the walk over live sockets treats them; written to the map fp_walk before a walk. */
 enum fp_walk_mode {
-	FP_WALK_MEET,    /* every flow meets the live policy */
-	FP_WALK_SHARE,   /* flows of shared rules get their present share */
+	FP_WALK_MEET,	 /* every flow meets the live policy */
+	FP_WALK_SHARE,	 /* flows of shared rules get their present share */
 	FP_WALK_RELEASE, /* undo what can be undone: laws, deferred buffers */
 };
 
 struct fp_walk {
-	__u32 mode; /* enum fp_walk_mode */
+	__u32 mode;    /* enum fp_walk_mode */
 	__u32 seen;    /* counted by the walk */
 	__u32 changed; /* counted by the walk */
 	__u32 pad;

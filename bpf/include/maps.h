@@ -9,13 +9,13 @@
 #include "kernel.h"
 #include "abi.h"
 
-#define FP_ARRAY(map, entries, value_type)                 \
-	struct {                                           \
-		__uint(type, BPF_MAP_TYPE_ARRAY);          \
-		__uint(max_entries, entries);              \
-		__type(key, u32);                          \
-		__type(value, value_type);                 \
-		__uint(pinning, LIBBPF_PIN_BY_NAME);       \
+#define FP_ARRAY(map, entries, value_type)                                                         \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \
+		__uint(max_entries, entries);                                                      \
+		__type(key, u32);                                                                  \
+		__type(value, value_type);                                                         \
+		__uint(pinning, LIBBPF_PIN_BY_NAME);                                               \
 	} map SEC(".maps")
 
 FP_ARRAY(fp_control, 1, struct fp_control);

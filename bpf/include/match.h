@@ -15,13 +15,13 @@
 #include "maps.h"
 
 /* One inner map a slot; user space replaces the inner maps of the slot that is not live. */
-#define FP_PER_SLOT(map, ...)                              \
-	struct {                                           \
-		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);  \
-		__uint(max_entries, 2);                    \
-		__type(key, u32);                          \
-		__uint(pinning, LIBBPF_PIN_BY_NAME);       \
-		__array(values, struct __VA_ARGS__);       \
+#define FP_PER_SLOT(map, ...)                                                                      \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                          \
+		__uint(max_entries, 2);                                                            \
+		__type(key, u32);                                                                  \
+		__uint(pinning, LIBBPF_PIN_BY_NAME);                                               \
+		__array(values, struct __VA_ARGS__);                                               \
 	} map SEC(".maps")
 
 struct fp_trie {
@@ -77,8 +77,8 @@ static __always_inline const struct fp_rule_set *set_at(void *sets, u32 index)
 	return bpf_map_lookup_elem(sets, &index);
 }
 
-static __always_inline const struct fp_rule_set *
-set_of_address(void *tries, u32 slot, void *sets, const struct fp_address_key *key)
+static __always_inline const struct fp_rule_set *set_of_address(void *tries, u32 slot, void *sets,
+								const struct fp_address_key *key)
 {
 	void *trie = bpf_map_lookup_elem(tries, &slot);
 	u32 *set = trie ? bpf_map_lookup_elem(trie, key) : NULL;
@@ -167,8 +167,8 @@ static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
 		return FP_NO_RULE;
 
 	for (int i = 0; i < FP_SET_WORDS; i++) {
-		u64 both = to->words[i] & from->words[i] & to_port->words[i] &
-			   from_port->words[i] & cgroup->words[i];
+		u64 both = to->words[i] & from->words[i] & to_port->words[i] & from_port->words[i] &
+			   cgroup->words[i];
 
 		if (both)
 			return s->rule_id[(i * 64 + lowest_bit(both)) & (FP_MAX_RULES - 1)];

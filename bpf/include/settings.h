@@ -11,9 +11,9 @@
 
 /* When in its life a flow is given its settings. */
 enum fp_stage {
-	FP_BEFORE_SYN,  /* only what the SYN carries: the window scale, by the receive buffer */
+	FP_BEFORE_SYN,	/* only what the SYN carries: the window scale, by the receive buffer */
 	FP_ESTABLISHED, /* all, before the first data byte */
-	FP_LIVE,        /* all that can still change */
+	FP_LIVE,	/* all that can still change */
 };
 
 #define FP_IS_GIVEN(rule, setting) ((rule)->given & (1u << (setting)))
@@ -150,7 +150,8 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 		/* Undivided: the window scale cannot grow later, the share can. */
 		flow->wanted.receive_buffer_bytes = rule->receive_buffer_bytes;
 		if (FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
-			give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, rule->receive_buffer_bytes);
+			give_buffer(flow, tp, target, FP_RECEIVE_BUFFER,
+				    rule->receive_buffer_bytes);
 		return;
 	}
 	give_receive_buffer(flow, tp, target, rule);

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# `make demo` and `make test` set up a fresh Debian 12 or Ubuntu 24.04 by themselves.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+# The parts that touch the kernel need root.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH="$$PATH")
+FATPATH := target/release/fatpath
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: help setup build demo test lint bench fmt install uninstall clean
+
+help:
+	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
+	@echo 'make test       all tests, on the real kernel'
+	@echo 'make lint       formats, clippy, the rules of the repository'
+	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
+	@echo 'make install    binary, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
+	@echo 'make uninstall  takes them away again; the policy stays'
+
+setup:
+	@packaging/setup.sh
+
+build: setup
+	$(CARGO) build --release --locked --package fatpath-cli
+
+demo: build
+	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo
+
+test: setup
+	$(SUDO) tests/run.sh
+
+lint: setup
+	$(CARGO) fmt --all --check
+	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) xtask check
+
+fmt: setup
+	$(CARGO) fmt --all
+	clang-format -i bpf/*.c bpf/include/*.h bpf/cc/*.h
+
+bench: build
+	$(CARGO) build --release --locked --package fatpath-bench
+	$(SUDO) target/release/fatpath-bench $(NAME)
+
+install: build
+	install -D -m 755 $(FATPATH) $(DESTDIR)$(PREFIX)/bin/fatpath
+	$(FATPATH) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 packaging/policy.5 $(DESTDIR)$(PREFIX)/share/man/man5/fatpath-policy.5
+	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
+	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service
+	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \
+	  || install -D -m 644 packaging/policy.toml $(DESTDIR)/etc/fatpath/policy.toml
+	[ -n "$(DESTDIR)" ] || getent group fatpath >/dev/null || groupadd --system fatpath
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/fatpath $(DESTDIR)$(PREFIX)/share/man/man1/fatpath*.1 \
+	  $(DESTDIR)$(PREFIX)/share/man/man5/fatpath-policy.5 \
+	  $(DESTDIR)/etc/systemd/system/fatpath.service
+
+clean:
+	$(CARGO) clean
+	rm -rf out

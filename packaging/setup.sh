@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Installs what building, testing and the demo need, and only what is missing.
+# Debian and Ubuntu; elsewhere it says what is missing and stops.
+set -eu
+
+PACKAGES='make gcc libc6-dev clang clang-format libelf-dev zlib1g-dev pkg-config
+iproute2 iperf3 ethtool tcpdump bpftool git ca-certificates curl'
+RUST_MIN=1.85
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+is_installed() {
+    dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+# Ubuntu has no package of the name bpftool that installs by itself: it comes with the kernel's tools.
+package_for() {
+    case "$1:$ID" in
+    bpftool:ubuntu) echo linux-tools-common ;;
+    *) echo "$1" ;;
+    esac
+}
+
+install_packages() {
+    missing=
+    for wanted in $PACKAGES; do
+        package=$(package_for "$wanted")
+        is_installed "$package" || missing="$missing $package"
+    done
+    [ -n "$missing" ] || return 0
+    echo "setup: installing$missing"
+    as_root apt-get update -qq
+    # shellcheck disable=SC2086 # one word a package
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        $missing >/dev/null
+}
+
+rust_is_new_enough() {
+    have=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
+    [ -n "$have" ] && [ "$(printf '%s\n%s\n' "$RUST_MIN" "$have" | sort -V | head -n1)" = "$RUST_MIN" ]
+}
+
+install_rust() {
+    PATH="$HOME/.cargo/bin:$PATH"
+    rust_is_new_enough && return 0
+    echo "setup: installing Rust (at least $RUST_MIN) with rustup"
+    if apt-cache show rustup >/dev/null 2>&1; then
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq rustup >/dev/null
+        rustup default stable
+    else
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile default
+    fi
+}
+
+say_missing() {
+    echo "setup: $1 is not Debian or Ubuntu: install these by hand, then run again" >&2
+    for wanted in $PACKAGES; do echo "  $wanted (or what it is called here)" >&2; done
+    echo "  Rust $RUST_MIN or later, with clippy and rustfmt" >&2
+    exit 1
+}
+
+has_all_commands() {
+    for command in make gcc clang clang-format pkg-config ip iperf3 ethtool tcpdump bpftool git; do
+        command -v "$command" >/dev/null || return 1
+    done
+    pkg-config --exists libelf zlib && rust_is_new_enough
+}
+
+ID=unknown ID_LIKE=
+[ -r /etc/os-release ] && . /etc/os-release
+case "$ID $ID_LIKE" in
+*debian* | *ubuntu*)
+    install_packages
+    install_rust
+    ;;
+*) has_all_commands || say_missing "$ID" ;;
+esac
