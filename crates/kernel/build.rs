@@ -13,18 +13,27 @@ fn main() {
     println!("cargo:rerun-if-changed={}", source.display());
     println!("cargo:rerun-if-env-changed=CLANG");
     for object in OBJECTS {
-        compile(&source.join(format!("{object}.bpf.c")), &out.join(format!("{object}.bpf.o")), &headers);
+        compile(
+            &source.join(format!("{object}.bpf.c")),
+            &out.join(format!("{object}.bpf.o")),
+            &headers,
+        );
     }
 }
 
 fn compile(source: &Path, object: &Path, headers: &str) {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let status = Command::new(&clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Wextra", "-Werror"])
+        .args([
+            "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Wextra", "-Werror",
+        ])
         .args(["-Wno-unused-parameter", "-D__TARGET_ARCH_x86"])
         .args(["-I", headers])
         // Debian keeps asm/ under the multiarch directory, which clang leaves out for bpf.
-        .args(["-idirafter", &format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH)])
+        .args([
+            "-idirafter",
+            &format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH),
+        ])
         .arg("-c")
         .arg(source)
         .arg("-o")

@@ -20,7 +20,10 @@ pub fn write(root: &Path) -> Result<()> {
 /// Fails when the twin is not what the header gives.
 pub fn check(root: &Path) -> Result<()> {
     let twin = std::fs::read_to_string(root.join(TWIN)).context(TWIN)?;
-    ensure!(twin == generate(root)?, "{TWIN} differs from bpf/include/abi.h: run `cargo xtask abi`");
+    ensure!(
+        twin == generate(root)?,
+        "{TWIN} differs from bpf/include/abi.h: run `cargo xtask abi`"
+    );
     Ok(())
 }
 

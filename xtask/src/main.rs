@@ -12,7 +12,9 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 fn main() -> Result<()> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()?;
     match std::env::args().nth(1).as_deref() {
         Some("abi") => abi::write(&root),
         Some("check") => {

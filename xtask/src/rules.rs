@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 const PURE: [&str; 3] = ["cc", "link", "policy"];
 
 /// What a pure crate's sources may not name.
-const IMPURE: [&str; 6] =
-    ["std::fs", "std::net::Tcp", "std::process", "std::time::Instant", "SystemTime", "std::env"];
+const IMPURE: [&str; 6] = [
+    "std::fs",
+    "std::net::Tcp",
+    "std::process",
+    "std::time::Instant",
+    "SystemTime",
+    "std::env",
+];
 
 /// Source files that carry a licence line.
 const LICENSED: [&str; 6] = ["rs", "c", "h", "toml", "sh", "py"];
@@ -23,17 +29,31 @@ pub fn check(root: &Path) -> Result<()> {
         breaches.extend(unlicensed(&name, &text));
         breaches.extend(impure(&name, &text));
     }
-    ensure!(breaches.is_empty(), "rules of the repository:\n{}", breaches.join("\n"));
+    ensure!(
+        breaches.is_empty(),
+        "rules of the repository:\n{}",
+        breaches.join("\n")
+    );
     Ok(())
 }
 
 fn unlicensed(name: &Path, text: &str) -> Option<String> {
-    let head = text.lines().take(2).any(|line| line.contains("SPDX-License-Identifier"));
-    (!head).then(|| format!("  {}: line 1 must be an SPDX-License-Identifier", name.display()))
+    let head = text
+        .lines()
+        .take(2)
+        .any(|line| line.contains("SPDX-License-Identifier"));
+    (!head).then(|| {
+        format!(
+            "  {}: line 1 must be an SPDX-License-Identifier",
+            name.display()
+        )
+    })
 }
 
 fn impure(name: &Path, text: &str) -> Vec<String> {
-    let in_pure = PURE.iter().any(|c| name.starts_with(format!("crates/{c}/src")));
+    let in_pure = PURE
+        .iter()
+        .any(|c| name.starts_with(format!("crates/{c}/src")));
     if !in_pure {
         return Vec::new();
     }
@@ -60,6 +80,9 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn has_licence_line(path: &Path) -> bool {
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let extension = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
     LICENSED.contains(&extension)
 }

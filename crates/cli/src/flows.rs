@@ -11,8 +11,17 @@ use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
 /// One line of the table.
-const HEADER: [&str; 9] =
-    ["LOCAL", "REMOTE", "RULE", "LAW", "RATE Mb/s", "RTT ms", "CWND", "RETRANS", "AGE s"];
+const HEADER: [&str; 9] = [
+    "LOCAL",
+    "REMOTE",
+    "RULE",
+    "LAW",
+    "RATE Mb/s",
+    "RTT ms",
+    "CWND",
+    "RETRANS",
+    "AGE s",
+];
 
 pub fn run(arguments: &FlowsArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
@@ -27,7 +36,11 @@ pub fn run(arguments: &FlowsArguments) -> Result<()> {
         } else {
             let text = table(&flows, &mut rates);
             // Home and clear, so that the table stays where it is.
-            let clear = if arguments.watch && out.is_terminal() { "\x1b[H\x1b[J" } else { "" };
+            let clear = if arguments.watch && out.is_terminal() {
+                "\x1b[H\x1b[J"
+            } else {
+                ""
+            };
             write!(out, "{clear}{text}")?;
         }
         out.flush()?;
@@ -87,7 +100,10 @@ fn row(flow: &Value, mbps: f64) -> [String; 9] {
         text("rule"),
         text("law"),
         format!("{mbps:.1}"),
-        format!("{:.1}", flow["srtt_us"].as_f64().unwrap_or_default() / 1000.0),
+        format!(
+            "{:.1}",
+            flow["srtt_us"].as_f64().unwrap_or_default() / 1000.0
+        ),
         flow["cwnd_pkts"].to_string(),
         flow["segments_retransmitted"].to_string(),
         format!("{:.0}", flow["duration_s"].as_f64().unwrap_or_default()),
@@ -96,14 +112,24 @@ fn row(flow: &Value, mbps: f64) -> [String; 9] {
 
 /// Text to the left, numbers to the right.
 fn aligned(rows: &[[String; 9]]) -> String {
-    let widths: Vec<usize> =
-        (0..9).map(|i| rows.iter().map(|row| row[i].len()).max().unwrap_or_default()).collect();
+    let widths: Vec<usize> = (0..9)
+        .map(|i| {
+            rows.iter()
+                .map(|row| row[i].len())
+                .max()
+                .unwrap_or_default()
+        })
+        .collect();
     let mut text = String::new();
     for row in rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, width))| match i {
-            0..4 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(i, (cell, width))| match i {
+                0..4 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }

@@ -21,13 +21,21 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 fn check(arguments: &CheckArguments) -> Result<()> {
     let policy = read(&arguments.file)?;
     if arguments.json {
-        return Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&policy)?)?);
+        return Ok(writeln!(
+            stdout(),
+            "{}",
+            serde_json::to_string_pretty(&policy)?
+        )?);
     }
     let name = arguments.file.display().to_string();
     for warning in &policy.warnings {
         eprintln!("warning: {}", warning.in_file(&name));
     }
-    println!("{name}: {} rules, {} warnings", policy.rules.len(), policy.warnings.len());
+    println!(
+        "{name}: {} rules, {} warnings",
+        policy.rules.len(),
+        policy.warnings.len()
+    );
     Ok(())
 }
 
@@ -54,14 +62,20 @@ fn apply(arguments: &ApplyArguments) -> Result<()> {
     let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let applied = client::apply(&instance.socket(), &file.display().to_string(), text)?;
     let Some(applied) = applied else {
-        bail!("no daemon answers on {}: start `fatpath daemon`", instance.socket().display());
+        bail!(
+            "no daemon answers on {}: start `fatpath daemon`",
+            instance.socket().display()
+        );
     };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&applied)?);
         return Ok(());
     }
     applied.notes.iter().for_each(|note| println!("{note}"));
-    println!("{} rules live, {} live flows met them", applied.rules, applied.live_flows_met);
+    println!(
+        "{} rules live, {} live flows met them",
+        applied.rules, applied.live_flows_met
+    );
     Ok(())
 }
 
@@ -73,11 +87,17 @@ pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
     let imported = match fatpath_policy::import_wad(&text) {
         Ok(imported) => imported,
         Err(problems) => {
-            let lines: Vec<_> = problems.iter().map(|p| p.in_file(&name).to_string()).collect();
+            let lines: Vec<_> = problems
+                .iter()
+                .map(|p| p.in_file(&name).to_string())
+                .collect();
             bail!("not a WAD configuration\n{}", lines.join("\n"));
         }
     };
-    imported.notes.iter().for_each(|note| eprintln!("{name}: {note}"));
+    imported
+        .notes
+        .iter()
+        .for_each(|note| eprintln!("{name}: {note}"));
     match &arguments.output {
         Some(output) => std::fs::write(output, imported.toml)
             .with_context(|| format!("cannot write {}", output.display()))?,
@@ -95,7 +115,10 @@ fn read(file: &Path) -> Result<Policy> {
         laws
     });
     parse_bytes(&bytes, laws.as_deref()).map_err(|problems| {
-        let lines: Vec<_> = problems.iter().map(|p| p.in_file(&name).to_string()).collect();
+        let lines: Vec<_> = problems
+            .iter()
+            .map(|p| p.in_file(&name).to_string())
+            .collect();
         anyhow::anyhow!("{} errors\n{}", problems.len(), lines.join("\n"))
     })
 }

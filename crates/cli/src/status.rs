@@ -47,7 +47,11 @@ fn table(answer: &Value) -> String {
     }
     let changes = list(&answer["host_changes"]);
     lines.push(format!("host         {} changes", changes.len()));
-    lines.extend(changes.iter().map(|change| format!("  {}", describe(change))));
+    lines.extend(
+        changes
+            .iter()
+            .map(|change| format!("  {}", describe(change))),
+    );
     let error = answer["flow_log"]["error"].as_str();
     let missing = &answer["flow_log"]["missing"];
     lines.extend(error.map(|error| format!("flow log     {error}: {missing} lines missing")));
@@ -56,7 +60,10 @@ fn table(answer: &Value) -> String {
 
 fn kernel_lines(kernel: &Value) -> Vec<String> {
     let counts = &kernel["counts"];
-    let mut lines = vec![format!("kernel half  {}", kernel["pin_dir"].as_str().unwrap_or_default())];
+    let mut lines = vec![format!(
+        "kernel half  {}",
+        kernel["pin_dir"].as_str().unwrap_or_default()
+    )];
     for pin in list(&kernel["pinned"]) {
         let text = |key: &str| pin[key].as_str().unwrap_or_default().to_owned();
         lines.push(format!("  {:8} {}", text("kind"), text("name")));
@@ -89,9 +96,15 @@ fn list(value: &Value) -> Vec<Value> {
 }
 
 fn names(value: &Value) -> String {
-    let names: Vec<String> =
-        list(value).iter().filter_map(|v| v.as_str().map(str::to_owned)).collect();
-    if names.is_empty() { "none".into() } else { names.join(" ") }
+    let names: Vec<String> = list(value)
+        .iter()
+        .filter_map(|v| v.as_str().map(str::to_owned))
+        .collect();
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(" ")
+    }
 }
 
 /// Exit status 1 when something could not be put back.
@@ -109,6 +122,13 @@ pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
         let lines = report.put_back.iter().chain(&report.left_alone);
         lines.for_each(|line| println!("{line}"));
     }
-    report.failed.iter().for_each(|line| eprintln!("fatpath: {line}"));
-    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    report
+        .failed
+        .iter()
+        .for_each(|line| eprintln!("fatpath: {line}"));
+    Ok(if report.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

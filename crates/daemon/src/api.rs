@@ -62,7 +62,9 @@ struct Peer {
 impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
         let credentials = stream.io().peer_cred();
-        Peer { is_root: credentials.is_ok_and(|c| c.uid() == 0) }
+        Peer {
+            is_root: credentials.is_ok_and(|c| c.uid() == 0),
+        }
     }
 }
 
@@ -130,7 +132,8 @@ async fn on_engine<T: Send + 'static>(
         None => Err(Failure(StatusCode::GONE, "everything was unloaded".into())),
     };
     let done = tokio::task::spawn_blocking(run).await;
-    done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into())).map(Json)
+    done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
+        .map(Json)
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
@@ -155,7 +158,10 @@ async fn flows(State(shared): State<Arc<Shared>>) -> Answer<serde_json::Value> {
     on_engine(shared, move |engine| {
         let flows = engine.kernel.flows()?;
         let mut cgroups = held(&names.cgroups);
-        let told: Vec<_> = flows.iter().map(|flow| Told::live(flow, &mut cgroups)).collect();
+        let told: Vec<_> = flows
+            .iter()
+            .map(|flow| Told::live(flow, &mut cgroups))
+            .collect();
         Ok(serde_json::to_value(told).map_err(anyhow::Error::from)?)
     })
     .await
@@ -202,10 +208,16 @@ async fn unload(
     };
     let done = tokio::task::spawn_blocking(run).await;
     shared.stop.notify_one();
-    done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into())).map(Json)
+    done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
+        .map(Json)
 }
 
 fn only_root(peer: Peer) -> Result<(), Failure> {
-    let refusal = || Failure(StatusCode::FORBIDDEN, "only root may change anything".into());
+    let refusal = || {
+        Failure(
+            StatusCode::FORBIDDEN,
+            "only root may change anything".into(),
+        )
+    };
     peer.is_root.then_some(()).ok_or_else(refusal)
 }

@@ -26,7 +26,12 @@ pub fn get(socket: &Path, path: &str) -> Result<Option<Value>> {
 /// The file's problems, or what the daemon could not do.
 pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>> {
     let query: String = file.bytes().map(percent_encoded).collect();
-    request(socket, Method::POST, &format!("/v1/policy/apply?file={query}"), text)
+    request(
+        socket,
+        Method::POST,
+        &format!("/v1/policy/apply?file={query}"),
+        text,
+    )
 }
 
 /// Has the daemon unload everything and end; `None` when no daemon answers.
@@ -52,7 +57,9 @@ fn request<T: DeserializeOwned>(
     path: &str,
     body: Vec<u8>,
 ) -> Result<Option<T>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let stream = match tokio::net::UnixStream::connect(socket).await {
             Ok(stream) => stream,
@@ -60,7 +67,10 @@ fn request<T: DeserializeOwned>(
                 return Ok(None);
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                bail!("{}: only root and the group fatpath may ask the daemon", socket.display())
+                bail!(
+                    "{}: only root and the group fatpath may ask the daemon",
+                    socket.display()
+                )
             }
             Err(e) => return Err(e).context(socket.display().to_string()),
         };

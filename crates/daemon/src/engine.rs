@@ -51,11 +51,16 @@ impl std::error::Error for Refused {}
 pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
     let mut laws = registered_laws().unwrap_or_default();
     laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
-    parse_bytes(bytes, Some(&laws)).map_err(|problems| Refused { problems: in_file(&problems, file) })
+    parse_bytes(bytes, Some(&laws)).map_err(|problems| Refused {
+        problems: in_file(&problems, file),
+    })
 }
 
 fn in_file(problems: &[Problem], file: &str) -> Vec<String> {
-    problems.iter().map(|problem| problem.in_file(file).to_string()).collect()
+    problems
+        .iter()
+        .map(|problem| problem.in_file(file).to_string())
+        .collect()
 }
 
 impl Engine {
@@ -63,7 +68,8 @@ impl Engine {
     /// before anything is touched.
     pub(crate) fn start(instance: &Instance, file: &Path) -> Result<(Engine, Applied)> {
         let name = file.display().to_string();
-        let bytes = std::fs::read(file).with_context(|| format!("cannot read the policy {name}"))?;
+        let bytes =
+            std::fs::read(file).with_context(|| format!("cannot read the policy {name}"))?;
         let policy = read_policy(&bytes, &name)?;
         let mut host = Host::open(&instance.run_dir)?;
         if !fatpath_kernel::bpffs_is_mounted() {
@@ -95,7 +101,9 @@ impl Engine {
         notes.extend(self.host.raise(&policy.host)?);
         let published = self.publish(&policy)?;
         let absent = published.absent_cgroups.iter();
-        notes.extend(absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")));
+        notes.extend(
+            absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")),
+        );
         let metrics = routes(&policy, &Classifier::build(&policy));
         match self.host.set_routes(&metrics) {
             Ok(said) => notes.extend(said),
@@ -112,7 +120,9 @@ impl Engine {
 
     fn publish(&mut self, policy: &Policy) -> Result<Published> {
         self.cgroups = cgroups_of(policy);
-        self.kernel.publish(policy).context("the policy that was live stays live")
+        self.kernel
+            .publish(policy)
+            .context("the policy that was live stays live")
     }
 
     /// A cgroup that came or went since has another id: the policy is published again.
@@ -126,14 +136,19 @@ impl Engine {
 }
 
 fn cgroups_of(policy: &Policy) -> Vec<(String, Option<u64>)> {
-    let paths = policy.rules.iter().filter_map(|rule| rule.matches.cgroup.clone());
+    let paths = policy
+        .rules
+        .iter()
+        .filter_map(|rule| rule.matches.cgroup.clone());
     paths.map(|path| (path.clone(), cgroup_id(&path))).collect()
 }
 
 fn describe(takeover: &Takeover) -> &'static str {
     match takeover {
         Takeover::Kept => "took over what an earlier daemon pinned",
-        Takeover::Replaced => "replaced what another build, or a load that was cut short, had pinned",
+        Takeover::Replaced => {
+            "replaced what another build, or a load that was cut short, had pinned"
+        }
         _ => "loaded",
     }
 }

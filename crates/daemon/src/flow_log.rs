@@ -44,12 +44,21 @@ pub(crate) struct Told<'f> {
 
 impl<'f> Told<'f> {
     pub(crate) fn live(flow: &'f Flow, cgroups: &mut Cgroups) -> Told<'f> {
-        Told { time: None, event: None, flow, cgroup: cgroups.path(flow.cgroup_id) }
+        Told {
+            time: None,
+            event: None,
+            flow,
+            cgroup: cgroups.path(flow.cgroup_id),
+        }
     }
 
     pub(crate) fn ended(flow: &'f Flow, cgroups: &mut Cgroups) -> Told<'f> {
         let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        Told { time: Some(now), event: Some("flow_end"), ..Told::live(flow, cgroups) }
+        Told {
+            time: Some(now),
+            event: Some("flow_end"),
+            ..Told::live(flow, cgroups)
+        }
     }
 }
 
@@ -77,7 +86,14 @@ impl FlowLog {
     }
 
     fn bounded(path: &Path, max_bytes: u64) -> FlowLog {
-        FlowLog { file: None, max_bytes, fate: Fate { file: path.into(), ..Fate::default() } }
+        FlowLog {
+            file: None,
+            max_bytes,
+            fate: Fate {
+                file: path.into(),
+                ..Fate::default()
+            },
+        }
     }
 
     /// Writes one line. Answers what there is to say of it: only when failure begins or ends.
@@ -122,7 +138,12 @@ impl FlowLog {
             if let Some(directory) = self.fate.file.parent() {
                 std::fs::create_dir_all(directory)?;
             }
-            self.file = Some(OpenOptions::new().append(true).create(true).open(&self.fate.file)?);
+            self.file = Some(
+                OpenOptions::new()
+                    .append(true)
+                    .create(true)
+                    .open(&self.fate.file)?,
+            );
         }
         Ok(self.file.as_mut().expect("it was opened above"))
     }
@@ -154,7 +175,10 @@ mod tests {
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(&path), "\"line-4\"\n");
-        assert_eq!(read(&dir.path().join("log/flows.jsonl.1")), "\"line-2\"\n\"line-3\"\n");
+        assert_eq!(
+            read(&dir.path().join("log/flows.jsonl.1")),
+            "\"line-2\"\n\"line-3\"\n"
+        );
     }
 
     #[test]

@@ -34,7 +34,10 @@ impl Instance {
     /// When no cgroup 2 is mounted.
     pub fn new(options: &InstanceOptions, cgroup: Option<PathBuf>) -> Result<Instance> {
         let places = Places::new(options.pin_dir.clone(), cgroup)?;
-        Ok(Instance { run_dir: options.run_dir.clone(), places })
+        Ok(Instance {
+            run_dir: options.run_dir.clone(),
+            places,
+        })
     }
 
     /// The API's Unix socket.
@@ -61,7 +64,11 @@ impl Instance {
             if is_at(&lock, &path) {
                 lock.set_len(0)?;
                 writeln!(lock, "{}", std::process::id())?;
-                return Ok(Running { _lock: lock, pid: path, ready: self.run_dir.join("ready") });
+                return Ok(Running {
+                    _lock: lock,
+                    pid: path,
+                    ready: self.run_dir.join("ready"),
+                });
             }
         }
     }
@@ -70,7 +77,9 @@ impl Instance {
 fn open_lock(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    options.open(path).with_context(|| format!("cannot open {} (run as root)", path.display()))
+    options
+        .open(path)
+        .with_context(|| format!("cannot open {} (run as root)", path.display()))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -6,7 +6,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Does nothing when systemd does not wait for it.
 pub(crate) fn ready() {
-    let Ok(path) = std::env::var("NOTIFY_SOCKET") else { return };
+    let Ok(path) = std::env::var("NOTIFY_SOCKET") else {
+        return;
+    };
     let address = match path.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(&path),

@@ -25,7 +25,11 @@ pub struct DaemonOptions {
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
     /// File that gets one JSON line a flow, at its end
-    #[arg(long, value_name = "FILE", default_value = "/var/log/fatpath/flows.jsonl")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/log/fatpath/flows.jsonl"
+    )]
     pub flow_log: PathBuf,
     #[command(flatten)]
     #[allow(missing_docs)]

@@ -41,7 +41,9 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
         move || follow_events(&kernel, &shared, &ended)
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let served = runtime.block_on(async {
         let listener = listen(&instance)?;
         running.say_ready()?;
@@ -71,8 +73,8 @@ fn say(file: &Path, applied: &Applied) {
 fn listen(instance: &Instance) -> Result<UnixListener> {
     let path = instance.socket();
     let _ = std::fs::remove_file(&path);
-    let listener =
-        UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
+    let listener = UnixListener::bind(&path)
+        .with_context(|| format!("cannot listen on {}", path.display()))?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
     match group_id("fatpath") {
         Some(group) => std::os::unix::fs::chown(&path, None, Some(group))?,
@@ -83,8 +85,12 @@ fn listen(instance: &Instance) -> Result<UnixListener> {
 
 fn group_id(name: &str) -> Option<u32> {
     let groups = std::fs::read_to_string("/etc/group").ok()?;
-    let fields = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let group = fields.into_iter().find(|fields| fields.first() == Some(&name))?;
+    let fields = groups
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    let group = fields
+        .into_iter()
+        .find(|fields| fields.first() == Some(&name))?;
     group.get(2)?.parse().ok()
 }
 
@@ -125,7 +131,12 @@ async fn follow_cgroups(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(CGROUP_INTERVAL).await;
         let owner = Arc::clone(&shared);
-        let look = move || owner.engine().as_mut().map_or(Ok(()), Engine::follow_cgroups);
+        let look = move || {
+            owner
+                .engine()
+                .as_mut()
+                .map_or(Ok(()), Engine::follow_cgroups)
+        };
         if let Ok(Err(error)) = tokio::task::spawn_blocking(look).await {
             tracing::error!("{error:#}");
         }

@@ -111,7 +111,10 @@ impl Journal {
             file.sync_all()?;
             std::fs::rename(&beside, &self.path)
         };
-        write().map_err(|source| JournalError { path: self.path.clone(), source })
+        write().map_err(|source| JournalError {
+            path: self.path.clone(),
+            source,
+        })
     }
 }
 
@@ -120,7 +123,11 @@ mod tests {
     use super::*;
 
     fn sysctl(name: &str) -> Change {
-        Change::Sysctl { name: name.into(), before: "1".into(), after: "2".into() }
+        Change::Sysctl {
+            name: name.into(),
+            before: "1".into(),
+            after: "2".into(),
+        }
     }
 
     #[test]

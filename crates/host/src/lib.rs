@@ -59,7 +59,10 @@ impl Host {
     /// # Errors
     /// When the journal cannot be read.
     pub fn open(run_dir: &Path) -> Result<Host, JournalError> {
-        Ok(Host { journal: Journal::open(run_dir)?, sysctls: Sysctls::default() })
+        Ok(Host {
+            journal: Journal::open(run_dir)?,
+            sysctls: Sysctls::default(),
+        })
     }
 
     /// Everything that is changed now.
@@ -104,10 +107,14 @@ impl Host {
         let mut outcomes = Vec::new();
         for change in self.journal.changes().to_vec().into_iter().rev() {
             outcomes.push(match &change {
-                Change::Sysctl { name, before, after } => {
-                    self.sysctls.put_back(name, before, after)
+                Change::Sysctl {
+                    name,
+                    before,
+                    after,
+                } => self.sysctls.put_back(name, before, after),
+                Change::RouteAdded { .. } | Change::RouteChanged { .. } => {
+                    routes::put_back(&change)
                 }
-                Change::RouteAdded { .. } | Change::RouteChanged { .. } => routes::put_back(&change),
                 Change::Mount { at } => unmount(at),
             });
             self.journal.forget(&change)?;

@@ -31,7 +31,10 @@ impl Netlink {
 
     /// Adds the route, or puts it in the place of the one with the same destination and priority.
     pub(crate) fn put(&self, route: RouteMessage) -> io::Result<()> {
-        self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
+        self.request(
+            RouteNetlinkMessage::NewRoute(route),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
     }
 
     pub(crate) fn delete(&self, route: RouteMessage) -> io::Result<()> {
@@ -85,7 +88,9 @@ fn read_dump(bytes: &[u8], routes: &mut Vec<RouteMessage>) -> io::Result<bool> {
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
             NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => routes.push(route),
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => {
+                routes.push(route)
+            }
             _ => {}
         }
     }
@@ -95,7 +100,10 @@ fn read_dump(bytes: &[u8], routes: &mut Vec<RouteMessage>) -> io::Result<bool> {
 /// Leaves out what the kernel adds and does not take back.
 fn without_volatile(mut route: RouteMessage) -> RouteMessage {
     route.attributes.retain(|attribute| {
-        !matches!(attribute, RouteAttribute::CacheInfo(_) | RouteAttribute::Expires(_))
+        !matches!(
+            attribute,
+            RouteAttribute::CacheInfo(_) | RouteAttribute::Expires(_)
+        )
     });
     route.header.flags = Default::default();
     route
@@ -108,8 +116,13 @@ pub(crate) fn to_hex(route: &RouteMessage) -> String {
 }
 
 pub(crate) fn from_hex(hex: &str) -> Option<RouteMessage> {
-    let digits: Vec<u8> =
-        hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    let digits: Vec<u8> = hex
+        .chars()
+        .map(|c| c.to_digit(16).map(|d| d as u8))
+        .collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect();
     RouteMessage::parse(&bytes[..]).ok()
 }

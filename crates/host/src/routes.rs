@@ -54,12 +54,18 @@ pub(crate) fn set(
 pub(crate) fn put_back(change: &Change) -> PutBack {
     let (name, result) = match change {
         Change::RouteAdded { route, message } => (route, undo(message, None)),
-        Change::RouteChanged { route, before, after } => (route, undo(after, Some(before))),
+        Change::RouteChanged {
+            route,
+            before,
+            after,
+        } => (route, undo(after, Some(before))),
         _ => return PutBack::Failed("not a route".into()),
     };
     match result {
         Ok(true) => PutBack::Restored(format!("route {name} put back")),
-        Ok(false) => PutBack::LeftAlone(format!("route {name} was changed by hand since: left alone")),
+        Ok(false) => PutBack::LeftAlone(format!(
+            "route {name} was changed by hand since: left alone"
+        )),
         Err(error) => PutBack::Failed(format!("route {name}: {error}")),
     }
 }
@@ -82,7 +88,10 @@ fn undo(ours: &str, before: Option<&String>) -> io::Result<bool> {
 /// The changes that give every route the metrics of the narrowest wanted prefix around it.
 fn plan(routes: &[RouteMessage], wanted: &[RouteMetrics], said: &mut Vec<String>) -> Vec<Change> {
     let mut changes = Vec::new();
-    for route in routes.iter().filter(|route| route.header.kind == RouteType::Unicast) {
+    for route in routes
+        .iter()
+        .filter(|route| route.header.kind == RouteType::Unicast)
+    {
         let prefix = prefix_of(route);
         let around = wanted.iter().filter(|w| w.prefix.covers(&prefix));
         if let Some(narrowest) = around.max_by_key(|w| w.prefix.key_bits()) {
@@ -90,14 +99,22 @@ fn plan(routes: &[RouteMessage], wanted: &[RouteMetrics], said: &mut Vec<String>
         }
     }
     for metrics in wanted {
-        if routes.iter().any(|route| prefix_of(route) == metrics.prefix) {
+        if routes
+            .iter()
+            .any(|route| prefix_of(route) == metrics.prefix)
+        {
             continue;
         }
-        let leading = routes.iter().filter(|route| prefix_of(route).covers(&metrics.prefix));
+        let leading = routes
+            .iter()
+            .filter(|route| prefix_of(route).covers(&metrics.prefix));
         match leading.max_by_key(|route| prefix_of(route).key_bits()) {
             Some(route) => changes.push(added(route, metrics)),
             None if metrics.rule.is_some() => {
-                said.push(format!("no route leads to {}: it gets no metrics", metrics.prefix));
+                said.push(format!(
+                    "no route leads to {}: it gets no metrics",
+                    metrics.prefix
+                ));
             }
             None => {}
         }
@@ -117,16 +134,21 @@ fn changed(route: &RouteMessage, wanted: &RouteMetrics) -> Option<Change> {
 
 fn added(route: &RouteMessage, wanted: &RouteMetrics) -> Change {
     let mut copy = route.clone();
-    copy.attributes.retain(|a| !matches!(a, RouteAttribute::Destination(_)));
+    copy.attributes
+        .retain(|a| !matches!(a, RouteAttribute::Destination(_)));
     let address = match wanted.prefix.address() {
         IpAddr::V4(v4) => RouteAddress::Inet(v4),
         IpAddr::V6(v6) => RouteAddress::Inet6(v6),
     };
-    copy.attributes.insert(0, RouteAttribute::Destination(address));
+    copy.attributes
+        .insert(0, RouteAttribute::Destination(address));
     copy.header.destination_prefix_length = wanted.prefix.length_bits();
     copy.header.protocol = RouteProtocol::from(PROTOCOL);
     set_metrics(&mut copy, wanted);
-    Change::RouteAdded { route: wanted.prefix.to_string(), message: to_hex(&copy) }
+    Change::RouteAdded {
+        route: wanted.prefix.to_string(),
+        message: to_hex(&copy),
+    }
 }
 
 /// Other metrics of the route stay.
@@ -140,7 +162,9 @@ fn set_metrics(route: &mut RouteMessage, wanted: &RouteMetrics) {
         metrics.retain(|m| !matches!(m, RouteMetric::QuickAck(_)));
         metrics.push(RouteMetric::QuickAck(1));
     }
-    route.attributes.retain(|a| !matches!(a, RouteAttribute::Metrics(_)));
+    route
+        .attributes
+        .retain(|a| !matches!(a, RouteAttribute::Metrics(_)));
     if !metrics.is_empty() {
         route.attributes.push(RouteAttribute::Metrics(metrics));
     }
@@ -159,10 +183,17 @@ fn is_same(one: &RouteMessage, other: &RouteMessage) -> bool {
     let hops = |route: &RouteMessage| -> Vec<String> {
         let counts = |a: &&RouteAttribute| {
             use RouteAttribute::{Gateway, MultiPath, Oif, PrefSource, Priority, Via};
-            matches!(a, Gateway(_) | Oif(_) | PrefSource(_) | Priority(_) | Via(_) | MultiPath(_))
+            matches!(
+                a,
+                Gateway(_) | Oif(_) | PrefSource(_) | Priority(_) | Via(_) | MultiPath(_)
+            )
         };
-        let mut hops: Vec<_> =
-            route.attributes.iter().filter(counts).map(|a| format!("{a:?}")).collect();
+        let mut hops: Vec<_> = route
+            .attributes
+            .iter()
+            .filter(counts)
+            .map(|a| format!("{a:?}"))
+            .collect();
         let mut metrics: Vec<_> = metrics_of(route).iter().map(|m| format!("{m:?}")).collect();
         hops.sort();
         metrics.sort();
@@ -209,9 +240,18 @@ fn describe(change: &Change) -> String {
 fn changes_of_routes(journal: &Journal) -> Vec<Change> {
     let is_route =
         |c: &&Change| matches!(c, Change::RouteAdded { .. } | Change::RouteChanged { .. });
-    journal.changes().iter().filter(is_route).rev().cloned().collect()
+    journal
+        .changes()
+        .iter()
+        .filter(is_route)
+        .rev()
+        .cloned()
+        .collect()
 }
 
 fn failed(route: &str) -> impl FnOnce(io::Error) -> RouteError {
-    move |source| RouteError { route: route.to_owned(), source }
+    move |source| RouteError {
+        route: route.to_owned(),
+        source,
+    }
 }

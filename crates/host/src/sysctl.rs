@@ -24,7 +24,9 @@ pub struct Sysctls {
 
 impl Default for Sysctls {
     fn default() -> Sysctls {
-        Sysctls { root: "/proc/sys".into() }
+        Sysctls {
+            root: "/proc/sys".into(),
+        }
     }
 }
 
@@ -41,7 +43,9 @@ impl Sysctls {
         if let Some(Change::Sysctl { after, .. }) = &noted
             && *after != now
         {
-            return Ok(Some(format!("{name} was set to {now} by hand since: left alone")));
+            return Ok(Some(format!(
+                "{name} was set to {now} by hand since: left alone"
+            )));
         }
         let Some(after) = raised(&now, wanted.at_least.value, wanted.name.is_triple()) else {
             return Ok(None);
@@ -80,7 +84,10 @@ impl Sysctls {
 }
 
 fn failed(name: &str) -> impl FnOnce(io::Error) -> SysctlError {
-    move |source| SysctlError { name: name.to_owned(), source }
+    move |source| SysctlError {
+        name: name.to_owned(),
+        source,
+    }
 }
 
 fn noted(journal: &Journal, wanted: &str) -> Option<Change> {
@@ -99,18 +106,32 @@ fn note(
     let (name, after) = (name.to_owned(), after.to_owned());
     match noted {
         Some(old @ Change::Sysctl { .. }) => {
-            let Change::Sysctl { before, .. } = &old else { return Ok(()) };
-            let new = Change::Sysctl { name, before: before.clone(), after };
+            let Change::Sysctl { before, .. } = &old else {
+                return Ok(());
+            };
+            let new = Change::Sysctl {
+                name,
+                before: before.clone(),
+                after,
+            };
             journal.replace(&old, new)
         }
-        _ => journal.note(Change::Sysctl { name, before: now.to_owned(), after }),
+        _ => journal.note(Change::Sysctl {
+            name,
+            before: now.to_owned(),
+            after,
+        }),
     }
 }
 
 /// The value with its last number raised; `None` when it is high enough or no number.
 fn raised(now: &str, at_least: u32, is_triple: bool) -> Option<String> {
     let mut fields: Vec<String> = now.split(' ').map(str::to_owned).collect();
-    let last = if is_triple { fields.get_mut(2)? } else { fields.first_mut()? };
+    let last = if is_triple {
+        fields.get_mut(2)?
+    } else {
+        fields.first_mut()?
+    };
     if last.parse::<u64>().ok()? >= u64::from(at_least) {
         return None;
     }
@@ -126,7 +147,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("net/core")).unwrap();
         std::fs::write(dir.path().join("net/core/rmem_max"), value).unwrap();
-        let sysctls = Sysctls { root: dir.path().into() };
+        let sysctls = Sysctls {
+            root: dir.path().into(),
+        };
         let journal = Journal::open(dir.path()).unwrap();
         (dir, sysctls, journal)
     }
@@ -141,13 +164,28 @@ mod tests {
     #[test]
     fn raises_in_steps_and_puts_back_what_was_there_first() {
         let (_dir, sysctls, mut journal) = host("212992\n");
-        assert!(sysctls.raise(&mut journal, &wanted(1 << 20)).unwrap().is_some());
-        assert!(sysctls.raise(&mut journal, &wanted(1 << 21)).unwrap().is_some());
+        assert!(
+            sysctls
+                .raise(&mut journal, &wanted(1 << 20))
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            sysctls
+                .raise(&mut journal, &wanted(1 << 21))
+                .unwrap()
+                .is_some()
+        );
         assert_eq!(sysctls.raise(&mut journal, &wanted(1 << 19)).unwrap(), None);
         assert_eq!(sysctls.read(NAME).unwrap(), "2097152");
-        let Change::Sysctl { before, after, .. } = journal.changes()[0].clone() else { panic!() };
+        let Change::Sysctl { before, after, .. } = journal.changes()[0].clone() else {
+            panic!()
+        };
         assert_eq!((before.as_str(), after.as_str()), ("212992", "2097152"));
-        assert!(matches!(sysctls.put_back(NAME, &before, &after), PutBack::Restored(_)));
+        assert!(matches!(
+            sysctls.put_back(NAME, &before, &after),
+            PutBack::Restored(_)
+        ));
         assert_eq!(sysctls.read(NAME).unwrap(), "212992");
     }
 
@@ -163,15 +201,24 @@ mod tests {
         let (_dir, sysctls, mut journal) = host("212992\n");
         sysctls.raise(&mut journal, &wanted(1 << 20)).unwrap();
         sysctls.write(NAME, "300000").unwrap();
-        let said = sysctls.raise(&mut journal, &wanted(1 << 21)).unwrap().unwrap();
+        let said = sysctls
+            .raise(&mut journal, &wanted(1 << 21))
+            .unwrap()
+            .unwrap();
         assert!(said.contains("by hand"), "{said}");
-        assert!(matches!(sysctls.put_back(NAME, "212992", "1048576"), PutBack::LeftAlone(_)));
+        assert!(matches!(
+            sysctls.put_back(NAME, "212992", "1048576"),
+            PutBack::LeftAlone(_)
+        ));
         assert_eq!(sysctls.read(NAME).unwrap(), "300000");
     }
 
     #[test]
     fn of_a_triple_only_the_maximum_is_raised() {
-        assert_eq!(raised("4096 131072 6291456", 1 << 25, true).unwrap(), "4096 131072 33554432");
+        assert_eq!(
+            raised("4096 131072 6291456", 1 << 25, true).unwrap(),
+            "4096 131072 33554432"
+        );
         assert_eq!(raised("4096 131072 6291456", 1 << 20, true), None);
         assert_eq!(raised("junk", 1, false), None);
     }

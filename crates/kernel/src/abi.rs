@@ -3,7 +3,6 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-
 pub const FP_ABI_VERSION: u32 = 1;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;

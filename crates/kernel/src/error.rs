@@ -9,7 +9,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum KernelError {
     /// The process may not use BPF.
-    #[error("not permitted to load BPF programs: run as root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)")]
+    #[error(
+        "not permitted to load BPF programs: run as root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"
+    )]
     NotPermitted,
     /// No cgroup-2 hierarchy is mounted.
     #[error("no cgroup 2 is mounted: mount it with `mount -t cgroup2 none /sys/fs/cgroup/unified`")]
@@ -52,7 +54,11 @@ pub enum KernelError {
 impl KernelError {
     pub(crate) fn bpf(step: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> KernelError {
         let step = step.into();
-        move |source| KernelError::Bpf { step, source, log: None }
+        move |source| KernelError::Bpf {
+            step,
+            source,
+            log: None,
+        }
     }
 
     pub(crate) fn io(step: impl Into<String>) -> impl FnOnce(io::Error) -> KernelError {

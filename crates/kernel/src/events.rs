@@ -35,7 +35,11 @@ impl Kernel {
     /// When the ring buffer's pin is gone.
     pub fn events(&self) -> Result<Events<'_>, KernelError> {
         let ring = self.table("fp_events")?;
-        Ok(Events { kernel: self, ring, names: HashMap::new() })
+        Ok(Events {
+            kernel: self,
+            ring,
+            names: HashMap::new(),
+        })
     }
 }
 
@@ -60,7 +64,9 @@ impl Events<'_> {
                 0
             })
             .map_err(KernelError::bpf("read the ring buffer of events"))?;
-        let ring = builder.build().map_err(KernelError::bpf("map the ring buffer of events"))?;
+        let ring = builder
+            .build()
+            .map_err(KernelError::bpf("map the ring buffer of events"))?;
         while !stop() {
             match ring.poll(tick) {
                 Err(e) if e.kind() == libbpf_rs::ErrorKind::Interrupted => {}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow's record in the units and words of RFC 4898 and of the policy file.
 
+use crate::KernelError;
 use crate::abi::{self, fp_flow_record};
 use crate::load::{Kernel, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
-use crate::KernelError;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -138,7 +138,10 @@ impl Kernel {
         let names = self.rule_names()?;
         let written = self.iterate(LINK_LIST_FLOWS)?;
         let records = written.chunks_exact(size_of::<fp_flow_record>());
-        Ok(records.filter_map(value_of).map(|record| decode(&record, &names)).collect())
+        Ok(records
+            .filter_map(value_of)
+            .map(|record| decode(&record, &names))
+            .collect())
     }
 }
 
@@ -179,7 +182,11 @@ fn measures(r: &fp_flow_record, duration_s: f64) -> Measures {
     Measures {
         bytes_acked: r.bytes_acked,
         bytes_received: r.bytes_received,
-        goodput_mbps: if duration_s > 0.0 { bytes * 8.0 / duration_s / 1e6 } else { 0.0 },
+        goodput_mbps: if duration_s > 0.0 {
+            bytes * 8.0 / duration_s / 1e6
+        } else {
+            0.0
+        },
         segments_retransmitted: r.segments_retransmitted,
         bytes_retransmitted: r.bytes_retransmitted,
         segments_sent: r.segments_sent,
@@ -226,7 +233,11 @@ fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
         has,
         note: note(r, setting),
     };
-    all_settings(r).into_iter().filter(given).map(report).collect()
+    all_settings(r)
+        .into_iter()
+        .filter(given)
+        .map(report)
+        .collect()
 }
 
 /// Setting, name with its unit, what is wanted, what the kernel has.
@@ -238,15 +249,30 @@ fn all_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, Settin
     };
     let timer = |setting: u32, name, wanted_us: u32, has_ticks: u32| {
         let has_us = u64::from(has_ticks) * tick_us();
-        (setting, name, SettingValue::Number(wanted_us.into()), SettingValue::Number(has_us))
+        (
+            setting,
+            name,
+            SettingValue::Number(wanted_us.into()),
+            SettingValue::Number(has_us),
+        )
     };
     let law = |name: &[u8]| SettingValue::Name(text_of(name));
     let rate = |bytes_per_s: u64| SettingValue::Number(bytes_per_s.saturating_mul(8));
     // The kernel keeps twice the buffer that setsockopt is given (socket(7)).
     let (send, receive) = (r.send_buffer_bytes / 2, r.receive_buffer_bytes / 2);
     [
-        numbers(abi::FP_SEND_BUFFER, "send_buffer_bytes", w.send_buffer_bytes, send),
-        numbers(abi::FP_RECEIVE_BUFFER, "receive_buffer_bytes", w.receive_buffer_bytes, receive),
+        numbers(
+            abi::FP_SEND_BUFFER,
+            "send_buffer_bytes",
+            w.send_buffer_bytes,
+            send,
+        ),
+        numbers(
+            abi::FP_RECEIVE_BUFFER,
+            "receive_buffer_bytes",
+            w.receive_buffer_bytes,
+            receive,
+        ),
         (abi::FP_LAW, "congestion_control", law(&w.law), law(&r.law)),
         numbers(
             abi::FP_INITIAL_WINDOW,
@@ -254,7 +280,12 @@ fn all_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, Settin
             w.initial_window_pkts,
             r.flow.initial_cwnd_pkts,
         ),
-        numbers(abi::FP_CWND_CLAMP, "cwnd_clamp_pkts", w.cwnd_clamp_pkts, r.cwnd_clamp_pkts),
+        numbers(
+            abi::FP_CWND_CLAMP,
+            "cwnd_clamp_pkts",
+            w.cwnd_clamp_pkts,
+            r.cwnd_clamp_pkts,
+        ),
         timer(abi::FP_RTO_MIN, "rto_min_us", w.rto_min_us, r.rto_min_ticks),
         timer(
             abi::FP_DELAYED_ACK_MAX,
@@ -294,6 +325,9 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
         error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => {
             Some("the program set its own; override_application would ignore it".into())
         }
-        error => Some(format!("refused: {}", std::io::Error::from_raw_os_error(-error))),
+        error => Some(format!(
+            "refused: {}",
+            std::io::Error::from_raw_os_error(-error)
+        )),
     }
 }

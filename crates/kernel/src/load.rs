@@ -132,7 +132,11 @@ impl Kernel {
             .and_then(|open| open.load());
         loaded.map_err(|source| match source.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => KernelError::NotPermitted,
-            _ => KernelError::Bpf { step: format!("load {name}.bpf.o"), source, log: last_said() },
+            _ => KernelError::Bpf {
+                step: format!("load {name}.bpf.o"),
+                source,
+                log: last_said(),
+            },
         })
     }
 
@@ -144,11 +148,16 @@ impl Kernel {
     }
 
     fn attach_tune(&self, object: &Object) -> Result<(), KernelError> {
-        let cgroup = std::fs::File::open(&self.places.cgroup)
-            .map_err(KernelError::io(format!("open {}", self.places.cgroup.display())))?;
+        let cgroup = std::fs::File::open(&self.places.cgroup).map_err(KernelError::io(format!(
+            "open {}",
+            self.places.cgroup.display()
+        )))?;
         let link = program(object, "tune")?
             .attach_cgroup(cgroup.as_raw_fd())
-            .map_err(KernelError::bpf(format!("attach to {}", self.places.cgroup.display())))?;
+            .map_err(KernelError::bpf(format!(
+                "attach to {}",
+                self.places.cgroup.display()
+            )))?;
         self.pin_link(link, LINK_TUNE)
     }
 
@@ -168,7 +177,8 @@ impl Kernel {
     }
 
     fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {
-        link.pin(self.places.pin(name)).map_err(KernelError::bpf(format!("pin {name}")))
+        link.pin(self.places.pin(name))
+            .map_err(KernelError::bpf(format!("pin {name}")))
     }
 
     fn register_laws(&self) -> Result<(), KernelError> {
@@ -195,7 +205,8 @@ impl Kernel {
         };
         link.disconnect();
         let pin = self.places.pin(&format!("{LAW_PREFIX}{name}"));
-        map.pin(pin).map_err(KernelError::bpf(format!("pin the law {name}")))
+        map.pin(pin)
+            .map_err(KernelError::bpf(format!("pin the law {name}")))
     }
 }
 
@@ -209,8 +220,15 @@ fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelE
 /// Names the objects that are embedded here.
 fn this_build() -> abi::fp_build {
     let images = [TUNE, OVERRIDE, FLOWS, LAWS];
-    let hash = images.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, fnv1a);
-    abi::fp_build { hash, abi_version: abi::FP_ABI_VERSION, pad: 0 }
+    let hash = images
+        .into_iter()
+        .flatten()
+        .fold(0xcbf2_9ce4_8422_2325, fnv1a);
+    abi::fp_build {
+        hash,
+        abi_version: abi::FP_ABI_VERSION,
+        pad: 0,
+    }
 }
 
 /// One step of FNV-1a (RFC 9923), 64 bits.

@@ -22,7 +22,8 @@ impl Table {
     }
 
     pub(crate) fn get<T: Pod>(&self, index: u32) -> Result<T, KernelError> {
-        self.get_bytes(index).map(|bytes| value_of(&bytes).unwrap_or_default())
+        self.get_bytes(index)
+            .map(|bytes| value_of(&bytes).unwrap_or_default())
     }
 
     pub(crate) fn get_bytes(&self, index: u32) -> Result<Vec<u8>, KernelError> {
@@ -40,7 +41,10 @@ impl Table {
     pub(crate) fn set_bytes(&self, index: u32, value: &[u8]) -> Result<(), KernelError> {
         self.0
             .update(bytes_of(&index), value, MapFlags::ANY)
-            .map_err(KernelError::bpf(format!("write {index} of {}", self.name())))
+            .map_err(KernelError::bpf(format!(
+                "write {index} of {}",
+                self.name()
+            )))
     }
 
     /// The sum over all processors of a per-processor counter.
@@ -49,7 +53,11 @@ impl Table {
             .0
             .lookup_percpu(bytes_of(&index), MapFlags::ANY)
             .map_err(KernelError::bpf(format!("read {index} of {}", self.name())))?;
-        Ok(values.unwrap_or_default().iter().filter_map(|v| value_of::<u64>(v)).sum())
+        Ok(values
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|v| value_of::<u64>(v))
+            .sum())
     }
 
     fn name(&self) -> String {

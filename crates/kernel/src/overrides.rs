@@ -11,8 +11,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-const HOOKS: [(&str, sys::bpf_attach_type); 2] =
-    [("keep_asked", sys::BPF_CGROUP_SETSOCKOPT), ("tell_asked", sys::BPF_CGROUP_GETSOCKOPT)];
+const HOOKS: [(&str, sys::bpf_attach_type); 2] = [
+    ("keep_asked", sys::BPF_CGROUP_SETSOCKOPT),
+    ("tell_asked", sys::BPF_CGROUP_GETSOCKOPT),
+];
 
 impl Kernel {
     /// Attaches the programs unless they are attached.
@@ -46,8 +48,10 @@ impl Kernel {
     ) -> Result<(), KernelError> {
         let program = Program::fd_from_pinned_path(self.places.pin(&format!("prog_{name}")))
             .map_err(KernelError::bpf(format!("open the program {name}")))?;
-        let cgroup = std::fs::File::open(&self.places.cgroup)
-            .map_err(KernelError::io(format!("open {}", self.places.cgroup.display())))?;
+        let cgroup = std::fs::File::open(&self.places.cgroup).map_err(KernelError::io(format!(
+            "open {}",
+            self.places.cgroup.display()
+        )))?;
         let link = create_link(program.as_raw_fd(), cgroup.as_raw_fd(), kind)
             .map_err(KernelError::io(format!("attach {name}")))?;
         pin_fd(&link, pin).map_err(KernelError::io(format!("pin {}", pin.display())))

@@ -37,8 +37,8 @@ impl Places {
 
 /// Where cgroup 2 is mounted: alone at /sys/fs/cgroup, or beside version 1.
 pub(crate) fn cgroup_root() -> Result<PathBuf, KernelError> {
-    let mounts = std::fs::read_to_string("/proc/mounts")
-        .map_err(KernelError::io("read /proc/mounts"))?;
+    let mounts =
+        std::fs::read_to_string("/proc/mounts").map_err(KernelError::io("read /proc/mounts"))?;
     mounts
         .lines()
         .map(|line| line.split(' ').collect::<Vec<_>>())
@@ -58,7 +58,13 @@ pub fn bpffs_is_mounted() -> bool {
 /// When the mount is refused.
 pub fn mount_bpffs() -> Result<PathBuf, KernelError> {
     use rustix::mount::{MountFlags, mount};
-    mount("bpf", BPFFS, "bpf", MountFlags::empty(), None::<&std::ffi::CStr>)
-        .map_err(|_| KernelError::NoBpffs(BPFFS.into()))?;
+    mount(
+        "bpf",
+        BPFFS,
+        "bpf",
+        MountFlags::empty(),
+        None::<&std::ffi::CStr>,
+    )
+    .map_err(|_| KernelError::NoBpffs(BPFFS.into()))?;
     Ok(BPFFS.into())
 }

@@ -44,7 +44,10 @@ impl Kernel {
         if !overrides {
             self.detach_overrides()?;
         }
-        Ok(Published { absent_cgroups, walked })
+        Ok(Published {
+            absent_cgroups,
+            walked,
+        })
     }
 
     /// Writes the slot that is not live, then makes it live.
@@ -80,7 +83,13 @@ impl Kernel {
         prefixes: &[(Prefix, u32)],
     ) -> Result<(), KernelError> {
         let key_size = size_of::<abi::fp_address_key>() as u32;
-        let trie = create(MapType::LpmTrie, key_size, 4, prefixes.len(), sys::BPF_F_NO_PREALLOC)?;
+        let trie = create(
+            MapType::LpmTrie,
+            key_size,
+            4,
+            prefixes.len(),
+            sys::BPF_F_NO_PREALLOC,
+        )?;
         for (prefix, class) in prefixes {
             let key = abi::fp_address_key {
                 prefix_len: u32::from(prefix.key_bits()),
@@ -96,7 +105,11 @@ impl Kernel {
         let flags = sys::BPF_F_INNER_MAP;
         let sets = create(MapType::Array, 4, value_size, tables.sets.len(), flags)?;
         for (index, set) in (0u32..).zip(&tables.sets) {
-            put(&sets, bytes_of(&index), bytes_of(&abi::fp_rule_set { words: set.0 }))?;
+            put(
+                &sets,
+                bytes_of(&index),
+                bytes_of(&abi::fp_rule_set { words: set.0 }),
+            )?;
         }
         self.set_inner("fp_rule_sets", slot, &sets)
     }
@@ -116,11 +129,13 @@ impl Kernel {
     }
 
     fn set_inner(&self, outer: &str, slot: u32, inner: &MapHandle) -> Result<(), KernelError> {
-        self.table(outer)?.set(slot, &(inner.as_fd().as_raw_fd() as u32))
+        self.table(outer)?
+            .set(slot, &(inner.as_fd().as_raw_fd() as u32))
     }
 
     fn write_slot(&self, slot: u32, tables: &Classifier, ids: &[u32]) -> Result<(), KernelError> {
-        self.table("fp_slots")?.set_bytes(slot, &slot_bytes(tables, ids))
+        self.table("fp_slots")?
+            .set_bytes(slot, &slot_bytes(tables, ids))
     }
 
     /// Gives every rule an id, that of its namesake if there is one, and writes its settings.
@@ -133,10 +148,17 @@ impl Kernel {
         for rule in rules {
             let id = match known.get(&rule.name) {
                 Some(id) => *id,
-                None => free.next().ok_or(KernelError::NoRuleId(abi::FP_MAX_RULE_IDS as usize))?,
+                None => free
+                    .next()
+                    .ok_or(KernelError::NoRuleId(abi::FP_MAX_RULE_IDS as usize))?,
             };
             settings.set(id, &rule_of(&rule.settings))?;
-            names.set(id, &abi::fp_name { text: field_of(&rule.name) })?;
+            names.set(
+                id,
+                &abi::fp_name {
+                    text: field_of(&rule.name),
+                },
+            )?;
             known.insert(rule.name.clone(), id);
             ids.push(id);
         }
@@ -148,7 +170,10 @@ impl Kernel {
         let names = self.table("fp_names")?;
         let settings = self.table("fp_rules")?;
         let kept: HashSet<u32> = ids.iter().copied().collect();
-        for id in named_ids(&names)?.into_values().filter(|id| !kept.contains(id)) {
+        for id in named_ids(&names)?
+            .into_values()
+            .filter(|id| !kept.contains(id))
+        {
             settings.set(id, &abi::fp_rule::default())?;
             names.set(id, &abi::fp_name::default())?;
         }
@@ -184,10 +209,19 @@ fn slot_bytes(tables: &Classifier, ids: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of::<abi::fp_slot>());
     bytes.extend(looks_at(tables).to_ne_bytes());
     bytes.extend(root.to_ne_bytes());
-    let all_ids = ids.iter().copied().chain(std::iter::repeat(abi::FP_NO_RULE));
-    bytes.extend(all_ids.take(abi::FP_MAX_RULES as usize).flat_map(u32::to_ne_bytes));
+    let all_ids = ids
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(abi::FP_NO_RULE));
+    bytes.extend(
+        all_ids
+            .take(abi::FP_MAX_RULES as usize)
+            .flat_map(u32::to_ne_bytes),
+    );
     for cuts in [&tables.destination_ports, &tables.source_ports] {
-        let used = cuts.iter().map(|(first, class)| [u32::from(*first), *class]);
+        let used = cuts
+            .iter()
+            .map(|(first, class)| [u32::from(*first), *class]);
         let all = used.chain(std::iter::repeat([abi::FP_NO_PORT, 0]));
         let fields = all.take(abi::FP_MAX_PORT_CUTS as usize).flatten();
         bytes.extend(fields.flat_map(u32::to_ne_bytes));
@@ -201,11 +235,18 @@ fn looks_at(tables: &Classifier) -> u32 {
     let sources: HashSet<u32> = tables.source.iter().map(|(_, class)| *class).collect();
     let dimensions = [
         (sources.len() > 1, abi::FP_BY_SOURCE),
-        (tables.destination_ports.len() > 1, abi::FP_BY_DESTINATION_PORT),
+        (
+            tables.destination_ports.len() > 1,
+            abi::FP_BY_DESTINATION_PORT,
+        ),
         (tables.source_ports.len() > 1, abi::FP_BY_SOURCE_PORT),
         (tables.cgroups.len() > 1, abi::FP_BY_CGROUP),
     ];
-    dimensions.iter().filter(|(differs, _)| *differs).map(|(_, bit)| bit).sum()
+    dimensions
+        .iter()
+        .filter(|(differs, _)| *differs)
+        .map(|(_, bit)| bit)
+        .sum()
 }
 
 fn create(
@@ -221,12 +262,20 @@ fn create(
         ..Default::default()
     };
     let entries = entries.max(1) as u32;
-    MapHandle::create(kind, Some("fp_inner"), key_size, value_size, entries, &options)
-        .map_err(KernelError::bpf("make a map"))
+    MapHandle::create(
+        kind,
+        Some("fp_inner"),
+        key_size,
+        value_size,
+        entries,
+        &options,
+    )
+    .map_err(KernelError::bpf("make a map"))
 }
 
 fn put(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), KernelError> {
-    map.update(key, value, MapFlags::ANY).map_err(KernelError::bpf("fill a map"))
+    map.update(key, value, MapFlags::ANY)
+        .map_err(KernelError::bpf("fill a map"))
 }
 
 #[cfg(test)]

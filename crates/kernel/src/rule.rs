@@ -10,7 +10,10 @@ const AIMD_PARAMS: [&str; 2] = ["a", "b"];
 
 /// The settings that a socket can be given; route metrics are not among them.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
-    let mut rule = abi::fp_rule { flags: flags_of(settings), ..Default::default() };
+    let mut rule = abi::fp_rule {
+        flags: flags_of(settings),
+        ..Default::default()
+    };
     let mut give = |setting: u32, value: Option<u32>, field: &mut u32| {
         if let Some(value) = value {
             rule.given |= 1 << setting;
@@ -19,13 +22,37 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     };
     let s = settings;
     let value = |chosen: &Option<fatpath_policy::Chosen<u32>>| chosen.as_ref().map(|c| c.value);
-    give(abi::FP_SEND_BUFFER, value(&s.send_buffer_bytes), &mut rule.send_buffer_bytes);
-    give(abi::FP_RECEIVE_BUFFER, value(&s.receive_buffer_bytes), &mut rule.receive_buffer_bytes);
-    give(abi::FP_INITIAL_WINDOW, value(&s.initial_window_pkts), &mut rule.initial_window_pkts);
-    give(abi::FP_CWND_CLAMP, value(&s.cwnd_clamp_pkts), &mut rule.cwnd_clamp_pkts);
+    give(
+        abi::FP_SEND_BUFFER,
+        value(&s.send_buffer_bytes),
+        &mut rule.send_buffer_bytes,
+    );
+    give(
+        abi::FP_RECEIVE_BUFFER,
+        value(&s.receive_buffer_bytes),
+        &mut rule.receive_buffer_bytes,
+    );
+    give(
+        abi::FP_INITIAL_WINDOW,
+        value(&s.initial_window_pkts),
+        &mut rule.initial_window_pkts,
+    );
+    give(
+        abi::FP_CWND_CLAMP,
+        value(&s.cwnd_clamp_pkts),
+        &mut rule.cwnd_clamp_pkts,
+    );
     give(abi::FP_RTO_MIN, value(&s.rto_min_us), &mut rule.rto_min_us);
-    give(abi::FP_DELAYED_ACK_MAX, value(&s.delayed_ack_max_us), &mut rule.delayed_ack_max_us);
-    give(abi::FP_NOTSENT_LOWAT, value(&s.notsent_lowat_bytes), &mut rule.notsent_lowat_bytes);
+    give(
+        abi::FP_DELAYED_ACK_MAX,
+        value(&s.delayed_ack_max_us),
+        &mut rule.delayed_ack_max_us,
+    );
+    give(
+        abi::FP_NOTSENT_LOWAT,
+        value(&s.notsent_lowat_bytes),
+        &mut rule.notsent_lowat_bytes,
+    );
     if let Some(rate) = &settings.pacing_rate_bps {
         rule.given |= 1 << abi::FP_PACING_RATE;
         rule.pacing_rate_bytes_per_s = rate.value / 8;

@@ -56,14 +56,20 @@ impl Kernel {
     /// When a pin cannot be read.
     pub fn status(&self) -> Result<Status, KernelError> {
         let pin_dir = self.places.pin_dir.clone();
-        let pinned: Vec<Pinned> =
-            pins(&pin_dir)?.iter().map(|pin| pinned_as(name_of(pin))).collect();
+        let pinned: Vec<Pinned> = pins(&pin_dir)?
+            .iter()
+            .map(|pin| pinned_as(name_of(pin)))
+            .collect();
         let control: abi::fp_control = self.table("fp_control")?.get(0)?;
         let mut rules: Vec<String> = self.rule_names()?.into_values().collect();
         rules.sort();
         let registered = law::registered_laws()?;
-        let ours = pinned.iter().filter_map(|p| p.name.strip_prefix(LAW_PREFIX));
-        let laws = ours.filter(|law| registered.iter().any(|r| r == law)).map(str::to_owned);
+        let ours = pinned
+            .iter()
+            .filter_map(|p| p.name.strip_prefix(LAW_PREFIX));
+        let laws = ours
+            .filter(|law| registered.iter().any(|r| r == law))
+            .map(str::to_owned);
         Ok(Status {
             laws: laws.collect(),
             counts: self.counts()?,

@@ -34,20 +34,32 @@ impl Kernel {
 
 /// Works on whatever is there, also after a load that was cut short.
 pub(crate) fn remove(places: &Places) -> Result<Unloaded, KernelError> {
-    let kernel = Kernel { places: places.clone() };
+    let kernel = Kernel {
+        places: places.clone(),
+    };
     let stop = abi::fp_control::default();
-    let _ = kernel.table("fp_control").and_then(|control| control.set(0, &stop));
+    let _ = kernel
+        .table("fp_control")
+        .and_then(|control| control.set(0, &stop));
     let walked = kernel.walk(Mode::Release).unwrap_or_default();
     let pins = pins(&places.pin_dir)?;
-    for law in pins.iter().filter(|pin| name_of(pin).starts_with(LAW_PREFIX)) {
+    for law in pins
+        .iter()
+        .filter(|pin| name_of(pin).starts_with(LAW_PREFIX))
+    {
         unregister(law)?;
     }
     for pin in &pins {
         std::fs::remove_file(pin).map_err(KernelError::io(format!("remove {}", pin.display())))?;
     }
-    std::fs::remove_dir(&places.pin_dir)
-        .map_err(KernelError::io(format!("remove {}", places.pin_dir.display())))?;
-    Ok(Unloaded { removed: pins.iter().map(|pin| name_of(pin)).collect(), walked })
+    std::fs::remove_dir(&places.pin_dir).map_err(KernelError::io(format!(
+        "remove {}",
+        places.pin_dir.display()
+    )))?;
+    Ok(Unloaded {
+        removed: pins.iter().map(|pin| name_of(pin)).collect(),
+        walked,
+    })
 }
 
 /// Deleting a struct_ops map's one value unregisters the law. A law that was pinned but
@@ -68,5 +80,8 @@ pub(crate) fn pins(directory: &Path) -> Result<Vec<PathBuf>, KernelError> {
 }
 
 pub(crate) fn name_of(pin: &Path) -> String {
-    pin.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    pin.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }

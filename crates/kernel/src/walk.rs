@@ -83,8 +83,11 @@ impl Kernel {
             Mode::Share => abi::FP_WALK_SHARE,
             Mode::Release => abi::FP_WALK_RELEASE,
         };
-        let walk =
-            abi::fp_walk { mode, law: field_of(&law::default_law()?), ..Default::default() };
+        let walk = abi::fp_walk {
+            mode,
+            law: field_of(&law::default_law()?),
+            ..Default::default()
+        };
         table.set(0, &walk)?;
         self.iterate(LINK_WALK)?;
         table.get(0)
@@ -92,8 +95,8 @@ impl Kernel {
 
     /// Runs a pinned iterator to its end and answers what it wrote.
     pub(crate) fn iterate(&self, link: &str) -> Result<Vec<u8>, KernelError> {
-        let link = Link::open(self.places.pin(link))
-            .map_err(KernelError::bpf(format!("open {link}")))?;
+        let link =
+            Link::open(self.places.pin(link)).map_err(KernelError::bpf(format!("open {link}")))?;
         let mut written = Vec::new();
         Iter::new(&link)
             .map_err(KernelError::bpf("start an iterator"))?
@@ -109,7 +112,9 @@ fn namespaces() -> Vec<File> {
     let of_processes = children("/proc").into_iter().map(|p| p.join("ns/net"));
     let mut found: HashMap<u64, File> = HashMap::new();
     for path in named.into_iter().chain(of_processes) {
-        let Ok(meta) = std::fs::metadata(&path) else { continue };
+        let Ok(meta) = std::fs::metadata(&path) else {
+            continue;
+        };
         if let Some(file) = (!found.contains_key(&meta.ino())).then(|| File::open(&path)) {
             file.ok().map(|file| found.insert(meta.ino(), file));
         }

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The daemon's life on a real host: what it leaves, what it refuses, what it undoes.
+
+mod support;
+
+use serde_json::Value;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+use support::{Daemon, FATPATH, Lab, alone, until};
+
+const RULE: &str = "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n\
+     [[rule]]\nname = 'one'\ndestination = ['127.0.8.0/24']\nreceive_buffer = 70000000\n\
+     override_application = true\ncongestion_control = { law = 'fp_aimd', a = 4, b = 0.125 }\n";
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What `fatpath unload` must leave as it was.
+fn host() -> Vec<(&'static str, String)> {
+    let bpf = |kind| {
+        let listed: Value =
+            serde_json::from_str(&run("bpftool", &["-j", kind, "list"])).unwrap_or_default();
+        let all = listed.as_array().cloned().unwrap_or_default();
+        format!(
+            "{:?}",
+            all.iter()
+                .map(|entry| entry["id"].clone())
+                .collect::<Vec<_>>()
+        )
+    };
+    let sysctls = [
+        "net.core.rmem_max",
+        "net.core.wmem_max",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+    ];
+    vec![
+        ("programs", bpf("prog")),
+        ("maps", bpf("map")),
+        ("links", bpf("link")),
+        ("struct_ops", run("bpftool", &["struct_ops", "list"])),
+        ("bpffs", run("ls", &["/sys/fs/bpf"])),
+        ("sysctls", run("sysctl", &sysctls)),
+        (
+            "laws",
+            run("sysctl", &["net.ipv4.tcp_available_congestion_control"]),
+        ),
+        ("routes", run("ip", &["route"])),
+    ]
+}
+
+#[test]
+fn unload_leaves_the_host_as_it_was() {
+    let Some(_alone) = alone() else { return };
+    // The BPF file system is mounted by the first daemon of a host, and stays while in use.
+    drop(Daemon::start(RULE));
+    let before = host();
+    let mut daemon = Daemon::start(RULE);
+    assert_ne!(host(), before);
+    let flow = loopback_flow();
+    let report = daemon.unload();
+    assert_eq!(report["failed"], serde_json::json!([]));
+    drop(flow);
+    // Maps and programs go when the kernel's last reference does, a moment later.
+    for (what, was) in before {
+        until(what, || {
+            let now = host().into_iter().find(|(name, _)| *name == what)?.1;
+            (now == was).then_some(())
+        });
+    }
+}
+
+fn loopback_flow() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.8.1:0").unwrap();
+    let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (here, listener.accept().unwrap().0)
+}
+
+#[test]
+fn a_live_flow_goes_on_over_unload_with_the_law_of_its_namespace() {
+    let Some(_alone) = alone() else { return };
+    let own = run("sysctl", &["-n", "net.ipv4.tcp_congestion_control"]);
+    let mut daemon = Daemon::start(RULE);
+    let (here, there) = loopback_flow();
+    let end = here.local_addr().unwrap();
+    assert_eq!(daemon.flow(end)["law"], "fp_aimd");
+    assert_eq!(daemon.unload()["flows_released"], 2);
+    let filter = format!("src {end}");
+    assert!(run("ss", &["-Htin", &filter]).contains(own.trim()));
+    use std::io::{Read, Write};
+    (&here).write_all(b"still here").unwrap();
+    let mut read = [0; 10];
+    (&there).read_exact(&mut read).unwrap();
+    assert_eq!(&read, b"still here");
+}
+
+#[test]
+fn kill_9_loses_no_tuning_and_the_next_daemon_takes_over() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(RULE);
+    let (here, there) = loopback_flow();
+    let before = daemon.flow(here.local_addr().unwrap());
+    daemon.kill_9();
+    // New flows are tuned without a daemon, and without one they are listed.
+    let second = loopback_flow();
+    assert_eq!(
+        daemon.flow(second.0.local_addr().unwrap())["law"],
+        "fp_aimd"
+    );
+    drop((here, there)); // ends while nobody listens: the ring buffer keeps it
+    daemon.restart();
+    assert!(daemon.stderr().contains("took over"), "{}", daemon.stderr());
+    assert_eq!(daemon.flow(second.0.local_addr().unwrap())["rule"], "one");
+    let end = until("the end of the flow that ended meanwhile", || {
+        daemon
+            .log()
+            .into_iter()
+            .find(|line| line["cookie"] == before["cookie"])
+    });
+    assert_eq!(end["event"], "flow_end");
+}
+
+#[test]
+fn a_second_daemon_is_refused_by_the_pid_of_the_first() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    let policy = daemon.path("policy.toml");
+    let second = daemon.ask(&["daemon", "--policy", policy.to_str().unwrap()]);
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(
+        said.contains(&format!("pid {}", daemon.child.id())),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_bad_policy_changes_nothing() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    let before = daemon.json(&["status"])["kernel"]["policy_generation"].clone();
+    let bad = "[[rule]]\nname = 'x'\nsend_bufer = 1\ncongestion_control = 'nosuchlaw'\n";
+    let refused = daemon.apply(bad);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("policy.toml:3:") && said.contains("send_buffer"),
+        "{said}"
+    );
+    assert!(
+        said.contains("policy.toml:4:") && said.contains("nosuchlaw"),
+        "{said}"
+    );
+    rustix::process::kill_process(pid(&daemon), rustix::process::Signal::HUP).unwrap();
+    until("the daemon to refuse it", || {
+        daemon.stderr().contains("stays live").then_some(())
+    });
+    let status = daemon.json(&["status"]);
+    assert_eq!(status["kernel"]["policy_generation"], before);
+    assert_eq!(status["kernel"]["rules"], serde_json::json!(["one"]));
+}
+
+fn pid(daemon: &Daemon) -> rustix::process::Pid {
+    rustix::process::Pid::from_child(&daemon.child)
+}
+
+#[test]
+fn sighup_reads_the_file_again() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    daemon.write_policy(&RULE.replace("'one'", "'two'"));
+    rustix::process::kill_process(pid(&daemon), rustix::process::Signal::HUP).unwrap();
+    until("the new rule", || {
+        (daemon.json(&["status"])["kernel"]["rules"] == serde_json::json!(["two"])).then_some(())
+    });
+}
+
+#[test]
+fn a_full_disk_is_said_once_and_tuning_goes_on() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(RULE);
+    daemon.kill_9();
+    daemon.spawn("/dev/full");
+    until("the daemon", || {
+        daemon.path("run/ready").exists().then_some(())
+    });
+    for _ in 0..5 {
+        let (here, _there) = loopback_flow();
+        assert_eq!(daemon.flow(here.local_addr().unwrap())["law"], "fp_aimd");
+    }
+    until("the missing lines", || {
+        (daemon.json(&["status"])["flow_log"]["missing"].as_u64()? >= 8).then_some(())
+    });
+    assert_eq!(
+        daemon.stderr().matches("go on being tuned").count(),
+        1,
+        "{}",
+        daemon.stderr()
+    );
+}
+
+#[test]
+fn only_root_changes_and_only_root_loads() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    for arguments in [
+        vec!["daemon", "--policy", "/dev/null", "--run-dir", "/tmp"],
+        vec!["unload", "--run-dir", daemon.path("run").to_str().unwrap()],
+    ] {
+        let output = as_nobody(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+    assert_eq!(
+        daemon.json(&["status"])["kernel"]["rules"],
+        serde_json::json!(["one"])
+    );
+}
+
+/// The test's build directory may be closed to others: the program is copied out.
+fn as_nobody(arguments: &[&str]) -> Output {
+    let copy = tempfile::Builder::new()
+        .prefix("fatpath-")
+        .tempdir_in("/tmp")
+        .unwrap();
+    let program = copy.path().join("fatpath");
+    std::fs::copy(FATPATH, &program).unwrap();
+    run("chmod", &["755", copy.path().to_str().unwrap()]);
+    Command::new(program)
+        .args(arguments)
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn route_metrics_come_and_go() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("routes", "delay = '1ms'");
+    let namespace = lab.namespace("a");
+    let peer = lab.address("b");
+    let routes = || lab.output("a", &["ip", "route"]) + &lab.output("a", &["ip", "-6", "route"]);
+    let before = routes();
+    let mut daemon = Daemon::start_in(
+        Some(&namespace),
+        &format!(
+            "[[rule]]\nname = 'order'\ndestination = ['{peer}']\nreordering = 19\nquickack = true\n"
+        ),
+    );
+    let route = lab.output("a", &["ip", "route", "get", &peer]);
+    assert!(
+        route.contains("reordering 19") && route.contains("quickack 1"),
+        "{route}"
+    );
+    // A rule for a wider prefix changes the route that is there.
+    let wide = "[[rule]]\nname = 'order'\ndestination = ['10.0.0.0/8']\nreordering = 7\n";
+    assert!(daemon.apply(wide).status.success());
+    assert!(
+        lab.output("a", &["ip", "route", "get", &peer])
+            .contains("reordering 7")
+    );
+    daemon.unload();
+    assert_eq!(routes(), before);
+}
+
+#[test]
+fn a_sysctl_set_by_hand_since_is_left_alone() {
+    let Some(_alone) = alone() else { return };
+    let name = "net.core.rmem_max";
+    let before = run("sysctl", &["-n", name]).trim().to_owned();
+    let mut daemon = Daemon::start(RULE);
+    assert_eq!(run("sysctl", &["-n", name]).trim(), "70000000");
+    run("sysctl", &["-w", &format!("{name}=60000000")]);
+    let report = daemon.unload();
+    let now = run("sysctl", &["-n", name]).trim().to_owned();
+    run("sysctl", &["-w", &format!("{name}={before}")]);
+    assert_eq!(now, "60000000");
+    assert!(
+        report["left_alone"][0]
+            .as_str()
+            .unwrap()
+            .contains("by hand"),
+        "{report}"
+    );
+}
+
+#[test]
+fn status_without_anything_loaded_says_so() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(RULE);
+    daemon.unload();
+    let status = daemon.json(&["status"]);
+    assert_eq!(
+        (&status["kernel"], &status["pid"]),
+        (&Value::Null, &Value::Null)
+    );
+    let flows = daemon.ask(&["flows"]);
+    assert_eq!(flows.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&flows.stderr).contains("fatpath daemon"));
+}

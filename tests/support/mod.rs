@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the whole-program tests share: a daemon of their own, and what it says.
+//!
+//! Laws and sysctls are the host's, so only one test runs at a time (`alone`). Everything
+//! else of a test's daemon is its own: run directory, pins, logs.
+#![allow(dead_code)] // each test binary uses its part
+
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub const FATPATH: &str = env!("CARGO_BIN_EXE_fatpath");
+
+/// Waits for this machine; `None`, and a line that says so, when the test cannot run here.
+pub fn alone() -> Option<File> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: not root");
+        return None;
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        println!("skipped: the kernel has no BTF");
+        return None;
+    }
+    let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    Some(lock)
+}
+
+/// Asks again and again, for ten seconds at most.
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "waited ten seconds for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A daemon with places of its own, unloaded when it is dropped.
+pub struct Daemon {
+    pub dir: TempDir,
+    pub child: Child,
+    pins: PathBuf,
+    namespace: Option<String>,
+}
+
+impl Daemon {
+    pub fn start(policy: &str) -> Daemon {
+        Daemon::start_in(None, policy)
+    }
+
+    /// In a network namespace, whose routes and sysctls are then the daemon's.
+    pub fn start_in(namespace: Option<&str>, policy: &str) -> Daemon {
+        let dir = tempfile::tempdir().unwrap();
+        let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-test-{}", std::process::id()));
+        std::fs::write(dir.path().join("policy.toml"), policy).unwrap();
+        let namespace = namespace.map(str::to_owned);
+        let mut daemon = Daemon {
+            child: idle(),
+            dir,
+            pins,
+            namespace,
+        };
+        daemon.restart();
+        daemon
+    }
+
+    /// Starts the program again in the same places and waits until it answers.
+    pub fn restart(&mut self) {
+        self.spawn("flows.jsonl");
+        until("the daemon to be ready", || {
+            assert_eq!(self.child.try_wait().unwrap(), None, "{}", self.stderr());
+            self.path("run/ready").exists().then_some(())
+        });
+    }
+
+    pub fn spawn(&mut self, flow_log: &str) {
+        let _ = std::fs::remove_file(self.path("run/ready"));
+        let stderr = File::options()
+            .create(true)
+            .append(true)
+            .open(self.path("stderr"))
+            .unwrap();
+        let mut command = self.program();
+        command
+            .arg("daemon")
+            .arg("--policy")
+            .arg(self.path("policy.toml"));
+        command
+            .arg("--flow-log")
+            .arg(self.dir.path().join(flow_log));
+        self.child = self.placed(command).stderr(stderr).spawn().unwrap();
+    }
+
+    fn program(&self) -> Command {
+        match &self.namespace {
+            None => Command::new(FATPATH),
+            Some(name) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", name, FATPATH]);
+                command
+            }
+        }
+    }
+
+    fn placed(&self, mut command: Command) -> Command {
+        command
+            .arg("--run-dir")
+            .arg(self.path("run"))
+            .arg("--pin-dir")
+            .arg(&self.pins);
+        command
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(self.path("stderr")).unwrap_or_default()
+    }
+
+    /// Runs `fatpath ARGUMENTS` on this instance.
+    pub fn ask(&self, arguments: &[&str]) -> Output {
+        let mut command = self.program();
+        command.args(arguments);
+        self.placed(command).output().unwrap()
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.ask(&[arguments, &["--json"]].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub fn flows(&self) -> Vec<Value> {
+        self.json(&["flows"]).as_array().unwrap().clone()
+    }
+
+    /// The flow with this local end, once it is listed.
+    pub fn flow(&self, local: std::net::SocketAddr) -> Value {
+        until("a flow to be listed", || self.flow_now(local))
+    }
+
+    pub fn flow_now(&self, local: std::net::SocketAddr) -> Option<Value> {
+        let local = local.to_string();
+        self.flows()
+            .into_iter()
+            .find(|flow| flow["local"] == local.as_str())
+    }
+
+    /// Lines of the flow log so far.
+    pub fn log(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path("flows.jsonl")).unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    pub fn write_policy(&self, text: &str) {
+        std::fs::write(self.path("policy.toml"), text).unwrap();
+    }
+
+    pub fn apply(&self, text: &str) -> Output {
+        self.write_policy(text);
+        let file = self.path("policy.toml");
+        self.ask(&["policy", "apply", file.to_str().unwrap()])
+    }
+
+    pub fn kill_9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub fn unload(&mut self) -> Value {
+        let report = self.json(&["unload"]);
+        let _ = self.child.wait();
+        report
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let unloaded = self.ask(&["unload"]);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the daemon said:\n{}", self.stderr());
+            eprintln!("unload said: {}", String::from_utf8_lossy(&unloaded.stderr));
+        }
+    }
+}
+
+fn idle() -> Child {
+    Command::new("true").stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// What a setting was asked to be and what the kernel has, of a flow's JSON.
+pub fn setting(flow: &Value, name: &str) -> (Value, Value) {
+    let settings = flow["settings"].as_array().unwrap();
+    let found = settings.iter().find(|s| s["setting"] == name);
+    let found = found.unwrap_or_else(|| panic!("{name} is not among {settings:?}"));
+    (found["asked"].clone(), found["has"].clone())
+}
+
+/// Two hosts of `fatpath lab`, taken down when it is dropped.
+pub struct Lab {
+    name: String,
+    dir: TempDir,
+}
+
+impl Lab {
+    /// `link` is the body of a scenario's link: `rate = …`, `delay = …`.
+    pub fn up(name: &str, link: &str) -> Lab {
+        let dir = tempfile::tempdir().unwrap();
+        let name = format!("t-{name}-{}", std::process::id());
+        let file = dir.path().join("scenario.toml");
+        let scenario = format!(
+            "name = \"{name}\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\n{link}\n"
+        );
+        std::fs::write(&file, scenario).unwrap();
+        let output = Command::new(FATPATH)
+            .args(["lab", "up"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Lab { name, dir }
+    }
+
+    pub fn namespace(&self, host: &str) -> String {
+        format!("fp-{}-{host}", self.name)
+    }
+
+    /// `program` on a host of the lab.
+    pub fn command(&self, host: &str, program: &[&str]) -> Command {
+        let mut command = Command::new(FATPATH);
+        command
+            .args(["lab", "exec", "--lab", &self.name, host, "--"])
+            .args(program);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn output(&self, host: &str, program: &[&str]) -> String {
+        let output = self.command(host, program).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The IPv4 address of a host.
+    pub fn address(&self, host: &str) -> String {
+        let json = self.output(host, &["ip", "-j", "-4", "addr", "show", "scope", "global"]);
+        let links: Value = serde_json::from_str(&json).unwrap();
+        let links = links.as_array().unwrap();
+        let local = links
+            .iter()
+            .find_map(|link| link["addr_info"][0]["local"].as_str());
+        local.unwrap().to_owned()
+    }
+
+    /// iperf3 from `a` to `b`; the child's output is its JSON.
+    pub fn transfer(&self, seconds: u32, arguments: &[&str]) -> Child {
+        let server = self
+            .command("b", &["iperf3", "--server", "--one-off"])
+            .spawn()
+            .unwrap();
+        drop(server);
+        let address = self.address("b");
+        until("iperf3 to listen", || {
+            self.output("b", &["ss", "-Hltn", "sport", "=", ":5201"])
+                .contains("5201")
+                .then_some(())
+        });
+        let seconds = seconds.to_string();
+        let client = ["iperf3", "--json", "--client", &address, "--time", &seconds];
+        self.command("a", &[&client, arguments].concat())
+            .spawn()
+            .unwrap()
+    }
+
+    pub fn scratch(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let down = Command::new(FATPATH)
+            .args(["lab", "down", &self.name])
+            .output();
+        if let Ok(output) = down
+            && !output.status.success()
+        {
+            eprintln!("lab down: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}

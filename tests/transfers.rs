@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real transfers by iperf3 over an emulated path: what the issue promises of them.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Child;
+use std::time::Duration;
+use support::{Daemon, Lab, alone, setting, until};
+
+fn policy(peer_net: &str, law: &str) -> String {
+    format!(
+        "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n\
+         [[rule]]\nname = 'path'\ndestination = ['{peer_net}']\nrtt = '20ms'\nrate = '200mbit'\n\
+         send_buffer = '4bdp'\nreceive_buffer = '4bdp'\noverride_application = true\n\
+         congestion_control = {law}\n"
+    )
+}
+
+const AIMD: &str = "{ law = 'fp_aimd', a = 8, b = 0.125 }";
+
+fn mbps_received(transfer: Child) -> f64 {
+    let output = transfer.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let bps = result["end"]["sum_received"]["bits_per_second"].as_f64();
+    bps.unwrap_or_else(|| panic!("{result:#}")) / 1e6
+}
+
+/// The flow that carries the data: the sender's end with the most bytes.
+fn sender(daemon: &Daemon, least_bytes: u64) -> Value {
+    let bytes = |flow: &Value| flow["bytes_acked"].as_u64().unwrap_or_default();
+    until("the transfer to move", || {
+        let flows = daemon
+            .flows()
+            .into_iter()
+            .filter(|flow| bytes(flow) > least_bytes);
+        flows.max_by_key(bytes)
+    })
+}
+
+#[test]
+fn a_transfer_survives_the_death_of_the_daemon_tuned() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("kill", "rate = '200mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let net = format!("{}/32', '{}/32", lab.address("a"), lab.address("b"));
+    let mut daemon = Daemon::start(&policy(&net, AIMD));
+    let transfer = lab.transfer(6, &["-w", "16K"]);
+    let before = sender(&daemon, 1_000_000);
+    daemon.kill_9();
+    std::thread::sleep(Duration::from_secs(1));
+    daemon.restart();
+    let after = sender(&daemon, before["bytes_acked"].as_u64().unwrap());
+    assert_eq!(after["cookie"], before["cookie"]);
+    assert_eq!(after["law"], "fp_aimd");
+    assert_eq!(setting(&after, "send_buffer_bytes").1, 2_000_000);
+    let mbps = mbps_received(transfer);
+    // 16 KiB of buffer in 20 ms is 13 Mb/s; the path carries 200.
+    assert!(mbps > 100.0, "{mbps} Mb/s");
+    let end = until("the line of its end", || {
+        daemon
+            .log()
+            .into_iter()
+            .find(|line| line["cookie"] == before["cookie"])
+    });
+    assert!(end["bytes_acked"].as_u64().unwrap() > 50_000_000, "{end}");
+    assert_eq!(end["rule"], "path");
+    assert!(end["limited"]["busy_s"].as_f64().unwrap() > 3.0, "{end}");
+}
+
+/// Mean window of the sender over the time, segments.
+fn mean_cwnd(daemon: &Daemon, cookie: &Value, samples: u32) -> f64 {
+    let mut sum = 0.0;
+    for _ in 0..samples {
+        std::thread::sleep(Duration::from_millis(25));
+        let flow = daemon
+            .flows()
+            .into_iter()
+            .find(|flow| flow["cookie"] == *cookie)
+            .unwrap();
+        sum += flow["cwnd_pkts"].as_f64().unwrap();
+    }
+    sum / f64::from(samples)
+}
+
+#[test]
+fn new_parameters_reach_a_live_flow() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("live", "delay = '5ms'\nloss = '0.2%'\nseed = 7");
+    let net = format!("{}/32', '{}/32", lab.address("a"), lab.address("b"));
+    let daemon = Daemon::start(&policy(&net, "{ law = 'fp_aimd', a = 1, b = 0.5 }"));
+    let transfer = lab.transfer(9, &[]);
+    let cookie = sender(&daemon, 500_000)["cookie"].clone();
+    std::thread::sleep(Duration::from_secs(1));
+    let reno = mean_cwnd(&daemon, &cookie, 100);
+    let text = policy(&net, "{ law = 'fp_aimd', a = 16, b = 0.1 }");
+    assert!(daemon.apply(&text).status.success());
+    std::thread::sleep(Duration::from_millis(500));
+    let tuned = mean_cwnd(&daemon, &cookie, 100);
+    // sqrt(a(2-b)/(2bp)): 27 and 390 segments.
+    assert!(tuned > 4.0 * reno, "{reno} then {tuned} segments");
+    let _ = transfer.wait_with_output();
+}
