@@ -43,7 +43,7 @@ pub enum PlotError {
     #[error("drawing: {0}")]
     Draw(String),
     /// The picture could not be encoded.
-    #[error("encoding the PNG: {0}")]
+    #[error("encoding the PNG")]
     Encode(#[from] io::Error),
 }
 
@@ -79,6 +79,7 @@ fn draw(
     use_own_font();
     let whole = BitMapBackend::with_buffer(pixels, (WIDTH_PX, height_px)).into_drawing_area();
     whole.fill(&WHITE)?;
+    let whole = whole.margin(12, 4, 0, 0);
     let whole = whole.titled(title, (FONT, 26).into_font().color(&INK))?;
     let variants = variants(runs);
     let end_s = runs
@@ -107,6 +108,7 @@ fn draw_panel(
     let limit_mbps = runs.iter().find_map(|run| run.row.bottleneck_mbps);
     let mut chart = ChartBuilder::on(panel)
         .caption(path, (FONT, 20).into_font().color(&INK))
+        .margin_top(6)
         .margin_left(16)
         .margin_right(32)
         .margin_bottom(8)
@@ -119,7 +121,7 @@ fn draw_panel(
         .y_desc(y_label(runs))
         .x_labels(11)
         .y_labels(6)
-        .x_label_formatter(&|s| format!("{s:.0}"))
+        .x_label_formatter(&|s| axis_number(*s))
         .y_label_formatter(&|mbps| axis_number(*mbps))
         .light_line_style(TRANSPARENT)
         .bold_line_style(FAINT)
@@ -165,10 +167,17 @@ fn points(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
         .map(|one| ((one.start_s + one.end_s) / 2.0, one.rate_bps / 1e6))
 }
 
+/// The intervals, without a last one that was cut short: its mean says little.
 fn intervals(run: &Run) -> &[Interval] {
-    run.measured
+    let all = run
+        .measured
         .as_ref()
-        .map_or(&[], |measured| &measured.intervals)
+        .map_or(&[][..], |measured| &measured.intervals);
+    let length_s = |one: &Interval| one.end_s - one.start_s;
+    match all {
+        [first, .., last] if length_s(last) < length_s(first) / 2.0 => &all[..all.len() - 1],
+        _ => all,
+    }
 }
 
 /// Room above the bottleneck's line, or above the highest point where there is none.
@@ -189,9 +198,10 @@ fn legend_place(runs: &[&Run], limit_mbps: Option<f64>) -> SeriesLabelPosition {
             .last()
             .is_some_and(|(_, mbps)| mbps < middle * 0.8)
     };
-    match (runs.iter().any(last), limit_mbps) {
-        (true, _) => SeriesLabelPosition::MiddleRight,
-        (false, _) => SeriesLabelPosition::LowerRight,
+    if runs.iter().any(last) {
+        SeriesLabelPosition::MiddleRight
+    } else {
+        SeriesLabelPosition::LowerRight
     }
 }
 
