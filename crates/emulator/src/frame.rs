@@ -61,3 +61,6 @@ impl Packet for Frame {
         Frame::new(front, front_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

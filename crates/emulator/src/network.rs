@@ -120,7 +120,24 @@ impl Network {
     /// Carries packets until `stop` is used; blocks the calling thread. Every call starts with
     /// fresh cells.
     pub fn forward(&self, stop: &StopHandle) -> Result<Stats, ForwardError> {
-        forward::run(&self.links, stop)
+        let mut stats = forward::run(&self.links, stop)?;
+        for (link, link_stats) in self.links.iter().zip(&mut stats.links) {
+            for (end, direction) in link.spec.ends.iter().zip(&mut link_stats.directions) {
+                direction.missed_packets = self.missed_packets(&link.spec, end)?;
+            }
+        }
+        Ok(stats)
+    }
+
+    /// What the device at one end of a link dropped on its way to the forwarder.
+    fn missed_packets(&self, link: &LinkSpec, end: &End) -> Result<u64, ForwardError> {
+        let dropped = self
+            .namespace_of(&end.host)
+            .run(|| transmit_drops(&link.name));
+        let dropped = dropped
+            .map_err(io::Error::other)
+            .and_then(|dropped| dropped);
+        dropped.map_err(|error| ForwardError::device(link, end, error))
     }
 
     fn namespace_of(&self, host: &str) -> &Namespace {
@@ -156,7 +173,7 @@ impl Drop for Host {
 /// Inside a host: sets one end of a link up, with its addresses.
 fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
     let failed = |doing| move |error| device_error(link, end, doing, error);
-    quieten(&link.name).map_err(failed("setting IPv6 sysctls"))?;
+    quieten(&link.name, end).map_err(failed("setting IPv6 sysctls"))?;
     let index = device_index(&link.name).map_err(failed("finding the device"))?;
     let netlink = Netlink::open().map_err(failed("opening netlink"))?;
     netlink
@@ -170,16 +187,31 @@ fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
     Ok(())
 }
 
-/// Keeps the kernel from giving a device a link-local address, and so from sending router
-/// solicitations over the emulated path. No IPv6 in the kernel is no error.
-fn quieten(device: &str) -> io::Result<()> {
-    match std::fs::write(
-        format!("/proc/sys/net/ipv6/conf/{device}/addr_gen_mode"),
-        "1",
-    ) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+/// Keeps packets that no program sent off the path: without IPv6 addresses there is no IPv6, and
+/// with some there is no link-local address beside them, so no router solicitation.
+fn quieten(device: &str, end: &End) -> io::Result<()> {
+    let sysctl = if end.ipv6.is_some() {
+        "addr_gen_mode"
+    } else {
+        "disable_ipv6"
+    };
+    match std::fs::write(format!("/proc/sys/net/ipv6/conf/{device}/{sysctl}"), "1") {
+        // A kernel without IPv6 has none to silence.
+        Err(error) if end.ipv6.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written,
     }
+}
+
+/// Packets that a device in the namespace of the calling thread did not transmit.
+fn transmit_drops(device: &str) -> io::Result<u64> {
+    /// `drop` is the fourth of the eight counters of each direction.
+    const TRANSMIT_DROP: usize = 8 + 3;
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    let row = table
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'));
+    let drops = row.and_then(|row| row.split_whitespace().nth(TRANSMIT_DROP)?.parse().ok());
+    drops.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not in /proc/net/dev"))
 }
 
 fn add_routes(namespace: &Namespace, host: &HostSpec) -> Result<(), UpError> {

@@ -366,6 +366,25 @@ fn a_loss_does_not_foretell_the_next() {
     );
 }
 
+/// Packets of 1,000 bytes, at 1,000 bytes a microsecond, come on whole microseconds: each leaves at
+/// the very moment at which another arrives. Whether the delay comes before or after, the packet that
+/// leaves makes room first.
+#[test]
+fn a_delay_before_the_bottleneck_does_as_one_after_it() {
+    let gaps_ns = [0, 0, 0, 1_000, 0, 1_000, 1_000, 2_000, 0, 0, 1_000];
+    let run = |first| Run {
+        first,
+        wire: Wire::single(1000),
+    };
+    let traffic: Vec<_> = gaps_ns.into_iter().zip((0..).map(run)).collect();
+    let bottleneck = || Box::new(drop_tail(8_000_000_000, 2_000, 0)) as Box<dyn Cell<Run>>;
+    let delay = || Box::new(Delay::new(5_000)) as Box<dyn Cell<Run>>;
+    let before = pass(&mut Chain::new(vec![delay(), bottleneck()]), &traffic);
+    let after = pass(&mut Chain::new(vec![bottleneck(), delay()]), &traffic);
+    assert_eq!(numbers(&before), [0, 1, 3, 5, 6, 7, 8, 10]);
+    assert_eq!(times(&before), times(&after));
+}
+
 #[test]
 fn a_chain_of_no_cells_passes_at_once() {
     let mut chain: Chain<Run> = ChainSpec::default().build().unwrap();
