@@ -3,7 +3,11 @@
 //! each of them, nothing of the lab may be left on the machine.
 //!
 //! Needs root and iperf3; without them the tests say that they were skipped, and why. They drive the
-//! example `lab`, which `cargo test` builds.
+//! example `lab`, which `cargo test -p fatpath-lab` builds (with `--test kernel` alone it does not).
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may panic; clippy sees that only inside #[test]"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
