@@ -265,3 +265,92 @@ fn encode(pixels: &[u8], height_px: u32) -> io::Result<Vec<u8>> {
     writer.finish()?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iperf3::Measured;
+
+    fn run(path: &str, variant: &str, mbps: f64) -> Run {
+        let interval = |n: u32| Interval {
+            start_s: n.into(),
+            end_s: f64::from(n) + 1.0,
+            rate_bps: mbps * 1e6,
+        };
+        let measured = Measured {
+            goodput_bps: mbps * 1e6,
+            retransmits: Some(0),
+            reverse: false,
+            seen_by: SeenBy::Receiver,
+            intervals: (0..10).map(interval).collect(),
+        };
+        Run::finished(path, variant, Some(1_000_000_000), measured)
+    }
+
+    fn decode(png: &[u8]) -> (u32, u32, Vec<u8>) {
+        let mut reader = png::Decoder::new(io::Cursor::new(png)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        (info.width, info.height, pixels)
+    }
+
+    #[test]
+    fn every_path_has_a_panel_and_every_variant_its_colour() {
+        let runs = [
+            run("clean", "default", 300.0),
+            run("clean", "tuned", 900.0),
+            run("lossy", "tuned", 700.0),
+        ];
+        let (width, height, pixels) = decode(&throughput_png("demo", &runs).unwrap());
+        assert_eq!(
+            (width, height),
+            (WIDTH_PX, TITLE_HEIGHT_PX + 2 * PANEL_HEIGHT_PX)
+        );
+        let count = |rows: std::ops::Range<u32>, colour: RGBColor| {
+            let bytes = &pixels[(rows.start * width * 3) as usize..(rows.end * width * 3) as usize];
+            bytes
+                .chunks(3)
+                .filter(|pixel| *pixel == [colour.0, colour.1, colour.2])
+                .count()
+        };
+        let middle = TITLE_HEIGHT_PX + PANEL_HEIGHT_PX;
+        assert!(
+            count(0..middle, LINES[0]) > 1000,
+            "default in the first panel"
+        );
+        assert!(
+            count(0..middle, LINES[1]) > 1000,
+            "tuned in the first panel"
+        );
+        assert_eq!(
+            count(middle..height, LINES[0]),
+            0,
+            "no default in the second panel"
+        );
+        assert!(
+            count(middle..height, LINES[1]) > 1000,
+            "tuned in the second panel"
+        );
+    }
+
+    #[test]
+    fn a_last_interval_that_was_cut_short_is_left_out() {
+        let mut run = run("clean", "default", 300.0);
+        let measured = run.measured.as_mut().unwrap();
+        measured.intervals.push(Interval {
+            start_s: 10.0,
+            end_s: 10.04,
+            rate_bps: 9e9,
+        });
+        assert_eq!(intervals(&run).len(), 10);
+    }
+
+    #[test]
+    fn without_throughput_over_time_there_is_no_plot() {
+        let failed = Run::failed("clean", "default", None, "why".into());
+        assert!(matches!(
+            throughput_png("demo", &[failed]),
+            Err(PlotError::Nothing)
+        ));
+    }
+}
