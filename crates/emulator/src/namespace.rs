@@ -44,10 +44,14 @@ pub enum NamespaceError {
     #[error("the namespace `{0}` was not made by fatpath, so it stays: `ip netns del {0}`")]
     NotOurs(String),
     /// The kernel refuses for want of a capability.
-    #[error("{doing}: not permitted: run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")]
+    #[error(
+        "{doing} namespace `{name}`: not permitted: run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)"
+    )]
     NotPermitted {
         /// What was tried.
         doing: &'static str,
+        /// With which namespace.
+        name: String,
     },
     /// Anything else.
     #[error("{doing} namespace `{name}`: {error}")]
@@ -256,7 +260,10 @@ fn check_name(name: &str) -> Result<(), NamespaceError> {
 
 fn failure<'a>(doing: &'static str, name: &'a str) -> impl Fn(io::Error) -> NamespaceError + 'a {
     move |error| match error.kind() {
-        io::ErrorKind::PermissionDenied => NamespaceError::NotPermitted { doing },
+        io::ErrorKind::PermissionDenied => NamespaceError::NotPermitted {
+            doing,
+            name: name.into(),
+        },
         _ => NamespaceError::Io {
             doing,
             name: name.into(),

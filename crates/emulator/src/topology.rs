@@ -185,3 +185,73 @@ fn is_device_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=15).contains(&name.len()) && name.bytes().all(fits) && name != "lo"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unshaped::two_hosts;
+
+    /// What `check` says of a network of two hosts after `change`.
+    fn refusal(change: impl FnOnce(&mut Topology)) -> Option<TopologyError> {
+        let mut topology = two_hosts("t", &ChainSpec::default());
+        change(&mut topology);
+        topology.check().err()
+    }
+
+    #[test]
+    fn what_makes_sense_passes() {
+        assert_eq!(refusal(|_| ()), None);
+        assert_eq!(refusal(|topology| topology.links.clear()), None);
+    }
+
+    #[test]
+    fn names_must_be_unique() {
+        let twice = |kind, name: &str| {
+            Some(TopologyError::NameTwice {
+                kind,
+                name: name.into(),
+            })
+        };
+        let same_host = |topology: &mut Topology| topology.hosts[1].name = "client".into();
+        let same_netns = |topology: &mut Topology| topology.hosts[1].netns = "t-client".into();
+        let same_link = |topology: &mut Topology| topology.links.push(topology.links[0].clone());
+        assert_eq!(refusal(same_host), twice("host", "client"));
+        assert_eq!(refusal(same_netns), twice("namespace", "t-client"));
+        assert_eq!(refusal(same_link), twice("link", "wan"));
+    }
+
+    #[test]
+    fn a_link_needs_a_name_that_the_kernel_takes() {
+        for name in ["", "lo", "a/b", "a b", "sixteen-letters-", "ä"] {
+            let rename = |topology: &mut Topology| topology.links[0].name = name.into();
+            assert_eq!(
+                refusal(rename),
+                Some(TopologyError::DeviceName(name.into()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_needs_two_hosts_a_fitting_mtu_and_directions_in_range() {
+        let looped = |topology: &mut Topology| topology.links[0].ends[1].host = "client".into();
+        assert_eq!(refusal(looped), Some(TopologyError::Loop("wan".into())));
+        for mtu in [0, 1279, 65_536] {
+            let set = |topology: &mut Topology| topology.links[0].mtu = mtu;
+            let refused = TopologyError::Mtu {
+                link: "wan".into(),
+                mtu,
+                least: 1280,
+            };
+            assert_eq!(refusal(set), Some(refused));
+        }
+        let too_much = |topology: &mut Topology| topology.links[0].directions[1].loss = 1.5;
+        let error = SpecError::Loss(1.5);
+        assert_eq!(
+            refusal(too_much),
+            Some(TopologyError::Direction {
+                link: "wan".into(),
+                error
+            })
+        );
+    }
+}

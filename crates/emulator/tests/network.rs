@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Emulated networks with the real kernel at both ends. Needs root; says so and skips otherwise.
 #![allow(unsafe_code)] // setsockopt(UDP_SEGMENT), which no crate wraps.
+#![allow(clippy::unwrap_used)] // Clippy does not see that the functions beside the tests are theirs.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};

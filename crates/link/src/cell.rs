@@ -9,7 +9,7 @@ use crate::{Packet, Wire};
 /// calls. A cell may give several packets for one (split, duplicate), or none (drop, counted by
 /// cause), and may hold any number.
 pub trait Cell<P: Packet> {
-    /// Takes a packet that arrives at `now_ns`. Everything due by then has been popped before.
+    /// Takes a packet that arrives at `now_ns`. What left before then need not have been popped yet.
     fn push(&mut self, now_ns: u64, packet: P);
 
     /// When the next packet leaves; `None` while nothing is held.

@@ -51,8 +51,8 @@ impl<P: Packet> Chain<P> {
         }
     }
 
-    /// The moment and the index of the cell that is due first. Of several, the last in the chain:
-    /// a packet makes room before the next one arrives.
+    /// The moment and the index of the cell that is due first; of several, the last in the chain, so
+    /// that what leaves a cell at some moment has left it before something arrives there.
     fn next_cell(&self) -> Option<(u64, usize)> {
         let due = |index: usize| Some((self.cells[index].next_due_ns()?, index));
         (0..self.cells.len())
