@@ -168,6 +168,7 @@ fn up(args: &Up) -> Result<ExitCode> {
 }
 
 fn tell_up(lab: &Lab) {
+    lab.cleared.iter().for_each(|line| eprintln!("{line}"));
     let plan = &lab.plan;
     println!("lab {} is up", plan.lab);
     for host in &plan.hosts {

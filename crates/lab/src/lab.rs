@@ -45,7 +45,7 @@ pub struct Lab {
     pub plan: Plan,
     /// The settings of the machine that were changed for it.
     pub settings: Vec<Setting>,
-    /// What crashed labs had left, and was taken down first.
+    /// What there is to tell of leftovers of crashed labs, which were taken down first.
     pub cleared: Vec<String>,
     room: Room,
     keeper: Option<Child>,
@@ -60,9 +60,9 @@ pub enum UpError {
     /// One of that name is up.
     #[error("a lab named {0} is up already; take it down first: fatpath lab down {0}")]
     IsUp(String),
-    /// What an earlier crash left could not be taken down.
-    #[error(transparent)]
-    Leftovers(#[from] UndoError),
+    /// What an earlier crash left of the lab of this name could not be taken down.
+    #[error("{}", .0.join("\n"))]
+    Leftovers(Vec<String>),
     /// The keeper says why.
     #[error("{0}")]
     Keeper(String),
@@ -153,10 +153,13 @@ impl Lab {
             return Err(UpError::NotRoot);
         }
         let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
-        let cleared = undo::clear_leftovers(&all)?;
+        let cleared = undo::clear_leftovers(&all).map_err(system("reading /run/fatpath/lab"))?;
         let room = Room::of(&plan.lab);
-        if room.exists() {
+        if room.is_kept() {
             return Err(UpError::IsUp(plan.lab));
+        }
+        if room.exists() {
+            return Err(UpError::Leftovers(cleared));
         }
         room.create(&plan)
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;

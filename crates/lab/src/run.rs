@@ -316,10 +316,7 @@ impl Case<'_> {
     }
 
     fn tell_settings(&self, lab: &Lab) {
-        for name in &lab.cleared {
-            self.progress
-                .say(&format!("cleared what a crash had left of lab {name}"));
-        }
+        lab.cleared.iter().for_each(|line| self.progress.say(line));
         self.progress.say(&settings_line(&lab.settings));
     }
 }

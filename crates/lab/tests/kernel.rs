@@ -396,3 +396,21 @@ time_limit = "3s"
     assert!(rows[2]["goodput_mbps"].as_f64().unwrap() > 1.0, "{rows}");
     bench.assert_nothing_remains("292.5");
 }
+
+#[test]
+fn a_daemon_that_does_not_start_is_told_and_leaves_nothing() {
+    let tuned = "[[variant]]\nname = \"tuned\"\npolicy = \"policy.toml\"\n";
+    let Some(bench) = Bench::new("daemon", &(tuned.to_owned() + IPERF3)) else {
+        return;
+    };
+    fs::write(bench.folder.join("policy.toml"), "").unwrap();
+    let output = bench.output(&["run", "scenario.toml", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.contains("fatpath daemon: ended before it was ready"),
+        "{told}"
+    );
+    assert!(told.contains("unrecognized subcommand 'daemon'"), "{told}");
+    assert_eq!(bench.remains("no client"), Vec::<String>::new());
+}
