@@ -168,6 +168,7 @@ fn up(args: &Up) -> Result<ExitCode> {
 }
 
 fn tell_up(lab: &Lab) {
+    lab.cleared.iter().for_each(|line| eprintln!("{line}"));
     let plan = &lab.plan;
     println!("lab {} is up", plan.lab);
     for host in &plan.hosts {
@@ -206,7 +207,7 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
         path: args.path.clone(),
         variant: args.variant.clone(),
         out,
-        quiet: args.quiet || args.json,
+        quiet: args.quiet,
     };
     let file = args.file.display();
     let outcome = run::run(&scenario, &options).with_context(|| file.to_string())?;
@@ -244,13 +245,10 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
 
 fn list(args: &List) -> Result<ExitCode> {
     let labs = lab::list()?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&labs)?);
-    } else if labs.is_empty() {
-        println!("no lab is up");
-    }
-    if !args.json {
-        labs.iter().for_each(tell_listed);
+    match (args.json, labs.is_empty()) {
+        (true, _) => println!("{}", serde_json::to_string_pretty(&labs)?),
+        (false, true) => println!("no lab is up"),
+        (false, false) => labs.iter().for_each(tell_listed),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -60,12 +60,12 @@ pub struct Setting {
 #[derive(Debug, Error)]
 pub enum KeepError {
     /// The system refused something.
-    #[error("{what}: {source}")]
+    #[error("{what}: {error}")]
     System {
         /// What was tried.
         what: String,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// A namespace of the name is there, and no lab's journal names it.
     #[error(
@@ -109,17 +109,12 @@ fn last_words(log: &str) -> String {
 /// What kept it from coming up, which standard output was told too, or what could not be undone.
 pub fn keep(lab: &str, owned: bool) -> Result<(), KeepError> {
     let room = Room::of(lab);
-    let journal_file = room.keep_journal().map_err(system("opening the journal"))?;
+    // Locked until this function returns: whoever sees it free may undo what is noted in it.
+    let mut journal = Journal::new(room.keep_journal().map_err(system("opening the journal"))?);
     let signals = signals().map_err(system("catching signals"))?;
     // Lives until all is undone: the hosts go after the programs on them.
     let mut network = None;
-    let kept = up_until_told(
-        &room,
-        Journal::new(journal_file),
-        &signals,
-        owned,
-        &mut network,
-    );
+    let kept = up_until_told(&room, &mut journal, &signals, owned, &mut network);
     let down = room::lock_all().map_err(system("locking /run/fatpath/lab"));
     let undone = down.and_then(|all| Ok(undo::take_down(&room, &all)?));
     kept.and(undone)
@@ -127,7 +122,7 @@ pub fn keep(lab: &str, owned: bool) -> Result<(), KeepError> {
 
 fn up_until_told(
     room: &Room,
-    mut journal: Journal,
+    journal: &mut Journal,
     signals: &UnixStream,
     owned: bool,
     up: &mut Option<Network>,
@@ -136,7 +131,7 @@ fn up_until_told(
         .set_keeper(std::process::id())
         .map_err(system("writing the keeper's id"))
         .and_then(|()| room.plan().map_err(system("reading the plan")))
-        .and_then(|plan| bring_up(&plan, room, &mut journal));
+        .and_then(|plan| bring_up(&plan, room, journal));
     match raised {
         Ok((network, settings)) => {
             answer(&Answer::Ready(settings));
@@ -352,8 +347,8 @@ fn note(journal: &mut Journal, change: &Change) -> Result<(), KeepError> {
 }
 
 fn system(what: impl ToString) -> impl FnOnce(io::Error) -> KeepError {
-    move |source| KeepError::System {
+    move |error| KeepError::System {
         what: what.to_string(),
-        source,
+        error,
     }
 }

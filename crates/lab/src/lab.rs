@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::child;
 use crate::hosts;
 use crate::keeper::{Answer, Setting};
+use crate::machine;
 use crate::plan::Plan;
 use crate::room::{self, Room};
 use crate::tail;
@@ -44,7 +45,7 @@ pub struct Lab {
     pub plan: Plan,
     /// The settings of the machine that were changed for it.
     pub settings: Vec<Setting>,
-    /// What crashed labs had left, and was taken down first.
+    /// What there is to tell of leftovers of crashed labs, which were taken down first.
     pub cleared: Vec<String>,
     room: Room,
     keeper: Option<Child>,
@@ -59,19 +60,19 @@ pub enum UpError {
     /// One of that name is up.
     #[error("a lab named {0} is up already; take it down first: fatpath lab down {0}")]
     IsUp(String),
-    /// What an earlier crash left could not be taken down.
-    #[error(transparent)]
-    Leftovers(#[from] UndoError),
+    /// What an earlier crash left of the lab of this name could not be taken down.
+    #[error("{}", .0.join("\n"))]
+    Leftovers(Vec<String>),
     /// The keeper says why.
     #[error("{0}")]
     Keeper(String),
     /// The system refused something.
-    #[error("{what}: {source}")]
+    #[error("{what}: {error}")]
     System {
         /// What was tried.
         what: &'static str,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -95,12 +96,12 @@ pub enum LabError {
         hosts: String,
     },
     /// The program could not be started on the host.
-    #[error("{program}: {source}")]
+    #[error("{program}: {error}")]
     Exec {
         /// The program.
         program: String,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// The keeper did not end.
     #[error("the keeper of lab {lab} (process {pid}) did not take it down within {} s", DOWN_LIMIT.as_secs())]
@@ -114,7 +115,7 @@ pub enum LabError {
     #[error(transparent)]
     Undo(#[from] UndoError),
     /// /run/fatpath/lab cannot be used.
-    #[error("/run/fatpath/lab: {0}")]
+    #[error("using /run/fatpath/lab")]
     Room(#[from] io::Error),
 }
 
@@ -152,10 +153,13 @@ impl Lab {
             return Err(UpError::NotRoot);
         }
         let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
-        let cleared = undo::clear_leftovers(&all)?;
+        let cleared = undo::clear_leftovers(&all).map_err(system("reading /run/fatpath/lab"))?;
         let room = Room::of(&plan.lab);
-        if room.exists() {
+        if room.is_kept() {
             return Err(UpError::IsUp(plan.lab));
+        }
+        if room.exists() {
+            return Err(UpError::Leftovers(cleared));
         }
         room.create(&plan)
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
@@ -277,9 +281,10 @@ fn clear(room: &Room) -> Result<(), UndoError> {
 pub fn down(name: Option<&str>) -> Result<String, LabError> {
     let room = choose(name)?;
     if let Some(pid) = room.keeper() {
+        let started = machine::start_ticks(pid);
         undo::send(pid, Signal::TERM)?;
         let deadline = Instant::now() + DOWN_LIMIT;
-        while room.is_kept() {
+        while started.is_some() && machine::start_ticks(pid) == started {
             if Instant::now() > deadline {
                 return Err(LabError::Stuck { lab: room.lab, pid });
             }
@@ -323,7 +328,7 @@ pub fn exec(lab: Option<&str>, host: &str, words: &[OsString]) -> LabError {
     match exec_command(lab, host, words) {
         Ok(mut command) => LabError::Exec {
             program: command.get_program().to_string_lossy().into_owned(),
-            source: command.exec(),
+            error: command.exec(),
         },
         Err(error) => error,
     }
@@ -360,5 +365,5 @@ fn choose(name: Option<&str>) -> Result<Room, LabError> {
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> UpError {
-    move |source| UpError::System { what, source }
+    move |error| UpError::System { what, error }
 }

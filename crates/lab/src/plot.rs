@@ -43,7 +43,7 @@ pub enum PlotError {
     #[error("drawing: {0}")]
     Draw(String),
     /// The picture could not be encoded.
-    #[error("encoding the PNG: {0}")]
+    #[error("encoding the PNG")]
     Encode(#[from] io::Error),
 }
 
@@ -79,6 +79,7 @@ fn draw(
     use_own_font();
     let whole = BitMapBackend::with_buffer(pixels, (WIDTH_PX, height_px)).into_drawing_area();
     whole.fill(&WHITE)?;
+    let whole = whole.margin(12, 4, 0, 0);
     let whole = whole.titled(title, (FONT, 26).into_font().color(&INK))?;
     let variants = variants(runs);
     let end_s = runs
@@ -107,6 +108,7 @@ fn draw_panel(
     let limit_mbps = runs.iter().find_map(|run| run.row.bottleneck_mbps);
     let mut chart = ChartBuilder::on(panel)
         .caption(path, (FONT, 20).into_font().color(&INK))
+        .margin_top(6)
         .margin_left(16)
         .margin_right(32)
         .margin_bottom(8)
@@ -119,7 +121,7 @@ fn draw_panel(
         .y_desc(y_label(runs))
         .x_labels(11)
         .y_labels(6)
-        .x_label_formatter(&|s| format!("{s:.0}"))
+        .x_label_formatter(&|s| axis_number(*s))
         .y_label_formatter(&|mbps| axis_number(*mbps))
         .light_line_style(TRANSPARENT)
         .bold_line_style(FAINT)
@@ -165,10 +167,17 @@ fn points(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
         .map(|one| ((one.start_s + one.end_s) / 2.0, one.rate_bps / 1e6))
 }
 
+/// The intervals, without a last one that was cut short: its mean says little.
 fn intervals(run: &Run) -> &[Interval] {
-    run.measured
+    let all = run
+        .measured
         .as_ref()
-        .map_or(&[], |measured| &measured.intervals)
+        .map_or(&[][..], |measured| &measured.intervals);
+    let length_s = |one: &Interval| one.end_s - one.start_s;
+    match all {
+        [first, .., last] if length_s(last) < length_s(first) / 2.0 => &all[..all.len() - 1],
+        _ => all,
+    }
 }
 
 /// Room above the bottleneck's line, or above the highest point where there is none.
@@ -189,9 +198,10 @@ fn legend_place(runs: &[&Run], limit_mbps: Option<f64>) -> SeriesLabelPosition {
             .last()
             .is_some_and(|(_, mbps)| mbps < middle * 0.8)
     };
-    match (runs.iter().any(last), limit_mbps) {
-        (true, _) => SeriesLabelPosition::MiddleRight,
-        (false, _) => SeriesLabelPosition::LowerRight,
+    if runs.iter().any(last) {
+        SeriesLabelPosition::MiddleRight
+    } else {
+        SeriesLabelPosition::LowerRight
     }
 }
 
@@ -254,4 +264,93 @@ fn encode(pixels: &[u8], height_px: u32) -> io::Result<Vec<u8>> {
     writer.write_image_data(pixels)?;
     writer.finish()?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iperf3::Measured;
+
+    fn run(path: &str, variant: &str, mbps: f64) -> Run {
+        let interval = |n: u32| Interval {
+            start_s: n.into(),
+            end_s: f64::from(n) + 1.0,
+            rate_bps: mbps * 1e6,
+        };
+        let measured = Measured {
+            goodput_bps: mbps * 1e6,
+            retransmits: Some(0),
+            reverse: false,
+            seen_by: SeenBy::Receiver,
+            intervals: (0..10).map(interval).collect(),
+        };
+        Run::finished(path, variant, Some(1_000_000_000), measured)
+    }
+
+    fn decode(png: &[u8]) -> (u32, u32, Vec<u8>) {
+        let mut reader = png::Decoder::new(io::Cursor::new(png)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        (info.width, info.height, pixels)
+    }
+
+    #[test]
+    fn every_path_has_a_panel_and_every_variant_its_colour() {
+        let runs = [
+            run("clean", "default", 300.0),
+            run("clean", "tuned", 900.0),
+            run("lossy", "tuned", 700.0),
+        ];
+        let (width, height, pixels) = decode(&throughput_png("demo", &runs).unwrap());
+        assert_eq!(
+            (width, height),
+            (WIDTH_PX, TITLE_HEIGHT_PX + 2 * PANEL_HEIGHT_PX)
+        );
+        let count = |rows: std::ops::Range<u32>, colour: RGBColor| {
+            let bytes = &pixels[(rows.start * width * 3) as usize..(rows.end * width * 3) as usize];
+            bytes
+                .chunks(3)
+                .filter(|pixel| *pixel == [colour.0, colour.1, colour.2])
+                .count()
+        };
+        let middle = TITLE_HEIGHT_PX + PANEL_HEIGHT_PX;
+        assert!(
+            count(0..middle, LINES[0]) > 1000,
+            "default in the first panel"
+        );
+        assert!(
+            count(0..middle, LINES[1]) > 1000,
+            "tuned in the first panel"
+        );
+        assert_eq!(
+            count(middle..height, LINES[0]),
+            0,
+            "no default in the second panel"
+        );
+        assert!(
+            count(middle..height, LINES[1]) > 1000,
+            "tuned in the second panel"
+        );
+    }
+
+    #[test]
+    fn a_last_interval_that_was_cut_short_is_left_out() {
+        let mut run = run("clean", "default", 300.0);
+        let measured = run.measured.as_mut().unwrap();
+        measured.intervals.push(Interval {
+            start_s: 10.0,
+            end_s: 10.04,
+            rate_bps: 9e9,
+        });
+        assert_eq!(intervals(&run).len(), 10);
+    }
+
+    #[test]
+    fn without_throughput_over_time_there_is_no_plot() {
+        let failed = Run::failed("clean", "default", None, "why".into());
+        assert!(matches!(
+            throughput_png("demo", &[failed]),
+            Err(PlotError::Nothing)
+        ));
+    }
 }

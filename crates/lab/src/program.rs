@@ -51,12 +51,12 @@ pub struct Job {
 #[derive(Debug, Error)]
 pub enum RunError {
     /// It could not be started.
-    #[error("{label}: cannot be started: {source}")]
+    #[error("{label}: cannot be started: {error}")]
     Start {
         /// Which program.
         label: String,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// It ended with another status than 0.
     #[error("{label}: failed ({status}){said}")]
@@ -124,9 +124,9 @@ struct Running<'j> {
 
 impl<'j> Running<'j> {
     fn start(plan: &Plan, job: &'j Job) -> Result<Running<'j>, RunError> {
-        let child = spawn(plan, job).map_err(|source| RunError::Start {
+        let child = spawn(plan, job).map_err(|error| RunError::Start {
             label: job.label.clone(),
-            source,
+            error,
         })?;
         Ok(Running {
             job,

@@ -187,11 +187,11 @@ mod tests {
             finished("lossy", "tuned", 700e6, 1234),
         ];
         insta::assert_snapshot!(table(&rows), @r"
-        path   variant      goodput  ratio  of bottleneck  retransmits
-        clean  default   300.0 Mb/s  1.0 x         30.0 %            0
-               tuned     930.0 Mb/s  3.1 x         93.0 %           12
-        lossy  default       failed      -              -            -
-               tuned     700.0 Mb/s      -         70.0 %         1234
+        path   variant     goodput  ratio  of bottleneck  retransmits
+        clean  default  300.0 Mb/s  1.0 x         30.0 %            0
+               tuned    930.0 Mb/s  3.1 x         93.0 %           12
+        lossy  default      failed      -              -            -
+               tuned    700.0 Mb/s      -         70.0 %         1234
         ");
     }
 }

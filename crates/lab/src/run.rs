@@ -76,12 +76,12 @@ pub enum ScenarioError {
     )]
     NoResult,
     /// A file of the results cannot be written.
-    #[error("{file}: {source}")]
+    #[error("{file}: {error}")]
     Write {
         /// The file or folder.
         file: String,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// Signals cannot be caught.
     #[error("catching signals: {0}")]
@@ -99,8 +99,8 @@ pub enum ScenarioError {
 enum CaseError {
     #[error(transparent)]
     Up(#[from] UpError),
-    #[error("{label}: {source}")]
-    Command { label: String, source: CommandError },
+    #[error("{label}: {error}")]
+    Command { label: String, error: CommandError },
     #[error(transparent)]
     Program(#[from] program::RunError),
     #[error("{label}: {reason}")]
@@ -206,9 +206,9 @@ impl Case<'_> {
         values: &BTreeMap<String, String>,
     ) -> Result<Job, CaseError> {
         let words = command::words(&program.run, |name| value(plan, program, values, name));
-        let words = words.map_err(|source| CaseError::Command {
+        let words = words.map_err(|error| CaseError::Command {
             label: format!("program {} on {}", index + 1, program.host),
-            source,
+            error,
         })?;
         let file = Path::new(&words[0])
             .file_name()
@@ -316,10 +316,7 @@ impl Case<'_> {
     }
 
     fn tell_settings(&self, lab: &Lab) {
-        for name in &lab.cleared {
-            self.progress
-                .say(&format!("cleared what a crash had left of lab {name}"));
-        }
+        lab.cleared.iter().for_each(|line| self.progress.say(line));
         self.progress.say(&settings_line(&lab.settings));
     }
 }
@@ -471,5 +468,5 @@ fn write_results(out: &Path, runs: &[Run]) -> Result<PathBuf, ScenarioError> {
 
 fn write_error(file: &Path) -> impl FnOnce(io::Error) -> ScenarioError {
     let file = file.display().to_string();
-    move |source| ScenarioError::Write { file, source }
+    move |error| ScenarioError::Write { file, error }
 }

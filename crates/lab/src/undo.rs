@@ -72,18 +72,23 @@ pub fn take_down(room: &Room, _all: &AllLabs) -> Result<(), UndoError> {
     }
 }
 
-/// Takes down what crashed labs have left. Returns their names.
+/// Takes down what crashed labs have left. Returns what there is to tell of each; one that cannot be
+/// taken down wholly keeps its room, and keeps no other lab from coming up.
 ///
 /// # Errors
-/// The first lab that could not be taken down wholly.
-pub fn clear_leftovers(all: &AllLabs) -> Result<Vec<String>, UndoError> {
-    let rooms = room::all().map_err(|error| UndoError::new("(any)", &error))?;
-    let mut cleared = vec![];
-    for room in rooms.into_iter().filter(|room| !room.is_kept()) {
-        take_down(&room, all)?;
-        cleared.push(room.lab);
+/// If /run/fatpath/lab cannot be read.
+pub fn clear_leftovers(all: &AllLabs) -> io::Result<Vec<String>> {
+    let left = room::all()?.into_iter().filter(|room| !room.is_kept());
+    Ok(left
+        .map(|room| told(&room.lab, take_down(&room, all)))
+        .collect())
+}
+
+fn told(lab: &str, outcome: Result<(), UndoError>) -> String {
+    match outcome {
+        Ok(()) => format!("cleared what a crash had left of lab {lab}"),
+        Err(error) => error.to_string(),
     }
-    Ok(cleared)
 }
 
 fn undo(change: &Change) -> io::Result<()> {
@@ -134,7 +139,7 @@ fn remove_folders(folder: &Path) -> io::Result<()> {
 }
 
 fn unload(program: &Path, run_dir: &Path, pin_dir: &Path) -> io::Result<()> {
-    if !run_dir.exists() && !pin_dir.exists() {
+    if is_empty(run_dir) && is_empty(pin_dir) {
         return Ok(());
     }
     let mut command = Command::new(program);
@@ -154,6 +159,11 @@ fn unload(program: &Path, run_dir: &Path, pin_dir: &Path) -> io::Result<()> {
         output.status,
         words.trim()
     )))
+}
+
+/// A daemon that has left no file has changed nothing either: it notes its changes in one of the two.
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) || !folder.exists()
 }
 
 /// Asks a process to end, and kills it if it does not; only if it is still the one that was noted.

@@ -115,12 +115,12 @@ pub enum ResultKind {
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("{file}: {source}")]
+    #[error("{file}: {error}")]
     Read {
         /// The scenario or policy file.
         file: String,
         /// The system's reason.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// What it says is wrong.
     #[error(transparent)]
@@ -133,9 +133,9 @@ impl Scenario {
     /// # Errors
     /// See [`LoadError`].
     pub fn load(file: &Path) -> Result<Scenario, LoadError> {
-        let read_error = |file: &Path, source| LoadError::Read {
+        let read_error = |file: &Path, error| LoadError::Read {
             file: file.display().to_string(),
-            source,
+            error,
         };
         let text = std::fs::read_to_string(file).map_err(|error| read_error(file, error))?;
         let mut scenario = Scenario::parse(&file.display().to_string(), &text)?;

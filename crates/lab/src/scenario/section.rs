@@ -231,7 +231,14 @@ impl<'s> Value<'s> {
         &self,
         parse: fn(&str) -> Result<T, &'static str>,
     ) -> Result<T, Problem> {
-        let text = self.text()?;
+        let not_text = || {
+            parse("")
+                .err()
+                .map(|allowed| self.wrong_type(&format!("text: {allowed}")))
+        };
+        let text = self
+            .text()
+            .map_err(|problem| not_text().unwrap_or(problem))?;
         parse(text).map_err(|allowed| self.problem(format!("\"{text}\" is not {allowed}")))
     }
 
