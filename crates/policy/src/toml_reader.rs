@@ -135,8 +135,8 @@ fn unknown_key(key: &str, title: &str, known: &[&str]) -> Refusal {
         .map(|candidate| (distance(key, candidate), candidate))
         .min();
     match nearest {
-        // A third of the letters wrong is still a slip of the pen; more is another word.
-        Some((edits, candidate)) if edits * 3 <= candidate.len() => {
+        // Two slips of the pen, in a word long enough to know it by; more is another word.
+        Some((edits, candidate)) if edits <= 2 && edits * 3 <= candidate.len() => {
             Refusal::new(message, format!("did you mean `{candidate}`?"))
         }
         _ => Refusal::new(message, format!("allowed: {}", known.join(", "))),

@@ -158,12 +158,13 @@ impl<'t> Reader<'t> {
                 "an entry begins with its name in brackets: [bob]",
             );
         }
-        if let Some(entry) = entries.get(MAX_RULES) {
+        if let Some(offset) = entries.get(MAX_RULES).map(|entry| entry.offset) {
             self.refuse(
-                entry.offset,
+                offset,
                 format!("{} entries", entries.len()),
                 format!("allowed: at most {MAX_RULES}"),
             );
+            entries.clear();
         }
         entries
     }
