@@ -16,7 +16,11 @@ fn drive(bytes: &[u8]) {
     match parse_bytes(bytes, None) {
         Ok(policy) => {
             Classifier::build(&policy);
-            explain(&policy, &Flow::parse("10.5.1.7:443").unwrap()).to_string();
+            explain(
+                &policy,
+                &Flow::parse("10.5.1.7:443").expect("a destination"),
+            )
+            .to_string();
         }
         Err(problems) => {
             let lines = bytes.split(|byte| *byte == b'\n').count() as u32;
