@@ -233,3 +233,66 @@ impl fmt::Display for Dimension {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(rule: &str) -> Policy {
+        crate::parse(&format!("[[rule]]\nname = \"x\"\n{rule}"), None).unwrap()
+    }
+
+    #[test]
+    fn a_destination_has_its_four_forms() {
+        let texts = [
+            "10.5.128.74:443",
+            "10.5.128.74",
+            "[2001:db8::1]:443",
+            "[2001:db8::1]",
+            "2001:db8::1",
+        ];
+        let ports = [Some(443), None, Some(443), None, None];
+        assert_eq!(
+            texts.map(|text| Flow::parse(text).unwrap().destination_port),
+            ports
+        );
+        for text in [
+            "",
+            "host",
+            "host:80",
+            "10.5.128.74:0",
+            "10.5.128.74:70000",
+            "10.5.128:80",
+            "[::1",
+            "10.0.0.0/8",
+        ] {
+            assert!(Flow::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_question_leaves_open_is_unknown_unless_the_family_decides() {
+        let policy = policy("source = [\"2001:db8::/32\"]\nsource_ports = [80]");
+        let verdict = |to: &str| policy.rules[0].matches.verdict(&Flow::parse(to).unwrap());
+        assert_eq!(
+            verdict("2001:db8::1"),
+            Verdict::Unknown(vec![Dimension::Source, Dimension::SourcePort])
+        );
+        assert_eq!(
+            verdict("10.0.0.1"),
+            Verdict::Differs(vec![Dimension::Source])
+        );
+        assert_eq!(
+            policy.first_match(&Flow::parse("2001:db8::1").unwrap()),
+            None
+        );
+    }
+
+    #[test]
+    fn an_ipv4_peer_of_a_dual_stack_socket_is_ipv4() {
+        let policy = policy("destination = [\"10.0.0.0/8\"]");
+        let met = |to: &str| policy.first_match(&Flow::parse(to).unwrap()).is_some();
+        assert!(met("[::ffff:10.5.1.7]:80"));
+        assert!(!met("[::a05:107]:80"));
+    }
+}

@@ -50,14 +50,77 @@ impl Refusal {
     }
 }
 
+/// The most problems that are told of one file; the rest is counted.
+const MAX_TOLD: usize = 100;
+
+/// The most problems of which the text is kept until they are sorted; it bounds the memory.
+const MAX_KEPT: usize = 10_000;
+
+/// The problems of a text as they are found, in any order.
+pub(crate) struct Report<'t> {
+    lines: Lines<'t>,
+    found: Vec<(usize, Refusal)>,
+    not_kept: usize,
+}
+
+impl<'t> Report<'t> {
+    pub fn on(text: &'t str) -> Self {
+        Report {
+            lines: Lines::of(text),
+            found: Vec::new(),
+            not_kept: 0,
+        }
+    }
+
+    /// Notes a problem at a byte offset.
+    pub fn add(&mut self, offset: usize, refusal: Refusal) {
+        match self.found.len() < MAX_KEPT {
+            true => self.found.push((offset, refusal)),
+            false => self.not_kept += 1,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The line of a byte offset, from 1.
+    pub fn line(&self, offset: usize) -> u32 {
+        self.lines.line(offset)
+    }
+
+    /// The problems in file order. Only those that are told get a column, which costs a walk along the line.
+    pub fn into_problems(mut self) -> Vec<Problem> {
+        self.found.sort_by_key(|(offset, _)| *offset);
+        let rest = self.found.len().saturating_sub(MAX_TOLD) + self.not_kept;
+        self.found.truncate(MAX_TOLD);
+        if rest > 0 {
+            let message = format!("and {rest} more problems from here on");
+            let last = self.found[MAX_TOLD - 1].0;
+            self.add(last, Refusal::new(message, "mend these first"));
+        }
+        self.found
+            .into_iter()
+            .map(|(offset, refusal)| self.lines.problem(offset, refusal))
+            .collect()
+    }
+}
+
+impl Problem {
+    /// The only problem of a text, at a byte offset.
+    pub(crate) fn alone(text: &str, offset: usize, refusal: Refusal) -> Vec<Problem> {
+        vec![Lines::of(text).problem(offset, refusal)]
+    }
+}
+
 /// The beginnings of a text's lines, to find places without reading the text again.
-pub(crate) struct Lines<'t> {
+struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
 }
 
 impl<'t> Lines<'t> {
-    pub fn of(text: &'t str) -> Self {
+    fn of(text: &'t str) -> Self {
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         Lines {
             text,
@@ -65,18 +128,24 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// Line and column, both from 1, of a byte offset. An offset past the end means the end.
-    pub fn place(&self, offset: usize) -> (u32, u32) {
-        let offset = (0..=offset.min(self.text.len()))
-            .rev()
-            .find(|at| self.text.is_char_boundary(*at))
-            .unwrap_or(0);
-        let line = self.starts.partition_point(|&start| start <= offset);
-        let column = self.text[self.starts[line - 1]..offset].chars().count() + 1;
-        (line as u32, column as u32)
+    fn line(&self, offset: usize) -> u32 {
+        let offset = offset.min(self.text.len());
+        self.starts.partition_point(|&start| start <= offset) as u32
     }
 
-    pub fn problem(&self, offset: usize, refusal: Refusal) -> Problem {
+    /// Line and column, both from 1, of a byte offset. An offset past the end means the end.
+    fn place(&self, offset: usize) -> (u32, u32) {
+        let line = self.line(offset);
+        let before =
+            &self.text.as_bytes()[self.starts[line as usize - 1]..offset.min(self.text.len())];
+        let begins_a_character = |byte: &&u8| **byte & 0b1100_0000 != 0b1000_0000;
+        (
+            line,
+            before.iter().filter(begins_a_character).count() as u32 + 1,
+        )
+    }
+
+    fn problem(&self, offset: usize, refusal: Refusal) -> Problem {
         let (line, column) = self.place(offset);
         Problem {
             line,

@@ -41,7 +41,11 @@ fn billionths(text: &str) -> Option<u128> {
         !text.is_empty() && text.len() <= most && text.bytes().all(|byte| byte.is_ascii_digit())
     };
     // `.3` is how the WAD's example writes a fraction.
-    let whole = if whole.is_empty() { "0" } else { whole };
+    let whole = if whole.is_empty() && !text.is_empty() {
+        "0"
+    } else {
+        whole
+    };
     if !digits(whole, 18) || !digits(fraction, 9) {
         return None;
     }

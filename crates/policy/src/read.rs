@@ -9,15 +9,12 @@ mod rule;
 mod values;
 
 use crate::policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES};
-use crate::problem::{Lines, Refusal};
-use crate::toml_reader::{Report, Section, found};
+use crate::problem::{Refusal, Report};
+use crate::toml_reader::{Section, found};
 use crate::{Classifier, MAX_PORT_CUTS, Policy, Problem, Rule, review};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use toml::de::DeTable;
-
-/// The most problems that are told of one file; the rest is counted.
-const MAX_PROBLEMS: usize = 100;
 
 /// The longest text of which all syntax errors are told. They take up to 300 times the text's length
 /// in memory; of a longer text only the first is told.
@@ -37,7 +34,7 @@ pub fn parse_bytes(
         Err(error) => {
             let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
             let refusal = Refusal::new("not UTF-8 text", "a policy file is TOML, which is UTF-8");
-            Err(vec![Lines::of(valid).problem(valid.len(), refusal)])
+            Err(Problem::alone(valid, valid.len(), refusal))
         }
     }
 }
@@ -45,20 +42,17 @@ pub fn parse_bytes(
 /// Reads a policy file. `registered_laws` are the laws that the kernel has; with `None` any name passes.
 ///
 /// # Errors
-/// All problems in file order, at least one and about [`MAX_PROBLEMS`] at most. Where the text is no
+/// All problems in file order, at least one and about 100 at most. Where the text is no
 /// TOML, only that is told.
 pub fn parse(text: &str, registered_laws: Option<&[String]>) -> Result<Policy, Vec<Problem>> {
     refuse_length(text.len())?;
-    let mut report = Report {
-        lines: Lines::of(text),
-        problems: Vec::new(),
-    };
+    let mut report = Report::on(text);
     refuse_nothing(text, &mut report);
     let document = document(text, &mut report);
     let policy = document_to_policy(&document, registered_laws, &mut report);
-    match report.problems.is_empty() {
+    match report.is_empty() {
         true => Ok(policy),
-        false => Err(in_order(report.problems)),
+        false => Err(report.into_problems()),
     }
 }
 
@@ -76,25 +70,6 @@ fn document<'t>(text: &'t str, report: &mut Report) -> DeTable<'t> {
     DeTable::new()
 }
 
-fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    if let Some(rest) = problems
-        .len()
-        .checked_sub(MAX_PROBLEMS)
-        .filter(|rest| *rest > 0)
-    {
-        problems.truncate(MAX_PROBLEMS);
-        let last = &problems[MAX_PROBLEMS - 1];
-        let message = format!("and {rest} more problems from here on");
-        problems.push(Problem {
-            message,
-            allowed: "mend these first".into(),
-            ..last.clone()
-        });
-    }
-    problems
-}
-
 fn document_to_policy(document: &DeTable, laws: Option<&[String]>, report: &mut Report) -> Policy {
     Section::open(report, document, "a policy file", &["host", "rule"]);
     let mut policy = Policy {
@@ -102,7 +77,7 @@ fn document_to_policy(document: &DeTable, laws: Option<&[String]>, report: &mut 
         ..Policy::default()
     };
     policy.host = host::read(document, &policy.rules, report);
-    if report.problems.is_empty() {
+    if report.is_empty() {
         policy.warnings = review::warnings(&policy, &Classifier::build(&policy));
     }
     policy
@@ -120,7 +95,7 @@ fn rules(document: &DeTable, laws: Option<&[String]>, report: &mut Report) -> Ve
     });
     let Some(tables) = tables else {
         report.add(
-            value.span(),
+            value.span().start,
             found(value.get_ref(), "rules, each under a line `[[rule]]`"),
         );
         return Vec::new();
@@ -128,7 +103,7 @@ fn rules(document: &DeTable, laws: Option<&[String]>, report: &mut Report) -> Ve
     if let Some((_, place)) = tables.get(MAX_RULES) {
         let message = format!("{} rules", tables.len());
         report.add(
-            place.clone(),
+            place.start,
             Refusal::new(message, format!("allowed: at most {MAX_RULES}")),
         );
         return Vec::new();
@@ -167,7 +142,7 @@ impl Limits {
             let before = std::mem::replace(total, *total + more);
             if passes(before, *total, MAX_PREFIXES_PER_SIDE) {
                 report.add(
-                    place.clone(),
+                    place.start,
                     too_many("prefixes", key, MAX_PREFIXES_PER_SIDE),
                 );
             }
@@ -189,7 +164,7 @@ impl Limits {
             );
             if passes(before, cuts.len() + 1, MAX_PORT_CUTS) {
                 report.add(
-                    place.clone(),
+                    place.start,
                     too_many("beginnings and ends of ranges", key, MAX_PORT_CUTS - 1),
                 );
             }
@@ -206,7 +181,7 @@ impl Limits {
                 rule.name
             );
             report.add(
-                value.span(),
+                value.span().start,
                 Refusal::new(message, "each rule needs a name of its own"),
             );
         }
@@ -229,16 +204,14 @@ fn refuse_length(length_bytes: usize) -> Result<(), Vec<Problem>> {
     }
     let message = format!("the file has {length_bytes} bytes");
     let allowed = format!("allowed: at most {MAX_FILE_BYTES} bytes (16 MiB)");
-    Err(vec![
-        Lines::of("").problem(0, Refusal::new(message, allowed)),
-    ])
+    Err(Problem::alone("", 0, Refusal::new(message, allowed)))
 }
 
 /// An empty file is more often a failed copy than a wish; a file of comments is a wish.
 fn refuse_nothing(text: &str, report: &mut Report) {
     if text.trim().is_empty() {
         let remedy = "write a [[rule]] or a [host] section; to tune nothing, leave a comment (#) in the file";
-        report.add(0..0, Refusal::new("the file is empty", remedy));
+        report.add(0, Refusal::new("the file is empty", remedy));
     }
 }
 
@@ -254,5 +227,5 @@ fn syntax(error: &toml::de::Error, report: &mut Report) {
         }
         None => Refusal::new(error.message(), "a policy file is TOML (https://toml.io)"),
     };
-    report.add(place, refusal);
+    report.add(place.start, refusal);
 }

@@ -78,3 +78,54 @@ fn has_metrics(rule: &Rule) -> bool {
 fn same_metrics(one: &RouteMetrics, other: &RouteMetrics) -> bool {
     (one.reordering_pkts, one.quickack) == (other.reordering_pkts, other.quickack)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = r#"
+[[rule]]
+name = "web"
+destination = ["10.5.0.0/16"]
+destination_ports = [443]
+[[rule]]
+name = "plain"
+destination = ["10.5.1.0/24"]
+[[rule]]
+name = "wide"
+destination = ["10.0.0.0/8", "10.5.1.9", "10.6.0.0/16"]
+reordering = 19
+"#;
+
+    #[test]
+    fn an_earlier_rule_without_metrics_keeps_its_prefix_free_of_them() {
+        let policy = crate::parse(POLICY, None).unwrap();
+        let routes = routes(&policy, &Classifier::build(&policy));
+        let told: Vec<_> = routes
+            .iter()
+            .map(|route| (route.prefix.to_string(), route.reordering_pkts))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("10.0.0.0/8".to_owned(), Some(19)),
+                ("10.5.1.0/24".to_owned(), None)
+            ]
+        );
+    }
+
+    #[test]
+    fn the_flows_of_an_earlier_rule_with_ports_are_told_of_the_metrics() {
+        let policy = crate::parse(POLICY, None).unwrap();
+        let explanation = crate::explain(&policy, &crate::Flow::parse("10.5.2.1:443").unwrap());
+        let note =
+            "the route to 10.0.0.0/8 carries reordering 19, by rule `wide`, for this flow too";
+        assert_eq!(
+            (
+                explanation.rule.unwrap().name.as_str(),
+                &explanation.notes[..]
+            ),
+            ("web", &[note.to_owned()][..])
+        );
+    }
+}

@@ -4,26 +4,13 @@
 //! A key that nobody asked for is unknown; its nearest known neighbour is named. A value that is not
 //! taken leaves `None` behind, so that one pass finds all problems. Start at [`Section`].
 
-use crate::Problem;
-use crate::problem::{Lines, Refusal};
+use crate::problem::{Refusal, Report};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A value with its place in the file.
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
-
-/// The problems found so far.
-pub(crate) struct Report<'t> {
-    pub lines: Lines<'t>,
-    pub problems: Vec<Problem>,
-}
-
-impl Report<'_> {
-    pub fn add(&mut self, place: Range<usize>, refusal: Refusal) {
-        self.problems.push(self.lines.problem(place.start, refusal));
-    }
-}
 
 /// One table of the file.
 pub(crate) struct Section<'r, 't, 'v> {
@@ -43,7 +30,7 @@ impl<'r, 't, 'v> Section<'r, 't, 'v> {
             .keys()
             .filter(|key| !known.contains(&key.get_ref().as_ref()))
         {
-            report.add(key.span(), unknown_key(key.get_ref(), title, known));
+            report.add(key.span().start, unknown_key(key.get_ref(), title, known));
         }
         Section { report, table }
     }
@@ -84,7 +71,7 @@ impl<'r, 't, 'v> Section<'r, 't, 'v> {
                 .collect(),
             _ => {
                 self.report
-                    .add(value.span(), refused(key, value.get_ref(), example));
+                    .add(value.span().start, refused(key, value.get_ref(), example));
                 Vec::new()
             }
         }
@@ -97,7 +84,7 @@ impl<'r, 't, 'v> Section<'r, 't, 'v> {
         read: &impl Fn(&DeValue) -> Result<T, Refusal>,
     ) -> Option<T> {
         read(value.get_ref())
-            .map_err(|refusal| self.report.add(value.span(), under_key(key, refusal)))
+            .map_err(|refusal| self.report.add(value.span().start, under_key(key, refusal)))
             .ok()
     }
 }
@@ -148,8 +135,8 @@ fn unknown_key(key: &str, title: &str, known: &[&str]) -> Refusal {
         .map(|candidate| (distance(key, candidate), candidate))
         .min();
     match nearest {
-        // A third of the letters wrong is still a slip of the pen; more is another word.
-        Some((edits, candidate)) if edits * 3 <= candidate.len() => {
+        // Two slips of the pen, in a word long enough to know it by; more is another word.
+        Some((edits, candidate)) if edits <= 2 && edits * 3 <= candidate.len() => {
             Refusal::new(message, format!("did you mean `{candidate}`?"))
         }
         _ => Refusal::new(message, format!("allowed: {}", known.join(", "))),

@@ -8,7 +8,7 @@
 //! Start at [`import_wad`].
 
 use crate::policy::MAX_RULES;
-use crate::problem::{Lines, Refusal};
+use crate::problem::{Refusal, Report};
 use crate::quantity::thousandths;
 use crate::toml_reader::shortened;
 use crate::{LawSpec, Prefix, Problem};
@@ -45,8 +45,7 @@ pub struct Note {
 /// All lines that are no WAD configuration, and values that no policy takes.
 pub fn import_wad(text: &str) -> Result<Imported, Vec<Problem>> {
     let mut reader = Reader {
-        lines: Lines::of(text),
-        problems: Vec::new(),
+        report: Report::on(text),
     };
     let entries = match text.len() <= MAX_WAD_BYTES {
         true => reader.entries(text),
@@ -64,9 +63,9 @@ pub fn import_wad(text: &str) -> Result<Imported, Vec<Problem>> {
         .iter()
         .map(|entry| Rule::of(entry, &mut names, &mut reader))
         .collect();
-    match reader.problems.is_empty() {
+    match reader.report.is_empty() {
         true => Ok(imported(rules)),
-        false => Err(reader.problems),
+        false => Err(reader.report.into_problems()),
     }
 }
 
@@ -116,14 +115,12 @@ struct Field<'t> {
 }
 
 struct Reader<'t> {
-    lines: Lines<'t>,
-    problems: Vec<Problem>,
+    report: Report<'t>,
 }
 
 impl<'t> Reader<'t> {
     fn refuse(&mut self, offset: usize, message: impl Into<String>, allowed: impl Into<String>) {
-        self.problems
-            .push(self.lines.problem(offset, Refusal::new(message, allowed)));
+        self.report.add(offset, Refusal::new(message, allowed));
     }
 
     fn entries(&mut self, text: &'t str) -> Vec<Entry<'t>> {
@@ -154,19 +151,20 @@ impl<'t> Reader<'t> {
                 ),
             }
         }
-        if entries.is_empty() && self.problems.is_empty() {
+        if entries.is_empty() && self.report.is_empty() {
             self.refuse(
                 0,
                 "the file has no entry",
                 "an entry begins with its name in brackets: [bob]",
             );
         }
-        if let Some(entry) = entries.get(MAX_RULES) {
+        if let Some(offset) = entries.get(MAX_RULES).map(|entry| entry.offset) {
             self.refuse(
-                entry.offset,
+                offset,
                 format!("{} entries", entries.len()),
                 format!("allowed: at most {MAX_RULES}"),
             );
+            entries.clear();
         }
         entries
     }
@@ -273,7 +271,7 @@ impl Rule {
 
     fn note(&mut self, offset: usize, message: impl Into<String>, reader: &Reader) {
         self.notes.push(Note {
-            line: reader.lines.place(offset).0,
+            line: reader.report.line(offset),
             message: message.into(),
         });
     }

@@ -3,8 +3,8 @@
 
 use super::values::SYSCTL_BYTES;
 use crate::policy::{Chosen, Rule, Settings};
-use crate::problem::Refusal;
-use crate::toml_reader::{Report, Section, found};
+use crate::problem::{Refusal, Report};
+use crate::toml_reader::{Section, found};
 use crate::{HostSettings, Sysctl, SysctlName};
 use toml::de::{DeTable, DeValue};
 
@@ -34,7 +34,7 @@ fn subtable<'v>(table: &'v DeTable<'v>, key: &str, report: &mut Report) -> Optio
     let inner = value.get_ref().as_table();
     if inner.is_none() {
         report.add(
-            value.span(),
+            value.span().start,
             found(value.get_ref(), "a table, [host.sysctl]"),
         );
     }
@@ -46,7 +46,7 @@ fn refuse_unquoted(table: &DeTable, report: &mut Report) {
     if let Some((key, _)) = table.get_key_value("net") {
         let remedy = "write the name in quotes: \"net.core.rmem_max\" = \"auto\"";
         report.add(
-            key.span(),
+            key.span().start,
             Refusal::new("the name of a sysctl without quotes", remedy),
         );
     }
@@ -58,7 +58,7 @@ fn read_sysctl(section: &mut Section, name: SysctlName, rules: &[Rule]) -> Optio
     Some(Sysctl {
         name,
         at_least,
-        line: section.report.lines.place(place.start).0,
+        line: section.report.line(place.start),
     })
 }
 

@@ -5,8 +5,8 @@ use super::values::{
     self, CWND_CLAMP, INITIAL_WINDOW, NOTSENT_LOWAT, PACING_RATE, RATE, REORDERING, RTT, TIMER,
 };
 use crate::policy::{Chosen, Match, Path, Rule, Settings};
-use crate::problem::Refusal;
-use crate::toml_reader::{Report, Section, under_key};
+use crate::problem::{Refusal, Report};
+use crate::toml_reader::{Section, under_key};
 use crate::{Law, LawSpec, PortRange};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -48,7 +48,7 @@ pub(super) fn read(
         let remedy = "write name = \"…\", a name of its own for logs and tables";
         section
             .report
-            .add(place.clone(), Refusal::new("the rule has no name", remedy));
+            .add(place.start, Refusal::new("the rule has no name", remedy));
     }
     let name = section.read("name", values::name).unwrap_or_default();
     let matches = read_match(&mut section);
@@ -63,7 +63,7 @@ pub(super) fn read(
     let settings = read_settings(&mut section, &path, laws);
     refuse_without_buffer(&mut section);
     refuse_route_metrics(&mut section);
-    let line = report.lines.place(place.start).0;
+    let line = report.line(place.start);
     Rule {
         name,
         line,
@@ -96,7 +96,7 @@ fn read_ports(section: &mut Section, key: &str) -> Vec<PortRange> {
                 next_place
             };
             let refusal = Refusal::new(format!("{one} and {next} overlap"), "name each port once");
-            section.report.add(later.clone(), under_key(key, refusal));
+            section.report.add(later.start, under_key(key, refusal));
         }
     }
     ranges.into_iter().map(|(range, _)| range).collect()
@@ -150,13 +150,17 @@ fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option<Chosen<Law
     let Some(name) = table.get("law") else {
         let remedy = "write { law = \"fp_aimd\", a = 6, b = 0.3 }";
         section.report.add(
-            value.span(),
+            value.span().start,
             under_key(key, Refusal::new("the table has no `law`", remedy)),
         );
         return None;
     };
     let name = values::law_name(name.get_ref(), laws)
-        .map_err(|refusal| section.report.add(name.span(), under_key(key, refusal)))
+        .map_err(|refusal| {
+            section
+                .report
+                .add(name.span().start, under_key(key, refusal))
+        })
         .ok()?;
     Some(read_parameters(section.report, table, &name))
 }
@@ -166,7 +170,7 @@ fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<L
     let Some(spec) = LawSpec::named(name) else {
         for key in table.keys().filter(|key| key.get_ref() != "law") {
             report.add(
-                key.span(),
+                key.span().start,
                 under_key(key.get_ref(), values::no_parameters(name)),
             );
         }
@@ -208,7 +212,9 @@ fn refuse_without_buffer(section: &mut Section) {
                 "the rule sets no buffer",
                 "give it send_buffer, receive_buffer or both",
             );
-            section.report.add(value.span(), under_key(key, refusal));
+            section
+                .report
+                .add(value.span().start, under_key(key, refusal));
         }
     }
 }
@@ -222,7 +228,9 @@ fn refuse_route_metrics(section: &mut Section) {
         if section.value("destination").is_none() {
             let message = "this is a metric of routes, and the rule names no destination";
             let refusal = Refusal::new(message, "give the rule destination = [\"PREFIX\", …]");
-            section.report.add(value.span(), under_key(key, refusal));
+            section
+                .report
+                .add(value.span().start, under_key(key, refusal));
             continue;
         }
         let narrower = ["source", "destination_ports", "source_ports", "cgroup"];
@@ -234,7 +242,9 @@ fn refuse_route_metrics(section: &mut Section) {
                 "this is a metric of routes, which holds for every flow to the destination, not only for those of `{other}`"
             );
             let refusal = Refusal::new(message, "move it to a rule that has only `destination`");
-            section.report.add(value.span(), under_key(key, refusal));
+            section
+                .report
+                .add(value.span().start, under_key(key, refusal));
         }
     }
 }
