@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
+use std::time::Duration;
 use support::{Daemon, FATPATH, Lab, alone, until};
 
 const RULE: &str = "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n\
@@ -57,7 +58,11 @@ fn unload_leaves_the_host_as_it_was() {
     let Some(_alone) = alone() else { return };
     // The BPF file system is mounted by the first daemon of a host, and stays while in use.
     drop(Daemon::start(RULE));
-    let before = host();
+    let before = until("the host to be at rest", || {
+        let before = host();
+        std::thread::sleep(Duration::from_millis(500));
+        (before == host()).then_some(before)
+    });
     let mut daemon = Daemon::start(RULE);
     assert_ne!(host(), before);
     let flow = loopback_flow();
@@ -87,7 +92,8 @@ fn a_live_flow_goes_on_over_unload_with_the_law_of_its_namespace() {
     let (here, there) = loopback_flow();
     let end = here.local_addr().unwrap();
     assert_eq!(daemon.flow(end)["law"], "fp_aimd");
-    assert_eq!(daemon.unload()["flows_released"], 2);
+    // The other end's peer is 127.0.0.1, which is on no rule.
+    assert_eq!(daemon.unload()["flows_released"], 1);
     let filter = format!("src {end}");
     assert!(run("ss", &["-Htin", &filter]).contains(own.trim()));
     use std::io::{Read, Write};
@@ -192,7 +198,7 @@ fn a_full_disk_is_said_once_and_tuning_goes_on() {
         assert_eq!(daemon.flow(here.local_addr().unwrap())["law"], "fp_aimd");
     }
     until("the missing lines", || {
-        (daemon.json(&["status"])["flow_log"]["missing"].as_u64()? >= 8).then_some(())
+        (daemon.json(&["status"])["flow_log"]["missing"].as_u64()? >= 5).then_some(())
     });
     assert_eq!(
         daemon.stderr().matches("go on being tuned").count(),

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{Daemon, Lab, alone, setting, until};
 
 fn policy(peer_net: &str, law: &str) -> String {
@@ -67,19 +67,19 @@ fn a_transfer_survives_the_death_of_the_daemon_tuned() {
     assert!(end["limited"]["busy_s"].as_f64().unwrap() > 3.0, "{end}");
 }
 
-/// Mean window of the sender over the time, segments.
-fn mean_cwnd(daemon: &Daemon, cookie: &Value, samples: u32) -> f64 {
-    let mut sum = 0.0;
-    for _ in 0..samples {
-        std::thread::sleep(Duration::from_millis(25));
+/// Mean window of the sender over two seconds, segments.
+fn mean_cwnd(daemon: &Daemon, cookie: &Value) -> f64 {
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut windows = Vec::new();
+    while Instant::now() < end {
         let flow = daemon
             .flows()
             .into_iter()
             .find(|flow| flow["cookie"] == *cookie)
             .unwrap();
-        sum += flow["cwnd_pkts"].as_f64().unwrap();
+        windows.push(flow["cwnd_pkts"].as_f64().unwrap());
     }
-    sum / f64::from(samples)
+    windows.iter().sum::<f64>() / windows.len() as f64
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn new_parameters_reach_a_live_flow() {
     let transfer = lab.transfer(9, &[]);
     let cookie = sender(&daemon, 500_000)["cookie"].clone();
     std::thread::sleep(Duration::from_secs(1));
-    let reno = mean_cwnd(&daemon, &cookie, 100);
+    let reno = mean_cwnd(&daemon, &cookie);
     let text = policy(&net, "{ law = 'fp_aimd', a = 16, b = 0.1 }");
     assert!(daemon.apply(&text).status.success());
     std::thread::sleep(Duration::from_millis(500));
-    let tuned = mean_cwnd(&daemon, &cookie, 100);
+    let tuned = mean_cwnd(&daemon, &cookie);
     // sqrt(a(2-b)/(2bp)): 27 and 390 segments.
     assert!(tuned > 4.0 * reno, "{reno} then {tuned} segments");
     let _ = transfer.wait_with_output();

@@ -101,8 +101,9 @@ impl Daemon {
         match &self.namespace {
             None => Command::new(FATPATH),
             Some(name) => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", name, FATPATH]);
+                // Not `ip netns exec`: that hides the cgroup mount behind a /sys of its own.
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net=/run/netns/{name}")).arg(FATPATH);
                 command
             }
         }
