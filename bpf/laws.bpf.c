@@ -102,8 +102,10 @@ u32 BPF_PROG(aimd_ssthresh, struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_aimd params = aimd_params(sk);
 	struct cc_window w = window_of(tp);
+	u32 ssthresh = cc_aimd_ssthresh(&w, &params);
 
-	return cc_aimd_ssthresh(&w, &params);
+	state_of(tp)->credit = w.credit;
+	return ssthresh;
 }
 
 /* tcp_reno_undo_cwnd(): the loss was spurious, the window of before comes back. */

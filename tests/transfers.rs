@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real transfers by iperf3 over an emulated path: what the issue promises of them.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
 

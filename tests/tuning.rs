@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flows meet the policy on the real kernel, over loopback: which rule, which settings,
 //! what of the program's own survives.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
 

@@ -52,11 +52,15 @@ static inline void cc_aimd_acked(struct cc_window *w, const struct cc_aimd *p, c
 	w->cwnd_pkts += (cc_u32)(steps < room ? steps : room);
 }
 
-/* The slow-start threshold after a congestion event: (1 - b) of the window. */
-static inline cc_u32 cc_aimd_ssthresh(const struct cc_window *w, const struct cc_aimd *p)
+/*
+ * A congestion event: the slow-start threshold after it, (1 - b) of the window.
+ * Credit earned at the larger window would be worth more at the smaller one.
+ */
+static inline cc_u32 cc_aimd_ssthresh(struct cc_window *w, const struct cc_aimd *p)
 {
 	cc_u32 kept = (cc_u64)w->cwnd_pkts * (CC_AIMD_UNIT - p->b_milli) / CC_AIMD_UNIT;
 
+	w->credit = 0;
 	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
 }
 
