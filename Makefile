@@ -48,8 +48,7 @@ bench: build
 
 install: build
 	install -D -m 755 $(FATPATH) $(DESTDIR)$(PREFIX)/bin/fatpath
-	$(FATPATH) man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -D -m 644 packaging/policy.5 $(DESTDIR)$(PREFIX)/share/man/man5/fatpath-policy.5
+	$(FATPATH) man $(DESTDIR)$(PREFIX)/share/man
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
 	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service
 	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \

@@ -6,9 +6,52 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 use std::path::Path;
 
-/// Writes `fatpath.1` and a page for each subcommand.
+/// The reference of the policy file, which is also a page of the documentation.
+const POLICY: &str = include_str!("../../../docs/policy.md");
+
+/// Writes `man1/fatpath.1`, a page for each subcommand, and `man5/fatpath-policy.5`.
 pub fn write(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(Arguments::command(), directory)
-        .with_context(|| format!("cannot write into {}", directory.display()))
+    let failed = || format!("cannot write into {}", directory.display());
+    for section in ["man1", "man5"] {
+        std::fs::create_dir_all(directory.join(section)).with_context(failed)?;
+    }
+    let page = mandown::convert(&without_tables(POLICY), "fatpath-policy", 5);
+    std::fs::write(directory.join("man5/fatpath-policy.5"), page).with_context(failed)?;
+    clap_mangen::generate_to(Arguments::command(), directory.join("man1")).with_context(failed)
+}
+
+/// The rows of tables as list items, since man pages of Markdown have no tables.
+fn without_tables(markdown: &str) -> String {
+    let mut text = String::new();
+    let mut lines = markdown.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_row = line.starts_with('|');
+        let is_head = is_row && lines.peek().is_some_and(|next| next.starts_with("|--"));
+        if is_head || line.starts_with("|--") {
+            continue;
+        }
+        text.push_str(&if is_row { list_item(line) } else { line.to_owned() });
+        text.push('\n');
+    }
+    text
+}
+
+fn list_item(row: &str) -> String {
+    let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    let code_less = |cell: &str| cell.replace('`', "");
+    match cells.as_slice() {
+        [key, rest @ ..] => format!("* **{}**: {}\n", code_less(key), code_less(&rest.join(". "))),
+        [] => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_tables;
+
+    #[test]
+    fn rows_become_items_and_other_lines_stay() {
+        let markdown = "a\n\n| key | value |\n|---|---|\n| `x` | 1 to 2 |\n\nb";
+        assert_eq!(without_tables(markdown), "a\n\n* **x**: 1 to 2\n\n\nb\n");
+    }
 }
