@@ -3,9 +3,11 @@
 //!
 //! `cargo xtask abi` writes the Rust twin of bpf/include/abi.h; `cargo xtask check`
 //! fails when the twin differs, when a source file lacks its licence line, or when a
-//! crate that must be pure names a clock, a socket or a file.
+//! crate that must be pure names a clock, a socket or a file. `cargo xtask man DIRECTORY`
+//! writes the man pages.
 
 mod abi;
+mod man;
 mod rules;
 
 use anyhow::{Result, bail};
@@ -21,6 +23,10 @@ fn main() -> Result<()> {
             abi::check(&root)?;
             rules::check(&root)
         }
-        _ => bail!("usage: cargo xtask abi | check"),
+        Some("man") => match std::env::args().nth(2) {
+            Some(directory) => man::write(directory.as_ref()),
+            None => bail!("usage: cargo xtask man DIRECTORY"),
+        },
+        _ => bail!("usage: cargo xtask abi | check | man DIRECTORY"),
     }
 }

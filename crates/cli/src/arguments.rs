@@ -46,9 +46,6 @@ pub enum Command {
     /// Emulated networks and experiments
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Write the man pages into a directory
-    #[command(hide = true)]
-    Man(ManArguments),
 }
 
 const DAEMON_HELP: &str = "\
@@ -178,12 +175,6 @@ pub struct UnloadArguments {
     pub json: bool,
     #[command(flatten)]
     pub instance: InstanceOptions,
-}
-
-#[derive(Args)]
-pub struct ManArguments {
-    /// Where the pages go
-    pub directory: PathBuf,
 }
 
 #[cfg(test)]

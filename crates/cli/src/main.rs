@@ -1,57 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one binary, `fatpath`: parses the command line, calls the room that does the
-//! work, prints what it answers. Exit status: 0, 1 it failed, 2 wrong usage.
+//! The one binary, `fatpath`.
 
-mod arguments;
-mod flows;
-mod man;
-mod policy;
-mod status;
-
-use arguments::{Arguments, Command};
-use clap::Parser;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    log_to_stderr();
-    match run(arguments.command) {
-        Ok(code) => code,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("fatpath: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Daemon(options) => fatpath_daemon::run(&options)?,
-        Command::Policy(command) => policy::run(command)?,
-        Command::ImportWad(arguments) => policy::import_wad(&arguments)?,
-        Command::Flows(arguments) => flows::run(&arguments)?,
-        Command::Status(arguments) => status::status(&arguments)?,
-        Command::Unload(arguments) => return status::unload(&arguments),
-        Command::Lab(command) => return command.run(),
-        Command::Man(arguments) => man::write(&arguments.directory)?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// systemd's journal dates lines itself, and a terminal needs no dates.
-fn log_to_stderr() {
-    tracing_subscriber::fmt()
-        .without_time()
-        .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
-}
-
-/// `fatpath flows | head` is no failure.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    fatpath_cli::main()
 }

@@ -1,128 +1,196 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading and writing the main routing table of this network namespace.
+//! A route of the main table as the kernel's own bytes: what fatpath does not know of it stays.
 
-use netlink_packet_core::{
-    Emitable, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload, Parseable,
+use fatpath_netlink::{
+    NLM_F_CREATE, NLM_F_REPLACE, Netlink, Request, attributes, family, octets, push_attribute,
 };
-use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use fatpath_policy::Prefix;
+use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A netlink socket of this namespace.
-pub(crate) struct Netlink(Socket);
+// linux/rtnetlink.h
+const RTM_NEWROUTE: u16 = 24;
+const RTM_DELROUTE: u16 = 25;
+const RTM_GETROUTE: u16 = 26;
+const RT_TABLE_MAIN: u8 = 254;
+const RTN_UNICAST: u8 = 1;
+const RTA_DST: u16 = 1;
+const RTA_METRICS: u16 = 8;
+const RTA_CACHEINFO: u16 = 12;
+const RTA_EXPIRES: u16 = 23;
+const RTAX_REORDERING: u16 = 9;
+const RTAX_QUICKACK: u16 = 15;
+/// struct rtmsg: family, destination length, source length, TOS, table, protocol, scope, type, flags.
+const HEADER_BYTES: usize = 12;
 
-impl Netlink {
-    pub(crate) fn open() -> io::Result<Netlink> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Netlink(socket))
+/// One route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    header: [u8; HEADER_BYTES],
+    /// By kind; the kernel gives each kind once. Without what it gives and does not take back.
+    attributes: BTreeMap<u16, Vec<u8>>,
+}
+
+impl Route {
+    fn parse(body: &[u8]) -> Option<Route> {
+        let mut header = *body.first_chunk::<HEADER_BYTES>()?;
+        header[8..].fill(0); // flags: the state of its device
+        let all = attributes(&body[HEADER_BYTES..]);
+        let kept = all.filter(|(kind, _)| ![RTA_CACHEINFO, RTA_EXPIRES].contains(kind));
+        let attributes = kept.map(|(kind, value)| (kind, value.to_vec())).collect();
+        Some(Route { header, attributes })
     }
 
-    /// The routes of the main table, both families.
-    pub(crate) fn routes(&self) -> io::Result<Vec<RouteMessage>> {
-        let mut routes = self.dump(AddressFamily::Inet)?;
-        routes.extend(self.dump(AddressFamily::Inet6)?);
-        routes.retain(|route| route.header.table == RouteHeader::RT_TABLE_MAIN);
-        Ok(routes.into_iter().map(without_volatile).collect())
+    fn request(&self, kind: u16, flags: u16) -> Request {
+        let request = Request::new(kind, flags).bytes(&self.header);
+        self.attributes
+            .iter()
+            .fold(request, |r, (kind, value)| r.attribute(*kind, value))
     }
 
-    /// Adds the route, or puts it in the place of the one with the same destination and priority.
-    pub(crate) fn put(&self, route: RouteMessage) -> io::Result<()> {
-        self.request(
-            RouteNetlinkMessage::NewRoute(route),
-            NLM_F_CREATE | NLM_F_REPLACE,
-        )
-    }
-
-    pub(crate) fn delete(&self, route: RouteMessage) -> io::Result<()> {
-        self.request(RouteNetlinkMessage::DelRoute(route), 0)
-    }
-
-    fn dump(&self, family: AddressFamily) -> io::Result<Vec<RouteMessage>> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family;
-        self.send(RouteNetlinkMessage::GetRoute(message), NLM_F_DUMP)?;
-        let mut routes = Vec::new();
-        loop {
-            let (bytes, _) = self.0.recv_from_full()?;
-            if read_dump(&bytes, &mut routes)? {
-                return Ok(routes);
+    pub(crate) fn prefix(&self) -> Prefix {
+        let bytes = self
+            .attributes
+            .get(&RTA_DST)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let address: IpAddr = match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
+            (Ok(v4), _) => Ipv4Addr::from(v4).into(),
+            (_, Ok(v6)) => Ipv6Addr::from(v6).into(),
+            _ if self.header[0] == family(Ipv4Addr::UNSPECIFIED.into()) => {
+                Ipv4Addr::UNSPECIFIED.into()
             }
+            _ => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        Prefix::holding(address, self.header[1]).unwrap_or(Prefix::ANY_V6)
+    }
+
+    pub(crate) fn is_unicast(&self) -> bool {
+        self.header[7] == RTN_UNICAST
+    }
+
+    /// The same way to another destination.
+    pub(crate) fn towards(&self, prefix: &Prefix, protocol: u8) -> Route {
+        let mut copy = self.clone();
+        copy.header[1] = prefix.length_bits();
+        copy.header[5] = protocol;
+        copy.attributes.insert(RTA_DST, octets(prefix.address()));
+        copy
+    }
+
+    /// The same with other metrics; those that are not named stay.
+    pub(crate) fn with_metrics(&self, reordering_pkts: Option<u32>, quickack: bool) -> Route {
+        let nest = self
+            .attributes
+            .get(&RTA_METRICS)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let mut metrics: BTreeMap<u16, Vec<u8>> = attributes(nest)
+            .map(|(kind, value)| (kind, value.to_vec()))
+            .collect();
+        if let Some(reordering) = reordering_pkts {
+            metrics.insert(RTAX_REORDERING, reordering.to_ne_bytes().to_vec());
         }
-    }
-
-    fn request(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.send(message, NLM_F_ACK | flags)?;
-        let (bytes, _) = self.0.recv_from_full()?;
-        match parse(&bytes)?.payload {
-            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
-            _ => Ok(()),
+        if quickack {
+            metrics.insert(RTAX_QUICKACK, 1u32.to_ne_bytes().to_vec());
         }
-    }
-
-    fn send(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | flags;
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.0.send(&bytes, 0).map(drop)
-    }
-}
-
-fn parse(bytes: &[u8]) -> io::Result<NetlinkMessage<RouteNetlinkMessage>> {
-    NetlinkMessage::deserialize(bytes).map_err(io::Error::other)
-}
-
-/// Reads one datagram of a dump; true when it was the last.
-fn read_dump(bytes: &[u8], routes: &mut Vec<RouteMessage>) -> io::Result<bool> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let message = parse(rest)?;
-        // Messages are aligned to 4 bytes (NLMSG_ALIGNTO).
-        let length = (message.header.length as usize).next_multiple_of(4).max(16);
-        rest = rest.get(length..).unwrap_or_default();
-        match message.payload {
-            NetlinkPayload::Done(_) => return Ok(true),
-            NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => {
-                routes.push(route)
-            }
-            _ => {}
+        let mut nest = Vec::new();
+        metrics
+            .iter()
+            .for_each(|(kind, value)| push_attribute(&mut nest, *kind, value));
+        let mut route = self.clone();
+        if !nest.is_empty() {
+            route.attributes.insert(RTA_METRICS, nest);
         }
+        route
     }
-    Ok(false)
+
+    pub(crate) fn to_hex(&self) -> String {
+        let mut bytes = self.header.to_vec();
+        self.attributes
+            .iter()
+            .for_each(|(kind, value)| push_attribute(&mut bytes, *kind, value));
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(crate) fn from_hex(hex: &str) -> Option<Route> {
+        let digits: Option<Vec<u8>> = hex
+            .chars()
+            .map(|c| c.to_digit(16).map(|digit| digit as u8))
+            .collect();
+        let bytes: Vec<u8> = digits?
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect();
+        Route::parse(&bytes)
+    }
 }
 
-/// Leaves out what the kernel adds and does not take back.
-fn without_volatile(mut route: RouteMessage) -> RouteMessage {
-    route.attributes.retain(|attribute| {
-        !matches!(
-            attribute,
-            RouteAttribute::CacheInfo(_) | RouteAttribute::Expires(_)
-        )
-    });
-    route.header.flags = Default::default();
-    route
+/// The routes of the main table, both families.
+pub(crate) fn routes(netlink: &Netlink) -> io::Result<Vec<Route>> {
+    let mut routes = Vec::new();
+    for any in [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ] {
+        let mut header = [0; HEADER_BYTES];
+        header[0] = family(any);
+        let bodies = netlink.dump(Request::new(RTM_GETROUTE, 0).bytes(&header))?;
+        routes.extend(bodies.iter().filter_map(|body| Route::parse(body)));
+    }
+    routes.retain(|route| route.header[4] == RT_TABLE_MAIN);
+    Ok(routes)
 }
 
-pub(crate) fn to_hex(route: &RouteMessage) -> String {
-    let mut bytes = vec![0; route.buffer_len()];
-    route.emit(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Adds the route, or puts it in the place of the one with the same destination and priority.
+pub(crate) fn put(netlink: &Netlink, route: &Route) -> io::Result<()> {
+    netlink.request(route.request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE))
 }
 
-pub(crate) fn from_hex(hex: &str) -> Option<RouteMessage> {
-    let digits: Vec<u8> = hex
-        .chars()
-        .map(|c| c.to_digit(16).map(|d| d as u8))
-        .collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect();
-    RouteMessage::parse(&bytes[..]).ok()
+pub(crate) fn delete(netlink: &Netlink, route: &Route) -> io::Result<()> {
+    netlink.request(route.request(RTM_DELROUTE, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn default_route() -> Route {
+        let mut body = [0u8; HEADER_BYTES].to_vec();
+        (body[0], body[4], body[7]) = (2, RT_TABLE_MAIN, RTN_UNICAST);
+        push_attribute(&mut body, 5, &[10, 0, 0, 1]); // RTA_GATEWAY
+        let mut nest = Vec::new();
+        push_attribute(&mut nest, 2, &1400u32.to_ne_bytes()); // RTAX_MTU
+        push_attribute(&mut body, RTA_METRICS, &nest);
+        push_attribute(&mut body, RTA_CACHEINFO, &[9; 8]);
+        Route::parse(&body).unwrap()
+    }
+
+    #[test]
+    fn a_route_survives_the_journal() {
+        let route = default_route();
+        assert_eq!(Route::from_hex(&route.to_hex()), Some(route.clone()));
+        assert_eq!(route.prefix(), Prefix::ANY_V4);
+        assert_eq!(Route::from_hex("0g"), None);
+        assert_eq!(Route::from_hex("00"), None);
+    }
+
+    #[test]
+    fn metrics_join_those_that_are_there() {
+        let route = default_route().with_metrics(Some(19), true);
+        let kinds: Vec<_> = attributes(&route.attributes[&RTA_METRICS])
+            .map(|(k, _)| k)
+            .collect();
+        assert_eq!(kinds, [2, RTAX_REORDERING, RTAX_QUICKACK]);
+        assert_eq!(default_route().with_metrics(None, false), default_route());
+    }
+
+    #[test]
+    fn a_copy_goes_to_its_own_prefix_by_the_same_way() {
+        let prefix = Prefix::holding("192.0.2.0".parse().unwrap(), 24).unwrap();
+        let copy = default_route().towards(&prefix, 250);
+        assert_eq!(copy.prefix(), prefix);
+        assert_eq!(copy.attributes[&5], [10, 0, 0, 1]);
+    }
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The man pages, from the same definitions as `--help`.
 
-use crate::arguments::Arguments;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use std::path::Path;
 
 /// The reference of the policy file, which is also a page of the documentation.
-const POLICY: &str = include_str!("../../../docs/policy.md");
+const POLICY: &str = include_str!("../../docs/policy.md");
 
 /// Writes `man1/fatpath.1`, a page for each subcommand, and `man5/fatpath-policy.5`.
 pub fn write(directory: &Path) -> Result<()> {
@@ -17,7 +15,7 @@ pub fn write(directory: &Path) -> Result<()> {
     }
     let page = mandown::convert(&without_tables(POLICY), "fatpath-policy", 5);
     std::fs::write(directory.join("man5/fatpath-policy.5"), page).with_context(failed)?;
-    clap_mangen::generate_to(Arguments::command(), directory.join("man1")).with_context(failed)
+    clap_mangen::generate_to(fatpath_cli::command(), directory.join("man1")).with_context(failed)
 }
 
 /// The rows of tables as list items, since man pages of Markdown have no tables.
@@ -30,7 +28,11 @@ fn without_tables(markdown: &str) -> String {
         if is_head || line.starts_with("|--") {
             continue;
         }
-        text.push_str(&if is_row { list_item(line) } else { line.to_owned() });
+        text.push_str(&if is_row {
+            list_item(line)
+        } else {
+            line.to_owned()
+        });
         text.push('\n');
     }
     text
@@ -40,7 +42,11 @@ fn list_item(row: &str) -> String {
     let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
     let code_less = |cell: &str| cell.replace('`', "");
     match cells.as_slice() {
-        [key, rest @ ..] => format!("* **{}**: {}\n", code_less(key), code_less(&rest.join(". "))),
+        [key, rest @ ..] => format!(
+            "* **{}**: {}\n",
+            code_less(key),
+            code_less(&rest.join(". "))
+        ),
         [] => String::new(),
     }
 }
