@@ -309,3 +309,68 @@ fn status_without_anything_loaded_says_so() {
     assert_eq!(flows.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&flows.stderr).contains("fatpath daemon"));
 }
+
+/// `fatpath daemon` where `hide` was done in a mount namespace of its own.
+fn daemon_without(hide: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, RULE).unwrap();
+    let script = format!("{hide} && exec \"$0\" \"$@\"");
+    let output = Command::new("unshare")
+        .args([
+            "--mount", "sh", "-c", &script, FATPATH, "daemon", "--policy",
+        ])
+        .arg(policy)
+        .arg("--run-dir")
+        .arg(dir.path())
+        .arg("--pin-dir")
+        .arg(format!("/sys/fs/bpf/fatpath-test-{}", std::process::id()))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_the_host_lacks_is_named_with_the_remedy() {
+    let Some(_alone) = alone() else { return };
+    let said = daemon_without("mount -t tmpfs none /sys/kernel/btf");
+    assert!(
+        said.contains("BTF") && said.contains("CONFIG_DEBUG_INFO_BTF"),
+        "{said}"
+    );
+    let said = daemon_without("umount -a -t cgroup2");
+    assert!(
+        said.contains("no cgroup 2") && said.contains("mount -t cgroup2"),
+        "{said}"
+    );
+}
+
+#[test]
+fn no_input_makes_the_command_line_panic() {
+    for (file, said) in [
+        ("/dev/zero", "16 MiB"),
+        ("/dev/null", ""),
+        ("/", ""),
+        ("/nonexistent", ""),
+    ] {
+        for arguments in [vec!["policy", "check", file], vec!["import-wad", file]] {
+            let output = Command::new(FATPATH).args(&arguments).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+            assert!(
+                stderr.starts_with("fatpath: ") && !stderr.contains("panicked"),
+                "{stderr}"
+            );
+            assert!(
+                arguments[0] != "policy" || stderr.contains(said),
+                "{stderr}"
+            );
+        }
+    }
+    let output = Command::new(FATPATH)
+        .args(["flows", "--interval", "0"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -5,10 +5,12 @@ use crate::arguments::{
     ApplyArguments, CheckArguments, ExplainArguments, ImportWadArguments, PolicyCommand,
 };
 use anyhow::{Context, Result, bail};
-use fatpath_daemon::{Instance, client};
-use fatpath_policy::{Flow, LAWS, Policy, explain, parse_bytes};
-use std::io::{Write, stdout};
-use std::path::Path;
+use fatpath_daemon::{Instance, client, read_policy_file};
+use fatpath_policy::{Flow, explain};
+use std::io::{Read, Write, stdout};
+
+/// More than the importer takes, so that it is the importer that refuses.
+const MAX_WAD_BYTES: u64 = 2 << 20;
 
 pub fn run(command: PolicyCommand) -> Result<()> {
     match command {
@@ -19,7 +21,7 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 }
 
 fn check(arguments: &CheckArguments) -> Result<()> {
-    let policy = read(&arguments.file)?;
+    let policy = read_policy_file(&arguments.file)?;
     if arguments.json {
         return Ok(writeln!(
             stdout(),
@@ -40,7 +42,7 @@ fn check(arguments: &CheckArguments) -> Result<()> {
 }
 
 fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
-    let policy = read(&arguments.policy)?;
+    let policy = read_policy_file(&arguments.policy)?;
     let mut flow = Flow::parse(&arguments.destination)?;
     if let Some(source) = &arguments.source {
         let source = Flow::parse(source).context("--source")?;
@@ -58,6 +60,7 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
 
 fn apply(arguments: &ApplyArguments) -> Result<()> {
     let file = &arguments.file;
+    read_policy_file(file)?;
     let instance = Instance::new(&arguments.instance, None)?;
     let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let applied = client::apply(&instance.socket(), &file.display().to_string(), text)?;
@@ -82,8 +85,10 @@ fn apply(arguments: &ApplyArguments) -> Result<()> {
 pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
     let file = &arguments.file;
     let name = file.display().to_string();
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|file| file.take(MAX_WAD_BYTES).read_to_string(&mut text))
+        .with_context(|| format!("cannot read {name}"))?;
     let imported = match fatpath_policy::import_wad(&text) {
         Ok(imported) => imported,
         Err(problems) => {
@@ -104,21 +109,4 @@ pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
         None => stdout().write_all(imported.toml.as_bytes())?,
     }
     Ok(())
-}
-
-/// Laws that the daemon would bring count as registered. Where the registry cannot be read no law is refused.
-fn read(file: &Path) -> Result<Policy> {
-    let name = file.display().to_string();
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
-    let laws = fatpath_kernel::registered_laws().ok().map(|mut laws| {
-        laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
-        laws
-    });
-    parse_bytes(&bytes, laws.as_deref()).map_err(|problems| {
-        let lines: Vec<_> = problems
-            .iter()
-            .map(|p| p.in_file(&name).to_string())
-            .collect();
-        anyhow::anyhow!("{} errors\n{}", problems.len(), lines.join("\n"))
-    })
 }

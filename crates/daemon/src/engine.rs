@@ -4,8 +4,9 @@
 use anyhow::{Context, Result};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, Published, Takeover, cgroup_id, registered_laws};
-use fatpath_policy::{Classifier, LAWS, Policy, Problem, parse_bytes, routes};
+use fatpath_policy::{Classifier, LAWS, MAX_FILE_BYTES, Policy, Problem, parse_bytes, routes};
 use serde::{Deserialize, Serialize};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,11 +48,28 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Reads a policy; the laws that fatpath brings count as registered.
+/// Reads a policy file.
+///
+/// # Errors
+/// A [`Refused`] with every problem, or what kept the file from being read.
+pub fn read_policy_file(file: &Path) -> Result<Policy> {
+    let name = file.display().to_string();
+    let mut bytes = Vec::new();
+    let one_too_many = MAX_FILE_BYTES as u64 + 1;
+    std::fs::File::open(file)
+        .and_then(|file| file.take(one_too_many).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read the policy {name}"))?;
+    Ok(read_policy(&bytes, &name)?)
+}
+
+/// Reads a policy. The laws that fatpath brings count as registered; where the registry cannot be
+/// read, no law is refused.
 pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
-    let mut laws = registered_laws().unwrap_or_default();
-    laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
-    parse_bytes(bytes, Some(&laws)).map_err(|problems| Refused {
+    let laws = registered_laws().ok().map(|mut laws| {
+        laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
+        laws
+    });
+    parse_bytes(bytes, laws.as_deref()).map_err(|problems| Refused {
         problems: in_file(&problems, file),
     })
 }
@@ -67,10 +85,8 @@ impl Engine {
     /// Loads or takes over the kernel half and makes the policy of `file` live. A bad file is refused
     /// before anything is touched.
     pub(crate) fn start(instance: &Instance, file: &Path) -> Result<(Engine, Applied)> {
+        let policy = read_policy_file(file)?;
         let name = file.display().to_string();
-        let bytes =
-            std::fs::read(file).with_context(|| format!("cannot read the policy {name}"))?;
-        let policy = read_policy(&bytes, &name)?;
         let mut host = Host::open(&instance.run_dir)?;
         if !fatpath_kernel::bpffs_is_mounted() {
             host.note_mount(fatpath_kernel::mount_bpffs()?)?;

@@ -51,7 +51,7 @@ impl Instance {
     /// When another one runs: its pid is named.
     pub fn lock(&self) -> Result<Running> {
         std::fs::create_dir_all(&self.run_dir)
-            .with_context(|| format!("cannot make {}", self.run_dir.display()))?;
+            .with_context(|| format!("cannot make {} (run as root)", self.run_dir.display()))?;
         let path = self.run_dir.join("daemon.pid");
         loop {
             let mut lock = open_lock(&path)?;

@@ -16,7 +16,7 @@ mod options;
 mod run;
 mod unload;
 
-pub use engine::{Applied, Refused};
+pub use engine::{Applied, Refused, read_policy_file};
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use run::run;

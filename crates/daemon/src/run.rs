@@ -175,10 +175,8 @@ fn follow_signals(
 fn reload(shared: &Shared, file: &Path) {
     held(&shared.flow_log).reopen();
     let name = file.display().to_string();
-    let applied = std::fs::read(file)
-        .with_context(|| format!("cannot read {name}"))
-        .and_then(|bytes| Ok(engine::read_policy(&bytes, &name)?))
-        .and_then(|policy| match shared.engine().as_mut() {
+    let applied =
+        engine::read_policy_file(file).and_then(|policy| match shared.engine().as_mut() {
             Some(engine) => engine.apply(policy, &name),
             None => Ok(Applied::default()),
         });
