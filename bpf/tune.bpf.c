@@ -96,7 +96,7 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 {
 	u32 zero = 0, rule_id;
 	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
-	struct fp_asked *asked = NULL;
+	struct fp_asked *asked;
 	struct fp_rule *rule;
 	struct fp_flow *flow;
 
@@ -104,10 +104,10 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 		return NULL;
 	rule_id = first_match(tp, control->live_slot & 1);
 	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
-	if (control->flags & FP_OVERRIDES)
-		asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
-	if (asked && !(rule && rule->flags & FP_RULE_OVERRIDE))
-		honour_asked(target, asked);
+	/* Also when no rule overrides any more: a listening socket may have asked before. */
+	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
+	if (asked)
+		honour_asked(target, asked, rule);
 	if (!rule)
 		return NULL;
 	flow = flow_of(sk);
@@ -129,7 +129,9 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx, u32 flags)
 		count(FP_COUNT_PASSED);
 		return;
 	}
-	flow->flags |= flags | FP_FLOW_ESTABLISHED;
+	/* A socket may be used for one connection after another. */
+	flow->seen_ns = bpf_ktime_get_ns();
+	flow->flags = (flow->flags & FP_FLOW_COUNTED) | flags | FP_FLOW_ESTABLISHED;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
 }
@@ -196,16 +198,22 @@ static __always_inline int is_ours(const struct tcp_sock *tp)
 	return name[0] == 'f' && name[1] == 'p' && name[2] == '_';
 }
 
+/* 1 when the flow had a law of ours and has its namespace's own now. */
+static __always_inline int lose_law(struct tcp_sock *tp, const struct fp_walk *walk)
+{
+	return is_ours(tp) && set_law(tp, walk->law) == 0;
+}
+
 static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_walk *walk)
 {
 	struct fp_asked *asked = bpf_sk_storage_get(&fp_asked, tp, NULL, 0);
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
 
 	if (asked)
-		honour_asked(tp, asked);
+		honour_asked(tp, asked, NULL);
 	if (flow)
 		leave_rule(flow);
-	return is_ours(tp) && set_law(tp, walk->law) == 0;
+	return lose_law(tp, walk);
 }
 
 static __always_inline int reshare_flow(struct tcp_sock *tp)
@@ -239,10 +247,11 @@ static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk 
 		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &end_callback,
 			       sizeof(end_callback));
 	}
+	if (flow && !FP_IS_GIVEN(&flow->wanted, FP_LAW))
+		lose_law(tp, walk);
 	if (!flow && old && old->rule_id != FP_NO_RULE) {
 		leave_rule(old);
-		if (is_ours(tp))
-			set_law(tp, walk->law);
+		lose_law(tp, walk);
 		return 1;
 	}
 	return flow != NULL;

@@ -144,6 +144,18 @@ fn a_second_daemon_is_refused_by_the_pid_of_the_first() {
     );
 }
 
+/// Whoever may open the lock's file may lock it, and so keep the next daemon from starting.
+#[test]
+fn nobody_else_can_hold_the_lock() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    let mode = run(
+        "stat",
+        &["-c", "%a", daemon.path("run/daemon.pid").to_str().unwrap()],
+    );
+    assert_eq!(mode.trim(), "600");
+}
+
 #[test]
 fn a_bad_policy_changes_nothing() {
     let Some(_alone) = alone() else { return };

@@ -299,6 +299,78 @@ fn kernels_buffers(local: SocketAddr) -> [u32; 2] {
 }
 
 #[test]
+fn an_override_of_one_buffer_leaves_the_other_to_the_program() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(&OVERRIDE.replace("receive_buffer = 4000000\n", "\n"));
+    let listener = TcpListener::bind(v4(2)).unwrap();
+    let set_20k = |socket: &Socket| {
+        socket.set_send_buffer_size(20_000).unwrap();
+        socket.set_recv_buffer_size(20_000).unwrap();
+    };
+    let pair = connect_to(&listener, v4(1), set_20k);
+    let end = local(&pair.here);
+    assert_eq!(setting(&daemon.flow(end), "send_buffer_bytes").1, 3_000_000);
+    assert_eq!(kernels_buffers(end)[0], 40_000);
+}
+
+#[test]
+fn a_listening_sockets_own_buffers_hold_when_no_rule_overrides_any_more() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(OVERRIDE);
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.set_send_buffer_size(20_000).unwrap();
+    listener.set_recv_buffer_size(20_000).unwrap();
+    listener.bind(&v4(2).into()).unwrap();
+    listener.listen(1).unwrap();
+    let plain = OVERRIDE.replace("override_application = true", "divide = false");
+    assert!(daemon.apply(&plain).status.success());
+    let pair = connect_to(&listener.into(), v4(1), |_| {});
+    let accepted = socket2::SockRef::from(&pair.there);
+    assert_eq!(accepted.send_buffer_size().unwrap(), 40_000);
+    assert_eq!(accepted.recv_buffer_size().unwrap(), 40_000);
+}
+
+#[test]
+fn what_a_program_asks_for_later_is_not_undone_by_what_it_asked_before() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(OVERRIDE);
+    let listener = TcpListener::bind(v4(99)).unwrap();
+    let pair = connect_to(&listener, v4(98), set_64k);
+    pair.here.set_send_buffer_size(100_000).unwrap();
+    assert_eq!(pair.here.send_buffer_size().unwrap(), 200_000);
+    assert!(daemon.apply(OVERRIDE).status.success());
+    assert_eq!(kernels_buffers(local(&pair.here))[1], 200_000);
+}
+
+/// The window that the receiving end announces at most, after a transfer over loopback.
+#[test]
+fn a_live_flow_announces_the_window_that_its_new_buffer_allows() {
+    use std::io::{Read, Write};
+    let Some(_alone) = alone() else { return };
+    let daemon =
+        Daemon::start("[[rule]]\nname = 'other'\ndestination = ['192.0.2.1']\nquickack = true\n");
+    let mut pair = connect(v4(1), v4(2));
+    let policy = "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n\
+         [[rule]]\nname = 'live'\ndestination = ['127.0.7.1']\nreceive_buffer = 40000000\n";
+    assert!(daemon.apply(policy).status.success());
+    let mut block = vec![0; 1 << 17];
+    for _ in 0..400 {
+        pair.here.write_all(&block).unwrap();
+        pair.there.read_exact(&mut block).unwrap();
+    }
+    let filter = format!("src {}", pair.there.local_addr().unwrap());
+    let output = Command::new("ss")
+        .args(["-Htin", &filter])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let after = text.split("rcv_ssthresh:").nth(1).unwrap();
+    let window: u32 = after.split(' ').next().unwrap().parse().unwrap();
+    // Without the rule autotuning stops far below it; 131,072 is the clamp of the first buffer.
+    assert!(window > 10_000_000, "{text}");
+}
+
+#[test]
 fn without_override_the_programs_own_buffer_stays_and_is_said() {
     let Some(_alone) = alone() else { return };
     let daemon = Daemon::start(
@@ -405,6 +477,12 @@ fn live_flows_meet_a_new_policy_at_once() {
             .success()
     );
     assert_eq!(daemon.flow(local(&pair.here))["law"], "fp_aimd");
+    // The rule stays and gives no law any more.
+    let lawless = "[[rule]]\nname = 'live'\ndestination = ['127.0.7.2']\nnotsent_lowat = 20000\n";
+    assert!(daemon.apply(lawless).status.success());
+    assert_ne!(daemon.flow(local(&pair.here))["law"], "fp_aimd");
+    let again = daemon.apply(&rule("{ law = 'fp_aimd', a = 2, b = 0.5 }"));
+    assert!(again.status.success());
     // The rule goes: so does the law that only it gave.
     assert!(
         daemon

@@ -20,7 +20,7 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 1
+#define FP_ABI_VERSION 2
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -115,15 +115,10 @@ struct fp_address_key {
 	__u8 address[16];
 };
 
-/* fp_control.flags */
-#define FP_OVERRIDES 1u /* some rule overrides: programs' own buffers are deferred */
-
 /* The one word that makes a policy live. */
 struct fp_control {
 	__u32 live_slot;
-	__u32 generation; /* of the policy: a flow met under another one meets the policy again */
-	__u32 flags;
-	__u32 pad;
+	__u32 generation; /* counts policies since the load; 0 = none is live */
 };
 
 /* What a program asked for by setsockopt while fatpath kept it from the kernel; 0 = nothing. */

@@ -32,6 +32,7 @@ typedef __s32 s32;
 #define SOL_TCP 6
 #define IPPROTO_TCP 6
 #define SOCK_STREAM 1
+#define TCP_WINDOW_CLAMP 10
 #define TCP_CONGESTION 13
 #define TCP_NOTSENT_LOWAT 25
 

@@ -16,6 +16,9 @@ enum fp_stage {
 	FP_LIVE,	/* all that can still change */
 };
 
+/* The largest window that TCP can announce: 65535 << TCP_MAX_WSCALE (RFC 7323, 2.3). */
+#define FP_MAX_WINDOW_BYTES (65535u << 14)
+
 #define FP_IS_GIVEN(rule, setting) ((rule)->given & (1u << (setting)))
 
 static __always_inline void give(struct fp_flow *flow, void *target, u32 setting, int level,
@@ -68,14 +71,28 @@ static __always_inline void give_send_buffer(struct fp_flow *flow, struct tcp_so
 		give_buffer(flow, tp, target, FP_SEND_BUFFER, bytes);
 }
 
+/*
+ * SO_RCVBUF leaves the window clamp where the old buffer had it, and ends the
+ * autotuning that would raise it. The kernel bounds the window by the buffer anyway.
+ */
+static __always_inline void open_window(void *target)
+{
+	u32 clamp_bytes = FP_MAX_WINDOW_BYTES;
+
+	bpf_setsockopt(target, SOL_TCP, TCP_WINDOW_CLAMP, &clamp_bytes, sizeof(clamp_bytes));
+}
+
 static __always_inline void give_receive_buffer(struct fp_flow *flow, struct tcp_sock *tp,
 						void *target, const struct fp_rule *rule)
 {
 	u32 bytes = share_of(rule->receive_buffer_bytes, rule, flow->rule_id);
 
 	flow->wanted.receive_buffer_bytes = bytes;
-	if (FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
-		give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
+	if (!FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
+		return;
+	give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
+	if (!flow->error[FP_RECEIVE_BUFFER])
+		open_window(target);
 }
 
 /* A flow that has the law already keeps the law's state. */
@@ -162,16 +179,33 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 	give_rates(flow, target, rule);
 }
 
-/* What the program asked for, and fatpath kept from the kernel, takes effect after all. */
-static __always_inline void honour_asked(void *target, const struct fp_asked *asked)
+static __always_inline int is_overriding(const struct fp_rule *rule, u32 setting)
 {
-	u32 bytes = asked->send_buffer_bytes;
+	return rule && rule->flags & FP_RULE_OVERRIDE && FP_IS_GIVEN(rule, setting);
+}
 
-	if (bytes)
-		bpf_setsockopt(target, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	bytes = asked->receive_buffer_bytes;
-	if (bytes)
-		bpf_setsockopt(target, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+/* Once: what the program asks for later goes to the kernel, and is not undone by this. */
+static __always_inline void honour(void *target, int option, u32 *asked_bytes)
+{
+	u32 bytes = *asked_bytes;
+
+	if (!bytes)
+		return;
+	bpf_setsockopt(target, SOL_SOCKET, option, &bytes, sizeof(bytes));
+	*asked_bytes = 0;
+}
+
+/*
+ * What the program asked for, and fatpath kept from the kernel, takes effect
+ * after all where the rule (NULL: none) gives no buffer that overrides it.
+ */
+static __always_inline void honour_asked(void *target, struct fp_asked *asked,
+					 const struct fp_rule *rule)
+{
+	if (!is_overriding(rule, FP_SEND_BUFFER))
+		honour(target, SO_SNDBUF, &asked->send_buffer_bytes);
+	if (!is_overriding(rule, FP_RECEIVE_BUFFER))
+		honour(target, SO_RCVBUF, &asked->receive_buffer_bytes);
 }
 
 #endif

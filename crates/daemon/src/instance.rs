@@ -7,7 +7,7 @@ use fatpath_kernel::Places;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where an instance lives.
@@ -64,10 +64,13 @@ impl Instance {
             if is_at(&lock, &path) {
                 lock.set_len(0)?;
                 writeln!(lock, "{}", std::process::id())?;
+                let ready = self.run_dir.join("ready");
+                // A daemon that was killed has left its own.
+                let _ = std::fs::remove_file(&ready);
                 return Ok(Running {
                     _lock: lock,
                     pid: path,
-                    ready: self.run_dir.join("ready"),
+                    ready,
                 });
             }
         }
@@ -77,6 +80,8 @@ impl Instance {
 fn open_lock(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
+    // Whoever may open a file may lock it (flock(2)), and so keep the daemon from starting.
+    options.mode(0o600);
     options
         .open(path)
         .with_context(|| format!("cannot open {} (run as root)", path.display()))

@@ -117,7 +117,10 @@ impl Host {
                 }
                 Change::Mount { at } => unmount(at),
             });
-            self.journal.forget(&change)?;
+            // What failed stays in the journal: the next unload tries it again.
+            if !matches!(outcomes.last(), Some(PutBack::Failed(_))) {
+                self.journal.forget(&change)?;
+            }
         }
         Ok(outcomes)
     }
@@ -134,5 +137,24 @@ fn unmount(at: &Path) -> PutBack {
     match std::process::Command::new("umount").arg(at).status() {
         Ok(status) if status.success() => PutBack::Restored(format!("{name}: unmounted")),
         _ => PutBack::Failed(format!("{name}: umount failed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_put_back_stays_in_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut host = Host::open(dir.path()).unwrap();
+        let gone = Change::Sysctl {
+            name: "net.no_such_sysctl".into(),
+            before: "1".into(),
+            after: "2".into(),
+        };
+        host.journal.note(gone.clone()).unwrap();
+        assert!(matches!(host.put_back().unwrap()[..], [PutBack::Failed(_)]));
+        assert_eq!(Host::open(dir.path()).unwrap().changes(), [gone]);
     }
 }

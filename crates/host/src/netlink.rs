@@ -16,6 +16,7 @@ const RTM_GETROUTE: u16 = 26;
 const RT_TABLE_MAIN: u8 = 254;
 const RTN_UNICAST: u8 = 1;
 const RTA_DST: u16 = 1;
+const RTA_PRIORITY: u16 = 6;
 const RTA_METRICS: u16 = 8;
 const RTA_CACHEINFO: u16 = 12;
 const RTA_EXPIRES: u16 = 23;
@@ -64,6 +65,13 @@ impl Route {
             _ => Ipv6Addr::UNSPECIFIED.into(),
         };
         Prefix::holding(address, self.header[1]).unwrap_or(Prefix::ANY_V6)
+    }
+
+    /// Of routes to one prefix the kernel takes the least.
+    pub(crate) fn priority(&self) -> u32 {
+        let bytes = self.attributes.get(&RTA_PRIORITY);
+        let bytes = bytes.and_then(|value| value.as_slice().try_into().ok());
+        bytes.map_or(0, u32::from_ne_bytes)
     }
 
     pub(crate) fn is_unicast(&self) -> bool {

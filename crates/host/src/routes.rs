@@ -10,6 +10,7 @@ use crate::netlink::{self, Route};
 use crate::{HostError, PutBack};
 use fatpath_netlink::Netlink;
 use fatpath_policy::RouteMetrics;
+use std::cmp::Reverse;
 use std::io;
 
 /// Routes that fatpath adds carry this protocol number (free in rtnetlink.h and iproute2's rt_protos).
@@ -100,7 +101,7 @@ fn plan(routes: &[Route], wanted: &[RouteMetrics], said: &mut Vec<String>) -> Ve
         let leading = routes
             .iter()
             .filter(|route| route.prefix().covers(&metrics.prefix));
-        match leading.max_by_key(|route| route.prefix().key_bits()) {
+        match leading.max_by_key(|route| (route.prefix().key_bits(), Reverse(route.priority()))) {
             Some(route) => changes.push(added(route, metrics)),
             None if metrics.rule.is_some() => {
                 said.push(format!(
@@ -167,5 +168,35 @@ fn failed(route: &str) -> impl FnOnce(io::Error) -> RouteError {
     move |source| RouteError {
         route: route.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// default via 10.0.0.`last` metric `priority`
+    fn default_route(last: u8, priority: u32) -> Route {
+        let priority = priority.to_ne_bytes().map(|b| format!("{b:02x}")).concat();
+        let header = "02000000fe00000100000000";
+        let hex = format!("{header}080005000a0000{last:02x}08000600{priority}");
+        Route::from_hex(&hex).unwrap()
+    }
+
+    #[test]
+    fn of_two_ways_the_copy_goes_the_one_that_the_kernel_takes() {
+        let text = "[[rule]]\nname='p'\ndestination=['192.0.2.0/24']\nreordering=19\n";
+        let policy = fatpath_policy::parse(text, None).unwrap();
+        let classifier = fatpath_policy::Classifier::build(&policy);
+        let mut wanted = fatpath_policy::routes(&policy, &classifier);
+        wanted.retain(|w| w.prefix.to_string() == "192.0.2.0/24");
+        let routes = [default_route(1, 100), default_route(2, 600)];
+        let changes = plan(&routes, &wanted, &mut Vec::new());
+        let [Change::RouteAdded { message, .. }] = &changes[..] else {
+            panic!("{changes:?}")
+        };
+        let copy = Route::from_hex(message).unwrap();
+        let taken = routes[0].towards(&wanted[0].prefix, PROTOCOL);
+        assert_eq!(copy, taken.with_metrics(Some(19), false));
     }
 }

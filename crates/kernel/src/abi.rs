@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 1;
+pub const FP_ABI_VERSION: u32 = 2;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -20,7 +20,6 @@ pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;
 pub const FP_BY_SOURCE_PORT: u32 = 4;
 pub const FP_BY_CGROUP: u32 = 8;
-pub const FP_OVERRIDES: u32 = 1;
 pub const FP_FLOW_PASSIVE: u32 = 1;
 pub const FP_FLOW_ADOPTED: u32 = 2;
 pub const FP_FLOW_COUNTED: u32 = 4;
@@ -196,19 +195,15 @@ const _: () = {
 pub struct fp_control {
     pub live_slot: __u32,
     pub generation: __u32,
-    pub flags: __u32,
-    pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_control"][::core::mem::size_of::<fp_control>() - 16usize];
+    ["Size of fp_control"][::core::mem::size_of::<fp_control>() - 8usize];
     ["Alignment of fp_control"][::core::mem::align_of::<fp_control>() - 4usize];
     ["Offset of field: fp_control::live_slot"]
         [::core::mem::offset_of!(fp_control, live_slot) - 0usize];
     ["Offset of field: fp_control::generation"]
         [::core::mem::offset_of!(fp_control, generation) - 4usize];
-    ["Offset of field: fp_control::flags"][::core::mem::offset_of!(fp_control, flags) - 8usize];
-    ["Offset of field: fp_control::pad"][::core::mem::offset_of!(fp_control, pad) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

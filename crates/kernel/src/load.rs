@@ -191,22 +191,27 @@ impl Kernel {
         Ok(())
     }
 
-    /// The kernel keeps a registered law until it is deleted from its map: the pin finds the map again.
+    /// The kernel keeps a registered law until it is deleted from its map. Pinned before it is
+    /// registered: a law without a pin could be found by nobody, and would keep its name.
     fn register_law(&self, map: &mut MapMut<'_>) -> Result<(), KernelError> {
         let name = map.name().to_string_lossy().into_owned();
+        let pin = self.places.pin(&format!("{LAW_PREFIX}{name}"));
+        map.pin(&pin)
+            .map_err(KernelError::bpf(format!("pin the law {name}")))?;
         let mut tried = 0;
         let mut link = loop {
             match map.attach_struct_ops() {
                 Ok(link) => break link,
                 Err(_) if tried < REGISTER_TRIES => std::thread::sleep(REGISTER_PAUSE),
-                Err(source) => return Err(KernelError::bpf(format!("register {name}"))(source)),
+                Err(source) => {
+                    let _ = std::fs::remove_file(&pin);
+                    return Err(KernelError::bpf(format!("register {name}"))(source));
+                }
             }
             tried += 1;
         };
         link.disconnect();
-        let pin = self.places.pin(&format!("{LAW_PREFIX}{name}"));
-        map.pin(pin)
-            .map_err(KernelError::bpf(format!("pin the law {name}")))
+        Ok(())
     }
 }
 

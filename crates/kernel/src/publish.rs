@@ -38,7 +38,7 @@ impl Kernel {
             self.attach_overrides()?;
         }
         let ids = self.write_rules(&policy.rules)?;
-        let absent_cgroups = self.switch_to(policy, &ids, overrides)?;
+        let absent_cgroups = self.switch_to(policy, &ids)?;
         let walked = self.walk(Mode::Meet)?;
         self.free_rules_but(&ids)?;
         if !overrides {
@@ -51,12 +51,7 @@ impl Kernel {
     }
 
     /// Writes the slot that is not live, then makes it live.
-    fn switch_to(
-        &self,
-        policy: &Policy,
-        ids: &[u32],
-        overrides: bool,
-    ) -> Result<Vec<String>, KernelError> {
+    fn switch_to(&self, policy: &Policy, ids: &[u32]) -> Result<Vec<String>, KernelError> {
         let control = self.table("fp_control")?;
         let live: abi::fp_control = control.get(0)?;
         let slot = 1 - (live.live_slot & 1);
@@ -69,8 +64,6 @@ impl Kernel {
         let next = abi::fp_control {
             live_slot: slot,
             generation: live.generation.wrapping_add(1).max(1),
-            flags: if overrides { abi::FP_OVERRIDES } else { 0 },
-            pad: 0,
         };
         control.set(0, &next)?;
         Ok(absent_cgroups)

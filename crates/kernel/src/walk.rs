@@ -17,6 +17,10 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// A walk's orders stand in one map: a second walk at the same time would change them under way.
+static WALKING: Mutex<()> = Mutex::new(());
 
 /// How a walk treats the sockets that it meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,7 @@ impl Kernel {
     /// Walks the sockets of all namespaces that can be found. A namespace that vanishes
     /// meanwhile is passed over.
     pub(crate) fn walk(&self, mode: Mode) -> Result<Walked, KernelError> {
+        let _alone = WALKING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = Walked::default();
         for namespace in namespaces() {
             if let Some(walked) = self.walk_in(namespace, mode)? {
