@@ -80,25 +80,41 @@ pass:
 	return 1;
 }
 
+/* The least buffers of the kernel, which its own structures set: SOCK_MIN_SNDBUF, SOCK_MIN_RCVBUF. */
+#define MIN_SNDBUF_BYTES 4608u
+#define MIN_RCVBUF_BYTES 2304u
+
+/* What getsockopt would show had the kernel been given `bytes`: sk_setsockopt(). */
+static __always_inline u32 as_shown(u32 bytes, u32 max_bytes, u32 min_bytes)
+{
+	u32 kept = (bytes < max_bytes ? bytes : max_bytes) * 2;
+
+	return kept > min_bytes ? kept : min_bytes;
+}
+
 SEC("cgroup/getsockopt")
 int tell_asked(struct bpf_sockopt *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
 	u32 *value = ctx->optval;
+	struct fp_control *control;
 	struct fp_asked *asked;
-	u32 bytes;
+	u32 zero = 0;
 
 	if (!is_buffer(ctx->level, ctx->optname) || !is_tcp(sk))
 		goto pass;
 	if ((void *)(value + 1) > ctx->optval_end)
 		goto pass;
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
-	if (!asked)
+	control = bpf_map_lookup_elem(&fp_control, &zero);
+	if (!asked || !control || ctx->retval)
 		goto pass;
-	bytes = ctx->optname == SO_SNDBUF ? asked->send_buffer_bytes : asked->receive_buffer_bytes;
-	/* The kernel doubles what it is given, and says so (socket(7)). */
-	if (bytes && ctx->retval == 0)
-		*value = bytes * 2;
+	if (ctx->optname == SO_SNDBUF && asked->send_buffer_bytes)
+		*value = as_shown(asked->send_buffer_bytes, control->send_buffer_max_bytes,
+				  MIN_SNDBUF_BYTES);
+	if (ctx->optname == SO_RCVBUF && asked->receive_buffer_bytes)
+		*value = as_shown(asked->receive_buffer_bytes, control->receive_buffer_max_bytes,
+				  MIN_RCVBUF_BYTES);
 	return 1;
 pass:
 	if (ctx->optlen > 4096)

@@ -53,18 +53,20 @@ static __always_inline void leave_share(struct fp_flow *flow)
 		say_share_changed(flow->rule_id);
 }
 
-static __always_inline void leave_rule(struct fp_flow *flow)
+static __always_inline void leave_rule(struct fp_flow *flow, void *target)
 {
 	leave_share(flow);
+	take_back(flow, target, NULL);
 	flow->rule_id = FP_NO_RULE;
 	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
 }
 
-static __always_inline void enter_rule(struct fp_flow *flow, u32 rule_id,
+static __always_inline void enter_rule(struct fp_flow *flow, void *target, u32 rule_id,
 				       const struct fp_rule *rule, enum fp_stage stage)
 {
 	if (flow->rule_id != rule_id || !(rule->flags & FP_RULE_DIVIDE))
 		leave_share(flow);
+	take_back(flow, target, rule);
 	flow->rule_id = rule_id;
 	flow->wanted = *rule;
 	if (stage != FP_BEFORE_SYN && rule->flags & FP_RULE_DIVIDE)
@@ -108,13 +110,16 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
 	if (asked)
 		honour_asked(target, asked, rule);
-	if (!rule)
+	if (!rule) {
+		flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+		if (flow)
+			leave_rule(flow, target);
 		return NULL;
+	}
 	flow = flow_of(sk);
 	if (!flow)
 		return NULL;
-	flow->generation = control->generation;
-	enter_rule(flow, rule_id, rule, stage);
+	enter_rule(flow, target, rule_id, rule, stage);
 	give_all(flow, tp, target, rule, stage);
 	return flow;
 }
@@ -212,7 +217,7 @@ static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_wal
 	if (asked)
 		honour_asked(tp, asked, NULL);
 	if (flow)
-		leave_rule(flow);
+		leave_rule(flow, tp);
 	return lose_law(tp, walk);
 }
 
@@ -234,27 +239,34 @@ static __always_inline int reshare_flow(struct tcp_sock *tp)
 	       receive != flow->wanted.receive_buffer_bytes;
 }
 
-/* A flow whose rule is gone keeps its buffers, which cannot be unset, and loses our law. */
+/*
+ * Has sockops call at the end of a flow that began without it; other programs'
+ * callbacks stay. A flow whose end nobody will hear of must not count in a share.
+ */
+static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
+{
+	u32 callbacks = 0;
+
+	flow->flags |= FP_FLOW_ADOPTED | FP_FLOW_ESTABLISHED;
+	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
+	callbacks |= BPF_SOCK_OPS_STATE_CB_FLAG;
+	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks)))
+		leave_share(flow);
+}
+
+/* A flow whose rule is gone, or gives no law any more, loses ours. */
 static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk *walk)
 {
 	struct fp_flow *old = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
-	u32 known = old ? old->flags & FP_FLOW_ESTABLISHED : 0;
-	u32 end_callback = BPF_SOCK_OPS_STATE_CB_FLAG;
+	int is_known = old && old->flags & FP_FLOW_ESTABLISHED;
+	int had_rule = old && old->rule_id != FP_NO_RULE;
 	struct fp_flow *flow = meet(tp, tp, tp, FP_LIVE);
 
-	if (flow && !known) {
-		flow->flags |= FP_FLOW_ADOPTED | FP_FLOW_ESTABLISHED;
-		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &end_callback,
-			       sizeof(end_callback));
-	}
-	if (flow && !FP_IS_GIVEN(&flow->wanted, FP_LAW))
+	if (flow && !is_known)
+		adopt(flow, tp);
+	if (flow ? !FP_IS_GIVEN(&flow->wanted, FP_LAW) : had_rule)
 		lose_law(tp, walk);
-	if (!flow && old && old->rule_id != FP_NO_RULE) {
-		leave_rule(old);
-		lose_law(tp, walk);
-		return 1;
-	}
-	return flow != NULL;
+	return flow || had_rule;
 }
 
 SEC("iter/tcp")
@@ -276,6 +288,8 @@ int walk(struct bpf_iter__tcp *ctx)
 	if (walk->mode == FP_WALK_RELEASE)
 		walk->changed += release_flow(tp, walk);
 	else if (state == BPF_TCP_LISTEN || state == BPF_TCP_SYN_SENT || state == BPF_TCP_CLOSE)
+		return 0;
+	else if (!is_in_cgroup(tp, walk->cgroup_id))
 		return 0;
 	else if (walk->mode == FP_WALK_SHARE)
 		walk->changed += reshare_flow(tp);

@@ -20,7 +20,7 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 2
+#define FP_ABI_VERSION 3
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -74,7 +74,8 @@ struct fp_name {
 
 /* Which build pinned what lies here. Written last, so a load that was cut short has build 0. */
 struct fp_build {
-	__u64 hash; /* of the objects */
+	__u64 hash;	 /* of the objects */
+	__u64 cgroup_id; /* whose flows are tuned */
 	__u32 abi_version;
 	__u32 pad;
 };
@@ -118,7 +119,9 @@ struct fp_address_key {
 /* The one word that makes a policy live. */
 struct fp_control {
 	__u32 live_slot;
-	__u32 generation; /* counts policies since the load; 0 = none is live */
+	__u32 generation;		/* 0: no policy is live */
+	__u32 send_buffer_max_bytes;	/* net.core.wmem_max and rmem_max: what getsockopt */
+	__u32 receive_buffer_max_bytes; /* would show of a buffer that was kept from the kernel */
 };
 
 /* What a program asked for by setsockopt while fatpath kept it from the kernel; 0 = nothing. */
@@ -137,10 +140,10 @@ struct fp_asked {
 struct fp_flow {
 	__u64 seen_ns; /* CLOCK_MONOTONIC */
 	__u32 rule_id;
-	__u32 generation;
 	__u32 flags;
 	__u32 initial_cwnd_pkts; /* read back when it was set */
-	__u32 locked;		 /* buffers that fatpath itself locked: 1 << enum fp_setting */
+	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
+	__u32 receive_buffer_set;
 	__u32 pad;
 	struct fp_rule wanted;	  /* as applied: after division among flows */
 	__s32 error[FP_SETTINGS]; /* 0 or -errno of bpf_setsockopt */
@@ -230,9 +233,10 @@ enum fp_walk_mode {
 };
 
 struct fp_walk {
-	__u32 mode;    /* enum fp_walk_mode */
-	__u32 seen;    /* counted by the walk */
-	__u32 changed; /* counted by the walk */
+	__u64 cgroup_id; /* only flows of this cgroup and below meet the policy; 0 = all */
+	__u32 mode;	 /* enum fp_walk_mode */
+	__u32 seen;	 /* counted by the walk */
+	__u32 changed;	 /* counted by the walk */
 	__u32 pad;
 	__u8 law[FP_LAW_LEN]; /* the namespace's default law: for flows that lose ours */
 };

@@ -105,18 +105,27 @@ __noinline u32 set_of_port(u32 slot, u32 is_source, u32 port)
 	return cuts[low & (FP_MAX_PORT_CUTS - 1)].set;
 }
 
+/* `self` is the first member of struct cgroup: a css of the default hierarchy is its cgroup. */
+static __always_inline struct cgroup_subsys_state *cgroup_of(struct tcp_sock *tp)
+{
+	return (void *)BPF_CORE_READ(&tp->inet_conn.icsk_inet.sk, sk_cgrp_data.cgroup);
+}
+
+static __always_inline u64 id_of(struct cgroup_subsys_state *css)
+{
+	return BPF_CORE_READ((struct cgroup *)css, kn, id);
+}
+
 /* The set of the nearest ancestor that a rule names. */
 static __always_inline u32 set_of_cgroup(struct tcp_sock *tp, u32 slot, u32 otherwise)
 {
-	struct cgroup_subsys_state *css;
+	struct cgroup_subsys_state *css = cgroup_of(tp);
 	void *cgroups = bpf_map_lookup_elem(&fp_cgroups, &slot);
 
 	if (!cgroups)
 		return otherwise;
-	/* `self` is the first member of struct cgroup: a css of the default hierarchy is its cgroup. */
-	css = (void *)BPF_CORE_READ(&tp->inet_conn.icsk_inet.sk, sk_cgrp_data.cgroup);
 	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
-		u64 id = BPF_CORE_READ((struct cgroup *)css, kn, id);
+		u64 id = id_of(css);
 		u32 *set = bpf_map_lookup_elem(cgroups, &id);
 
 		if (set)
@@ -124,6 +133,21 @@ static __always_inline u32 set_of_cgroup(struct tcp_sock *tp, u32 slot, u32 othe
 		css = BPF_CORE_READ(css, parent);
 	}
 	return otherwise;
+}
+
+/* Whether the flow's cgroup is `id` or below it; 0 holds all. */
+static __always_inline int is_in_cgroup(struct tcp_sock *tp, u64 id)
+{
+	struct cgroup_subsys_state *css = cgroup_of(tp);
+
+	if (!id)
+		return 1;
+	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
+		if (id_of(css) == id)
+			return 1;
+		css = BPF_CORE_READ(css, parent);
+	}
+	return 0;
 }
 
 /* __builtin_ctzll for a word that is not 0; clang 14 crashes on the builtin for bpf. */

@@ -27,38 +27,50 @@ static __always_inline void give(struct fp_flow *flow, void *target, u32 setting
 	flow->error[setting] = bpf_setsockopt(target, level, option, &value, sizeof(value));
 }
 
+/* A share is never so small that it stops a flow: the window of TCP without scaling. */
+#define FP_MIN_SHARE_BYTES 65536u
+
 /* A rule's buffer, shared among its flows when it divides. */
 static __always_inline u32 share_of(u32 bytes, const struct fp_rule *rule, u32 rule_id)
 {
-	struct fp_share *share;
+	struct fp_share *all;
+	u32 share;
 
-	if (!(rule->flags & FP_RULE_DIVIDE))
+	if (!(rule->flags & FP_RULE_DIVIDE) || bytes <= FP_MIN_SHARE_BYTES)
 		return bytes;
-	share = bpf_map_lookup_elem(&fp_shares, &rule_id);
-	return share && share->flows > 1 ? bytes / (u32)share->flows : bytes;
+	all = bpf_map_lookup_elem(&fp_shares, &rule_id);
+	share = all && all->flows > 1 ? bytes / (u32)all->flows : bytes;
+	return share > FP_MIN_SHARE_BYTES ? share : FP_MIN_SHARE_BYTES;
 }
 
-/* Did the program itself set this buffer, in the kernel's eyes? */
+/* Did the program itself set this buffer? It is locked, and not as fatpath left it. */
 static __always_inline int is_programs_own(struct tcp_sock *tp, const struct fp_flow *flow,
 					   u32 setting)
 {
-	u32 lock = setting == FP_SEND_BUFFER ? SOCK_SNDBUF_LOCK : SOCK_RCVBUF_LOCK;
-	u32 locks = BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn.icsk_inet.sk, sk_userlocks);
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	u32 locks = BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks);
 
-	return (locks & lock) && !(flow->locked & (1u << setting));
+	if (setting == FP_SEND_BUFFER)
+		return (locks & SOCK_SNDBUF_LOCK) && (u32)sk->sk_sndbuf != flow->send_buffer_set;
+	return (locks & SOCK_RCVBUF_LOCK) && (u32)sk->sk_rcvbuf != flow->receive_buffer_set;
 }
 
 static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					u32 setting, u32 bytes)
 {
-	int option = setting == FP_SEND_BUFFER ? SO_SNDBUF : SO_RCVBUF;
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 
 	if (!(flow->wanted.flags & FP_RULE_OVERRIDE) && is_programs_own(tp, flow, setting)) {
 		flow->error[setting] = FP_KEPT_PROGRAMS_OWN;
 		return;
 	}
-	give(flow, target, setting, SOL_SOCKET, option, bytes);
-	flow->locked |= 1u << setting;
+	if (setting == FP_SEND_BUFFER) {
+		give(flow, target, setting, SOL_SOCKET, SO_SNDBUF, bytes);
+		flow->send_buffer_set = sk->sk_sndbuf;
+	} else {
+		give(flow, target, setting, SOL_SOCKET, SO_RCVBUF, bytes);
+		flow->receive_buffer_set = sk->sk_rcvbuf;
+	}
 }
 
 static __always_inline void give_send_buffer(struct fp_flow *flow, struct tcp_sock *tp,
@@ -129,7 +141,8 @@ static __always_inline void give_law(struct fp_flow *flow, struct tcp_sock *tp, 
 static __always_inline void give_window(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					const struct fp_rule *rule, enum fp_stage stage)
 {
-	if (FP_IS_GIVEN(rule, FP_INITIAL_WINDOW) && stage == FP_ESTABLISHED) {
+	/* A window of 1 says that the SYN was lost (RFC 5681, 3.1): it stays. */
+	if (FP_IS_GIVEN(rule, FP_INITIAL_WINDOW) && stage == FP_ESTABLISHED && tp->snd_cwnd > 1) {
 		give(flow, target, FP_INITIAL_WINDOW, SOL_TCP, TCP_BPF_IW,
 		     rule->initial_window_pkts);
 		flow->initial_cwnd_pkts = tp->snd_cwnd;
@@ -158,6 +171,32 @@ static __always_inline void give_rates(struct fp_flow *flow, void *target,
 	if (FP_IS_GIVEN(rule, FP_NOTSENT_LOWAT))
 		give(flow, target, FP_NOTSENT_LOWAT, SOL_TCP, TCP_NOTSENT_LOWAT,
 		     rule->notsent_lowat_bytes);
+}
+
+/* TCP_RTO_MIN and TCP_DELACK_MAX of the kernel. */
+#define FP_KERNELS_RTO_MIN_US 200000u
+#define FP_KERNELS_DELACK_MAX_US 200000u
+#define FP_NO_PACING_RATE 0xffffffffu
+
+/*
+ * What the flow was given and `rule` (NULL: none) no longer gives goes back to the
+ * kernel's own. Buffers cannot; a clamp is left, for lifting it would restart slow start.
+ */
+static __always_inline void take_back(struct fp_flow *flow, void *target,
+				      const struct fp_rule *rule)
+{
+	u32 gone = flow->wanted.given & ~(rule ? rule->given : 0);
+
+	if (gone & (1u << FP_PACING_RATE))
+		give(flow, target, FP_PACING_RATE, SOL_SOCKET, SO_MAX_PACING_RATE,
+		     FP_NO_PACING_RATE);
+	if (gone & (1u << FP_RTO_MIN))
+		give(flow, target, FP_RTO_MIN, SOL_TCP, TCP_BPF_RTO_MIN, FP_KERNELS_RTO_MIN_US);
+	if (gone & (1u << FP_DELAYED_ACK_MAX))
+		give(flow, target, FP_DELAYED_ACK_MAX, SOL_TCP, TCP_BPF_DELACK_MAX,
+		     FP_KERNELS_DELACK_MAX_US);
+	if (gone & (1u << FP_NOTSENT_LOWAT))
+		give(flow, target, FP_NOTSENT_LOWAT, SOL_TCP, TCP_NOTSENT_LOWAT, 0);
 }
 
 static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, void *target,

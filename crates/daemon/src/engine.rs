@@ -120,6 +120,7 @@ impl Engine {
         notes.extend(
             absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")),
         );
+        notes.extend(published.problems.iter().cloned());
         let metrics = routes(&policy, &Classifier::build(&policy));
         match self.host.set_routes(&metrics) {
             Ok(said) => notes.extend(said),
@@ -135,10 +136,13 @@ impl Engine {
     }
 
     fn publish(&mut self, policy: &Policy) -> Result<Published> {
-        self.cgroups = cgroups_of(policy);
-        self.kernel
+        let cgroups = cgroups_of(policy);
+        let published = self
+            .kernel
             .publish(policy)
-            .context("the policy that was live stays live")
+            .context("the policy that was live stays live")?;
+        self.cgroups = cgroups;
+        Ok(published)
     }
 
     /// A cgroup that came or went since has another id: the policy is published again.

@@ -32,7 +32,7 @@ pub fn unload(instance: &Instance) -> Result<UnloadReport> {
     }
     let _running = instance.lock()?;
     let host = Host::open(&instance.run_dir)?;
-    match Kernel::open(instance.places.clone()) {
+    match Kernel::open_to_change(instance.places.clone()) {
         Ok(kernel) => take_away(&kernel, host),
         Err(KernelError::NotLoaded(_)) => put_back(host, Unloaded::default()),
         Err(error) => Err(error.into()),

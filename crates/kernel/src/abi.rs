@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 2;
+pub const FP_ABI_VERSION: u32 = 3;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -108,17 +108,19 @@ impl Default for fp_name {
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_build {
     pub hash: __u64,
+    pub cgroup_id: __u64,
     pub abi_version: __u32,
     pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_build"][::core::mem::size_of::<fp_build>() - 16usize];
+    ["Size of fp_build"][::core::mem::size_of::<fp_build>() - 24usize];
     ["Alignment of fp_build"][::core::mem::align_of::<fp_build>() - 8usize];
     ["Offset of field: fp_build::hash"][::core::mem::offset_of!(fp_build, hash) - 0usize];
+    ["Offset of field: fp_build::cgroup_id"][::core::mem::offset_of!(fp_build, cgroup_id) - 8usize];
     ["Offset of field: fp_build::abi_version"]
-        [::core::mem::offset_of!(fp_build, abi_version) - 8usize];
-    ["Offset of field: fp_build::pad"][::core::mem::offset_of!(fp_build, pad) - 12usize];
+        [::core::mem::offset_of!(fp_build, abi_version) - 16usize];
+    ["Offset of field: fp_build::pad"][::core::mem::offset_of!(fp_build, pad) - 20usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -195,15 +197,21 @@ const _: () = {
 pub struct fp_control {
     pub live_slot: __u32,
     pub generation: __u32,
+    pub send_buffer_max_bytes: __u32,
+    pub receive_buffer_max_bytes: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_control"][::core::mem::size_of::<fp_control>() - 8usize];
+    ["Size of fp_control"][::core::mem::size_of::<fp_control>() - 16usize];
     ["Alignment of fp_control"][::core::mem::align_of::<fp_control>() - 4usize];
     ["Offset of field: fp_control::live_slot"]
         [::core::mem::offset_of!(fp_control, live_slot) - 0usize];
     ["Offset of field: fp_control::generation"]
         [::core::mem::offset_of!(fp_control, generation) - 4usize];
+    ["Offset of field: fp_control::send_buffer_max_bytes"]
+        [::core::mem::offset_of!(fp_control, send_buffer_max_bytes) - 8usize];
+    ["Offset of field: fp_control::receive_buffer_max_bytes"]
+        [::core::mem::offset_of!(fp_control, receive_buffer_max_bytes) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -225,10 +233,10 @@ const _: () = {
 pub struct fp_flow {
     pub seen_ns: __u64,
     pub rule_id: __u32,
-    pub generation: __u32,
     pub flags: __u32,
     pub initial_cwnd_pkts: __u32,
-    pub locked: __u32,
+    pub send_buffer_set: __u32,
+    pub receive_buffer_set: __u32,
     pub pad: __u32,
     pub wanted: fp_rule,
     pub error: [__s32; 9usize],
@@ -240,12 +248,13 @@ const _: () = {
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
-    ["Offset of field: fp_flow::generation"]
-        [::core::mem::offset_of!(fp_flow, generation) - 12usize];
-    ["Offset of field: fp_flow::flags"][::core::mem::offset_of!(fp_flow, flags) - 16usize];
+    ["Offset of field: fp_flow::flags"][::core::mem::offset_of!(fp_flow, flags) - 12usize];
     ["Offset of field: fp_flow::initial_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow, initial_cwnd_pkts) - 20usize];
-    ["Offset of field: fp_flow::locked"][::core::mem::offset_of!(fp_flow, locked) - 24usize];
+        [::core::mem::offset_of!(fp_flow, initial_cwnd_pkts) - 16usize];
+    ["Offset of field: fp_flow::send_buffer_set"]
+        [::core::mem::offset_of!(fp_flow, send_buffer_set) - 20usize];
+    ["Offset of field: fp_flow::receive_buffer_set"]
+        [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
     ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 28usize];
     ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 32usize];
     ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 112usize];
@@ -426,6 +435,7 @@ pub type fp_walk_mode = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_walk {
+    pub cgroup_id: __u64,
     pub mode: __u32,
     pub seen: __u32,
     pub changed: __u32,
@@ -434,11 +444,12 @@ pub struct fp_walk {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_walk"][::core::mem::size_of::<fp_walk>() - 32usize];
-    ["Alignment of fp_walk"][::core::mem::align_of::<fp_walk>() - 4usize];
-    ["Offset of field: fp_walk::mode"][::core::mem::offset_of!(fp_walk, mode) - 0usize];
-    ["Offset of field: fp_walk::seen"][::core::mem::offset_of!(fp_walk, seen) - 4usize];
-    ["Offset of field: fp_walk::changed"][::core::mem::offset_of!(fp_walk, changed) - 8usize];
-    ["Offset of field: fp_walk::pad"][::core::mem::offset_of!(fp_walk, pad) - 12usize];
-    ["Offset of field: fp_walk::law"][::core::mem::offset_of!(fp_walk, law) - 16usize];
+    ["Size of fp_walk"][::core::mem::size_of::<fp_walk>() - 40usize];
+    ["Alignment of fp_walk"][::core::mem::align_of::<fp_walk>() - 8usize];
+    ["Offset of field: fp_walk::cgroup_id"][::core::mem::offset_of!(fp_walk, cgroup_id) - 0usize];
+    ["Offset of field: fp_walk::mode"][::core::mem::offset_of!(fp_walk, mode) - 8usize];
+    ["Offset of field: fp_walk::seen"][::core::mem::offset_of!(fp_walk, seen) - 12usize];
+    ["Offset of field: fp_walk::changed"][::core::mem::offset_of!(fp_walk, changed) - 16usize];
+    ["Offset of field: fp_walk::pad"][::core::mem::offset_of!(fp_walk, pad) - 20usize];
+    ["Offset of field: fp_walk::law"][::core::mem::offset_of!(fp_walk, law) - 24usize];
 };

@@ -28,6 +28,9 @@ pub enum KernelError {
     /// Nothing is pinned where a loaded kernel half was expected.
     #[error("fatpath is not loaded (nothing is pinned at {}): start `fatpath daemon`", .0.display())]
     NotLoaded(PathBuf),
+    /// Another process may change what is pinned.
+    #[error("another fatpath daemon uses the pins at {}", .0.display())]
+    InUse(PathBuf),
     /// libbpf or the kernel refused a step.
     #[error("cannot {step}: {source}{}", .log.as_deref().map(|l| format!("\n{l}")).unwrap_or_default())]
     Bpf {

@@ -11,8 +11,11 @@ use crate::maps::Table;
 use crate::places::Places;
 use crate::{KernelError, unload};
 use libbpf_rs::{Link, MapCore, MapMut, Object, ObjectBuilder, PrintLevel, ProgramMut};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, Permissions};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -27,6 +30,9 @@ pub(crate) const LINK_WALK: &str = "link_walk";
 pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";
 pub(crate) const LAW_PREFIX: &str = "law_";
 
+/// The laws of laws.bpf.c.
+const LAWS_BROUGHT: [&str; 1] = ["fp_aimd"];
+
 /// A law's name is free again only after a grace period of the kernel.
 const REGISTER_TRIES: u32 = 40;
 const REGISTER_PAUSE: Duration = Duration::from_millis(50);
@@ -35,6 +41,8 @@ const REGISTER_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Kernel {
     pub(crate) places: Places,
+    /// Held by the one process that may change what is pinned.
+    _owner: Option<File>,
 }
 
 /// What [`Kernel::load`] found.
@@ -61,50 +69,84 @@ impl Kernel {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(KernelError::NoBtf);
         }
-        let kernel = Kernel { places };
-        let takeover = match kernel.pinned_build() {
-            Some(build) if build == this_build() => return Ok((kernel, Takeover::Kept, None)),
+        let build = this_build(&places);
+        let mut kernel = Kernel::owning(places)?;
+        let takeover = match kernel.pinned_build()? {
+            Some(pinned) if pinned == build => {
+                let laws_missing = kernel.register_laws().err();
+                return Ok((kernel, Takeover::Kept, laws_missing));
+            }
             Some(_) => Takeover::Replaced,
             None => Takeover::Fresh,
         };
         if takeover == Takeover::Replaced {
-            unload::remove(&kernel.places)?;
+            kernel.unload()?;
+            kernel = Kernel::owning(kernel.places)?;
         }
-        let laws_missing = kernel.load_all()?;
+        let laws_missing = kernel.load_all(&build)?;
         Ok((kernel, takeover, laws_missing))
     }
 
-    /// A handle on what is pinned, loading nothing.
+    /// A handle to read what is pinned, loading nothing.
     ///
     /// # Errors
     /// [`KernelError::NotLoaded`] when nothing is.
     pub fn open(places: Places) -> Result<Kernel, KernelError> {
         quieten_libbpf();
         match places.pin_dir.exists() {
-            true => Ok(Kernel { places }),
+            true => Ok(Kernel {
+                places,
+                _owner: None,
+            }),
             false => Err(KernelError::NotLoaded(places.pin_dir)),
         }
+    }
+
+    /// A handle to change what is pinned, loading nothing.
+    ///
+    /// # Errors
+    /// [`KernelError::NotLoaded`] when nothing is, [`KernelError::InUse`] when another process may
+    /// change it.
+    pub fn open_to_change(places: Places) -> Result<Kernel, KernelError> {
+        let kernel = Kernel::open(places)?;
+        Kernel::owning(kernel.places)
+    }
+
+    /// The lock is on the directory of the pins: two daemons may not share it, wherever else they live.
+    fn owning(places: Places) -> Result<Kernel, KernelError> {
+        let pins = &places.pin_dir;
+        std::fs::create_dir_all(pins)
+            .and_then(|()| std::fs::set_permissions(pins, Permissions::from_mode(0o700)))
+            .map_err(KernelError::io(format!("make {}", pins.display())))?;
+        let owner =
+            File::open(pins).map_err(KernelError::io(format!("open {}", pins.display())))?;
+        if flock(&owner, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(KernelError::InUse(places.pin_dir));
+        }
+        Ok(Kernel {
+            places,
+            _owner: Some(owner),
+        })
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Table, KernelError> {
         Table::open(&self.places, name)
     }
 
-    /// `None`: nothing is pinned. A build that was cut short equals no other.
-    fn pinned_build(&self) -> Option<abi::fp_build> {
-        self.places.pin_dir.exists().then(|| {
-            let table = self.table("fp_build");
-            table.and_then(|t| t.get(0)).unwrap_or_default()
-        })
+    /// `None`: nothing is pinned. A load that was cut short left a build that equals no other.
+    fn pinned_build(&self) -> Result<Option<abi::fp_build>, KernelError> {
+        if unload::pins(&self.places.pin_dir)?.is_empty() {
+            return Ok(None);
+        }
+        let table = self.table("fp_build");
+        Ok(Some(table.and_then(|t| t.get(0)).unwrap_or_default()))
     }
 
-    fn load_all(&self) -> Result<Option<KernelError>, KernelError> {
-        let pins = &self.places.pin_dir;
-        std::fs::create_dir_all(pins)
-            .map_err(KernelError::io(format!("make {}", pins.display())))?;
+    fn load_all(&self, build: &abi::fp_build) -> Result<Option<KernelError>, KernelError> {
         let loaded = self.load_objects();
-        if loaded.is_err() {
-            let _ = unload::remove(&self.places);
+        match loaded {
+            Ok(_) => self.table("fp_build")?.set(0, build)?,
+            Err(_) => drop(self.unload()),
         }
         loaded
     }
@@ -120,7 +162,6 @@ impl Kernel {
         self.attach_list(&flows)?;
         let laws_missing = self.register_laws().err();
         self.attach_tune(&tune)?;
-        self.table("fp_build")?.set(0, &this_build())?;
         Ok(laws_missing)
     }
 
@@ -181,7 +222,11 @@ impl Kernel {
             .map_err(KernelError::bpf(format!("pin {name}")))
     }
 
+    /// Those that are not pinned yet.
     fn register_laws(&self) -> Result<(), KernelError> {
+        if LAWS_BROUGHT.iter().all(|law| self.law_pin(law).exists()) {
+            return Ok(());
+        }
         let mut object = self.load_object("laws", LAWS)?;
         for mut map in object.maps_mut() {
             if map.map_type() == libbpf_rs::MapType::StructOps {
@@ -191,11 +236,15 @@ impl Kernel {
         Ok(())
     }
 
+    fn law_pin(&self, law: &str) -> PathBuf {
+        self.places.pin(&format!("{LAW_PREFIX}{law}"))
+    }
+
     /// The kernel keeps a registered law until it is deleted from its map. Pinned before it is
     /// registered: a law without a pin could be found by nobody, and would keep its name.
     fn register_law(&self, map: &mut MapMut<'_>) -> Result<(), KernelError> {
         let name = map.name().to_string_lossy().into_owned();
-        let pin = self.places.pin(&format!("{LAW_PREFIX}{name}"));
+        let pin = self.law_pin(&name);
         map.pin(&pin)
             .map_err(KernelError::bpf(format!("pin the law {name}")))?;
         let mut tried = 0;
@@ -222,8 +271,8 @@ fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelE
         .ok_or_else(|| KernelError::io(format!("find {name}"))(std::io::ErrorKind::NotFound.into()))
 }
 
-/// Names the objects that are embedded here.
-fn this_build() -> abi::fp_build {
+/// Names the objects that are embedded here, and the cgroup whose flows they tune.
+fn this_build(places: &Places) -> abi::fp_build {
     let images = [TUNE, OVERRIDE, FLOWS, LAWS];
     let hash = images
         .into_iter()
@@ -231,6 +280,7 @@ fn this_build() -> abi::fp_build {
         .fold(0xcbf2_9ce4_8422_2325, fnv1a);
     abi::fp_build {
         hash,
+        cgroup_id: places.cgroup_id(),
         abi_version: abi::FP_ABI_VERSION,
         pad: 0,
     }
@@ -266,9 +316,12 @@ mod tests {
 
     #[test]
     fn build_names_these_objects() {
-        let build = this_build();
-        assert_eq!(build, this_build());
-        assert_ne!(build.hash, 0);
-        assert_eq!(crate::pod::bytes_of(&build).len(), 16);
+        let places = |cgroup: &str| Places {
+            pin_dir: "/x".into(),
+            cgroup: cgroup.into(),
+        };
+        let build = this_build(&places("/"));
+        assert_eq!(build, this_build(&places("/")));
+        assert_ne!(build, this_build(&places("/proc")));
     }
 }

@@ -30,6 +30,14 @@ impl Places {
         Ok(Places { pin_dir, cgroup })
     }
 
+    /// Id of the cgroup; 0 when it is the root, that is all flows.
+    pub(crate) fn cgroup_id(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        let is_root = cgroup_root().is_ok_and(|root| root == self.cgroup);
+        let id = || std::fs::metadata(&self.cgroup).map(|meta| meta.ino());
+        if is_root { 0 } else { id().unwrap_or(0) }
+    }
+
     pub(crate) fn pin(&self, name: &str) -> PathBuf {
         self.pin_dir.join(name)
     }

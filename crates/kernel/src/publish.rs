@@ -25,28 +25,52 @@ pub struct Published {
     pub absent_cgroups: Vec<String>,
     /// The live flows that met the new policy.
     pub walked: Walked,
+    /// What did not work after the switch: the new policy is live all the same.
+    pub problems: Vec<String>,
+}
+
+/// Rules that were written: their ids in file order, and what stood at each id before.
+#[derive(Default)]
+struct Written {
+    ids: Vec<u32>,
+    before: Vec<(u32, abi::fp_rule, abi::fp_name)>,
 }
 
 impl Kernel {
     /// Makes `policy` the live one and lets every live flow meet it.
     ///
     /// # Errors
-    /// When a map cannot be written; the policy that was live stays live.
+    /// When a map cannot be written; the policy that was live stays live. What fails after the switch
+    /// is in [`Published::problems`].
     pub fn publish(&self, policy: &Policy) -> Result<Published, KernelError> {
         let overrides = policy.rules.iter().any(|r| r.settings.override_application);
         if overrides {
             self.attach_overrides()?;
         }
-        let ids = self.write_rules(&policy.rules)?;
-        let absent_cgroups = self.switch_to(policy, &ids)?;
-        let walked = self.walk(Mode::Meet)?;
-        self.free_rules_but(&ids)?;
-        if !overrides {
-            self.detach_overrides()?;
-        }
+        let mut written = Written::default();
+        let switched = self
+            .write_rules(&policy.rules, &mut written)
+            .and_then(|()| self.switch_to(policy, &written.ids));
+        let absent_cgroups = switched.inspect_err(|_| self.unwrite(&written))?;
+        let walked = self.walk(Mode::Meet);
+        // A rule that a flow may still be on keeps its id.
+        let tidied = walked.is_ok().then(|| self.free_rules_but(&written.ids));
+        let detached = (!overrides).then(|| self.detach_overrides());
+        let after = [tidied, detached]
+            .into_iter()
+            .flatten()
+            .filter_map(Result::err);
+        let mut problems: Vec<String> = after.map(|error| error.to_string()).collect();
+        problems.extend(
+            walked
+                .as_ref()
+                .err()
+                .map(|error| format!("live flows: {error}")),
+        );
         Ok(Published {
             absent_cgroups,
-            walked,
+            walked: walked.unwrap_or_default(),
+            problems,
         })
     }
 
@@ -64,6 +88,8 @@ impl Kernel {
         let next = abi::fp_control {
             live_slot: slot,
             generation: live.generation.wrapping_add(1).max(1),
+            send_buffer_max_bytes: buffer_max("wmem_max"),
+            receive_buffer_max_bytes: buffer_max("rmem_max"),
         };
         control.set(0, &next)?;
         Ok(absent_cgroups)
@@ -132,12 +158,10 @@ impl Kernel {
     }
 
     /// Gives every rule an id, that of its namesake if there is one, and writes its settings.
-    fn write_rules(&self, rules: &[Rule]) -> Result<Vec<u32>, KernelError> {
-        let names = self.table("fp_names")?;
+    fn write_rules(&self, rules: &[Rule], written: &mut Written) -> Result<(), KernelError> {
+        let (names, settings) = (self.table("fp_names")?, self.table("fp_rules")?);
         let mut known = named_ids(&names)?;
-        let settings = self.table("fp_rules")?;
         let mut free = free_ids(&known);
-        let mut ids = Vec::with_capacity(rules.len());
         for rule in rules {
             let id = match known.get(&rule.name) {
                 Some(id) => *id,
@@ -145,6 +169,7 @@ impl Kernel {
                     .next()
                     .ok_or(KernelError::NoRuleId(abi::FP_MAX_RULE_IDS as usize))?,
             };
+            written.before.push((id, settings.get(id)?, names.get(id)?));
             settings.set(id, &rule_of(&rule.settings))?;
             names.set(
                 id,
@@ -153,21 +178,32 @@ impl Kernel {
                 },
             )?;
             known.insert(rule.name.clone(), id);
-            ids.push(id);
+            written.ids.push(id);
         }
-        Ok(ids)
+        Ok(())
+    }
+
+    /// Puts back what stood there before; the error that led here is the one that counts.
+    fn unwrite(&self, written: &Written) {
+        let (Ok(names), Ok(settings)) = (self.table("fp_names"), self.table("fp_rules")) else {
+            return;
+        };
+        for (id, rule, name) in &written.before {
+            let _ = settings.set(*id, rule).and_then(|()| names.set(*id, name));
+        }
     }
 
     /// No flow is on these rules any more.
     fn free_rules_but(&self, ids: &[u32]) -> Result<(), KernelError> {
         let names = self.table("fp_names")?;
-        let settings = self.table("fp_rules")?;
+        let (settings, shares) = (self.table("fp_rules")?, self.table("fp_shares")?);
         let kept: HashSet<u32> = ids.iter().copied().collect();
         for id in named_ids(&names)?
             .into_values()
             .filter(|id| !kept.contains(id))
         {
             settings.set(id, &abi::fp_rule::default())?;
+            shares.set(id, &abi::fp_share::default())?;
             names.set(id, &abi::fp_name::default())?;
         }
         Ok(())
@@ -178,6 +214,13 @@ impl Kernel {
         let ids = named_ids(&self.table("fp_names")?)?;
         Ok(ids.into_iter().map(|(name, id)| (id, name)).collect())
     }
+}
+
+/// What setsockopt takes at most; without a limit when it cannot be read.
+fn buffer_max(sysctl: &str) -> u32 {
+    let text = std::fs::read_to_string(format!("/proc/sys/net/core/{sysctl}"));
+    let bytes = text.ok().and_then(|text| text.trim().parse().ok());
+    bytes.unwrap_or(i32::MAX as u32 / 2)
 }
 
 fn named_ids(names: &Table) -> Result<HashMap<String, u32>, KernelError> {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Taking the kernel half away again.
 //!
-//! Live flows keep the buffers, windows and timers they have, which the kernel cannot
-//! unset; flows on one of our laws go to their namespace's own, since the law's code goes.
+//! Live flows keep the buffers and the clamp that they have, which cannot be unset; pacing and timers
+//! go back to the kernel's own, and flows on one of our laws to their namespace's, since its code goes.
 
 use crate::abi;
-use crate::load::{Kernel, LAW_PREFIX};
-use crate::places::Places;
+use crate::load::{Kernel, LAW_PREFIX, LINK_TUNE};
 use crate::pod::bytes_of;
 use crate::walk::Mode;
 use crate::{KernelError, Walked};
@@ -23,43 +22,44 @@ pub struct Unloaded {
 }
 
 impl Kernel {
-    /// Removes every program, link, map, law and pin.
+    /// Removes every program, link, map, law and pin. Works on whatever is there, also after a load
+    /// that was cut short.
     ///
     /// # Errors
-    /// When a pin cannot be removed; what could be removed is.
+    /// The first thing that could not be removed; what could be removed is.
     pub fn unload(&self) -> Result<Unloaded, KernelError> {
-        remove(&self.places)
+        let stop = abi::fp_control::default();
+        let _ = self
+            .table("fp_control")
+            .and_then(|control| control.set(0, &stop));
+        // Nothing new comes in: then the walk undoes what did.
+        let mut removed = Vec::new();
+        let mut failed = self.detach_overrides().err();
+        failed = failed.or(remove(&self.places.pin(LINK_TUNE), &mut removed).err());
+        let walked = self.walk(Mode::Release).unwrap_or_default();
+        for pin in pins(&self.places.pin_dir)? {
+            if name_of(&pin).starts_with(LAW_PREFIX) {
+                failed = failed.or(unregister(&pin).err());
+            }
+            failed = failed.or(remove(&pin, &mut removed).err());
+        }
+        let directory = std::fs::remove_dir(&self.places.pin_dir);
+        let step = format!("remove {}", self.places.pin_dir.display());
+        match failed.or(directory.map_err(KernelError::io(step)).err()) {
+            None => Ok(Unloaded { removed, walked }),
+            Some(error) => Err(error),
+        }
     }
 }
 
-/// Works on whatever is there, also after a load that was cut short.
-pub(crate) fn remove(places: &Places) -> Result<Unloaded, KernelError> {
-    let kernel = Kernel {
-        places: places.clone(),
-    };
-    let stop = abi::fp_control::default();
-    let _ = kernel
-        .table("fp_control")
-        .and_then(|control| control.set(0, &stop));
-    let walked = kernel.walk(Mode::Release).unwrap_or_default();
-    let pins = pins(&places.pin_dir)?;
-    for law in pins
-        .iter()
-        .filter(|pin| name_of(pin).starts_with(LAW_PREFIX))
-    {
-        unregister(law)?;
+/// A pin that is not there is no error.
+fn remove(pin: &Path, removed: &mut Vec<String>) -> Result<(), KernelError> {
+    match std::fs::remove_file(pin) {
+        Ok(()) => removed.push(name_of(pin)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(KernelError::io(format!("remove {}", pin.display()))(error)),
     }
-    for pin in &pins {
-        std::fs::remove_file(pin).map_err(KernelError::io(format!("remove {}", pin.display())))?;
-    }
-    std::fs::remove_dir(&places.pin_dir).map_err(KernelError::io(format!(
-        "remove {}",
-        places.pin_dir.display()
-    )))?;
-    Ok(Unloaded {
-        removed: pins.iter().map(|pin| name_of(pin)).collect(),
-        walked,
-    })
+    Ok(())
 }
 
 /// Deleting a struct_ops map's one value unregisters the law. A law that was pinned but

@@ -54,18 +54,23 @@ impl Kernel {
     }
 
     /// Walks the sockets of all namespaces that can be found. A namespace that vanishes
-    /// meanwhile is passed over.
+    /// meanwhile is passed over; one that cannot be walked does not end the walk.
     pub(crate) fn walk(&self, mode: Mode) -> Result<Walked, KernelError> {
         let _alone = WALKING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = Walked::default();
+        let mut failed = None;
         for namespace in namespaces() {
-            if let Some(walked) = self.walk_in(namespace, mode)? {
-                sum.namespaces += 1;
-                sum.seen += walked.seen;
-                sum.changed += walked.changed;
+            match self.walk_in(namespace, mode) {
+                Ok(Some(walked)) => {
+                    sum.namespaces += 1;
+                    sum.seen += walked.seen;
+                    sum.changed += walked.changed;
+                }
+                Ok(None) => {}
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Ok(sum)
+        failed.map_or(Ok(sum), Err)
     }
 
     fn walk_in(&self, namespace: File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
@@ -88,7 +93,9 @@ impl Kernel {
             Mode::Share => abi::FP_WALK_SHARE,
             Mode::Release => abi::FP_WALK_RELEASE,
         };
+        let build: abi::fp_build = self.table("fp_build")?.get(0)?;
         let walk = abi::fp_walk {
+            cgroup_id: build.cgroup_id,
             mode,
             law: field_of(&law::default_law()?),
             ..Default::default()
