@@ -4,11 +4,11 @@
 //! goes to the flow log. Far from what a host does: real flows live longer than 50 µs.
 
 use crate::figure::{Better, Figure, Summary};
-use crate::figures::connect_rate::{paired, prelude, rules};
+use crate::figures::connect_rate::{SETTINGS, paired, prelude, rules};
 use crate::run::Run;
 use anyhow::{Result, ensure};
 
-/// Median of ten paired ratios; no goal.
+/// Median of thirty paired ratios; no goal.
 pub const FIGURE: Figure = Figure {
     name: "tune.connect_rate_ratio_tuned",
     what: "the same where both ends of every connection get buffers, a law and an initial window",
@@ -19,18 +19,10 @@ pub const FIGURE: Figure = Figure {
     measure,
 };
 
-const LAST_RULE: &str = "\
-[[rule]]
-name = 'loopback'
-destination = ['127.0.0.0/8']
-send_buffer = '1MiB'
-receive_buffer = '1MiB'
-congestion_control = { law = 'fp_aimd', a = 6, b = 0.3 }
-initial_window = 20
-";
+const LAST_RULE: &str = "[[rule]]\nname = 'loopback'\ndestination = ['127.0.0.0/8']\n";
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
-    let policy = prelude() + &rules(999) + LAST_RULE;
+    let policy = prelude() + &rules(999) + LAST_RULE + SETTINGS;
     paired(run, &policy, |loaded, connections| {
         let counts = loaded.status()?.counts;
         ensure!(
