@@ -28,8 +28,8 @@ pub struct Loaded {
 impl Loaded {
     /// Starts `fatpath daemon` with this policy and waits until it is live.
     pub fn start(run: &Run, alone: &Alone, policy: &str) -> Result<Loaded> {
-        take_away_leftovers(run)?;
         alone.wait_until_unloaded(run)?;
+        std::fs::create_dir_all(RUN_DIR).context(RUN_DIR)?;
         let file = place("policy.toml");
         std::fs::write(&file, policy)?;
         let mut command = fatpath(&run.fatpath, &["daemon"]);
@@ -69,19 +69,20 @@ impl Loaded {
 }
 
 impl Drop for Loaded {
+    /// The daemon goes first: one that is still starting would refuse the unload.
     fn drop(&mut self) {
+        // Both fail only when it has ended by itself.
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
         if let Err(error) = unload(&self.fatpath) {
             eprintln!("{error:#}");
         }
-        // Both fail only when it has ended by itself, as the unload asked.
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
         let _ = std::fs::remove_dir_all(RUN_DIR);
     }
 }
 
-/// A daemon that a killed run left answers the unload, and ends a moment later.
-fn take_away_leftovers(run: &Run) -> Result<()> {
+/// Unloads what a killed run left. Its daemon answers the unload, and ends a moment later.
+pub fn take_away_leftovers(run: &Run) -> Result<()> {
     unload(&run.fatpath)?;
     let end = Instant::now() + READY_WITHIN;
     while place("daemon.pid").exists() {
@@ -89,10 +90,9 @@ fn take_away_leftovers(run: &Run) -> Result<()> {
         run.pause(TICK)?;
     }
     let _ = std::fs::remove_dir_all(RUN_DIR);
-    std::fs::create_dir_all(RUN_DIR).context(RUN_DIR)
+    Ok(())
 }
 
-/// Takes away everything in our places, also what a killed run left.
 fn unload(program: &Path) -> Result<()> {
     let output = fatpath(program, &["unload"]).output()?;
     ensure!(

@@ -2,7 +2,7 @@
 //! Whether the law AIMD(a, b) does on the kernel what its formula says: the mean window
 //! of a flow under random loss against sqrt(a (2 - b) / (2 b p)) segments.
 
-use crate::alone::Alone;
+use crate::alone::{Alone, NETWORK};
 use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
 use crate::run::Run;
@@ -106,8 +106,7 @@ fn path() -> Topology {
         delay_ns: DELAY_NS,
         ..ChainSpec::default()
     };
-    let name = format!("fp-bench-{}", std::process::id());
-    let mut topology = two_hosts(&name, &direction);
+    let mut topology = two_hosts(NETWORK, &direction);
     topology.links[0].directions[0].loss = LOSS;
     topology
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How fast the emulator itself is: one TCP flow over a link that does nothing.
 
+use crate::alone::{Alone, NETWORK};
 use crate::figure::{Better, Figure, Summary};
 use crate::run::Run;
 use anyhow::Result;
@@ -21,11 +22,11 @@ pub const FIGURE: Figure = Figure {
 };
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
-    let name = format!("fp-bench-{}", std::process::id());
+    let _alone = Alone::wait(run)?;
     let mut samples = Vec::new();
     for n in 1..=RUNS {
         run.check()?;
-        let gbps = unshaped::tcp_gbps(&name, &ChainSpec::default(), SECONDS)?;
+        let gbps = unshaped::tcp_gbps(NETWORK, &ChainSpec::default(), SECONDS)?;
         run.say(format!("  run {n} of {RUNS}: {gbps:.2} Gb/s"));
         samples.push(gbps);
     }
