@@ -107,6 +107,7 @@ fn asked(names: &[String]) -> impl Iterator<Item = &'static Figure> {
 
 fn row(run: &Run, figure: &Figure) -> Result<Row> {
     run.say(format!("{}: {}", figure.name, figure.what));
+    run.say_load()?;
     let samples = (figure.measure)(run)?;
     let value = figure.summary.of(&samples).context("no samples")?;
     Ok(Row {

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// How soon a wait notices the flag.
 const TICK: Duration = Duration::from_millis(100);
 
+/// A benchmark just before this one leaves a load of about 1.
+const MAX_LOAD: f64 = 1.5;
+
 /// What every figure is given.
 pub struct Run {
     /// The `fatpath` beside this program.
@@ -60,6 +63,18 @@ impl Run {
             }
             std::thread::sleep(left.min(TICK));
         }
+    }
+
+    /// Says so when others use the machine: its figures then say less of fatpath.
+    pub fn say_load(&self) -> Result<()> {
+        let text = std::fs::read_to_string("/proc/loadavg").context("/proc/loadavg")?;
+        let load: f64 = text.split(' ').next().unwrap_or_default().parse()?;
+        if load > MAX_LOAD {
+            self.say(format!(
+                "  the machine is busy (load {load}): measure again on a quiet one"
+            ));
+        }
+        Ok(())
     }
 
     /// Progress.
