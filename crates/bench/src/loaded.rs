@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A daemon of our own, loaded on the root cgroup, unloaded when it is dropped.
+//!
+//! Its places are always the same, so that what a killed run left behind is found, and
+//! taken away, by the next one.
+
+use crate::alone::Alone;
+use crate::run::Run;
+use anyhow::{Context, Result, bail, ensure};
+use fatpath_kernel::{Kernel, Places, Status};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const RUN_DIR: &str = "/run/fatpath-bench";
+const PIN_DIR: &str = "/sys/fs/bpf/fatpath-bench";
+const READY_WITHIN: Duration = Duration::from_secs(30);
+const TICK: Duration = Duration::from_millis(20);
+
+/// A running daemon with a policy.
+pub struct Loaded {
+    fatpath: PathBuf,
+    daemon: Child,
+}
+
+impl Loaded {
+    /// Starts `fatpath daemon` with this policy and waits until it is live.
+    pub fn start(run: &Run, alone: &Alone, policy: &str) -> Result<Loaded> {
+        alone.wait_until_unloaded(run)?;
+        std::fs::create_dir_all(RUN_DIR).context(RUN_DIR)?;
+        let file = place("policy.toml");
+        std::fs::write(&file, policy)?;
+        let mut command = fatpath(&run.fatpath, &["daemon"]);
+        command.arg("--policy").arg(&file);
+        command.arg("--flow-log").arg(place("flows.jsonl"));
+        let daemon = command.stderr(File::create(place("stderr"))?).spawn()?;
+        let mut loaded = Loaded {
+            fatpath: run.fatpath.clone(),
+            daemon,
+        };
+        loaded.wait_until_ready(run)?;
+        Ok(loaded)
+    }
+
+    fn wait_until_ready(&mut self, run: &Run) -> Result<()> {
+        let end = Instant::now() + READY_WITHIN;
+        while !place("ready").exists() {
+            let ended = self.daemon.try_wait()?.is_some();
+            if ended || Instant::now() > end {
+                let said = std::fs::read_to_string(place("stderr")).unwrap_or_default();
+                bail!("the daemon is not ready: {said}");
+            }
+            run.pause(TICK)?;
+        }
+        Ok(())
+    }
+
+    /// A handle on its kernel half.
+    pub fn kernel(&self) -> Result<Kernel> {
+        Ok(Kernel::open(Places::new(Some(PIN_DIR.into()), None)?)?)
+    }
+
+    /// What the kernel half counted so far.
+    pub fn status(&self) -> Result<Status> {
+        Ok(self.kernel()?.status()?)
+    }
+}
+
+impl Drop for Loaded {
+    /// The daemon goes first: one that is still starting would refuse the unload.
+    fn drop(&mut self) {
+        // Both fail only when it has ended by itself.
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+        if let Err(error) = unload(&self.fatpath) {
+            eprintln!("{error:#}");
+        }
+        let _ = std::fs::remove_dir_all(RUN_DIR);
+    }
+}
+
+/// Unloads what a killed run left. Its daemon answers the unload, and ends a moment later.
+pub fn take_away_leftovers(run: &Run) -> Result<()> {
+    unload(&run.fatpath)?;
+    let end = Instant::now() + READY_WITHIN;
+    while place("daemon.pid").exists() {
+        ensure!(Instant::now() < end, "an old daemon does not end");
+        run.pause(TICK)?;
+    }
+    let _ = std::fs::remove_dir_all(RUN_DIR);
+    Ok(())
+}
+
+fn unload(program: &Path) -> Result<()> {
+    let output = fatpath(program, &["unload"]).output()?;
+    ensure!(
+        output.status.success(),
+        "fatpath unload: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+/// In a process group of its own, so that Ctrl-C reaches this program alone, which then
+/// unloads in good order.
+fn fatpath(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.args(["--run-dir", RUN_DIR, "--pin-dir", PIN_DIR]);
+    command.process_group(0).stdin(Stdio::null());
+    command
+}
+
+fn place(name: &str) -> PathBuf {
+    Path::new(RUN_DIR).join(name)
+}
