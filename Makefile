@@ -48,7 +48,7 @@ bench: build
 
 install: build
 	install -D -m 755 $(FATPATH) $(DESTDIR)$(PREFIX)/bin/fatpath
-	$(CARGO) xtask man $(DESTDIR)$(PREFIX)/share/man
+	$(CARGO) run --release --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
 	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service
 	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \

@@ -28,7 +28,7 @@ static __always_inline void say_share_changed(u32 rule_id)
 	}
 	e->kind = FP_EVENT_SHARE_CHANGED;
 	e->rule_id = rule_id;
-	bpf_ringbuf_submit(e, 0);
+	bpf_ringbuf_submit(e, wake_flag());
 }
 
 static __always_inline void join_share(struct fp_flow *flow)
@@ -104,6 +104,8 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 
 	if (!control || !control->generation)
 		return NULL;
+	if (stage == FP_BEFORE_SYN && !(control->flags & FP_BEFORE_SYN_TOO))
+		return NULL;
 	rule_id = first_match(tp, control->live_slot & 1);
 	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
 	/* Also when no rule overrides any more: a listening socket may have asked before. */
@@ -164,7 +166,7 @@ static __always_inline void on_close(struct bpf_sock_ops *ctx)
 		r->kind = FP_EVENT_FLOW_END;
 		r->cookie = bpf_get_socket_cookie(ctx);
 		fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0));
-		bpf_ringbuf_submit(r, 0);
+		bpf_ringbuf_submit(r, wake_flag());
 	} else {
 		count(FP_COUNT_LOST);
 	}

@@ -6,6 +6,7 @@ mod support;
 
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -225,18 +226,155 @@ fn a_full_disk_is_said_once_and_tuning_goes_on() {
 fn only_root_changes_and_only_root_loads() {
     let Some(_alone) = alone() else { return };
     let daemon = Daemon::start(RULE);
+    let run_dir = daemon.path("nobodys");
+    let output = as_nobody(&[
+        "daemon",
+        "--policy",
+        "/dev/null",
+        "--run-dir",
+        run_dir.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("run as root"),
+        "{output:?}"
+    );
+    assert!(!run_dir.exists());
+    assert_eq!(
+        daemon.json(&["status"])["kernel"]["rules"],
+        serde_json::json!(["one"])
+    );
+}
+
+#[test]
+fn the_group_reads_and_does_not_change() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    let socket = daemon.path("run/fatpath.sock");
+    let run_dir = daemon.path("run");
+    run("chmod", &["755", daemon.dir.path().to_str().unwrap()]);
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&socket), 0o660);
+    let ask = |arguments: &[&str]| {
+        as_nobody(&[arguments, &["--run-dir", run_dir.to_str().unwrap()]].concat())
+    };
+    let refused = ask(&["status"]);
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("group fatpath"),
+        "{refused:?}"
+    );
+    // nogroup stands for the group fatpath, which this machine may not have.
+    std::os::unix::fs::chown(&socket, None, Some(65534)).unwrap();
+    assert_eq!(ask(&["status"]).status.code(), Some(0));
+    let policy = daemon.path("policy.toml");
     for arguments in [
-        vec!["daemon", "--policy", "/dev/null", "--run-dir", "/tmp"],
-        vec!["unload", "--run-dir", daemon.path("run").to_str().unwrap()],
+        vec!["policy", "apply", policy.to_str().unwrap()],
+        vec!["unload"],
     ] {
-        let output = as_nobody(&arguments);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(!output.stderr.is_empty());
+        let output = ask(&arguments);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("only root"),
+            "{output:?}"
+        );
     }
     assert_eq!(
         daemon.json(&["status"])["kernel"]["rules"],
         serde_json::json!(["one"])
     );
+}
+
+#[test]
+fn a_client_that_never_ends_its_request_does_not_keep_the_daemon() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(RULE);
+    let mut client =
+        std::os::unix::net::UnixStream::connect(daemon.path("run/fatpath.sock")).unwrap();
+    std::io::Write::write_all(&mut client, b"GET /v1/status HTTP/1.1\r\n").unwrap();
+    rustix::process::kill_process(pid(&daemon), rustix::process::Signal::TERM).unwrap();
+    until("the daemon to end", || daemon.child.try_wait().unwrap());
+}
+
+/// Laws are the host's: a second instance cannot bring its own, and says so; all else works.
+#[test]
+fn without_its_laws_everything_else_works() {
+    let Some(_alone) = alone() else { return };
+    let first = Daemon::start(RULE);
+    let rule = "[[rule]]\nname = 'second'\ndestination = ['127.0.9.1']\nnotsent_lowat = 30000\n";
+    let second = Daemon::start_beside("second", rule);
+    assert!(
+        second.stderr().contains("fp_aimd cannot be registered"),
+        "{}",
+        second.stderr()
+    );
+    let listener = TcpListener::bind("127.0.9.1:0").unwrap();
+    let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let flow = second.flow(here.local_addr().unwrap());
+    assert_eq!(flow["settings"][0]["has"], 30_000);
+    drop(second);
+    let (here, _there) = loopback_flow();
+    assert_eq!(first.flow(here.local_addr().unwrap())["law"], "fp_aimd");
+}
+
+#[test]
+fn pins_have_one_owner_wherever_the_daemons_live() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let policy = daemon.path("policy.toml");
+    for arguments in [
+        vec!["daemon", "--policy", policy.to_str().unwrap()],
+        vec!["unload"],
+    ] {
+        let output = Command::new(FATPATH)
+            .args(&arguments)
+            .arg("--run-dir")
+            .arg(elsewhere.path())
+            .arg("--pin-dir")
+            .arg(daemon.pins())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("another fatpath"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn a_route_that_moves_takes_its_metrics_along() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("moves", "delay = '1ms'");
+    let peer = lab.address("b");
+    let metrics = "[[rule]]\nname = 'far'\ndestination = ['198.51.100.0/24']\nreordering = 30\n";
+    lab.output("a", &["ip", "route", "add", "default", "via", &peer]);
+    let mut daemon = Daemon::start_in(Some(&lab.namespace("a")), metrics);
+    let route = || lab.output("a", &["ip", "route", "show", "198.51.100.0/24"]);
+    assert!(route().contains(&format!("via {peer}")), "{}", route());
+    lab.output(
+        "a",
+        &["ip", "address", "add", "203.0.113.1/24", "dev", "lo"],
+    );
+    lab.output(
+        "a",
+        &[
+            "ip",
+            "route",
+            "replace",
+            "default",
+            "via",
+            "203.0.113.9",
+            "dev",
+            "lo",
+        ],
+    );
+    until("the copy to follow", || {
+        (route().contains("203.0.113.9") && route().contains("reordering 30")).then_some(())
+    });
+    daemon.unload();
+    assert_eq!(route(), "");
 }
 
 /// The test's build directory may be closed to others: the program is copied out.

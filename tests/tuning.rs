@@ -494,3 +494,73 @@ fn live_flows_meet_a_new_policy_at_once() {
     assert_eq!(flow["rule"], Value::Null);
     assert_ne!(flow["law"], "fp_aimd");
 }
+
+#[test]
+fn what_a_rule_no_longer_gives_goes_back_to_the_kernels_own() {
+    let Some(_alone) = alone() else { return };
+    let rule = |settings: &str| {
+        format!("[[rule]]\nname = 'back'\ndestination = ['127.0.7.2']\n{settings}\n")
+    };
+    let given = "pacing_rate = '100mbit'\nrto_min = '40ms'\ndelayed_ack_max = '20ms'\nnotsent_lowat = 20000";
+    let daemon = Daemon::start(&rule(given));
+    let pair = connect(v4(1), v4(2));
+    let end = local(&pair.here);
+    assert_eq!(setting(&daemon.flow(end), "rto_min_us").1, 40_000);
+    assert!(daemon.apply(&rule("cwnd_clamp = 900")).status.success());
+    assert!(
+        daemon
+            .apply(
+                &rule(given)
+                    .replace("100mbit", "34gbit")
+                    .replace("20000", "1")
+            )
+            .status
+            .success()
+    );
+    assert!(
+        daemon
+            .apply("[[rule]]\nname = 'other'\ndestination = ['192.0.2.1']\nquickack = true\n")
+            .status
+            .success()
+    );
+    let filter = format!("src {end}");
+    let output = Command::new("ss")
+        .args(["-Htni", &filter])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        !text.contains("notsent_lowat") && !text.contains("34Gbps"),
+        "{text}"
+    );
+    // RTO of an idle loopback flow is its minimum plus its round-trip time.
+    let rto = text
+        .split(" rto:")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    assert!(rto.parse::<f64>().unwrap() >= 40.0, "{text}");
+}
+
+#[test]
+fn only_flows_of_the_daemons_cgroup_are_tuned_also_by_a_walk() {
+    let Some(_alone) = alone() else { return };
+    let group = cgroup_root().join(format!("fatpath-only-{}", std::process::id()));
+    std::fs::create_dir_all(&group).unwrap();
+    let outside = connect(v4(1), v4(2));
+    std::fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+    let inside = connect(v4(1), v4(2));
+    std::fs::write(
+        cgroup_root().join("cgroup.procs"),
+        std::process::id().to_string(),
+    )
+    .unwrap();
+    let rule = "[[rule]]\nname = 'only'\ndestination = ['127.0.7.2']\nnotsent_lowat = 20000\n";
+    let daemon = Daemon::start_for(&group, rule);
+    assert_eq!(daemon.flow(local(&inside.here))["rule"], "only");
+    assert!(daemon.flow_now(local(&outside.here)).is_none());
+    drop((daemon, inside));
+    std::fs::remove_dir(group).unwrap();
+}

@@ -110,11 +110,17 @@ struct fp_slot {
 	struct fp_port_cut source_ports[FP_MAX_PORT_CUTS];
 };
 
+/* In a trie: no rule, whatever the other dimensions say. */
+#define FP_NO_SET 0xffffffffu
+
 /* Key of the address tries: IPv4 as ::ffff:a.b.c.d. */
 struct fp_address_key {
 	__u32 prefix_len;
 	__u8 address[16];
 };
+
+/* fp_control.flags */
+#define FP_BEFORE_SYN_TOO 1u /* some rule gives what the SYN carries, or overrides what it would */
 
 /* The one word that makes a policy live. */
 struct fp_control {
@@ -122,6 +128,8 @@ struct fp_control {
 	__u32 generation;		/* 0: no policy is live */
 	__u32 send_buffer_max_bytes;	/* net.core.wmem_max and rmem_max: what getsockopt */
 	__u32 receive_buffer_max_bytes; /* would show of a buffer that was kept from the kernel */
+	__u32 flags;
+	__u32 pad;
 };
 
 /* What a program asked for by setsockopt while fatpath kept it from the kernel; 0 = nothing. */

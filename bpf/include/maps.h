@@ -58,6 +58,19 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_events SEC(".maps");
 
+/*
+ * Waking the reader costs an interrupt, which is more than the rest of a short flow's
+ * end: it looks by itself every 100 ms, and is woken when the ring fills.
+ */
+#define FP_WAKE_BYTES (512 * 1024)
+
+static __always_inline u64 wake_flag(void)
+{
+	u64 waiting = bpf_ringbuf_query(&fp_events, BPF_RB_AVAIL_DATA);
+
+	return waiting > FP_WAKE_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline void count(u32 which)
 {
 	u64 *n = bpf_map_lookup_elem(&fp_counts, &which);

@@ -83,7 +83,7 @@ static __always_inline const struct fp_rule_set *set_of_address(void *tries, u32
 	void *trie = bpf_map_lookup_elem(tries, &slot);
 	u32 *set = trie ? bpf_map_lookup_elem(trie, key) : NULL;
 
-	return set ? set_at(sets, *set) : NULL;
+	return set && *set != FP_NO_SET ? set_at(sets, *set) : NULL;
 }
 
 /*

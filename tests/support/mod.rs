@@ -47,6 +47,7 @@ pub struct Daemon {
     pub child: Child,
     pins: PathBuf,
     namespace: Option<String>,
+    cgroup: Option<PathBuf>,
 }
 
 impl Daemon {
@@ -54,20 +55,46 @@ impl Daemon {
         Daemon::start_in(None, policy)
     }
 
+    /// Beside another one: with pins of its own.
+    pub fn start_beside(name: &str, policy: &str) -> Daemon {
+        Daemon::start_at(name, None, policy)
+    }
+
     /// In a network namespace, whose routes and sysctls are then the daemon's.
     pub fn start_in(namespace: Option<&str>, policy: &str) -> Daemon {
+        Daemon::start_at("test", namespace, policy)
+    }
+
+    /// For the flows of one cgroup.
+    pub fn start_for(cgroup: &Path, policy: &str) -> Daemon {
+        let mut daemon = Daemon::at("test", None, policy);
+        daemon.cgroup = Some(cgroup.to_path_buf());
+        daemon.restart();
+        daemon
+    }
+
+    fn start_at(name: &str, namespace: Option<&str>, policy: &str) -> Daemon {
+        let mut daemon = Daemon::at(name, namespace, policy);
+        daemon.restart();
+        daemon
+    }
+
+    fn at(name: &str, namespace: Option<&str>, policy: &str) -> Daemon {
         let dir = tempfile::tempdir().unwrap();
-        let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-test-{}", std::process::id()));
+        let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
         std::fs::write(dir.path().join("policy.toml"), policy).unwrap();
         let namespace = namespace.map(str::to_owned);
-        let mut daemon = Daemon {
+        Daemon {
             child: idle(),
             dir,
             pins,
             namespace,
-        };
-        daemon.restart();
-        daemon
+            cgroup: None,
+        }
+    }
+
+    pub fn pins(&self) -> &Path {
+        &self.pins
     }
 
     /// Starts the program again in the same places and waits until it answers.
@@ -94,6 +121,9 @@ impl Daemon {
         command
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
+        if let Some(cgroup) = &self.cgroup {
+            command.arg("--cgroup").arg(cgroup);
+        }
         self.child = self.placed(command).stderr(stderr).spawn().unwrap();
     }
 

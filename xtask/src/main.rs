@@ -3,11 +3,9 @@
 //!
 //! `cargo xtask abi` writes the Rust twin of bpf/include/abi.h; `cargo xtask check`
 //! fails when the twin differs, when a source file lacks its licence line, or when a
-//! crate that must be pure names a clock, a socket or a file. `cargo xtask man DIRECTORY`
-//! writes the man pages.
+//! crate that must be pure names a clock, a socket or a file.
 
 mod abi;
-mod man;
 mod rules;
 
 use anyhow::{Result, bail};
@@ -23,10 +21,6 @@ fn main() -> Result<()> {
             abi::check(&root)?;
             rules::check(&root)
         }
-        Some("man") => match std::env::args().nth(2) {
-            Some(directory) => man::write(directory.as_ref()),
-            None => bail!("usage: cargo xtask man DIRECTORY"),
-        },
-        _ => bail!("usage: cargo xtask abi | check | man DIRECTORY"),
+        _ => bail!("usage: cargo xtask abi | check"),
     }
 }

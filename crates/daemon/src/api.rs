@@ -5,8 +5,9 @@ use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
@@ -15,12 +16,15 @@ use fatpath_host::Change;
 use fatpath_kernel::Status;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 
 /// A policy file of this size at most is taken: a little over what the parser takes.
 const MAX_BODY_BYTES: usize = 17 << 20;
+
+/// Requests that are under way when the daemon ends get this long.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// What the handlers share.
 pub(crate) struct Shared {
@@ -64,6 +68,24 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
         let credentials = stream.io().peer_cred();
         Peer {
             is_root: credentials.is_ok_and(|c| c.uid() == 0),
+        }
+    }
+}
+
+/// Stands before the body in a handler's arguments: what others send is not even read.
+struct OnlyRoot;
+
+impl<S: Send + Sync> FromRequestParts<S> for OnlyRoot {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OnlyRoot, Failure> {
+        let peer = parts.extensions.get::<ConnectInfo<Peer>>();
+        match peer.is_some_and(|peer| peer.0.is_root) {
+            true => Ok(OnlyRoot),
+            false => Err(Failure(
+                StatusCode::FORBIDDEN,
+                "only root may change anything".into(),
+            )),
         }
     }
 }
@@ -117,9 +139,17 @@ pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::i
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
         .into_make_service_with_connect_info::<Peer>();
-    axum::serve(listener, routes)
-        .with_graceful_shutdown(async move { stop.stop.notified().await })
-        .await
+    let stopped = Arc::new(Notify::new());
+    let stopping = Arc::clone(&stopped);
+    let serving = axum::serve(listener, routes).with_graceful_shutdown(async move {
+        stop.stop.notified().await;
+        stopping.notify_one();
+    });
+    tokio::select! {
+        served = serving => served,
+        // A client that never ends its request does not keep the daemon.
+        () = async { stopped.notified().await; tokio::time::sleep(GRACE).await } => Ok(()),
+    }
 }
 
 /// Handlers that touch the kernel run on a thread of their own, one at a time.
@@ -182,11 +212,10 @@ struct FileName {
 
 async fn apply(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    _: OnlyRoot,
     Query(name): Query<FileName>,
     body: axum::body::Bytes,
 ) -> Answer<Applied> {
-    only_root(peer)?;
     on_engine(shared, move |engine| {
         let policy = read_policy(&body, &name.file).map_err(anyhow::Error::from)?;
         Ok(engine.apply(policy, &name.file)?)
@@ -194,11 +223,7 @@ async fn apply(
     .await
 }
 
-async fn unload(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-) -> Answer<UnloadReport> {
-    only_root(peer)?;
+async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<UnloadReport> {
     let owner = Arc::clone(&shared);
     let run = move || {
         let engine = owner.engine().take();
@@ -210,14 +235,4 @@ async fn unload(
     shared.stop.notify_one();
     done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
         .map(Json)
-}
-
-fn only_root(peer: Peer) -> Result<(), Failure> {
-    let refusal = || {
-        Failure(
-            StatusCode::FORBIDDEN,
-            "only root may change anything".into(),
-        )
-    };
-    peer.is_root.then_some(()).ok_or_else(refusal)
 }

@@ -145,13 +145,15 @@ impl Engine {
         Ok(published)
     }
 
-    /// A cgroup that came or went since has another id: the policy is published again.
-    pub(crate) fn follow_cgroups(&mut self) -> Result<()> {
-        let policy = self.policy.clone();
-        if cgroups_of(&policy) != self.cgroups {
+    /// A cgroup that came or went since has another id: the policy is published again. Routes that
+    /// changed get their metrics again.
+    pub(crate) fn follow_host(&mut self) -> Result<Vec<String>> {
+        if cgroups_of(&self.policy) != self.cgroups {
+            let policy = self.policy.clone();
             self.publish(&policy)?;
         }
-        Ok(())
+        let metrics = routes(&self.policy, &Classifier::build(&self.policy));
+        Ok(self.host.follow_routes(&metrics)?)
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -134,17 +135,22 @@ impl FlowLog {
         written
     }
 
+    /// 0640 root:fatpath, as the API: who may ask the daemon may read its log.
     fn open(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
             if let Some(directory) = self.fate.file.parent() {
                 std::fs::create_dir_all(directory)?;
             }
-            self.file = Some(
-                OpenOptions::new()
-                    .append(true)
-                    .create(true)
-                    .open(&self.fate.file)?,
-            );
+            let mut options = OpenOptions::new();
+            let file = options
+                .append(true)
+                .create(true)
+                .mode(0o640)
+                .open(&self.fate.file)?;
+            if let Some(group) = crate::run::group_id("fatpath") {
+                let _ = std::os::unix::fs::fchown(&file, None, Some(group));
+            }
+            self.file = Some(file);
         }
         Ok(self.file.as_mut().expect("it was opened above"))
     }

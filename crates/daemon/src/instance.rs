@@ -2,7 +2,7 @@
 //! One instance of fatpath: its directory, and the lock that only one daemon of it holds.
 
 use crate::InstanceOptions;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use fatpath_kernel::Places;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
@@ -50,8 +50,12 @@ impl Instance {
     /// # Errors
     /// When another one runs: its pid is named.
     pub fn lock(&self) -> Result<Running> {
+        ensure!(
+            rustix::process::geteuid().is_root(),
+            "run as root: loading BPF and changing sysctls need it"
+        );
         std::fs::create_dir_all(&self.run_dir)
-            .with_context(|| format!("cannot make {} (run as root)", self.run_dir.display()))?;
+            .with_context(|| format!("cannot make {}", self.run_dir.display()))?;
         let path = self.run_dir.join("daemon.pid");
         loop {
             let mut lock = open_lock(&path)?;
@@ -84,7 +88,7 @@ fn open_lock(path: &Path) -> Result<File> {
     options.mode(0o600);
     options
         .open(path)
-        .with_context(|| format!("cannot open {} (run as root)", path.display()))
+        .with_context(|| format!("cannot open {}", path.display()))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

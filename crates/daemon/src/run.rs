@@ -8,6 +8,7 @@ use crate::options::DaemonOptions;
 use crate::{Instance, engine};
 use anyhow::{Context, Result};
 use fatpath_kernel::{Event, Kernel};
+use rustix::fs::Mode;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often the daemon looks whether cgroups that rules name came or went.
-const CGROUP_INTERVAL: Duration = Duration::from_secs(2);
+/// How often the daemon looks whether cgroups that rules name came or went, and routes changed.
+const HOST_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The thread of events asks at least this often whether it is to end.
 const EVENT_TICK: Duration = Duration::from_millis(100);
@@ -47,7 +48,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let served = runtime.block_on(async {
         let listener = listen(&instance)?;
         running.say_ready()?;
-        tokio::spawn(follow_cgroups(Arc::clone(&shared)));
+        tokio::spawn(follow_host(Arc::clone(&shared)));
         tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
         serve(listener, shared).await.context("the API")
     });
@@ -69,21 +70,23 @@ fn say(file: &Path, applied: &Applied) {
     );
 }
 
-/// 0660 root:fatpath; without that group, root alone.
+/// 0660 root:fatpath; without that group, root alone. Closed to others from the first moment.
 fn listen(instance: &Instance) -> Result<UnixListener> {
     let path = instance.socket();
     let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path)
-        .with_context(|| format!("cannot listen on {}", path.display()))?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(&path);
+    rustix::process::umask(before);
+    let listener = listener.with_context(|| format!("cannot listen on {}", path.display()))?;
     match group_id("fatpath") {
         Some(group) => std::os::unix::fs::chown(&path, None, Some(group))?,
         None => tracing::warn!("no group fatpath: only root may ask (groupadd --system fatpath)"),
     }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
     Ok(listener)
 }
 
-fn group_id(name: &str) -> Option<u32> {
+pub(crate) fn group_id(name: &str) -> Option<u32> {
     let groups = std::fs::read_to_string("/etc/group").ok()?;
     let fields = groups
         .lines()
@@ -127,18 +130,15 @@ fn log_end(shared: &Shared, flow: &fatpath_kernel::Flow) {
     }
 }
 
-async fn follow_cgroups(shared: Arc<Shared>) {
+async fn follow_host(shared: Arc<Shared>) {
     loop {
-        tokio::time::sleep(CGROUP_INTERVAL).await;
+        tokio::time::sleep(HOST_INTERVAL).await;
         let owner = Arc::clone(&shared);
-        let look = move || {
-            owner
-                .engine()
-                .as_mut()
-                .map_or(Ok(()), Engine::follow_cgroups)
-        };
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(look).await {
-            tracing::error!("{error:#}");
+        let look = move || owner.engine().as_mut().map(Engine::follow_host);
+        match tokio::task::spawn_blocking(look).await {
+            Ok(Some(Ok(said))) => said.iter().for_each(|what| tracing::info!("{what}")),
+            Ok(Some(Err(error))) => tracing::error!("{error:#}"),
+            _ => {}
         }
     }
 }

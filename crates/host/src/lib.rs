@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 pub struct Host {
     journal: Journal,
     sysctls: Sysctls,
+    /// The routing table as it was left; none while no rule has metrics.
+    table: Option<u64>,
 }
 
 /// What became of one change when it was to be put back.
@@ -62,6 +64,7 @@ impl Host {
         Ok(Host {
             journal: Journal::open(run_dir)?,
             sysctls: Sysctls::default(),
+            table: None,
         })
     }
 
@@ -88,7 +91,21 @@ impl Host {
     /// # Errors
     /// When the journal or a route cannot be written.
     pub fn set_routes(&mut self, wanted: &[RouteMetrics]) -> Result<Vec<String>, HostError> {
-        routes::set(&mut self.journal, wanted)
+        let said = routes::set(&mut self.journal, wanted)?;
+        self.table = routes::table_hash(wanted)?;
+        Ok(said)
+    }
+
+    /// Sets the metrics anew when the table changed since: a gateway moved, a link came back. To be
+    /// called from time to time.
+    ///
+    /// # Errors
+    /// As of [`Host::set_routes`].
+    pub fn follow_routes(&mut self, wanted: &[RouteMetrics]) -> Result<Vec<String>, HostError> {
+        match routes::table_hash(wanted)? == self.table {
+            true => Ok(Vec::new()),
+            false => self.set_routes(wanted),
+        }
     }
 
     /// Notes that the BPF file system was mounted, so that it can be unmounted.
@@ -134,9 +151,9 @@ fn unmount(at: &Path) -> PutBack {
     if is_used {
         return PutBack::LeftAlone(format!("{name}: others use it"));
     }
-    match std::process::Command::new("umount").arg(at).status() {
-        Ok(status) if status.success() => PutBack::Restored(format!("{name}: unmounted")),
-        _ => PutBack::Failed(format!("{name}: umount failed")),
+    match rustix::mount::unmount(at, rustix::mount::UnmountFlags::empty()) {
+        Ok(()) => PutBack::Restored(format!("{name}: unmounted")),
+        Err(error) => PutBack::Failed(format!("{name}: {error}")),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{HostError, PutBack};
 use fatpath_netlink::Netlink;
 use fatpath_policy::RouteMetrics;
 use std::cmp::Reverse;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 /// Routes that fatpath adds carry this protocol number (free in rtnetlink.h and iproute2's rt_protos).
@@ -34,11 +35,14 @@ pub(crate) fn set(
         return Ok(Vec::new());
     }
     let netlink = Netlink::open().map_err(failed("table"))?;
-    for change in made {
-        put_back(&change);
-        journal.forget(&change)?;
-    }
     let mut said = Vec::new();
+    for change in made {
+        match put_back(&change) {
+            // It stays in the journal: the next unload tries it again.
+            PutBack::Failed(what) => said.push(what),
+            _ => journal.forget(&change)?,
+        }
+    }
     let routes = netlink::routes(&netlink).map_err(failed("table"))?;
     for change in plan(&routes, wanted, &mut said) {
         journal.note(change.clone())?;
@@ -46,6 +50,20 @@ pub(crate) fn set(
         said.push(describe(&change));
     }
     Ok(said)
+}
+
+/// A hash of the whole table; none when nothing is wanted of it.
+pub(crate) fn table_hash(wanted: &[RouteMetrics]) -> Result<Option<u64>, RouteError> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let routes = Netlink::open().and_then(|netlink| netlink::routes(&netlink));
+    let mut hasher = DefaultHasher::new();
+    routes
+        .map_err(failed("table"))?
+        .iter()
+        .for_each(|route| route.to_hex().hash(&mut hasher));
+    Ok(Some(hasher.finish()))
 }
 
 pub(crate) fn put_back(change: &Change) -> PutBack {

@@ -40,8 +40,10 @@ impl Sysctls {
         let name = wanted.name.as_str();
         let now = self.read(name)?;
         let noted = noted(journal, name);
-        if let Some(Change::Sysctl { after, .. }) = &noted
+        // What is still as before was noted by a process that died before it wrote.
+        if let Some(Change::Sysctl { before, after, .. }) = &noted
             && *after != now
+            && *before != now
         {
             return Ok(Some(format!(
                 "{name} was set to {now} by hand since: left alone"

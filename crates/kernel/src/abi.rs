@@ -20,6 +20,8 @@ pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;
 pub const FP_BY_SOURCE_PORT: u32 = 4;
 pub const FP_BY_CGROUP: u32 = 8;
+pub const FP_NO_SET: u32 = 4294967295;
+pub const FP_BEFORE_SYN_TOO: u32 = 1;
 pub const FP_FLOW_PASSIVE: u32 = 1;
 pub const FP_FLOW_ADOPTED: u32 = 2;
 pub const FP_FLOW_COUNTED: u32 = 4;
@@ -199,10 +201,12 @@ pub struct fp_control {
     pub generation: __u32,
     pub send_buffer_max_bytes: __u32,
     pub receive_buffer_max_bytes: __u32,
+    pub flags: __u32,
+    pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_control"][::core::mem::size_of::<fp_control>() - 16usize];
+    ["Size of fp_control"][::core::mem::size_of::<fp_control>() - 24usize];
     ["Alignment of fp_control"][::core::mem::align_of::<fp_control>() - 4usize];
     ["Offset of field: fp_control::live_slot"]
         [::core::mem::offset_of!(fp_control, live_slot) - 0usize];
@@ -212,6 +216,8 @@ const _: () = {
         [::core::mem::offset_of!(fp_control, send_buffer_max_bytes) - 8usize];
     ["Offset of field: fp_control::receive_buffer_max_bytes"]
         [::core::mem::offset_of!(fp_control, receive_buffer_max_bytes) - 12usize];
+    ["Offset of field: fp_control::flags"][::core::mem::offset_of!(fp_control, flags) - 16usize];
+    ["Offset of field: fp_control::pad"][::core::mem::offset_of!(fp_control, pad) - 20usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

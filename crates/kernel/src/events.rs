@@ -72,6 +72,8 @@ impl Events<'_> {
                 Err(e) if e.kind() == libbpf_rs::ErrorKind::Interrupted => {}
                 polled => polled.map_err(KernelError::bpf("wait for events"))?,
             }
+            // The kernel half seldom wakes us (wake_flag() in maps.h).
+            ring.consume().map_err(KernelError::bpf("read events"))?;
         }
         Ok(())
     }

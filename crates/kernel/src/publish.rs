@@ -80,8 +80,8 @@ impl Kernel {
         let live: abi::fp_control = control.get(0)?;
         let slot = 1 - (live.live_slot & 1);
         let tables = Classifier::build(policy);
-        self.write_addresses("fp_destinations", slot, &tables.destination)?;
-        self.write_addresses("fp_sources", slot, &tables.source)?;
+        self.write_addresses("fp_destinations", slot, &tables, &tables.destination)?;
+        self.write_addresses("fp_sources", slot, &tables, &tables.source)?;
         self.write_sets(slot, &tables)?;
         let absent_cgroups = self.write_cgroups(slot, &tables)?;
         self.write_slot(slot, &tables, ids)?;
@@ -90,6 +90,12 @@ impl Kernel {
             generation: live.generation.wrapping_add(1).max(1),
             send_buffer_max_bytes: buffer_max("wmem_max"),
             receive_buffer_max_bytes: buffer_max("rmem_max"),
+            flags: if policy.rules.iter().any(shapes_syn) {
+                abi::FP_BEFORE_SYN_TOO
+            } else {
+                0
+            },
+            pad: 0,
         };
         control.set(0, &next)?;
         Ok(absent_cgroups)
@@ -99,6 +105,7 @@ impl Kernel {
         &self,
         outer: &str,
         slot: u32,
+        tables: &Classifier,
         prefixes: &[(Prefix, u32)],
     ) -> Result<(), KernelError> {
         let key_size = size_of::<abi::fp_address_key>() as u32;
@@ -114,7 +121,9 @@ impl Kernel {
                 prefix_len: u32::from(prefix.key_bits()),
                 address: prefix.key(),
             };
-            put(&trie, bytes_of(&key), bytes_of(class))?;
+            let is_empty = tables.sets[*class as usize].first().is_none();
+            let set = if is_empty { abi::FP_NO_SET } else { *class };
+            put(&trie, bytes_of(&key), bytes_of(&set))?;
         }
         self.set_inner(outer, slot, &trie)
     }
@@ -214,6 +223,11 @@ impl Kernel {
         let ids = named_ids(&self.table("fp_names")?)?;
         Ok(ids.into_iter().map(|(name, id)| (id, name)).collect())
     }
+}
+
+/// The window scale follows the receive buffer, or that of the program that an override keeps.
+fn shapes_syn(rule: &Rule) -> bool {
+    rule.settings.receive_buffer_bytes.is_some() || rule.settings.override_application
 }
 
 /// What setsockopt takes at most; without a limit when it cannot be read.

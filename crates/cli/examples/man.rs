@@ -4,11 +4,16 @@
 use anyhow::{Context, Result};
 use std::path::Path;
 
+fn main() -> Result<()> {
+    let directory = std::env::args().nth(1).context("usage: man DIRECTORY")?;
+    write(Path::new(&directory))
+}
+
 /// The reference of the policy file, which is also a page of the documentation.
-const POLICY: &str = include_str!("../../docs/policy.md");
+const POLICY: &str = include_str!("../../../docs/policy.md");
 
 /// Writes `man1/fatpath.1`, a page for each subcommand, and `man5/fatpath-policy.5`.
-pub fn write(directory: &Path) -> Result<()> {
+fn write(directory: &Path) -> Result<()> {
     let failed = || format!("cannot write into {}", directory.display());
     for section in ["man1", "man5"] {
         std::fs::create_dir_all(directory.join(section)).with_context(failed)?;
