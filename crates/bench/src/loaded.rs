@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A daemon of our own, loaded on the root cgroup, unloaded when it is dropped.
+//! A daemon of our own, unloaded when it is dropped.
 //!
 //! Its places are always the same, so that what a killed run left behind is found, and
 //! taken away, by the next one.
@@ -27,7 +27,9 @@ pub struct Loaded {
 
 impl Loaded {
     /// Starts `fatpath daemon` with this policy and waits until it is live.
-    pub fn start(run: &Run, alone: &Alone, policy: &str) -> Result<Loaded> {
+    ///
+    /// For all flows, or for those of a cgroup.
+    pub fn start(run: &Run, alone: &Alone, policy: &str, cgroup: Option<&Path>) -> Result<Loaded> {
         alone.wait_until_unloaded(run)?;
         std::fs::create_dir_all(RUN_DIR).context(RUN_DIR)?;
         let file = place("policy.toml");
@@ -35,6 +37,9 @@ impl Loaded {
         let mut command = fatpath(&run.fatpath, &["daemon"]);
         command.arg("--policy").arg(&file);
         command.arg("--flow-log").arg(place("flows.jsonl"));
+        if let Some(cgroup) = cgroup {
+            command.arg("--cgroup").arg(cgroup);
+        }
         let daemon = command.stderr(File::create(place("stderr"))?).spawn()?;
         let mut loaded = Loaded {
             fatpath: run.fatpath.clone(),

@@ -10,6 +10,7 @@ mod alone;
 mod connect_loop;
 mod figure;
 mod figures;
+mod group;
 mod loaded;
 mod results;
 mod run;

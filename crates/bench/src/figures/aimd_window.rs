@@ -86,7 +86,7 @@ impl std::fmt::Display for Seen {
 /// One flow under AIMD(a, b), from its beginning to the end of the watched time.
 fn watch(run: &Run, alone: &Alone, a: f64, b: f64) -> Result<Seen> {
     let network = Network::up(&path())?;
-    let loaded = Loaded::start(run, alone, &policy(a, b))?;
+    let loaded = Loaded::start(run, alone, &policy(a, b), None)?;
     let kernel = loaded.kernel()?;
     let stop = StopHandle::new()?;
     let (watched, stats) = thread::scope(|scope| {

@@ -8,7 +8,7 @@ use crate::figures::connect_rate::{SETTINGS, paired, prelude, rules};
 use crate::run::Run;
 use anyhow::{Result, ensure};
 
-/// Median of thirty paired ratios; no goal.
+/// Median of thirty samples; no goal.
 pub const FIGURE: Figure = Figure {
     name: "tune.connect_rate_ratio_tuned",
     what: "the same where both ends of every connection get buffers, a law and an initial window",
