@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use support::{Daemon, FATPATH, Lab, alone, until};
 
@@ -294,6 +294,42 @@ fn a_client_that_never_ends_its_request_does_not_keep_the_daemon() {
     std::io::Write::write_all(&mut client, b"GET /v1/status HTTP/1.1\r\n").unwrap();
     rustix::process::kill_process(pid(&daemon), rustix::process::Signal::TERM).unwrap();
     until("the daemon to end", || daemon.child.try_wait().unwrap());
+}
+
+/// Whatever a start or an unload was doing when it was killed, the next ones make it good.
+#[test]
+fn kill_9_at_any_moment_leaves_nothing_that_the_next_cannot_use() {
+    let Some(_alone) = alone() else { return };
+    let name = "net.core.rmem_max";
+    let before = run("sysctl", &["-n", name]);
+    let mut daemon = Daemon::start(RULE);
+    daemon.unload();
+    for delay_ms in (0..450).step_by(25) {
+        daemon.spawn("flows.jsonl");
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        daemon.kill_9();
+        let mut unload = daemon
+            .command(&["unload"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay_ms / 3));
+        unload.kill().unwrap();
+        unload.wait().unwrap();
+    }
+    daemon.restart();
+    let (here, _there) = loopback_flow();
+    assert_eq!(daemon.flow(here.local_addr().unwrap())["law"], "fp_aimd");
+    assert_eq!(daemon.unload()["failed"], serde_json::json!([]));
+    assert!(!daemon.pins().exists());
+    assert_eq!(run("sysctl", &["-n", name]), before);
+    until("the law to go", || {
+        let laws = run(
+            "sysctl",
+            &["-n", "net.ipv4.tcp_available_congestion_control"],
+        );
+        (!laws.contains("fp_aimd")).then_some(())
+    });
 }
 
 /// Laws are the host's: a second instance cannot bring its own, and says so; all else works.

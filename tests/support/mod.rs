@@ -158,9 +158,13 @@ impl Daemon {
 
     /// Runs `fatpath ARGUMENTS` on this instance.
     pub fn ask(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.program();
         command.args(arguments);
-        self.placed(command).output().unwrap()
+        self.placed(command)
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {
