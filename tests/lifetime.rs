@@ -533,6 +533,29 @@ fn what_the_host_lacks_is_named_with_the_remedy() {
 }
 
 #[test]
+fn a_bpf_file_system_that_the_daemon_mounted_goes_with_it() {
+    let Some(_alone) = alone() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, RULE).unwrap();
+    let script = "
+        while umount /sys/fs/bpf 2>/dev/null; do :; done
+        at=\"--run-dir $2/run --pin-dir /sys/fs/bpf/fatpath-mount\"
+        \"$1\" daemon --policy \"$2/policy.toml\" --flow-log \"$2/flows\" $at &
+        for i in $(seq 100); do [ -e \"$2/run/ready\" ] && break; sleep 0.1; done
+        grep -c ' /sys/fs/bpf bpf ' /proc/mounts
+        \"$1\" unload $at >/dev/null; wait
+        grep -c ' /sys/fs/bpf bpf ' /proc/mounts";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh", FATPATH])
+        .arg(dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n0\n", "{said}");
+}
+
+#[test]
 fn no_input_makes_the_command_line_panic() {
     for (file, said) in [
         ("/dev/zero", "16 MiB"),

@@ -9,7 +9,6 @@ mod status;
 
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// The command line as clap sees it, for the man pages.
@@ -49,7 +48,7 @@ fn log_to_stderr() {
     tracing_subscriber::fmt()
         .without_time()
         .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(false)
         .with_writer(std::io::stderr)
         .init();
 }

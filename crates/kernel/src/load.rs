@@ -41,8 +41,8 @@ const REGISTER_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Kernel {
     pub(crate) places: Places,
-    /// Held by the one process that may change what is pinned.
-    _owner: Option<File>,
+    /// Held by the one process that may change what is pinned, until it unloads.
+    pub(crate) owner: Mutex<Option<File>>,
 }
 
 /// What [`Kernel::load`] found.
@@ -96,7 +96,7 @@ impl Kernel {
         match places.pin_dir.exists() {
             true => Ok(Kernel {
                 places,
-                _owner: None,
+                owner: Mutex::new(None),
             }),
             false => Err(KernelError::NotLoaded(places.pin_dir)),
         }
@@ -125,7 +125,7 @@ impl Kernel {
         }
         Ok(Kernel {
             places,
-            _owner: Some(owner),
+            owner: Mutex::new(Some(owner)),
         })
     }
 

@@ -11,6 +11,7 @@ use crate::walk::Mode;
 use crate::{KernelError, Walked};
 use libbpf_rs::{MapCore, MapHandle};
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 /// What an unload did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,13 @@ impl Kernel {
             failed = failed.or(remove(&pin, &mut removed).err());
         }
         let directory = std::fs::remove_dir(&self.places.pin_dir);
+        // An open directory would keep the file system from being unmounted.
+        drop(
+            self.owner
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
         let step = format!("remove {}", self.places.pin_dir.display());
         match failed.or(directory.map_err(KernelError::io(step)).err()) {
             None => Ok(Unloaded { removed, walked }),
