@@ -3,7 +3,8 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-CARGO ?= cargo
+# libbpf is built by a make of its own, which must not see what this one was told.
+CARGO ?= env -u MAKEFLAGS -u MAKEOVERRIDES -u DESTDIR -u PREFIX cargo
 # The parts that touch the kernel need root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH="$$PATH")
 FATPATH := target/release/fatpath
