@@ -125,7 +125,7 @@ struct fp_address_key {
 /* The one word that makes a policy live. */
 struct fp_control {
 	__u32 live_slot;
-	__u32 generation;		/* 0: no policy is live */
+	__u32 generation;		/* counts policies since the load; 0 = none is live */
 	__u32 send_buffer_max_bytes;	/* net.core.wmem_max and rmem_max: what getsockopt */
 	__u32 receive_buffer_max_bytes; /* would show of a buffer that was kept from the kernel */
 	__u32 flags;
@@ -154,13 +154,13 @@ struct fp_flow {
 	__u32 receive_buffer_set;
 	__u32 pad;
 	struct fp_rule wanted;	  /* as applied: after division among flows */
-	__s32 error[FP_SETTINGS]; /* 0 or -errno of bpf_setsockopt */
+	__s32 error[FP_SETTINGS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
 	__u32 pad2;
 };
 
 /* Flows that share a rule's buffers. */
 struct fp_share {
-	__u64 flows; /* 64 bits: clang 14 cannot compile a 32-bit fetch-and-add */
+	__u64 flows;
 };
 
 enum fp_event_kind {

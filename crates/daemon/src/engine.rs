@@ -4,7 +4,9 @@
 use anyhow::{Context, Result};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, Published, Takeover, cgroup_id, registered_laws};
-use fatpath_policy::{Classifier, LAWS, MAX_FILE_BYTES, Policy, Problem, parse_bytes, routes};
+use fatpath_policy::{
+    Classifier, LAWS, MAX_FILE_BYTES, Policy, Problem, RouteMetrics, parse_bytes, routes,
+};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::Path;
@@ -20,6 +22,8 @@ pub(crate) struct Engine {
     /// Name of the file that the live policy came from.
     pub(crate) policy_file: String,
     cgroups: Vec<(String, Option<u64>)>,
+    /// Of the live policy's routes.
+    metrics: Vec<RouteMetrics>,
 }
 
 /// What came of making a policy live.
@@ -89,7 +93,7 @@ impl Engine {
         let name = file.display().to_string();
         let mut host = Host::open(&instance.run_dir)?;
         if !fatpath_kernel::bpffs_is_mounted() {
-            host.note_mount(fatpath_kernel::mount_bpffs()?)?;
+            mount_bpffs(&mut host)?;
         }
         let (kernel, takeover, laws_missing) = Kernel::load(instance.places.clone())?;
         let mut engine = Engine {
@@ -98,6 +102,7 @@ impl Engine {
             policy: Policy::default(),
             policy_file: String::new(),
             cgroups: Vec::new(),
+            metrics: Vec::new(),
         };
         let mut applied = engine.apply(policy, &name)?;
         applied.notes.insert(0, describe(&takeover).to_owned());
@@ -115,14 +120,15 @@ impl Engine {
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
         let mut notes = in_file(&policy.warnings, file);
         notes.extend(self.host.raise(&policy.host)?);
-        let published = self.publish(&policy)?;
+        let tables = Classifier::build(&policy);
+        let published = self.publish(&policy, &tables)?;
         let absent = published.absent_cgroups.iter();
         notes.extend(
             absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")),
         );
         notes.extend(published.problems.iter().cloned());
-        let metrics = routes(&policy, &Classifier::build(&policy));
-        match self.host.set_routes(&metrics) {
+        self.metrics = routes(&policy, &tables);
+        match self.host.set_routes(&self.metrics) {
             Ok(said) => notes.extend(said),
             Err(error) => notes.push(error.to_string()),
         }
@@ -135,11 +141,11 @@ impl Engine {
         })
     }
 
-    fn publish(&mut self, policy: &Policy) -> Result<Published> {
+    fn publish(&mut self, policy: &Policy, tables: &Classifier) -> Result<Published> {
         let cgroups = cgroups_of(policy);
         let published = self
             .kernel
-            .publish(policy)
+            .publish(policy, tables)
             .context("the policy that was live stays live")?;
         self.cgroups = cgroups;
         Ok(published)
@@ -150,11 +156,21 @@ impl Engine {
     pub(crate) fn follow_host(&mut self) -> Result<Vec<String>> {
         if cgroups_of(&self.policy) != self.cgroups {
             let policy = self.policy.clone();
-            self.publish(&policy)?;
+            self.publish(&policy, &Classifier::build(&policy))?;
         }
-        let metrics = routes(&self.policy, &Classifier::build(&self.policy));
-        Ok(self.host.follow_routes(&metrics)?)
+        Ok(self.host.follow_routes(&self.metrics)?)
     }
+}
+
+/// Noted before it is made, as every change to the host.
+fn mount_bpffs(host: &mut Host) -> Result<()> {
+    let at = fatpath_kernel::bpffs();
+    host.note_mount(at.clone())?;
+    let mounted = fatpath_kernel::mount_bpffs();
+    if mounted.is_err() {
+        host.forget_mount(at)?;
+    }
+    Ok(mounted?)
 }
 
 fn cgroups_of(policy: &Policy) -> Vec<(String, Option<u64>)> {

@@ -13,9 +13,11 @@ mod netlink;
 mod routes;
 mod sysctl;
 
-pub use journal::{Change, Journal, JournalError};
+use journal::Journal;
+pub use journal::{Change, JournalError};
 pub use routes::RouteError;
-pub use sysctl::{SysctlError, Sysctls};
+pub use sysctl::SysctlError;
+use sysctl::Sysctls;
 
 use fatpath_policy::{HostSettings, RouteMetrics};
 use std::path::{Path, PathBuf};
@@ -108,7 +110,7 @@ impl Host {
         }
     }
 
-    /// Notes that the BPF file system was mounted, so that it can be unmounted.
+    /// Notes that the BPF file system is about to be mounted, so that it can be unmounted.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -116,7 +118,15 @@ impl Host {
         self.journal.note(Change::Mount { at })
     }
 
-    /// Puts everything back, the last change first. A mount is only named: its owner unmounts it.
+    /// The mount that was noted failed.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn forget_mount(&mut self, at: PathBuf) -> Result<(), JournalError> {
+        self.journal.forget(&Change::Mount { at })
+    }
+
+    /// Puts everything back, the last change first. A file system that others use meanwhile stays mounted.
     ///
     /// # Errors
     /// When the journal cannot be written.

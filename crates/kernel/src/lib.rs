@@ -32,7 +32,7 @@ pub use events::{Event, Events};
 pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport, SettingValue};
 pub use law::registered_laws;
 pub use load::{Kernel, Takeover};
-pub use places::{Places, bpffs_is_mounted, mount_bpffs};
+pub use places::{Places, bpffs, bpffs_is_mounted, mount_bpffs};
 pub use publish::Published;
 pub use status::{Counts, Pinned, Status};
 pub use unload::Unloaded;

@@ -60,11 +60,16 @@ pub fn bpffs_is_mounted() -> bool {
     rustix::fs::statfs(BPFFS).is_ok_and(|fs| fs.f_type == BPF_FS_MAGIC)
 }
 
-/// Mounts the BPF file system at its usual place and says where.
+/// The usual place of the BPF file system.
+pub fn bpffs() -> PathBuf {
+    BPFFS.into()
+}
+
+/// Mounts the BPF file system at its usual place.
 ///
 /// # Errors
 /// When the mount is refused.
-pub fn mount_bpffs() -> Result<PathBuf, KernelError> {
+pub fn mount_bpffs() -> Result<(), KernelError> {
     use rustix::mount::{MountFlags, mount};
     mount(
         "bpf",
@@ -73,6 +78,5 @@ pub fn mount_bpffs() -> Result<PathBuf, KernelError> {
         MountFlags::empty(),
         None::<&std::ffi::CStr>,
     )
-    .map_err(|_| KernelError::NoBpffs(BPFFS.into()))?;
-    Ok(BPFFS.into())
+    .map_err(|_| KernelError::NoBpffs(BPFFS.into()))
 }

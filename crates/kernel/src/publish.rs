@@ -37,12 +37,12 @@ struct Written {
 }
 
 impl Kernel {
-    /// Makes `policy` the live one and lets every live flow meet it.
+    /// Makes `policy` the live one and lets every live flow meet it. `tables` are the policy's own.
     ///
     /// # Errors
     /// When a map cannot be written; the policy that was live stays live. What fails after the switch
     /// is in [`Published::problems`].
-    pub fn publish(&self, policy: &Policy) -> Result<Published, KernelError> {
+    pub fn publish(&self, policy: &Policy, tables: &Classifier) -> Result<Published, KernelError> {
         let overrides = policy.rules.iter().any(|r| r.settings.override_application);
         if overrides {
             self.attach_overrides()?;
@@ -50,7 +50,7 @@ impl Kernel {
         let mut written = Written::default();
         let switched = self
             .write_rules(&policy.rules, &mut written)
-            .and_then(|()| self.switch_to(policy, &written.ids));
+            .and_then(|()| self.switch_to(policy, tables, &written.ids));
         let absent_cgroups = switched.inspect_err(|_| self.unwrite(&written))?;
         let walked = self.walk(Mode::Meet);
         // A rule that a flow may still be on keeps its id.
@@ -75,16 +75,20 @@ impl Kernel {
     }
 
     /// Writes the slot that is not live, then makes it live.
-    fn switch_to(&self, policy: &Policy, ids: &[u32]) -> Result<Vec<String>, KernelError> {
+    fn switch_to(
+        &self,
+        policy: &Policy,
+        tables: &Classifier,
+        ids: &[u32],
+    ) -> Result<Vec<String>, KernelError> {
         let control = self.table("fp_control")?;
         let live: abi::fp_control = control.get(0)?;
         let slot = 1 - (live.live_slot & 1);
-        let tables = Classifier::build(policy);
-        self.write_addresses("fp_destinations", slot, &tables, &tables.destination)?;
-        self.write_addresses("fp_sources", slot, &tables, &tables.source)?;
-        self.write_sets(slot, &tables)?;
-        let absent_cgroups = self.write_cgroups(slot, &tables)?;
-        self.write_slot(slot, &tables, ids)?;
+        self.write_addresses("fp_destinations", slot, tables, &tables.destination)?;
+        self.write_addresses("fp_sources", slot, tables, &tables.source)?;
+        self.write_sets(slot, tables)?;
+        let absent_cgroups = self.write_cgroups(slot, tables)?;
+        self.write_slot(slot, tables, ids)?;
         let next = abi::fp_control {
             live_slot: slot,
             generation: live.generation.wrapping_add(1).max(1),

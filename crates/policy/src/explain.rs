@@ -215,7 +215,7 @@ impl Settings {
             on(
                 "divide",
                 self.divide,
-                "the rule's concurrent flows share the buffers: each of n gets 1/n",
+                "the rule's concurrent flows share the buffers: each of n gets 1/n, 64 KiB at least",
             ),
         ]
         .into_iter()
