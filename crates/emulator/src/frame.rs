@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet of the emulator: bytes in a pooled buffer, as read from a device and ready to write.
 
-use fatpath_link::{Packet, Wire};
+use fatpath_link::{Ecn, Flow, Packet, Wire};
 
 use crate::buffer::Buffer;
 use crate::gso::Layout;
@@ -59,6 +59,34 @@ impl Packet for Frame {
         self.start += layout.split(frame, count, &mut front[..front_bytes]);
         self.layout = Layout::of(self.bytes());
         Frame::new(front, front_bytes)
+    }
+
+    fn ecn(&self) -> Ecn {
+        unimplemented!()
+    }
+
+    fn mark(&mut self) {
+        unimplemented!()
+    }
+
+    fn flow(&self) -> Option<Flow> {
+        unimplemented!()
+    }
+
+    fn has_data(&self) -> bool {
+        unimplemented!()
+    }
+
+    fn duplicate(&self) -> Frame {
+        unimplemented!()
+    }
+
+    fn corrupt(&mut self, _random: u64) {
+        unimplemented!()
+    }
+
+    fn too_big(&self, _mtu_bytes: u32) -> Option<Frame> {
+        unimplemented!()
     }
 }
 

@@ -23,7 +23,7 @@ mod topology;
 mod tun;
 pub mod unshaped;
 
-pub use fatpath_link::{ChainSpec, Count, Counters, DropCause, SpecError};
+pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 
 pub use forward::{DirectionStats, ForwardError, LinkStats, Stats};
 pub use namespace::{Namespace, NamespaceError, remove_namespace};

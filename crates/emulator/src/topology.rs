@@ -188,6 +188,8 @@ fn is_device_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fatpath_link::CellSpec;
+
     use super::*;
     use crate::unshaped::two_hosts;
 
@@ -244,8 +246,13 @@ mod tests {
             };
             assert_eq!(refusal(set), Some(refused));
         }
-        let too_much = |topology: &mut Topology| topology.links[0].directions[1].loss = 1.5;
-        let error = SpecError::Loss(1.5);
+        let too_much = |topology: &mut Topology| {
+            topology.links[0].directions[1].cells = vec![CellSpec::loss(1.5)];
+        };
+        let error = SpecError::Probability {
+            what: "loss",
+            value: 1.5,
+        };
         assert_eq!(
             refusal(too_much),
             Some(TopologyError::Direction {

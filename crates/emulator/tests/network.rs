@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
-    ChainSpec, DropCause, End, HostSpec, LinkSpec, Namespace, NamespaceError, Network, RouteSpec,
-    Stats, StopHandle, Topology, TopologyError, UpError, remove_namespace, unshaped,
+    CellSpec, ChainSpec, DropCause, End, HostSpec, LinkSpec, Namespace, NamespaceError, Network,
+    RouteSpec, Stats, StopHandle, Topology, TopologyError, UpError, remove_namespace, unshaped,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -196,10 +196,7 @@ fn an_idle_path_delays_by_what_was_set() {
     if !can_run("an_idle_path_delays_by_what_was_set") {
         return;
     }
-    let direction = ChainSpec {
-        delay_ns: 10_000_000,
-        ..Default::default()
-    };
+    let direction = ChainSpec::of([CellSpec::delay(10_000_000)]);
     let topology = unshaped::two_hosts(&run_name("delay"), &direction);
     let (mut round_trips, _) = with_network(&topology, |network| {
         let bind = |host, address| {
@@ -249,11 +246,7 @@ fn a_burst_loses_exactly_what_does_not_fit() {
         return;
     }
     for segments_a_call in [1, 40] {
-        let direction = ChainSpec {
-            rate_bps: Some(8_000),
-            queue_bytes: Some(50_000),
-            ..Default::default()
-        };
+        let direction = ChainSpec::of([CellSpec::rate(8_000, Some(50_000))]);
         let mut topology = unshaped::two_hosts(&run_name("burst"), &direction);
         topology.links[0]
             .ends
@@ -356,11 +349,11 @@ fn lossy_path(run_name: &str) -> Topology {
         ipv6: Some(ipv6.parse().unwrap()),
     };
     let lossy = ChainSpec {
-        rate_bps: Some(400_000_000),
-        queue_bytes: Some(100_000),
-        loss: 0.02,
+        cells: vec![
+            CellSpec::rate(400_000_000, Some(100_000)),
+            CellSpec::loss(0.02),
+        ],
         seed: 3,
-        ..Default::default()
     };
     let link = |name: &str, ends, there: ChainSpec| LinkSpec {
         name: name.into(),

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fatpath_emulator::{
-    ChainSpec, End, HostSpec, LinkSpec, Namespace, NamespaceError, Topology, remove_namespace,
+    CellSpec, ChainSpec, End, HostSpec, LinkSpec, Namespace, NamespaceError, Topology,
+    remove_namespace,
 };
 
 use crate::child;
@@ -64,12 +65,17 @@ fn chain_spec(direction: Direction) -> ChainSpec {
         overhead_bytes,
         seed,
     } = direction;
+    let rate = rate_bps.map(|rate_bps| {
+        let mut rate = CellSpec::rate(rate_bps, queue_bytes);
+        if let CellSpec::Rate(rate) = &mut rate {
+            rate.overhead_bytes = overhead_bytes;
+        }
+        rate
+    });
+    let loss = (loss > 0.0).then(|| CellSpec::loss(loss));
+    let delay = (delay_ns > 0).then(|| CellSpec::delay(delay_ns));
     ChainSpec {
-        delay_ns,
-        rate_bps,
-        queue_bytes,
-        loss,
-        overhead_bytes,
+        cells: [rate, loss, delay].into_iter().flatten().collect(),
         seed,
     }
 }

@@ -6,7 +6,7 @@
 //! of the queue falls segment by segment meanwhile.
 
 use crate::departures::Departures;
-use crate::{Cell, Count, Counters, Departure, Packet, RateClock, Wire};
+use crate::{Cell, CellSpec, Count, Counters, Departure, Packet, RateClock, Wire};
 
 /// A queue discipline: what waits for the bottleneck, and what is dropped instead.
 ///
@@ -159,5 +159,9 @@ impl<P: Packet, Q: Queue<P>> Cell<P> for Bottleneck<P, Q> {
             .iter()
             .for_each(|service| held.add(service.wire));
         held
+    }
+
+    fn change(&mut self, _now_ns: u64, _spec: &CellSpec) -> bool {
+        false
     }
 }

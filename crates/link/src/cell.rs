@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface of every effect on a link, and the counters that each effect keeps.
 
-use crate::{Packet, Wire};
+use crate::{CellSpec, Packet, Wire};
 
 /// One effect of a link: packets are pushed in, and come out later, changed or not at all.
 ///
@@ -23,6 +23,20 @@ pub trait Cell<P: Packet> {
 
     /// What the cell holds now, counted from the packets themselves (walks all of them).
     fn held(&self) -> Count;
+
+    /// Takes on the parameters of `spec` from `now_ns` on, keeping what it holds; false if `spec` is
+    /// another effect than this cell's.
+    fn change(&mut self, now_ns: u64, spec: &CellSpec) -> bool;
+
+    /// The highest depth of its queues, in bytes, since this was asked last; 0 without a queue.
+    fn take_peak_bytes(&mut self, _now_ns: u64) -> u64 {
+        0
+    }
+
+    /// The next packet that goes back to a sender, such as an ICMP message. It has left already.
+    fn pop_reply(&mut self) -> Option<P> {
+        None
+    }
 }
 
 /// A packet that leaves a cell.
@@ -72,30 +86,47 @@ impl std::ops::AddAssign for Count {
 pub enum DropCause {
     /// The queue had no room for it.
     QueueFull,
-    /// Lost at random.
+    /// The queue's discipline dropped it before the queue was full.
+    Early,
+    /// Lost on the way.
     Loss,
+    /// Longer than the MTU.
+    TooBig,
 }
 
 impl DropCause {
     /// Every cause, in the order in which results list them.
-    pub const ALL: [DropCause; 2] = [DropCause::QueueFull, DropCause::Loss];
+    pub const ALL: [DropCause; 4] = [
+        DropCause::QueueFull,
+        DropCause::Early,
+        DropCause::Loss,
+        DropCause::TooBig,
+    ];
 
     /// The cause as results print it.
     pub const fn name(self) -> &'static str {
         match self {
             DropCause::QueueFull => "queue_full",
+            DropCause::Early => "early",
             DropCause::Loss => "loss",
+            DropCause::TooBig => "too_big",
         }
     }
 }
 
-/// What passed a cell. At every instant `arrived = left + dropped + held`.
+/// What passed a cell. At every instant `arrived + duplicated = left + dropped + held`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Pushed in.
     pub arrived: Count,
     /// Popped out.
     pub left: Count,
+    /// Made beside what was pushed in.
+    pub duplicated: Count,
+    /// Marked: congestion met.
+    pub marked: Count,
+    /// Damaged.
+    pub corrupted: Count,
     dropped: [Count; DropCause::ALL.len()],
 }
 
@@ -126,8 +157,11 @@ impl Counters {
         self.dropped[cause as usize].add(wire);
     }
 
-    /// Adds the drops of another cell to these.
-    pub fn add_drops(&mut self, other: &Counters) {
+    /// Adds what another cell did to packets (all but `arrived` and `left`) to these.
+    pub fn add_effects(&mut self, other: &Counters) {
+        self.duplicated += other.duplicated;
+        self.marked += other.marked;
+        self.corrupted += other.corrupted;
         self.dropped
             .iter_mut()
             .zip(&other.dropped)

@@ -5,7 +5,7 @@
 //! caller asks late. So lateness of the caller never adds up along the chain.
 
 use crate::departures::Departures;
-use crate::{Cell, Count, Counters, Departure, Packet};
+use crate::{Cell, CellSpec, ChainSpec, Count, Counters, Departure, Packet, SpecError};
 
 /// Cells in a row. A chain of none passes everything at once.
 pub struct Chain<P> {
@@ -29,6 +29,18 @@ impl<P: Packet> Chain<P> {
     /// The counters of each cell, in order.
     pub fn cell_counters(&self) -> impl Iterator<Item = Counters> {
         self.cells.iter().map(|cell| cell.counters())
+    }
+
+    /// Takes on `spec` from `now_ns` on: cells of the same effects, in the same order, take on its
+    /// parameters and keep what they hold; cells that `spec` has beside them are put in; cells that it
+    /// has no more do nothing from then on.
+    pub fn adopt(&mut self, now_ns: u64, spec: &ChainSpec) -> Result<(), SpecError> {
+        spec.check()?;
+        self.advance(now_ns);
+        for (cell, spec) in self.cells.iter_mut().zip(&spec.cells) {
+            cell.change(now_ns, spec);
+        }
+        Ok(())
     }
 
     /// Hands every packet that is due by `now_ns` on from cell to cell, in order of time.
@@ -84,7 +96,8 @@ impl<P: Packet> Cell<P> for Chain<P> {
 
     fn counters(&self) -> Counters {
         let mut total = Counters::passed(self.arrived, self.left);
-        self.cell_counters().for_each(|cell| total.add_drops(&cell));
+        self.cell_counters()
+            .for_each(|cell| total.add_effects(&cell));
         total
     }
 
@@ -92,5 +105,10 @@ impl<P: Packet> Cell<P> for Chain<P> {
         let mut held = self.passed.held();
         self.cells.iter().for_each(|cell| held += cell.held());
         held
+    }
+
+    /// A chain is no single effect; see [`Chain::adopt`].
+    fn change(&mut self, _now_ns: u64, _spec: &CellSpec) -> bool {
+        false
     }
 }

@@ -2,7 +2,7 @@
 //! Propagation: every packet leaves a constant time after it came, in order.
 
 use crate::departures::Departures;
-use crate::{Cell, Count, Counters, Departure, Packet};
+use crate::{Cell, CellSpec, Count, Counters, Departure, Packet};
 
 /// A constant propagation delay. Never drops, splits or reorders.
 #[derive(Debug)]
@@ -45,5 +45,9 @@ impl<P: Packet> Cell<P> for Delay<P> {
 
     fn held(&self) -> Count {
         self.travelling.held()
+    }
+
+    fn change(&mut self, _now_ns: u64, _spec: &CellSpec) -> bool {
+        false
     }
 }

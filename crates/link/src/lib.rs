@@ -29,6 +29,10 @@ pub use chain::Chain;
 pub use delay::Delay;
 pub use drop_tail::DropTail;
 pub use loss::Loss;
-pub use packet::{Packet, Wire};
+pub use packet::{Ecn, Flow, Packet, Wire};
 pub use rate::RateClock;
-pub use spec::{ChainSpec, SpecError};
+pub use spec::{
+    CellSpec, ChainSpec, CorruptSpec, DelaySpec, Discipline, Distribution, DuplicateSpec,
+    JitterSpec, LossSpec, LossWindow, MtuSpec, QueueSpec, RateSpec, RateStep, ReorderSpec, Service,
+    SpecError,
+};

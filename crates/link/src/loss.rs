@@ -5,7 +5,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::departures::Departures;
-use crate::{Cell, Count, Counters, Departure, DropCause, Packet};
+use crate::{Cell, CellSpec, Count, Counters, Departure, DropCause, Packet};
 
 /// Loses each segment with a fixed probability. Takes no time and keeps order.
 #[derive(Debug)]
@@ -81,6 +81,10 @@ impl<P: Packet> Cell<P> for Loss<P> {
 
     fn held(&self) -> Count {
         self.survivors.held()
+    }
+
+    fn change(&mut self, _now_ns: u64, _spec: &CellSpec) -> bool {
+        false
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a cell must know of a packet: how many segments of what length, and how to split them off.
 
+use std::net::SocketAddr;
+
 /// The segments of a packet as they lie on the wire: all of one length but the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire {
@@ -37,7 +39,30 @@ impl Wire {
     }
 }
 
-/// A packet that cells can carry: one segment, or a super-packet of several.
+/// The ECN field of the IP header (RFC 3168, section 5; RFC 8311 for ECT(1)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// The sender does not know ECN: such a segment is dropped where others are marked.
+    NotCapable,
+    /// ECT(0) or ECT(1).
+    Capable,
+    /// Congestion was met.
+    Marked,
+}
+
+/// The flow of a packet, in its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Flow {
+    /// Sender.
+    pub source: SocketAddr,
+    /// Receiver.
+    pub destination: SocketAddr,
+    /// IP protocol number: 6 is TCP, 17 UDP.
+    pub protocol: u8,
+}
+
+/// A packet that cells can carry: one segment, or a super-packet of several, which have one flow and
+/// one ECN field.
 pub trait Packet: Sized {
     /// The segments of this packet.
     fn wire(&self) -> Wire;
@@ -45,4 +70,27 @@ pub trait Packet: Sized {
     /// Takes the first `count` segments off, `0 < count < segments`, and returns them as a packet;
     /// `self` keeps the rest.
     fn split_front(&mut self, count: u32) -> Self;
+
+    /// The ECN field.
+    fn ecn(&self) -> Ecn;
+
+    /// Sets the ECN field of all segments, which must be capable, to congestion met.
+    fn mark(&mut self);
+
+    /// The flow; `None` if it has no ports: ICMP, later fragments, what is no IP packet.
+    fn flow(&self) -> Option<Flow>;
+
+    /// Whether it carries data of a program, rather than acknowledgements or control only.
+    fn has_data(&self) -> bool;
+
+    /// The same packet again.
+    fn duplicate(&self) -> Self;
+
+    /// Flips one bit behind the IP header, chosen by `random`, of a packet of one segment, so that a
+    /// checksum is wrong which the receiver verifies.
+    fn corrupt(&mut self, random: u64);
+
+    /// The message to the sender that this is longer than `mtu_bytes` (ICMP type 3 code 4, RFC 1191;
+    /// ICMPv6 type 2, RFC 4443); `None` where none may be sent, as about ICMP errors.
+    fn too_big(&self, mtu_bytes: u32) -> Option<Self>;
 }

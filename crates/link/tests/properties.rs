@@ -3,8 +3,8 @@
 //! a test sees which of them came out, in which order, and when.
 
 use fatpath_link::{
-    Bottleneck, Cell, Chain, ChainSpec, Count, Delay, Departure, DropCause, DropTail, Loss, Packet,
-    RateClock, Wire,
+    Bottleneck, Cell, CellSpec, Chain, ChainSpec, Count, Delay, Departure, DropCause, DropTail,
+    Ecn, Flow, Loss, Packet, RateClock, Wire,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,6 +42,30 @@ impl Packet for Run {
             self.wire.segment_bytes = self.wire.last_bytes;
         }
         front
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::NotCapable
+    }
+
+    fn mark(&mut self) {}
+
+    fn flow(&self) -> Option<Flow> {
+        None
+    }
+
+    fn has_data(&self) -> bool {
+        true
+    }
+
+    fn duplicate(&self) -> Run {
+        *self
+    }
+
+    fn corrupt(&mut self, _random: u64) {}
+
+    fn too_big(&self, _mtu_bytes: u32) -> Option<Run> {
+        None
     }
 }
 
@@ -99,13 +123,20 @@ fn spec() -> impl Strategy<Value = ChainSpec> {
         any::<u64>(),
     )
         .prop_map(
-            |(delay_ns, rate_bps, queue_bytes, loss, overhead_bytes, seed)| ChainSpec {
-                delay_ns,
-                rate_bps,
-                queue_bytes,
-                loss,
-                overhead_bytes,
-                seed,
+            |(delay_ns, rate_bps, queue_bytes, loss, overhead_bytes, seed)| {
+                let rate = rate_bps.map(|rate_bps| {
+                    let mut rate = CellSpec::rate(rate_bps, queue_bytes);
+                    if let CellSpec::Rate(rate) = &mut rate {
+                        rate.overhead_bytes = overhead_bytes;
+                    }
+                    rate
+                });
+                let cells = rate.into_iter();
+                let cells = cells.chain([CellSpec::loss(loss), CellSpec::delay(delay_ns)]);
+                ChainSpec {
+                    cells: cells.collect(),
+                    seed: seed >> 1,
+                }
             },
         )
 }
@@ -403,28 +434,19 @@ fn a_chain_of_no_cells_passes_at_once() {
 #[test]
 fn a_spec_out_of_range_is_refused() {
     let refused = |spec: ChainSpec| spec.build::<Run>().is_err();
-    assert!(refused(ChainSpec {
-        rate_bps: Some(999),
-        ..Default::default()
-    }));
-    assert!(refused(ChainSpec {
-        rate_bps: Some(1_000_000_000_001),
-        ..Default::default()
-    }));
-    assert!(refused(ChainSpec {
-        loss: 1.01,
-        ..Default::default()
-    }));
-    assert!(refused(ChainSpec {
-        loss: f64::NAN,
-        ..Default::default()
-    }));
-    assert!(refused(ChainSpec {
-        delay_ns: u64::MAX,
-        ..Default::default()
-    }));
-    assert!(refused(ChainSpec {
-        overhead_bytes: u32::MAX,
-        ..Default::default()
-    }));
+    let big = u32::MAX;
+    let mut overhead = CellSpec::rate(1_000, None);
+    if let CellSpec::Rate(rate) = &mut overhead {
+        rate.overhead_bytes = big;
+    }
+    for cell in [
+        CellSpec::rate(999, None),
+        CellSpec::rate(1_000_000_000_001, None),
+        CellSpec::loss(1.01),
+        CellSpec::loss(f64::NAN),
+        CellSpec::delay(u64::MAX),
+        overhead,
+    ] {
+        assert!(refused(ChainSpec::of([cell])));
+    }
 }

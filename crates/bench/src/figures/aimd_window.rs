@@ -8,7 +8,7 @@ use crate::loaded::Loaded;
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
 use fatpath_emulator::unshaped::two_hosts;
-use fatpath_emulator::{ChainSpec, Network, Stats, StopHandle, Topology};
+use fatpath_emulator::{CellSpec, ChainSpec, Network, Stats, StopHandle, Topology};
 use fatpath_kernel::{Flow, Kernel};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
@@ -102,12 +102,11 @@ fn watch(run: &Run, alone: &Alone, a: f64, b: f64) -> Result<Seen> {
 
 /// Loss on the way of the data only: a lost ACK is not a congestion event.
 fn path() -> Topology {
-    let direction = ChainSpec {
-        delay_ns: DELAY_NS,
-        ..ChainSpec::default()
-    };
+    let direction = ChainSpec::of([CellSpec::delay(DELAY_NS)]);
     let mut topology = two_hosts(NETWORK, &direction);
-    topology.links[0].directions[0].loss = LOSS;
+    topology.links[0].directions[0]
+        .cells
+        .insert(0, CellSpec::loss(LOSS));
     topology
 }
 
