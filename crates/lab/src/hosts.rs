@@ -40,6 +40,7 @@ fn host_spec(plan: &Plan, host: &str) -> HostSpec {
         name: host.to_owned(),
         netns: plan.namespace(host),
         routes: vec![],
+        forwarding: false,
     }
 }
 
@@ -52,6 +53,7 @@ fn link_spec(index: usize, link: &Link) -> LinkSpec {
             ipv6: Some(plan::ipv6(index, end)),
         }),
         mtu: link.mtu_bytes.into(),
+        exact: false,
         directions: link.directions.map(chain_spec),
     }
 }
