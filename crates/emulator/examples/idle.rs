@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints what an idle path adds to the delay that was set: `idle [DELAY_MS [PACKETS]]`. Needs root.
+//! Prints what an idle path adds to the delay that was set: `idle [DELAY_MS [PACKETS [GAP_US]]]`. Needs root.
 
 use std::env;
 use std::error::Error;
@@ -12,9 +12,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let delay_ms = arguments.next().map_or(Ok(50), |text| text.parse())?;
     let packets = arguments.next().map_or(Ok(200), |text| text.parse())?;
+    let gap_us = arguments.next().map_or(Ok(10_000), |text| text.parse())?;
     let run_name = format!("fp-idle-{}", process::id());
-    let delay = Duration::from_millis(delay_ms);
-    let (mut added_us, stats) = idle::added_delays_us(&run_name, delay, packets)?;
+    let [delay, gap] = [
+        Duration::from_millis(delay_ms),
+        Duration::from_micros(gap_us),
+    ];
+    let (mut added_us, stats) = idle::added_delays_us(&run_name, delay, packets, gap)?;
     added_us.sort_by(f64::total_cmp);
     let quantile = |share: f64| added_us[((added_us.len() - 1) as f64 * share) as usize];
     println!(
