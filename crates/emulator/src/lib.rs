@@ -12,9 +12,16 @@
 //! packets themselves are in `frame` (buffers) and `gso` (headers).
 
 mod buffer;
+mod bytes;
+mod checksum;
+mod corrupt;
 mod forward;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gso;
+mod icmp;
+mod ip;
 mod namespace;
 mod netlink;
 mod network;
@@ -22,6 +29,7 @@ mod stop;
 mod topology;
 mod tun;
 pub mod unshaped;
+mod vnet;
 
 pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 
