@@ -56,9 +56,9 @@ fn split(mut rest: Frame, cuts: &[u8]) -> Vec<Frame> {
 fn check_piece(piece: &Frame, is_of_super: bool) {
     let anew = frame_of(piece.bytes());
     assert_eq!(anew.wire(), piece.wire());
-    assert_eq!(anew.flow(), piece.flow());
     assert_eq!(piece.duplicate().bytes(), piece.bytes());
-    piece.has_data();
+    // On any bytes there is nothing to compare these with; they must not panic.
+    let _ = (piece.flow(), piece.has_data());
     if is_of_super {
         let (vnet, packet) = piece.bytes().split_at(vnet::BYTES);
         let family = Family::of(packet).expect("a super-packet has an IP header");
