@@ -141,23 +141,9 @@ impl LabCommand {
 
 fn up(args: &Up) -> Result<ExitCode> {
     let scenario = Scenario::load(&args.file)?;
-    let path = chosen(
-        "path",
-        &scenario.paths,
-        |path| &path.name,
-        args.path.as_deref(),
-    )?[0];
-    let variant = chosen(
-        "variant",
-        &scenario.variants,
-        |variant| &variant.name,
-        args.variant.as_deref(),
-    )?[0];
+    let case = chosen(&scenario, args.path.as_deref(), args.variant.as_deref())?[0];
     let flow_log = Room::of(&scenario.name).path("flows.jsonl");
-    let lab = Lab::up(
-        Plan::of(&scenario, path, variant, flow_log),
-        Lifetime::UntilDown,
-    )?;
+    let lab = Lab::up(Plan::of(&scenario, case, flow_log), Lifetime::UntilDown)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&lab.plan)?);
     } else {
@@ -171,7 +157,7 @@ fn tell_up(lab: &Lab) {
     lab.cleared.iter().for_each(|line| eprintln!("{line}"));
     let plan = &lab.plan;
     println!("lab {} is up", plan.lab);
-    for host in &plan.hosts {
+    for host in plan.hosts.iter().map(|host| &host.name) {
         let address = |family| {
             plan.address(host, host, family)
                 .unwrap_or_else(|| "-".to_owned())
@@ -183,7 +169,7 @@ fn tell_up(lab: &Lab) {
         );
     }
     println!("{}", settings_line(&lab.settings));
-    let host = plan.hosts.first().map_or("HOST", String::as_str);
+    let host = plan.hosts.first().map_or("HOST", |host| &host.name);
     println!(
         "run a program:  fatpath lab exec --lab {} {host} -- CMD",
         plan.lab

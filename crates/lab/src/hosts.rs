@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, End, HostSpec, LinkSpec, Namespace, NamespaceError, Topology,
-    remove_namespace,
+    End, HostSpec, LinkSpec, Namespace, NamespaceError, Topology, remove_namespace,
 };
 
 use crate::child;
 use crate::machine;
 use crate::plan::{self, Plan};
-use crate::scenario::{Direction, Link};
+use crate::scenario::{Host, Link};
 
 /// The emulator's input for a plan.
 pub fn topology(plan: &Plan) -> Topology {
@@ -35,12 +34,12 @@ pub fn topology(plan: &Plan) -> Topology {
     }
 }
 
-fn host_spec(plan: &Plan, host: &str) -> HostSpec {
+fn host_spec(plan: &Plan, host: &Host) -> HostSpec {
     HostSpec {
-        name: host.to_owned(),
-        netns: plan.namespace(host),
-        routes: vec![],
-        forwarding: false,
+        name: host.name.clone(),
+        netns: plan.namespace(&host.name),
+        routes: plan.routes(&host.name),
+        forwarding: host.router,
     }
 }
 
@@ -53,32 +52,8 @@ fn link_spec(index: usize, link: &Link) -> LinkSpec {
             ipv6: Some(plan::ipv6(index, end)),
         }),
         mtu: link.mtu_bytes.into(),
-        exact: false,
-        directions: link.directions.map(chain_spec),
-    }
-}
-
-fn chain_spec(direction: Direction) -> ChainSpec {
-    let Direction {
-        delay_ns,
-        rate_bps,
-        queue_bytes,
-        loss,
-        overhead_bytes,
-        seed,
-    } = direction;
-    let rate = rate_bps.map(|rate_bps| {
-        let mut rate = CellSpec::rate(rate_bps, queue_bytes);
-        if let CellSpec::Rate(rate) = &mut rate {
-            rate.overhead_bytes = overhead_bytes;
-        }
-        rate
-    });
-    let loss = (loss > 0.0).then(|| CellSpec::loss(loss));
-    let delay = (delay_ns > 0).then(|| CellSpec::delay(delay_ns));
-    ChainSpec {
-        cells: [rate, loss, delay].into_iter().flatten().collect(),
-        seed,
+        exact: link.exact,
+        directions: link.directions.clone(),
     }
 }
 

@@ -27,7 +27,7 @@ use crate::child;
 use crate::hosts;
 use crate::journal::{Change, Contested, Journal, claim};
 use crate::machine::{self, ALLOWED_LAWS};
-use crate::plan::{DaemonPlan, MAINLINE_LAW, MAINLINE_OF_A_HOST, MAINLINE_OF_THE_MACHINE, Plan};
+use crate::plan::{DaemonPlan, MAINLINE_LAW, MAINLINE_OF_THE_MACHINE, Plan};
 use crate::room::{self, Room};
 use crate::undo::{self, UndoError};
 
@@ -196,16 +196,19 @@ fn with_word(list: &str, word: &str) -> String {
 
 fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, KeepError> {
     for host in &plan.hosts {
-        let name = plan.namespace(host);
+        let name = plan.namespace(&host.name);
         if hosts::is_taken(&name) {
             return Err(KeepError::NamespaceTaken(name));
         }
         note(journal, &Change::Namespace { name })?;
     }
     let network = Network::up(&hosts::topology(plan))?;
-    for namespace in plan.hosts.iter().filter_map(|host| network.host(host)) {
-        for (name, value) in MAINLINE_OF_A_HOST {
-            namespace.set_sysctl(name, value)?;
+    for host in &plan.hosts {
+        let Some(namespace) = network.host(&host.name) else {
+            continue;
+        };
+        for (name, value) in plan.sysctls(host) {
+            namespace.set_sysctl(&name, &value)?;
         }
     }
     Ok(network)

@@ -22,6 +22,7 @@ use crate::keeper::{Answer, Setting};
 use crate::machine;
 use crate::plan::Plan;
 use crate::room::{self, Room};
+use crate::scenario::Host;
 use crate::tail;
 use crate::undo::{self, UndoError};
 
@@ -303,11 +304,15 @@ pub fn list() -> Result<Vec<Listed>, LabError> {
     Ok(room::all()?.iter().map(listed).collect())
 }
 
+fn names(hosts: &[Host]) -> Vec<String> {
+    hosts.iter().map(|host| host.name.clone()).collect()
+}
+
 fn listed(room: &Room) -> Listed {
     let plan = room.plan().ok();
     let hosts = plan
         .as_ref()
-        .map(|plan| plan.hosts.clone())
+        .map(|plan| names(&plan.hosts))
         .unwrap_or_default();
     Listed {
         name: room.lab.clone(),
@@ -337,8 +342,8 @@ pub fn exec(lab: Option<&str>, host: &str, words: &[OsString]) -> LabError {
 fn exec_command(lab: Option<&str>, host: &str, words: &[OsString]) -> Result<Command, LabError> {
     let room = choose(lab)?;
     let plan = room.plan()?;
-    if !plan.hosts.iter().any(|other| other == host) {
-        let hosts = plan.hosts.join(", ");
+    if !plan.hosts.iter().any(|other| other.name == host) {
+        let hosts = names(&plan.hosts).join(", ");
         return Err(LabError::NoHost {
             lab: room.lab,
             host: host.to_owned(),

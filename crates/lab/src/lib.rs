@@ -26,6 +26,7 @@ mod program;
 mod progress;
 pub mod results;
 pub mod room;
+mod routes;
 pub mod run;
 pub mod scenario;
 mod tail;

@@ -4,7 +4,6 @@
 //! Each run has a lab of its own, so no run teaches the next one anything. A run that fails is told
 //! and the others go on. Start with [`run`].
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,13 +17,13 @@ use thiserror::Error;
 use crate::iperf3;
 use crate::keeper::Setting;
 use crate::lab::{Lab, Lifetime, UpError};
-use crate::plan::{Family, MAINLINE_OF_A_HOST, Plan};
+use crate::plan::{MAINLINE_OF_A_HOST, Plan};
 use crate::plot::{self, PlotError};
 use crate::program::{self, Job};
 use crate::progress::Progress;
 use crate::results::{Row, Run};
-use crate::scenario::command::{self, CommandError};
-use crate::scenario::{PathCase, Program, ResultKind, Scenario, Variant};
+use crate::scenario::command::CommandError;
+use crate::scenario::{self, Program, ResultKind, Scenario};
 
 /// What bringing a lab up and taking it down adds to a run, for the time left.
 const AROUND_A_RUN: Duration = Duration::from_millis(1500);
@@ -118,17 +117,17 @@ enum CaseError {
 /// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioError> {
     let cases = cases(scenario, options)?;
+    let first = cases[0];
     let raw = options.out.join("runs");
     fs::create_dir_all(&raw).map_err(write_error(&raw))?;
     let stop = stop_flag().map_err(ScenarioError::Signals)?;
-    let mut progress = Progress::new(cases.len(), expected(scenario), options.quiet);
+    let mut progress = Progress::new(cases.len(), expected(first), options.quiet);
     let mut runs: Vec<Run> = vec![];
-    for (path, variant) in &cases {
-        progress.begin(&path.name, &variant.name);
+    for case in &cases {
+        progress.begin(&case.path, &case.variant);
         let mut case = Case {
             scenario,
-            path,
-            variant,
+            case,
             raw: &raw,
             stop: &stop,
             progress: &mut progress,
@@ -153,8 +152,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
 /// One path with one variant.
 struct Case<'c> {
     scenario: &'c Scenario,
-    path: &'c PathCase,
-    variant: &'c Variant,
+    case: &'c scenario::Case,
     raw: &'c Path,
     stop: &'c AtomicBool,
     progress: &'c mut Progress,
@@ -183,30 +181,22 @@ impl Case<'_> {
     fn plan(&self) -> Plan {
         let flow_log = self.raw.join(format!("{}.flows.jsonl", self.name()));
         let flow_log = std::path::absolute(&flow_log).unwrap_or(flow_log);
-        Plan::of(self.scenario, self.path, self.variant, flow_log)
+        Plan::of(self.scenario, self.case, flow_log)
     }
 
     fn name(&self) -> String {
-        format!("{}.{}", self.path.name, self.variant.name)
+        self.case.label().to_owned()
     }
 
     fn jobs(&self, plan: &Plan) -> Result<Vec<Job>, CaseError> {
-        let values = self.scenario.values(self.path, self.variant);
-        let programs = self.scenario.programs.iter().enumerate();
+        let programs = self.case.programs.iter().enumerate();
         programs
-            .map(|(index, program)| self.job(plan, index, program, &values))
+            .map(|(index, program)| self.job(plan, index, program))
             .collect()
     }
 
-    fn job(
-        &self,
-        plan: &Plan,
-        index: usize,
-        program: &Program,
-        values: &BTreeMap<String, String>,
-    ) -> Result<Job, CaseError> {
-        let words = command::words(&program.run, |name| value(plan, program, values, name));
-        let words = words.map_err(|error| CaseError::Command {
+    fn job(&self, plan: &Plan, index: usize, program: &Program) -> Result<Job, CaseError> {
+        let words = plan.words(program).map_err(|error| CaseError::Command {
             label: format!("program {} on {}", index + 1, program.host),
             error,
         })?;
@@ -263,7 +253,7 @@ impl Case<'_> {
     }
 
     fn result_job<'j>(&self, jobs: &'j [Job]) -> (&'j Job, ResultKind) {
-        let programs = self.scenario.programs.iter().zip(jobs);
+        let programs = self.case.programs.iter().zip(jobs);
         let mut results = programs.filter_map(|(program, job)| Some((job, program.result?)));
         results
             .next()
@@ -275,14 +265,14 @@ impl Case<'_> {
         let bottleneck_bps = self.bottleneck_bps(reverse);
         match outcome {
             Ok(measured) => Run::finished(
-                &self.path.name,
-                &self.variant.name,
+                &self.case.path,
+                &self.case.variant,
                 bottleneck_bps,
                 measured,
             ),
             Err(error) => Run::failed(
-                &self.path.name,
-                &self.variant.name,
+                &self.case.path,
+                &self.case.variant,
                 bottleneck_bps,
                 error.to_string(),
             ),
@@ -291,28 +281,16 @@ impl Case<'_> {
 
     /// The bottleneck between the result's program and the first other host that its command names.
     fn bottleneck_bps(&self, reverse: bool) -> Option<u64> {
-        let program = self
-            .scenario
-            .programs
-            .iter()
-            .find(|program| program.result.is_some())?;
-        let is_named = |host: &&String| {
-            **host != program.host
-                && (program.run.contains(&format!("{{{host}}}"))
-                    || program.run.contains(&format!("{{{host}.")))
-        };
-        let peer = self
-            .scenario
-            .hosts
-            .iter()
-            .find(is_named)
-            .unwrap_or(&program.host);
+        let mut programs = self.case.programs.iter();
+        let program = programs.find(|program| program.result.is_some())?;
+        let plan = self.plan();
+        let peer = &plan.peer(program)?.name;
         let (from, to) = if reverse {
             (peer, &program.host)
         } else {
             (&program.host, peer)
         };
-        self.plan().bottleneck_bps(from, to)
+        plan.bottleneck_bps(from, to)
     }
 
     fn tell_settings(&self, lab: &Lab) {
@@ -343,76 +321,64 @@ fn short(sysctl: &str) -> &str {
     sysctl.strip_prefix("net.ipv4.").unwrap_or(sysctl)
 }
 
-fn value(
-    plan: &Plan,
-    program: &Program,
-    values: &BTreeMap<String, String>,
-    name: &str,
-) -> Option<String> {
-    let (host, family) = match name.strip_suffix(".ipv6") {
-        Some(host) => (host, Family::Ipv6),
-        None => (name.strip_suffix(".ipv4").unwrap_or(name), Family::Ipv4),
-    };
-    plan.address(host, &program.host, family)
-        .or_else(|| values.get(name).cloned())
-}
-
 fn cases<'s>(
     scenario: &'s Scenario,
     options: &Options,
-) -> Result<Vec<(&'s PathCase, &'s Variant)>, ScenarioError> {
-    if scenario
-        .programs
+) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
+    let is_result = |program: &Program| program.result.is_some();
+    if !scenario
+        .cases
         .iter()
-        .all(|program| program.result.is_none())
+        .any(|case| case.programs.iter().any(is_result))
     {
         return Err(ScenarioError::NoResult);
     }
-    let paths = chosen(
-        "path",
-        &scenario.paths,
-        |path| &path.name,
+    chosen(
+        scenario,
         options.path.as_deref(),
-    )?;
-    let variants = chosen(
-        "variant",
-        &scenario.variants,
-        |variant| &variant.name,
         options.variant.as_deref(),
-    )?;
-    let with_path = |path| variants.iter().map(move |variant| (path, *variant));
-    Ok(paths.into_iter().flat_map(with_path).collect())
+    )
 }
 
-/// All cases of a kind, or the one that is named.
+/// The cases of a path and a variant, or of all where none is named; at least one.
 ///
 /// # Errors
 /// If there is none of that name.
-pub fn chosen<'c, T>(
-    what: &'static str,
-    cases: &'c [T],
-    name_of: impl Fn(&T) -> &String,
-    name: Option<&str>,
-) -> Result<Vec<&'c T>, ScenarioError> {
-    let Some(name) = name else {
-        return Ok(cases.iter().collect());
-    };
-    match cases.iter().find(|case| name_of(case) == name) {
-        Some(case) => Ok(vec![case]),
-        None => Err(ScenarioError::NoCase {
-            what,
-            name: name.to_owned(),
-            known: cases
-                .iter()
-                .map(|case| name_of(case).as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
-        }),
-    }
+pub fn chosen<'s>(
+    scenario: &'s Scenario,
+    path: Option<&str>,
+    variant: Option<&str>,
+) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
+    let cases = scenario.cases.iter().collect();
+    let cases = named(cases, "path", |case| &case.path, path)?;
+    named(cases, "variant", |case| &case.variant, variant)
 }
 
-fn expected(scenario: &Scenario) -> Duration {
-    let longest = scenario
+fn named<'s>(
+    mut cases: Vec<&'s scenario::Case>,
+    what: &'static str,
+    name_of: fn(&scenario::Case) -> &String,
+    name: Option<&str>,
+) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
+    let Some(name) = name else {
+        return Ok(cases);
+    };
+    let mut known: Vec<&str> = cases.iter().map(|case| name_of(case).as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    if !known.contains(&name) {
+        return Err(ScenarioError::NoCase {
+            what,
+            name: name.to_owned(),
+            known: known.join(", "),
+        });
+    }
+    cases.retain(|case| name_of(case) == name);
+    Ok(cases)
+}
+
+fn expected(case: &scenario::Case) -> Duration {
+    let longest = case
         .programs
         .iter()
         .filter_map(|program| program.lasts)

@@ -37,23 +37,60 @@ pub fn words(
     }
 }
 
-fn expand(template: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, CommandError> {
-    let mut line = String::new();
+/// The names in braces, in order.
+///
+/// # Errors
+/// [`CommandError::Unclosed`].
+pub fn names(template: &str) -> Result<Vec<&str>, CommandError> {
+    let names = pieces(template)?
+        .into_iter()
+        .filter_map(|piece| match piece {
+            Piece::Name(name) => Some(name),
+            Piece::Text(_) | Piece::Brace => None,
+        });
+    Ok(names.collect())
+}
+
+/// A template with every `{NAME}` replaced by `value(NAME)`, and `{{` by a brace.
+///
+/// # Errors
+/// [`CommandError::Unclosed`], and [`CommandError::Unknown`] where there is no value.
+pub fn expand(
+    template: &str,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<String, CommandError> {
+    let texts = pieces(template)?.into_iter().map(|piece| match piece {
+        Piece::Text(text) => Ok(text.to_owned()),
+        Piece::Brace => Ok("{".to_owned()),
+        Piece::Name(name) => value(name).ok_or_else(|| CommandError::Unknown(name.to_owned())),
+    });
+    texts.collect()
+}
+
+enum Piece<'t> {
+    Text(&'t str),
+    /// `{{`.
+    Brace,
+    Name(&'t str),
+}
+
+fn pieces(template: &str) -> Result<Vec<Piece<'_>>, CommandError> {
+    let mut pieces = vec![];
     let mut rest = template;
     while let Some(brace) = rest.find('{') {
-        line.push_str(&rest[..brace]);
+        pieces.push(Piece::Text(&rest[..brace]));
         rest = &rest[brace + 1..];
         if let Some(after) = rest.strip_prefix('{') {
-            line.push('{');
+            pieces.push(Piece::Brace);
             rest = after;
             continue;
         }
         let (name, after) = rest.split_once('}').ok_or(CommandError::Unclosed)?;
-        line.push_str(&value(name).ok_or_else(|| CommandError::Unknown(name.to_owned()))?);
+        pieces.push(Piece::Name(name));
         rest = after;
     }
-    line.push_str(rest);
-    Ok(line)
+    pieces.push(Piece::Text(rest));
+    Ok(pieces)
 }
 
 #[cfg(test)]

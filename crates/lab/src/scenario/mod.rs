@@ -9,41 +9,64 @@
 pub mod command;
 mod parse;
 mod section;
+mod seed;
 mod units;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fatpath_link::{ChainSpec, Service};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use section::Problem;
+pub(crate) use seed::mixed;
 
 /// What a scenario file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// The lab's name: 1 to 20 of `a-z 0-9 -`.
     pub name: String,
-    /// Host names in file order.
+    /// Host names as the file has them, in its order; a host with a `count` stands once.
     pub hosts: Vec<String>,
-    /// The cases of the network, at least one.
-    pub paths: Vec<PathCase>,
-    /// The cases of the tuning, at least one; the first is the one to compare with.
-    pub variants: Vec<Variant>,
-    /// What runs in every case, in order of starting.
-    pub programs: Vec<Program>,
-    set: BTreeMap<String, String>,
+    /// Every path with every variant with every combination of `vary`, in file order (the last
+    /// `vary` changes fastest); at least one.
+    pub cases: Vec<Case>,
+    /// How often and in which order the cases are run, and what is watched.
+    pub experiment: Experiment,
 }
 
-/// One case of the network.
+/// One combination of what varies, with everything resolved.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PathCase {
-    /// Unique among the paths.
-    pub name: String,
-    /// All links, with this path's changes.
+pub struct Case {
+    /// The case of the network.
+    pub path: String,
+    /// The case of the tuning; the first one of the file is the one to compare with.
+    pub variant: String,
+    /// The names of `vary` with this case's values, in file order.
+    pub vary: Vec<(String, String)>,
+    /// All links, a link of a host with a `count` once for each.
     pub links: Vec<Link>,
-    set: BTreeMap<String, String>,
+    /// All hosts, likewise.
+    pub hosts: Vec<Host>,
+    /// The daemon runs with this policy; `None`: no daemon.
+    pub policy: Option<PathBuf>,
+    /// What runs, in order of starting; a program on a host with a `count` once for each.
+    pub programs: Vec<Program>,
+    /// What changes while the programs run, by rising time.
+    pub changes: Vec<TimedChange>,
+    label: String,
+}
+
+/// A host or a router.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// 1 to 15 of `a-z 0-9 -`.
+    pub name: String,
+    /// It forwards packets of others.
+    pub router: bool,
+    /// Names and values beside the mainline ones, in file order. All begin with `net.`.
+    pub sysctls: Vec<(String, String)>,
 }
 
 /// A link between two hosts.
@@ -53,50 +76,71 @@ pub struct Link {
     pub name: String,
     /// The two hosts.
     pub between: [String; 2],
-    /// 1280 to 65535.
+    /// Of both devices, 1280 to 65535.
     pub mtu_bytes: u16,
+    /// Super-packets are split always.
+    pub exact: bool,
     /// From `between[0]` to `between[1]`, and back.
-    pub directions: [Direction; 2],
+    pub directions: [ChainSpec; 2],
 }
 
-/// What happens to a packet on its way through one direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Direction {
-    /// Propagation delay.
-    pub delay_ns: u64,
-    /// Rate of the bottleneck; `None`: unlimited.
-    pub rate_bps: Option<u64>,
-    /// Limit of the drop-tail queue before the bottleneck; `None`: unlimited.
-    pub queue_bytes: Option<u64>,
-    /// Probability, 0 to 1, that a segment is lost.
-    pub loss: f64,
-    /// Bytes that the wire adds to each segment.
-    pub overhead_bytes: u32,
-    /// Seed of the losses.
-    pub seed: u64,
+/// A link that becomes another while the programs run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimedChange {
+    /// Since the programs started.
+    pub at: Duration,
+    /// The link's name.
+    pub link: String,
+    /// What it does from then on, all earlier changes included.
+    pub directions: [ChainSpec; 2],
 }
 
-/// One case of the tuning.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
-    /// Unique among the variants.
-    pub name: String,
-    /// The daemon runs with this policy; `None`: no daemon.
-    pub policy: Option<PathBuf>,
-    set: BTreeMap<String, String>,
+/// How the cases are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experiment {
+    /// Runs of each case that count; at least 1.
+    pub repeats: u32,
+    /// In which order.
+    pub order: Order,
+    /// Runs of each case before those, which do not count.
+    pub warm_up_runs: u32,
+    /// What passes the links is recorded.
+    pub observe: Option<Observe>,
+    /// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
+    pub lateness_limit_us: Option<u64>,
+}
+
+/// In which order runs are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The cases as the file has them; a case's repeats together.
+    File,
+    /// All runs shuffled.
+    Random {
+        /// Equal seeds shuffle alike.
+        seed: u64,
+    },
+}
+
+/// What is recorded of each link in each millisecond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observe {
+    /// Each flow by itself too.
+    pub per_flow: bool,
 }
 
 /// A program on a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// The host it runs on.
+    /// The host it runs on, one of the case's.
     pub host: String,
-    /// The command, with placeholders; see [`command::words`].
+    /// The command. Values are filled in; only `{HOST}`, `{HOST.ipv4}` and `{HOST.ipv6}` of hosts of
+    /// the case are left, for [`crate::plan::Plan::words`].
     pub run: String,
     /// It serves the others, who wait until it listens on this TCP port. It is stopped when they
     /// have ended.
     pub ready_port: Option<u16>,
-    /// Its output gives the case's result.
+    /// Its output gives the case's result. Replicas of one program all give theirs.
     pub result: Option<ResultKind>,
     /// How long it is expected to take; for the progress display only.
     pub lasts: Option<Duration>,
@@ -141,9 +185,9 @@ impl Scenario {
         let mut scenario = Scenario::parse(&file.display().to_string(), &text)?;
         let folder = file.parent().unwrap_or(Path::new("."));
         for policy in scenario
-            .variants
+            .cases
             .iter_mut()
-            .filter_map(|variant| variant.policy.as_mut())
+            .filter_map(|case| case.policy.as_mut())
         {
             let found = folder.join(&*policy);
             *policy = found
@@ -160,12 +204,53 @@ impl Scenario {
     pub fn parse(file: &str, text: &str) -> Result<Scenario, Problem> {
         parse::scenario(file, text)
     }
+}
 
-    /// The values of `[set]` in one case: the variant's, else the path's, else the default.
-    pub fn values(&self, path: &PathCase, variant: &Variant) -> BTreeMap<String, String> {
-        let mut values = self.set.clone();
-        values.extend(path.set.clone());
-        values.extend(variant.set.clone());
-        values
+impl Case {
+    /// Its name: path, variant and `vary`, such as `lossy.tuned.loss=1%`. Unique in the scenario, and
+    /// safe as a file name: at most 128 of `A-Z a-z 0-9 . _ - + = % ~`.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+}
+
+impl Default for Experiment {
+    /// Every case once, in file order, nothing recorded.
+    fn default() -> Experiment {
+        Experiment {
+            repeats: 1,
+            order: Order::File,
+            warm_up_runs: 0,
+            observe: None,
+            lateness_limit_us: None,
+        }
+    }
+}
+
+impl Link {
+    /// The link with some of its effects changed, as `lab set LINK loss=1% forward.rate=500mbit` means
+    /// it: names are the keys of the link in a scenario file, values are written as there but
+    /// without quotes. What is not named stays. Sizes in bdp are those of the new rate and delay.
+    ///
+    /// # Errors
+    /// The key, and what is allowed.
+    pub fn changed(&self, settings: &[(String, String)]) -> Result<Link, String> {
+        parse::changed(self, settings)
+    }
+}
+
+/// The rate by which a service is known: its constant one, the highest of its steps, the mean of its
+/// opportunities (1504 bytes each, as mahimahi has them). `None`: unlimited.
+pub fn nominal_rate_bps(service: &Service) -> Option<u64> {
+    const OPPORTUNITY_BITS: u128 = 1504 * 8;
+    match service {
+        Service::Unlimited => None,
+        Service::Constant { rate_bps } => Some(*rate_bps),
+        Service::Steps { steps, .. } => steps.iter().map(|step| step.rate_bps).max(),
+        Service::Opportunities { at_ms } => {
+            let period_ms = u128::from(at_ms.last().copied()?.max(1));
+            let rate_bps = at_ms.len() as u128 * OPPORTUNITY_BITS * 1000 / period_ms;
+            u64::try_from(rate_bps).ok()
+        }
     }
 }

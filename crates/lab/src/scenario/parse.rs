@@ -10,7 +10,59 @@ use std::time::Duration;
 use super::command;
 use super::section::{Problem, Section, Source, Value};
 use super::units::{self, QueueLimit};
-use super::{Direction, Link, PathCase, Program, ResultKind, Scenario, Variant};
+use super::{Case, Experiment, Host, Link, Program, ResultKind, Scenario};
+use fatpath_link::{CellSpec, ChainSpec};
+
+struct PathCase {
+    name: String,
+    links: Vec<Link>,
+    set: Texts,
+}
+
+struct Variant {
+    name: String,
+    policy: Option<PathBuf>,
+    set: Texts,
+}
+
+pub(super) fn changed(_: &Link, _: &[(String, String)]) -> Result<Link, String> {
+    Err("not yet".into())
+}
+
+fn cases(
+    hosts: &[Host],
+    paths: &[PathCase],
+    variants: &[Variant],
+    programs: &[Program],
+    set: &Texts,
+) -> Vec<Case> {
+    let mut cases = vec![];
+    for path in paths {
+        for variant in variants {
+            let mut values = set.clone();
+            values.extend(path.set.clone());
+            values.extend(variant.set.clone());
+            let programs = programs.iter().cloned().map(|mut program| {
+                for (name, value) in &values {
+                    program.run = program.run.replace(&format!("{{{name}}}"), value);
+                }
+                program
+            });
+            cases.push(Case {
+                path: path.name.clone(),
+                variant: variant.name.clone(),
+                vary: vec![],
+                links: path.links.clone(),
+                hosts: hosts.to_vec(),
+                policy: variant.policy.clone(),
+                programs: programs.collect(),
+                changes: vec![],
+                label: format!("{}.{}", path.name, variant.name),
+            });
+        }
+    }
+    cases
+}
 
 /// A program that gives no time limit gets this one.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -34,19 +86,18 @@ pub(super) fn scenario(file: &str, text: &str) -> Result<Scenario, Problem> {
     let mut root = source.root()?;
     let name = name(&root.need("name", LAB_NAME)?, lab_name)?;
     let hosts = hosts(&mut root)?;
+    let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let set = defaults(&mut root)?;
     let base = root.take_named("links")?;
-    let paths = paths(&mut root, &base, &hosts, &set)?;
+    let paths = paths(&mut root, &base, &names, &set)?;
     let variants = variants(&mut root, &set)?;
-    let programs = programs(&mut root, &hosts, &set)?;
+    let programs = programs(&mut root, &names, &set)?;
     root.finish()?;
     Ok(Scenario {
         name,
-        hosts,
-        paths,
-        variants,
-        programs,
-        set,
+        cases: cases(&hosts, &paths, &variants, &programs, &set),
+        hosts: names,
+        experiment: Experiment::default(),
     })
 }
 
@@ -84,14 +135,19 @@ fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<St
     Ok(value.text()?.to_owned())
 }
 
-fn hosts(root: &mut Section) -> Result<Vec<String>, Problem> {
+fn hosts(root: &mut Section) -> Result<Vec<Host>, Problem> {
     let mut hosts = vec![];
-    for (name, section) in root.take_named("hosts")? {
+    for (name, mut section) in root.take_named("hosts")? {
+        let router = section.take("router").is_some();
         if let Err(allowed) = device_name(&name) {
             return Err(section.problem(format!("hosts.{name}: a host's name is {allowed}")));
         }
         section.finish()?;
-        hosts.push(name);
+        hosts.push(Host {
+            name,
+            router,
+            sysctls: vec![],
+        });
     }
     if hosts.is_empty() {
         Err(root.problem("hosts: name at least one host: [hosts.NAME]"))
@@ -230,6 +286,7 @@ fn link(name: &str, mut section: Section, hosts: &[String]) -> Result<Link, Prob
         name: name.to_owned(),
         between,
         mtu_bytes,
+        exact: false,
         directions,
     })
 }
@@ -281,8 +338,8 @@ impl Effects {
         }
     }
 
-    fn direction(self, rtt_ns: u64, seed: u64) -> Direction {
-        Direction {
+    fn direction(self, rtt_ns: u64, seed: u64) -> ChainSpec {
+        direction(Direction {
             delay_ns: self.delay_ns.unwrap_or(0),
             rate_bps: self.rate_bps,
             queue_bytes: self
@@ -291,7 +348,40 @@ impl Effects {
             loss: self.loss.unwrap_or(0.0),
             overhead_bytes: self.overhead_bytes.unwrap_or(0),
             seed,
+        })
+    }
+}
+
+struct Direction {
+    delay_ns: u64,
+    rate_bps: Option<u64>,
+    queue_bytes: Option<u64>,
+    loss: f64,
+    overhead_bytes: u32,
+    seed: u64,
+}
+
+fn direction(direction: Direction) -> ChainSpec {
+    let Direction {
+        delay_ns,
+        rate_bps,
+        queue_bytes,
+        loss,
+        overhead_bytes,
+        seed,
+    } = direction;
+    let rate = rate_bps.map(|rate_bps| {
+        let mut rate = CellSpec::rate(rate_bps, queue_bytes);
+        if let CellSpec::Rate(rate) = &mut rate {
+            rate.overhead_bytes = overhead_bytes;
         }
+        rate
+    });
+    let loss = (loss > 0.0).then(|| CellSpec::loss(loss));
+    let delay = (delay_ns > 0).then(|| CellSpec::delay(delay_ns));
+    ChainSpec {
+        cells: [rate, loss, delay].into_iter().flatten().collect(),
+        seed,
     }
 }
 
