@@ -5,8 +5,24 @@
 //! may be taken. A super-packet leaves whole, when its last segment has been serialised; the depth
 //! of the queue falls segment by segment meanwhile.
 
+use serde::{Deserialize, Serialize};
+
 use crate::departures::Departures;
-use crate::{Cell, CellSpec, Count, Counters, Departure, Packet, RateClock, Wire};
+use crate::{
+    Cell, CellSpec, Count, Counters, Departure, Packet, QueueSpec, RateClock, Service, Wire,
+};
+
+/// A bottleneck.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateSpec {
+    /// How fast it serves.
+    pub service: Service,
+    /// What waits for it.
+    pub queue: QueueSpec,
+    /// What each segment costs the rate and the queue beyond its IP length, such as 38 for Ethernet
+    /// with preamble and gap; at most [`ChainSpec::MAX_OVERHEAD_BYTES`].
+    pub overhead_bytes: u32,
+}
 
 /// A queue discipline: what waits for the bottleneck, and what is dropped instead.
 ///

@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Propagation: every packet leaves a constant time after it came, in order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::departures::Departures;
-use crate::{Cell, CellSpec, Count, Counters, Departure, Packet};
+use crate::{Cell, CellSpec, Count, Counters, Departure, JitterSpec, Packet};
+
+/// Propagation delay, one way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DelaySpec {
+    /// The constant part; 0 to [`ChainSpec::MAX_DELAY_NS`].
+    pub delay_ns: u64,
+    /// What varies from segment to segment.
+    pub jitter: Option<JitterSpec>,
+}
 
 /// A constant propagation delay. Never drops, splits or reorders.
 #[derive(Debug)]

@@ -15,24 +15,34 @@
 mod bottleneck;
 mod cell;
 mod chain;
+mod corrupt;
 mod delay;
 mod departures;
 mod drop_tail;
+mod duplicate;
+mod jitter;
 mod loss;
+mod mtu;
 mod packet;
+mod queue;
 mod rate;
+mod reorder;
+mod service;
 mod spec;
 
-pub use bottleneck::{Bottleneck, Queue};
+pub use bottleneck::{Bottleneck, Queue, RateSpec};
 pub use cell::{Cell, Count, Counters, Departure, DropCause};
 pub use chain::Chain;
-pub use delay::Delay;
+pub use corrupt::CorruptSpec;
+pub use delay::{Delay, DelaySpec};
 pub use drop_tail::DropTail;
-pub use loss::Loss;
+pub use duplicate::DuplicateSpec;
+pub use jitter::{Distribution, JitterSpec};
+pub use loss::{Loss, LossSpec, LossWindow};
+pub use mtu::MtuSpec;
 pub use packet::{Ecn, Flow, Packet, Wire};
+pub use queue::{Discipline, QueueSpec};
 pub use rate::RateClock;
-pub use spec::{
-    CellSpec, ChainSpec, CorruptSpec, DelaySpec, Discipline, Distribution, DuplicateSpec,
-    JitterSpec, LossSpec, LossWindow, MtuSpec, QueueSpec, RateSpec, RateStep, ReorderSpec, Service,
-    SpecError,
-};
+pub use reorder::ReorderSpec;
+pub use service::{RateStep, Service};
+pub use spec::{CellSpec, ChainSpec, SpecError};

@@ -3,9 +3,62 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 use crate::departures::Departures;
 use crate::{Cell, CellSpec, Count, Counters, Departure, DropCause, Packet};
+
+/// Which segments get lost. Segments count from 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossSpec {
+    /// Each with the same probability, whatever befell the others.
+    Independent {
+        /// 0 to 1.
+        probability: f64,
+    },
+    /// In bursts: a chain of two states, which steps at every segment (Gilbert 1960, Elliott 1963).
+    GilbertElliott {
+        /// Probability of a step from good to bad.
+        to_bad: f64,
+        /// Probability of a step from bad to good.
+        to_good: f64,
+        /// Probability of loss in the good state; 0 in Gilbert's model.
+        loss_in_good: f64,
+        /// Probability of loss in the bad state; 1 in the simplest model.
+        loss_in_bad: f64,
+    },
+    /// Exactly these data segments of a flow, as they come (sent again, they count again).
+    Packets {
+        /// Which flow, counted from 1 in the order of their first data segments; `None`: of every flow.
+        flow: Option<u32>,
+        /// Numbers of data segments, rising.
+        packets: Vec<u64>,
+    },
+    /// Every so many segments, one.
+    Periodic {
+        /// The period, at least 1.
+        every: u64,
+        /// The first that is lost, 1 to `every`.
+        first: u64,
+    },
+    /// With a probability, but only during these times.
+    Windows {
+        /// The windows, in order, not overlapping.
+        windows: Vec<LossWindow>,
+    },
+}
+
+/// A time in which segments get lost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossWindow {
+    /// Since the chain was made.
+    pub from_ns: u64,
+    /// Likewise; not in the window any more.
+    pub until_ns: u64,
+    /// 0 to 1.
+    pub probability: f64,
+}
 
 /// Loses each segment with a fixed probability. Takes no time and keeps order.
 #[derive(Debug)]
