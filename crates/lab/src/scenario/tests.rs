@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What files say and what is said of wrong ones.
 
+use std::collections::BTreeSet;
+
 use fatpath_link::{CellSpec, ChainSpec, LossSpec, RateSpec, Service};
 
 use proptest::prelude::*;
@@ -368,7 +370,7 @@ fn replicas_have_links_programs_and_partners_of_their_own() {
 #[test]
 fn no_two_directions_draw_from_one_stream() {
     let case = parse(DUMBBELL).unwrap().cases.remove(0);
-    let seeds: std::collections::BTreeSet<u64> = case
+    let seeds: BTreeSet<u64> = case
         .links
         .iter()
         .flat_map(|link| {
@@ -591,14 +593,119 @@ proptest! {
 
     #[test]
     fn no_damage_to_a_good_file_makes_it_panic(
-        at in 0..DEMO.len(), removed in 0usize..40, inserted in "[\\[\\]{}=\"a-z0-9.\n]{0,8}"
+        which in 0usize..2, at in 0usize..10_000, removed in 0usize..40,
+        inserted in "[\\[\\]{}=\"a-z0-9.%\n]{0,8}"
     ) {
-        let from = (0..=at).rev().find(|i| DEMO.is_char_boundary(*i)).unwrap();
-        let to = (at + removed).min(DEMO.len());
-        let to = (to..=DEMO.len()).find(|i| DEMO.is_char_boundary(*i)).unwrap();
-        let text = format!("{}{inserted}{}", &DEMO[..from], &DEMO[to..]);
+        let good = [DEMO, DUMBBELL][which];
+        let at = at % good.len();
+        let from = (0..=at).rev().find(|i| good.is_char_boundary(*i)).unwrap();
+        let to = (at + removed).min(good.len());
+        let to = (to..=good.len()).find(|i| good.is_char_boundary(*i)).unwrap();
+        let text = format!("{}{inserted}{}", &good[..from], &good[to..]);
         if let Err(problem) = parse(&text) {
             prop_assert!(problem.line <= text.lines().count() + 1);
         }
     }
+
+    #[test]
+    fn no_setting_makes_a_change_panic(
+        key in "(forward.|backward.)?(loss|rate|queue|delay|jitter|reorder|discipline|[a-z_.]{1,8})",
+        value in "[0-9]{1,3}(%|ms|mbit|bdp|pkts|kB)|\\{.{0,20}\\}|.{0,20}"
+    ) {
+        let _ = link_of("loss = \"1%\"").changed(&[(key, value)]);
+    }
+
+    #[test]
+    fn what_follows_the_rules_parses_and_leaves_nothing_open(
+        both in effects(), forward in effects(), sides in (1u32..5, 1u32..5),
+        varied in proptest::collection::vec("[0-9]{1,2}ms", 1..4), seed in 0u64..1000
+    ) {
+        let values: BTreeSet<String> = varied.into_iter().collect();
+        let values = Vec::from_iter(values);
+        let (left, right) = sides;
+        let text = format!(
+            "name = \"x\"\nvary.rtt = {values:?}\n[hosts]\nleft = {{ count = {left} }}\n\
+             right = {{ count = {right}, router = true }}\nr = {{ router = true }}\n\
+             sink = {{ sysctl = {{ \"net.ipv4.tcp_rmem\" = \"4096 {{rtt}} 1\" }} }}\n\
+             [links.in]\nbetween = [\"left\", \"r\"]\nseed = {seed}\n{both}\nforward = {{ {} }}\n\
+             [links.out]\nbetween = [\"r\", \"right\"]\ndelay = \"{{rtt}}\"\n\
+             [links.end]\nbetween = [\"right-1\", \"sink\"]\n\
+             [[program]]\nhost = \"left\"\nrun = \"x {{n}} {{right-1}} {{sink.ipv6}} {{rtt}}\"\n",
+            forward.replace('\n', ", ").trim_end_matches(", ")
+        );
+        let scenario = parse(&text).map_err(|wrong| TestCaseError::fail(format!("{wrong}\n{text}")))?;
+        prop_assert_eq!(scenario.cases.len(), values.len());
+        for case in &scenario.cases {
+            prop_assert_eq!(case.hosts.len() as u32, left + right + 2);
+            prop_assert_eq!(case.links.len() as u32, left + right + 1);
+            let plan = crate::plan::Plan::of(&scenario, case, PathBuf::new());
+            for program in &case.programs {
+                let words = plan.words(program).unwrap();
+                prop_assert_eq!(words.len(), 5);
+                let is_open = |word: &String| word.contains(['{', '}']);
+                prop_assert!(!words.iter().any(is_open));
+            }
+            for direction in case.links.iter().flat_map(|link| &link.directions) {
+                prop_assert_eq!(direction.check(), Ok(()));
+            }
+        }
+    }
+}
+
+/// Effect keys, a line each, all as they may be.
+fn effects() -> impl Strategy<Value = String> {
+    let maybe = |form: &'static str| proptest::option::of(form.prop_map(|text: String| text));
+    let queue =
+        maybe("queue = \"[1-9][0-9]{3}kB\"|queue = \"[1-9]bdp\"|queue = \"[1-9][0-9]pkts\"");
+    let discipline = maybe("discipline = \"(drop-tail|drop-head|codel|red)\"");
+    let bottleneck = (maybe("rate = \"[1-9][0-9]?mbit\""), queue, discipline);
+    let bottleneck = bottleneck.prop_map(|(rate, queue, discipline)| {
+        let of_rate = rate.is_some();
+        [
+            rate,
+            queue.filter(|_| of_rate),
+            discipline.filter(|_| of_rate),
+        ]
+    });
+    let loss = maybe(
+        "loss = \"[0-9]\\.[0-9]%\"|loss = \\{ every = [1-9][0-9], first = [1-9] \\}|\
+         loss = \\[\\{ packets = \\[3, 1[0-9]\\] \\}, \"1%\"\\]|\
+         loss = \\{ to_bad = \"[0-9]%\", to_good = \"[1-9]0%\" \\}",
+    );
+    let others = (
+        maybe("corrupt = \"[0-9]%\""),
+        maybe("duplicate = \"[0-9]%\""),
+        maybe("reorder = \\{ share = \"[0-9]%\", by = [1-9] \\}"),
+        maybe("delay = \"[0-9]{1,3}(ms|us)\""),
+        maybe(
+            "jitter = \"[1-9]ms\"|jitter = \\{ distribution = \"exponential\", mean = \"[1-9]ms\" \\}",
+        ),
+        maybe("path_mtu = 1[3-4][0-9]{2}"),
+    );
+    (bottleneck, loss, others).prop_map(|(bottleneck, loss, others)| {
+        let (corrupt, duplicate, reorder, delay, jitter, path_mtu) = others;
+        let others = [loss, corrupt, duplicate, reorder, delay, jitter, path_mtu];
+        let lines: Vec<String> = bottleneck.into_iter().chain(others).flatten().collect();
+        lines.join("\n")
+    })
+}
+
+#[test]
+fn every_scenario_of_the_repository_is_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut folders = vec![root];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".toml") && !name.ends_with("-policy.toml") {
+                Scenario::load(&path).unwrap_or_else(|wrong| panic!("{wrong}"));
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 1, "no scenario was found");
 }
