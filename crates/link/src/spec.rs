@@ -6,9 +6,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::at_once::AtOnce;
+use crate::bottleneck::Bottleneck;
+use crate::corrupt::Corrupt;
+use crate::delay::Delay;
+use crate::duplicate::Duplicate;
+use crate::loss::Loss;
+use crate::mtu::Mtu;
+use crate::random::Random;
+use crate::reorder::Reorder;
 use crate::{
-    Bottleneck, Cell, Chain, CorruptSpec, Delay, DelaySpec, Discipline, DropTail, DuplicateSpec,
-    Loss, LossSpec, MtuSpec, Packet, QueueSpec, RateClock, RateSpec, ReorderSpec, Service,
+    Cell, Chain, CorruptSpec, DelaySpec, Discipline, DuplicateSpec, LossSpec, MtuSpec, Packet,
+    QueueSpec, RateSpec, ReorderSpec, Service,
 };
 
 /// One direction of a link. The default does nothing to packets.
@@ -17,7 +26,8 @@ pub struct ChainSpec {
     /// The cells, in the order in which packets pass them.
     pub cells: Vec<CellSpec>,
     /// Of all that is random here: equal seeds treat equal traffic alike. Each cell draws from a
-    /// stream of its own.
+    /// stream of its own. Read when a cell is made; one that takes on other parameters goes on with
+    /// its stream.
     pub seed: u64,
 }
 
@@ -44,7 +54,7 @@ pub enum CellSpec {
 /// A [`ChainSpec`] that no chain can be built from.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
-    /// The rate is out of [`RateClock::RANGE_BPS`].
+    /// The rate is out of [`Service::RANGE_BPS`].
     #[error("rate of {0} bit/s: give 1 kb/s to 1 Tb/s, or no rate for an unlimited link")]
     Rate(u64),
     /// Something is no probability.
@@ -64,6 +74,22 @@ pub enum SpecError {
     /// Anything else: what it is, and what is allowed.
     #[error("{0}")]
     Other(String),
+}
+
+impl SpecError {
+    pub(crate) fn unless_probability(what: &'static str, value: f64) -> Result<(), SpecError> {
+        match (0.0..=1.0).contains(&value) {
+            true => Ok(()),
+            false => Err(SpecError::Probability { what, value }),
+        }
+    }
+
+    pub(crate) fn unless_delay(delay_ns: u64) -> Result<(), SpecError> {
+        match delay_ns <= ChainSpec::MAX_DELAY_NS {
+            true => Ok(()),
+            false => Err(SpecError::Delay(delay_ns)),
+        }
+    }
 }
 
 impl ChainSpec {
@@ -87,12 +113,9 @@ impl ChainSpec {
 
     /// The chain. A chain of no cells passes everything at once.
     pub fn build<P: Packet + 'static>(&self) -> Result<Chain<P>, SpecError> {
-        self.check()?;
-        let seeds = self.seed..;
-        let cells = self.cells.iter().zip(seeds);
-        Ok(Chain::new(
-            cells.map(|(cell, seed)| cell.build(seed)).collect(),
-        ))
+        let mut chain = Chain::empty();
+        chain.adopt(0, self)?;
+        Ok(chain)
     }
 }
 
@@ -126,52 +149,52 @@ impl CellSpec {
 
     fn check(&self) -> Result<(), SpecError> {
         match self {
-            CellSpec::Delay(delay) if delay.delay_ns > ChainSpec::MAX_DELAY_NS => {
-                Err(SpecError::Delay(delay.delay_ns))
-            }
+            CellSpec::Delay(delay) => delay.check(),
             CellSpec::Rate(rate) => rate.check(),
-            CellSpec::Loss(LossSpec::Independent { probability })
-                if !(0.0..=1.0).contains(probability) =>
-            {
-                Err(SpecError::Probability {
-                    what: "loss",
-                    value: *probability,
-                })
-            }
-            _ => Ok(()),
+            CellSpec::Loss(loss) => loss.check(),
+            CellSpec::Reorder(reorder) => reorder.check(),
+            CellSpec::Duplicate(duplicate) => duplicate.check(),
+            CellSpec::Corrupt(corrupt) => corrupt.check(),
+            CellSpec::Mtu(mtu) => mtu.check(),
         }
     }
 
-    fn build<P: Packet + 'static>(&self, seed: u64) -> Box<dyn Cell<P>> {
+    /// A cell of a checked spec.
+    pub(crate) fn build<P: Packet + 'static>(&self, random: Random) -> Box<dyn Cell<P>> {
+        match self.clone() {
+            CellSpec::Delay(delay) => Box::new(Delay::new(delay, random)),
+            CellSpec::Rate(rate) => Box::new(Bottleneck::new(rate, random)),
+            CellSpec::Loss(loss) => Box::new(AtOnce::new(Loss::new(loss, random))),
+            CellSpec::Reorder(reorder) => Box::new(Reorder::new(reorder, random)),
+            CellSpec::Duplicate(spec) => Box::new(AtOnce::new(Duplicate::new(spec, random))),
+            CellSpec::Corrupt(spec) => Box::new(AtOnce::new(Corrupt::new(spec, random))),
+            CellSpec::Mtu(mtu) => Box::new(AtOnce::new(Mtu::new(mtu))),
+        }
+    }
+
+    /// The same effect with parameters that do nothing.
+    pub(crate) fn neutral(&self) -> CellSpec {
         match self {
-            CellSpec::Delay(delay) => Box::new(Delay::new(delay.delay_ns)),
-            CellSpec::Rate(RateSpec {
-                service: Service::Constant { rate_bps },
-                queue,
-                overhead_bytes,
-            }) => Box::new(Bottleneck::new(
-                RateClock::new(*rate_bps),
-                *overhead_bytes,
-                DropTail::new(queue.limit_bytes.unwrap_or(u64::MAX), *overhead_bytes),
-            )),
-            CellSpec::Loss(LossSpec::Independent { probability }) => {
-                Box::new(Loss::new(*probability, seed))
-            }
-            other => unimplemented!("{other:?}"),
+            CellSpec::Delay(_) => CellSpec::delay(0),
+            CellSpec::Rate(_) => CellSpec::Rate(RateSpec {
+                service: Service::Unlimited,
+                queue: QueueSpec::default(),
+                overhead_bytes: 0,
+            }),
+            CellSpec::Loss(_) => CellSpec::loss(0.0),
+            CellSpec::Reorder(reorder) => CellSpec::Reorder(ReorderSpec {
+                probability: 0.0,
+                ..*reorder
+            }),
+            CellSpec::Duplicate(_) => CellSpec::Duplicate(DuplicateSpec { probability: 0.0 }),
+            CellSpec::Corrupt(_) => CellSpec::Corrupt(CorruptSpec { probability: 0.0 }),
+            CellSpec::Mtu(_) => CellSpec::Mtu(MtuSpec {
+                mtu_bytes: *MtuSpec::RANGE_BYTES.end(),
+            }),
         }
     }
-}
 
-impl RateSpec {
-    fn check(&self) -> Result<(), SpecError> {
-        match self.service {
-            Service::Constant { rate_bps } if !RateClock::RANGE_BPS.contains(&rate_bps) => {
-                Err(SpecError::Rate(rate_bps))
-            }
-            _ if self.overhead_bytes > ChainSpec::MAX_OVERHEAD_BYTES => {
-                Err(SpecError::Overhead(self.overhead_bytes))
-            }
-            _ => Ok(()),
-        }
+    pub(crate) fn is_same_effect(&self, other: &CellSpec) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
