@@ -3,10 +3,11 @@
 
 use std::io;
 
-use crate::forward::{self, ForwardError, Stats};
+use crate::control::Control;
+use crate::forward::{self, ForwardError, ForwardOptions};
 use crate::namespace::{Namespace, NamespaceError, remove_namespace};
 use crate::netlink::{Netlink, device_index};
-use crate::stop::StopHandle;
+use crate::stats::Stats;
 use crate::topology::{End, HostSpec, LinkSpec, Topology, TopologyError};
 use crate::tun::Tun;
 
@@ -117,10 +118,14 @@ impl Network {
             .map(|host| &host.namespace)
     }
 
-    /// Carries packets until `stop` is used; blocks the calling thread. Every call starts with
-    /// fresh cells.
-    pub fn forward(&self, stop: &StopHandle) -> Result<Stats, ForwardError> {
-        let mut stats = forward::run(&self.links, stop)?;
+    /// Carries packets until `control` stops it; blocks the calling thread. Every call starts with
+    /// fresh cells, as the topology has them.
+    pub fn forward(
+        &self,
+        options: ForwardOptions,
+        control: &Control,
+    ) -> Result<Stats, ForwardError> {
+        let mut stats = forward::run(&self.links, options, control)?;
         for (link, link_stats) in self.links.iter().zip(&mut stats.links) {
             for (end, direction) in link.spec.ends.iter().zip(&mut link_stats.directions) {
                 direction.missed_packets = self.missed_packets(&link.spec, end)?;

@@ -26,6 +26,8 @@ pub struct HostSpec {
     pub netns: String,
     /// Routes beside those to the prefixes of its own links.
     pub routes: Vec<RouteSpec>,
+    /// Whether it forwards packets of others, of both families: a router.
+    pub forwarding: bool,
 }
 
 /// A route of a host.
@@ -46,6 +48,9 @@ pub struct LinkSpec {
     pub ends: [End; 2],
     /// IP bytes of the largest packet, 68 to 65535, and 1280 at least with IPv6; usually 1500.
     pub mtu: u32,
+    /// Whether super-packets are split into single segments as they come, each with moments of its
+    /// own. It costs most of the speed.
+    pub exact: bool,
     /// What happens to packets from `ends[0]` to `ends[1]`, and back.
     pub directions: [ChainSpec; 2],
 }

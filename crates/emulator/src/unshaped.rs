@@ -8,7 +8,8 @@ use std::thread;
 use fatpath_link::ChainSpec;
 
 use crate::{
-    End, ForwardError, HostSpec, LinkSpec, NamespaceError, Network, StopHandle, Topology, UpError,
+    Control, End, ForwardError, ForwardOptions, HostSpec, LinkSpec, NamespaceError, Network,
+    Topology, UpError,
 };
 
 /// Why the speed could not be measured.
@@ -36,11 +37,11 @@ pub enum UnshapedError {
 /// namespaces unique.
 pub fn tcp_gbps(run_name: &str, direction: &ChainSpec, seconds: u32) -> Result<f64, UnshapedError> {
     let network = Network::up(&two_hosts(run_name, direction))?;
-    let stop = StopHandle::new()?;
+    let control = Control::new()?;
     thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         let measured = iperf3_gbps(&network, seconds);
-        stop.stop();
+        control.stop();
         forwarder.join().expect("the forwarder does not panic")?;
         measured
     })
@@ -53,6 +54,7 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
         name: name.into(),
         netns: format!("{run_name}-{name}"),
         routes: vec![],
+        forwarding: false,
     };
     let end = |name: &str, number: u8| End {
         host: name.into(),
@@ -65,6 +67,7 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
             name: "wan".into(),
             ends: [end("client", 1), end("server", 2)],
             mtu: 1500,
+            exact: false,
             directions: [direction.clone(), direction.clone()],
         }],
     }

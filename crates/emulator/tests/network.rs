@@ -11,8 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, DropCause, End, HostSpec, LinkSpec, Namespace, NamespaceError, Network,
-    RouteSpec, Stats, StopHandle, Topology, TopologyError, UpError, remove_namespace, unshaped,
+    CellSpec, ChainSpec, Control, DropCause, End, ForwardOptions, HostSpec, LinkSpec, Namespace,
+    NamespaceError, Network, RouteSpec, Stats, Topology, TopologyError, UpError, remove_namespace,
+    unshaped,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,19 +35,19 @@ fn run_name(test: &str) -> String {
 /// Brings `topology` up, forwards while `work` runs, and takes it down.
 fn with_network<T>(topology: &Topology, work: impl FnOnce(&Network) -> T) -> (T, Stats) {
     let network = Network::up(topology).unwrap();
-    let stop = StopHandle::new().unwrap();
+    let control = Control::new().unwrap();
     thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         let result = {
             // Also when `work` panics: the scope waits for the forwarder.
-            let _stop = StopAtEnd(&stop);
+            let _stop = StopAtEnd(&control);
             work(&network)
         };
         (result, forwarder.join().unwrap().unwrap())
     })
 }
 
-struct StopAtEnd<'a>(&'a StopHandle);
+struct StopAtEnd<'a>(&'a Control);
 
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
@@ -294,11 +295,11 @@ fn what_a_device_dropped_is_counted() {
     for _ in 0..10_100 {
         socket.send_to(&[7; 100], "10.99.0.2:7000").unwrap();
     }
-    let stop = StopHandle::new().unwrap();
+    let control = Control::new().unwrap();
     let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         thread::sleep(Duration::from_millis(500));
-        stop.stop();
+        control.stop();
         forwarder.join().unwrap().unwrap()
     });
     let there = &stats.links[0].directions[0];
@@ -342,6 +343,7 @@ fn lossy_path(run_name: &str) -> Topology {
                 via: via.parse().unwrap(),
             })
             .collect(),
+        forwarding: false,
     };
     let end = |host: &str, ipv4: &str, ipv6: &str| End {
         host: host.into(),
@@ -359,6 +361,7 @@ fn lossy_path(run_name: &str) -> Topology {
         name: name.into(),
         ends,
         mtu: 1500,
+        exact: false,
         directions: [there, ChainSpec::default()],
     };
     Topology {

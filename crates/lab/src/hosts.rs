@@ -39,6 +39,7 @@ fn host_spec(plan: &Plan, host: &Host) -> HostSpec {
         name: host.name.clone(),
         netns: plan.namespace(&host.name),
         routes: plan.routes(&host.name),
+        forwarding: host.router,
     }
 }
 
@@ -51,6 +52,7 @@ fn link_spec(index: usize, link: &Link) -> LinkSpec {
             ipv6: Some(plan::ipv6(index, end)),
         }),
         mtu: link.mtu_bytes.into(),
+        exact: link.exact,
         directions: link.directions.clone(),
     }
 }

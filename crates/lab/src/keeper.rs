@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fatpath_emulator::{Network, StopHandle};
+use fatpath_emulator::{Control, ForwardOptions, Network};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -292,15 +292,15 @@ fn wait_ready(daemon: &mut std::process::Child, ready: &Path) -> Result<(), Stri
 
 /// Carries packets until a signal, the end of the owner, or the end of the forwarder itself.
 fn carry(network: &Network, signals: &UnixStream, owned: bool) -> Result<(), KeepError> {
-    let stop = StopHandle::new().map_err(system("making an eventfd"))?;
+    let control = Control::new().map_err(system("making an eventfd"))?;
     let (ended, ends) = UnixStream::pair().map_err(system("making a socket pair"))?;
     thread::scope(|scope| {
         let forwarder = scope.spawn(|| {
             let _ends = ends;
-            network.forward(&stop)
+            network.forward(ForwardOptions::default(), &control)
         });
         let waited = wait_for_end(signals, &ended, owned);
-        stop.stop();
+        control.stop();
         waited.map_err(system("waiting"))?;
         match forwarder.join() {
             Ok(Ok(_stats)) => Ok(()),

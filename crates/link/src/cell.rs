@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface of every effect on a link, and the counters that each effect keeps.
 
+use serde::{Serialize, Serializer};
+
 use crate::{CellSpec, Packet, Wire};
 
 /// One effect of a link: packets are pushed in, and come out later, changed or not at all.
@@ -49,7 +51,7 @@ pub struct Departure<P> {
 }
 
 /// Segments and their bytes. A super-packet of 45 segments counts as 45.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Segments.
     pub packets: u64,
@@ -115,7 +117,7 @@ impl DropCause {
 }
 
 /// What passed a cell. At every instant `arrived + duplicated = left + dropped + held`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Pushed in.
     pub arrived: Count,
@@ -127,7 +129,16 @@ pub struct Counters {
     pub marked: Count,
     /// Damaged.
     pub corrupted: Count,
+    #[serde(serialize_with = "by_cause")]
     dropped: [Count; DropCause::ALL.len()],
+}
+
+/// As a map from the names of the causes.
+fn by_cause<S: Serializer>(
+    dropped: &[Count; DropCause::ALL.len()],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(DropCause::ALL.map(DropCause::name).iter().zip(dropped))
 }
 
 impl Counters {

@@ -8,7 +8,7 @@ use crate::loaded::Loaded;
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
 use fatpath_emulator::unshaped::two_hosts;
-use fatpath_emulator::{CellSpec, ChainSpec, Network, Stats, StopHandle, Topology};
+use fatpath_emulator::{CellSpec, ChainSpec, Control, ForwardOptions, Network, Stats, Topology};
 use fatpath_kernel::{Flow, Kernel};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
@@ -88,11 +88,11 @@ fn watch(run: &Run, alone: &Alone, a: f64, b: f64) -> Result<Seen> {
     let network = Network::up(&path())?;
     let loaded = Loaded::start(run, alone, &policy(a, b), None)?;
     let kernel = loaded.kernel()?;
-    let stop = StopHandle::new()?;
+    let control = Control::new()?;
     let (watched, stats) = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         let watched = watch_transfer(run, &network, &kernel);
-        stop.stop();
+        control.stop();
         let stats = forwarder.join().expect("the forwarder does not panic");
         (watched, stats)
     });
