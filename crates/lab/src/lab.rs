@@ -16,13 +16,15 @@ use rustix::process::Signal;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::carry::Records;
 use crate::child;
+use crate::control::{self, Request};
 use crate::hosts;
 use crate::keeper::{Answer, Setting};
 use crate::machine;
 use crate::plan::Plan;
 use crate::room::{self, Room};
-use crate::scenario::Host;
+use crate::scenario::{Host, Link, TimedChange};
 use crate::tail;
 use crate::undo::{self, UndoError};
 
@@ -112,6 +114,22 @@ pub enum LabError {
         /// Its keeper.
         pid: u32,
     },
+    /// The link is not changed.
+    #[error("lab {lab}: {reason}")]
+    Set {
+        /// The lab.
+        lab: String,
+        /// What is wrong, and what is allowed.
+        reason: String,
+    },
+    /// The keeper cannot be asked.
+    #[error("asking the keeper of lab {lab}: {error}{}", ask_remedy(error))]
+    Ask {
+        /// The lab.
+        lab: String,
+        /// The system's reason.
+        error: io::Error,
+    },
     /// Not everything could be undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
@@ -124,6 +142,14 @@ fn no_choice(names: &[String]) -> String {
     match names {
         [] => "no lab is up; bring one up: fatpath lab up FILE".to_owned(),
         names => format!("more than one lab is up ({}); name one", names.join(", ")),
+    }
+}
+
+fn ask_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; run it with sudo",
+        io::ErrorKind::ConnectionRefused => "; a crash has left the lab over: fatpath lab down",
+        _ => "",
     }
 }
 
@@ -146,10 +172,11 @@ pub struct Listed {
 
 impl Lab {
     /// Clears leftovers of crashed labs and brings `plan` up; everything is ready when this returns.
+    /// `records` are written as long as it is up.
     ///
     /// # Errors
     /// See [`UpError`]; nothing of the lab is left then.
-    pub fn up(plan: Plan, lifetime: Lifetime) -> Result<Lab, UpError> {
+    pub fn up(plan: Plan, records: &Records, lifetime: Lifetime) -> Result<Lab, UpError> {
         if !rustix::process::geteuid().is_root() {
             return Err(UpError::NotRoot);
         }
@@ -162,7 +189,7 @@ impl Lab {
         if room.exists() {
             return Err(UpError::Leftovers(cleared));
         }
-        room.create(&plan)
+        room.create(&plan, records)
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
         let mut keeper =
             start_keeper(&room, lifetime).map_err(system("starting the keeper process"))?;
@@ -193,6 +220,17 @@ impl Lab {
         self.keeper
             .as_mut()
             .is_some_and(|keeper| matches!(keeper.try_wait(), Ok(None)))
+    }
+
+    /// Lets links change while the lab is up; times count from now.
+    ///
+    /// # Errors
+    /// Why the keeper does not.
+    pub fn schedule(&self, changes: Vec<TimedChange>) -> Result<(), String> {
+        let reply = control::ask(&self.room, &Request::Schedule(changes));
+        reply
+            .map_err(|error| format!("asking the keeper: {error}"))?
+            .map(drop)
     }
 
     /// Leaves the lab up after this process.
@@ -324,6 +362,34 @@ fn listed(room: &Room) -> Listed {
             .collect(),
         hosts,
         tuned: plan.is_some_and(|plan| plan.daemon.is_some()),
+    }
+}
+
+/// Changes a link of a lab that is up, now; with no lab named, the only one. Returns the lab's name and
+/// the link as it is from now on.
+///
+/// # Errors
+/// See [`LabError`]; nothing is changed then.
+pub fn set(
+    lab: Option<&str>,
+    link: &str,
+    settings: Vec<(String, String)>,
+) -> Result<(String, Vec<Link>), LabError> {
+    let room = choose(lab)?;
+    let request = Request::Set {
+        link: link.to_owned(),
+        settings,
+    };
+    match control::ask(&room, &request) {
+        Ok(Ok(links)) => Ok((room.lab, links)),
+        Ok(Err(reason)) => Err(LabError::Set {
+            lab: room.lab,
+            reason,
+        }),
+        Err(error) => Err(LabError::Ask {
+            lab: room.lab,
+            error,
+        }),
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::carry::Records;
 use crate::journal::{self, Change};
 use crate::plan::Plan;
 
@@ -81,13 +82,14 @@ impl Room {
         }
     }
 
-    /// Makes the folder, with the plan and an empty journal.
+    /// Makes the folder, with the plan, what to record, and an empty journal.
     ///
     /// # Errors
     /// If there is a room of that name already, or /run cannot be written.
-    pub fn create(&self, plan: &Plan) -> io::Result<()> {
+    pub fn create(&self, plan: &Plan, records: &Records) -> io::Result<()> {
         fs::create_dir(&self.folder)?;
         File::create(self.journal_file())?;
+        fs::write(self.records_file(), serde_json::to_vec_pretty(records)?)?;
         fs::write(self.plan_file(), serde_json::to_vec_pretty(plan)?)
     }
 
@@ -135,6 +137,14 @@ impl Room {
         Ok(serde_json::from_slice(&fs::read(self.plan_file())?)?)
     }
 
+    /// What is to be recorded of the lab.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read.
+    pub fn records(&self) -> io::Result<Records> {
+        Ok(serde_json::from_slice(&fs::read(self.records_file())?)?)
+    }
+
     /// Notes the keeper's process id, for people and for `lab down`.
     ///
     /// # Errors
@@ -167,6 +177,10 @@ impl Room {
 
     fn journal_file(&self) -> PathBuf {
         self.folder.join("journal")
+    }
+
+    fn records_file(&self) -> PathBuf {
+        self.folder.join("records.json")
     }
 
     fn plan_file(&self) -> PathBuf {
