@@ -6,7 +6,8 @@
 
 use crate::classifier::Classifier;
 use crate::policy::{Chosen, Match, Policy, Rule, Settings};
-use crate::{Dimension, Flow, Law, Verdict, quantity, routes};
+use crate::{Dimension, Flow, Law, Verdict, routes};
+use fatpath_units as quantity;
 use serde::Serialize;
 use std::fmt;
 

@@ -20,7 +20,6 @@ mod policy;
 mod ports;
 mod prefix;
 mod problem;
-mod quantity;
 mod read;
 mod review;
 mod routes;

@@ -9,9 +9,9 @@
 
 use crate::policy::MAX_RULES;
 use crate::problem::{Refusal, Report};
-use crate::quantity::thousandths;
 use crate::toml_reader::shortened;
 use crate::{LawSpec, Prefix, Problem};
+use fatpath_units::thousandths;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 

@@ -6,7 +6,8 @@
 use crate::policy::Chosen;
 use crate::problem::Refusal;
 use crate::toml_reader::{found, shortened};
-use crate::{LawSpec, ParameterSpec, Path, PortRange, Prefix, quantity};
+use crate::{LawSpec, ParameterSpec, Path, PortRange, Prefix};
+use fatpath_units as quantity;
 use toml::de::{DeInteger, DeValue};
 
 /// A kind of number: its range and how it is written.

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers with units, from text and for people: bytes, rates, times.
+//! Numbers with units, from text and for people: bytes, rates, times, shares.
 //!
-//! Refuses units that can be read two ways: `K` (1000 or 1024?), `kb` (bits or bytes?), `mbps` (which
-//! tc reads as megabytes). Exact: no number passes through a float.
+//! Pure. Refuses units that can be read two ways: `K` (1000 or 1024?), `kb` (bits or bytes?), `mbps`
+//! (which tc reads as megabytes). Bytes, rates and times are exact: none passes through a float. It knows no
+//! ranges: whoever reads a key says what is allowed there. Start with [`Quantity::split`].
 
 /// A decimal number in billionths.
 const BILLION: u128 = 1_000_000_000;
 
 /// A number, and the unit that follows it.
-pub(crate) struct Quantity<'t> {
+pub struct Quantity<'t> {
     /// The number, times 10^9.
     pub billionths: u128,
+    /// What follows it, without the space between; may be empty.
     pub unit: &'t str,
 }
 
@@ -31,6 +33,11 @@ impl<'t> Quantity<'t> {
     /// The number times a factor, its fraction cut off.
     pub fn times(&self, factor: u64) -> u128 {
         self.billionths.saturating_mul(factor.into()) / BILLION
+    }
+
+    /// The nearest float.
+    pub fn value(&self) -> f64 {
+        self.billionths as f64 / BILLION as f64
     }
 }
 
@@ -55,13 +62,13 @@ fn billionths(text: &str) -> Option<u128> {
 }
 
 /// A number in thousandths; `None` when it has more decimals than three.
-pub(crate) fn thousandths(text: &str) -> Option<u128> {
+pub fn thousandths(text: &str) -> Option<u128> {
     let billionths = billionths(text)?;
     (billionths % (BILLION / 1000) == 0).then_some(billionths / (BILLION / 1000))
 }
 
 /// Bytes of `25MB`, `32MiB`, `1.5kB`, `4096B`.
-pub(crate) fn bytes(text: &str) -> Option<u128> {
+pub fn bytes(text: &str) -> Option<u128> {
     let quantity = Quantity::split(text)?;
     let factor = match quantity.unit {
         "B" => 1,
@@ -77,7 +84,7 @@ pub(crate) fn bytes(text: &str) -> Option<u128> {
 }
 
 /// Bits a second of `900mbit`, `1Gbit/s`, `2.5 Gb/s`.
-pub(crate) fn rate_bps(text: &str) -> Option<u128> {
+pub fn rate_bps(text: &str) -> Option<u128> {
     let quantity = Quantity::split(text)?;
     let unit = quantity.unit.strip_suffix("/s").unwrap_or(quantity.unit);
     // `Mb` alone is too near to `MB`; `Mb/s` can only be a rate, and its small b a bit.
@@ -99,7 +106,7 @@ pub(crate) fn rate_bps(text: &str) -> Option<u128> {
 }
 
 /// Microseconds of `100ms`, `20us`, `1.5s`.
-pub(crate) fn time_us(text: &str) -> Option<u128> {
+pub fn time_us(text: &str) -> Option<u128> {
     let quantity = Quantity::split(text)?;
     let factor = match quantity.unit {
         "us" | "µs" => 1,
@@ -110,8 +117,30 @@ pub(crate) fn time_us(text: &str) -> Option<u128> {
     Some(quantity.times(factor))
 }
 
+/// Nanoseconds of what [`time_us`] takes, and of `500ns`, `2min`, `1h`.
+pub fn time_ns(text: &str) -> Option<u128> {
+    let quantity = Quantity::split(text)?;
+    let factor = match quantity.unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    };
+    Some(quantity.times(factor))
+}
+
+/// The share, 1 for `100%`; the per cent sign must be there.
+pub fn share(text: &str) -> Option<f64> {
+    let quantity = Quantity::split(text)?;
+    let hundred_billionths = BILLION as f64 * 100.0;
+    (quantity.unit == "%").then_some(quantity.billionths as f64 / hundred_billionths)
+}
+
 /// `12.5 MB`, or `32 MiB` where only the binary unit is round; at most three decimals.
-pub(crate) fn show_bytes(bytes: u64) -> String {
+pub fn show_bytes(bytes: u64) -> String {
     let decimal = [
         (1_000_000_000, "GB"),
         (1_000_000, "MB"),
@@ -128,7 +157,7 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 }
 
 /// `1 Gb/s`, at most three decimals.
-pub(crate) fn show_rate(bps: u64) -> String {
+pub fn show_rate(bps: u64) -> String {
     let units = [
         (1_000_000_000_000, "Tb/s"),
         (1_000_000_000, "Gb/s"),
@@ -140,7 +169,7 @@ pub(crate) fn show_rate(bps: u64) -> String {
 }
 
 /// `100 ms`, at most three decimals.
-pub(crate) fn show_time(us: u64) -> String {
+pub fn show_time(us: u64) -> String {
     show(us, &[(1_000_000, "s"), (1_000, "ms"), (1, "us")])
 }
 
@@ -178,6 +207,26 @@ mod tests {
             ["100ms", "20us", "1.5s", "7µs"].map(time_us),
             [100_000, 20, 1_500_000, 7].map(Some)
         );
+    }
+
+    #[test]
+    fn times_may_be_long_and_shares_small() {
+        assert_eq!(
+            ["500ns", "2.5us", "1.5 s", "2min", "1h"].map(time_ns),
+            [
+                500,
+                2_500,
+                1_500_000_000,
+                120_000_000_000,
+                3_600_000_000_000
+            ]
+            .map(Some)
+        );
+        assert_eq!(
+            ["1%", "0.01 %", "100%", "0%"].map(share),
+            [0.01, 0.0001, 1.0, 0.0].map(Some)
+        );
+        assert_eq!(["1", "0.01", "-1%", "%", "1%%"].map(share), [None; 5]);
     }
 
     #[test]
