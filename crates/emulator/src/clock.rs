@@ -32,7 +32,7 @@ impl Clock {
     }
 
     /// A moment of the monotonic clock on this one; 0 if it was before the start.
-    pub(crate) fn from_monotonic_ns(&self, at_ns: u64) -> u64 {
+    pub(crate) fn at_monotonic_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_sub(self.start_ns)
     }
 }

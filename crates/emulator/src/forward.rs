@@ -159,7 +159,7 @@ impl<'a> Round<'a> {
 
     fn take_changes(&mut self, changes: Vec<Change>) {
         for change in changes {
-            let at_ns = self.tools.clock.from_monotonic_ns(change.at_ns);
+            let at_ns = self.tools.clock.at_monotonic_ns(change.at_ns);
             let named = |direction: &Direction| direction.link().spec.name == change.link;
             let first = self.directions.iter().position(named);
             let first = first.expect("`Control` checked the name");

@@ -19,6 +19,7 @@ mod direction;
 mod forward;
 mod frame;
 mod gso;
+pub mod idle;
 mod lateness;
 mod namespace;
 mod netlink;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Brings a topology up, and takes down all that it made. Forwards nothing by itself: see `forward`.
 
+use std::collections::HashMap;
 use std::io;
 
 use crate::control::Control;
@@ -8,7 +9,7 @@ use crate::forward::{self, ForwardError, ForwardOptions};
 use crate::namespace::{Namespace, NamespaceError, remove_namespace};
 use crate::netlink::{Netlink, device_index};
 use crate::stats::Stats;
-use crate::topology::{End, HostSpec, LinkSpec, Topology, TopologyError};
+use crate::topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError};
 use crate::tun::Tun;
 
 /// Transmit queue of a device, in packets. The TUN ring must never drop what TCP has in flight
@@ -71,6 +72,16 @@ pub enum UpError {
         /// What the system said.
         error: io::Error,
     },
+    /// A host could not be set up.
+    #[error("host `{host}`, {doing}: {error}")]
+    Host {
+        /// The host.
+        host: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
     /// A route could not be set.
     #[error("host `{host}`: route to {to}: {error}")]
     Route {
@@ -94,18 +105,18 @@ impl Network {
         for host in &topology.hosts {
             network.hosts.push(Host::create(host)?);
         }
-        for link in &topology.links {
-            let tuns = [
-                network.attach(link, &link.ends[0])?,
-                network.attach(link, &link.ends[1])?,
-            ];
+        let mut tuns = HashMap::new();
+        for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
+            tuns.extend(host.namespace.run(|| set_up(spec, &topology.links))??);
+        }
+        for (index, link) in topology.links.iter().enumerate() {
+            let tun = |end| tuns.remove(&(index, end));
             network.links.push(Link {
                 spec: link.clone(),
-                tuns,
+                tuns: [0, 1]
+                    .map(tun)
+                    .map(|tun| tun.expect("`Topology::check` found both hosts of each link")),
             });
-        }
-        for host in &topology.hosts {
-            add_routes(network.namespace_of(&host.name), host)?;
         }
         Ok(network)
     }
@@ -149,14 +160,6 @@ impl Network {
         self.host(host)
             .expect("`Topology::check` found every host that a link names")
     }
-
-    fn attach(&self, link: &LinkSpec, end: &End) -> Result<Tun, UpError> {
-        let namespace = self.namespace_of(&end.host);
-        let tun = namespace.run(|| Tun::open(&link.name))?;
-        let tun = tun.map_err(|error| tun_error(link, end, error))?;
-        namespace.run(|| set_up(link, end))??;
-        Ok(tun)
-    }
 }
 
 impl Host {
@@ -175,12 +178,52 @@ impl Drop for Host {
     }
 }
 
-/// Inside a host: sets one end of a link up, with its addresses.
-fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
+/// A link, and which of its ends, by their indices.
+type Place = (usize, usize);
+
+/// Inside a host: makes all that it has. Returns its devices.
+fn set_up(host: &HostSpec, links: &[LinkSpec]) -> Result<Vec<(Place, Tun)>, UpError> {
+    let failed = |doing| {
+        move |error| UpError::Host {
+            host: host.name.clone(),
+            doing,
+            error,
+        }
+    };
+    if host.forwarding {
+        forward_for_others().map_err(failed("setting forwarding sysctls"))?;
+    }
+    let netlink = Netlink::open().map_err(failed("opening netlink"))?;
+    let mut tuns = vec![];
+    for (index, link) in links.iter().enumerate() {
+        for (number, end) in link.ends.iter().enumerate() {
+            if end.host == host.name {
+                tuns.push(((index, number), attach(&netlink, link, end)?));
+            }
+        }
+    }
+    host.routes
+        .iter()
+        .try_for_each(|route| add_route(&netlink, host, route))?;
+    Ok(tuns)
+}
+
+/// Before there are devices, which take it over.
+fn forward_for_others() -> io::Result<()> {
+    std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    match std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1") {
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written,
+    }
+}
+
+/// Makes the device of one end of a link, up and with its addresses.
+fn attach(netlink: &Netlink, link: &LinkSpec, end: &End) -> Result<Tun, UpError> {
     let failed = |doing| move |error| device_error(link, end, doing, error);
+    let tun = Tun::open(&link.name).map_err(|error| tun_error(link, end, error))?;
     quieten(&link.name, end).map_err(failed("setting IPv6 sysctls"))?;
     let index = device_index(&link.name).map_err(failed("finding the device"))?;
-    let netlink = Netlink::open().map_err(failed("opening netlink"))?;
     netlink
         .set_up(index, link.mtu, TXQUEUELEN)
         .map_err(failed("setting the device up"))?;
@@ -189,7 +232,7 @@ fn set_up(link: &LinkSpec, end: &End) -> Result<(), UpError> {
             .add_address(index, address)
             .map_err(failed("adding an address"))?;
     }
-    Ok(())
+    Ok(tun)
 }
 
 /// Keeps packets that no program sent off the path: without IPv6 addresses there is no IPv6, and
@@ -219,19 +262,12 @@ fn transmit_drops(device: &str) -> io::Result<u64> {
     drops.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not in /proc/net/dev"))
 }
 
-fn add_routes(namespace: &Namespace, host: &HostSpec) -> Result<(), UpError> {
-    let add_all = || {
-        host.routes.iter().try_for_each(|route| {
-            let added = Netlink::open().and_then(|netlink| netlink.add_route(route));
-            added.map_err(|error| (route.to.to_string(), error))
-        })
-    };
-    let failed = |(to, error)| UpError::Route {
+fn add_route(netlink: &Netlink, host: &HostSpec, route: &RouteSpec) -> Result<(), UpError> {
+    netlink.add_route(route).map_err(|error| UpError::Route {
         host: host.name.clone(),
-        to,
+        to: route.to.to_string(),
         error,
-    };
-    namespace.run(add_all)?.map_err(failed)
+    })
 }
 
 fn tun_error(link: &LinkSpec, end: &End, error: io::Error) -> UpError {

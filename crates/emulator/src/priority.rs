@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the forwarder's thread before other programs.
+//!
+//! By niceness, not by SCHED_FIFO: that is throttled for 50 ms of each second in which it leaves others
+//! no time, so a saturated link stood still for 49 ms, carried no more, and packets over an idle
+//! path were no earlier in the median (measured in turn, Linux 6.18, 2 cores).
 
 use std::io;
 

@@ -33,7 +33,7 @@ pub struct HostSpec {
 /// A route of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RouteSpec {
-    /// Where it leads.
+    /// Where it leads; `0.0.0.0/0` or `::/0` is the default route.
     pub to: IpNet,
     /// The neighbour that forwards, of the same family.
     pub via: IpAddr,

@@ -8,7 +8,7 @@ use std::thread;
 use fatpath_link::ChainSpec;
 
 use crate::{
-    Control, End, ForwardError, ForwardOptions, HostSpec, LinkSpec, NamespaceError, Network,
+    Control, End, ForwardError, ForwardOptions, HostSpec, LinkSpec, NamespaceError, Network, Stats,
     Topology, UpError,
 };
 
@@ -36,14 +36,19 @@ pub enum UnshapedError {
 /// `seconds` and returns what the receiver got, in Gb/s. `run_name` makes the names of the
 /// namespaces unique.
 pub fn tcp_gbps(run_name: &str, direction: &ChainSpec, seconds: u32) -> Result<f64, UnshapedError> {
-    let network = Network::up(&two_hosts(run_name, direction))?;
+    tcp_gbps_over(&two_hosts(run_name, direction), seconds).map(|(gbps, _)| gbps)
+}
+
+/// The same over a network made from [`two_hosts`], with what the forwarder says.
+pub fn tcp_gbps_over(topology: &Topology, seconds: u32) -> Result<(f64, Stats), UnshapedError> {
+    let network = Network::up(topology)?;
     let control = Control::new()?;
     thread::scope(|scope| {
         let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         let measured = iperf3_gbps(&network, seconds);
         control.stop();
-        forwarder.join().expect("the forwarder does not panic")?;
-        measured
+        let stats = forwarder.join().expect("the forwarder does not panic")?;
+        Ok((measured?, stats))
     })
 }
 
