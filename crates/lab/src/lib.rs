@@ -16,6 +16,7 @@ pub mod carry;
 mod child;
 pub mod cli;
 pub mod control;
+mod describe;
 mod hosts;
 pub mod iperf3;
 pub mod journal;

@@ -15,13 +15,13 @@ use std::ops::Range;
 use std::sync::Once;
 
 use plotters::coord::Shift;
-use plotters::coord::combinators::WithKeyPoints;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::register_font;
 use thiserror::Error;
 
-pub use observed::Observed;
+pub use observed::{Observed, ObservedDirection};
 pub use sweep::{Sweep, sweeps};
 pub use throughput::Throughput;
 
@@ -83,7 +83,7 @@ pub enum PlotError {
 
 type Drawn = Result<(), Box<dyn StdError>>;
 type Chart<'a, B> =
-    ChartContext<'a, B, Cartesian2d<WithKeyPoints<RangedCoordf64>, RangedCoordf64>>;
+    ChartContext<'a, B, Cartesian2d<Ticked, RangedCoordf64>>;
 
 /// Something to draw, below a title.
 pub trait Figure {
@@ -154,6 +154,29 @@ struct Tick {
     label: String,
 }
 
+/// A horizontal axis that has its ticks where it is told to.
+struct Ticked {
+    range: RangedCoordf64,
+    ticks: Vec<f64>,
+}
+
+impl Ranged for Ticked {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        self.range.map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        self.ticks.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.range.range()
+    }
+}
+
 impl Axes<'_> {
     fn draw<'a, B: DrawingBackend + 'a>(
         &self,
@@ -162,7 +185,10 @@ impl Axes<'_> {
     where
         B::ErrorType: 'static,
     {
-        let places = self.x_ticks.iter().map(|tick| tick.at).collect();
+        let x = Ticked {
+            range: self.x.clone().into(),
+            ticks: self.x_ticks.iter().map(|tick| tick.at).collect(),
+        };
         let label = |x: &f64| {
             let tick = self.x_ticks.iter().find(|tick| tick.at == *x);
             tick.map_or(String::new(), |tick| tick.label.clone())
@@ -175,7 +201,7 @@ impl Axes<'_> {
             .margin_bottom(8)
             .x_label_area_size(46)
             .y_label_area_size(72)
-            .build_cartesian_2d(self.x.clone().with_key_points(places), 0.0..self.y_top)?;
+            .build_cartesian_2d(x, 0.0..self.y_top)?;
         chart
             .configure_mesh()
             .x_desc(self.x_desc)

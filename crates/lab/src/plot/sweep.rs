@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use fatpath_units as units;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -83,31 +84,14 @@ impl Sweep {
     }
 }
 
-/// The numeric value in base units: `"1%"` and `"10MB"` by their number and unit. Two texts are
-/// compared only with each other, so a unit of no known scale counts as 1.
+/// The numeric value of a number, or of one with a unit, in the unit's base.
 fn number(text: &str) -> Option<f64> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let scale = match unit.trim() {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "min" => 60.0,
-        "h" => 3600.0,
-        unit => match unit.chars().next() {
-            Some('k' | 'K') if unit.contains('i') && !unit.contains("bit") => 1024.0,
-            Some('M') if unit.contains("iB") => 1024.0 * 1024.0,
-            Some('G') if unit.contains("iB") => 1024.0 * 1024.0 * 1024.0,
-            Some('k' | 'K') => 1e3,
-            Some('m' | 'M') => 1e6,
-            Some('g' | 'G') => 1e9,
-            Some('t' | 'T') => 1e12,
-            _ => 1.0,
-        },
-    };
-    number.parse::<f64>().ok().map(|number| number * scale)
+    let plain = || text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let exact = [units::time_ns, units::bytes, units::rate_bps];
+    let exact = exact.iter().find_map(|read| read(text));
+    plain()
+        .or_else(|| units::share(text))
+        .or_else(|| exact.map(|number| number as f64))
 }
 
 /// A line for each combination of all but `name`, points in rising order.
@@ -229,18 +213,17 @@ mod tests {
     }
 
     #[test]
-    fn units_scale() {
+    fn numbers_have_units_and_names_are_none() {
         for (text, value) in [
-            ("1.5ms", 1.5e-3),
+            ("1.5ms", 1.5e6),
             ("500mbit", 5e8),
             ("128KiB", 131072.0),
-            ("10MB", 1e7),
+            ("1%", 0.01),
             ("3", 3.0),
-            ("2 min", 120.0),
         ] {
-            let found = number(text).unwrap();
-            assert!((found / value - 1.0).abs() < 1e-12, "{text}: {found}");
+            assert_eq!(number(text), Some(value), "{text}");
         }
         assert_eq!(number("reno"), None);
+        assert_eq!(number("nan"), None);
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::iperf3::{Measured, Udp};
 
-pub use table::table;
+pub use table::{name, table};
 
 /// One row of `results.json`: a run. Rates in Mb/s, decimal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

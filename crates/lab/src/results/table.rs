@@ -86,7 +86,7 @@ fn distrust(rows: &[Row]) -> String {
 }
 
 /// A run in words: its path, variant, what varies, and the number of its repeat.
-pub(crate) fn name(row: &Row) -> String {
+pub fn name(row: &Row) -> String {
     let vary = row.vary.iter().map(|(name, value)| format!(", {name} = {value}"));
     let repeat = match row.repeat {
         0 | 1 => String::new(),

@@ -81,7 +81,8 @@ impl History {
         fresh: bool,
     ) -> Result<History, HistoryError> {
         let path = folder.join("history.jsonl");
-        let failed = || WriteError::at(&path);
+        let at = path.clone();
+        let failed = || WriteError::at(&at);
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)

@@ -106,7 +106,7 @@ impl OneRun<'_> {
 
     /// Repeats draw other random numbers, so that they are independent.
     fn plan(&self) -> Plan {
-        let Turn::WarmUp(turn) | Turn::Repeat(turn) = self.planned.turn;
+        let (Turn::WarmUp(turn) | Turn::Repeat(turn)) = self.planned.turn;
         let plan = Plan::of(self.scenario, self.planned.case, self.file("flows.jsonl"));
         plan.of_run(turn.saturating_sub(1))
     }
