@@ -105,11 +105,7 @@ impl Carrier {
 }
 
 /// Serves requests until one of `until` is readable.
-fn serve_until(
-    until: &[BorrowedFd],
-    listener: &UnixListener,
-    links: &mut Links,
-) -> io::Result<()> {
+fn serve_until(until: &[BorrowedFd], listener: &UnixListener, links: &mut Links) -> io::Result<()> {
     loop {
         let all = until.iter().copied().chain([listener.as_fd()]);
         let mut waits: Vec<PollFd> = all

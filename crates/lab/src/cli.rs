@@ -267,7 +267,9 @@ fn set(args: Set) -> Result<ExitCode> {
     } else {
         for link in &links {
             println!("lab {lab}, link {} is now:", link.name);
-            describe::directions(link).iter().for_each(|line| println!("  {line}"));
+            describe::directions(link)
+                .iter()
+                .for_each(|line| println!("  {line}"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -285,7 +287,9 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     let mut scenario = Scenario::load(&args.file)?;
     let experiment = &mut scenario.experiment;
     experiment.repeats = args.repeats.unwrap_or(experiment.repeats);
-    experiment.order = args.seed.map_or(experiment.order, |seed| Order::Random { seed });
+    experiment.order = args
+        .seed
+        .map_or(experiment.order, |seed| Order::Random { seed });
     let out = args.out.clone();
     let options = Options {
         path: args.path.clone(),
@@ -296,7 +300,10 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     };
     let file = || args.file.display().to_string();
     if args.list {
-        return list_runs(&run::names(&scenario, &options).with_context(file)?, args.json);
+        return list_runs(
+            &run::names(&scenario, &options).with_context(file)?,
+            args.json,
+        );
     }
     let outcome = run::run(&scenario, &options).with_context(file)?;
     if args.json {
@@ -323,7 +330,10 @@ fn tell_outcome(outcome: &Outcome) {
         }
     }
     if outcome.kept > 0 {
-        println!("{} of these runs were made by an earlier command", outcome.kept);
+        println!(
+            "{} of these runs were made by an earlier command",
+            outcome.kept
+        );
     }
     println!("results: {}", outcome.results.display());
     for plot in &outcome.plots {

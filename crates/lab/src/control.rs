@@ -193,14 +193,20 @@ mod tests {
     fn what_was_scheduled_is_known_when_it_is_due() {
         let mut links = links();
         let later = Duration::from_secs(3600);
-        let changes = vec![change(later, "wan", 0.2), change(Duration::ZERO, "wan", 0.1)];
+        let changes = vec![
+            change(later, "wan", 0.2),
+            change(Duration::ZERO, "wan", 0.1),
+        ];
         assert!(links.answer(Request::Schedule(changes)).is_ok());
         let loss_at = |links: &mut Links, now| {
             links.catch_up(now);
             links.place("wan").unwrap().directions[1].clone()
         };
         let now = Instant::now();
-        assert_eq!(loss_at(&mut links, now), ChainSpec::of([CellSpec::loss(0.1)]));
+        assert_eq!(
+            loss_at(&mut links, now),
+            ChainSpec::of([CellSpec::loss(0.1)])
+        );
         assert_eq!(
             loss_at(&mut links, now + later),
             ChainSpec::of([CellSpec::loss(0.2)])

@@ -116,6 +116,9 @@ mod tests {
             exact: false,
             directions: [there, ChainSpec::default()],
         };
-        insta::assert_snapshot!(directions(&link).join("\n"), @"");
+        insta::assert_snapshot!(directions(&link).join("\n"), @r"
+        a to b: rate 500 Mb/s, queue 128 KiB (drop-tail), loss 1 %, delay 20 ms
+        b to a: nothing happens to packets
+        ");
     }
 }

@@ -255,10 +255,16 @@ mod tests {
 
     fn all(records: &[Record], selection: &Selection, length_ns: u64) -> Vec<Bin> {
         let mut found = vec![];
-        bins(&header(), records.iter().cloned().map(Ok), selection, length_ns, |bin| {
-            found.push(bin.clone());
-            Ok::<_, ReadError>(())
-        })
+        bins(
+            &header(),
+            records.iter().cloned().map(Ok),
+            selection,
+            length_ns,
+            |bin| {
+                found.push(bin.clone());
+                Ok::<_, ReadError>(())
+            },
+        )
         .unwrap();
         found
     }
@@ -271,7 +277,10 @@ mod tests {
             .iter()
             .map(|bin| (bin.direction, bin.index, bin.left.packets))
             .collect();
-        assert_eq!(seen, [(0, 3, 1), (0, 4, 0), (0, 5, 0), (0, 6, 2), (1, 4, 1)]);
+        assert_eq!(
+            seen,
+            [(0, 3, 1), (0, 4, 0), (0, 5, 0), (0, 6, 2), (1, 4, 1)]
+        );
         let part = Selection {
             link: Some("wan".into()),
             from_ns: Some(4_000_000),

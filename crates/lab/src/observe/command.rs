@@ -102,7 +102,10 @@ impl Observe {
         if let Some(link) = &self.link
             && !links.contains(&link.as_str())
         {
-            bail!("there is no link {link} in it; there are: {}", links.join(", "));
+            bail!(
+                "there is no link {link} in it; there are: {}",
+                links.join(", ")
+            );
         }
         if self.flows && !header.per_flow {
             bail!("it does not tell flows apart; observe = {{ flows = true }} makes one that does");
@@ -124,7 +127,8 @@ impl Observe {
             return self.write_lines(io::stdout().lock());
         }
         let out = File::create(file).with_context(|| file.display().to_string())?;
-        self.write_lines(out).with_context(|| file.display().to_string())
+        self.write_lines(out)
+            .with_context(|| file.display().to_string())
     }
 
     fn write_lines(&self, out: impl Write) -> Result<()> {

@@ -125,7 +125,8 @@ mod tests {
             ..Bin::default()
         };
         bin.dropped[0].packets = 4;
-        bin.flows.insert("udp 1 > 2".into(), [Count::default(), left]);
+        bin.flows
+            .insert("udp 1 > 2".into(), [Count::default(), left]);
         let text = |flows| {
             let mut out = vec![];
             let mut lines = Lines::new(&mut out, &header, 0.001, flows).unwrap();
@@ -133,7 +134,13 @@ mod tests {
             lines.end().unwrap();
             String::from_utf8(out).unwrap()
         };
-        insta::assert_snapshot!(text(false), @"");
-        insta::assert_snapshot!(text(true), @"");
+        insta::assert_snapshot!(text(false), @r"
+        link,from,to,start_s,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps,peak_queue_bytes,dropped_queue_full_packets,dropped_early_packets,dropped_loss_packets,dropped_too_big_packets,marked_packets,duplicated_packets,corrupted_packets
+        wan,a,b,0.005000,0,0,2,3000,24.000,1500,4,0,0,0,0,0,0
+        ");
+        insta::assert_snapshot!(text(true), @r"
+        link,from,to,start_s,flow,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps
+        wan,a,b,0.005000,udp 1 > 2,0,0,2,3000,24.000
+        ");
     }
 }

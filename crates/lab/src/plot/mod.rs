@@ -66,7 +66,9 @@ impl Format {
     /// By how a file's name ends.
     pub fn of(file: &std::path::Path) -> Option<Format> {
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
-        Format::ALL.into_iter().find(|format| format.ending() == ending)
+        Format::ALL
+            .into_iter()
+            .find(|format| format.ending() == ending)
     }
 }
 
@@ -82,8 +84,7 @@ pub enum PlotError {
 }
 
 type Drawn = Result<(), Box<dyn StdError>>;
-type Chart<'a, B> =
-    ChartContext<'a, B, Cartesian2d<Ticked, RangedCoordf64>>;
+type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<Ticked, RangedCoordf64>>;
 
 /// Something to draw, below a title.
 pub trait Figure {
@@ -336,7 +337,12 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_within_the_range() {
-        let at = |range| round_ticks(&range).iter().map(|tick| tick.at).collect::<Vec<_>>();
+        let at = |range| {
+            round_ticks(&range)
+                .iter()
+                .map(|tick| tick.at)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(at(0.0..10.0), (0..=10).map(f64::from).collect::<Vec<_>>());
         assert_eq!(at(0.0..0.4).len(), 9);
         assert_eq!(round_ticks(&(0.0..0.4))[1].label, "0.05");

@@ -91,7 +91,10 @@ impl Observed {
             .iter()
             .flat_map(|bin| self.step(bin, depth_kb(bin)));
         chart.draw_series(LineSeries::new(points, INK.stroke_width(1)))?;
-        let drops = direction.bins.iter().filter(|bin| bin.dropped_packets() > 0);
+        let drops = direction
+            .bins
+            .iter()
+            .filter(|bin| bin.dropped_packets() > 0);
         let marks = drops.map(|bin| {
             let at = (self.begin_s(bin) + self.bin_s / 2.0, depth_kb(bin));
             Cross::new(at, 4, LINES[0].stroke_width(2))

@@ -120,8 +120,15 @@ fn lines(name: &str, cases: &[Summary], place: impl Fn(f64) -> f64) -> Vec<Line>
 
 fn label(name: &str, case: &Summary) -> String {
     let others: BTreeMap<_, _> = case.vary.iter().filter(|(key, _)| *key != name).collect();
-    let others = others.iter().map(|(key, value)| format!(", {key} = {value}"));
-    format!("{}, {}{}", case.path, case.variant, others.collect::<String>())
+    let others = others
+        .iter()
+        .map(|(key, value)| format!(", {key} = {value}"));
+    format!(
+        "{}, {}{}",
+        case.path,
+        case.variant,
+        others.collect::<String>()
+    )
 }
 
 impl Figure for Sweep {
@@ -189,7 +196,11 @@ mod tests {
     fn every_value_is_a_tick_and_every_variant_a_line() {
         let all = sweeps("demo", &cases("loss", &["1%", "0%", "0.1%"]));
         assert_eq!(all.len(), 1);
-        let labels: Vec<_> = all[0].ticks.iter().map(|tick| tick.label.as_str()).collect();
+        let labels: Vec<_> = all[0]
+            .ticks
+            .iter()
+            .map(|tick| tick.label.as_str())
+            .collect();
         assert_eq!(labels, ["0%", "0.1%", "1%"]);
         assert_eq!(all[0].lines.len(), 2);
         let pixels = Pixels::of(&all[0]);

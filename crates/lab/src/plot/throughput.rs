@@ -50,7 +50,10 @@ impl<'r> Throughput<'r> {
             }
         }
         panels.truncate(MOST_PANELS);
-        let ends = drawn.iter().flat_map(|run| intervals(run)).map(|one| one.end_s);
+        let ends = drawn
+            .iter()
+            .flat_map(|run| intervals(run))
+            .map(|one| one.end_s);
         (!panels.is_empty()).then(|| Throughput {
             title: format!("{scenario}: throughput over time"),
             variants: in_order(drawn.iter().map(|run| run.row.variant.as_str())),
@@ -59,11 +62,7 @@ impl<'r> Throughput<'r> {
         })
     }
 
-    fn draw_panel<B: DrawingBackend>(
-        &self,
-        area: &DrawingArea<B, Shift>,
-        panel: &Panel,
-    ) -> Drawn
+    fn draw_panel<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, panel: &Panel) -> Drawn
     where
         B::ErrorType: 'static,
     {
@@ -231,7 +230,13 @@ mod tests {
         let runs = [run("clean", "default", 300e6), run("clean", "tuned", 900e6)];
         let figure = Throughput::of("demo", &runs).unwrap();
         let svg = String::from_utf8(picture(&figure, Format::Svg).unwrap()).unwrap();
-        for part in ["<svg", "clean", "tuned, mean 900.0 Mb/s", "#D55E00", "#0072B2"] {
+        for part in [
+            "<svg",
+            "clean",
+            "tuned, mean 900.0 Mb/s",
+            "#D55E00",
+            "#0072B2",
+        ] {
             assert!(svg.contains(part), "{part}");
         }
     }

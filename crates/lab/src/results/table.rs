@@ -59,7 +59,11 @@ fn figures(case: &Summary, base: Option<&Statistic>) -> [String; 4] {
         }),
         or_dash(over(base.map(|base| base.mean)).map(|ratio| format!("{ratio:.1} x"))),
         or_dash(over(case.bottleneck_mbps).map(|share| format!("{:.1} %", share * 100.0))),
-        or_dash(case.figures.get("retransmits").map(|one| with_interval(one, 0))),
+        or_dash(
+            case.figures
+                .get("retransmits")
+                .map(|one| with_interval(one, 0)),
+        ),
     ]
 }
 
@@ -87,12 +91,20 @@ fn distrust(rows: &[Row]) -> String {
 
 /// A run in words: its path, variant, what varies, and the number of its repeat.
 pub fn name(row: &Row) -> String {
-    let vary = row.vary.iter().map(|(name, value)| format!(", {name} = {value}"));
+    let vary = row
+        .vary
+        .iter()
+        .map(|(name, value)| format!(", {name} = {value}"));
     let repeat = match row.repeat {
         0 | 1 => String::new(),
         repeat => format!(", repeat {repeat}"),
     };
-    format!("{}, {}{}{repeat}", row.path, row.variant, vary.collect::<String>())
+    format!(
+        "{}, {}{}{repeat}",
+        row.path,
+        row.variant,
+        vary.collect::<String>()
+    )
 }
 
 fn or_dash(text: Option<impl ToString>) -> String {
@@ -145,7 +157,9 @@ mod tests {
 
     #[test]
     fn repeats_give_intervals_and_distrust_is_told() {
-        let mut rows: Vec<Row> = [10e6, 12e6, 14e6].map(|bps| run("clean", "default", bps).row).into();
+        let mut rows: Vec<Row> = [10e6, 12e6, 14e6]
+            .map(|bps| run("clean", "default", bps).row)
+            .into();
         for (row, loss) in rows.iter_mut().zip(["1%", "1%", "2%"]) {
             row.vary.insert("loss".into(), loss.into());
         }
@@ -163,6 +177,11 @@ mod tests {
             lateness,
             missed_packets: 0,
         });
-        insta::assert_snapshot!(table(&rows), @"");
+        insta::assert_snapshot!(table(&rows), @r"
+        path   variant  loss             goodput  ratio  of bottleneck  retransmits  late us: p50/p90/p99/max
+        clean  default  1%    ! 11.0 ± 12.7 Mb/s  1.0 x          1.1 %        7 ± 0                         -
+               default  2%             14.0 Mb/s  1.0 x          1.4 %            7             10/20/90/1000
+        ! clean, default, loss = 1%, repeat 2: not to be trusted: it was late
+        ");
     }
 }

@@ -142,7 +142,10 @@ fn emulator(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
             return;
         }
     };
-    doubts.extend(told.observation_error.map(|error| format!("the observation is not whole: {error}")));
+    doubts.extend(
+        told.observation_error
+            .map(|error| format!("the observation is not whole: {error}")),
+    );
     let directions = told.links.iter().flat_map(|link| &link.directions);
     let figures = EmulatorFigures {
         lateness: told.lateness,
@@ -225,7 +228,10 @@ fn sum_flows(log: &str) -> FlowFigures {
         sum.ended += 1;
         sum.settings_refused += line.settings.iter().filter(is_refused).count() as u64;
         sum.segments_retransmitted += line.segments_retransmitted;
-        sum.min_rtt_us = [sum.min_rtt_us, line.min_rtt_us].into_iter().flatten().min();
+        sum.min_rtt_us = [sum.min_rtt_us, line.min_rtt_us]
+            .into_iter()
+            .flatten()
+            .min();
         sum.busy_s += line.limited.busy_s;
         sum.receiver_limited_s += line.limited.receiver_s;
         sum.sender_limited_s += line.limited.sender_s;

@@ -230,7 +230,11 @@ fn fingerprint(scenario: &Scenario) -> Result<String, WriteError> {
         ..scenario.experiment.clone()
     };
     write!(hash, "{:?}{experiment:?}", scenario.cases).expect("hashing does not fail");
-    let mut policies: Vec<&PathBuf> = scenario.cases.iter().flat_map(|case| &case.policy).collect();
+    let mut policies: Vec<&PathBuf> = scenario
+        .cases
+        .iter()
+        .flat_map(|case| &case.policy)
+        .collect();
     policies.dedup();
     for policy in policies {
         let text = fs::read(policy).map_err(WriteError::at(policy))?;
@@ -290,8 +294,12 @@ mod tests {
         let scenario = scenario("");
         let case = &scenario.cases[0];
         let mut history = History::open(&folder.0, &scenario, false).unwrap();
-        history.add(case, 1, run("default", "default", 1e6)).unwrap();
-        history.add(case, 2, failed("default", "default", "why")).unwrap();
+        history
+            .add(case, 1, run("default", "default", 1e6))
+            .unwrap();
+        history
+            .add(case, 2, failed("default", "default", "why"))
+            .unwrap();
         drop(history);
         let path = folder.0.join("history.jsonl");
         let whole = fs::read(&path).unwrap();
@@ -305,10 +313,16 @@ mod tests {
         fs::write(&path, &whole).unwrap();
         let mut history = History::open(&folder.0, &scenario, false).unwrap();
         assert_eq!(history.runs_of(&[case]).len(), 2);
-        history.add(case, 2, run("default", "default", 2e6)).unwrap();
+        history
+            .add(case, 2, run("default", "default", 2e6))
+            .unwrap();
         assert_eq!(history.runs_of(&[case])[1].row.goodput_mbps, Some(2.0));
         drop(history);
-        assert!(History::open(&folder.0, &scenario, false).unwrap().has(case, 2));
+        assert!(
+            History::open(&folder.0, &scenario, false)
+                .unwrap()
+                .has(case, 2)
+        );
     }
 
     #[test]
@@ -317,13 +331,20 @@ mod tests {
         let (one, two) = (scenario("# a"), scenario("[[path]]\nname = \"new\""));
         let mut history = History::open(&folder.0, &one, false).unwrap();
         let case = &one.cases[0];
-        history.add(case, 1, run("default", "default", 1e6)).unwrap();
+        history
+            .add(case, 1, run("default", "default", 1e6))
+            .unwrap();
         let locked = History::open(&folder.0, &one, false);
         assert!(matches!(locked, Err(HistoryError::Locked(_))));
         drop(history);
         assert!(History::open(&folder.0, &scenario("# b"), false).is_ok());
-        let refused = History::open(&folder.0, &two, false).unwrap_err().to_string();
-        assert!(refused.contains("holds 1 runs") && refused.contains("--fresh"), "{refused}");
+        let refused = History::open(&folder.0, &two, false)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("holds 1 runs") && refused.contains("--fresh"),
+            "{refused}"
+        );
         let history = History::open(&folder.0, &two, true).unwrap();
         assert!(!history.has(case, 1));
     }

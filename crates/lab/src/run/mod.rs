@@ -381,7 +381,10 @@ fn told(planned: &Planned, row: &Row) -> String {
             late.p50_us, late.p90_us, late.p99_us, late.max_us
         )
     });
-    let doubt = row.distrust.as_ref().map(|why| format!("; not to be trusted: {why}"));
+    let doubt = row
+        .distrust
+        .as_ref()
+        .map(|why| format!("; not to be trusted: {why}"));
     let [late, doubt] = [late, doubt].map(Option::unwrap_or_default);
     format!("{}: {result}{late}{doubt}", planned.told())
 }

@@ -36,7 +36,9 @@ impl Planned<'_> {
     pub(super) fn told(&self) -> String {
         let case = self.case;
         let vary = case.vary.iter();
-        let vary: String = vary.map(|(name, value)| format!(", {name} = {value}")).collect();
+        let vary: String = vary
+            .map(|(name, value)| format!(", {name} = {value}"))
+            .collect();
         let turn = match self.turn {
             Turn::WarmUp(_) => ", warm-up".to_owned(),
             Turn::Repeat(1) => String::new(),
@@ -123,7 +125,9 @@ mod tests {
             "two.default.2",
         ];
         assert_eq!(names(&experiment, |_, _| false), all);
-        let left = names(&experiment, |case, repeat| case.path == "one" || repeat == 1);
+        let left = names(&experiment, |case, repeat| {
+            case.path == "one" || repeat == 1
+        });
         assert_eq!(left, ["two.default.warm-up1", "two.default.2"]);
     }
 
