@@ -67,14 +67,14 @@ pub fn expand(
     texts.collect()
 }
 
-enum Piece<'t> {
+pub(super) enum Piece<'t> {
     Text(&'t str),
-    /// `{{`.
+    /// Written `{{`.
     Brace,
     Name(&'t str),
 }
 
-fn pieces(template: &str) -> Result<Vec<Piece<'_>>, CommandError> {
+pub(super) fn pieces(template: &str) -> Result<Vec<Piece<'_>>, CommandError> {
     let mut pieces = vec![];
     let mut rest = template;
     while let Some(brace) = rest.find('{') {

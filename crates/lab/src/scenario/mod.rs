@@ -6,11 +6,22 @@
 //! becomes a network in [`crate::plan`]. Start with [`Scenario`]; the file's keys are read in
 //! `parse.rs`.
 
+mod beside;
+mod cells;
 pub mod command;
+mod effects;
+mod experiment;
+mod groups;
+mod link;
+mod names;
 mod parse;
+mod programs;
 mod section;
 mod seed;
+#[cfg(test)]
+mod tests;
 mod units;
+mod values;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +30,7 @@ use fatpath_link::{ChainSpec, Service};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use beside::Beside;
 pub use section::Problem;
 pub(crate) use seed::mixed;
 
@@ -161,7 +173,7 @@ pub enum LoadError {
     /// The file cannot be read.
     #[error("{file}: {error}")]
     Read {
-        /// The scenario or policy file.
+        /// The scenario file.
         file: String,
         /// The system's reason.
         error: std::io::Error,
@@ -177,24 +189,12 @@ impl Scenario {
     /// # Errors
     /// See [`LoadError`].
     pub fn load(file: &Path) -> Result<Scenario, LoadError> {
-        let read_error = |file: &Path, error| LoadError::Read {
+        let text = std::fs::read_to_string(file).map_err(|error| LoadError::Read {
             file: file.display().to_string(),
             error,
-        };
-        let text = std::fs::read_to_string(file).map_err(|error| read_error(file, error))?;
-        let mut scenario = Scenario::parse(&file.display().to_string(), &text)?;
-        let folder = file.parent().unwrap_or(Path::new("."));
-        for policy in scenario
-            .cases
-            .iter_mut()
-            .filter_map(|case| case.policy.as_mut())
-        {
-            let found = folder.join(&*policy);
-            *policy = found
-                .canonicalize()
-                .map_err(|error| read_error(&found, error))?;
-        }
-        Ok(scenario)
+        })?;
+        let name = file.display().to_string();
+        Ok(parse::scenario(&name, &text, &Beside::of(file))?)
     }
 
     /// Checks a file's text; `file` is its name for messages. Touches nothing.
@@ -202,7 +202,7 @@ impl Scenario {
     /// # Errors
     /// The first [`Problem`] in the file.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, Problem> {
-        parse::scenario(file, text)
+        parse::scenario(file, text, &Beside::Nowhere)
     }
 }
 
@@ -235,7 +235,7 @@ impl Link {
     /// # Errors
     /// The key, and what is allowed.
     pub fn changed(&self, settings: &[(String, String)]) -> Result<Link, String> {
-        parse::changed(self, settings)
+        link::changed(self, settings)
     }
 }
 

@@ -1,81 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of a scenario file, each read once, with what it may be.
+//! A scenario file's top level: what varies, and the cases that come of it.
 //!
-//! Pure. Start with [`scenario`], which reads like the file does.
+//! Pure but for the files that [`Beside`] reads. Every table is read anew for every case, with that
+//! case's values, so that a wrong value is found before anything runs. Start with [`scenario`], which
+//! reads like the file does; the tables have files of their own.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
-use super::command;
+use super::beside::Beside;
+use super::effects::SERVICE_KEYS;
+use super::experiment::experiment;
+use super::groups::{self, Groups};
+use super::link::change;
+use super::programs::programs;
 use super::section::{Problem, Section, Source, Value};
-use super::units::{self, QueueLimit};
-use super::{Case, Experiment, Host, Link, Program, ResultKind, Scenario};
-use fatpath_link::{CellSpec, ChainSpec};
-
-struct PathCase {
-    name: String,
-    links: Vec<Link>,
-    set: Texts,
-}
-
-struct Variant {
-    name: String,
-    policy: Option<PathBuf>,
-    set: Texts,
-}
-
-pub(super) fn changed(_: &Link, _: &[(String, String)]) -> Result<Link, String> {
-    Err("not yet".into())
-}
-
-fn cases(
-    hosts: &[Host],
-    paths: &[PathCase],
-    variants: &[Variant],
-    programs: &[Program],
-    set: &Texts,
-) -> Vec<Case> {
-    let mut cases = vec![];
-    for path in paths {
-        for variant in variants {
-            let mut values = set.clone();
-            values.extend(path.set.clone());
-            values.extend(variant.set.clone());
-            let programs = programs.iter().cloned().map(|mut program| {
-                for (name, value) in &values {
-                    program.run = program.run.replace(&format!("{{{name}}}"), value);
-                }
-                program
-            });
-            cases.push(Case {
-                path: path.name.clone(),
-                variant: variant.name.clone(),
-                vary: vec![],
-                links: path.links.clone(),
-                hosts: hosts.to_vec(),
-                policy: variant.policy.clone(),
-                programs: programs.collect(),
-                changes: vec![],
-                label: format!("{}.{}", path.name, variant.name),
-            });
-        }
-    }
-    cases
-}
-
-/// A program that gives no time limit gets this one.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
-
-/// A queue that nobody sized never gets smaller than this: two super-packets of 64 KiB.
-const LEAST_DEFAULT_QUEUE_BYTES: u64 = 131_072;
+use super::values::{Given, Givens, INDEX, Values};
+use super::{Case, Link, Scenario, TimedChange, names, units};
 
 /// The largest file; a scenario is written by hand.
 const MOST_FILE_BYTES: usize = 1 << 20;
+/// The most cases of a file, and the most hosts, links, programs and changes of all of them together:
+/// what 300 MB hold.
+const MOST_CASES: usize = 100_000;
+const MOST_PARTS: usize = 500_000;
+/// What a trace or a list takes of those parts: an entry has 8 to 24 bytes, a link about 600.
+const ENTRIES_OF_A_PART: usize = 50;
 
-type Texts = BTreeMap<String, String>;
-
-pub(super) fn scenario(file: &str, text: &str) -> Result<Scenario, Problem> {
+/// Reads a file's text; `file` is its name for messages.
+pub(super) fn scenario(file: &str, text: &str, beside: &Beside) -> Result<Scenario, Problem> {
     let source = Source { file, text };
     if text.len() > MOST_FILE_BYTES {
         return Err(source.problem(
@@ -84,130 +40,272 @@ pub(super) fn scenario(file: &str, text: &str) -> Result<Scenario, Problem> {
         ));
     }
     let mut root = source.root()?;
-    let name = name(&root.need("name", LAB_NAME)?, lab_name)?;
-    let hosts = hosts(&mut root)?;
-    let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
-    let set = defaults(&mut root)?;
-    let base = root.take_named("links")?;
-    let paths = paths(&mut root, &base, &names, &set)?;
-    let variants = variants(&mut root, &set)?;
-    let programs = programs(&mut root, &names, &set)?;
+    let name = name(&root.need("name", names::LAB_NAME)?, names::lab)?;
+    let tables = Tables::take(&mut root)?;
+    let experiment = experiment(&mut root)?;
+    let place = root.with(root.values());
     root.finish()?;
+    let cases = tables.cases(&place, beside)?;
     Ok(Scenario {
         name,
-        cases: cases(&hosts, &paths, &variants, &programs, &set),
-        hosts: names,
-        experiment: Experiment::default(),
+        hosts: tables.hosts.into_iter().map(|(name, _)| name).collect(),
+        cases,
+        experiment,
     })
-}
-
-const LAB_NAME: &str = "1 to 20 of a-z, 0-9 and -, beginning with a letter";
-const DEVICE_NAME: &str = "1 to 15 of a-z, 0-9 and -, beginning with a letter";
-const CASE_NAME: &str = "1 to 40 of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or digit";
-
-fn lab_name(text: &str) -> Result<(), &'static str> {
-    lower_case_name(text, 20).then_some(()).ok_or(LAB_NAME)
-}
-
-fn device_name(text: &str) -> Result<(), &'static str> {
-    lower_case_name(text, 15).then_some(()).ok_or(DEVICE_NAME)
-}
-
-fn lower_case_name(text: &str, most: usize) -> bool {
-    text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.len() <= most
-        && text
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-}
-
-fn case_name(text: &str) -> Result<(), &'static str> {
-    let good = text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.len() <= 40
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-    good.then_some(()).ok_or(CASE_NAME)
 }
 
 fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<String, Problem> {
     value.parsed(check)?;
-    Ok(value.text()?.to_owned())
+    value.text()
 }
 
-fn hosts(root: &mut Section) -> Result<Vec<Host>, Problem> {
-    let mut hosts = vec![];
-    for (name, mut section) in root.take_named("hosts")? {
-        let router = section.take("router").is_some();
-        if let Err(allowed) = device_name(&name) {
-            return Err(section.problem(format!("hosts.{name}: a host's name is {allowed}")));
+/// The file's tables, before any case's values are known.
+struct Tables<'s> {
+    hosts: Vec<(String, Section<'s>)>,
+    paths: Vec<PathTable<'s>>,
+    variants: Vec<VariantTable<'s>>,
+    vary: Vec<Varied>,
+    changes: Vec<Section<'s>>,
+    programs: Vec<Section<'s>>,
+    set: Givens,
+}
+
+/// A case of the network: all links, with this path's keys over them.
+struct PathTable<'s> {
+    name: String,
+    links: Vec<(String, Section<'s>)>,
+    set: Givens,
+}
+
+/// A case of the tuning.
+struct VariantTable<'s> {
+    name: String,
+    section: Section<'s>,
+    set: Givens,
+}
+
+/// Something to vary, with its values in file order.
+struct Varied {
+    name: String,
+    values: Vec<Given>,
+}
+
+impl<'s> Tables<'s> {
+    fn take(root: &mut Section<'s>) -> Result<Tables<'s>, Problem> {
+        let hosts = root.take_named("hosts")?;
+        if hosts.is_empty() {
+            return Err(root.problem("hosts: name at least one host: [hosts.NAME]"));
         }
-        section.finish()?;
-        hosts.push(Host {
-            name,
-            router,
-            sysctls: vec![],
-        });
+        let set = defaults(root, &hosts)?;
+        let links = root.take_named("links")?;
+        Ok(Tables {
+            paths: paths(root, &links, &set)?,
+            variants: variants(root, &set)?,
+            vary: vary(root, &hosts)?,
+            changes: root.take_list("change")?,
+            programs: root.take_list("program")?,
+            hosts,
+            set,
+        })
     }
-    if hosts.is_empty() {
-        Err(root.problem("hosts: name at least one host: [hosts.NAME]"))
-    } else {
-        Ok(hosts)
+
+    fn cases(&self, place: &Section, beside: &Beside) -> Result<Vec<Case>, Problem> {
+        let of_vary = self.vary.iter().map(|varied| varied.values.len());
+        let count = of_vary.fold(
+            self.paths.len() * self.variants.len(),
+            usize::saturating_mul,
+        );
+        if count > MOST_CASES {
+            let message = format!("vary: gives {count} cases; at most {MOST_CASES} are run");
+            return Err(place.problem(message));
+        }
+        let (mut cases, mut labels, mut parts) = (vec![], BTreeSet::new(), 0);
+        for path in &self.paths {
+            for variant in &self.variants {
+                for combination in combinations(&self.vary) {
+                    let case = self.case(path, variant, &combination, &mut labels, beside)?;
+                    parts += parts_of(&case);
+                    if parts > MOST_PARTS {
+                        return Err(place.problem(too_large()));
+                    }
+                    cases.push(case);
+                }
+            }
+        }
+        self.check_varied(place)?;
+        Ok(cases)
+    }
+
+    fn case(
+        &self,
+        path: &PathTable,
+        variant: &VariantTable,
+        combination: &[(&str, &Given)],
+        labels: &mut BTreeSet<String>,
+        beside: &Beside,
+    ) -> Result<Case, Problem> {
+        let mut givens = self.set.clone();
+        givens.extend(path.set.clone());
+        givens.extend(variant.set.clone());
+        let vary = combination.iter();
+        givens.extend(vary.map(|(name, given)| ((*name).to_owned(), (*given).clone())));
+        let values = Values::of(&givens);
+        let (host_groups, hosts) = groups::hosts(&self.hosts, values)?;
+        let (link_groups, links) = groups::links(&path.links, values, &host_groups, beside)?;
+        let vary: Vec<_> = combination
+            .iter()
+            .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
+            .collect();
+        Ok(Case {
+            label: names::label(&path.name, &variant.name, &vary, labels),
+            path: path.name.clone(),
+            variant: variant.name.clone(),
+            vary,
+            policy: variant.policy(values, beside)?,
+            programs: programs(&self.programs, values, &host_groups, &hosts, &links)?,
+            changes: changes(&self.changes, values, &link_groups, &links, beside)?,
+            links,
+            hosts,
+        })
+    }
+
+    /// A name that no placeholder asks for is misspelt somewhere: its cases would all be alike.
+    fn check_varied(&self, place: &Section) -> Result<(), Problem> {
+        let is_used = |varied: &&Varied| varied.values.iter().any(|given| given.used.get());
+        match self.vary.iter().find(|varied| !is_used(varied)) {
+            None => Ok(()),
+            Some(Varied { name, values }) => {
+                let at = values.first().map_or(0..0, |given| given.at.clone());
+                Err(place.problem_at(
+                    &at,
+                    format!("vary.{name}: is used nowhere; write {{{name}}} where it belongs"),
+                ))
+            }
+        }
     }
 }
 
-fn defaults(root: &mut Section) -> Result<Texts, Problem> {
-    let entries = root.take_texts("set")?;
+fn too_large() -> String {
+    format!(
+        "the cases have more than {MOST_PARTS} hosts, links, programs and changes together; vary less, \
+         or write several scenarios"
+    )
+}
+
+/// What a case holds, roughly: each has a size of its own order.
+fn parts_of(case: &Case) -> usize {
+    let entries = case.links.iter().flat_map(|link| &link.directions);
+    let changed = case.changes.iter().flat_map(|change| &change.directions);
+    let entries: usize = entries.chain(changed).map(entries_of).sum();
+    case.hosts.len()
+        + case.links.len()
+        + case.programs.len()
+        + case.changes.len()
+        + entries / ENTRIES_OF_A_PART
+}
+
+fn entries_of(direction: &fatpath_link::ChainSpec) -> usize {
+    use fatpath_link::{CellSpec, LossSpec, Service};
+    let of_cell = |cell: &CellSpec| match cell {
+        CellSpec::Rate(rate) => match &rate.service {
+            Service::Steps { steps, .. } => steps.len(),
+            Service::Opportunities { at_ms } => at_ms.len(),
+            Service::Unlimited | Service::Constant { .. } => 0,
+        },
+        CellSpec::Loss(LossSpec::Packets { packets, .. }) => packets.len(),
+        CellSpec::Loss(LossSpec::Windows { windows }) => windows.len(),
+        _ => 0,
+    };
+    // A cell by itself is as large as a few entries.
+    direction.cells.iter().map(|cell| 8 + of_cell(cell)).sum()
+}
+
+/// All combinations, the last name changing fastest; one empty combination of nothing.
+fn combinations(vary: &[Varied]) -> impl Iterator<Item = Vec<(&str, &Given)>> {
+    let count: usize = vary.iter().map(|varied| varied.values.len()).product();
+    (0..count).map(move |mut number| {
+        let mut chosen: Vec<_> = vary
+            .iter()
+            .rev()
+            .map(|varied| {
+                let given = &varied.values[number % varied.values.len()];
+                number /= varied.values.len();
+                (varied.name.as_str(), given)
+            })
+            .collect();
+        chosen.reverse();
+        chosen
+    })
+}
+
+fn defaults(root: &mut Section, hosts: &[(String, Section)]) -> Result<Givens, Problem> {
+    let entries = root.take_entries("set")?;
     entries
-        .iter()
-        .map(|(name, value)| Ok((name.clone(), value.text()?.to_owned())))
+        .into_iter()
+        .map(|(name, value)| {
+            check_free(&name, &value, hosts)?;
+            let given = given(&value)?;
+            Ok((name, given))
+        })
         .collect()
+}
+
+/// A placeholder means one thing.
+fn check_free(name: &str, value: &Value, hosts: &[(String, Section)]) -> Result<(), Problem> {
+    if name == INDEX {
+        return Err(value.problem("{n} is the index of a replica; take another name"));
+    }
+    if hosts.iter().any(|(host, _)| host == name) {
+        let message = format!("{{{name}}} is the address of host {name}; take another name");
+        return Err(value.problem(message));
+    }
+    Ok(())
+}
+
+fn given(value: &Value) -> Result<Given, Problem> {
+    Ok(Given {
+        text: value.plain()?,
+        at: value.span(),
+        used: Rc::new(Cell::new(false)),
+    })
 }
 
 /// `set` of a path or a variant: only what the top-level `[set]` names, so that a misspelt name
 /// is not silently a new one.
-fn changes(section: &mut Section, defaults: &Texts) -> Result<Texts, Problem> {
-    let mut changes = Texts::new();
-    for (name, value) in section.take_texts("set")? {
+fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Problem> {
+    let mut changed = Givens::new();
+    for (name, value) in section.take_entries("set")? {
         if !defaults.contains_key(&name) {
-            let known = defaults
-                .keys()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(", ");
-            let known = if known.is_empty() {
-                "none".to_owned()
-            } else {
-                known
+            let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
+            let known = match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
             };
             return Err(value.problem(format!("has no default; named in [set]: {known}")));
         }
-        changes.insert(name, value.text()?.to_owned());
+        changed.insert(name, given(&value)?);
     }
-    Ok(changes)
+    Ok(changed)
 }
 
-fn paths(
-    root: &mut Section,
-    base: &[(String, Section)],
-    hosts: &[String],
-    set: &Texts,
-) -> Result<Vec<PathCase>, Problem> {
-    let mut paths: Vec<PathCase> = vec![];
+fn paths<'s>(
+    root: &mut Section<'s>,
+    base: &[(String, Section<'s>)],
+    set: &Givens,
+) -> Result<Vec<PathTable<'s>>, Problem> {
+    let mut paths: Vec<PathTable> = vec![];
     for mut section in root.take_list("path")? {
         let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
-        let changed = section.take_named("links")?;
-        let links = changed_links(base, changed, hosts)?;
-        let set = changes(&mut section, set)?;
+        let links = overlaid(base, section.take_named("links")?)?;
+        let set = changed_set(&mut section, set)?;
         section.finish()?;
-        paths.push(PathCase { name, links, set });
+        paths.push(PathTable { name, links, set });
     }
     if paths.is_empty() {
-        let links = changed_links(base, vec![], hosts)?;
-        paths.push(PathCase {
+        paths.push(PathTable {
             name: "default".to_owned(),
-            links,
-            set: Texts::new(),
+            links: overlaid(base, vec![])?,
+            set: Givens::new(),
         });
     }
     Ok(paths)
@@ -217,458 +315,150 @@ fn unique_name<'a>(
     section: &mut Section,
     mut taken: impl Iterator<Item = &'a str>,
 ) -> Result<String, Problem> {
-    let value = section.need("name", CASE_NAME)?;
-    let name = name(&value, case_name)?;
+    let value = section.need("name", names::CASE_NAME)?;
+    let name = name(&value, names::case)?;
     if taken.any(|other| other == name) {
         return Err(value.problem(format!("\"{name}\" is taken; names are unique")));
     }
     Ok(name)
 }
 
-fn changed_links(
-    base: &[(String, Section)],
-    mut changed: Vec<(String, Section)>,
-    hosts: &[String],
-) -> Result<Vec<Link>, Problem> {
-    let mut links: Vec<Link> = vec![];
+/// The links of a path: those of the file with the path's keys over theirs.
+fn overlaid<'s>(
+    base: &[(String, Section<'s>)],
+    mut changed: Vec<(String, Section<'s>)>,
+) -> Result<Vec<(String, Section<'s>)>, Problem> {
+    let mut links = vec![];
     for (name, section) in base {
         let over = changed.iter().position(|(other, _)| other == name);
         let section = match over {
-            Some(index) => section.overlaid(changed.swap_remove(index).1),
-            None => section.copy(),
+            Some(index) => {
+                let over = changed.swap_remove(index).1;
+                section.overlaid(over, &["forward", "backward"], &SERVICE_KEYS)
+            }
+            None => section.with(section.values()),
         };
-        links.push(link(name, section, hosts)?);
+        links.push((name.clone(), section));
     }
     match changed.first() {
         None => Ok(links),
         Some((name, section)) => {
-            let known = base
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ");
+            let known: Vec<&str> = base.iter().map(|(name, _)| name.as_str()).collect();
             Err(section.problem(format!(
-                "links.{name}: no such link; the links are: {known}"
+                "links.{name}: no such link; the links are: {}",
+                known.join(", ")
             )))
         }
     }
 }
 
-fn link(name: &str, mut section: Section, hosts: &[String]) -> Result<Link, Problem> {
-    if let Err(allowed) = device_name(name) {
-        return Err(section.problem(format!("links.{name}: a link's name is {allowed}")));
-    }
-    let between = between(&mut section, hosts)?;
-    let mtu_bytes = section
-        .take("mtu")
-        .map_or(Ok(1500), |mtu| mtu.integer(1280..=65535))? as u16;
-    let seed = section
-        .take("seed")
-        .map_or(Ok(1), |seed| seed.integer(0..=u64::MAX >> 2))?;
-    let both = Effects::take(&mut section)?;
-    let forward = one_way(&mut section, "forward", both)?;
-    let backward = one_way(&mut section, "backward", both)?;
-    let rtt_ns = forward.delay_ns.unwrap_or(0) + backward.delay_ns.unwrap_or(0);
-    let directions = [
-        forward.direction(rtt_ns, 2 * seed),
-        backward.direction(rtt_ns, 2 * seed + 1),
-    ];
-    let sized = [forward, backward]
-        .iter()
-        .any(|one| one.queue.is_some() && one.rate_bps.is_none());
-    if sized {
-        return Err(section.problem(format!(
-            "links.{name}.queue: needs a rate, which is what makes a queue"
-        )));
-    }
-    section.finish()?;
-    Ok(Link {
-        name: name.to_owned(),
-        between,
-        mtu_bytes,
-        exact: false,
-        directions,
-    })
-}
-
-fn between(section: &mut Section, hosts: &[String]) -> Result<[String; 2], Problem> {
-    const ALLOWED: &str = "the names of two hosts, such as [\"client\", \"server\"]";
-    let value = section.need("between", ALLOWED)?;
-    let pair = value.pair(ALLOWED)?;
-    if let Some(stranger) = pair.iter().find(|host| !hosts.contains(host)) {
-        return Err(value.problem(format!(
-            "\"{stranger}\" is no host; the hosts are: {}",
-            hosts.join(", ")
-        )));
-    }
-    if pair[0] == pair[1] {
-        return Err(value.problem("a link joins two different hosts"));
-    }
-    Ok(pair)
-}
-
-/// The keys that may stand in a link, for both directions, or in its `forward` and `backward`.
-#[derive(Clone, Copy)]
-struct Effects {
-    rate_bps: Option<u64>,
-    delay_ns: Option<u64>,
-    queue: Option<QueueLimit>,
-    loss: Option<f64>,
-    overhead_bytes: Option<u32>,
-}
-
-impl Effects {
-    fn take(section: &mut Section) -> Result<Effects, Problem> {
-        Ok(Effects {
-            rate_bps: optional(section, "rate", units::rate_bps)?,
-            delay_ns: optional(section, "delay", units::delay_ns)?,
-            queue: optional(section, "queue", units::queue_limit)?,
-            loss: optional(section, "loss", units::share)?,
-            overhead_bytes: optional(section, "overhead", units::overhead_bytes)?,
-        })
-    }
-
-    fn or(self, both: Effects) -> Effects {
-        Effects {
-            rate_bps: self.rate_bps.or(both.rate_bps),
-            delay_ns: self.delay_ns.or(both.delay_ns),
-            queue: self.queue.or(both.queue),
-            loss: self.loss.or(both.loss),
-            overhead_bytes: self.overhead_bytes.or(both.overhead_bytes),
-        }
-    }
-
-    fn direction(self, rtt_ns: u64, seed: u64) -> ChainSpec {
-        direction(Direction {
-            delay_ns: self.delay_ns.unwrap_or(0),
-            rate_bps: self.rate_bps,
-            queue_bytes: self
-                .rate_bps
-                .map(|rate_bps| queue_bytes(self.queue, rate_bps, rtt_ns)),
-            loss: self.loss.unwrap_or(0.0),
-            overhead_bytes: self.overhead_bytes.unwrap_or(0),
-            seed,
-        })
-    }
-}
-
-struct Direction {
-    delay_ns: u64,
-    rate_bps: Option<u64>,
-    queue_bytes: Option<u64>,
-    loss: f64,
-    overhead_bytes: u32,
-    seed: u64,
-}
-
-fn direction(direction: Direction) -> ChainSpec {
-    let Direction {
-        delay_ns,
-        rate_bps,
-        queue_bytes,
-        loss,
-        overhead_bytes,
-        seed,
-    } = direction;
-    let rate = rate_bps.map(|rate_bps| {
-        let mut rate = CellSpec::rate(rate_bps, queue_bytes);
-        if let CellSpec::Rate(rate) = &mut rate {
-            rate.overhead_bytes = overhead_bytes;
-        }
-        rate
-    });
-    let loss = (loss > 0.0).then(|| CellSpec::loss(loss));
-    let delay = (delay_ns > 0).then(|| CellSpec::delay(delay_ns));
-    ChainSpec {
-        cells: [rate, loss, delay].into_iter().flatten().collect(),
-        seed,
-    }
-}
-
-fn queue_bytes(limit: Option<QueueLimit>, rate_bps: u64, rtt_ns: u64) -> u64 {
-    let bdp_bytes = rate_bps as f64 / 8.0 * (rtt_ns as f64 / 1e9);
-    match limit {
-        Some(QueueLimit::Bytes(bytes)) => bytes,
-        Some(QueueLimit::Bdp(times)) => ((bdp_bytes * times).round() as u64).max(1500),
-        None => (bdp_bytes.round() as u64).max(LEAST_DEFAULT_QUEUE_BYTES),
-    }
-}
-
-fn one_way(section: &mut Section, key: &'static str, both: Effects) -> Result<Effects, Problem> {
-    let Some(value) = section.take(key) else {
-        return Ok(both);
-    };
-    let mut section = value.section()?;
-    let own = Effects::take(&mut section)?;
-    section.finish()?;
-    Ok(own.or(both))
-}
-
-fn optional<T>(
-    section: &mut Section,
-    key: &'static str,
-    parse: fn(&str) -> Result<T, &'static str>,
-) -> Result<Option<T>, Problem> {
-    section
-        .take(key)
-        .map(|value| value.parsed(parse))
-        .transpose()
-}
-
-fn variants(root: &mut Section, set: &Texts) -> Result<Vec<Variant>, Problem> {
-    let mut variants: Vec<Variant> = vec![];
+fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable<'s>>, Problem> {
+    let mut variants: Vec<VariantTable> = vec![];
     for mut section in root.take_list("variant")? {
-        let name = unique_name(
-            &mut section,
-            variants.iter().map(|variant| variant.name.as_str()),
-        )?;
-        let policy = section
-            .take("policy")
-            .map(|policy| policy.text().map(PathBuf::from))
-            .transpose()?;
-        let set = changes(&mut section, set)?;
-        section.finish()?;
-        variants.push(Variant { name, policy, set });
+        let taken = variants.iter().map(|variant| variant.name.as_str());
+        let name = unique_name(&mut section, taken)?;
+        let set = changed_set(&mut section, set)?;
+        variants.push(VariantTable { name, section, set });
     }
     if variants.is_empty() {
-        variants.push(Variant {
+        variants.push(VariantTable {
             name: "default".to_owned(),
-            policy: None,
-            set: Texts::new(),
+            section: root.empty(),
+            set: Givens::new(),
         });
     }
     Ok(variants)
 }
 
-fn programs(root: &mut Section, hosts: &[String], set: &Texts) -> Result<Vec<Program>, Problem> {
-    let mut programs: Vec<Program> = vec![];
-    for mut section in root.take_list("program")? {
-        let program = program(&mut section, hosts, set)?;
-        if program.result.is_some() && programs.iter().any(|other| other.result.is_some()) {
-            return Err(
-                section.problem("result: another program gives the result already; only one may")
-            );
-        }
+impl VariantTable<'_> {
+    fn policy(&self, values: Values, beside: &Beside) -> Result<Option<PathBuf>, Problem> {
+        let mut section = self.section.with(values);
+        let policy = section.take("policy").map(|policy| {
+            let found = beside.existing(&policy.text()?);
+            found.map_err(|wrong| policy.problem(wrong))
+        });
+        let policy = policy.transpose()?;
         section.finish()?;
-        programs.push(program);
-    }
-    Ok(programs)
-}
-
-fn program(section: &mut Section, hosts: &[String], set: &Texts) -> Result<Program, Problem> {
-    let time_limit = optional(section, "time_limit", units::time_limit)?;
-    Ok(Program {
-        host: program_host(section, hosts)?,
-        run: program_command(section, hosts, set)?,
-        ready_port: ready_port(section)?,
-        result: optional(section, "result", result_kind)?,
-        lasts: optional(section, "lasts", units::time_limit)?,
-        time_limit: time_limit.unwrap_or(TIME_LIMIT),
-    })
-}
-
-fn program_host(section: &mut Section, hosts: &[String]) -> Result<String, Problem> {
-    let value = section.need("host", &format!("one of: {}", hosts.join(", ")))?;
-    let host = value.text()?;
-    if hosts.iter().any(|other| other == host) {
-        return Ok(host.to_owned());
-    }
-    Err(value.problem(format!(
-        "\"{host}\" is no host; the hosts are: {}",
-        hosts.join(", ")
-    )))
-}
-
-fn program_command(
-    section: &mut Section,
-    hosts: &[String],
-    set: &Texts,
-) -> Result<String, Problem> {
-    let value = section.need("run", "a command, such as \"iperf3 -c {server}\"")?;
-    let template = value.text()?;
-    let known = |name: &str| {
-        let host = name
-            .strip_suffix(".ipv4")
-            .or(name.strip_suffix(".ipv6"))
-            .unwrap_or(name);
-        let is_known = hosts.iter().any(|other| other == host) || set.contains_key(name);
-        is_known.then(|| "x".to_owned())
-    };
-    command::words(template, known).map_err(|error| value.problem(error.to_string()))?;
-    Ok(template.to_owned())
-}
-
-fn ready_port(section: &mut Section) -> Result<Option<u16>, Problem> {
-    let Some(value) = section.take("ready") else {
-        return Ok(None);
-    };
-    let mut ready = value.section()?;
-    let port = ready
-        .need("port", "the TCP port on which it listens, 1 to 65535")?
-        .integer(1..=65535)?;
-    ready.finish()?;
-    Ok(Some(port as u16))
-}
-
-fn result_kind(text: &str) -> Result<ResultKind, &'static str> {
-    match text {
-        "iperf3" => Ok(ResultKind::Iperf3),
-        _ => Err("a known kind of output; known: \"iperf3\""),
+        Ok(policy)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const DEMO: &str = include_str!("../../../../experiments/demo.toml");
-
-    fn parse(text: &str) -> Result<Scenario, Problem> {
-        scenario("x.toml", text)
+fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, Problem> {
+    const ALLOWED: &str = "a list of one value or more, such as [\"0%\", \"1%\"]";
+    let mut vary = vec![];
+    for (name, value) in root.take_entries("vary")? {
+        if let Err(allowed) = names::case(&name) {
+            return Err(value.problem(format!("a name to vary is {allowed}")));
+        }
+        check_free(&name, &value, hosts)?;
+        let used = Rc::new(Cell::new(false));
+        let mut values: Vec<Given> = vec![];
+        for item in value.items(ALLOWED)? {
+            let given = Given {
+                used: Rc::clone(&used),
+                ..given(&item)?
+            };
+            if values.iter().any(|other| other.text == given.text) {
+                return Err(item.problem("is there already; the cases would be alike"));
+            }
+            if values.len() == MOST_CASES {
+                return Err(value.problem(format!("has more than {MOST_CASES} values")));
+            }
+            values.push(given);
+        }
+        if values.is_empty() {
+            return Err(value.problem(format!("must be {ALLOWED}, not empty")));
+        }
+        vary.push(Varied { name, values });
     }
+    Ok(vary)
+}
 
-    /// A well-formed scenario with one more part.
-    fn with(part: &str) -> String {
-        let begin = "name = \"x\"\n[set]\nwindow = \"\"\n[hosts.a]\n[hosts.b]\n[links.wan]\n\
-                     between = [\"a\", \"b\"]\nrate = \"1gbit\"\ndelay = \"50ms\"\n";
-        format!("{begin}{part}\n")
+/// The changes of a case in order of time, each with all before it.
+fn changes(
+    tables: &[Section],
+    values: Values,
+    groups: &Groups,
+    links: &[Link],
+    beside: &Beside,
+) -> Result<Vec<TimedChange>, Problem> {
+    let mut timed = vec![];
+    for table in tables {
+        let mut section = table.with(values);
+        let at = section.need("at", "when, since the programs started, such as \"5s\"")?;
+        let at_ns = at.parsed(units::moment_ns)?;
+        timed.push((at_ns, table, changed_link(&mut section, groups)?));
     }
-
-    #[test]
-    fn the_demo_says_what_the_issue_asks_for() {
-        let demo = parse(DEMO).unwrap();
-        let names: Vec<&str> = demo.paths.iter().map(|path| path.name.as_str()).collect();
-        assert_eq!(names, ["clean", "lossy", "small-buffers"]);
-        for path in &demo.paths {
-            for direction in path.links[0].directions {
-                assert_eq!(direction.rate_bps, Some(1_000_000_000));
-                assert_eq!(direction.delay_ns, 50_000_000);
-                assert_eq!(direction.queue_bytes, Some(12_500_000));
-                let lossy = path.name == "lossy";
-                assert!((direction.loss - if lossy { 1e-4 } else { 0.0 }).abs() < 1e-18);
+    timed.sort_by_key(|(at_ns, ..)| *at_ns);
+    let mut links = links.to_vec();
+    let mut changes = vec![];
+    for (at_ns, table, (name, who)) in timed {
+        for index in groups::indexes(who.count()) {
+            let name = groups::member(who, &name, index);
+            let mut section = table.with(values.of_replica(index));
+            section.take("at");
+            section.take("link");
+            if let Some(link) = links.iter_mut().find(|link| link.name == name) {
+                *link = change(link, section, beside)?;
+                changes.push(TimedChange {
+                    at: Duration::from_nanos(at_ns),
+                    link: name,
+                    directions: link.directions.clone(),
+                });
             }
         }
-        assert_eq!(
-            demo.values(&demo.paths[2], &demo.variants[0])["window"],
-            "-w 64K"
-        );
-        assert_eq!(demo.values(&demo.paths[0], &demo.variants[1])["window"], "");
     }
+    Ok(changes)
+}
 
-    #[test]
-    fn a_direction_overrides_the_link_and_a_path_overrides_both() {
-        let text = with(
-            "backward = { rate = \"10mbit\", loss = \"1%\" }\n[[path]]\nname = \"p\"\n\
-                         links.wan.backward.loss = \"2%\"\nlinks.wan.delay = \"5ms\"",
-        );
-        let [forward, backward] = parse(&text).unwrap().paths[0].links[0].directions;
-        assert_eq!(
-            (forward.rate_bps, backward.rate_bps),
-            (Some(1_000_000_000), Some(10_000_000))
-        );
-        assert_eq!((forward.loss, backward.loss), (0.0, 0.02));
-        assert_eq!(
-            (forward.delay_ns, backward.delay_ns),
-            (5_000_000, 5_000_000)
-        );
-        assert_eq!(forward.queue_bytes, Some(1_250_000));
-        assert_ne!(forward.seed, backward.seed);
-    }
-
-    #[test]
-    fn without_paths_and_variants_there_is_one_of_each() {
-        let scenario = parse(&with("")).unwrap();
-        assert_eq!((scenario.paths.len(), scenario.variants.len()), (1, 1));
-    }
-
-    #[test]
-    fn errors_name_the_place_the_key_and_what_is_allowed() {
-        let wrong = [
-            "".to_owned(),
-            "name = ".to_owned(),
-            "name = \"Demo\"".to_owned(),
-            "name = \"x\"".to_owned(),
-            "name = \"x\"\n[hosts.a]\nport = 1".to_owned(),
-            with("rait = \"1gbit\""),
-            with("loss = 0.01"),
-            with("loss = \"101%\""),
-            with("mtu = 100"),
-            with("forward.rate = \"1gigabit\""),
-            with("[links.two]\nbetween = [\"a\", \"c\"]"),
-            with("[links.two]\nbetween = [\"a\", \"a\"]"),
-            with("[links.two]\nbetween = \"a\""),
-            with("[links.two]\nbetween = [\"a\", \"b\"]\nqueue = \"1bdp\""),
-            with("[path]\nname = \"p\""),
-            with("[[path]]\nname = \"p\"\nlinks.lan.loss = \"1%\""),
-            with("[[path]]\nname = \"p\"\nset.windw = \"\""),
-            with("[[path]]\nname = \"p\"\n[[path]]\nname = \"p\""),
-            with("[[path]]\nname = \"../p\""),
-            with("[[program]]\nrun = \"x\""),
-            with("[[program]]\nhost = \"c\"\nrun = \"x\""),
-            with("[[program]]\nhost = \"a\"\nrun = \"x {sever}\""),
-            with("[[program]]\nhost = \"a\"\nrun = \"x\"\nready = { port = 0 }"),
-            with("[[program]]\nhost = \"a\"\nrun = \"x\"\nresult = \"netperf\""),
-            with("[[program]]\nhost = \"a\"\nrun = \"x\"\ntime_limit = \"60\""),
-        ];
-        let told: Vec<String> = wrong
-            .iter()
-            .map(|text| parse(text).unwrap_err().to_string())
-            .collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
-        x.toml:1:1: name: is missing; it is 1 to 20 of a-z, 0-9 and -, beginning with a letter
-        x.toml:1:8: not TOML: string values must be quoted, expected literal string
-        x.toml:1:8: name: "Demo" is not 1 to 20 of a-z, 0-9 and -, beginning with a letter
-        x.toml:1:1: hosts: name at least one host: [hosts.NAME]
-        x.toml:3:1: hosts.a.port: unknown key; allowed here: none
-        x.toml:10:1: links.wan.rait: unknown key; allowed here: between, mtu, seed, rate, delay, queue, loss, overhead, forward, backward
-        x.toml:10:8: links.wan.loss: must be text: a share of the segments from "0%" to "100%", not a TOML float
-        x.toml:10:8: links.wan.loss: "101%" is not a share of the segments from "0%" to "100%"
-        x.toml:10:7: links.wan.mtu: 100 is not a whole number from 1280 to 65535
-        x.toml:10:16: links.wan.forward.rate: "1gigabit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
-        x.toml:11:11: links.two.between: "c" is no host; the hosts are: a, b
-        x.toml:11:11: links.two.between: a link joins two different hosts
-        x.toml:11:11: links.two.between: must be the names of two hosts, such as ["client", "server"], not a TOML string
-        x.toml:10:1: links.two.queue: needs a rate, which is what makes a queue
-        x.toml:10:1: path: must be written as [[path]]
-        x.toml:12:7: links.lan: no such link; the links are: wan
-        x.toml:12:13: path[1].set.windw: has no default; named in [set]: window
-        x.toml:13:8: path[2].name: "p" is taken; names are unique
-        x.toml:11:8: path[1].name: "../p" is not 1 to 40 of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or digit
-        x.toml:10:1: program[1].host: is missing; it is one of: a, b
-        x.toml:11:8: program[1].host: "c" is no host; the hosts are: a, b
-        x.toml:12:7: program[1].run: {sever} is neither a host nor named in [set]
-        x.toml:13:18: program[1].ready.port: 0 is not a whole number from 1 to 65535
-        x.toml:13:10: program[1].result: "netperf" is not a known kind of output; known: "iperf3"
-        x.toml:13:14: program[1].time_limit: "60" is not a time from "1s" to "24h" (s, min, h)
-        "#);
-    }
-
-    #[test]
-    fn large_and_deeply_nested_files_are_refused_quickly() {
-        assert!(parse(&"#".repeat(100 << 20)).is_err());
-        assert!(parse(&"[".repeat(1 << 20)).is_err());
-        assert!(parse(&format!("a = {}", "[".repeat(100_000))).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text in ".{0,200}") {
-            let _ = parse(&text);
-        }
-
-        #[test]
-        fn no_damage_to_a_good_file_makes_it_panic(
-            at in 0..DEMO.len(), removed in 0usize..40, inserted in "[\\[\\]{}=\"a-z0-9.\n]{0,8}"
-        ) {
-            let from = (0..=at).rev().find(|i| DEMO.is_char_boundary(*i)).unwrap();
-            let to = (at + removed).min(DEMO.len());
-            let to = (to..=DEMO.len()).find(|i| DEMO.is_char_boundary(*i)).unwrap();
-            let text = format!("{}{inserted}{}", &DEMO[..from], &DEMO[to..]);
-            if let Err(problem) = parse(&text) {
-                prop_assert!(problem.line <= text.lines().count() + 1);
-            }
-        }
+fn changed_link(section: &mut Section, groups: &Groups) -> Result<(String, groups::Who), Problem> {
+    let value = section.need("link", &format!("one of: {}", groups.named()))?;
+    let name = value.text()?;
+    match groups.who(&name) {
+        Some(who) => Ok((name, who)),
+        None => Err(value.problem(format!(
+            "\"{name}\" is no link; the links are: {}",
+            groups.named()
+        ))),
     }
 }

@@ -10,6 +10,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::values::Values;
+
 /// One thing that is wrong with a scenario file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
@@ -56,6 +58,7 @@ impl<'s> Source<'s> {
             name: String::new(),
             span,
             table: table.into_inner(),
+            values: Values::default(),
             known: vec![],
         })
     }
@@ -67,6 +70,7 @@ pub(super) struct Section<'s> {
     name: String,
     span: Range<usize>,
     table: DeTable<'s>,
+    values: Values<'s>,
     known: Vec<&'static str>,
 }
 
@@ -78,8 +82,24 @@ impl<'s> Section<'s> {
         Some(Value {
             source: self.source,
             name: dotted(&self.name, key),
+            values: self.values,
             value,
         })
+    }
+
+    /// Its full name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether no key is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Whether `key` is there, without taking it.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
     }
 
     /// The value of `key`, which must be there.
@@ -107,19 +127,15 @@ impl<'s> Section<'s> {
             .collect()
     }
 
-    /// The text values under `key`, by name; none if the key is absent.
-    pub(super) fn take_texts(
+    /// The values under `key`, by name, in file order; none if the key is absent.
+    pub(super) fn take_entries(
         &mut self,
         key: &'static str,
     ) -> Result<Vec<(String, Value<'s>)>, Problem> {
-        let Some(value) = self.take(key) else {
-            return Ok(vec![]);
-        };
-        let entries: Vec<_> = value.section()?.into_entries().collect();
-        entries
-            .iter()
-            .try_for_each(|(_, value)| value.text().map(drop))?;
-        Ok(entries)
+        match self.take(key) {
+            None => Ok(vec![]),
+            Some(value) => Ok(value.section()?.into_entries().collect()),
+        }
     }
 
     /// The sections of an array of tables (`[[key]]`); none if the key is absent.
@@ -127,44 +143,48 @@ impl<'s> Section<'s> {
         let Some(list) = self.take(key) else {
             return Ok(vec![]);
         };
-        let DeValue::Array(items) = list.value.get_ref() else {
-            return Err(list.problem(format!("must be written as [[{key}]]")));
-        };
-        let item = |(index, value): (usize, &Spanned<DeValue<'s>>)| Value {
-            source: self.source,
-            name: format!("{key}[{}]", index + 1),
-            value: value.clone(),
-        };
-        items
-            .iter()
-            .enumerate()
-            .map(item)
-            .map(Value::section)
-            .collect()
-    }
-
-    /// This section with the keys of `over` put over its own, tables merged.
-    pub(super) fn overlaid(&self, over: Section<'s>) -> Section<'s> {
-        let mut table = self.table.clone();
-        overlay(&mut table, over.table);
-        Section {
-            source: self.source,
-            name: over.name,
-            span: over.span,
-            table,
-            known: vec![],
+        match list.value.get_ref() {
+            DeValue::Array(_) => list.items("")?.into_iter().map(Value::section).collect(),
+            _ => Err(list.problem(format!("must be written as [[{key}]]"))),
         }
     }
 
-    /// An independent copy, to be read again.
-    pub(super) fn copy(&self) -> Section<'s> {
+    /// This section with the keys of `over` put over its own. The tables `merged` are merged, others
+    /// replaced. Of `alternatives`, a new one drives out those that were there.
+    pub(super) fn overlaid(
+        &self,
+        over: Section<'s>,
+        merged: &[&str],
+        alternatives: &[&str],
+    ) -> Section<'s> {
+        let mut table = self.table.clone();
+        overlay(&mut table, over.table, merged, alternatives);
+        Section {
+            name: over.name,
+            span: over.span,
+            table,
+            ..self.with(self.values)
+        }
+    }
+
+    /// An independent copy, to be read with these values of placeholders.
+    pub(super) fn with<'c>(&self, values: Values<'c>) -> Section<'c>
+    where
+        's: 'c,
+    {
         Section {
             source: self.source,
             name: self.name.clone(),
             span: self.span.clone(),
             table: self.table.clone(),
+            values,
             known: vec![],
         }
+    }
+
+    /// What placeholders are worth here.
+    pub(super) fn values(&self) -> Values<'s> {
+        self.values
     }
 
     /// Refuses keys that nobody has taken.
@@ -184,8 +204,31 @@ impl<'s> Section<'s> {
         Err(self.source.problem(&key.span(), message))
     }
 
+    /// What is wrong, told where the table begins; the message names the key.
     pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
         self.source.problem(&self.span, message)
+    }
+
+    /// What is wrong, told at a place of the same file.
+    pub(super) fn problem_at(&self, place: &Range<usize>, message: impl Into<String>) -> Problem {
+        self.source.problem(place, message)
+    }
+
+    /// A table of nothing.
+    pub(super) fn empty(&self) -> Section<'s> {
+        Section {
+            source: self.source,
+            name: String::new(),
+            span: self.span.clone(),
+            table: DeTable::new(),
+            values: self.values,
+            known: vec![],
+        }
+    }
+
+    /// What is wrong with the table itself.
+    pub(super) fn problem_here(&self, message: impl AsRef<str>) -> Problem {
+        self.problem(format!("{}: {}", self.name, message.as_ref()))
     }
 
     fn into_entries(self) -> impl Iterator<Item = (String, Value<'s>)> {
@@ -193,6 +236,7 @@ impl<'s> Section<'s> {
             source,
             name,
             table,
+            values,
             ..
         } = self;
         let mut entries: Vec<_> = table.into_iter().collect();
@@ -204,6 +248,7 @@ impl<'s> Section<'s> {
                 Value {
                     source,
                     name,
+                    values,
                     value,
                 },
             )
@@ -215,15 +260,33 @@ impl<'s> Section<'s> {
 pub(super) struct Value<'s> {
     source: &'s Source<'s>,
     name: String,
+    values: Values<'s>,
     value: Spanned<DeValue<'s>>,
 }
 
 impl<'s> Value<'s> {
-    pub(super) fn text(&self) -> Result<&str, Problem> {
+    /// The text as it is written, placeholders and all.
+    pub(super) fn raw(&self) -> Result<&str, Problem> {
         self.value
             .get_ref()
             .as_str()
             .ok_or_else(|| self.wrong_type("text in quotes"))
+    }
+
+    /// The text, with its placeholders filled in.
+    pub(super) fn text(&self) -> Result<String, Problem> {
+        let filled = self.values.fill(self.raw()?);
+        filled.map_err(|message| self.problem(message))
+    }
+
+    /// A text or a number, as it is written.
+    pub(super) fn plain(&self) -> Result<String, Problem> {
+        match self.value.get_ref() {
+            DeValue::Integer(digits) => Ok(digits.to_string()),
+            DeValue::Float(digits) => Ok(digits.to_string()),
+            DeValue::String(text) => Ok(text.clone().into_owned()),
+            _ => Err(self.wrong_type("text in quotes, or a number")),
+        }
     }
 
     /// The text, read by `parse`, whose error says what is allowed.
@@ -236,35 +299,105 @@ impl<'s> Value<'s> {
                 .err()
                 .map(|allowed| self.wrong_type(&format!("text: {allowed}")))
         };
-        let text = self
-            .text()
-            .map_err(|problem| not_text().unwrap_or(problem))?;
-        parse(text).map_err(|allowed| self.problem(format!("\"{text}\" is not {allowed}")))
+        if !self.is_text() {
+            self.raw()
+                .map_err(|problem| not_text().unwrap_or(problem))?;
+        }
+        let text = self.text()?;
+        parse(&text).map_err(|allowed| self.problem(format!("\"{text}\" is not {allowed}")))
     }
 
-    /// A whole number within `range`.
+    /// A whole number within `range`; also as a text with a placeholder.
     pub(super) fn integer(&self, range: std::ops::RangeInclusive<u64>) -> Result<u64, Problem> {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
-        let DeValue::Integer(digits) = self.value.get_ref() else {
-            return Err(self.wrong_type(&allowed));
+        let (text, radix) = match self.value.get_ref() {
+            DeValue::Integer(digits) => (digits.as_str().to_owned(), digits.radix()),
+            DeValue::String(text) if text.contains('{') => (self.text()?, 10),
+            _ => return Err(self.wrong_type(&allowed)),
         };
-        u64::from_str_radix(digits.as_str(), digits.radix())
+        u64::from_str_radix(&text, radix)
             .ok()
             .filter(|number| range.contains(number))
-            .ok_or_else(|| self.problem(format!("{digits} is not {allowed}")))
+            .ok_or_else(|| self.problem(format!("{text} is not {allowed}")))
+    }
+
+    /// `true` or `false`; also as a text with a placeholder.
+    pub(super) fn boolean(&self) -> Result<bool, Problem> {
+        match self.value.get_ref() {
+            DeValue::Boolean(value) => return Ok(*value),
+            DeValue::String(text) if text.contains('{') => {}
+            _ => return Err(self.wrong_type("true or false")),
+        }
+        let text = self.text()?;
+        text.parse()
+            .map_err(|_| self.problem(format!("\"{text}\" is not true or false")))
+    }
+
+    /// A number from `least` to `most`.
+    pub(super) fn number(&self, least: f64, most: f64) -> Result<f64, Problem> {
+        let text = self.plain()?;
+        let text = self
+            .values
+            .fill(&text)
+            .map_err(|message| self.problem(message))?;
+        let number = text.parse().ok();
+        number
+            .filter(|number| (least..=most).contains(number))
+            .ok_or_else(|| self.problem(format!("{text} is not a number from {least} to {most}")))
     }
 
     /// A list of exactly two texts.
     pub(super) fn pair(&self, allowed: &str) -> Result<[String; 2], Problem> {
-        let texts = self.value.get_ref().as_array().map(|list| {
-            list.iter()
-                .filter_map(|item| item.get_ref().as_str())
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        });
-        texts
-            .and_then(|texts| texts.try_into().ok())
-            .ok_or_else(|| self.wrong_type(allowed))
+        let items = self.items(allowed)?;
+        match &items[..] {
+            [one, other] => Ok([one.text()?, other.text()?]),
+            _ => Err(self.problem(format!("must be {allowed}, not {} items", items.len()))),
+        }
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self, allowed: &str) -> Result<Vec<Value<'s>>, Problem> {
+        let DeValue::Array(items) = self.value.get_ref() else {
+            return Err(self.wrong_type(allowed));
+        };
+        let item = |(index, value): (usize, &Spanned<DeValue<'s>>)| Value {
+            source: self.source,
+            name: format!("{}[{}]", self.name, index + 1),
+            values: self.values,
+            value: value.clone(),
+        };
+        Ok(items.iter().enumerate().map(item).collect())
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        self.value.get_ref().is_str()
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
+    /// Another of the same, for telling what is wrong after this one has been taken apart.
+    pub(super) fn copy(&self) -> Value<'s> {
+        Value {
+            source: self.source,
+            name: self.name.clone(),
+            values: self.values,
+            value: self.value.clone(),
+        }
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.value.get_ref().is_array()
+    }
+
+    pub(super) fn is_boolean(&self) -> bool {
+        self.value.get_ref().is_bool()
+    }
+
+    /// Where it is written.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.value.span()
     }
 
     pub(super) fn section(self) -> Result<Section<'s>, Problem> {
@@ -272,6 +405,7 @@ impl<'s> Value<'s> {
         let Value {
             source,
             name,
+            values,
             value,
         } = self;
         let span = value.span();
@@ -281,20 +415,24 @@ impl<'s> Value<'s> {
                 name,
                 span,
                 table,
+                values,
                 known: vec![],
             }),
             _ => Err(error),
         }
     }
 
+    /// What is wrong with it, told where it is written: for a text that is one placeholder, where its
+    /// value is.
     pub(super) fn problem(&self, message: impl AsRef<str>) -> Problem {
-        self.source.problem(
-            &self.value.span(),
-            format!("{}: {}", self.name, message.as_ref()),
-        )
+        let text = self.value.get_ref().as_str();
+        let origin = text.and_then(|text| self.values.origin(text));
+        let place = origin.unwrap_or_else(|| self.value.span());
+        let message = format!("{}: {}", self.name, message.as_ref());
+        self.source.problem(&place, message)
     }
 
-    fn wrong_type(&self, allowed: &str) -> Problem {
+    pub(super) fn wrong_type(&self, allowed: &str) -> Problem {
         self.problem(format!(
             "must be {allowed}, not a TOML {}",
             self.value.get_ref().type_str()
@@ -302,17 +440,20 @@ impl<'s> Value<'s> {
     }
 }
 
-fn overlay<'s>(base: &mut DeTable<'s>, over: DeTable<'s>) {
+fn overlay<'s>(base: &mut DeTable<'s>, over: DeTable<'s>, merged: &[&str], alternatives: &[&str]) {
+    let is_new = |key: &&str| over.contains_key(*key);
+    if alternatives.iter().any(is_new) {
+        alternatives.iter().for_each(|key| {
+            base.remove(*key);
+        });
+    }
     for (key, value) in over {
-        match (
-            base.get_mut(key.get_ref().as_ref()),
-            value.get_ref().is_table(),
-        ) {
-            (Some(below), true) if below.get_ref().is_table() => {
-                if let (DeValue::Table(below), DeValue::Table(above)) =
-                    (below.get_mut(), value.into_inner())
-                {
-                    overlay(below, above);
+        let below = base.get_mut(key.get_ref().as_ref());
+        let below = below.filter(|_| merged.contains(&key.get_ref().as_ref()));
+        match (below.map(Spanned::get_mut), value.get_ref().is_table()) {
+            (Some(DeValue::Table(below)), true) => {
+                if let DeValue::Table(above) = value.into_inner() {
+                    overlay(below, above, merged, alternatives);
                 }
             }
             _ => {

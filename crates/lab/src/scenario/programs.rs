@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs of a case: on every replica of their host, with all values filled in.
+//!
+//! Pure. What is left in a command is the names of hosts, whose addresses a plan gives. A command that
+//! names a host which its own does not reach is refused. Start with [`programs`].
+
+use std::time::Duration;
+
+use crate::plan::host_and_family;
+use crate::routes::Map;
+
+use super::command::{self, CommandError, Piece};
+use super::effects::optional;
+use super::groups::{Groups, Who, find, indexes, member, replica};
+use super::section::{Problem, Section, Value};
+use super::values::{INDEX, Values};
+use super::{Host, Link, Program, ResultKind, units};
+
+/// A program that gives no time limit gets this one.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// All programs of a case, from their tables.
+pub(super) fn programs(
+    tables: &[Section],
+    values: Values,
+    groups: &Groups,
+    hosts: &[Host],
+    links: &[Link],
+) -> Result<Vec<Program>, Problem> {
+    let map = Map::of(hosts, links);
+    let mut programs: Vec<Program> = vec![];
+    let mut has_result = false;
+    for table in tables {
+        let (host, who) = program_host(&mut table.with(values), groups)?;
+        for index in indexes(who.count()) {
+            let section = table.with(values.of_replica(index));
+            programs.push(program(section, member(who, &host, index), groups, &map)?);
+        }
+        let gives_result = programs
+            .last()
+            .is_some_and(|program| program.result.is_some());
+        if gives_result && has_result {
+            return Err(
+                table.problem("result: another program gives the result already; only one may")
+            );
+        }
+        has_result |= gives_result;
+    }
+    Ok(programs)
+}
+
+fn program_host(section: &mut Section, groups: &Groups) -> Result<(String, Who), Problem> {
+    let value = section.need("host", &format!("one of: {}", groups.named()))?;
+    let name = value.text()?;
+    find(&value, groups, name)
+}
+
+fn program(
+    mut section: Section,
+    host: String,
+    groups: &Groups,
+    map: &Map,
+) -> Result<Program, Problem> {
+    section.take("host");
+    let time_limit = optional(&mut section, "time_limit", units::time_limit)?;
+    let program = Program {
+        run: command(&mut section, &host, groups, map)?,
+        host,
+        ready_port: ready_port(&mut section)?,
+        result: optional(&mut section, "result", result_kind)?,
+        lasts: optional(&mut section, "lasts", units::time_limit)?,
+        time_limit: time_limit.unwrap_or(TIME_LIMIT),
+    };
+    section.finish()?;
+    Ok(program)
+}
+
+fn command(
+    section: &mut Section,
+    host: &str,
+    groups: &Groups,
+    map: &Map,
+) -> Result<String, Problem> {
+    let values = section.values();
+    let value = section.need("run", "a command, such as \"iperf3 -c {server}\"")?;
+    let wrong = |error: CommandError| value.problem(error.to_string());
+    let mut filled = String::new();
+    for piece in command::pieces(value.raw()?).map_err(wrong)? {
+        match piece {
+            Piece::Text(text) => filled.push_str(text),
+            Piece::Brace => filled.push_str("{{"),
+            Piece::Name(name) => filled.push_str(&filled_name(&value, name, groups, values)?),
+        }
+    }
+    command::words(&filled, |_| Some("x".to_owned())).map_err(wrong)?;
+    for name in command::names(&filled).map_err(wrong)? {
+        check_reached(&value, host, host_and_family(name).0, map)?;
+    }
+    Ok(filled)
+}
+
+/// What stands for `{name}` in a command: a value, or a single host in braces.
+fn filled_name(
+    value: &Value,
+    name: &str,
+    groups: &Groups,
+    values: Values,
+) -> Result<String, Problem> {
+    let (host, _) = host_and_family(name);
+    let suffix = &name[host.len()..];
+    match (groups.who(host), values.index()) {
+        (Some(Who::One), _) => Ok(format!("{{{name}}}")),
+        (Some(Who::Each(count)), Some(index)) if index <= count => {
+            Ok(format!("{{{}{suffix}}}", replica(host, index)))
+        }
+        (Some(Who::Each(count)), Some(index)) => Err(value.problem(format!(
+            "{{{name}}}: replica {index} has no partner, since {host} is {count} hosts"
+        ))),
+        (Some(Who::Each(count)), None) => Err(value.problem(format!(
+            "{{{name}}}: {host} is {count} hosts; name one, such as {{{host}-1{suffix}}}"
+        ))),
+        (None, _) => {
+            match values.text(name) {
+                Some(text) => Ok(text.replace('{', "{{")),
+                None if name == INDEX => Err(value
+                    .problem("{n} is the index of a replica, and the program's host has no count")),
+                None => Err(value.problem(CommandError::Unknown(name.to_owned()).to_string())),
+            }
+        }
+    }
+}
+
+fn check_reached(value: &Value, from: &str, to: &str, map: &Map) -> Result<(), Problem> {
+    let (Some(start), Some(end)) = (map.host(from), map.host(to)) else {
+        return Ok(());
+    };
+    if map.first_link(end).is_none() {
+        return Err(value.problem(format!(
+            "{{{to}}}: {to} is on no link, so it has no address"
+        )));
+    }
+    if map.ways(start).reach(end) && map.ways(end).reach(start) {
+        return Ok(());
+    }
+    Err(value.problem(format!(
+        "{{{to}}}: no way leads from {from} to {to}; only hosts with router = true forward"
+    )))
+}
+
+fn ready_port(section: &mut Section) -> Result<Option<u16>, Problem> {
+    let Some(value) = section.take("ready") else {
+        return Ok(None);
+    };
+    let mut ready = value.section()?;
+    let port = ready
+        .need("port", "the TCP port on which it listens, 1 to 65535")?
+        .integer(1..=65535)?;
+    ready.finish()?;
+    Ok(Some(port as u16))
+}
+
+fn result_kind(text: &str) -> Result<ResultKind, &'static str> {
+    match text {
+        "iperf3" => Ok(ResultKind::Iperf3),
+        _ => Err("a known kind of output; known: \"iperf3\""),
+    }
+}
