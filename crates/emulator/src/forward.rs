@@ -13,7 +13,7 @@ use crate::control::{Change, ChangeError, Control};
 use crate::direction::{Direction, Tools};
 use crate::lateness::LatenessCounter;
 use crate::network::Link;
-use crate::observer::{ObservationOptions, Observer};
+use crate::observer::{ObservationOptions, Observer, direction_names};
 use crate::poller::{Event, Poller};
 use crate::priority::hasten;
 use crate::stats::{LinkStats, Stats};
@@ -69,15 +69,17 @@ pub(crate) fn run(
     control: &Control,
 ) -> Result<Stats, ForwardError> {
     control.begin(links.iter().map(|link| link.spec.name.clone()).collect())?;
-    // Here, so that its thread does not go before other programs too.
+    let clock = Clock::start();
+    // Begun here, so that its thread does not go before other programs too.
+    let names = || links.iter().flat_map(|link| direction_names(&link.spec));
     let observer = options
         .observation
-        .map(|options| Observer::begin(links, options))
+        .map(|options| Observer::begin(names().collect(), &clock, options))
         .transpose()
         .map_err(ForwardError::Observation)?;
     let forwarder = || {
         hasten().map_err(ForwardError::Wait)?;
-        carry(links, observer, control)
+        carry(links, clock, observer, control)
     };
     let done = thread::scope(|scope| scope.spawn(forwarder).join());
     done.unwrap_or_else(|panic| resume_unwind(panic))
@@ -85,10 +87,11 @@ pub(crate) fn run(
 
 fn carry(
     links: &[Link],
+    clock: Clock,
     observer: Option<Observer>,
     control: &Control,
 ) -> Result<Stats, ForwardError> {
-    let mut round = Round::new(links, observer);
+    let mut round = Round::new(links, clock, observer);
     let devices = round.directions.iter().map(|of| of.source().as_fd());
     let mut poller = Poller::new(devices, control.as_fd()).map_err(ForwardError::Wait)?;
     let mut events = vec![];
@@ -117,7 +120,7 @@ struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(links: &'a [Link], observer: Option<Observer>) -> Round<'a> {
+    fn new(links: &'a [Link], clock: Clock, observer: Option<Observer>) -> Round<'a> {
         let observed = observer.as_ref().map(Observer::header);
         let ends = links.iter().flat_map(|link| [(link, 0), (link, 1)]);
         let directions: Vec<_> = ends
@@ -128,7 +131,7 @@ impl<'a> Round<'a> {
             dues_ns: directions.iter().map(Direction::due_ns).collect(),
             directions,
             tools: Tools {
-                clock: Clock::start(),
+                clock,
                 pool: Pool::default(),
                 lateness: LatenessCounter::new(),
                 observer,

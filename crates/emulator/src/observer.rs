@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 
 use fatpath_observation::{DirectionName, Header, Record, Recorder};
 
-use crate::clock::unix_ns;
-use crate::network::Link;
+use crate::clock::{Clock, unix_ns};
+use crate::topology::LinkSpec;
 
 /// The interval of every observation.
 const INTERVAL_NS: u64 = 1_000_000;
@@ -44,12 +44,16 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Begins an observation of both directions of each of `links`, whose time begins now.
-    pub(crate) fn begin(links: &[Link], options: ObservationOptions) -> io::Result<Observer> {
+    /// Begins an observation of `directions` in the time of `clock`.
+    pub(crate) fn begin(
+        directions: Vec<DirectionName>,
+        clock: &Clock,
+        options: ObservationOptions,
+    ) -> io::Result<Observer> {
         let header = Header {
             interval_ns: INTERVAL_NS,
-            begun_unix_ns: unix_ns(),
-            directions: links.iter().flat_map(direction_names).collect(),
+            begun_unix_ns: unix_ns() - clock.now_ns(),
+            directions,
             per_flow: options.per_flow,
         };
         let (recorder, first_bytes) = Recorder::new(&header);
@@ -118,10 +122,11 @@ impl Observer {
     }
 }
 
-fn direction_names(link: &Link) -> [DirectionName; 2] {
-    let [one, other] = link.spec.ends.each_ref().map(|end| &end.host);
+/// Both directions of a link, the one from `ends[0]` first.
+pub(crate) fn direction_names(link: &LinkSpec) -> [DirectionName; 2] {
+    let [one, other] = link.ends.each_ref().map(|end| &end.host);
     let name = |from: &String, to: &String| DirectionName {
-        link: link.spec.name.clone(),
+        link: link.name.clone(),
         from: from.clone(),
         to: to.clone(),
     };
@@ -138,4 +143,68 @@ fn write_all(mut file: File, first: &[u8], blocks: &Receiver<Vec<u8>>) -> io::Re
         eprintln!("observation: it ends here, the links go on: writing the file: {error}");
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use fatpath_observation::read;
+
+    use super::*;
+
+    fn begin(file: File) -> Observer {
+        let name = DirectionName {
+            link: "wan".into(),
+            from: "client".into(),
+            to: "server".into(),
+        };
+        let options = ObservationOptions {
+            file,
+            per_flow: false,
+        };
+        Observer::begin(vec![name], &Clock::start(), options).unwrap()
+    }
+
+    fn record(interval: u64) -> Record {
+        Record {
+            interval,
+            peak_queue_bytes: 1,
+            ..Record::default()
+        }
+    }
+
+    /// A pipe that nobody reads takes 64 KiB; the channel takes some more.
+    #[test]
+    fn a_file_that_is_too_slow_ends_the_observation_and_makes_nobody_wait() {
+        const RECORDS: u64 = 4_000_000;
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut observer = begin(std::os::fd::OwnedFd::from(writer).into());
+        (0..RECORDS).for_each(|interval| observer.record(&record(interval)));
+        let reading = thread::spawn(move || {
+            let mut bytes = vec![];
+            reader.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let error = observer.finish().unwrap();
+        let bytes = reading.join().unwrap().unwrap();
+        let (_, records) = read(&bytes[..]).unwrap();
+        let written = records.zip(0..).map(|(found, interval)| {
+            assert_eq!(found.unwrap(), record(interval));
+        });
+        let missing = RECORDS - written.count() as u64;
+        assert!(missing > 0);
+        assert!(
+            error.contains(&format!("last {missing} records")),
+            "{error}, in truth {missing}"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_observation_with_its_error() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut observer = begin(full);
+        (0..100_000).for_each(|interval| observer.record(&record(interval)));
+        let error = observer.finish().unwrap();
+        assert!(error.contains("No space left"), "{error}");
+    }
 }

@@ -111,3 +111,44 @@ impl Tally {
         self.interval = self.interval.max(at_ns / self.interval_ns);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fatpath_link::Wire;
+
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            interval_ns: 1000,
+            begun_unix_ns: 0,
+            directions: vec![],
+            per_flow: false,
+        }
+    }
+
+    #[test]
+    fn records_hold_what_changed_and_their_sum_is_the_counters() {
+        let mut tally = Tally::new(7, &header());
+        let mut counters = Counters::default();
+        assert_eq!(tally.end_ns(), 1000);
+        assert_eq!(tally.end(&counters, 0), None);
+        tally.skip_to(5999);
+        assert_eq!(tally.end_ns(), 6000);
+        tally.skip_to(100);
+        assert_eq!(tally.end_ns(), 6000, "never back");
+
+        counters.arrived.add(Wire::single(100));
+        counters.drop(DropCause::Loss, Wire::single(100));
+        let record = tally.end(&counters, 3).unwrap();
+        assert_eq!((record.direction, record.interval), (7, 5));
+        assert_eq!(record.peak_queue_bytes, 3);
+        assert_eq!(
+            (record.arrived, record.left),
+            (counters.arrived, counters.left)
+        );
+        assert_eq!(record.dropped(DropCause::Loss).bytes, 100);
+        assert_eq!(tally.end(&counters, 0), None);
+        assert_eq!(tally.end(&counters, 1).unwrap().arrived, Count::default());
+    }
+}
