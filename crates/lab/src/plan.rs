@@ -281,6 +281,11 @@ fn end(link: &Link, host: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::net::IpAddr;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     const ASYMMETRIC: &str = r#"
@@ -299,7 +304,11 @@ mod tests {
     "#;
 
     fn plan() -> Plan {
-        let scenario = Scenario::parse("x.toml", ASYMMETRIC).unwrap();
+        of_text(ASYMMETRIC)
+    }
+
+    fn of_text(text: &str) -> Plan {
+        let scenario = Scenario::parse("x.toml", text).unwrap();
         Plan::of(&scenario, &scenario.cases[0], PathBuf::new())
     }
 
@@ -317,10 +326,213 @@ mod tests {
     }
 
     #[test]
-    fn the_bottleneck_has_a_direction() {
+    fn the_bottleneck_is_the_least_rate_on_the_way_and_has_a_direction() {
         let plan = plan();
         assert_eq!(plan.bottleneck_bps("a", "b"), Some(1_000_000_000));
         assert_eq!(plan.bottleneck_bps("b", "a"), Some(10_000_000));
         assert_eq!(plan.bottleneck_bps("a", "c"), Some(5_000_000));
+        assert_eq!(plan.bottleneck_bps("c", "a"), Some(5_000_000));
+        assert_eq!(plan.bottleneck_bps("a", "a"), None);
+    }
+
+    #[test]
+    fn who_has_one_way_out_gets_default_routes_and_routers_what_they_need() {
+        let text = r#"
+            name = "x"
+            [hosts]
+            left.count = 2
+            right.count = 2
+            r1.router = true
+            r2.router = true
+            lonely = {}
+            [links]
+            near.between = ["left", "r1"]
+            wan.between = ["r1", "r2"]
+            far.between = ["r2", "right"]
+        "#;
+        let plan = of_text(text);
+        let routes = |host: &str| {
+            let routes = plan.routes(host).into_iter();
+            let told = routes.map(|route| format!("{} via {}", route.to, route.via));
+            told.collect::<Vec<_>>().join(", ")
+        };
+        let told = ["left-2", "r1", "right-1", "lonely"].map(routes).join("\n");
+        insta::assert_snapshot!(told, @r"
+        0.0.0.0/0 via 10.77.1.2, ::/0 via fd77:0:0:1::2
+        0.0.0.0/0 via 10.77.2.2, ::/0 via fd77:0:0:2::2
+        0.0.0.0/0 via 10.77.3.1, ::/0 via fd77:0:0:3::1
+
+        ");
+    }
+
+    #[test]
+    fn a_router_in_the_middle_has_a_route_for_every_far_prefix() {
+        let text = r#"
+            name = "x"
+            [hosts]
+            a = {}
+            b = {}
+            r1.router = true
+            r2.router = true
+            r3.router = true
+            [links]
+            l1.between = ["a", "r1"]
+            l2.between = ["r1", "r2"]
+            l3.between = ["r2", "r3"]
+            l4.between = ["r3", "b"]
+        "#;
+        let plan = of_text(text);
+        let routes: Vec<String> = plan
+            .routes("r2")
+            .iter()
+            .map(|route| format!("{} via {}", route.to, route.via))
+            .collect();
+        assert_eq!(
+            routes,
+            [
+                "10.77.0.0/24 via 10.77.1.1",
+                "fd77::/64 via fd77:0:0:1::1",
+                "10.77.3.0/24 via 10.77.2.2",
+                "fd77:0:0:3::/64 via fd77:0:0:2::2"
+            ]
+        );
+    }
+
+    #[test]
+    fn many_links_have_addresses_of_their_own() {
+        let prefixes: BTreeSet<Ipv4Net> = (0..4_000).map(|index| ipv4(index, 0).trunc()).collect();
+        assert_eq!(prefixes.len(), 4_000);
+        assert_eq!(ipv4(256, 1).to_string(), "10.78.0.2/24");
+        assert_eq!(ipv6(256, 1).to_string(), "fd77:0:0:100::2/64");
+    }
+
+    #[test]
+    fn a_repeat_has_random_numbers_of_its_own_and_the_first_those_of_the_file() {
+        let seeds = |run| {
+            let plan = plan().of_run(run);
+            plan.links
+                .iter()
+                .flat_map(|link| link.directions.each_ref().map(|one| one.seed))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(seeds(0), seeds(0));
+        assert_eq!(
+            seeds(0),
+            plan()
+                .links
+                .iter()
+                .flat_map(|link| link.directions.each_ref().map(|one| one.seed))
+                .collect::<Vec<_>>()
+        );
+        let all: BTreeSet<u64> = (0..50).flat_map(seeds).collect();
+        assert_eq!(all.len(), 50 * 4);
+    }
+
+    #[test]
+    fn a_router_forwards_and_a_hosts_own_sysctls_come_last() {
+        let text = ASYMMETRIC.replace(
+            "router = true",
+            "router = true\nsysctl = { \"net.ipv4.tcp_sack\" = 0 }",
+        );
+        let plan = of_text(&text);
+        let sysctls = plan.sysctls(&plan.hosts[1]);
+        assert!(sysctls.contains(&("net.ipv4.ip_forward".into(), "1".into())));
+        assert_eq!(
+            sysctls.last(),
+            Some(&("net.ipv4.tcp_sack".into(), "0".into()))
+        );
+        assert!(
+            !plan
+                .sysctls(&plan.hosts[0])
+                .iter()
+                .any(|(name, _)| name.contains("forward"))
+        );
+    }
+
+    /// Hosts, some of them routers, and links between them as they come.
+    fn networks() -> impl Strategy<Value = Plan> {
+        let hosts = proptest::collection::vec(any::<bool>(), 2..10);
+        let ends = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
+        (hosts, proptest::collection::vec(ends, 1..16)).prop_map(|(routers, ends)| {
+            let name = |index: usize| format!("h{index}");
+            let hosts: Vec<Host> = routers
+                .iter()
+                .enumerate()
+                .map(|(index, router)| Host {
+                    name: name(index),
+                    router: *router,
+                    sysctls: vec![],
+                })
+                .collect();
+            let pairs = ends
+                .iter()
+                .map(|(one, other)| (one.index(hosts.len()), other.index(hosts.len())));
+            let links = pairs.filter(|(one, other)| one != other).enumerate().map(
+                |(index, (one, other))| Link {
+                    name: format!("l{index}"),
+                    between: [name(one), name(other)],
+                    mtu_bytes: 1500,
+                    exact: false,
+                    directions: [ChainSpec::default(), ChainSpec::default()],
+                },
+            );
+            Plan {
+                lab: "x".to_owned(),
+                links: links.collect(),
+                hosts,
+                daemon: None,
+            }
+        })
+    }
+
+    /// The links that a packet passes, as the hosts' own routing tables send it.
+    fn forwarded(plan: &Plan, from: &str, to: &str, address: IpAddr) -> Option<Vec<usize>> {
+        let mut at = from.to_owned();
+        let mut links = vec![];
+        while at != to {
+            let is_router = plan.hosts.iter().any(|host| host.name == at && host.router);
+            if at != from && !is_router || links.len() > plan.links.len() {
+                return None;
+            }
+            let (link, next) = step(plan, &at, address)?;
+            links.push(link);
+            at = next;
+        }
+        Some(links)
+    }
+
+    fn step(plan: &Plan, at: &str, address: IpAddr) -> Option<(usize, String)> {
+        let on_link = |address: IpAddr| {
+            (0..plan.links.len()).find_map(|index| {
+                let own = end(&plan.links[index], at)?;
+                let near = IpNet::V4(ipv4(index, own)).contains(&address);
+                let there = (0..2).find(|end| IpAddr::V4(ipv4(index, *end).addr()) == address);
+                near.then(|| (index, plan.links[index].between[there.unwrap()].clone()))
+            })
+        };
+        on_link(address).or_else(|| {
+            let routes = plan.routes(at).into_iter();
+            let best = routes
+                .filter(|route| route.to.contains(&address))
+                .max_by_key(|route| route.to.prefix_len());
+            on_link(best?.via)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn packets_arrive_wherever_a_way_leads_and_take_the_one_that_is_foretold(plan in networks()) {
+            let map = plan.map();
+            for (from, to) in plan.hosts.iter().flat_map(|from| plan.hosts.iter().map(move |to| (from, to))) {
+                let (start, goal) = (map.host(&from.name).unwrap(), map.host(&to.name).unwrap());
+                if start == goal || !map.ways(start).reach(goal) {
+                    continue;
+                }
+                let address = plan.address(&to.name, &from.name, Family::Ipv4).unwrap();
+                let passed = forwarded(&plan, &from.name, &to.name, address.parse().unwrap());
+                let foretold: Vec<usize> = map.path(start, goal).unwrap().into_iter().map(|(link, _)| link).collect();
+                prop_assert_eq!(passed, Some(foretold), "from {} to {}", from.name, to.name);
+            }
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! Pure but for a trace, which comes from [`Beside`]. Start with [`link`]; changes while programs run
 //! are [`change`] (of a file) and [`changed`] (of a command line).
 
+use std::collections::BTreeSet;
+
 use fatpath_link::ChainSpec;
 
 use super::beside::Beside;
@@ -123,6 +125,7 @@ pub(super) fn change(link: &Link, mut section: Section, beside: &Beside) -> Resu
 /// See [`Link::changed`].
 pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link, String> {
     let mut text = String::new();
+    let mut keys = BTreeSet::new();
     for (key, value) in settings {
         let is_key = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
         if key.is_empty() || !key.chars().all(is_key) {
@@ -130,27 +133,34 @@ pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link
                 "{key}: is no key of a link, such as loss or forward.rate"
             ));
         }
+        if !keys.insert(key) {
+            return Err(format!("{key}: is given twice"));
+        }
         text.push_str(&format!("{key} = {}\n", as_toml(key, value)?));
     }
-    let source = Source {
-        file: "",
-        text: &text,
-    };
-    source
+    of_text(&text)
         .root()
         .and_then(|section| change(link, section, &Beside::Nowhere))
         .map_err(|problem| problem.message)
 }
 
-/// A value of a command line as TOML: tables, lists, numbers and truths as they are, others quoted.
+fn of_text(text: &str) -> Source<'_> {
+    Source { file: "", text }
+}
+
+/// A value of a command line as TOML: tables, lists and the one whole number as they are, others
+/// quoted.
 fn as_toml(key: &str, value: &str) -> Result<String, String> {
     if value.chars().any(char::is_control) {
         return Err(format!("{key}: the value has a control character"));
     }
-    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_toml = value.starts_with(['[', '{']) || is_number || value == "true" || value == "false";
-    Ok(match is_toml {
-        true => value.to_owned(),
-        false => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
-    })
+    let is_number = key.ends_with("path_mtu") && value.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number && !value.starts_with(['[', '{']) {
+        let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
+        return Ok(format!("\"{quoted}\""));
+    }
+    let alone = format!("value = {value}");
+    let parsed = of_text(&alone).root().map(drop);
+    parsed.map_err(|problem| format!("{key}: {value} is {}", problem.message))?;
+    Ok(value.to_owned())
 }

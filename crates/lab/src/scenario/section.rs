@@ -228,7 +228,10 @@ impl<'s> Section<'s> {
 
     /// What is wrong with the table itself.
     pub(super) fn problem_here(&self, message: impl AsRef<str>) -> Problem {
-        self.problem(format!("{}: {}", self.name, message.as_ref()))
+        match self.name.as_str() {
+            "" => self.problem(message.as_ref()),
+            name => self.problem(format!("{name}: {}", message.as_ref())),
+        }
     }
 
     fn into_entries(self) -> impl Iterator<Item = (String, Value<'s>)> {
