@@ -1,143 +1,252 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bottleneck: a server of constant rate that takes its packets from a queue.
+//! The bottleneck: a server that takes its packets from a queue.
 //!
-//! The queue is a discipline of its own ([`Queue`]); the bottleneck knows only when the next packet
-//! may be taken. A super-packet leaves whole, when its last segment has been serialised; the depth
-//! of the queue falls segment by segment meanwhile.
+//! It brings together the [`Queue`], which decides what waits, and the [`Server`], which knows how long
+//! bytes take. A super-packet leaves whole, when its last segment was sent; the depth falls segment by
+//! segment meanwhile. Without a limit to the rate there is no queue either: all passes at once.
+
+use serde::{Deserialize, Serialize};
 
 use crate::departures::Departures;
-use crate::{Cell, CellSpec, Count, Counters, Departure, Packet, RateClock, Wire};
+use crate::line::{Depth, Waiting};
+use crate::packet::split;
+use crate::queue::{Arrival, Queue};
+use crate::random::Random;
+use crate::service::{Server, bytes_covering, work_of};
+use crate::{
+    Cell, CellSpec, ChainSpec, Count, Counters, Departure, Packet, QueueSpec, Service, SpecError,
+    Wire,
+};
 
-/// A queue discipline: what waits for the bottleneck, and what is dropped instead.
-///
-/// Depths are wire bytes with the bottleneck's overhead; drops are counted in `counters`.
-pub trait Queue<P: Packet> {
-    /// Takes a packet that arrives at `now_ns`, or drops all or part of it. `in_service_bytes` of
-    /// the segments that are being serialised are in the buffer too.
-    fn enqueue(&mut self, now_ns: u64, packet: P, in_service_bytes: u64, counters: &mut Counters);
-
-    /// The packet to serialise from `now_ns` on.
-    fn dequeue(&mut self, now_ns: u64, counters: &mut Counters) -> Option<P>;
-
-    /// Bytes that wait, not counting those in service.
-    fn waiting_bytes(&self) -> u64;
-
-    /// What waits, counted from the packets themselves.
-    fn held(&self) -> Count;
+/// A bottleneck.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateSpec {
+    /// How fast it serves.
+    pub service: Service,
+    /// What waits for it.
+    pub queue: QueueSpec,
+    /// What each segment costs the rate and the queue beyond its IP length, such as 38 for Ethernet
+    /// with preamble and gap; at most [`ChainSpec::MAX_OVERHEAD_BYTES`].
+    pub overhead_bytes: u32,
 }
 
-/// A rate behind a queue.
+impl RateSpec {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        if self.overhead_bytes > ChainSpec::MAX_OVERHEAD_BYTES {
+            return Err(SpecError::Overhead(self.overhead_bytes));
+        }
+        self.service.check()?;
+        self.queue.check()
+    }
+}
+
+/// The cell of a [`RateSpec`].
 #[derive(Debug)]
-pub struct Bottleneck<P, Q> {
-    clock: RateClock,
-    overhead_bytes: u32,
-    queue: Q,
+pub(crate) struct Bottleneck<P> {
+    spec: RateSpec,
+    /// `None`: unlimited.
+    server: Option<Server>,
+    queue: Queue<P>,
     in_service: Option<InService<P>>,
-    /// When the server is done with all it took so far, in ticks of the clock.
-    free_at_ticks: u128,
+    /// Where in the server's work all that it took will be done.
+    free_at: u128,
     served: Departures<P>,
+    /// Since it was asked for last.
+    peak_bytes: u64,
     counters: Counters,
 }
 
+/// What is being sent. Of its segments, at least the last is not sent yet.
 #[derive(Debug)]
 struct InService<P> {
-    packet: P,
+    waiting: Waiting<P>,
     wire: Wire,
-    done_at_ns: u64,
+    /// Of the time at which it was taken.
+    overhead_bytes: u32,
+    /// `None`: the server has stopped for good.
+    done_ns: Option<u64>,
 }
 
-impl<P: Packet, Q: Queue<P>> Bottleneck<P, Q> {
-    /// A server of `clock`'s rate; each segment costs its wire bytes and `overhead_bytes`.
-    pub fn new(clock: RateClock, overhead_bytes: u32, queue: Q) -> Self {
+impl<P: Packet> Bottleneck<P> {
+    pub(crate) fn new(spec: RateSpec, random: Random) -> Self {
+        let server = Server::of(&spec.service);
         Bottleneck {
-            clock,
-            overhead_bytes,
-            queue,
+            free_at: server.as_ref().map_or(0, |server| server.idle(0, 0)),
+            server,
+            queue: Queue::new(&spec.queue, spec.overhead_bytes, random),
+            spec,
             in_service: None,
-            free_at_ticks: 0,
             served: Departures::new(),
+            peak_bytes: 0,
             counters: Counters::default(),
         }
     }
 
-    /// Bytes in the buffer at `now_ns`: all segments that are not yet serialised to their last bit.
-    pub fn depth_bytes(&self, now_ns: u64) -> u64 {
-        self.queue.waiting_bytes() + self.in_service_bytes(now_ns)
-    }
-
-    fn in_service_bytes(&self, now_ns: u64) -> u64 {
-        let Some(service) = &self.in_service else {
-            return 0;
-        };
-        let left_ticks = self.free_at_ticks.saturating_sub(self.clock.ticks(now_ns));
-        let left_bytes = self.clock.bytes_covering(left_ticks);
-        whole_segments_covering(service.wire, left_bytes, self.overhead_bytes)
-    }
-
     /// Lets the server work up to `now_ns`.
     fn serve(&mut self, now_ns: u64) {
-        while let Some(service) = self
-            .in_service
-            .take_if(|service| service.done_at_ns <= now_ns)
-        {
-            self.served.push(service.done_at_ns, service.packet);
-            self.start(service.done_at_ns);
+        while let Some((done_ns, packet)) = self.take_done(now_ns) {
+            self.served.push(done_ns, packet);
+            self.start(done_ns);
         }
     }
 
-    /// Starts with the next packet, at `now_ns` or the part of a nanosecond before it at which the
-    /// last one was done.
+    fn take_done(&mut self, now_ns: u64) -> Option<(u64, P)> {
+        let done_ns = self.in_service.as_ref()?.done_ns?;
+        let done = self.in_service.take_if(|_| done_ns <= now_ns)?;
+        Some((done_ns, done.waiting.packet))
+    }
+
+    /// Takes the next packet, at `now_ns` or the part of a nanosecond before it at which the last one
+    /// was done.
     fn start(&mut self, now_ns: u64) {
-        let Some(packet) = self.queue.dequeue(now_ns, &mut self.counters) else {
+        let Some(server) = &self.server else { return };
+        let begin = server.begin(self.free_at, now_ns);
+        let begins_ns = |bytes| server.done_ns(begin + work_of(bytes));
+        let taken = self.queue.dequeue(now_ns, begins_ns, &mut self.counters);
+        let Some(waiting) = taken else {
+            self.free_at = server.idle(self.free_at, now_ns);
             return;
         };
-        let wire = packet.wire();
-        let begin_ticks = match self.clock.ns_not_before(self.free_at_ticks) == now_ns {
-            true => self.free_at_ticks,
-            false => self.clock.ticks(now_ns),
-        };
-        self.free_at_ticks = begin_ticks
-            + self
-                .clock
-                .ticks_of_bytes(wire.len_bytes(self.overhead_bytes));
-        let done_at_ns = self.clock.ns_not_before(self.free_at_ticks);
+        let wire = waiting.packet.wire();
+        let overhead_bytes = self.spec.overhead_bytes;
+        self.free_at = begin + work_of(wire.len_bytes(overhead_bytes));
         self.in_service = Some(InService {
-            packet,
+            waiting,
             wire,
-            done_at_ns,
+            overhead_bytes,
+            done_ns: server.done_ns(self.free_at),
         });
+    }
+
+    fn receive(&mut self, now_ns: u64, packet: P) {
+        let arrival = self.arrival(now_ns);
+        match self.queue.displaces(&packet, arrival.in_service) {
+            true => self.displace(now_ns, packet),
+            false => self.admit(packet, arrival),
+        }
+    }
+
+    fn admit(&mut self, packet: P, arrival: Arrival) {
+        self.queue.enqueue(packet, arrival, &mut self.counters);
+        if self.in_service.is_none() {
+            self.start(arrival.now_ns);
+        }
+    }
+
+    /// Receives a packet that costs others their place. Only what is being sent at this very moment
+    /// is safe from it: the first segment that meets an idle server, and one of a super-packet.
+    fn displace(&mut self, now_ns: u64, packet: P) {
+        let mut rest = Some(packet);
+        while let Some(packet) = rest.take() {
+            let one_by_one = self.in_service.is_none() || self.queue.may_mark(&packet);
+            let (front, behind) = split(packet, if one_by_one { 1 } else { u32::MAX });
+            self.give_back(now_ns);
+            self.admit(front, self.arrival(now_ns));
+            rest = behind;
+        }
+    }
+
+    /// Puts the segments in front of the line again that are in service, but not begun at `now_ns`.
+    fn give_back(&mut self, now_ns: u64) {
+        let unsent = self.in_service_depth(now_ns).packets as u32;
+        let (Some(service), Some(server)) = (&mut self.in_service, &self.server) else {
+            return;
+        };
+        let begun = service.wire.segments - unsent + 1;
+        if begun >= service.wire.segments {
+            return;
+        }
+        let sending = service.waiting.packet.split_front(begun);
+        let unbegun = std::mem::replace(&mut service.waiting.packet, sending);
+        service.wire = service.waiting.packet.wire();
+        self.free_at -= work_of(unbegun.wire().len_bytes(service.overhead_bytes));
+        service.done_ns = server.done_ns(self.free_at);
+        self.queue.give_back(Waiting {
+            arrived_ns: service.waiting.arrived_ns,
+            packet: unbegun,
+        });
+    }
+
+    fn arrival(&self, now_ns: u64) -> Arrival {
+        let idle_work = |server: &Server| server.work(now_ns).saturating_sub(self.free_at);
+        let idle_work = self.server.as_ref().map_or(0, idle_work);
+        Arrival {
+            now_ns,
+            in_service: self.in_service_depth(now_ns),
+            idle_bytes: bytes_covering(idle_work),
+        }
+    }
+
+    /// All segments in the buffer that are not yet sent to their last bit.
+    fn depth(&self, now_ns: u64) -> Depth {
+        self.queue.depth().plus(self.in_service_depth(now_ns))
+    }
+
+    fn in_service_depth(&self, now_ns: u64) -> Depth {
+        let (Some(service), Some(server)) = (&self.in_service, &self.server) else {
+            return Depth::default();
+        };
+        let left_work = self.free_at.saturating_sub(server.work(now_ns));
+        let left_bytes = bytes_covering(left_work);
+        whole_segments_covering(service.wire, left_bytes, service.overhead_bytes)
+    }
+
+    /// Goes on with another server: what is left of a segment in service takes its time.
+    fn serve_by(&mut self, now_ns: u64, server: Option<Server>) {
+        let left_work = match (&self.in_service, &self.server) {
+            (Some(_), Some(server)) => self.free_at.saturating_sub(server.work(now_ns)),
+            _ => 0,
+        };
+        self.server = server;
+        let Some(server) = &self.server else {
+            return self.release(now_ns);
+        };
+        self.free_at = server.work(now_ns) + left_work;
+        if let Some(service) = &mut self.in_service {
+            service.done_ns = server.done_ns(self.free_at);
+        }
+    }
+
+    /// Lets go of all that is held, in order.
+    fn release(&mut self, now_ns: u64) {
+        if let Some(service) = self.in_service.take() {
+            self.served.push(now_ns, service.waiting.packet);
+        }
+        while let Some(packet) = self.queue.release() {
+            self.served.push(now_ns, packet);
+        }
     }
 }
 
 /// `left_bytes` of a packet, counted from its end and rounded up to whole segments.
-fn whole_segments_covering(wire: Wire, left_bytes: u64, overhead_bytes: u32) -> u64 {
+fn whole_segments_covering(wire: Wire, left_bytes: u64, overhead_bytes: u32) -> Depth {
     let last_bytes = u64::from(wire.last_bytes + overhead_bytes);
     let segment_bytes = u64::from(wire.segment_bytes + overhead_bytes).max(1);
+    let before_last = left_bytes
+        .saturating_sub(last_bytes)
+        .div_ceil(segment_bytes);
     match left_bytes {
-        0 => 0,
-        _ => {
-            last_bytes
-                + left_bytes
-                    .saturating_sub(last_bytes)
-                    .next_multiple_of(segment_bytes)
-        }
+        0 => Depth::default(),
+        _ => Depth {
+            bytes: last_bytes + before_last * segment_bytes,
+            packets: 1 + before_last,
+        },
     }
 }
 
-impl<P: Packet, Q: Queue<P>> Cell<P> for Bottleneck<P, Q> {
+impl<P: Packet> Cell<P> for Bottleneck<P> {
     fn push(&mut self, now_ns: u64, packet: P) {
         self.serve(now_ns);
         self.counters.arrived.add(packet.wire());
-        let in_service_bytes = self.in_service_bytes(now_ns);
-        self.queue
-            .enqueue(now_ns, packet, in_service_bytes, &mut self.counters);
-        if self.in_service.is_none() {
-            self.start(now_ns);
+        if self.server.is_none() {
+            return self.served.push(now_ns, packet);
         }
+        self.receive(now_ns, packet);
+        self.peak_bytes = self.peak_bytes.max(self.depth(now_ns).bytes);
     }
 
     fn next_due_ns(&self) -> Option<u64> {
-        let serving = || self.in_service.as_ref().map(|service| service.done_at_ns);
+        let serving = || self.in_service.as_ref().and_then(|service| service.done_ns);
         self.served.next_due_ns().or_else(serving)
     }
 
@@ -161,7 +270,24 @@ impl<P: Packet, Q: Queue<P>> Cell<P> for Bottleneck<P, Q> {
         held
     }
 
-    fn change(&mut self, _now_ns: u64, _spec: &CellSpec) -> bool {
-        false
+    fn change(&mut self, now_ns: u64, spec: &CellSpec) -> bool {
+        let CellSpec::Rate(spec) = spec else {
+            return false;
+        };
+        self.serve(now_ns);
+        if *spec != self.spec {
+            self.give_back(now_ns);
+            self.queue.change(&spec.queue, spec.overhead_bytes);
+            self.spec = spec.clone();
+            self.serve_by(now_ns, Server::of(&spec.service));
+            self.peak_bytes = self.peak_bytes.max(self.depth(now_ns).bytes);
+        }
+        true
+    }
+
+    fn take_peak_bytes(&mut self, now_ns: u64) -> u64 {
+        self.serve(now_ns);
+        let depth_bytes = self.depth(now_ns).bytes;
+        std::mem::replace(&mut self.peak_bytes, depth_bytes)
     }
 }

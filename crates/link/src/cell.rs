@@ -14,7 +14,7 @@ pub trait Cell<P: Packet> {
     /// Takes a packet that arrives at `now_ns`. What left before then need not have been popped yet.
     fn push(&mut self, now_ns: u64, packet: P);
 
-    /// When the next packet leaves; `None` while nothing is held.
+    /// When the next packet leaves; `None` while nothing is held, or nothing that will ever leave.
     fn next_due_ns(&self) -> Option<u64>;
 
     /// The next packet that left at or before `now_ns`, with the moment it did.
@@ -35,7 +35,8 @@ pub trait Cell<P: Packet> {
         0
     }
 
-    /// The next packet that goes back to a sender, such as an ICMP message. It has left already.
+    /// The next packet that goes back to a sender, such as an ICMP message. It has left already, and
+    /// no counter knows it.
     fn pop_reply(&mut self) -> Option<P> {
         None
     }

@@ -4,61 +4,115 @@
 //! Each packet enters the next cell at the very moment at which it left the last one, even when the
 //! caller asks late. So lateness of the caller never adds up along the chain.
 
+use crate::alignment::{Step, align};
 use crate::departures::Departures;
+use crate::random::Random;
 use crate::{Cell, CellSpec, ChainSpec, Count, Counters, Departure, Packet, SpecError};
 
 /// Cells in a row. A chain of none passes everything at once.
 pub struct Chain<P> {
-    cells: Vec<Box<dyn Cell<P>>>,
+    stages: Vec<Stage<P>>,
+    /// Cells ever made, which numbers their random streams.
+    made: u64,
     passed: Departures<P>,
     arrived: Count,
     left: Count,
 }
 
-impl<P: Packet> Chain<P> {
-    /// A chain of `cells`, which packets pass in that order.
-    pub fn new(cells: Vec<Box<dyn Cell<P>>>) -> Self {
+struct Stage<P> {
+    cell: Box<dyn Cell<P>>,
+    spec: CellSpec,
+    /// Named by the spec that was adopted last; if not, it does nothing.
+    active: bool,
+}
+
+impl<P: Packet + 'static> Chain<P> {
+    pub(crate) fn empty() -> Self {
         Chain {
-            cells,
+            stages: Vec::new(),
+            made: 0,
             passed: Departures::new(),
             arrived: Count::default(),
             left: Count::default(),
         }
     }
 
-    /// The counters of each cell, in order.
-    pub fn cell_counters(&self) -> impl Iterator<Item = Counters> {
-        self.cells.iter().map(|cell| cell.counters())
-    }
-
     /// Takes on `spec` from `now_ns` on: cells of the same effects, in the same order, take on its
     /// parameters and keep what they hold; cells that `spec` has beside them are put in; cells that it
-    /// has no more do nothing from then on.
+    /// has no more do nothing from then on, and stay. Of the ways to match cells, the one is taken
+    /// that keeps most of them.
+    ///
+    /// Fails, and changes nothing, if the spec is out of range.
     pub fn adopt(&mut self, now_ns: u64, spec: &ChainSpec) -> Result<(), SpecError> {
         spec.check()?;
         self.advance(now_ns);
-        for (cell, spec) in self.cells.iter_mut().zip(&spec.cells) {
-            cell.change(now_ns, spec);
+        let known: Vec<_> = self
+            .stages
+            .iter()
+            .map(|stage| (&stage.spec, stage.active))
+            .collect();
+        let steps = align(&known, &spec.cells);
+        let mut stages = std::mem::take(&mut self.stages).into_iter();
+        let mut specs = spec.cells.iter();
+        for step in steps {
+            let next = match step {
+                Step::Change => stages
+                    .next()
+                    .zip(specs.next())
+                    .map(|(stage, spec)| stage.take_on(now_ns, spec.clone(), true)),
+                Step::Neutralise => stages.next().map(|stage| {
+                    let neutral = stage.spec.neutral();
+                    stage.take_on(now_ns, neutral, false)
+                }),
+                Step::Insert => specs.next().map(|cell| self.make(cell, spec.seed)),
+            };
+            self.stages.extend(next);
         }
         Ok(())
     }
 
-    /// Hands every packet that is due by `now_ns` on from cell to cell, in order of time.
+    fn make(&mut self, spec: &CellSpec, seed: u64) -> Stage<P> {
+        let random = Random::stream(seed, self.made);
+        self.made += 1;
+        Stage {
+            cell: spec.build(random),
+            spec: spec.clone(),
+            active: true,
+        }
+    }
+}
+
+impl<P: Packet> Stage<P> {
+    fn take_on(mut self, now_ns: u64, spec: CellSpec, active: bool) -> Self {
+        self.cell.change(now_ns, &spec);
+        Stage {
+            spec,
+            active,
+            ..self
+        }
+    }
+}
+
+impl<P: Packet> Chain<P> {
+    /// The counters of each cell, in order: of those of the spec that the chain was built from, and
+    /// whatever it adopted since.
+    pub fn cell_counters(&self) -> impl Iterator<Item = Counters> {
+        self.stages.iter().map(|stage| stage.cell.counters())
+    }
+
+    /// Hands every packet that is due by `now_ns` on from cell to cell, in order of time. No cell is
+    /// let ahead of the others: what it meets later may still be on its way to it.
     fn advance(&mut self, now_ns: u64) {
-        while let Some(index) = self
-            .next_cell()
-            .filter(|next| next.0 <= now_ns)
-            .map(|next| next.1)
-        {
-            if let Some(departure) = self.cells[index].pop(now_ns) {
+        while let Some((due_ns, index)) = self.next_cell().filter(|next| next.0 <= now_ns) {
+            if let Some(departure) = self.stages[index].cell.pop(due_ns) {
                 self.enter(index + 1, departure.at_ns, departure.packet);
             }
         }
     }
 
     fn enter(&mut self, index: usize, now_ns: u64, packet: P) {
-        match self.cells.get_mut(index) {
-            Some(cell) => cell.push(now_ns, packet),
+        match self.stages.get_mut(index) {
+            Some(stage) => stage.cell.push(now_ns, packet),
             None => self.passed.push(now_ns, packet),
         }
     }
@@ -66,8 +120,8 @@ impl<P: Packet> Chain<P> {
     /// The moment and the index of the cell that is due first; of several, the last in the chain, so
     /// that what leaves a cell at some moment has left it before something arrives there.
     fn next_cell(&self) -> Option<(u64, usize)> {
-        let due = |index: usize| Some((self.cells[index].next_due_ns()?, index));
-        (0..self.cells.len())
+        let due = |index: usize| Some((self.stages[index].cell.next_due_ns()?, index));
+        (0..self.stages.len())
             .rev()
             .filter_map(due)
             .min_by_key(|next| next.0)
@@ -103,12 +157,27 @@ impl<P: Packet> Cell<P> for Chain<P> {
 
     fn held(&self) -> Count {
         let mut held = self.passed.held();
-        self.cells.iter().for_each(|cell| held += cell.held());
+        self.stages
+            .iter()
+            .for_each(|stage| held += stage.cell.held());
         held
     }
 
     /// A chain is no single effect; see [`Chain::adopt`].
     fn change(&mut self, _now_ns: u64, _spec: &CellSpec) -> bool {
         false
+    }
+
+    /// Of its deepest queue.
+    fn take_peak_bytes(&mut self, now_ns: u64) -> u64 {
+        self.advance(now_ns);
+        let peaks = self.stages.iter_mut();
+        let peaks = peaks.map(|stage| stage.cell.take_peak_bytes(now_ns));
+        peaks.max().unwrap_or_default()
+    }
+
+    fn pop_reply(&mut self) -> Option<P> {
+        let mut stages = self.stages.iter_mut();
+        stages.find_map(|stage| stage.cell.pop_reply())
     }
 }

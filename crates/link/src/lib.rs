@@ -8,31 +8,44 @@
 //! A packet may stand for many equal segments (a *super-packet*, as TSO and GSO make them). It stays
 //! whole as long as its segments fare alike and is split only when they do not.
 //!
-//! Start reading at [`Cell`], the one interface of every effect; then [`Chain`], which joins cells
-//! to one direction of a link, and [`ChainSpec`], from which a chain is built. One effect a file:
-//! [`Bottleneck`] (rate), [`DropTail`] (queue), [`Loss`], [`Delay`].
+//! Start reading at [`Cell`], the one interface of every effect; then [`ChainSpec`], which says what a
+//! direction of a link does, and [`Chain`], which is built from it. One effect a file, beside the part
+//! of the spec that describes it: delay, bottleneck (with service, queue and its disciplines), loss,
+//! reorder, duplicate, corrupt, mtu.
 
+mod alignment;
+mod at_once;
 mod bottleneck;
 mod cell;
 mod chain;
+mod codel;
+mod corrupt;
 mod delay;
 mod departures;
-mod drop_tail;
+mod duplicate;
+mod jitter;
+mod line;
 mod loss;
+mod mtu;
 mod packet;
-mod rate;
+mod queue;
+mod random;
+mod red;
+mod reorder;
+mod service;
 mod spec;
 
-pub use bottleneck::{Bottleneck, Queue};
+pub use bottleneck::RateSpec;
 pub use cell::{Cell, Count, Counters, Departure, DropCause};
 pub use chain::Chain;
-pub use delay::Delay;
-pub use drop_tail::DropTail;
-pub use loss::Loss;
+pub use corrupt::CorruptSpec;
+pub use delay::DelaySpec;
+pub use duplicate::DuplicateSpec;
+pub use jitter::{Distribution, JitterSpec};
+pub use loss::{LossSpec, LossWindow};
+pub use mtu::MtuSpec;
 pub use packet::{Ecn, Flow, Packet, Wire};
-pub use rate::RateClock;
-pub use spec::{
-    CellSpec, ChainSpec, CorruptSpec, DelaySpec, Discipline, Distribution, DuplicateSpec,
-    JitterSpec, LossSpec, LossWindow, MtuSpec, QueueSpec, RateSpec, RateStep, ReorderSpec, Service,
-    SpecError,
-};
+pub use queue::{Discipline, QueueSpec};
+pub use reorder::ReorderSpec;
+pub use service::{RateStep, Service};
+pub use spec::{CellSpec, ChainSpec, SpecError};

@@ -94,3 +94,21 @@ pub trait Packet: Sized {
     /// ICMPv6 type 2, RFC 4443); `None` where none may be sent, as about ICMP errors.
     fn too_big(&self, mtu_bytes: u32) -> Option<Self>;
 }
+
+/// The first `count` segments of a packet, 1 to all of them, and what is left.
+pub(crate) fn split<P: Packet>(mut packet: P, count: u32) -> (P, Option<P>) {
+    if count >= packet.wire().segments {
+        return (packet, None);
+    }
+    (packet.split_front(count), Some(packet))
+}
+
+/// Hands over the segments of a packet one by one.
+pub(crate) fn each_segment<P: Packet>(packet: P, mut take: impl FnMut(P)) {
+    let mut rest = Some(packet);
+    while let Some(packet) = rest.take() {
+        let (segment, behind) = split(packet, 1);
+        take(segment);
+        rest = behind;
+    }
+}

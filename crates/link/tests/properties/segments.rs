@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reordering, duplication, corruption and the MTU.
+
+use fatpath_link::{
+    Cell, CellSpec, CorruptSpec, Count, Departure, DropCause, DuplicateSpec, MtuSpec, ReorderSpec,
+};
+use proptest::prelude::*;
+
+use crate::support::*;
+
+fn reordering(probability: f64, displacement_packets: u32, hold_limit_ns: u64) -> CellSpec {
+    CellSpec::Reorder(ReorderSpec {
+        probability,
+        displacement_packets,
+        hold_limit_ns,
+    })
+}
+
+/// Where each displaced segment came to lie: how many later ones left before it.
+fn displacements(left: &[u64]) -> Vec<u64> {
+    let mut later_before = vec![];
+    for (place, number) in left.iter().enumerate() {
+        let before = left[..place].iter().filter(|other| *other > number).count();
+        if before > 0 {
+            later_before.push(before as u64);
+        }
+    }
+    later_before
+}
+
+proptest! {
+    /// Exactly the displacement, whatever the probability, as long as enough segments follow.
+    #[test]
+    fn a_displaced_segment_lets_so_many_later_ones_pass(
+        probability in 0.0..0.5f64,
+        displacement in 1..20u32,
+        seed: u64,
+    ) {
+        let cell = reordering(probability, displacement, 1_000_000_000);
+        let left = numbers(&pass(&mut chain([cell], seed), &steady(300, 1)));
+        let displacements = displacements(&left);
+        // At the end too few follow.
+        let sure = displacements.len().saturating_sub(displacement as usize * 4);
+        for later in &displacements[..sure] {
+            prop_assert_eq!(*later, u64::from(displacement));
+        }
+    }
+
+    #[test]
+    fn no_segment_is_held_beyond_the_limit(spec in reorder(), traffic in traffic()) {
+        let limit_ns = spec.hold_limit_ns;
+        let left = times(&pass(&mut chain([CellSpec::Reorder(spec)], 1), &traffic));
+        let mut came_ns = vec![];
+        let mut now_ns = 0;
+        for (gap_ns, run) in &traffic {
+            now_ns += gap_ns;
+            came_ns.extend(run.numbers().map(|_| now_ns));
+        }
+        prop_assert_eq!(left.len(), came_ns.len());
+        for (number, left_ns) in left {
+            let came_ns = came_ns[number as usize];
+            prop_assert!(came_ns <= left_ns && left_ns <= came_ns + limit_ns);
+        }
+    }
+
+    #[test]
+    fn duplicates_come_right_behind(probability in probability(), traffic in traffic()) {
+        let mut chain = chain([CellSpec::Duplicate(DuplicateSpec { probability })], 1);
+        let mut left = numbers(&pass(&mut chain, &traffic));
+        prop_assert!(left.is_sorted());
+        let duplicated = chain.counters().duplicated.packets;
+        prop_assert_eq!(left.len() as u64, pushed(&traffic).packets + duplicated);
+        left.dedup();
+        prop_assert_eq!(left.len() as u64, pushed(&traffic).packets);
+    }
+
+    #[test]
+    fn corruption_damages_single_segments_and_counts_them(
+        probability in probability(),
+        traffic in traffic(),
+    ) {
+        let mut chain = chain([CellSpec::Corrupt(CorruptSpec { probability })], 1);
+        let left = pass(&mut chain, &traffic);
+        let is_damaged = |departure: &&Departure<Run>| departure.packet.damage.is_some();
+        let damaged = left.iter().filter(is_damaged).map(|departure| &departure.packet);
+        prop_assert_eq!(Count::of(damaged), chain.counters().corrupted);
+        prop_assert_eq!(Count::of(left.iter().map(|departure| &departure.packet)), pushed(&traffic));
+    }
+
+    #[test]
+    fn just_what_is_longer_than_the_mtu_is_dropped(mtu_bytes in 68..1600u32, traffic in traffic()) {
+        let mut chain = chain([CellSpec::Mtu(MtuSpec { mtu_bytes })], 1);
+        let left = numbers(&pass(&mut chain, &traffic));
+        let all = singles(&traffic).into_iter().map(|(_, run)| run);
+        let (fit, long): (Vec<_>, Vec<_>) = all.partition(|run| run.wire.last_bytes <= mtu_bytes);
+        prop_assert_eq!(left, fit.iter().map(|run| run.first).collect::<Vec<_>>());
+        prop_assert_eq!(chain.counters().dropped(DropCause::TooBig), Count::of(&long));
+    }
+}
+
+#[test]
+fn a_segment_that_none_follows_leaves_at_the_limit() {
+    let mut chain = chain([reordering(1.0, 3, 500)], 1);
+    chain.push(100, Run::single(0, 1500));
+    assert_eq!(chain.next_due_ns(), Some(600));
+    assert_eq!(chain.held().packets, 1);
+    assert!(chain.pop(599).is_none());
+    assert_eq!(chain.pop(700).map(|departure| departure.at_ns), Some(600));
+}
+
+/// As many are displaced, duplicated or damaged as the probability says: four standard deviations.
+#[test]
+fn probabilities_are_kept() {
+    let (probability, packets) = (0.02, 200_000);
+    let traffic = steady(packets, 1);
+    let expected = packets as f64 * probability;
+    let deviation = (expected * (1.0 - probability)).sqrt();
+    let check = |what: &str, count: u64| {
+        let off = (count as f64 - expected).abs();
+        assert!(off < 4.0 * deviation, "{what}: {count}, not {expected}");
+    };
+    let left = numbers(&pass(
+        &mut chain([reordering(probability, 1, 1_000)], 5),
+        &traffic,
+    ));
+    let overtaken = left.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    // Those that are displaced together go back together.
+    let runs = 1.0 - probability;
+    check("displaced", (overtaken as f64 / runs) as u64);
+    let mut duplicate = chain([CellSpec::Duplicate(DuplicateSpec { probability })], 5);
+    pass(&mut duplicate, &traffic);
+    check("duplicated", duplicate.counters().duplicated.packets);
+    let mut corrupt = chain([CellSpec::Corrupt(CorruptSpec { probability })], 5);
+    pass(&mut corrupt, &traffic);
+    check("corrupted", corrupt.counters().corrupted.packets);
+}
+
+#[test]
+fn a_super_packet_gets_one_reply() {
+    let mut chain = chain([CellSpec::Mtu(MtuSpec { mtu_bytes: 1_400 })], 1);
+    chain.push(0, Run::full(0, 45));
+    assert_eq!(chain.next_due_ns(), None);
+    let reply = chain.pop_reply().unwrap();
+    assert!(reply.is_reply && reply.wire.last_bytes == 1_400);
+    assert_eq!(chain.pop_reply(), None);
+    assert_eq!(chain.counters().dropped(DropCause::TooBig).packets, 45);
+}
