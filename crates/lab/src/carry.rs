@@ -96,12 +96,19 @@ impl Carrier {
                     Ok(())
                 }
                 Ok(Err(error)) => Err(system("forwarding packets")(io::Error::other(error))),
-                Err(_) => Err(system("forwarding packets")(io::Error::other(
-                    "a bug: it panicked",
-                ))),
+                Err(panic) => {
+                    let bug = format!("a bug: {}", words_of(&*panic));
+                    Err(system("forwarding packets")(io::Error::other(bug)))
+                }
             }
         })
     }
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied())
+        .unwrap_or("it panicked")
 }
 
 /// Serves requests until one of `until` is readable.

@@ -6,6 +6,7 @@
 //! killed has left.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -52,6 +53,8 @@ pub struct Lab {
     pub cleared: Vec<String>,
     room: Room,
     keeper: Option<Child>,
+    /// Of the keeper; it removes the file, which is read all the same.
+    log: File,
 }
 
 /// Why a lab did not come up.
@@ -191,8 +194,8 @@ impl Lab {
         }
         room.create(&plan, records)
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
-        let mut keeper =
-            start_keeper(&room, lifetime).map_err(system("starting the keeper process"))?;
+        let started = start_keeper(&room, lifetime);
+        let (mut keeper, log) = started.map_err(system("starting the keeper process"))?;
         let answer = first_answer(&mut keeper);
         drop(all);
         match answer {
@@ -202,16 +205,18 @@ impl Lab {
                 cleared,
                 room,
                 keeper: Some(keeper),
+                log,
             }),
-            answer => Err(not_up(&room, keeper, answer)),
+            answer => Err(not_up(&room, keeper, log, answer)),
         }
     }
 
-    /// Takes the lab down and waits until nothing is left of it.
+    /// Takes the lab down and waits until nothing is left of it. Returns the last words of a keeper
+    /// that had failed before.
     ///
     /// # Errors
     /// What could not be undone.
-    pub fn down(mut self) -> Result<(), UndoError> {
+    pub fn down(mut self) -> Result<Option<String>, UndoError> {
         self.take_down()
     }
 
@@ -238,11 +243,12 @@ impl Lab {
         self.keeper = None;
     }
 
-    fn take_down(&mut self) -> Result<(), UndoError> {
-        match self.keeper.take() {
-            Some(keeper) => finish(&self.room, keeper),
-            None => Ok(()),
-        }
+    fn take_down(&mut self) -> Result<Option<String>, UndoError> {
+        let Some(keeper) = self.keeper.take() else {
+            return Ok(None);
+        };
+        let failed = finish(&self.room, keeper)?;
+        Ok(failed.then(|| tail::of(&mut self.log)))
     }
 }
 
@@ -254,7 +260,8 @@ impl Drop for Lab {
     }
 }
 
-fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<Child> {
+/// The keeper, and what it writes for want of someone to tell.
+fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<(Child, File)> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["lab", "emulate", &room.lab]);
     match lifetime {
@@ -262,12 +269,10 @@ fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<Child> {
         Lifetime::UntilDown => command.stdin(Stdio::null()),
     };
     child::in_own_session(&mut command);
-    let log = std::fs::File::create(room.path("keeper.log"))?;
-    command
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .current_dir("/")
-        .spawn()
+    let log = File::create_new(room.path("keeper.log"))?;
+    command.stdout(Stdio::piped()).stderr(log).current_dir("/");
+    let log = File::open(room.path("keeper.log"))?;
+    Ok((command.spawn()?, log))
 }
 
 fn first_answer(keeper: &mut Child) -> Option<Answer> {
@@ -279,20 +284,24 @@ fn first_answer(keeper: &mut Child) -> Option<Answer> {
 }
 
 /// Why the keeper gave up, once it has taken down what it had made.
-fn not_up(room: &Room, keeper: Child, answer: Option<Answer>) -> UpError {
-    let log = tail::of_file(&room.path("keeper.log"));
+fn not_up(room: &Room, keeper: Child, mut log: File, answer: Option<Answer>) -> UpError {
+    let finished = finish(room, keeper);
     let reason = match answer {
         Some(Answer::Failed(reason)) => reason,
-        _ => format!("the keeper process ended before the lab was up; it said:\n{log}"),
+        _ => format!(
+            "the keeper process ended before the lab was up; it said:\n{}",
+            tail::of(&mut log)
+        ),
     };
-    match finish(room, keeper) {
-        Ok(()) => UpError::Keeper(reason),
+    match finished {
+        Ok(_) => UpError::Keeper(reason),
         Err(error) => UpError::Keeper(format!("{reason}\n{error}")),
     }
 }
 
-/// Lets the keeper take all down, and does it in its place should it have been killed.
-fn finish(room: &Room, mut keeper: Child) -> Result<(), UndoError> {
+/// Lets the keeper take all down, and does it in its place should it have been killed. Whether it had
+/// failed.
+fn finish(room: &Room, mut keeper: Child) -> Result<bool, UndoError> {
     drop(keeper.stdin.take());
     let deadline = Instant::now() + DOWN_LIMIT;
     while matches!(keeper.try_wait(), Ok(None)) {
@@ -302,7 +311,8 @@ fn finish(room: &Room, mut keeper: Child) -> Result<(), UndoError> {
         }
         sleep(POLL_INTERVAL);
     }
-    clear(room)
+    clear(room)?;
+    Ok(!keeper.wait().is_ok_and(|status| status.success()))
 }
 
 fn clear(room: &Room) -> Result<(), UndoError> {

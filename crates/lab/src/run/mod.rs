@@ -118,8 +118,10 @@ enum CaseError {
     Program(#[from] program::RunError),
     #[error("{label}: {reason}")]
     Result { label: String, reason: String },
-    #[error("the lab was taken down, or its keeper killed, while the programs ran")]
+    #[error("the lab was taken down while the programs ran")]
     Gone,
+    #[error("the lab's keeper failed, or was killed; its last words:\n{0}")]
+    KeeperFailed(String),
     #[error(transparent)]
     Down(#[from] crate::undo::UndoError),
 }

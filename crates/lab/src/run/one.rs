@@ -59,7 +59,9 @@ impl OneRun<'_> {
         let ran = program::run_all(&plan, &jobs, &mut watching);
         let window = watching.window();
         // The emulator ends its files only now.
-        lab.down()?;
+        if let Some(said) = lab.down()? {
+            return Err(CaseError::KeeperFailed(said));
+        }
         if let Err(program::RunError::Interrupted) = ran {
             return Err(match self.stop.load(Ordering::Relaxed) {
                 true => program::RunError::Interrupted.into(),
