@@ -520,6 +520,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn packets_arrive_wherever_a_way_leads_and_take_the_one_that_is_foretold(plan in networks()) {
             let map = plan.map();

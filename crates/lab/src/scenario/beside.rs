@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The largest trace; mahimahi's own are below 10 MB.
-const MOST_TRACE_BYTES: u64 = 64 << 20;
+/// The largest trace; mahimahi's own are smaller.
+const MOST_TRACE_BYTES: u64 = 16 << 20;
 
 /// Where named files are looked for.
 pub(super) enum Beside {
@@ -64,7 +64,7 @@ fn read_trace(file: &Path) -> Result<Rc<[u64]>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     let length = std::fs::metadata(file).map_err(failed)?.len();
     if length > MOST_TRACE_BYTES {
-        return Err(format!("{}: is larger than 64 MiB", file.display()));
+        return Err(format!("{}: is larger than 16 MiB", file.display()));
     }
     let text = std::fs::read_to_string(file).map_err(failed)?;
     trace(&text).map_err(|wrong| format!("{}:{wrong}", file.display()))

@@ -32,6 +32,23 @@ enum Effect {
     Delay,
 }
 
+/// How much memory a direction's cells take, in entries of a list: 8 to 24 bytes.
+pub(super) fn entries(cells: &[CellSpec]) -> usize {
+    /// A cell by itself is as large as so many.
+    const OF_A_CELL: usize = 8;
+    let of_lists = cells.iter().map(|cell| match cell {
+        CellSpec::Rate(rate) => match &rate.service {
+            Service::Steps { steps, .. } => steps.len(),
+            Service::Opportunities { at_ms } => at_ms.len(),
+            Service::Unlimited | Service::Constant { .. } => 0,
+        },
+        CellSpec::Loss(LossSpec::Packets { packets, .. }) => packets.len(),
+        CellSpec::Loss(LossSpec::Windows { windows }) => windows.len(),
+        _ => 0,
+    });
+    of_lists.map(|entries| OF_A_CELL + entries).sum()
+}
+
 /// What one direction does.
 #[derive(Clone, Debug)]
 pub(super) enum Course {

@@ -9,13 +9,12 @@ use std::collections::BTreeSet;
 use super::beside::Beside;
 use super::link::link;
 use super::section::{Problem, Section, Value};
+use super::size::{MOST_HOSTS, MOST_LINKS, Size};
 use super::values::Values;
 use super::{Host, Link, names};
 
-/// The most replicas of a host, and the most hosts and links of a case: a machine has one network.
+/// The most replicas of a host.
 const MOST_REPLICAS: u64 = 250;
-pub(super) const MOST_HOSTS: usize = 1_000;
-pub(super) const MOST_LINKS: usize = 4_000;
 
 /// The hosts or links of a case, by the names in the file.
 #[derive(Debug, Default)]
@@ -111,6 +110,7 @@ pub(super) fn indexes(count: Option<u32>) -> Vec<Option<u32>> {
 pub(super) fn hosts(
     tables: &[(String, Section)],
     values: Values,
+    size: &Size,
 ) -> Result<(Groups, Vec<Host>), Problem> {
     let mut groups = Groups::default();
     let mut hosts = vec![];
@@ -133,7 +133,9 @@ pub(super) fn hosts(
         })?;
         for index in indexes(count) {
             let name = member(Who::Each(0), name, index);
-            hosts.push(host(name, table.with(values.of_replica(index)))?);
+            let host = host(name, table.with(values.of_replica(index)))?;
+            size.add_host(&host).map_err(|large| table.problem(large))?;
+            hosts.push(host);
         }
         if hosts.len() > MOST_HOSTS {
             return Err(table.problem(format!("hosts: more than {MOST_HOSTS}")));
@@ -172,6 +174,7 @@ pub(super) fn links(
     values: Values,
     hosts: &Groups,
     beside: &Beside,
+    size: &Size,
 ) -> Result<(Groups, Vec<Link>), Problem> {
     let mut groups = Groups::default();
     let mut links = vec![];
@@ -191,12 +194,10 @@ pub(super) fn links(
         for index in indexes(count) {
             let own = member(Who::Each(0), name, index);
             let between = ends.each_ref().map(|(host, who)| member(*who, host, index));
-            links.push(link(
-                &own,
-                between,
-                table.with(values.of_replica(index)),
-                beside,
-            )?);
+            let section = table.with(values.of_replica(index));
+            let link = link(&own, between, section, beside)?;
+            size.add_link(&link).map_err(|large| table.problem(large))?;
+            links.push(link);
         }
         if links.len() > MOST_LINKS {
             return Err(table.problem(format!("links: more than {MOST_LINKS}")));

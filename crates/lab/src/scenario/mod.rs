@@ -18,6 +18,7 @@ mod parse;
 mod programs;
 mod section;
 mod seed;
+mod size;
 #[cfg(test)]
 mod tests;
 mod units;

@@ -3,7 +3,7 @@
 //!
 //! Pure. Start with [`device`]; a case's name is its [`label`].
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 pub(super) const LAB_NAME: &str = "1 to 20 of a-z, 0-9 and -, beginning with a letter";
 const DEVICE_NAME: &str = "1 to 15 of a-z, 0-9 and -, beginning with a letter";
@@ -48,12 +48,16 @@ pub(super) fn is_sysctl(name: &str) -> bool {
     name.starts_with("net.") && name.len() <= 100 && name.chars().all(fits) && !name.contains("..")
 }
 
-/// The name of a case, unlike those `taken`, which it joins.
+/// How many cases have asked for a label.
+pub(super) type Labels = BTreeMap<String, u32>;
+
+/// The name of a case, unlike all before it: where they would be alike, a number follows a `~`, which
+/// no label has by itself.
 pub(super) fn label(
     path: &str,
     variant: &str,
     vary: &[(String, String)],
-    taken: &mut BTreeSet<String>,
+    taken: &mut Labels,
 ) -> String {
     let mut label = format!("{path}.{variant}");
     for (name, value) in vary {
@@ -65,12 +69,12 @@ pub(super) fn label(
         .map(|c| if fits(c) { c } else { '-' })
         .take(MOST_LABEL_BYTES)
         .collect();
-    let unique = std::iter::once(label.clone())
-        .chain((2..).map(|more: u32| format!("{label}~{more}")))
-        .find(|label| !taken.contains(label))
-        .expect("there are more numbers than cases");
-    taken.insert(unique.clone());
-    unique
+    let count = taken.entry(label.clone()).or_default();
+    *count += 1;
+    match *count {
+        1 => label,
+        count => format!("{label}~{count}"),
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn labels_differ_and_are_file_names() {
         let vary = |text: &str| vec![("flags".to_owned(), text.to_owned())];
-        let mut taken = BTreeSet::new();
+        let mut taken = Labels::new();
         assert_eq!(label("a.b", "c", &[], &mut taken), "a.b.c");
         assert_eq!(label("a", "b.c", &[], &mut taken), "a.b.c~2");
         assert_eq!(

@@ -6,7 +6,7 @@
 //! reads like the file does; the tables have files of their own.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,21 +14,17 @@ use std::time::Duration;
 use super::beside::Beside;
 use super::effects::SERVICE_KEYS;
 use super::experiment::experiment;
-use super::groups::{self, Groups};
+use super::groups::{self, Groups, Who};
 use super::link::change;
+use super::names::{self, Labels};
 use super::programs::programs;
 use super::section::{Problem, Section, Source, Value};
+use super::size::{MOST_CASES, MOST_HOSTS, MOST_LINKS, MOST_OF_A_KIND, Size};
 use super::values::{Given, Givens, INDEX, Values};
-use super::{Case, Link, Scenario, TimedChange, names, units};
+use super::{Case, Link, Scenario, TimedChange, units};
 
 /// The largest file; a scenario is written by hand.
 const MOST_FILE_BYTES: usize = 1 << 20;
-/// The most cases of a file, and the most hosts, links, programs and changes of all of them together:
-/// what 300 MB hold.
-const MOST_CASES: usize = 100_000;
-const MOST_PARTS: usize = 500_000;
-/// What a trace or a list takes of those parts: an entry has 8 to 24 bytes, a link about 600.
-const ENTRIES_OF_A_PART: usize = 50;
 
 /// Reads a file's text; `file` is its name for messages.
 pub(super) fn scenario(file: &str, text: &str, beside: &Beside) -> Result<Scenario, Problem> {
@@ -54,6 +50,15 @@ pub(super) fn scenario(file: &str, text: &str, beside: &Beside) -> Result<Scenar
     })
 }
 
+fn at_most(root: &Section, key: &str, count: usize, most: usize) -> Result<(), Problem> {
+    match count > most {
+        true => Err(root.problem(format!(
+            "{key}: there are {count}; at most {most} are allowed"
+        ))),
+        false => Ok(()),
+    }
+}
+
 fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<String, Problem> {
     value.parsed(check)?;
     value.text()
@@ -62,6 +67,7 @@ fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<St
 /// The file's tables, before any case's values are known.
 struct Tables<'s> {
     hosts: Vec<(String, Section<'s>)>,
+    links: Vec<(String, Section<'s>)>,
     paths: Vec<PathTable<'s>>,
     variants: Vec<VariantTable<'s>>,
     vary: Vec<Varied>,
@@ -70,10 +76,10 @@ struct Tables<'s> {
     set: Givens,
 }
 
-/// A case of the network: all links, with this path's keys over them.
+/// A case of the network: the keys of links that are other than the file's.
 struct PathTable<'s> {
     name: String,
-    links: Vec<(String, Section<'s>)>,
+    changed: Vec<(String, Section<'s>)>,
     set: Givens,
 }
 
@@ -96,10 +102,13 @@ impl<'s> Tables<'s> {
         if hosts.is_empty() {
             return Err(root.problem("hosts: name at least one host: [hosts.NAME]"));
         }
+        at_most(root, "hosts", hosts.len(), MOST_HOSTS)?;
         let set = defaults(root, &hosts)?;
         let links = root.take_named("links")?;
+        at_most(root, "links", links.len(), MOST_LINKS)?;
         Ok(Tables {
             paths: paths(root, &links, &set)?,
+            links,
             variants: variants(root, &set)?,
             vary: vary(root, &hosts)?,
             changes: root.take_list("change")?,
@@ -119,54 +128,24 @@ impl<'s> Tables<'s> {
             let message = format!("vary: gives {count} cases; at most {MOST_CASES} are run");
             return Err(place.problem(message));
         }
-        let (mut cases, mut labels, mut parts) = (vec![], BTreeSet::new(), 0);
+        let (size, mut labels, mut cases) = (Size::default(), Labels::new(), vec![]);
         for path in &self.paths {
+            let made = Making {
+                tables: self,
+                path,
+                links: overlaid(&self.links, &path.changed),
+                beside,
+                size: &size,
+                place,
+            };
             for variant in &self.variants {
                 for combination in combinations(&self.vary) {
-                    let case = self.case(path, variant, &combination, &mut labels, beside)?;
-                    parts += parts_of(&case);
-                    if parts > MOST_PARTS {
-                        return Err(place.problem(too_large()));
-                    }
-                    cases.push(case);
+                    cases.push(made.case(variant, &combination, &mut labels)?);
                 }
             }
         }
         self.check_varied(place)?;
         Ok(cases)
-    }
-
-    fn case(
-        &self,
-        path: &PathTable,
-        variant: &VariantTable,
-        combination: &[(&str, &Given)],
-        labels: &mut BTreeSet<String>,
-        beside: &Beside,
-    ) -> Result<Case, Problem> {
-        let mut givens = self.set.clone();
-        givens.extend(path.set.clone());
-        givens.extend(variant.set.clone());
-        let vary = combination.iter();
-        givens.extend(vary.map(|(name, given)| ((*name).to_owned(), (*given).clone())));
-        let values = Values::of(&givens);
-        let (host_groups, hosts) = groups::hosts(&self.hosts, values)?;
-        let (link_groups, links) = groups::links(&path.links, values, &host_groups, beside)?;
-        let vary: Vec<_> = combination
-            .iter()
-            .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
-            .collect();
-        Ok(Case {
-            label: names::label(&path.name, &variant.name, &vary, labels),
-            path: path.name.clone(),
-            variant: variant.name.clone(),
-            vary,
-            policy: variant.policy(values, beside)?,
-            programs: programs(&self.programs, values, &host_groups, &hosts, &links)?,
-            changes: changes(&self.changes, values, &link_groups, &links, beside)?,
-            links,
-            hosts,
-        })
     }
 
     /// A name that no placeholder asks for is misspelt somewhere: its cases would all be alike.
@@ -185,39 +164,98 @@ impl<'s> Tables<'s> {
     }
 }
 
-fn too_large() -> String {
-    format!(
-        "the cases have more than {MOST_PARTS} hosts, links, programs and changes together; vary less, \
-         or write several scenarios"
-    )
+/// The cases of a path while they are made.
+struct Making<'m, 's> {
+    tables: &'m Tables<'s>,
+    path: &'m PathTable<'s>,
+    /// With the path's keys.
+    links: Vec<(String, Section<'s>)>,
+    beside: &'m Beside,
+    size: &'m Size,
+    place: &'m Section<'s>,
 }
 
-/// What a case holds, roughly: each has a size of its own order.
-fn parts_of(case: &Case) -> usize {
-    let entries = case.links.iter().flat_map(|link| &link.directions);
-    let changed = case.changes.iter().flat_map(|change| &change.directions);
-    let entries: usize = entries.chain(changed).map(entries_of).sum();
-    case.hosts.len()
-        + case.links.len()
-        + case.programs.len()
-        + case.changes.len()
-        + entries / ENTRIES_OF_A_PART
-}
+impl Making<'_, '_> {
+    fn case(
+        &self,
+        variant: &VariantTable,
+        combination: &[(&str, &Given)],
+        labels: &mut Labels,
+    ) -> Result<Case, Problem> {
+        let (tables, path, size) = (self.tables, self.path, self.size);
+        let givens = self.givens(variant, combination);
+        let counted = size.add_values(givens.len());
+        counted.map_err(|large| self.place.problem(large))?;
+        let values = Values::of(&givens);
+        let (host_groups, hosts) = groups::hosts(&tables.hosts, values, size)?;
+        let (link_groups, links) =
+            groups::links(&self.links, values, &host_groups, self.beside, size)?;
+        let programs = programs(&tables.programs, values, &host_groups, &hosts, &links, size)?;
+        let vary: Vec<_> = combination
+            .iter()
+            .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
+            .collect();
+        Ok(Case {
+            label: names::label(&path.name, &variant.name, &vary, labels),
+            path: path.name.clone(),
+            variant: variant.name.clone(),
+            vary,
+            policy: variant.policy(values, self.beside)?,
+            programs,
+            changes: self.changes(values, &link_groups, &links)?,
+            links,
+            hosts,
+        })
+    }
 
-fn entries_of(direction: &fatpath_link::ChainSpec) -> usize {
-    use fatpath_link::{CellSpec, LossSpec, Service};
-    let of_cell = |cell: &CellSpec| match cell {
-        CellSpec::Rate(rate) => match &rate.service {
-            Service::Steps { steps, .. } => steps.len(),
-            Service::Opportunities { at_ms } => at_ms.len(),
-            Service::Unlimited | Service::Constant { .. } => 0,
-        },
-        CellSpec::Loss(LossSpec::Packets { packets, .. }) => packets.len(),
-        CellSpec::Loss(LossSpec::Windows { windows }) => windows.len(),
-        _ => 0,
-    };
-    // A cell by itself is as large as a few entries.
-    direction.cells.iter().map(|cell| 8 + of_cell(cell)).sum()
+    /// The strongest come last: what varies, the variant's, the path's, the default.
+    fn givens(&self, variant: &VariantTable, combination: &[(&str, &Given)]) -> Givens {
+        let mut givens = self.tables.set.clone();
+        givens.extend(self.path.set.clone());
+        givens.extend(variant.set.clone());
+        let vary = combination.iter();
+        givens.extend(vary.map(|(name, given)| ((*name).to_owned(), (*given).clone())));
+        givens
+    }
+
+    /// The changes of a case in order of time, each with all before it.
+    fn changes(
+        &self,
+        values: Values,
+        groups: &Groups,
+        links: &[Link],
+    ) -> Result<Vec<TimedChange>, Problem> {
+        let mut changes = vec![];
+        let mut links: BTreeMap<&str, Link> = match self.tables.changes.is_empty() {
+            true => return Ok(changes),
+            false => links
+                .iter()
+                .map(|link| (link.name.as_str(), link.clone()))
+                .collect(),
+        };
+        for (at, name, table) in timed(&self.tables.changes, values, groups)? {
+            for index in groups::indexes(groups.who(&name).and_then(Who::count)) {
+                let name = groups::member(Who::Each(0), &name, index);
+                let mut section = table.with(values.of_replica(index));
+                section.take("at");
+                section.take("link");
+                let Some(link) = links.get_mut(name.as_str()) else {
+                    continue;
+                };
+                *link = change(link, section, self.beside)?;
+                changes.push(TimedChange {
+                    at,
+                    link: name,
+                    directions: link.directions.clone(),
+                });
+                let counted = changes
+                    .last()
+                    .map_or(Ok(()), |last| self.size.add_change(last));
+                counted.map_err(|large| table.problem(large))?;
+            }
+        }
+        Ok(changes)
+    }
 }
 
 /// All combinations, the last name changing fastest; one empty combination of nothing.
@@ -290,25 +328,44 @@ fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Probl
 
 fn paths<'s>(
     root: &mut Section<'s>,
-    base: &[(String, Section<'s>)],
+    links: &[(String, Section<'s>)],
     set: &Givens,
 ) -> Result<Vec<PathTable<'s>>, Problem> {
     let mut paths: Vec<PathTable> = vec![];
-    for mut section in root.take_list("path")? {
+    let tables = root.take_list("path")?;
+    at_most(root, "path", tables.len(), MOST_OF_A_KIND)?;
+    for mut section in tables {
         let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
-        let links = overlaid(base, section.take_named("links")?)?;
+        let changed = section.take_named("links")?;
+        changed
+            .iter()
+            .try_for_each(|over| check_known(over, links))?;
         let set = changed_set(&mut section, set)?;
         section.finish()?;
-        paths.push(PathTable { name, links, set });
+        paths.push(PathTable { name, changed, set });
     }
     if paths.is_empty() {
         paths.push(PathTable {
             name: "default".to_owned(),
-            links: overlaid(base, vec![])?,
+            changed: vec![],
             set: Givens::new(),
         });
     }
     Ok(paths)
+}
+
+fn check_known(
+    (name, section): &(String, Section),
+    links: &[(String, Section)],
+) -> Result<(), Problem> {
+    if links.iter().any(|(known, _)| known == name) {
+        return Ok(());
+    }
+    let known: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
+    let known = known.join(", ");
+    Err(section.problem(format!(
+        "links.{name}: no such link; the links are: {known}"
+    )))
 }
 
 fn unique_name<'a>(
@@ -325,36 +382,25 @@ fn unique_name<'a>(
 
 /// The links of a path: those of the file with the path's keys over theirs.
 fn overlaid<'s>(
-    base: &[(String, Section<'s>)],
-    mut changed: Vec<(String, Section<'s>)>,
-) -> Result<Vec<(String, Section<'s>)>, Problem> {
-    let mut links = vec![];
-    for (name, section) in base {
-        let over = changed.iter().position(|(other, _)| other == name);
-        let section = match over {
-            Some(index) => {
-                let over = changed.swap_remove(index).1;
-                section.overlaid(over, &["forward", "backward"], &SERVICE_KEYS)
-            }
+    links: &[(String, Section<'s>)],
+    changed: &[(String, Section<'s>)],
+) -> Vec<(String, Section<'s>)> {
+    let of_path = |name: &str| changed.iter().find(|(other, _)| other == name);
+    let links = links.iter().map(|(name, section)| {
+        let section = match of_path(name) {
+            Some((_, over)) => section.overlaid(over, &["forward", "backward"], &SERVICE_KEYS),
             None => section.with(section.values()),
         };
-        links.push((name.clone(), section));
-    }
-    match changed.first() {
-        None => Ok(links),
-        Some((name, section)) => {
-            let known: Vec<&str> = base.iter().map(|(name, _)| name.as_str()).collect();
-            Err(section.problem(format!(
-                "links.{name}: no such link; the links are: {}",
-                known.join(", ")
-            )))
-        }
-    }
+        (name.clone(), section)
+    });
+    links.collect()
 }
 
 fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable<'s>>, Problem> {
     let mut variants: Vec<VariantTable> = vec![];
-    for mut section in root.take_list("variant")? {
+    let tables = root.take_list("variant")?;
+    at_most(root, "variant", tables.len(), MOST_OF_A_KIND)?;
+    for mut section in tables {
         let taken = variants.iter().map(|variant| variant.name.as_str());
         let name = unique_name(&mut section, taken)?;
         let set = changed_set(&mut section, set)?;
@@ -392,17 +438,14 @@ fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, 
         }
         check_free(&name, &value, hosts)?;
         let used = Rc::new(Cell::new(false));
-        let mut values: Vec<Given> = vec![];
+        let (mut values, mut known) = (vec![], BTreeSet::new());
         for item in value.items(ALLOWED)? {
             let given = Given {
                 used: Rc::clone(&used),
                 ..given(&item)?
             };
-            if values.iter().any(|other| other.text == given.text) {
+            if !known.insert(given.text.clone()) {
                 return Err(item.problem("is there already; the cases would be alike"));
-            }
-            if values.len() == MOST_CASES {
-                return Err(value.problem(format!("has more than {MOST_CASES} values")));
             }
             values.push(given);
         }
@@ -414,51 +457,27 @@ fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, 
     Ok(vary)
 }
 
-/// The changes of a case in order of time, each with all before it.
-fn changes(
-    tables: &[Section],
+/// The changes with their times and links, by time.
+fn timed<'t, 's>(
+    tables: &'t [Section<'s>],
     values: Values,
     groups: &Groups,
-    links: &[Link],
-    beside: &Beside,
-) -> Result<Vec<TimedChange>, Problem> {
+) -> Result<Vec<(Duration, String, &'t Section<'s>)>, Problem> {
     let mut timed = vec![];
     for table in tables {
         let mut section = table.with(values);
         let at = section.need("at", "when, since the programs started, such as \"5s\"")?;
-        let at_ns = at.parsed(units::moment_ns)?;
-        timed.push((at_ns, table, changed_link(&mut section, groups)?));
-    }
-    timed.sort_by_key(|(at_ns, ..)| *at_ns);
-    let mut links = links.to_vec();
-    let mut changes = vec![];
-    for (at_ns, table, (name, who)) in timed {
-        for index in groups::indexes(who.count()) {
-            let name = groups::member(who, &name, index);
-            let mut section = table.with(values.of_replica(index));
-            section.take("at");
-            section.take("link");
-            if let Some(link) = links.iter_mut().find(|link| link.name == name) {
-                *link = change(link, section, beside)?;
-                changes.push(TimedChange {
-                    at: Duration::from_nanos(at_ns),
-                    link: name,
-                    directions: link.directions.clone(),
-                });
-            }
+        let at = Duration::from_nanos(at.parsed(units::moment_ns)?);
+        let value = section.need("link", &format!("one of: {}", groups.named()))?;
+        let name = value.text()?;
+        if groups.who(&name).is_none() {
+            return Err(value.problem(format!(
+                "\"{name}\" is no link; the links are: {}",
+                groups.named()
+            )));
         }
+        timed.push((at, name, table));
     }
-    Ok(changes)
-}
-
-fn changed_link(section: &mut Section, groups: &Groups) -> Result<(String, groups::Who), Problem> {
-    let value = section.need("link", &format!("one of: {}", groups.named()))?;
-    let name = value.text()?;
-    match groups.who(&name) {
-        Some(who) => Ok((name, who)),
-        None => Err(value.problem(format!(
-            "\"{name}\" is no link; the links are: {}",
-            groups.named()
-        ))),
-    }
+    timed.sort_by_key(|(at, ..)| *at);
+    Ok(timed)
 }

@@ -7,12 +7,13 @@
 use std::time::Duration;
 
 use crate::plan::host_and_family;
-use crate::routes::Map;
+use crate::routes::{Map, Ways};
 
 use super::command::{self, CommandError, Piece};
 use super::effects::optional;
 use super::groups::{Groups, Who, find, indexes, member, replica};
 use super::section::{Problem, Section, Value};
+use super::size::Size;
 use super::values::{INDEX, Values};
 use super::{Host, Link, Program, ResultKind, units};
 
@@ -26,6 +27,7 @@ pub(super) fn programs(
     groups: &Groups,
     hosts: &[Host],
     links: &[Link],
+    size: &Size,
 ) -> Result<Vec<Program>, Problem> {
     let map = Map::of(hosts, links);
     let mut programs: Vec<Program> = vec![];
@@ -34,7 +36,10 @@ pub(super) fn programs(
         let (host, who) = program_host(&mut table.with(values), groups)?;
         for index in indexes(who.count()) {
             let section = table.with(values.of_replica(index));
-            programs.push(program(section, member(who, &host, index), groups, &map)?);
+            let program = program(section, member(who, &host, index), groups, &map)?;
+            size.add_program(&program)
+                .map_err(|large| table.problem(large))?;
+            programs.push(program);
         }
         let gives_result = programs
             .last()
@@ -93,8 +98,13 @@ fn command(
         }
     }
     command::words(&filled, |_| Some("x".to_owned())).map_err(wrong)?;
+    let ways = map.host(host).map(|from| map.ways(from));
     for name in command::names(&filled).map_err(wrong)? {
-        check_reached(&value, host, host_and_family(name).0, map)?;
+        let (to, _) = host_and_family(name);
+        if let (Some(ways), Some(at)) = (&ways, map.host(to)) {
+            let reached = check_reached(ways, at, map);
+            reached.map_err(|why| value.problem(format!("{{{to}}}: {to} {why}")))?;
+        }
     }
     Ok(filled)
 }
@@ -130,21 +140,15 @@ fn filled_name(
     }
 }
 
-fn check_reached(value: &Value, from: &str, to: &str, map: &Map) -> Result<(), Problem> {
-    let (Some(start), Some(end)) = (map.host(from), map.host(to)) else {
-        return Ok(());
-    };
-    if map.first_link(end).is_none() {
-        return Err(value.problem(format!(
-            "{{{to}}}: {to} is on no link, so it has no address"
-        )));
+/// What reaches, is reached: the way back leads through the same routers.
+fn check_reached(ways: &Ways, to: usize, map: &Map) -> Result<(), &'static str> {
+    if map.first_link(to).is_none() {
+        Err("is on no link, so it has no address")
+    } else if !ways.reach(to) {
+        Err("cannot be reached from the program's host; only hosts with router = true forward")
+    } else {
+        Ok(())
     }
-    if map.ways(start).reach(end) && map.ways(end).reach(start) {
-        return Ok(());
-    }
-    Err(value.problem(format!(
-        "{{{to}}}: no way leads from {from} to {to}; only hosts with router = true forward"
-    )))
 }
 
 fn ready_port(section: &mut Section) -> Result<Option<u16>, Problem> {

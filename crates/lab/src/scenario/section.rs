@@ -153,15 +153,15 @@ impl<'s> Section<'s> {
     /// replaced. Of `alternatives`, a new one drives out those that were there.
     pub(super) fn overlaid(
         &self,
-        over: Section<'s>,
+        over: &Section<'s>,
         merged: &[&str],
         alternatives: &[&str],
     ) -> Section<'s> {
         let mut table = self.table.clone();
-        overlay(&mut table, over.table, merged, alternatives);
+        overlay(&mut table, over.table.clone(), merged, alternatives);
         Section {
-            name: over.name,
-            span: over.span,
+            name: over.name.clone(),
+            span: over.span.clone(),
             table,
             ..self.with(self.values)
         }
