@@ -122,6 +122,9 @@ fn every_left_host_reaches_every_right_host() {
             assert_eq!(direction.total.dropped_total().packets, 0);
         }
     });
+    let ending = Instant::now();
+    drop(network);
+    println!("down in {:?}", ending.elapsed());
 }
 
 struct StopAtEnd<'a>(&'a Control);

@@ -16,7 +16,7 @@ use fatpath_emulator::{
     CellSpec, ChainSpec, Control, Count, DropCause, ForwardOptions, Network, ObservationOptions,
     Stats, Topology, unshaped,
 };
-use fatpath_observation::{Header, Record, read};
+use fatpath_observation::{FlowRecord, Header, Record, read};
 
 /// A packet of the tests on the wire: 20 + 8 bytes of headers, and the rest.
 const PACKET_BYTES: u64 = 1_000;
@@ -170,11 +170,11 @@ fn a_burst_is_recorded_to_the_byte() {
     let peak_bytes = |records: &[Record]| records.iter().map(|of| of.peak_queue_bytes).max();
     assert_eq!(peak_bytes(first), Some(40 * PACKET_BYTES));
     assert_eq!(peak_bytes(second), Some(LIMIT_BYTES));
-    // One packet leaves the queue each millisecond.
-    assert_eq!(
-        first.len() as u64,
-        first[39].interval - first[0].interval + 1
-    );
+    // It takes 40 ms, which touch 41 intervals, and none of them is left out.
+    let numbers = first
+        .iter()
+        .map(|record| record.interval - first[0].interval);
+    assert!(numbers.eq(0..=40));
 }
 
 fn sums_are_those_of_the_stats(records: &[Record], stats: &Stats, direction: usize) {
@@ -185,70 +185,74 @@ fn sums_are_those_of_the_stats(records: &[Record], stats: &Stats, direction: usi
         let recorded = sum(records, |record| record.dropped(cause));
         assert_eq!(recorded, total.dropped(cause));
     }
-    let flows = |of: fn(&Record) -> Count, of_flows: fn(&Record) -> Count| {
-        assert_eq!(sum(records, of_flows), sum(records, of));
-    };
+    // All packets that programs send have ports.
     if direction == 0 {
-        flows(
-            |record| record.arrived,
-            |record| {
-                record.flows[..]
-                    .iter()
-                    .fold(Count::default(), |mut sum, flow| {
-                        sum += flow.arrived;
-                        sum
-                    })
-            },
-        );
-        flows(
-            |record| record.left,
-            |record| {
-                record.flows[..]
-                    .iter()
-                    .fold(Count::default(), |mut sum, flow| {
-                        sum += flow.left;
-                        sum
-                    })
-            },
-        );
+        let of_flows = |of: fn(&FlowRecord) -> Count| {
+            let flows = records.iter().flat_map(|record| &record.flows);
+            flows.map(of).fold(Count::default(), |mut sum, count| {
+                sum += count;
+                sum
+            })
+        };
+        assert_eq!(of_flows(|flow| flow.arrived), total.arrived);
+        assert_eq!(of_flows(|flow| flow.left), total.left);
     }
 }
 
-/// 100 packets wait for a bottleneck, which passes one a millisecond; behind it, from one moment on, every
-/// packet gets lost. That moment is in virtual time: none before it, all from it on.
+/// 150 packets wait for a bottleneck, which passes one a millisecond; behind it every packet gets lost
+/// from one moment on, until another. The moments are in virtual time, and in their own order, not
+/// in that of the calls.
 #[test]
-fn a_change_comes_at_its_moment() {
-    if !can_run("a_change_comes_at_its_moment") {
+fn changes_come_at_their_moments() {
+    if !can_run("changes_come_at_their_moments") {
         return;
     }
-    const AFTER: Duration = Duration::from_millis(50);
+    const FROM: Duration = Duration::from_millis(40);
+    const UNTIL: Duration = Duration::from_millis(80);
     let chain = |loss| ChainSpec::of([CellSpec::rate(RATE_BPS, None), CellSpec::loss(loss)]);
-    let mut asked = [Duration::ZERO; 2];
+    let mut asked = [Duration::ZERO; 3];
     let (header, records, stats) = observe(&topology("change", chain(0.0)), |network, control| {
         let send = sender(network);
-        (0..4).for_each(|_| send(25));
+        (0..6).for_each(|_| send(25));
         thread::sleep(Duration::from_millis(10));
-        let directions = [chain(1.0), ChainSpec::default()];
+        let change = |loss, after| {
+            let directions = [chain(loss), ChainSpec::default()];
+            control.change("wan", directions, after).unwrap();
+        };
         asked[0] = since_1970();
-        control.change("wan", directions, AFTER).unwrap();
+        change(0.0, UNTIL);
         asked[1] = since_1970();
-        thread::sleep(Duration::from_millis(200));
-        let nobody = control.change("lan", [chain(0.0), chain(0.0)], AFTER);
+        change(1.0, FROM);
+        asked[2] = since_1970();
+        thread::sleep(Duration::from_millis(250));
+        let nobody = control.change("lan", [chain(0.0), chain(0.0)], FROM);
         assert!(nobody.unwrap_err().to_string().contains("wan"));
     });
     let total = &stats.links[0].directions[0].total;
-    let lost = total.dropped(DropCause::Loss).packets;
-    assert_eq!(total.left.packets + lost, 100);
+    let lost = |record: &Record| record.dropped(DropCause::Loss).packets;
+    assert_eq!(
+        total.left.packets + total.dropped(DropCause::Loss).packets,
+        150
+    );
 
-    let there = || records.iter().filter(|record| record.direction == 0);
-    let last_left = there().rfind(|record| record.left.packets > 0).unwrap();
-    let first_lost = there().find(|record| record.dropped(DropCause::Loss).packets > 0);
-    let first_lost = first_lost.unwrap().interval;
-    assert!((last_left.interval..=last_left.interval + 1).contains(&first_lost));
+    let there: Vec<_> = records
+        .iter()
+        .filter(|record| record.direction == 0)
+        .collect();
+    let interval_of = |found: Option<&&Record>| found.unwrap().interval;
+    let first_lost = interval_of(there.iter().find(|record| lost(record) > 0));
+    let last_lost = interval_of(there.iter().rfind(|record| lost(record) > 0));
+    let left = |record: &&&Record| record.left.packets > 0;
+    let mut before = there.iter().filter(|record| record.interval <= first_lost);
+    let last_left = interval_of(before.rfind(left));
+    let mut after = there.iter().filter(|record| record.interval >= last_lost);
+    let left_again = interval_of(after.find(left));
+    assert!((last_left..=last_left + 1).contains(&first_lost));
+    assert!((last_lost..=last_lost + 1).contains(&left_again));
     // The clock of the day may be slewed by some µs meanwhile; the intervals are a thousand.
     let moment = |interval| Duration::from_nanos(header.begun_unix_ns + interval * INTERVAL_NS);
-    assert!(moment(last_left.interval) <= asked[1] + AFTER);
-    assert!(moment(first_lost + 1) >= asked[0] + AFTER);
+    assert!(moment(last_left) <= asked[2] + FROM && moment(first_lost + 1) >= asked[1] + FROM);
+    assert!(moment(last_lost) <= asked[1] + UNTIL && moment(left_again + 1) >= asked[0] + UNTIL);
 }
 
 fn since_1970() -> Duration {
