@@ -102,6 +102,9 @@ pub struct Exec {
 pub struct Down {
     /// Which lab, if more than one is up
     name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Arguments of `lab set`.
@@ -256,7 +259,10 @@ fn tell_up(lab: &Lab) {
 
 fn down(args: &Down) -> Result<ExitCode> {
     let name = lab::down(args.name.as_deref())?;
-    println!("lab {name} is down");
+    match args.json {
+        true => println!("{}", serde_json::json!({ "down": name })),
+        false => println!("lab {name} is down"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -183,9 +183,10 @@ impl Lab {
         if !rustix::process::geteuid().is_root() {
             return Err(UpError::NotRoot);
         }
+        let room = Room::of(&plan.lab);
+        wait_for_orphan(&room);
         let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
         let cleared = undo::clear_leftovers(&all).map_err(system("reading /run/fatpath/lab"))?;
-        let room = Room::of(&plan.lab);
         if room.is_kept() {
             return Err(UpError::IsUp(plan.lab));
         }
@@ -193,6 +194,10 @@ impl Lab {
             return Err(UpError::Leftovers(cleared));
         }
         room.create(&plan, records)
+            .and_then(|()| match lifetime {
+                Lifetime::OfThisProcess => room.set_owner(std::process::id()),
+                Lifetime::UntilDown => Ok(()),
+            })
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
         let started = start_keeper(&room, lifetime);
         let (mut keeper, log) = started.map_err(system("starting the keeper process"))?;
@@ -257,6 +262,14 @@ impl Drop for Lab {
         if let Err(error) = self.take_down() {
             eprintln!("{error}");
         }
+    }
+}
+
+/// Waits for the keeper of a command that was killed just now, which takes the lab down already.
+fn wait_for_orphan(room: &Room) {
+    let deadline = Instant::now() + DOWN_LIMIT;
+    while room.is_kept() && room.is_orphaned() && Instant::now() < deadline {
+        sleep(POLL_INTERVAL);
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::carry::Records;
 use crate::journal::{self, Change};
+use crate::machine;
 use crate::plan::Plan;
 
 const ROOT: &str = "/run/fatpath/lab";
@@ -157,6 +158,21 @@ impl Room {
     pub fn keeper(&self) -> Option<u32> {
         let text = fs::read_to_string(self.folder.join("keeper.pid")).ok()?;
         text.parse().ok().filter(|_| self.is_kept())
+    }
+
+    /// Notes the process with which the lab goes.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_owner(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.folder.join("owner.pid"), pid.to_string())
+    }
+
+    /// Whether the process with which the lab goes is gone; not for a lab that goes with none.
+    pub fn is_orphaned(&self) -> bool {
+        let text = fs::read_to_string(self.folder.join("owner.pid")).unwrap_or_default();
+        let owner = text.parse().ok();
+        owner.is_some_and(|pid: u32| machine::start_ticks(pid).is_none())
     }
 
     /// A file or folder of the room.

@@ -81,7 +81,15 @@ impl Observe {
         self.check(&header)?;
         let outputs = self.csv.is_some() || self.plot.is_some();
         if let Some(file) = &self.csv {
-            self.write_csv(file).with_context(|| name.clone())?;
+            let written = self.write_csv(file).with_context(|| name.clone());
+            // `--csv - | head` is no failure.
+            written.or_else(|error| {
+                if is_closed_pipe(&error) {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            })?;
         }
         if let Some(file) = &self.plot {
             self.draw(file).with_context(|| name.clone())?;
@@ -202,8 +210,15 @@ impl Observe {
 enum Stopped {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error(transparent)]
-    Output(anyhow::Error),
+    #[error("{0}")]
+    Output(#[source] anyhow::Error),
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 fn bin_s(header: &Header, length_ns: u64) -> f64 {

@@ -4,7 +4,7 @@
 //! Lines are written as they come, so the file may be larger than memory. Packets are segments; a
 //! super-packet counts as many. Start with [`Lines`].
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use fatpath_link::{Count, DropCause};
 use fatpath_observation::Header;
@@ -26,7 +26,7 @@ impl<'h, W: Write> Lines<'h, W> {
         header: &'h Header,
         bin_s: f64,
         flows: bool,
-    ) -> csv::Result<Lines<'h, W>> {
+    ) -> io::Result<Lines<'h, W>> {
         let mut writer = csv::Writer::from_writer(out);
         let mut head: Vec<String> = ["link", "from", "to", "start_s"].map(str::to_owned).into();
         if flows {
@@ -53,14 +53,14 @@ impl<'h, W: Write> Lines<'h, W> {
     }
 
     /// Writes the line of a bin, or those of its flows.
-    pub(super) fn write(&mut self, bin: &Bin) -> csv::Result<()> {
+    pub(super) fn write(&mut self, bin: &Bin) -> io::Result<()> {
         if self.flows {
             let mut flows = bin.flows.iter();
             return flows.try_for_each(|(name, [arrived, left])| {
                 let mut line = self.begin(bin);
                 line.push(name.clone());
                 self.passed(&mut line, *arrived, *left);
-                self.writer.write_record(&line)
+                Ok(self.writer.write_record(&line)?)
             });
         }
         let mut line = self.begin(bin);
@@ -69,11 +69,11 @@ impl<'h, W: Write> Lines<'h, W> {
         let effects = [bin.marked, bin.duplicated, bin.corrupted];
         let counts = bin.dropped.iter().chain(&effects);
         line.extend(counts.map(|count| count.packets.to_string()));
-        self.writer.write_record(&line)
+        Ok(self.writer.write_record(&line)?)
     }
 
     /// Makes sure that all is written.
-    pub(super) fn end(mut self) -> std::io::Result<()> {
+    pub(super) fn end(mut self) -> io::Result<()> {
         self.writer.flush()
     }
 
