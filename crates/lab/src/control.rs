@@ -13,6 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::Control;
+use fatpath_link::ChainSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::room::Room;
@@ -119,21 +120,29 @@ impl Links {
         }
     }
 
+    /// A link, or all replicas of one: all of them, or none if one cannot be.
     fn set(&mut self, name: &str, settings: &[(String, String)]) -> Reply {
         self.catch_up(Instant::now());
-        let changed = self.place(name)?.changed(settings)?;
-        let directions = changed.directions.clone();
-        self.control
-            .change(name, directions, Duration::ZERO)
-            .map_err(|error| error.to_string())?;
-        *self.place(name)? = changed.clone();
-        Ok(vec![changed])
+        let changed: Result<Vec<Link>, String> = self
+            .meant(name)?
+            .iter()
+            .map(|link| link.changed(settings))
+            .collect();
+        let changed = changed?;
+        for link in &changed {
+            let directions = link.directions.clone();
+            self.control
+                .change(&link.name, directions, Duration::ZERO)
+                .map_err(|error| error.to_string())?;
+            self.note(&link.name, link.directions.clone());
+        }
+        Ok(changed)
     }
 
     /// All of the changes, or none if one of them names no link.
     fn schedule(&mut self, changes: Vec<TimedChange>) -> Reply {
         for change in &changes {
-            self.place(&change.link)?;
+            self.meant(&change.link)?;
         }
         let now = Instant::now();
         for change in changes {
@@ -150,35 +159,62 @@ impl Links {
     /// Notes the changes that the forwarder has made by itself until `now`.
     fn catch_up(&mut self, now: Instant) {
         let due = self.scheduled.partition_point(|(due, _)| *due <= now);
-        for (_, change) in self.scheduled.drain(..due) {
-            let link = self.links.iter_mut().find(|link| link.name == change.link);
-            if let Some(link) = link {
-                link.directions = change.directions;
-            }
+        let changes: Vec<_> = self.scheduled.drain(..due).collect();
+        for (_, change) in changes {
+            self.note(&change.link, change.directions);
         }
     }
 
-    fn place(&mut self, name: &str) -> Result<&mut Link, String> {
-        let known: Vec<_> = self.links.iter().map(|link| link.name.clone()).collect();
-        let place = self.links.iter_mut().find(|link| link.name == name);
-        place.ok_or_else(|| format!("there is no link {name}; there are: {}", known.join(", ")))
+    fn note(&mut self, name: &str, directions: [ChainSpec; 2]) {
+        let link = self.links.iter_mut().find(|link| link.name == name);
+        if let Some(link) = link {
+            link.directions = directions;
+        }
+    }
+
+    /// The link of that name, or `NAME-1`, `NAME-2`, …
+    fn meant(&self, name: &str) -> Result<Vec<&Link>, String> {
+        let is_replica = |link: &&Link| {
+            let number = link
+                .name
+                .strip_prefix(name)
+                .and_then(|end| end.strip_prefix('-'));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        let exact = self.links.iter().filter(|link| link.name == name);
+        let exact: Vec<&Link> = exact.collect();
+        let replicas: Vec<&Link> = self.links.iter().filter(is_replica).collect();
+        match (exact.is_empty(), replicas.is_empty()) {
+            (false, _) => Ok(exact),
+            (true, false) => Ok(replicas),
+            (true, true) => {
+                let known: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+                let known = known.join(", ");
+                Err(format!("there is no link {name}; there are: {known}"))
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_link::{CellSpec, ChainSpec};
+    use fatpath_link::CellSpec;
 
     fn links() -> Links {
-        let link = Link {
-            name: "wan".into(),
+        named(&["wan"])
+    }
+
+    fn named(names: &[&str]) -> Links {
+        let link = |name: &&str| Link {
+            name: (*name).into(),
             between: ["a".into(), "b".into()],
             mtu_bytes: 1500,
             exact: false,
             directions: [ChainSpec::default(), ChainSpec::default()],
         };
-        Links::new(vec![link], Control::new().unwrap())
+        let links = names.iter().map(link).collect();
+        Links::new(links, Control::new().unwrap())
     }
 
     fn change(at: Duration, link: &str, loss: f64) -> TimedChange {
@@ -200,7 +236,7 @@ mod tests {
         assert!(links.answer(Request::Schedule(changes)).is_ok());
         let loss_at = |links: &mut Links, now| {
             links.catch_up(now);
-            links.place("wan").unwrap().directions[1].clone()
+            links.meant("wan").unwrap()[0].directions[1].clone()
         };
         let now = Instant::now();
         assert_eq!(
@@ -211,6 +247,22 @@ mod tests {
             loss_at(&mut links, now + later),
             ChainSpec::of([CellSpec::loss(0.2)])
         );
+    }
+
+    #[test]
+    fn the_name_of_replicas_means_all_of_them() {
+        let mut links = named(&["a-1", "a-2", "a-b", "ab-1", "c"]);
+        let mut names = |name: &str| {
+            let settings = vec![("delay".to_owned(), "5ms".to_owned())];
+            let link = name.to_owned();
+            let set = links.answer(Request::Set { link, settings })?;
+            Ok::<_, String>(set.into_iter().map(|link| link.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names("a").unwrap(), ["a-1", "a-2"]);
+        assert_eq!(names("a-2").unwrap(), ["a-2"]);
+        assert!(names("d").is_err());
+        let set = &links.meant("a-1").unwrap()[0].directions[0];
+        assert_eq!(set.cells, [CellSpec::delay(5_000_000)]);
     }
 
     #[test]
