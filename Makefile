@@ -11,11 +11,12 @@ FATPATH := target/release/fatpath
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test lint bench fmt install uninstall clean
+.PHONY: help setup build demo test test-long lint bench fmt install uninstall clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
 	@echo 'make test       all tests, on the real kernel'
+	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
 	@echo 'make install    binary, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
@@ -32,6 +33,9 @@ demo: build
 
 test: setup
 	$(SUDO) tests/run.sh
+
+test-long: setup
+	$(SUDO) tests/run.sh long
 
 lint: setup
 	$(CARGO) fmt --all --check

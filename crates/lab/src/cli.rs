@@ -11,12 +11,17 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
+use crate::carry::Records;
+use crate::describe;
+use crate::keeper;
 use crate::lab::{self, Lab, Lifetime, Listed};
+use crate::observe::command::Observe;
 use crate::plan::{Family, Plan};
-use crate::results::table;
-use crate::run::{self, Options, Outcome, chosen, settings_line};
-use crate::scenario::Scenario;
-use crate::{keeper, room::Room};
+use crate::results::{name, table};
+use crate::room::Room;
+use crate::run::{self, Options, Outcome, chosen};
+use crate::scenario::{Order, Scenario};
+use crate::settings::settings_line;
 
 /// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
 const INTERRUPTED: u8 = 130;
@@ -30,8 +35,12 @@ pub enum LabCommand {
     Exec(Exec),
     /// Take a lab down
     Down(Down),
-    /// Run a scenario's programs on every path with every variant, and compare
+    /// Change a link of a lab that is up, while traffic runs
+    Set(Set),
+    /// Run a scenario's programs in every case, and compare
     Run(Run),
+    /// Show what passed the links in each millisecond, as a summary, CSV or a plot
+    Observe(Observe),
     /// List the labs that are up
     List(List),
     /// The process behind a lab; started by `up` and `run`
@@ -41,6 +50,10 @@ pub enum LabCommand {
 
 /// Arguments of `lab up`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fatpath lab up experiments/demo.toml --path lossy
+  fatpath lab up experiments/demo.toml --observe /tmp/demo.observation")]
 pub struct Up {
     /// Scenario file (TOML)
     file: PathBuf,
@@ -50,6 +63,12 @@ pub struct Up {
     /// Which of its variants; the first if not given
     #[arg(long)]
     variant: Option<String>,
+    /// Record what passes the links into this file, until the lab goes
+    #[arg(long, value_name = "FILE")]
+    observe: Option<PathBuf>,
+    /// Record each flow by itself too
+    #[arg(long, requires = "observe")]
+    flows: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -57,6 +76,11 @@ pub struct Up {
 
 /// Arguments of `lab exec`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fatpath lab exec server -- iperf3 -s -D
+  fatpath lab exec --lab demo client -- ping -c 3 10.77.0.2
+  fatpath lab exec client -- ip tcp_metrics flush")]
 pub struct Exec {
     /// Which lab, if more than one is up
     #[arg(long, value_name = "NAME")]
@@ -78,10 +102,45 @@ pub struct Exec {
 pub struct Down {
     /// Which lab, if more than one is up
     name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `lab set`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Keys and values are those of the link in a scenario file, without quotes; forward.KEY and backward.KEY
+mean one direction. What is on the way stays as it is.
+
+Examples:
+  fatpath lab set wan loss=1% rate=500mbit
+  fatpath lab set wan forward.delay=20ms --lab demo")]
+pub struct Set {
+    /// The link
+    link: String,
+    /// What changes
+    #[arg(required = true, value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+    /// Which lab, if more than one is up
+    #[arg(long, value_name = "NAME")]
+    lab: Option<String>,
+    /// Print the link as it is now as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Arguments of `lab run`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+A run that was made is not made again: started again with the same --out, an interrupted command goes on
+where it stopped, and more --repeats are added.
+
+Examples:
+  fatpath lab run experiments/demo.toml
+  fatpath lab run experiments/demo.toml --list
+  fatpath lab run experiments/demo.toml --out out/many --repeats 10 --seed 7
+  fatpath lab run experiments/demo.toml --path lossy --fresh")]
 pub struct Run {
     /// Scenario file (TOML)
     file: PathBuf,
@@ -94,6 +153,18 @@ pub struct Run {
     /// Only this variant
     #[arg(long)]
     variant: Option<String>,
+    /// How often each case runs, in place of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeats: Option<u32>,
+    /// Run in random order, shuffled with this seed
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Remove what is in the folder of the results, and start anew
+    #[arg(long)]
+    fresh: bool,
+    /// List the runs in their order, and run nothing
+    #[arg(long)]
+    list: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -130,7 +201,9 @@ impl LabCommand {
                 Err(lab::exec(args.lab.as_deref(), &args.host, &args.command).into())
             }
             LabCommand::Down(args) => down(&args),
+            LabCommand::Set(args) => set(args),
             LabCommand::Run(args) => run_scenario(&args),
+            LabCommand::Observe(args) => args.run().map(|()| ExitCode::SUCCESS),
             LabCommand::List(args) => list(&args),
             LabCommand::Emulate(args) => {
                 Ok(keeper::keep(&args.name, args.owned).map(|()| ExitCode::SUCCESS)?)
@@ -143,7 +216,14 @@ fn up(args: &Up) -> Result<ExitCode> {
     let scenario = Scenario::load(&args.file)?;
     let case = chosen(&scenario, args.path.as_deref(), args.variant.as_deref())?[0];
     let flow_log = Room::of(&scenario.name).path("flows.jsonl");
-    let lab = Lab::up(Plan::of(&scenario, case, flow_log), Lifetime::UntilDown)?;
+    let observation = args.observe.as_deref().map(std::path::absolute);
+    let records = Records {
+        observation: observation.transpose().context("--observe")?,
+        per_flow: args.flows,
+        stats: None,
+    };
+    let plan = Plan::of(&scenario, case, flow_log);
+    let lab = Lab::up(plan, &records, Lifetime::UntilDown)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&lab.plan)?);
     } else {
@@ -179,24 +259,59 @@ fn tell_up(lab: &Lab) {
 
 fn down(args: &Down) -> Result<ExitCode> {
     let name = lab::down(args.name.as_deref())?;
-    println!("lab {name} is down");
+    match args.json {
+        true => println!("{}", serde_json::json!({ "down": name })),
+        false => println!("lab {name} is down"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
+fn set(args: Set) -> Result<ExitCode> {
+    let (lab, links) = lab::set(args.lab.as_deref(), &args.link, args.settings)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&links)?);
+    } else {
+        for link in &links {
+            println!("lab {lab}, link {} is now:", link.name);
+            describe::directions(link)
+                .iter()
+                .for_each(|line| println!("  {line}"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `loss=1%`
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("give KEY=VALUE, such as loss=1%".to_owned()),
+    }
+}
+
 fn run_scenario(args: &Run) -> Result<ExitCode> {
-    let scenario = Scenario::load(&args.file)?;
-    let out = args
-        .out
-        .clone()
-        .unwrap_or_else(|| Path::new("out").join(&scenario.name));
+    let mut scenario = Scenario::load(&args.file)?;
+    let experiment = &mut scenario.experiment;
+    experiment.repeats = args.repeats.unwrap_or(experiment.repeats);
+    experiment.order = args
+        .seed
+        .map_or(experiment.order, |seed| Order::Random { seed });
+    let out = args.out.clone();
     let options = Options {
         path: args.path.clone(),
         variant: args.variant.clone(),
-        out,
+        out: out.unwrap_or_else(|| Path::new("out").join(&scenario.name)),
+        fresh: args.fresh,
         quiet: args.quiet,
     };
-    let file = args.file.display();
-    let outcome = run::run(&scenario, &options).with_context(|| file.to_string())?;
+    let file = || args.file.display().to_string();
+    if args.list {
+        return list_runs(
+            &run::names(&scenario, &options).with_context(file)?,
+            args.json,
+        );
+    }
+    let outcome = run::run(&scenario, &options).with_context(file)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcome.rows)?);
     } else {
@@ -205,19 +320,33 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     Ok(exit_code(&outcome))
 }
 
+fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
+    match json {
+        true => println!("{}", serde_json::to_string_pretty(names)?),
+        false => names.iter().for_each(|name| println!("{name}")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn tell_outcome(outcome: &Outcome) {
     print!("{}", table(&outcome.rows));
     for row in &outcome.rows {
         if let Some(error) = &row.error {
-            println!("{}, {}: {error}", row.path, row.variant);
+            println!("{}: {error}", name(row));
         }
     }
+    if outcome.kept > 0 {
+        println!(
+            "{} of these runs were made by an earlier command",
+            outcome.kept
+        );
+    }
     println!("results: {}", outcome.results.display());
-    if let Some(plot) = &outcome.plot {
+    for plot in &outcome.plots {
         println!("plot:    {}", plot.display());
     }
     if outcome.interrupted {
-        println!("interrupted; everything is down");
+        println!("interrupted; everything is down; the same command goes on where it stopped");
     }
 }
 

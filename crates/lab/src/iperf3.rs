@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `iperf3 --json` says, as a client: goodput at the receiver, retransmissions, throughput
-//! over time.
+//! What `iperf3 --json` says, as a client: goodput at the receiver, retransmissions, what datagrams
+//! met, throughput over time.
 //!
-//! Pure. Written for iperf 3.9 to 3.19 with TCP. Start with [`parse`].
+//! Pure. Written for iperf 3.9 to 3.19 with TCP and UDP. With `--bidir` it sees one way only, the
+//! client's. Start with [`parse`].
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The figures of one run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// What the receiver got, bits a second over the whole run.
     pub goodput_bps: f64,
     /// Segments sent again; `None` where the sender's system does not count them.
     pub retransmits: Option<u64>,
+    /// What its datagrams met; `None` with TCP.
+    #[serde(default)]
+    pub udp: Option<Udp>,
     /// Whether the server sent (`-R`).
     pub reverse: bool,
     /// Whose intervals these are.
@@ -22,8 +26,26 @@ pub struct Measured {
     pub intervals: Vec<Interval>,
 }
 
+/// What the receiver saw of a UDP test.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Udp {
+    /// Datagrams that were sent.
+    pub packets: u64,
+    /// Of these, those that did not come.
+    pub lost_packets: u64,
+    /// Jitter as RFC 1889 has it, in milliseconds; of several tests, the mean.
+    pub jitter_ms: f64,
+}
+
+impl Udp {
+    /// Of all datagrams, in per cent.
+    pub fn lost_percent(&self) -> f64 {
+        100.0 * self.lost_packets as f64 / self.packets.max(1) as f64
+    }
+}
+
 /// Which end counted the bytes of the intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeenBy {
     /// The end that got the data: the true throughput.
@@ -56,7 +78,7 @@ pub enum ParseError {
     #[error("not the output of iperf3 --json: {0}")]
     NotJson(#[from] serde_json::Error),
     /// The run ended before there was a sum.
-    #[error("the output has no {0}: not a finished TCP test of an iperf3 client")]
+    #[error("the output has no {0}: not a finished test of an iperf3 client")]
     Unfinished(&'static str),
 }
 
@@ -80,6 +102,8 @@ struct Start {
 #[derive(Deserialize)]
 struct TestStart {
     #[serde(default)]
+    protocol: String,
+    #[serde(default)]
     reverse: u8,
 }
 
@@ -102,6 +126,12 @@ struct Sent {
 #[derive(Deserialize)]
 struct Received {
     bits_per_second: f64,
+    #[serde(default)]
+    jitter_ms: f64,
+    #[serde(default)]
+    lost_packets: u64,
+    #[serde(default)]
+    packets: u64,
 }
 
 #[derive(Deserialize)]
@@ -124,10 +154,9 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
         .end
         .sum_received
         .ok_or(ParseError::Unfinished("end.sum_received"))?;
-    let reverse = output
-        .start
-        .test_start
-        .is_some_and(|test| test.reverse != 0);
+    let test = output.start.test_start;
+    let reverse = test.as_ref().is_some_and(|test| test.reverse != 0);
+    let is_udp = test.is_some_and(|test| test.protocol == "UDP");
     let of_server = output
         .server_output_json
         .map(|server| server.intervals)
@@ -140,10 +169,49 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
     Ok(Measured {
         goodput_bps: received.bits_per_second,
         retransmits: output.end.sum_sent.and_then(|sent| sent.retransmits),
+        udp: is_udp.then_some(Udp {
+            packets: received.packets,
+            lost_packets: received.lost_packets,
+            jitter_ms: received.jitter_ms,
+        }),
         reverse,
         seen_by,
         intervals: sums.into_iter().map(|sums| sums.sum).collect(),
     })
+}
+
+impl Measured {
+    /// What several programs of one run measured together; `None` of none. They are taken to begin
+    /// together and to report as often: the intervals of equal number are added.
+    pub fn sum<'m>(all: impl IntoIterator<Item = &'m Measured>) -> Option<Measured> {
+        let mut all = all.into_iter();
+        let first = all.next()?.clone();
+        let mut n = 1.0;
+        Some(all.fold(first, |mut sum, next| {
+            n += 1.0;
+            sum.goodput_bps += next.goodput_bps;
+            sum.retransmits = either(sum.retransmits, next.retransmits, |a, b| a + b);
+            sum.udp = either(sum.udp, next.udp, |a, b| Udp {
+                packets: a.packets + b.packets,
+                lost_packets: a.lost_packets + b.lost_packets,
+                jitter_ms: a.jitter_ms + (b.jitter_ms - a.jitter_ms) / n,
+            });
+            if next.seen_by == SeenBy::Sender {
+                sum.seen_by = SeenBy::Sender;
+            }
+            let pairs = sum.intervals.iter_mut().zip(&next.intervals);
+            pairs.for_each(|(mine, theirs)| mine.rate_bps += theirs.rate_bps);
+            sum
+        }))
+    }
+}
+
+/// Both joined, or the one that there is.
+fn either<T>(a: Option<T>, b: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(join(a, b)),
+        (a, b) => a.or(b),
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +220,7 @@ mod tests {
 
     const WITH_SERVER_JSON: &str = include_str!("../tests/data/iperf3.json");
     const WITH_SERVER_TEXT: &str = include_str!("../tests/data/iperf3-server-text.json");
+    const UDP: &str = include_str!("../tests/data/iperf3-udp.json");
     const REFUSED: &str = include_str!("../tests/data/iperf3-refused.json");
 
     #[test]
@@ -172,6 +241,27 @@ mod tests {
         let measured = parse(WITH_SERVER_TEXT).unwrap();
         assert_eq!(measured.seen_by, SeenBy::Sender);
         assert_eq!(measured.intervals.len(), 4);
+    }
+
+    #[test]
+    fn datagrams_are_counted() {
+        let measured = parse(UDP).unwrap();
+        let udp = measured.udp.unwrap();
+        assert_eq!((udp.packets, udp.lost_packets), (153, 0));
+        assert!((udp.jitter_ms - 0.0094).abs() < 1e-4);
+        assert_eq!(measured.retransmits, None);
+        assert_eq!(measured.seen_by, SeenBy::Receiver);
+    }
+
+    #[test]
+    fn a_sum_adds_what_can_be_added() {
+        let (tcp, udp) = (parse(WITH_SERVER_JSON).unwrap(), parse(UDP).unwrap());
+        let sum = Measured::sum([&tcp, &udp, &udp]).unwrap();
+        let expected_bps = tcp.goodput_bps + 2.0 * udp.goodput_bps;
+        assert!((sum.goodput_bps / expected_bps - 1.0).abs() < 1e-12);
+        assert_eq!(sum.retransmits, tcp.retransmits);
+        assert_eq!(sum.udp.unwrap().packets, 306);
+        assert!(Measured::sum([]).is_none());
     }
 
     #[test]

@@ -9,20 +9,19 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fatpath_emulator::{Control, ForwardOptions, Network};
-use rustix::event::{PollFd, PollFlags, poll};
+use fatpath_emulator::Network;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
 
+use crate::carry::Carrier;
 use crate::child;
 use crate::hosts;
 use crate::journal::{Change, Contested, Journal, claim};
@@ -130,18 +129,31 @@ fn up_until_told(
     let raised = room
         .set_keeper(std::process::id())
         .map_err(system("writing the keeper's id"))
-        .and_then(|()| room.plan().map_err(system("reading the plan")))
-        .and_then(|plan| bring_up(&plan, room, journal));
+        .and_then(|()| raise(room, journal, up));
     match raised {
-        Ok((network, settings)) => {
+        Ok((network, settings, carrier)) => {
             answer(&Answer::Ready(settings));
-            carry(up.insert(network), signals, owned)
+            carrier.carry(network, signals, owned)
         }
         Err(error) => {
             answer(&Answer::Failed(error.to_string()));
             Err(error)
         }
     }
+}
+
+/// Makes everything, and all that carrying needs.
+fn raise<'u>(
+    room: &Room,
+    journal: &mut Journal,
+    up: &'u mut Option<Network>,
+) -> Result<(&'u Network, Vec<Setting>, Carrier), KeepError> {
+    let plan = room.plan().map_err(system("reading the plan"))?;
+    let records = room.records().map_err(system("reading what to record"))?;
+    // First, so that nothing was made yet when a file of it cannot be.
+    let carrier = Carrier::new(room, &plan, records)?;
+    let (network, settings) = bring_up(&plan, room, journal)?;
+    Ok((up.insert(network), settings, carrier))
 }
 
 /// Makes everything, noting each change before it is made. The reverse of this order takes it down:
@@ -290,46 +302,6 @@ fn wait_ready(daemon: &mut std::process::Child, ready: &Path) -> Result<(), Stri
     Ok(())
 }
 
-/// Carries packets until a signal, the end of the owner, or the end of the forwarder itself.
-fn carry(network: &Network, signals: &UnixStream, owned: bool) -> Result<(), KeepError> {
-    let control = Control::new().map_err(system("making an eventfd"))?;
-    let (ended, ends) = UnixStream::pair().map_err(system("making a socket pair"))?;
-    thread::scope(|scope| {
-        let forwarder = scope.spawn(|| {
-            let _ends = ends;
-            network.forward(ForwardOptions::default(), &control)
-        });
-        let waited = wait_for_end(signals, &ended, owned);
-        control.stop();
-        waited.map_err(system("waiting"))?;
-        match forwarder.join() {
-            Ok(Ok(_stats)) => Ok(()),
-            Ok(Err(error)) => Err(system("forwarding packets")(io::Error::other(error))),
-            Err(_) => Err(system("forwarding packets")(io::Error::other(
-                "a bug: it panicked",
-            ))),
-        }
-    })
-}
-
-fn wait_for_end(signals: &UnixStream, forwarder: &UnixStream, owned: bool) -> io::Result<()> {
-    let stdin = io::stdin();
-    let mut waits = vec![
-        PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(forwarder.as_fd(), PollFlags::IN),
-    ];
-    if owned {
-        // Nothing is ever written there: it becomes readable when the owner is gone.
-        waits.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
-    }
-    loop {
-        match poll(&mut waits, None) {
-            Err(rustix::io::Errno::INTR) => {}
-            outcome => return Ok(outcome.map(drop)?),
-        }
-    }
-}
-
 /// A socket that becomes readable when the process is asked to end.
 fn signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
@@ -349,7 +321,8 @@ fn note(journal: &mut Journal, change: &Change) -> Result<(), KeepError> {
     journal.note(change).map_err(system("writing the journal"))
 }
 
-fn system(what: impl ToString) -> impl FnOnce(io::Error) -> KeepError {
+/// For `map_err`.
+pub(crate) fn system(what: impl ToString) -> impl FnOnce(io::Error) -> KeepError {
     move |error| KeepError::System {
         what: what.to_string(),
         error,

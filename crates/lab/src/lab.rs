@@ -6,6 +6,7 @@
 //! killed has left.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -16,13 +17,15 @@ use rustix::process::Signal;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::carry::Records;
 use crate::child;
+use crate::control::{self, Request};
 use crate::hosts;
 use crate::keeper::{Answer, Setting};
 use crate::machine;
 use crate::plan::Plan;
 use crate::room::{self, Room};
-use crate::scenario::Host;
+use crate::scenario::{Host, Link, TimedChange};
 use crate::tail;
 use crate::undo::{self, UndoError};
 
@@ -50,6 +53,8 @@ pub struct Lab {
     pub cleared: Vec<String>,
     room: Room,
     keeper: Option<Child>,
+    /// Of the keeper; it removes the file, which is read all the same.
+    log: File,
 }
 
 /// Why a lab did not come up.
@@ -112,6 +117,22 @@ pub enum LabError {
         /// Its keeper.
         pid: u32,
     },
+    /// The link is not changed.
+    #[error("lab {lab}: {reason}")]
+    Set {
+        /// The lab.
+        lab: String,
+        /// What is wrong, and what is allowed.
+        reason: String,
+    },
+    /// The keeper cannot be asked.
+    #[error("asking the keeper of lab {lab}: {error}{}", ask_remedy(error))]
+    Ask {
+        /// The lab.
+        lab: String,
+        /// The system's reason.
+        error: io::Error,
+    },
     /// Not everything could be undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
@@ -124,6 +145,14 @@ fn no_choice(names: &[String]) -> String {
     match names {
         [] => "no lab is up; bring one up: fatpath lab up FILE".to_owned(),
         names => format!("more than one lab is up ({}); name one", names.join(", ")),
+    }
+}
+
+fn ask_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; run it with sudo",
+        io::ErrorKind::ConnectionRefused => "; a crash has left the lab over: fatpath lab down",
+        _ => "",
     }
 }
 
@@ -146,26 +175,32 @@ pub struct Listed {
 
 impl Lab {
     /// Clears leftovers of crashed labs and brings `plan` up; everything is ready when this returns.
+    /// `records` are written as long as it is up.
     ///
     /// # Errors
     /// See [`UpError`]; nothing of the lab is left then.
-    pub fn up(plan: Plan, lifetime: Lifetime) -> Result<Lab, UpError> {
+    pub fn up(plan: Plan, records: &Records, lifetime: Lifetime) -> Result<Lab, UpError> {
         if !rustix::process::geteuid().is_root() {
             return Err(UpError::NotRoot);
         }
+        let room = Room::of(&plan.lab);
+        wait_for_orphan(&room);
         let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
         let cleared = undo::clear_leftovers(&all).map_err(system("reading /run/fatpath/lab"))?;
-        let room = Room::of(&plan.lab);
         if room.is_kept() {
             return Err(UpError::IsUp(plan.lab));
         }
         if room.exists() {
             return Err(UpError::Leftovers(cleared));
         }
-        room.create(&plan)
+        room.create(&plan, records)
+            .and_then(|()| match lifetime {
+                Lifetime::OfThisProcess => room.set_owner(std::process::id()),
+                Lifetime::UntilDown => Ok(()),
+            })
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
-        let mut keeper =
-            start_keeper(&room, lifetime).map_err(system("starting the keeper process"))?;
+        let started = start_keeper(&room, lifetime);
+        let (mut keeper, log) = started.map_err(system("starting the keeper process"))?;
         let answer = first_answer(&mut keeper);
         drop(all);
         match answer {
@@ -175,16 +210,18 @@ impl Lab {
                 cleared,
                 room,
                 keeper: Some(keeper),
+                log,
             }),
-            answer => Err(not_up(&room, keeper, answer)),
+            answer => Err(not_up(&room, keeper, log, answer)),
         }
     }
 
-    /// Takes the lab down and waits until nothing is left of it.
+    /// Takes the lab down and waits until nothing is left of it. Returns the last words of a keeper
+    /// that had failed before.
     ///
     /// # Errors
     /// What could not be undone.
-    pub fn down(mut self) -> Result<(), UndoError> {
+    pub fn down(mut self) -> Result<Option<String>, UndoError> {
         self.take_down()
     }
 
@@ -195,16 +232,28 @@ impl Lab {
             .is_some_and(|keeper| matches!(keeper.try_wait(), Ok(None)))
     }
 
+    /// Lets links change while the lab is up; times count from now.
+    ///
+    /// # Errors
+    /// Why the keeper does not.
+    pub fn schedule(&self, changes: Vec<TimedChange>) -> Result<(), String> {
+        let reply = control::ask(&self.room, &Request::Schedule(changes));
+        reply
+            .map_err(|error| format!("asking the keeper: {error}"))?
+            .map(drop)
+    }
+
     /// Leaves the lab up after this process.
     pub fn leave(mut self) {
         self.keeper = None;
     }
 
-    fn take_down(&mut self) -> Result<(), UndoError> {
-        match self.keeper.take() {
-            Some(keeper) => finish(&self.room, keeper),
-            None => Ok(()),
-        }
+    fn take_down(&mut self) -> Result<Option<String>, UndoError> {
+        let Some(keeper) = self.keeper.take() else {
+            return Ok(None);
+        };
+        let failed = finish(&self.room, keeper)?;
+        Ok(failed.then(|| tail::of(&mut self.log)))
     }
 }
 
@@ -216,7 +265,16 @@ impl Drop for Lab {
     }
 }
 
-fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<Child> {
+/// Waits for the keeper of a command that was killed just now, which takes the lab down already.
+fn wait_for_orphan(room: &Room) {
+    let deadline = Instant::now() + DOWN_LIMIT;
+    while room.is_kept() && room.is_orphaned() && Instant::now() < deadline {
+        sleep(POLL_INTERVAL);
+    }
+}
+
+/// The keeper, and what it writes for want of someone to tell.
+fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<(Child, File)> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["lab", "emulate", &room.lab]);
     match lifetime {
@@ -224,12 +282,10 @@ fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<Child> {
         Lifetime::UntilDown => command.stdin(Stdio::null()),
     };
     child::in_own_session(&mut command);
-    let log = std::fs::File::create(room.path("keeper.log"))?;
-    command
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .current_dir("/")
-        .spawn()
+    let log = File::create_new(room.path("keeper.log"))?;
+    command.stdout(Stdio::piped()).stderr(log).current_dir("/");
+    let log = File::open(room.path("keeper.log"))?;
+    Ok((command.spawn()?, log))
 }
 
 fn first_answer(keeper: &mut Child) -> Option<Answer> {
@@ -241,20 +297,24 @@ fn first_answer(keeper: &mut Child) -> Option<Answer> {
 }
 
 /// Why the keeper gave up, once it has taken down what it had made.
-fn not_up(room: &Room, keeper: Child, answer: Option<Answer>) -> UpError {
-    let log = tail::of_file(&room.path("keeper.log"));
+fn not_up(room: &Room, keeper: Child, mut log: File, answer: Option<Answer>) -> UpError {
+    let finished = finish(room, keeper);
     let reason = match answer {
         Some(Answer::Failed(reason)) => reason,
-        _ => format!("the keeper process ended before the lab was up; it said:\n{log}"),
+        _ => format!(
+            "the keeper process ended before the lab was up; it said:\n{}",
+            tail::of(&mut log)
+        ),
     };
-    match finish(room, keeper) {
-        Ok(()) => UpError::Keeper(reason),
+    match finished {
+        Ok(_) => UpError::Keeper(reason),
         Err(error) => UpError::Keeper(format!("{reason}\n{error}")),
     }
 }
 
-/// Lets the keeper take all down, and does it in its place should it have been killed.
-fn finish(room: &Room, mut keeper: Child) -> Result<(), UndoError> {
+/// Lets the keeper take all down, and does it in its place should it have been killed. Whether it had
+/// failed.
+fn finish(room: &Room, mut keeper: Child) -> Result<bool, UndoError> {
     drop(keeper.stdin.take());
     let deadline = Instant::now() + DOWN_LIMIT;
     while matches!(keeper.try_wait(), Ok(None)) {
@@ -264,7 +324,8 @@ fn finish(room: &Room, mut keeper: Child) -> Result<(), UndoError> {
         }
         sleep(POLL_INTERVAL);
     }
-    clear(room)
+    clear(room)?;
+    Ok(!keeper.wait().is_ok_and(|status| status.success()))
 }
 
 fn clear(room: &Room) -> Result<(), UndoError> {
@@ -324,6 +385,34 @@ fn listed(room: &Room) -> Listed {
             .collect(),
         hosts,
         tuned: plan.is_some_and(|plan| plan.daemon.is_some()),
+    }
+}
+
+/// Changes a link of a lab that is up, now; with no lab named, the only one. Returns the lab's name and
+/// the link as it is from now on.
+///
+/// # Errors
+/// See [`LabError`]; nothing is changed then.
+pub fn set(
+    lab: Option<&str>,
+    link: &str,
+    settings: Vec<(String, String)>,
+) -> Result<(String, Vec<Link>), LabError> {
+    let room = choose(lab)?;
+    let request = Request::Set {
+        link: link.to_owned(),
+        settings,
+    };
+    match control::ask(&room, &request) {
+        Ok(Ok(links)) => Ok((room.lab, links)),
+        Ok(Err(reason)) => Err(LabError::Set {
+            lab: room.lab,
+            reason,
+        }),
+        Err(error) => Err(LabError::Ask {
+            lab: room.lab,
+            error,
+        }),
     }
 }
 

@@ -12,14 +12,18 @@
 //! Start reading with [`scenario::Scenario`] (what a file says), then [`run::run`] (what happens),
 //! then [`keeper::keep`] (who makes and removes it all).
 
+pub mod carry;
 mod child;
 pub mod cli;
+pub mod control;
+mod describe;
 mod hosts;
 pub mod iperf3;
 pub mod journal;
 pub mod keeper;
 pub mod lab;
 mod machine;
+pub mod observe;
 pub mod plan;
 pub mod plot;
 mod program;
@@ -29,5 +33,6 @@ pub mod room;
 mod routes;
 pub mod run;
 pub mod scenario;
+mod settings;
 mod tail;
 pub mod undo;

@@ -240,7 +240,8 @@ fn towards([of_ipv4, of_ipv6]: [IpNet; 2], (link, end): (usize, usize)) -> [Rout
     ]
 }
 
-fn chain_rate_bps(chain: &ChainSpec) -> Option<u64> {
+/// The least rate that a chain's bottlenecks are known by; `None`: unlimited.
+pub(crate) fn chain_rate_bps(chain: &ChainSpec) -> Option<u64> {
     let rates = chain.cells.iter().filter_map(|cell| match cell {
         CellSpec::Rate(rate) => nominal_rate_bps(&rate.service),
         _ => None,

@@ -88,30 +88,52 @@ pub enum RunError {
         /// Its last lines.
         said: String,
     },
+    /// The links' changes could not be scheduled.
+    #[error("changing the links in time: {0}")]
+    Begin(String),
     /// Ctrl-C, SIGTERM, or the lab was taken down.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Runs all jobs to their end. `go_on` is asked every few milliseconds; when it says no, all are
-/// killed. None is left running, whatever the outcome.
+/// Whoever watches the programs of a run.
+pub trait Watch {
+    /// Asked every few milliseconds; at a no, all are killed.
+    fn go_on(&mut self) -> bool;
+
+    /// The first program that is no server starts now; all servers before it listen.
+    ///
+    /// # Errors
+    /// Why it must not, in words.
+    fn begin(&mut self) -> Result<(), String>;
+
+    /// All programs that are no servers have ended.
+    fn end(&mut self);
+}
+
+/// Runs all jobs to their end. None is left running, whatever the outcome.
 ///
 /// # Errors
 /// The first job that failed.
-pub fn run_all(plan: &Plan, jobs: &[Job], go_on: &mut dyn FnMut() -> bool) -> Result<(), RunError> {
+pub fn run_all(plan: &Plan, jobs: &[Job], watch: &mut dyn Watch) -> Result<(), RunError> {
     let mut programs = vec![];
-    for job in jobs {
+    let first = jobs.iter().position(|job| job.ready_port.is_none());
+    for (place, job) in jobs.iter().enumerate() {
+        if Some(place) == first {
+            watch.begin().map_err(RunError::Begin)?;
+        }
         programs.push(Running::start(plan, job)?);
         if let Some(port) = job.ready_port {
-            wait_listening(&mut programs, port, go_on)?;
+            wait_listening(&mut programs, port, watch)?;
         }
     }
-    wait_until(&mut programs, go_on, |programs| {
+    wait_until(&mut programs, watch, |programs| {
         programs
             .iter()
             .all(|program| program.ended.is_some() || program.job.ready_port.is_some())
     })?;
-    stop_servers(&mut programs, go_on)
+    watch.end();
+    stop_servers(&mut programs, watch)
 }
 
 /// A program that was started; killed with all its children when dropped.
@@ -196,10 +218,10 @@ fn spawn(plan: &Plan, job: &Job) -> io::Result<Child> {
 fn wait_listening(
     programs: &mut [Running],
     port: u16,
-    go_on: &mut dyn FnMut() -> bool,
+    watch: &mut dyn Watch,
 ) -> Result<(), RunError> {
     let deadline = Instant::now() + READY_LIMIT;
-    wait_until(programs, go_on, |programs| {
+    wait_until(programs, watch, |programs| {
         let server = programs.last().map(|server| server.child.id());
         server.is_none_or(|pid| machine::is_listening(pid, port)) || Instant::now() > deadline
     })?;
@@ -216,10 +238,10 @@ fn wait_listening(
 }
 
 /// Servers may end by themselves (`iperf3 -1`); those that do not are asked to, then killed.
-fn stop_servers(programs: &mut [Running], go_on: &mut dyn FnMut() -> bool) -> Result<(), RunError> {
+fn stop_servers(programs: &mut [Running], watch: &mut dyn Watch) -> Result<(), RunError> {
     let deadline = Instant::now() + STOP_LIMIT;
     let all_ended = |programs: &[Running]| programs.iter().all(|program| program.ended.is_some());
-    wait_until(programs, go_on, |programs| {
+    wait_until(programs, watch, |programs| {
         all_ended(programs) || Instant::now() > deadline
     })?;
     let asked: Vec<_> = programs
@@ -241,7 +263,7 @@ fn stop_servers(programs: &mut [Running], go_on: &mut dyn FnMut() -> bool) -> Re
 
 fn wait_until(
     programs: &mut [Running],
-    go_on: &mut dyn FnMut() -> bool,
+    watch: &mut dyn Watch,
     mut done: impl FnMut(&[Running]) -> bool,
 ) -> Result<(), RunError> {
     loop {
@@ -249,7 +271,7 @@ fn wait_until(
         if done(programs) {
             return Ok(());
         }
-        if !go_on() {
+        if !watch.go_on() {
             return Err(RunError::Interrupted);
         }
         sleep(POLL_INTERVAL);

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::carry::Records;
 use crate::journal::{self, Change};
+use crate::machine;
 use crate::plan::Plan;
 
 const ROOT: &str = "/run/fatpath/lab";
@@ -81,13 +83,14 @@ impl Room {
         }
     }
 
-    /// Makes the folder, with the plan and an empty journal.
+    /// Makes the folder, with the plan, what to record, and an empty journal.
     ///
     /// # Errors
     /// If there is a room of that name already, or /run cannot be written.
-    pub fn create(&self, plan: &Plan) -> io::Result<()> {
+    pub fn create(&self, plan: &Plan, records: &Records) -> io::Result<()> {
         fs::create_dir(&self.folder)?;
         File::create(self.journal_file())?;
+        fs::write(self.records_file(), serde_json::to_vec_pretty(records)?)?;
         fs::write(self.plan_file(), serde_json::to_vec_pretty(plan)?)
     }
 
@@ -135,6 +138,14 @@ impl Room {
         Ok(serde_json::from_slice(&fs::read(self.plan_file())?)?)
     }
 
+    /// What is to be recorded of the lab.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read.
+    pub fn records(&self) -> io::Result<Records> {
+        Ok(serde_json::from_slice(&fs::read(self.records_file())?)?)
+    }
+
     /// Notes the keeper's process id, for people and for `lab down`.
     ///
     /// # Errors
@@ -147,6 +158,21 @@ impl Room {
     pub fn keeper(&self) -> Option<u32> {
         let text = fs::read_to_string(self.folder.join("keeper.pid")).ok()?;
         text.parse().ok().filter(|_| self.is_kept())
+    }
+
+    /// Notes the process with which the lab goes.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_owner(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.folder.join("owner.pid"), pid.to_string())
+    }
+
+    /// Whether the process with which the lab goes is gone; not for a lab that goes with none.
+    pub fn is_orphaned(&self) -> bool {
+        let text = fs::read_to_string(self.folder.join("owner.pid")).unwrap_or_default();
+        let owner = text.parse().ok();
+        owner.is_some_and(|pid: u32| machine::start_ticks(pid).is_none())
     }
 
     /// A file or folder of the room.
@@ -167,6 +193,10 @@ impl Room {
 
     fn journal_file(&self) -> PathBuf {
         self.folder.join("journal")
+    }
+
+    fn records_file(&self) -> PathBuf {
+        self.folder.join("records.json")
     }
 
     fn plan_file(&self) -> PathBuf {

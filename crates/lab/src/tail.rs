@@ -11,8 +11,12 @@ const MOST_BYTES: i64 = 4096;
 
 /// The last lines of a file, indented; empty if there are none or it cannot be read.
 pub fn of_file(file: &Path) -> String {
-    let read = || {
-        let mut file = File::open(file)?;
+    File::open(file).map_or(String::new(), |mut file| of(&mut file))
+}
+
+/// The same of an open file.
+pub fn of(file: &mut File) -> String {
+    let mut read = || {
         let length = file.seek(SeekFrom::End(0))?;
         file.seek(SeekFrom::End(-MOST_BYTES.min(length as i64)))?;
         let mut bytes = vec![];

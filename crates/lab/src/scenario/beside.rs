@@ -11,6 +11,9 @@ use std::rc::Rc;
 /// The largest trace; mahimahi's own are smaller.
 const MOST_TRACE_BYTES: u64 = 16 << 20;
 
+/// Delivery times in milliseconds, or what is wrong with the file.
+type Trace = Result<Rc<[u64]>, String>;
+
 /// Where named files are looked for.
 pub(super) enum Beside {
     /// Nowhere: policies keep the names they have, and traces are refused.
@@ -22,7 +25,7 @@ pub(super) enum Beside {
 /// A folder, with what has been read from it: a thousand cases name the same trace.
 pub(super) struct Folder {
     path: PathBuf,
-    traces: RefCell<HashMap<String, Result<Rc<[u64]>, String>>>,
+    traces: RefCell<HashMap<String, Trace>>,
 }
 
 impl Beside {
@@ -48,7 +51,7 @@ impl Beside {
     }
 
     /// The delivery times of a trace in mahimahi's format, in milliseconds.
-    pub(super) fn trace(&self, name: &str) -> Result<Rc<[u64]>, String> {
+    pub(super) fn trace(&self, name: &str) -> Trace {
         match self {
             Beside::Nowhere => Err("a trace is a file, and no files are read here".to_owned()),
             Beside::Folder(folder) => {
@@ -60,7 +63,7 @@ impl Beside {
     }
 }
 
-fn read_trace(file: &Path) -> Result<Rc<[u64]>, String> {
+fn read_trace(file: &Path) -> Trace {
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     let length = std::fs::metadata(file).map_err(failed)?.len();
     if length > MOST_TRACE_BYTES {
@@ -71,7 +74,7 @@ fn read_trace(file: &Path) -> Result<Rc<[u64]>, String> {
 }
 
 /// One number a line, in milliseconds, not falling, the last at least 1.
-fn trace(text: &str) -> Result<Rc<[u64]>, String> {
+fn trace(text: &str) -> Trace {
     const ALLOWED: &str = "a whole number of milliseconds, not less than the one before, at most \
                            86400000";
     let mut at_ms: Vec<u64> = vec![];

@@ -53,7 +53,7 @@ pub(super) fn entries(cells: &[CellSpec]) -> usize {
 #[derive(Clone, Debug)]
 pub(super) enum Course {
     /// One stage; cells that would do nothing are left out.
-    Stage(Stage),
+    Stage(Box<Stage>),
     /// Stages in the order in which packets pass them, idle cells too: they hold a place.
     Cells(Vec<Stage>),
 }

@@ -63,7 +63,9 @@ fn courses(section: &mut Section, beside: &Beside) -> Result<[Course; 2], Proble
             own.finish()?;
             match (course, both.clone()) {
                 (_, both) if is_empty => Ok(both),
-                (Course::Stage(own), Course::Stage(both)) => Ok(Course::Stage(own.or(&both))),
+                (Course::Stage(own), Course::Stage(both)) => {
+                    Ok(Course::Stage(Box::new(own.or(&both))))
+                }
                 (own @ Course::Cells(_), Course::Cells(_)) => Ok(own),
                 (own @ Course::Cells(_), Course::Stage(both)) if both.is_empty() => Ok(own),
                 _ => Err(place
@@ -78,7 +80,7 @@ fn course(section: &mut Section, beside: &Beside) -> Result<Course, Problem> {
     let effect = KEYS.iter().find(|key| section.has(key)).copied();
     let stage = Stage::take(section, beside)?;
     let Some(list) = section.take("cells") else {
-        return Ok(Course::Stage(stage));
+        return Ok(Course::Stage(Box::new(stage)));
     };
     if let Some(key) = effect {
         return Err(list.problem(format!(

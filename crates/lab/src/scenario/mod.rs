@@ -13,6 +13,7 @@ mod effects;
 mod experiment;
 mod groups;
 mod link;
+mod losses;
 mod names;
 mod parse;
 mod programs;

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of a lab that is up: what is asked of its keeper, over a socket in the lab's room.
+//!
+//! A request is a JSON line, and so is the reply; the folder of the socket is root's alone. Here are
+//! the words of both, the asking ([`ask`]), and what the keeper does with them ([`Links`]); the
+//! forwarder makes the changes.
+
+use std::fs::DirBuilder;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use fatpath_emulator::Control;
+use fatpath_link::ChainSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::room::Room;
+use crate::scenario::{Link, TimedChange};
+
+/// How long either side waits for the other's line. The keeper does nothing else meanwhile, so its
+/// end of the lab waits too.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Traces of rates are long, but not longer.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What the keeper is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// A link becomes another now; names and values are those of [`Link::changed`].
+    Set {
+        /// The link.
+        link: String,
+        /// What changes.
+        settings: Vec<(String, String)>,
+    },
+    /// Links become others later; times count from now.
+    Schedule(Vec<TimedChange>),
+}
+
+/// The links that were asked for, as they are now; or why nothing was changed.
+pub type Reply = Result<Vec<Link>, String>;
+
+/// Asks the keeper of a lab, and waits for its reply.
+///
+/// # Errors
+/// If it does not answer. That it refuses is no error, but a reply.
+pub fn ask(room: &Room, request: &Request) -> io::Result<Reply> {
+    let mut stream = UnixStream::connect(socket(room))?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    stream.shutdown(Shutdown::Write)?;
+    Ok(serde_json::from_str(&read_line(&stream)?)?)
+}
+
+/// Where the keeper listens.
+fn socket(room: &Room) -> std::path::PathBuf {
+    room.path("control").join("socket")
+}
+
+/// Listens for requests. The folder keeps everyone but root away from the socket.
+///
+/// # Errors
+/// If the socket cannot be made.
+pub(crate) fn listen(room: &Room) -> io::Result<UnixListener> {
+    DirBuilder::new().mode(0o700).create(room.path("control"))?;
+    UnixListener::bind(socket(room))
+}
+
+/// Takes one request and replies. Who has gone meanwhile is not missed.
+pub(crate) fn serve(listener: &UnixListener, links: &mut Links) {
+    let served = listener.accept().and_then(|(mut stream, _)| {
+        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_write_timeout(Some(LIMIT))?;
+        let reply: Reply = match serde_json::from_str(&read_line(&stream)?) {
+            Ok(request) => links.answer(request),
+            Err(error) => Err(format!("no request of this version of fatpath: {error}")),
+        };
+        let mut line = serde_json::to_vec(&reply)?;
+        line.push(b'\n');
+        stream.write_all(&line)
+    });
+    if let Err(error) = served {
+        eprintln!("a request was not served: {error}");
+    }
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(stream.take(MOST_BYTES)).read_line(&mut line)?;
+    Ok(line)
+}
+
+/// The links of a lab as they are, as its keeper knows them.
+pub(crate) struct Links {
+    links: Vec<Link>,
+    /// Changes that the forwarder has been told of, each with its time.
+    scheduled: Vec<(Instant, TimedChange)>,
+    control: Control,
+}
+
+impl Links {
+    pub(crate) fn new(links: Vec<Link>, control: Control) -> Links {
+        Links {
+            links,
+            scheduled: vec![],
+            control,
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Set { link, settings } => self.set(&link, &settings),
+            Request::Schedule(changes) => self.schedule(changes),
+        }
+    }
+
+    /// A link, or all replicas of one: all of them, or none if one cannot be.
+    fn set(&mut self, name: &str, settings: &[(String, String)]) -> Reply {
+        self.catch_up(Instant::now());
+        let changed: Result<Vec<Link>, String> = self
+            .meant(name)?
+            .iter()
+            .map(|link| link.changed(settings))
+            .collect();
+        let changed = changed?;
+        for link in &changed {
+            let directions = link.directions.clone();
+            self.control
+                .change(&link.name, directions, Duration::ZERO)
+                .map_err(|error| error.to_string())?;
+            self.note(&link.name, link.directions.clone());
+        }
+        Ok(changed)
+    }
+
+    /// All of the changes, or none if one of them names no link.
+    fn schedule(&mut self, changes: Vec<TimedChange>) -> Reply {
+        for change in &changes {
+            self.meant(&change.link)?;
+        }
+        let now = Instant::now();
+        for change in changes {
+            let directions = change.directions.clone();
+            self.control
+                .change(&change.link, directions, change.at)
+                .map_err(|error| error.to_string())?;
+            self.scheduled.push((now + change.at, change));
+        }
+        self.scheduled.sort_by_key(|(due, _)| *due);
+        Ok(self.links.clone())
+    }
+
+    /// Notes the changes that the forwarder has made by itself until `now`.
+    fn catch_up(&mut self, now: Instant) {
+        let due = self.scheduled.partition_point(|(due, _)| *due <= now);
+        let changes: Vec<_> = self.scheduled.drain(..due).collect();
+        for (_, change) in changes {
+            self.note(&change.link, change.directions);
+        }
+    }
+
+    fn note(&mut self, name: &str, directions: [ChainSpec; 2]) {
+        let link = self.links.iter_mut().find(|link| link.name == name);
+        if let Some(link) = link {
+            link.directions = directions;
+        }
+    }
+
+    /// The link of that name, or `NAME-1`, `NAME-2`, …
+    fn meant(&self, name: &str) -> Result<Vec<&Link>, String> {
+        let is_replica = |link: &&Link| {
+            let number = link
+                .name
+                .strip_prefix(name)
+                .and_then(|end| end.strip_prefix('-'));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        let exact = self.links.iter().filter(|link| link.name == name);
+        let exact: Vec<&Link> = exact.collect();
+        let replicas: Vec<&Link> = self.links.iter().filter(is_replica).collect();
+        match (exact.is_empty(), replicas.is_empty()) {
+            (false, _) => Ok(exact),
+            (true, false) => Ok(replicas),
+            (true, true) => {
+                let known: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+                let known = known.join(", ");
+                Err(format!("there is no link {name}; there are: {known}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_link::CellSpec;
+
+    fn links() -> Links {
+        named(&["wan"])
+    }
+
+    fn named(names: &[&str]) -> Links {
+        let link = |name: &&str| Link {
+            name: (*name).into(),
+            between: ["a".into(), "b".into()],
+            mtu_bytes: 1500,
+            exact: false,
+            directions: [ChainSpec::default(), ChainSpec::default()],
+        };
+        let links = names.iter().map(link).collect();
+        Links::new(links, Control::new().unwrap())
+    }
+
+    fn change(at: Duration, link: &str, loss: f64) -> TimedChange {
+        TimedChange {
+            at,
+            link: link.into(),
+            directions: [0, 1].map(|_| ChainSpec::of([CellSpec::loss(loss)])),
+        }
+    }
+
+    #[test]
+    fn what_was_scheduled_is_known_when_it_is_due() {
+        let mut links = links();
+        let later = Duration::from_secs(3600);
+        let changes = vec![
+            change(later, "wan", 0.2),
+            change(Duration::ZERO, "wan", 0.1),
+        ];
+        assert!(links.answer(Request::Schedule(changes)).is_ok());
+        let loss_at = |links: &mut Links, now| {
+            links.catch_up(now);
+            links.meant("wan").unwrap()[0].directions[1].clone()
+        };
+        let now = Instant::now();
+        assert_eq!(
+            loss_at(&mut links, now),
+            ChainSpec::of([CellSpec::loss(0.1)])
+        );
+        assert_eq!(
+            loss_at(&mut links, now + later),
+            ChainSpec::of([CellSpec::loss(0.2)])
+        );
+    }
+
+    #[test]
+    fn the_name_of_replicas_means_all_of_them() {
+        let mut links = named(&["a-1", "a-2", "a-b", "ab-1", "c"]);
+        let mut names = |name: &str| {
+            let settings = vec![("delay".to_owned(), "5ms".to_owned())];
+            let link = name.to_owned();
+            let set = links.answer(Request::Set { link, settings })?;
+            Ok::<_, String>(set.into_iter().map(|link| link.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names("a").unwrap(), ["a-1", "a-2"]);
+        assert_eq!(names("a-2").unwrap(), ["a-2"]);
+        assert!(names("d").is_err());
+        let set = &links.meant("a-1").unwrap()[0].directions[0];
+        assert_eq!(set.cells, [CellSpec::delay(5_000_000)]);
+    }
+
+    #[test]
+    fn an_unknown_link_is_refused_with_those_there_are() {
+        let mut links = links();
+        let changes = vec![
+            change(Duration::ZERO, "wan", 0.1),
+            change(Duration::ZERO, "lan", 0.1),
+        ];
+        let refused = links.answer(Request::Schedule(changes)).unwrap_err();
+        assert_eq!(refused, "there is no link lan; there are: wan");
+        assert!(links.scheduled.is_empty());
+        let out_of_range = vec![change(Duration::ZERO, "wan", 1.5)];
+        assert!(links.answer(Request::Schedule(out_of_range)).is_err());
+    }
+}

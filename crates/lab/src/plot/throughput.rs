@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Throughput over time: a panel for every path (with what varies), a line for every run.
+//!
+//! Start with [`Throughput::of`].
+
+use std::collections::BTreeMap;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::{Axes, Drawn, Figure, LIMIT, LINES, axis_number, draw_legend, in_order, round_ticks};
+use crate::iperf3::{Interval, SeenBy};
+use crate::results::Run;
+
+const PANEL_HEIGHT_PX: u32 = 380;
+/// More panels are not read, and a picture has its limits.
+const MOST_PANELS: usize = 24;
+
+/// All runs that gave throughput over time.
+#[derive(Debug)]
+pub struct Throughput<'r> {
+    title: String,
+    panels: Vec<Panel<'r>>,
+    variants: Vec<&'r str>,
+    end_s: f64,
+}
+
+#[derive(Debug)]
+struct Panel<'r> {
+    caption: String,
+    runs: Vec<&'r Run>,
+}
+
+impl<'r> Throughput<'r> {
+    /// `None` if no run gave intervals. Only the first 24 cases of the network are drawn.
+    pub fn of(scenario: &str, runs: &'r [Run]) -> Option<Throughput<'r>> {
+        let drawn: Vec<&Run> = runs
+            .iter()
+            .filter(|run| !intervals(run).is_empty())
+            .collect();
+        let mut panels: Vec<Panel> = vec![];
+        for run in &drawn {
+            let caption = caption(run);
+            match panels.iter_mut().find(|panel| panel.caption == caption) {
+                Some(panel) => panel.runs.push(run),
+                None => panels.push(Panel {
+                    caption,
+                    runs: vec![run],
+                }),
+            }
+        }
+        panels.truncate(MOST_PANELS);
+        let ends = drawn
+            .iter()
+            .flat_map(|run| intervals(run))
+            .map(|one| one.end_s);
+        (!panels.is_empty()).then(|| Throughput {
+            title: format!("{scenario}: throughput over time"),
+            variants: in_order(drawn.iter().map(|run| run.row.variant.as_str())),
+            end_s: ends.fold(1.0, f64::max),
+            panels,
+        })
+    }
+
+    fn draw_panel<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, panel: &Panel) -> Drawn
+    where
+        B::ErrorType: 'static,
+    {
+        let limit_mbps = panel.runs.iter().find_map(|run| run.row.bottleneck_mbps);
+        let axes = Axes {
+            caption: &panel.caption,
+            x_desc: "time since the start of the test (s)",
+            y_desc: y_label(&panel.runs),
+            x: 0.0..self.end_s,
+            x_ticks: round_ticks(&(0.0..self.end_s)),
+            y_top: top_mbps(&panel.runs, limit_mbps),
+        };
+        let mut chart = axes.draw(area)?;
+        if let Some(mbps) = limit_mbps {
+            let ends = [(0.0, mbps), (self.end_s, mbps)];
+            chart
+                .draw_series(DashedLineSeries::new(ends, 8, 5, LIMIT.stroke_width(2)))?
+                .label(format!("bottleneck, {} Mb/s", axis_number(mbps)))
+                .legend(|(x, y)| PathElement::new([(x, y), (x + 24, y)], LIMIT.stroke_width(2)));
+        }
+        let means = means_mbps(&panel.runs);
+        let mut labelled = vec![];
+        for run in &panel.runs {
+            let variant = run.row.variant.as_str();
+            let place = self.variants.iter().position(|other| *other == variant);
+            let style = LINES[place.unwrap_or(0) % LINES.len()].stroke_width(3);
+            let series = chart.draw_series(LineSeries::new(points(run), style))?;
+            if !labelled.contains(&variant) {
+                labelled.push(variant);
+                series
+                    .label(format!("{variant}, mean {:.1} Mb/s", means[variant]))
+                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
+            }
+        }
+        draw_legend(&mut chart, legend_place(&panel.runs, limit_mbps))
+    }
+}
+
+impl Figure for Throughput<'_> {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn height_px(&self) -> u32 {
+        PANEL_HEIGHT_PX * self.panels.len() as u32
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Drawn
+    where
+        B::ErrorType: 'static,
+    {
+        let areas = area.split_evenly((self.panels.len(), 1));
+        let mut pairs = areas.iter().zip(&self.panels);
+        pairs.try_for_each(|(area, panel)| self.draw_panel(area, panel))
+    }
+}
+
+fn caption(run: &Run) -> String {
+    let vary = run.row.vary.iter();
+    let vary = vary.map(|(name, value)| format!(", {name} = {value}"));
+    run.row.path.clone() + &vary.collect::<String>()
+}
+
+/// The mean goodput of each variant's runs.
+fn means_mbps<'r>(runs: &[&'r Run]) -> BTreeMap<&'r str, f64> {
+    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for run in runs {
+        let (sum, n) = sums.entry(&run.row.variant).or_default();
+        *sum += run.row.goodput_mbps.unwrap_or(0.0);
+        *n += 1.0;
+    }
+    let means = sums.into_iter().map(|(name, (sum, n))| (name, sum / n));
+    means.collect()
+}
+
+/// A point in the middle of each interval, whose mean it is.
+fn points(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
+    intervals(run)
+        .iter()
+        .map(|one| ((one.start_s + one.end_s) / 2.0, one.rate_bps / 1e6))
+}
+
+/// The intervals, without a last one that was cut short: its mean says little.
+fn intervals(run: &Run) -> &[Interval] {
+    let all = run
+        .measured
+        .as_ref()
+        .map_or(&[][..], |measured| &measured.intervals);
+    let length_s = |one: &Interval| one.end_s - one.start_s;
+    match all {
+        [first, .., last] if length_s(last) < length_s(first) / 2.0 => &all[..all.len() - 1],
+        _ => all,
+    }
+}
+
+/// Room above the bottleneck's line, or above the highest point where there is none.
+fn top_mbps(runs: &[&Run], limit_mbps: Option<f64>) -> f64 {
+    let highest = runs
+        .iter()
+        .flat_map(|run| points(run))
+        .map(|(_, mbps)| mbps)
+        .fold(1.0, f64::max);
+    highest.max(limit_mbps.unwrap_or(0.0)) * 1.1
+}
+
+/// The right side, below or above the lines: wherever they leave room at the end of the test.
+fn legend_place(runs: &[&Run], limit_mbps: Option<f64>) -> SeriesLabelPosition {
+    let middle = top_mbps(runs, limit_mbps) / 2.0;
+    let last = |run: &&Run| {
+        points(run)
+            .last()
+            .is_some_and(|(_, mbps)| mbps < middle * 0.8)
+    };
+    if runs.iter().any(last) {
+        SeriesLabelPosition::MiddleRight
+    } else {
+        SeriesLabelPosition::LowerRight
+    }
+}
+
+fn y_label(runs: &[&Run]) -> &'static str {
+    let received = |run: &&Run| {
+        run.measured
+            .as_ref()
+            .is_some_and(|m| m.seen_by == SeenBy::Receiver)
+    };
+    if runs.iter().all(received) {
+        "received (Mb/s)"
+    } else {
+        "sent (Mb/s)"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seen::Pixels;
+    use super::super::{Format, TITLE_HEIGHT_PX, WIDTH_PX, picture};
+    use super::*;
+    use crate::results::examples::{failed, run};
+
+    #[test]
+    fn every_path_has_a_panel_and_every_variant_its_colour() {
+        let runs = [
+            run("clean", "default", 300e6),
+            run("clean", "tuned", 900e6),
+            run("lossy", "tuned", 700e6),
+        ];
+        let pixels = Pixels::of(&Throughput::of("demo", &runs).unwrap());
+        let height_px = TITLE_HEIGHT_PX + 2 * PANEL_HEIGHT_PX;
+        assert_eq!((pixels.width_px, pixels.height_px), (WIDTH_PX, height_px));
+        let middle = TITLE_HEIGHT_PX + PANEL_HEIGHT_PX;
+        for (rows, colour, is_there) in [
+            (0..middle, LINES[0], true),
+            (0..middle, LINES[1], true),
+            (middle..height_px, LINES[0], false),
+            (middle..height_px, LINES[1], true),
+        ] {
+            let count = pixels.count(rows.clone(), colour);
+            assert_eq!(count > 1000, is_there, "{count} of {colour:?} in {rows:?}");
+        }
+    }
+
+    #[test]
+    fn the_svg_has_the_same_words_and_lines() {
+        let runs = [run("clean", "default", 300e6), run("clean", "tuned", 900e6)];
+        let figure = Throughput::of("demo", &runs).unwrap();
+        let svg = String::from_utf8(picture(&figure, Format::Svg).unwrap()).unwrap();
+        for part in [
+            "<svg",
+            "clean",
+            "tuned, mean 900.0 Mb/s",
+            "#D55E00",
+            "#0072B2",
+        ] {
+            assert!(svg.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_last_interval_that_was_cut_short_is_left_out() {
+        let mut run = run("clean", "default", 300e6);
+        let measured = run.measured.as_mut().unwrap();
+        measured.intervals.push(Interval {
+            start_s: 10.0,
+            end_s: 10.04,
+            rate_bps: 9e9,
+        });
+        assert_eq!(intervals(&run).len(), 10);
+    }
+
+    #[test]
+    fn without_throughput_over_time_there_is_no_plot() {
+        assert!(Throughput::of("demo", &[failed("clean", "default", "why")]).is_none());
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table for people: a line a case, compared with its path's first variant.
+//!
+//! Pure. Start with [`table`].
+
+use std::collections::BTreeSet;
+
+use super::Row;
+use super::statistics::Statistic;
+use super::summary::{Summary, summaries};
+
+/// Per path (and what else varies) every variant with its goodput, its ratio to the first variant,
+/// its share of the bottleneck, its retransmissions, and how late the emulator was. Of several runs
+/// it shows means with half the width of their confidence interval. A case with runs that are not
+/// to be trusted has a `!`, and the last lines say why.
+pub fn table(rows: &[Row]) -> String {
+    let cases = summaries(rows);
+    let vary: BTreeSet<&String> = cases.iter().flat_map(|case| case.vary.keys()).collect();
+    let has_lateness = rows.iter().any(|row| row.emulator.is_some());
+    let mut head = vec!["path", "variant"];
+    head.extend(vary.iter().map(|name| name.as_str()));
+    let left = head.len();
+    head.extend(["goodput", "ratio", "of bottleneck", "retransmits"]);
+    if has_lateness {
+        head.push("late us: p50/p90/p99/max");
+    }
+    let mut lines = vec![head.iter().map(|cell| cell.to_string()).collect::<Vec<_>>()];
+    for (index, case) in cases.iter().enumerate() {
+        let group = |other: &&Summary| other.path == case.path && other.vary == case.vary;
+        let base = cases.iter().find(group).and_then(Summary::goodput_mbps);
+        let above = index.checked_sub(1).map(|above| cases[above].path.as_str());
+        let mut line = vec![if above == Some(&case.path) {
+            String::new()
+        } else {
+            case.path.clone()
+        }];
+        line.push(case.variant.clone());
+        line.extend(vary.iter().map(|name| or_dash(case.vary.get(*name))));
+        line.extend(figures(case, base));
+        if has_lateness {
+            line.push(or_dash(lateness(case).as_ref()));
+        }
+        lines.push(line);
+    }
+    aligned(&lines, left) + &distrust(rows)
+}
+
+fn figures(case: &Summary, base: Option<&Statistic>) -> [String; 4] {
+    let goodput = case.goodput_mbps();
+    let over = |base: Option<f64>| Some(goodput?.mean / base.filter(|base| *base > 0.0)?);
+    let mark = if case.untrusted > 0 { "! " } else { "" };
+    let failed = match case.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    [
+        goodput.map_or("failed".to_owned(), |goodput| {
+            format!("{mark}{} Mb/s{failed}", with_interval(goodput, 1))
+        }),
+        or_dash(over(base.map(|base| base.mean)).map(|ratio| format!("{ratio:.1} x"))),
+        or_dash(over(case.bottleneck_mbps).map(|share| format!("{:.1} %", share * 100.0))),
+        or_dash(
+            case.figures
+                .get("retransmits")
+                .map(|one| with_interval(one, 0)),
+        ),
+    ]
+}
+
+fn with_interval(figure: &Statistic, digits: usize) -> String {
+    match figure.ci95 {
+        Some(ci95) => format!("{:.digits$} ± {ci95:.digits$}", figure.mean),
+        None => format!("{:.digits$}", figure.mean),
+    }
+}
+
+/// Means over the runs.
+fn lateness(case: &Summary) -> Option<String> {
+    let us = |part: &str| Some(case.figures.get(&format!("lateness_{part}_us"))?.mean);
+    let (p50, p90, p99, max) = (us("p50")?, us("p90")?, us("p99")?, us("max")?);
+    Some(format!("{p50:.0}/{p90:.0}/{p99:.0}/{max:.0}"))
+}
+
+fn distrust(rows: &[Row]) -> String {
+    let told = rows.iter().filter_map(|row| {
+        let reason = row.distrust.as_ref()?;
+        Some(format!("! {}: not to be trusted: {reason}\n", name(row)))
+    });
+    told.collect()
+}
+
+/// A run in words: its path, variant, what varies, and the number of its repeat.
+pub fn name(row: &Row) -> String {
+    let vary = row
+        .vary
+        .iter()
+        .map(|(name, value)| format!(", {name} = {value}"));
+    let repeat = match row.repeat {
+        0 | 1 => String::new(),
+        repeat => format!(", repeat {repeat}"),
+    };
+    format!(
+        "{}, {}{}{repeat}",
+        row.path,
+        row.variant,
+        vary.collect::<String>()
+    )
+}
+
+fn or_dash(text: Option<impl ToString>) -> String {
+    text.map_or("-".to_owned(), |text| text.to_string())
+}
+
+/// The first `left` columns to the left, figures to the right.
+fn aligned(lines: &[Vec<String>], left: usize) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+    let widths: Vec<usize> = (0..columns).filter_map(width).collect();
+    let mut table = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (text, width))| {
+            if column < left {
+                format!("{text:<width$}")
+            } else {
+                format!("{text:>width$}")
+            }
+        });
+        table.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        table.push('\n');
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{failed, run};
+    use super::super::{EmulatorFigures, Lateness};
+    use super::*;
+
+    #[test]
+    fn the_table_compares_with_the_first_variant_of_each_path() {
+        let rows = [
+            run("clean", "default", 300e6).row,
+            run("clean", "tuned", 930e6).row,
+            failed("lossy", "default", "why").row,
+            run("lossy", "tuned", 700e6).row,
+        ];
+        insta::assert_snapshot!(table(&rows), @r"
+        path   variant     goodput  ratio  of bottleneck  retransmits
+        clean  default  300.0 Mb/s  1.0 x         30.0 %            7
+               tuned    930.0 Mb/s  3.1 x         93.0 %            7
+        lossy  default      failed      -              -            -
+               tuned    700.0 Mb/s      -         70.0 %            7
+        ");
+    }
+
+    #[test]
+    fn repeats_give_intervals_and_distrust_is_told() {
+        let mut rows: Vec<Row> = [10e6, 12e6, 14e6]
+            .map(|bps| run("clean", "default", bps).row)
+            .into();
+        for (row, loss) in rows.iter_mut().zip(["1%", "1%", "2%"]) {
+            row.vary.insert("loss".into(), loss.into());
+        }
+        rows[1].repeat = 2;
+        rows[1].trusted = false;
+        rows[1].distrust = Some("it was late".into());
+        let lateness = Lateness {
+            p50_us: 10.0,
+            p90_us: 20.0,
+            p99_us: 90.4,
+            max_us: 1000.0,
+            ..Lateness::default()
+        };
+        rows[2].emulator = Some(EmulatorFigures {
+            lateness,
+            missed_packets: 0,
+        });
+        insta::assert_snapshot!(table(&rows), @r"
+        path   variant  loss             goodput  ratio  of bottleneck  retransmits  late us: p50/p90/p99/max
+        clean  default  1%    ! 11.0 ± 12.7 Mb/s  1.0 x          1.1 %        7 ± 0                         -
+               default  2%             14.0 Mb/s  1.0 x          1.4 %            7             10/20/90/1000
+        ! clean, default, loss = 1%, repeat 2: not to be trusted: it was late
+        ");
+    }
+}

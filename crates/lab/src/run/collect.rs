@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one run has written, as its row: the programs' output, the observation, the emulator's
+//! figures, the daemon's flow log.
+//!
+//! It reads files and decides whether the figures can be trusted. Start with [`run`].
+
+use std::fs;
+use std::path::Path;
+
+use fatpath_observation::DirectionName;
+use serde::Deserialize;
+
+use super::CaseError;
+use crate::carry::Records;
+use crate::iperf3::{self, Measured};
+use crate::observe::{self, Window};
+use crate::plan::{self, Plan};
+use crate::program::{Job, RunError};
+use crate::results::{EmulatorFigures, FlowFigures, Lateness, Row, Run};
+use crate::scenario::{Case, ResultKind};
+
+/// Where to look, and how to judge.
+pub(super) struct Written<'w> {
+    pub(super) case: &'w Case,
+    pub(super) plan: &'w Plan,
+    pub(super) jobs: &'w [Job],
+    pub(super) records: &'w Records,
+    /// When the programs ran; `None` if they did not all begin and end.
+    pub(super) window: Option<Window>,
+    pub(super) lateness_limit_us: Option<u64>,
+}
+
+/// The run's row filled in, or why it has failed.
+pub(super) fn run(
+    written: &Written,
+    ran: Result<(), RunError>,
+    row: Row,
+) -> Result<Run, CaseError> {
+    let programs = measured(written, ran)?;
+    let mut run = Run {
+        row,
+        measured: None,
+    };
+    run.give(&programs);
+    let reverse = programs.first().is_some_and(|(_, one)| one.reverse);
+    let row = &mut run.row;
+    row.bottleneck_mbps = bottleneck_mbps(written.case, written.plan, reverse);
+    let mut doubts = vec![];
+    emulator(written, row, &mut doubts);
+    observation(written, row, &mut doubts);
+    row.flows = written
+        .plan
+        .daemon
+        .as_ref()
+        .and_then(|daemon| flows(&daemon.flow_log));
+    row.trusted = doubts.is_empty();
+    row.distrust = (!doubts.is_empty()).then(|| doubts.join("; "));
+    Ok(run)
+}
+
+/// What each program with a result measured. If a program failed, iperf3's own reason is the better
+/// one.
+fn measured(
+    written: &Written,
+    ran: Result<(), RunError>,
+) -> Result<Vec<(String, Measured)>, CaseError> {
+    let programs = written.case.programs.iter().zip(written.jobs);
+    let results = programs.filter_map(|(program, job)| Some((job, program.result?)));
+    let parsed: Result<Vec<_>, CaseError> = results
+        .map(|(job, kind)| {
+            let parsed = parse(&job.output, kind).map_err(|reason| CaseError::Result {
+                label: job.label.clone(),
+                reason,
+            });
+            Ok((job.label.clone(), parsed?))
+        })
+        .collect();
+    match (ran, parsed) {
+        (Err(_), Err(CaseError::Result { label, reason })) if reason.starts_with("iperf3: ") => {
+            Err(CaseError::Result { label, reason })
+        }
+        (Err(error), _) => Err(error.into()),
+        (Ok(()), parsed) => parsed,
+    }
+}
+
+fn parse(output: &Path, kind: ResultKind) -> Result<Measured, String> {
+    let text = fs::read_to_string(output).map_err(|error| error.to_string())?;
+    match kind {
+        ResultKind::Iperf3 => iperf3::parse(&text).map_err(|error| error.to_string()),
+    }
+}
+
+/// The bottleneck between the programs with a result and the hosts that their commands name; `None`
+/// if there is none, or not the same one for all of them.
+pub(super) fn bottleneck_mbps(case: &Case, plan: &Plan, reverse: bool) -> Option<f64> {
+    let programs = case.programs.iter();
+    let results = programs.filter(|program| program.result.is_some());
+    let mut rates = results.map(|program| {
+        let peer = &plan.peer(program)?.name;
+        match reverse {
+            true => plan.bottleneck_bps(peer, &program.host),
+            false => plan.bottleneck_bps(&program.host, peer),
+        }
+    });
+    let first = rates.next()??;
+    rates
+        .all(|rate| rate == Some(first))
+        .then(|| first as f64 / 1e6)
+}
+
+/// What the keeper writes when its forwarder ends.
+#[derive(Deserialize)]
+struct Emulated {
+    lateness: Lateness,
+    links: Vec<EmulatedLink>,
+    observation_error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct EmulatedLink {
+    directions: Vec<EmulatedDirection>,
+}
+
+#[derive(Deserialize)]
+struct EmulatedDirection {
+    missed_packets: u64,
+}
+
+fn emulator(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
+    let Some(file) = &written.records.stats else {
+        return;
+    };
+    let text = fs::read(file).map_err(|error| error.to_string());
+    let told = text.and_then(|text| {
+        serde_json::from_slice::<Emulated>(&text).map_err(|error| error.to_string())
+    });
+    let told = match told {
+        Ok(told) => told,
+        Err(error) => {
+            doubts.push(format!("the emulator's own figures are missing ({error})"));
+            return;
+        }
+    };
+    doubts.extend(
+        told.observation_error
+            .map(|error| format!("the observation is not whole: {error}")),
+    );
+    let directions = told.links.iter().flat_map(|link| &link.directions);
+    let figures = EmulatorFigures {
+        lateness: told.lateness,
+        missed_packets: directions.map(|direction| direction.missed_packets).sum(),
+    };
+    if figures.missed_packets > 0 {
+        doubts.push(format!(
+            "{} packets were lost before the links: the machine was too slow for them",
+            figures.missed_packets
+        ));
+    }
+    let p99_us = figures.lateness.p99_us;
+    let limit_us = written.lateness_limit_us;
+    if let Some(limit_us) = limit_us.filter(|limit_us| p99_us > *limit_us as f64) {
+        doubts.push(format!(
+            "1 % of the packets were later than {p99_us:.0} us; the limit is {limit_us} us"
+        ));
+    }
+    row.emulator = Some(figures);
+}
+
+fn observation(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
+    let (Some(file), Some(window)) = (&written.records.observation, written.window) else {
+        return;
+    };
+    match observe::figures(file, window, |name| rate_bps(written.plan, name)) {
+        Ok((directions, is_whole)) => {
+            row.directions = directions;
+            if !is_whole {
+                doubts.push("the observation is cut short".to_owned());
+            }
+        }
+        Err(error) => doubts.push(format!("the observation cannot be read: {error}")),
+    }
+}
+
+/// The rate of a direction when the run began.
+fn rate_bps(plan: &Plan, name: &DirectionName) -> Option<u64> {
+    let link = plan.links.iter().find(|link| link.name == name.link)?;
+    let sender = link.between.iter().position(|host| *host == name.from)?;
+    plan::chain_rate_bps(&link.directions[sender])
+}
+
+/// The figures of a line of the daemon's flow log that count here; see `docs/lab.md`.
+#[derive(Deserialize)]
+struct FlowLine {
+    segments_retransmitted: u64,
+    min_rtt_us: Option<u64>,
+    settings: Vec<SettingLine>,
+    limited: LimitedLine,
+}
+
+#[derive(Deserialize)]
+struct SettingLine {
+    note: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct LimitedLine {
+    busy_s: f64,
+    receiver_s: f64,
+    sender_s: f64,
+    network_s: f64,
+}
+
+/// `None` if the daemon has written no log: no flow of its rules ended.
+fn flows(log: &Path) -> Option<FlowFigures> {
+    Some(sum_flows(&fs::read_to_string(log).ok()?))
+}
+
+/// The sums over all lines that can be read.
+fn sum_flows(log: &str) -> FlowFigures {
+    let mut sum = FlowFigures::default();
+    let lines = log.lines();
+    for line in lines.filter_map(|line| serde_json::from_str::<FlowLine>(line).ok()) {
+        let is_refused = |setting: &&SettingLine| {
+            let note = setting.note.as_deref();
+            note.is_some_and(|note| note.starts_with("refused"))
+        };
+        sum.ended += 1;
+        sum.settings_refused += line.settings.iter().filter(is_refused).count() as u64;
+        sum.segments_retransmitted += line.segments_retransmitted;
+        sum.min_rtt_us = [sum.min_rtt_us, line.min_rtt_us]
+            .into_iter()
+            .flatten()
+            .min();
+        sum.busy_s += line.limited.busy_s;
+        sum.receiver_limited_s += line.limited.receiver_s;
+        sum.sender_limited_s += line.limited.sender_s;
+        sum.network_limited_s += line.limited.network_s;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_are_summed_and_lines_that_are_none_left_out() {
+        let line = |rtt: &str| {
+            format!(
+                r#"{{"event":"flow_end","segments_retransmitted":3,"min_rtt_us":{rtt},
+                "settings":[{{"setting":"a","note":"refused: no"}},{{"setting":"b"}}],
+                "limited":{{"busy_s":2.0,"receiver_s":0.5,"sender_s":0.25,"network_s":1.25}}}}"#
+            )
+            .replace('\n', "")
+        };
+        let log = [line("200"), "torn {".into(), line("100"), line("null")].join("\n");
+        let sum = sum_flows(&log);
+        assert_eq!((sum.ended, sum.settings_refused), (3, 3));
+        assert_eq!((sum.segments_retransmitted, sum.min_rtt_us), (9, Some(100)));
+        assert_eq!((sum.busy_s, sum.network_limited_s), (6.0, 3.75));
+    }
+}

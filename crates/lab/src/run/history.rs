@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an experiment has done so far, in its folder: a line for every run, on the disk before the
+//! next one begins. So a `lab run` that was interrupted, however, goes on where it stopped.
+//!
+//! The first line says which experiment it is; another one is refused. Start with [`History::open`].
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::results::Run;
+use crate::results::files::WriteError;
+use crate::scenario::{Case, Experiment, Order, Scenario};
+
+/// The runs so far of the experiment in a folder.
+#[derive(Debug)]
+pub(super) struct History {
+    /// The latest run of each case and repeat.
+    runs: BTreeMap<(String, u32), Run>,
+    path: PathBuf,
+    /// Locked: one experiment at a time writes into a folder.
+    file: File,
+    length_bytes: u64,
+}
+
+/// Why a folder cannot be used for an experiment.
+#[derive(Debug, Error)]
+pub enum HistoryError {
+    /// What is in it came from something else.
+    #[error(
+        "{folder} holds {runs} runs of another experiment ({why}); --fresh removes them and starts \
+         anew, --out DIR keeps them"
+    )]
+    Another {
+        /// The folder.
+        folder: String,
+        /// How many there are.
+        runs: usize,
+        /// What differs.
+        why: &'static str,
+    },
+    /// Two at a time.
+    #[error("another lab run writes into {0}; wait until it ends, or use another --out DIR")]
+    Locked(String),
+    /// Something of that name is no history.
+    #[error("{0} was not written by fatpath; use another --out DIR")]
+    Foreign(String),
+    /// The system refuses.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    fatpath: String,
+    scenario: String,
+    /// Of all that decides what a run gives.
+    fingerprint: String,
+}
+
+/// Any other line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    label: String,
+    repeat: u32,
+    run: Run,
+}
+
+impl History {
+    /// Opens the history in a folder, or begins one; with `fresh`, what was there is removed.
+    pub(super) fn open(
+        folder: &Path,
+        scenario: &Scenario,
+        fresh: bool,
+    ) -> Result<History, HistoryError> {
+        let path = folder.join("history.jsonl");
+        let at = path.clone();
+        let failed = || WriteError::at(&at);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed())?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(HistoryError::Locked(folder.display().to_string()));
+        }
+        let mut text = String::new();
+        let read = file.read_to_string(&mut text);
+        read.map_err(failed())?;
+        // A last line without its end was being written when the machine or fatpath went.
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        let mut history = History {
+            runs: BTreeMap::new(),
+            length_bytes: text.len() as u64,
+            path,
+            file,
+        };
+        let head = head(scenario)?;
+        match text.split_once('\n') {
+            None => history.append(&head)?,
+            Some((first, rest)) => {
+                let foreign = |_| HistoryError::Foreign(history.path.display().to_string());
+                let found: Head = serde_json::from_str(first).map_err(foreign)?;
+                if fresh {
+                    history.begin_anew(folder).map_err(failed())?;
+                    history.append(&head)?;
+                } else {
+                    history.take(folder, &head, &found, rest)?;
+                }
+            }
+        }
+        Ok(history)
+    }
+
+    /// Forgets everything, and removes what the runs have written.
+    fn begin_anew(&mut self, folder: &Path) -> io::Result<()> {
+        self.length_bytes = 0;
+        self.file.set_len(0)?;
+        match fs::remove_dir_all(folder.join("runs")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes on the lines that are there.
+    fn take(
+        &mut self,
+        folder: &Path,
+        head: &Head,
+        found: &Head,
+        rest: &str,
+    ) -> Result<(), HistoryError> {
+        if found != head {
+            let why = match found.fatpath == head.fatpath {
+                true => "the scenario or a policy of it has changed since",
+                false => "it was made by another version of fatpath",
+            };
+            return Err(HistoryError::Another {
+                folder: folder.display().to_string(),
+                runs: rest.lines().count(),
+                why,
+            });
+        }
+        for line in rest.lines() {
+            let foreign = |_| HistoryError::Foreign(self.path.display().to_string());
+            let entry: Entry = serde_json::from_str(line).map_err(foreign)?;
+            self.runs.insert((entry.label, entry.repeat), entry.run);
+        }
+        Ok(())
+    }
+
+    /// Whether a run was made and did not fail. One that failed is tried again.
+    pub(super) fn has(&self, case: &Case, repeat: u32) -> bool {
+        let run = self.runs.get(&(case.label().to_owned(), repeat));
+        run.is_some_and(|run| run.row.error.is_none())
+    }
+
+    /// The number of the next run.
+    pub(super) fn next_run(&self) -> u32 {
+        let last = self.runs.values().map(|run| run.row.run).max();
+        last.unwrap_or(0) + 1
+    }
+
+    /// The runs of these cases, in their order and by repeat.
+    pub(super) fn runs_of(&self, cases: &[&Case]) -> Vec<Run> {
+        let of = |case: &&Case| {
+            let label = case.label().to_owned();
+            self.runs.range((label.clone(), 0)..=(label, u32::MAX))
+        };
+        let runs = cases.iter().flat_map(of);
+        runs.map(|(_, run)| run.clone()).collect()
+    }
+
+    /// Adds a run; it is on the disk when this returns.
+    pub(super) fn add(&mut self, case: &Case, repeat: u32, run: Run) -> Result<(), WriteError> {
+        let entry = Entry {
+            label: case.label().to_owned(),
+            repeat,
+            run,
+        };
+        self.append(&entry)?;
+        self.runs.insert((entry.label, repeat), entry.run);
+        Ok(())
+    }
+
+    /// All of the line or nothing of it.
+    fn append(&mut self, line: &impl Serialize) -> Result<(), WriteError> {
+        let mut line = serde_json::to_vec(line).expect("plain values are JSON");
+        line.push(b'\n');
+        let written = self
+            .file
+            .set_len(self.length_bytes)
+            .and_then(|()| self.file.seek(SeekFrom::End(0)))
+            .and_then(|_| self.file.write_all(&line))
+            .and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // What is left of the line is cut off at the latest when the file is read again.
+            let _ = self.file.set_len(self.length_bytes);
+        } else {
+            self.length_bytes += line.len() as u64;
+        }
+        written.map_err(WriteError::at(&self.path))
+    }
+}
+
+fn head(scenario: &Scenario) -> Result<Head, WriteError> {
+    Ok(Head {
+        fatpath: env!("CARGO_PKG_VERSION").to_owned(),
+        scenario: scenario.name.clone(),
+        fingerprint: fingerprint(scenario)?,
+    })
+}
+
+/// Of the cases with everything resolved and their policies. More repeats, another order or another
+/// comment leave it as it is.
+fn fingerprint(scenario: &Scenario) -> Result<String, WriteError> {
+    let mut hash = Fnv1a(0xcbf2_9ce4_8422_2325);
+    let experiment = Experiment {
+        repeats: 1,
+        order: Order::File,
+        ..scenario.experiment.clone()
+    };
+    write!(hash, "{:?}{experiment:?}", scenario.cases).expect("hashing does not fail");
+    let mut policies: Vec<&PathBuf> = scenario
+        .cases
+        .iter()
+        .flat_map(|case| &case.policy)
+        .collect();
+    policies.dedup();
+    for policy in policies {
+        let text = fs::read(policy).map_err(WriteError::at(policy))?;
+        hash.add(&text);
+    }
+    Ok(format!("{:016x}", hash.0))
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every machine and with every compiler.
+struct Fnv1a(u64);
+
+impl Fnv1a {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl fmt::Write for Fnv1a {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::examples::{failed, run};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Folder {
+            let name = format!("fatpath-history-{test}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            Folder(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn scenario(text: &str) -> Scenario {
+        let text = format!("name = \"x\"\n[hosts.a]\n[hosts.b]\n{text}");
+        Scenario::parse("x.toml", &text).unwrap()
+    }
+
+    #[test]
+    fn finished_runs_are_known_again_and_a_torn_line_is_not() {
+        let folder = Folder::new("torn");
+        let scenario = scenario("");
+        let case = &scenario.cases[0];
+        let mut history = History::open(&folder.0, &scenario, false).unwrap();
+        history
+            .add(case, 1, run("default", "default", 1e6))
+            .unwrap();
+        history
+            .add(case, 2, failed("default", "default", "why"))
+            .unwrap();
+        drop(history);
+        let path = folder.0.join("history.jsonl");
+        let whole = fs::read(&path).unwrap();
+        for torn in 0..whole.len() {
+            fs::write(&path, &whole[..torn]).unwrap();
+            let history = History::open(&folder.0, &scenario, false).unwrap();
+            assert!(!history.has(case, 2), "one that failed is not done");
+            let lines = whole[..torn].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(history.has(case, 1), lines >= 2, "{torn}");
+        }
+        fs::write(&path, &whole).unwrap();
+        let mut history = History::open(&folder.0, &scenario, false).unwrap();
+        assert_eq!(history.runs_of(&[case]).len(), 2);
+        history
+            .add(case, 2, run("default", "default", 2e6))
+            .unwrap();
+        assert_eq!(history.runs_of(&[case])[1].row.goodput_mbps, Some(2.0));
+        drop(history);
+        assert!(
+            History::open(&folder.0, &scenario, false)
+                .unwrap()
+                .has(case, 2)
+        );
+    }
+
+    #[test]
+    fn another_experiment_is_refused_unless_fresh() {
+        let folder = Folder::new("other");
+        let (one, two) = (scenario("# a"), scenario("[[path]]\nname = \"new\""));
+        let mut history = History::open(&folder.0, &one, false).unwrap();
+        let case = &one.cases[0];
+        history
+            .add(case, 1, run("default", "default", 1e6))
+            .unwrap();
+        let locked = History::open(&folder.0, &one, false);
+        assert!(matches!(locked, Err(HistoryError::Locked(_))));
+        drop(history);
+        assert!(History::open(&folder.0, &scenario("# b"), false).is_ok());
+        let refused = History::open(&folder.0, &two, false)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("holds 1 runs") && refused.contains("--fresh"),
+            "{refused}"
+        );
+        let history = History::open(&folder.0, &two, true).unwrap();
+        assert!(!history.has(case, 1));
+    }
+
+    #[test]
+    fn what_fatpath_did_not_write_is_left_alone() {
+        let folder = Folder::new("foreign");
+        fs::write(folder.0.join("history.jsonl"), "my own notes\n").unwrap();
+        for fresh in [false, true] {
+            let refused = History::open(&folder.0, &scenario(""), fresh);
+            assert!(matches!(refused, Err(HistoryError::Foreign(_))));
+        }
+        let text = fs::read_to_string(folder.0.join("history.jsonl")).unwrap();
+        assert_eq!(text, "my own notes\n");
+    }
+}

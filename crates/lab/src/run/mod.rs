@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a scenario: every case as often and in the order that its experiment says; then compares.
+//!
+//! What is done is noted after every run, so an experiment that was interrupted goes on where it
+//! stopped. A run that fails is told and the others go on; a full disk ends it all. Start with
+//! [`run`]; then `one.rs`, a single run.
+
+mod collect;
+mod history;
+mod one;
+mod order;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use thiserror::Error;
+
+use crate::lab::UpError;
+use crate::plot::{self, Figure, Format, PlotError, Throughput};
+use crate::program;
+use crate::progress::{Expected, Progress};
+use crate::results::files::{self, WriteError};
+use crate::results::summary::{Summary, summaries};
+use crate::results::{Row, Run};
+use crate::scenario::command::CommandError;
+use crate::scenario::{self, Case, Program, Scenario};
+
+use history::History;
+pub use history::HistoryError;
+use one::OneRun;
+use order::{Planned, Turn, sequence};
+
+/// Where nothing says how long a program lasts.
+const EXPECTED: Duration = Duration::from_secs(10);
+/// With less, a run's files would soon be cut short.
+const LEAST_FREE_BYTES: u64 = 1 << 20;
+
+/// Which cases to run and where the results go.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only this path.
+    pub path: Option<String>,
+    /// Only this variant.
+    pub variant: Option<String>,
+    /// The folder of the results.
+    pub out: PathBuf,
+    /// What is in the folder is removed first.
+    pub fresh: bool,
+    /// No display while it runs.
+    pub quiet: bool,
+}
+
+/// What all runs gave, those of earlier commands included.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// A row for every run that was made of the chosen cases, by case and repeat.
+    pub rows: Vec<Row>,
+    /// How many of them an earlier command had made.
+    pub kept: usize,
+    /// `results.json`.
+    pub results: PathBuf,
+    /// The pictures.
+    pub plots: Vec<PathBuf>,
+    /// A signal ended it before all runs were made.
+    pub interrupted: bool,
+}
+
+/// Why there are no results at all.
+#[derive(Debug, Error)]
+pub enum ScenarioError {
+    /// A path or variant that the scenario does not have.
+    #[error("the scenario has no {what} {name}; it has: {known}")]
+    NoCase {
+        /// "path" or "variant".
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Nothing to run, or nothing to take the result from.
+    #[error(
+        "the scenario has no program with a result; add result = \"iperf3\" to one [[program]]"
+    )]
+    NoResult,
+    /// The folder of the results cannot be used.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// A file of the results cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Signals cannot be caught.
+    #[error("catching signals: {0}")]
+    Signals(io::Error),
+    /// A plot could not be made.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// The first lab did not come up; no other would.
+    #[error(transparent)]
+    Up(#[from] UpError),
+}
+
+/// Why one run has no result.
+#[derive(Debug, Error)]
+enum CaseError {
+    #[error(transparent)]
+    Up(#[from] UpError),
+    #[error("removing what an earlier attempt has written: {0}")]
+    Clear(io::Error),
+    #[error("{label}: {error}")]
+    Command { label: String, error: CommandError },
+    #[error(transparent)]
+    Program(#[from] program::RunError),
+    #[error("{label}: {reason}")]
+    Result { label: String, reason: String },
+    #[error("the lab was taken down while the programs ran")]
+    Gone,
+    #[error("the lab's keeper failed, or was killed; its last words:\n{0}")]
+    KeeperFailed(String),
+    #[error(transparent)]
+    Down(#[from] crate::undo::UndoError),
+}
+
+/// Makes the runs that the folder of the results does not have yet, of all cases or only those asked
+/// for. After every run the results so far are on the disk.
+///
+/// # Errors
+/// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
+pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioError> {
+    let cases = cases(scenario, options)?;
+    let stop = stop_flag().map_err(ScenarioError::Signals)?;
+    let mut experiment = Running::begin(scenario, options, &stop)?;
+    let done = |case: &Case, repeat| experiment.history.has(case, repeat);
+    let sequence = sequence(&cases, &scenario.experiment, done);
+    let kept = experiment.history.runs_of(&cases);
+    let kept = kept.iter().filter(|run| run.row.error.is_none()).count();
+    let expected = sequence.iter().map(expected).collect();
+    let mut progress = Progress::new(expected, options.quiet);
+    if kept > 0 {
+        progress.say(&told_of_kept(kept, sequence.len(), &options.out));
+    }
+    for planned in sequence {
+        match experiment.make(planned, &mut progress)? {
+            Next::GoOn => {}
+            Next::Stop => break,
+        }
+    }
+    progress.finish();
+    experiment.finish(&cases, kept)
+}
+
+fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
+    let out = out.display();
+    match left {
+        0 => format!("all {kept} runs are in {out} already; --fresh makes them anew"),
+        left => format!("{kept} runs are in {out} already, {left} are left"),
+    }
+}
+
+/// An experiment while it runs.
+struct Running<'r> {
+    scenario: &'r Scenario,
+    out: &'r Path,
+    raw: PathBuf,
+    history: History,
+    stop: &'r AtomicBool,
+    /// No run was made yet by this command.
+    is_first: bool,
+}
+
+enum Next {
+    GoOn,
+    Stop,
+}
+
+impl<'r> Running<'r> {
+    fn begin(
+        scenario: &'r Scenario,
+        options: &'r Options,
+        stop: &'r AtomicBool,
+    ) -> Result<Running<'r>, ScenarioError> {
+        let out = options.out.as_path();
+        fs::create_dir_all(out).map_err(WriteError::at(out))?;
+        let history = History::open(out, scenario, options.fresh)?;
+        let raw = out.join("runs");
+        fs::create_dir_all(&raw).map_err(WriteError::at(&raw))?;
+        Ok(Running {
+            scenario,
+            out,
+            raw,
+            history,
+            stop,
+            is_first: true,
+        })
+    }
+
+    fn make(&mut self, planned: Planned, progress: &mut Progress) -> Result<Next, ScenarioError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(Next::Stop);
+        }
+        self.check_room()?;
+        progress.begin();
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        let mut one = OneRun {
+            scenario: self.scenario,
+            planned,
+            raw: &self.raw,
+            stop: self.stop,
+            progress,
+            tells_settings: is_first,
+        };
+        let mut run = match one.run() {
+            Err(CaseError::Program(program::RunError::Interrupted)) => return Ok(Next::Stop),
+            Err(CaseError::Up(error)) if is_first => return Err(error.into()),
+            Err(error) => {
+                let failed = one.failed(&error);
+                // A full disk makes runs fail that would not; this one is made again.
+                self.check_room()?;
+                failed
+            }
+            Ok(run) => run,
+        };
+        run.row.run = self.history.next_run();
+        progress.end(&told(&planned, &run.row));
+        if let Turn::Repeat(repeat) = planned.turn {
+            self.history.add(planned.case, repeat, run)?;
+            self.write_tables()?;
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn check_room(&self) -> Result<(), WriteError> {
+        // A file system that does not tell is taken to have room.
+        let is_full = rustix::fs::statvfs(&self.raw).is_ok_and(|fs| {
+            fs.f_blocks > 0 && fs.f_bavail.saturating_mul(fs.f_frsize) < LEAST_FREE_BYTES
+        });
+        match is_full {
+            true => Err(WriteError::at(self.out)(io::ErrorKind::StorageFull.into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Of all cases, also those that this command does not run.
+    fn runs(&self) -> Vec<Run> {
+        let cases: Vec<&Case> = self.scenario.cases.iter().collect();
+        self.history.runs_of(&cases)
+    }
+
+    fn write_tables(&self) -> Result<(PathBuf, Vec<Summary>), WriteError> {
+        let rows: Vec<Row> = self.runs().into_iter().map(|run| run.row).collect();
+        let summaries = summaries(&rows);
+        let results = files::write_tables(self.out, &rows, &summaries)?;
+        Ok((results, summaries))
+    }
+
+    fn finish(&self, cases: &[&Case], kept: usize) -> Result<Outcome, ScenarioError> {
+        let (results, summaries) = self.write_tables()?;
+        let rows = self.history.runs_of(cases).into_iter().map(|run| run.row);
+        Ok(Outcome {
+            rows: rows.collect(),
+            kept,
+            results,
+            plots: self.draw(&summaries)?,
+            interrupted: self.stop.load(Ordering::Relaxed),
+        })
+    }
+
+    fn draw(&self, summaries: &[Summary]) -> Result<Vec<PathBuf>, ScenarioError> {
+        let runs = self.runs();
+        let mut plots = vec![];
+        if let Some(figure) = Throughput::of(&self.scenario.name, &runs) {
+            plots.extend(self.draw_one("throughput", &figure)?);
+        }
+        for sweep in plot::sweeps(&self.scenario.name, summaries) {
+            plots.extend(self.draw_one(&format!("sweep-{}", sweep.name), &sweep)?);
+        }
+        Ok(plots)
+    }
+
+    fn draw_one(&self, name: &str, figure: &impl Figure) -> Result<Vec<PathBuf>, ScenarioError> {
+        let draw = |format: Format| {
+            let file = self.out.join(format!("{name}.{}", format.ending()));
+            files::write(&file, plot::picture(figure, format)?)?;
+            Ok(file)
+        };
+        Format::ALL.into_iter().map(draw).collect()
+    }
+}
+
+/// All runs that a command would make, in order: the names of their files.
+///
+/// # Errors
+/// If the scenario has no such case, or nothing to take a result from.
+pub fn names(scenario: &Scenario, options: &Options) -> Result<Vec<String>, ScenarioError> {
+    let cases = cases(scenario, options)?;
+    let sequence = sequence(&cases, &scenario.experiment, |_, _| false);
+    Ok(sequence.iter().map(Planned::name).collect())
+}
+
+fn cases<'s>(
+    scenario: &'s Scenario,
+    options: &Options,
+) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
+    let is_result = |program: &Program| program.result.is_some();
+    if !scenario
+        .cases
+        .iter()
+        .any(|case| case.programs.iter().any(is_result))
+    {
+        return Err(ScenarioError::NoResult);
+    }
+    chosen(
+        scenario,
+        options.path.as_deref(),
+        options.variant.as_deref(),
+    )
+}
+
+/// The cases of a path and a variant, or of all where none is named; at least one.
+///
+/// # Errors
+/// If there is none of that name.
+pub fn chosen<'s>(
+    scenario: &'s Scenario,
+    path: Option<&str>,
+    variant: Option<&str>,
+) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
+    let cases = scenario.cases.iter().collect();
+    let cases = named(cases, "path", |case| &case.path, path)?;
+    named(cases, "variant", |case| &case.variant, variant)
+}
+
+fn named<'s>(
+    mut cases: Vec<&'s scenario::Case>,
+    what: &'static str,
+    name_of: fn(&scenario::Case) -> &String,
+    name: Option<&str>,
+) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
+    let Some(name) = name else {
+        return Ok(cases);
+    };
+    let mut known: Vec<&str> = cases.iter().map(|case| name_of(case).as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    if !known.contains(&name) {
+        return Err(ScenarioError::NoCase {
+            what,
+            name: name.to_owned(),
+            known: known.join(", "),
+        });
+    }
+    cases.retain(|case| name_of(case) == name);
+    Ok(cases)
+}
+
+/// A run for the display; it lasts as long as its longest program says.
+fn expected(planned: &Planned) -> Expected {
+    let programs = planned.case.programs.iter();
+    let longest = programs.filter_map(|program| program.lasts).max();
+    Expected {
+        kind: planned.case.label().to_owned(),
+        name: planned.told(),
+        lasts: longest.unwrap_or(EXPECTED),
+    }
+}
+
+/// The result of a run in a line.
+fn told(planned: &Planned, row: &Row) -> String {
+    let result = match (&row.error, row.goodput_mbps) {
+        (Some(error), _) => format!("failed: {error}"),
+        (None, Some(mbps)) => format!("{mbps:.1} Mb/s"),
+        (None, None) => "no result".to_owned(),
+    };
+    let late = row.emulator.as_ref().map(|emulator| {
+        let late = &emulator.lateness;
+        format!(
+            "; packets late by {:.0}/{:.0}/{:.0}/{:.0} us (p50/p90/p99/max)",
+            late.p50_us, late.p90_us, late.p99_us, late.max_us
+        )
+    });
+    let doubt = row
+        .distrust
+        .as_ref()
+        .map(|why| format!("; not to be trusted: {why}"));
+    let [late, doubt] = [late, doubt].map(Option::unwrap_or_default);
+    format!("{}: {result}{late}{doubt}", planned.told())
+}
+
+/// Set by Ctrl-C, SIGTERM and the end of the terminal.
+fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}

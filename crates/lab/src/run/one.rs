@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a case: its lab comes up, programs run, links change in time, all goes down, and what
+//! was written is collected.
+//!
+//! Every run has hosts of its own, new namespaces, so no run teaches the next one: routes, cached
+//! TCP metrics and sockets begin empty. Start with [`OneRun::run`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::CaseError;
+use super::collect::{self, Written};
+use super::order::{Planned, Turn};
+use crate::carry::Records;
+use crate::lab::{Lab, Lifetime};
+use crate::observe::Window;
+use crate::plan::Plan;
+use crate::program::{self, Job, Watch};
+use crate::progress::Progress;
+use crate::results::{Row, Run};
+use crate::scenario::{Program, Scenario, TimedChange};
+use crate::settings::settings_line;
+
+/// One run.
+pub(super) struct OneRun<'r> {
+    pub(super) scenario: &'r Scenario,
+    pub(super) planned: Planned<'r>,
+    /// The folder of what it writes.
+    pub(super) raw: &'r Path,
+    pub(super) stop: &'r AtomicBool,
+    pub(super) progress: &'r mut Progress,
+    /// It tells what it sets on the machine.
+    pub(super) tells_settings: bool,
+}
+
+impl OneRun<'_> {
+    /// Makes it. A failure is an error here, and a row elsewhere.
+    pub(super) fn run(&mut self) -> Result<Run, CaseError> {
+        let records = self.records();
+        let plan = self.plan();
+        self.clear(&records, &plan).map_err(CaseError::Clear)?;
+        let jobs = self.jobs(&plan)?;
+        let mut lab = Lab::up(plan, &records, Lifetime::OfThisProcess)?;
+        lab.cleared.iter().for_each(|line| self.progress.say(line));
+        if self.tells_settings {
+            self.progress.say(&settings_line(&lab.settings));
+        }
+        let plan = lab.plan.clone();
+        let mut watching = Watching {
+            changes: self.changes(&plan),
+            lab: &mut lab,
+            stop: self.stop,
+            progress: self.progress,
+            window: [None; 2],
+        };
+        let ran = program::run_all(&plan, &jobs, &mut watching);
+        let window = watching.window();
+        // The emulator ends its files only now.
+        if let Some(said) = lab.down()? {
+            return Err(CaseError::KeeperFailed(said));
+        }
+        if let Err(program::RunError::Interrupted) = ran {
+            return Err(match self.stop.load(Ordering::Relaxed) {
+                true => program::RunError::Interrupted.into(),
+                false => CaseError::Gone,
+            });
+        }
+        let written = Written {
+            case: self.planned.case,
+            plan: &plan,
+            jobs: &jobs,
+            records: &records,
+            window,
+            lateness_limit_us: self.scenario.experiment.lateness_limit_us,
+        };
+        collect::run(&written, ran, self.row(&plan))
+    }
+
+    /// The row of a run that gave nothing.
+    pub(super) fn failed(&self, error: &CaseError) -> Run {
+        let mut row = self.row(&self.plan());
+        row.error = Some(error.to_string());
+        Run {
+            row,
+            measured: None,
+        }
+    }
+
+    /// What is known of it beforehand.
+    fn row(&self, plan: &Plan) -> Row {
+        let case = self.planned.case;
+        Row {
+            path: case.path.clone(),
+            variant: case.variant.clone(),
+            bottleneck_mbps: collect::bottleneck_mbps(case, plan, false),
+            vary: case.vary.iter().cloned().collect(),
+            repeat: match self.planned.turn {
+                Turn::WarmUp(_) => 0,
+                Turn::Repeat(repeat) => repeat,
+            },
+            trusted: true,
+            ..Row::default()
+        }
+    }
+
+    /// Repeats draw other random numbers, so that they are independent.
+    fn plan(&self) -> Plan {
+        let (Turn::WarmUp(turn) | Turn::Repeat(turn)) = self.planned.turn;
+        let plan = Plan::of(self.scenario, self.planned.case, self.file("flows.jsonl"));
+        plan.of_run(turn.saturating_sub(1))
+    }
+
+    fn records(&self) -> Records {
+        let observe = self.scenario.experiment.observe;
+        Records {
+            observation: observe.map(|_| self.file("observation")),
+            per_flow: observe.is_some_and(|observe| observe.per_flow),
+            stats: Some(self.file("emulator.json")),
+        }
+    }
+
+    /// Absolute, for the keeper has another folder.
+    fn file(&self, ending: &str) -> PathBuf {
+        let file = self.raw.join(format!("{}.{ending}", self.planned.name()));
+        std::path::absolute(&file).unwrap_or(file)
+    }
+
+    /// Removes what an attempt that was interrupted has left: the daemon appends.
+    fn clear(&self, records: &Records, plan: &Plan) -> io::Result<()> {
+        let daemon = plan.daemon.iter().map(|daemon| &daemon.flow_log);
+        let mut files = daemon.chain(&records.observation).chain(&records.stats);
+        files.try_for_each(|file| match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        })
+    }
+
+    /// The links' changes, with the random numbers of this run.
+    fn changes(&self, plan: &Plan) -> Vec<TimedChange> {
+        let mut changes = self.planned.case.changes.clone();
+        for change in &mut changes {
+            let link = plan.links.iter().find(|link| link.name == change.link);
+            let of_link = link.iter().flat_map(|link| &link.directions);
+            for (changed, of_link) in change.directions.iter_mut().zip(of_link) {
+                changed.seed = of_link.seed;
+            }
+        }
+        changes
+    }
+
+    fn jobs(&self, plan: &Plan) -> Result<Vec<Job>, CaseError> {
+        let programs = self.planned.case.programs.iter().enumerate();
+        programs
+            .map(|(index, program)| self.job(plan, index, program))
+            .collect()
+    }
+
+    fn job(&self, plan: &Plan, index: usize, program: &Program) -> Result<Job, CaseError> {
+        let words = plan.words(program).map_err(|error| CaseError::Command {
+            label: format!("program {} on {}", index + 1, program.host),
+            error,
+        })?;
+        let file = Path::new(&words[0])
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let label = format!("{}-{}-{file}", index + 1, program.host);
+        let (output, errors) = program::output_files(self.raw, &self.planned.name(), &label);
+        Ok(Job {
+            label,
+            host: program.host.clone(),
+            words,
+            ready_port: program.ready_port,
+            time_limit: program.time_limit,
+            output,
+            errors,
+        })
+    }
+}
+
+/// What goes on while programs run.
+struct Watching<'w> {
+    lab: &'w mut Lab,
+    changes: Vec<TimedChange>,
+    stop: &'w AtomicBool,
+    progress: &'w mut Progress,
+    /// When the programs that are no servers began and ended.
+    window: [Option<SystemTime>; 2],
+}
+
+impl Watching<'_> {
+    fn window(&self) -> Option<Window> {
+        let [from, until] = self.window.map(|at| {
+            let since = at?.duration_since(UNIX_EPOCH).ok()?;
+            u64::try_from(since.as_nanos()).ok()
+        });
+        Some(Window {
+            from_unix_ns: from?,
+            until_unix_ns: until?,
+        })
+    }
+}
+
+impl Watch for Watching<'_> {
+    fn go_on(&mut self) -> bool {
+        self.progress.tick();
+        !self.stop.load(Ordering::Relaxed) && self.lab.is_kept()
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        self.window[0] = Some(SystemTime::now());
+        match std::mem::take(&mut self.changes) {
+            changes if changes.is_empty() => Ok(()),
+            changes => self.lab.schedule(changes),
+        }
+    }
+
+    fn end(&mut self) {
+        self.window[1] = Some(SystemTime::now());
+    }
+}
