@@ -3,29 +3,38 @@
 //!
 //! Hosts are network namespaces, links are pairs of TUN devices, and one thread carries packets from
 //! device to device through the two chains of each link. 64 KB super-packets (TSO, UDP GSO) pass
-//! whole; they are split only when their segments fare differently.
+//! whole; they are split only when their segments fare differently, or on links that are `exact`.
 //!
 //! It runs no programs of its own accord, knows no scenario files and keeps no results: that is the
 //! lab's. It decides nothing about packets: that is the cells'.
 //!
-//! Start reading at [`Topology`], the input; then [`Network::up`] and [`Network::forward`]. The
-//! packets themselves are in `frame` (buffers) and `gso` (headers).
+//! Start reading at [`Topology`], the input; then [`Network::up`] and [`Network::forward`], whose
+//! loop is in `forward` and whose work is in `direction`. The packets themselves are in `frame`
+//! (buffers) and `gso` (headers).
 
 mod buffer;
 mod bytes;
 mod checksum;
+mod clock;
+mod control;
 mod corrupt;
+mod direction;
 mod forward;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gso;
 mod icmp;
+pub mod idle;
 mod ip;
+mod lateness;
 mod namespace;
 mod netlink;
 mod network;
-mod stop;
+mod observer;
+mod poller;
+mod priority;
+mod stats;
 mod topology;
 mod tun;
 pub mod unshaped;
@@ -33,8 +42,11 @@ mod vnet;
 
 pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 
-pub use forward::{DirectionStats, ForwardError, LinkStats, Stats};
+pub use control::{ChangeError, Control};
+pub use forward::{ForwardError, ForwardOptions};
+pub use lateness::{Lateness, LatenessBucket};
 pub use namespace::{Namespace, NamespaceError, remove_namespace};
 pub use network::{Network, UpError};
-pub use stop::StopHandle;
+pub use observer::ObservationOptions;
+pub use stats::{DirectionStats, LinkStats, Stats};
 pub use topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError};

@@ -8,7 +8,8 @@ use std::thread;
 use fatpath_link::ChainSpec;
 
 use crate::{
-    End, ForwardError, HostSpec, LinkSpec, NamespaceError, Network, StopHandle, Topology, UpError,
+    Control, End, ForwardError, ForwardOptions, HostSpec, LinkSpec, NamespaceError, Network, Stats,
+    Topology, UpError,
 };
 
 /// Why the speed could not be measured.
@@ -35,14 +36,19 @@ pub enum UnshapedError {
 /// `seconds` and returns what the receiver got, in Gb/s. `run_name` makes the names of the
 /// namespaces unique.
 pub fn tcp_gbps(run_name: &str, direction: &ChainSpec, seconds: u32) -> Result<f64, UnshapedError> {
-    let network = Network::up(&two_hosts(run_name, direction))?;
-    let stop = StopHandle::new()?;
+    tcp_gbps_over(&two_hosts(run_name, direction), seconds).map(|(gbps, _)| gbps)
+}
+
+/// The same over a network made from [`two_hosts`], with what the forwarder says.
+pub fn tcp_gbps_over(topology: &Topology, seconds: u32) -> Result<(f64, Stats), UnshapedError> {
+    let network = Network::up(topology)?;
+    let control = Control::new()?;
     thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         let measured = iperf3_gbps(&network, seconds);
-        stop.stop();
-        forwarder.join().expect("the forwarder does not panic")?;
-        measured
+        control.stop();
+        let stats = forwarder.join().expect("the forwarder does not panic")?;
+        Ok((measured?, stats))
     })
 }
 
@@ -53,6 +59,7 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
         name: name.into(),
         netns: format!("{run_name}-{name}"),
         routes: vec![],
+        forwarding: false,
     };
     let end = |name: &str, number: u8| End {
         host: name.into(),
@@ -65,28 +72,41 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
             name: "wan".into(),
             ends: [end("client", 1), end("server", 2)],
             mtu: 1500,
+            exact: false,
             directions: [direction.clone(), direction.clone()],
         }],
     }
 }
 
 fn iperf3_gbps(network: &Network, seconds: u32) -> Result<f64, UnshapedError> {
-    let _server = Server::start(network)?;
-    let client = network.host("client").expect("`two_hosts` names it");
-    let run = client
-        .command("iperf3")
-        .args(["-c", "10.99.0.2", "-J", "-t", &seconds.to_string()])
-        .output()?;
-    received_gbps(&run.stdout)
+    let result = iperf3(network, &["-t", &seconds.to_string()])?;
+    received_bps(&result).map(|bps| bps / 1e9)
 }
 
-fn received_gbps(json: &[u8]) -> Result<f64, UnshapedError> {
-    let result: serde_json::Value =
-        serde_json::from_slice(json).map_err(|error| UnshapedError::NoResult(error.to_string()))?;
-    match result["end"]["sum_received"]["bits_per_second"].as_f64() {
-        Some(bps) => Ok(bps / 1e9),
-        None => Err(UnshapedError::NoResult(result["error"].to_string())),
+/// Runs `iperf3` from `client` to `server`, IPv4, with `arguments` beside the address. The hosts are
+/// those of [`two_hosts`], and forwarded meanwhile. Returns its JSON.
+pub fn iperf3(network: &Network, arguments: &[&str]) -> Result<serde_json::Value, UnshapedError> {
+    let _server = Server::start(network)?;
+    let client = network.host("client").expect("`two_hosts` names it");
+    let mut command = client.command("iperf3");
+    let run = command
+        .args(["-c", "10.99.0.2", "-J"])
+        .args(arguments)
+        .output()?;
+    let result: serde_json::Value = serde_json::from_slice(&run.stdout)
+        .map_err(|error| UnshapedError::NoResult(error.to_string()))?;
+    match result["error"].as_str() {
+        None => Ok(result),
+        Some(error) => Err(UnshapedError::NoResult(error.into())),
     }
+}
+
+/// What the receiver of such a run got, in bits of payload per second.
+pub fn received_bps(result: &serde_json::Value) -> Result<f64, UnshapedError> {
+    let received = &result["end"]["sum_received"];
+    received["bits_per_second"]
+        .as_f64()
+        .ok_or_else(|| UnshapedError::NoResult(received.to_string()))
 }
 
 /// An iperf3 server for one test, ended with this value.

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, DropCause, Namespace, NamespaceError, Network, RouteSpec, StopHandle,
-    TopologyError, UpError, remove_namespace, unshaped,
+    CellSpec, ChainSpec, Control, DropCause, ForwardOptions, Namespace, NamespaceError, Network,
+    RouteSpec, TopologyError, UpError, remove_namespace, unshaped,
 };
 use support::{PATIENCE, can_run, run_name, set_segment_bytes, with_network};
 
@@ -256,11 +256,11 @@ fn what_a_device_dropped_is_counted() {
     for _ in 0..10_100 {
         socket.send_to(&[7; 100], "10.99.0.2:7000").unwrap();
     }
-    let stop = StopHandle::new().unwrap();
+    let control = Control::new().unwrap();
     let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         thread::sleep(Duration::from_millis(500));
-        stop.stop();
+        control.stop();
         forwarder.join().unwrap().unwrap()
     });
     let there = &stats.links[0].directions[0];

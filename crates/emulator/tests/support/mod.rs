@@ -11,7 +11,7 @@ use std::process;
 use std::thread;
 use std::time::Duration;
 
-use fatpath_emulator::{Namespace, Network, Stats, StopHandle, Topology};
+use fatpath_emulator::{Control, ForwardOptions, Namespace, Network, Stats, Topology};
 
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -41,12 +41,12 @@ pub fn with_network_then<T, U>(
     then: impl FnOnce(&Network, T) -> U,
 ) -> (U, Stats) {
     let network = Network::up(topology).unwrap();
-    let stop = StopHandle::new().unwrap();
+    let control = Control::new().unwrap();
     let (result, stats) = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(&stop));
+        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
         let result = {
             // Also when `work` panics: the scope waits for the forwarder.
-            let _stop = StopAtEnd(&stop);
+            let _stop = StopAtEnd(&control);
             work(&network)
         };
         (result, forwarder.join().unwrap().unwrap())
@@ -54,7 +54,7 @@ pub fn with_network_then<T, U>(
     (then(&network, result), stats)
 }
 
-pub struct StopAtEnd<'a>(&'a StopHandle);
+pub struct StopAtEnd<'a>(&'a Control);
 
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
