@@ -532,7 +532,26 @@ mod tests {
                 let address = plan.address(&to.name, &from.name, Family::Ipv4).unwrap();
                 let passed = forwarded(&plan, &from.name, &to.name, address.parse().unwrap());
                 let foretold: Vec<usize> = map.path(start, goal).unwrap().into_iter().map(|(link, _)| link).collect();
+                prop_assert_eq!(map.ways(start).distance(goal), Some(foretold.len() as u32));
                 prop_assert_eq!(passed, Some(foretold), "from {} to {}", from.name, to.name);
+            }
+        }
+
+        #[test]
+        fn all_addresses_of_a_link_at_a_router_are_reached(plan in networks()) {
+            let map = plan.map();
+            for (from, (index, link)) in plan.hosts.iter().flat_map(|from| plan.links.iter().enumerate().map(move |link| (from, link))) {
+                let ways = map.ways(map.host(&from.name).unwrap());
+                let has_router = link.between.iter().any(|end| {
+                    let host = map.host(end).unwrap();
+                    ways.reach(host) && plan.hosts[host].router
+                });
+                for (end, to) in link.between.iter().enumerate().filter(|_| has_router) {
+                    let address = IpAddr::V4(ipv4(index, end).addr());
+                    // A host takes packets for its own address, whichever way they come.
+                    let passed = *to == from.name || forwarded(&plan, &from.name, to, address).is_some();
+                    prop_assert!(passed, "from {} to {}", from.name, address);
+                }
             }
         }
     }

@@ -145,6 +145,12 @@ impl Ways {
         self.found[host].is_some()
     }
 
+    /// The number of links to a host; `None` where no way leads.
+    #[cfg(test)]
+    pub(crate) fn distance(&self, host: usize) -> Option<u32> {
+        Some(self.found[host]?.links)
+    }
+
     /// The link over which packets come to a host; `None` where the ways begin, and where none leads.
     pub(crate) fn last_link(&self, host: usize) -> Option<usize> {
         self.found[host]?.last
