@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Duration::from_millis(delay_ms),
         Duration::from_micros(gap_us),
     ];
-    let (mut added_us, stats) = idle::added_delays_us(&run_name, delay, packets, gap)?;
+    let (added, stats) = idle::added_delays(&run_name, delay, packets, gap)?;
+    let mut added_us: Vec<f64> = added.iter().map(|added| added.from_device_us).collect();
     added_us.sort_by(f64::total_cmp);
     let quantile = |share: f64| added_us[((added_us.len() - 1) as f64 * share) as usize];
     println!(

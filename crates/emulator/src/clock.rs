@@ -24,7 +24,7 @@ impl Clock {
 
     /// A moment of this clock, as the kernel's timers count.
     pub(crate) fn moment(&self, at_ns: u64) -> Timespec {
-        let at_ns = self.start_ns + at_ns;
+        let at_ns = self.start_ns.saturating_add(at_ns);
         Timespec {
             tv_sec: (at_ns / SECOND_NS) as i64,
             tv_nsec: (at_ns % SECOND_NS) as i64,

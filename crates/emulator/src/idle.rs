@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much an idle path adds to the delay that was set: single UDP packets, from the sending
-//! kernel's timestamp, at the device, to the receiving kernel's. What programs and their system
-//! calls take is not in it.
+//! How much an idle path adds to the delay that was set: single UDP packets, until the receiving
+//! kernel's timestamp, so that no program's wake-up is in it.
 #![allow(unsafe_code)] // recvmsg with SO_TIMESTAMPING, which no crate wraps.
 
 use std::io;
@@ -12,24 +11,34 @@ use std::time::Duration;
 
 use fatpath_link::{CellSpec, ChainSpec};
 
+use crate::clock::unix_ns;
 use crate::unshaped::{UnshapedError, two_hosts};
 use crate::{Control, ForwardOptions, Network, Stats};
 
 /// A packet that is lost would otherwise be waited for for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a packet took beyond the delay that was set, in µs.
+#[derive(Clone, Copy, Debug)]
+pub struct Added {
+    /// From before the sending call, so with the sender's kernel.
+    pub from_call_us: f64,
+    /// From the sending kernel's timestamp, at the device.
+    pub from_device_us: f64,
+}
+
 /// Sends `packets` packets one by one over a path of `delay` each way, each `gap` after the one
-/// before came, and returns what each took beyond `delay`, in µs, in order of time, and what the forwarder
+/// before came, and returns what each took beyond `delay`, in order of time, and what the forwarder
 /// says. `run_name` makes the names of the namespaces unique.
 ///
 /// # Errors
 /// The network's, and the sockets'.
-pub fn added_delays_us(
+pub fn added_delays(
     run_name: &str,
     delay: Duration,
     packets: usize,
     gap: Duration,
-) -> Result<(Vec<f64>, Stats), UnshapedError> {
+) -> Result<(Vec<Added>, Stats), UnshapedError> {
     let delay_ns = delay.as_nanos() as u64;
     let direction = ChainSpec::of([CellSpec::delay(delay_ns)]);
     let network = Network::up(&two_hosts(run_name, &direction))?;
@@ -39,12 +48,22 @@ pub fn added_delays_us(
         let measured = probe(&network, packets, gap);
         control.stop();
         let stats = forwarder.join().expect("the forwarder does not panic")?;
-        let beyond = |took_ns: u64| (took_ns as f64 - delay_ns as f64) / 1e3;
-        Ok((measured?.into_iter().map(beyond).collect(), stats))
+        let beyond_us = |took_ns: u64| (took_ns as f64 - delay_ns as f64) / 1e3;
+        let added = |took: Took| Added {
+            from_call_us: beyond_us(took.from_call_ns),
+            from_device_us: beyond_us(took.from_device_ns),
+        };
+        Ok((measured?.into_iter().map(added).collect(), stats))
     })
 }
 
-fn probe(network: &Network, packets: usize, gap: Duration) -> Result<Vec<u64>, UnshapedError> {
+/// The whole way of a packet, by its two beginnings.
+struct Took {
+    from_call_ns: u64,
+    from_device_ns: u64,
+}
+
+fn probe(network: &Network, packets: usize, gap: Duration) -> Result<Vec<Took>, UnshapedError> {
     let bind = |host, address: [u8; 4]| {
         let namespace = network.host(host).expect("`two_hosts` names it");
         namespace.run(|| UdpSocket::bind(SocketAddr::from((address, 7000))))
@@ -58,9 +77,13 @@ fn probe(network: &Network, packets: usize, gap: Duration) -> Result<Vec<u64>, U
     let one = |number: usize| {
         // Not in step with any timer.
         thread::sleep(gap + Duration::from_micros(number as u64 * 79 % 100));
+        let called_ns = unix_ns();
         near.send_to(&[0; 64], far_address)?;
         let received_ns = timestamp_ns(&far, 0)?;
-        Ok(received_ns - timestamp_ns(&near, libc::MSG_ERRQUEUE)?)
+        Ok(Took {
+            from_call_ns: received_ns - called_ns,
+            from_device_ns: received_ns - timestamp_ns(&near, libc::MSG_ERRQUEUE)?,
+        })
     };
     (0..packets).map(one).collect()
 }

@@ -24,9 +24,10 @@ const LONGEST_INTERVALS: u64 = 1_000;
 /// What to observe, and where to write it.
 #[derive(Debug)]
 pub struct ObservationOptions {
-    /// The file, open for writing, empty.
+    /// The file, open for writing, empty. When the forwarder stops, it waits until what was handed
+    /// over is written.
     pub file: File,
-    /// Whether to tell flows apart, which costs some 0.2 µs a packet.
+    /// Whether to tell flows apart, for which the headers of every packet are read twice.
     pub per_flow: bool,
 }
 
