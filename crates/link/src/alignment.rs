@@ -81,7 +81,7 @@ mod tests {
             ([false, true], [Step::Neutralise, Step::Change]),
         ] {
             let cells = active.map(|active| (delay.clone(), active));
-            assert_eq!(steps(&cells, &[delay.clone()]), wanted);
+            assert_eq!(steps(&cells, std::slice::from_ref(&delay)), wanted);
         }
     }
 }

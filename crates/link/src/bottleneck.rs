@@ -48,8 +48,10 @@ pub(crate) struct Bottleneck<P> {
     server: Option<Server>,
     queue: Queue<P>,
     in_service: Option<InService<P>>,
-    /// Where in the server's work all that it took will be done.
+    /// Where in the server's work all that it took is done, and when; `None`: the server stops for good
+    /// before.
     free_at: u128,
+    free_ns: Option<u64>,
     served: Departures<P>,
     /// Since it was asked for last.
     peak_bytes: u64,
@@ -63,16 +65,14 @@ struct InService<P> {
     wire: Wire,
     /// Of the time at which it was taken.
     overhead_bytes: u32,
-    /// `None`: the server has stopped for good.
-    done_ns: Option<u64>,
 }
 
 impl<P: Packet> Bottleneck<P> {
     pub(crate) fn new(spec: RateSpec, random: Random) -> Self {
-        let server = Server::of(&spec.service);
         Bottleneck {
-            free_at: server.as_ref().map_or(0, |server| server.idle(0, 0)),
-            server,
+            server: Server::of(&spec.service),
+            free_at: 0,
+            free_ns: None,
             queue: Queue::new(&spec.queue, spec.overhead_bytes, random),
             spec,
             in_service: None,
@@ -91,8 +91,8 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     fn take_done(&mut self, now_ns: u64) -> Option<(u64, P)> {
-        let done_ns = self.in_service.as_ref()?.done_ns?;
-        let done = self.in_service.take_if(|_| done_ns <= now_ns)?;
+        let done_ns = self.free_ns.filter(|done_ns| *done_ns <= now_ns)?;
+        let done = self.in_service.take()?;
         Some((done_ns, done.waiting.packet))
     }
 
@@ -100,7 +100,10 @@ impl<P: Packet> Bottleneck<P> {
     /// was done.
     fn start(&mut self, now_ns: u64) {
         let Some(server) = &self.server else { return };
-        let begin = server.begin(self.free_at, now_ns);
+        let begin = match self.free_ns == Some(now_ns) {
+            true => self.free_at,
+            false => server.work(now_ns),
+        };
         let begins_ns = |bytes| server.done_ns(begin + work_of(bytes));
         let taken = self.queue.dequeue(now_ns, begins_ns, &mut self.counters);
         let Some(waiting) = taken else {
@@ -110,11 +113,11 @@ impl<P: Packet> Bottleneck<P> {
         let wire = waiting.packet.wire();
         let overhead_bytes = self.spec.overhead_bytes;
         self.free_at = begin + work_of(wire.len_bytes(overhead_bytes));
+        self.free_ns = server.done_ns(self.free_at);
         self.in_service = Some(InService {
             waiting,
             wire,
             overhead_bytes,
-            done_ns: server.done_ns(self.free_at),
         });
     }
 
@@ -160,7 +163,7 @@ impl<P: Packet> Bottleneck<P> {
         let unbegun = std::mem::replace(&mut service.waiting.packet, sending);
         service.wire = service.waiting.packet.wire();
         self.free_at -= work_of(unbegun.wire().len_bytes(service.overhead_bytes));
-        service.done_ns = server.done_ns(self.free_at);
+        self.free_ns = server.done_ns(self.free_at);
         self.queue.give_back(Waiting {
             arrived_ns: service.waiting.arrived_ns,
             packet: unbegun,
@@ -168,8 +171,10 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     fn arrival(&self, now_ns: u64) -> Arrival {
-        let idle_work = |server: &Server| server.work(now_ns).saturating_sub(self.free_at);
-        let idle_work = self.server.as_ref().map_or(0, idle_work);
+        let idle_work = match (&self.in_service, &self.server) {
+            (None, Some(server)) => server.work(now_ns).saturating_sub(self.free_at),
+            _ => 0,
+        };
         Arrival {
             now_ns,
             in_service: self.in_service_depth(now_ns),
@@ -183,28 +188,30 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     fn in_service_depth(&self, now_ns: u64) -> Depth {
-        let (Some(service), Some(server)) = (&self.in_service, &self.server) else {
+        let Some(service) = &self.in_service else {
             return Depth::default();
         };
-        let left_work = self.free_at.saturating_sub(server.work(now_ns));
-        let left_bytes = bytes_covering(left_work);
+        let left_bytes = bytes_covering(self.left_work(now_ns));
         whole_segments_covering(service.wire, left_bytes, service.overhead_bytes)
+    }
+
+    /// What the server still has to do for the packet in service.
+    fn left_work(&self, now_ns: u64) -> u128 {
+        match (&self.in_service, &self.server) {
+            (Some(_), Some(server)) => self.free_at.saturating_sub(server.work(now_ns)),
+            _ => 0,
+        }
     }
 
     /// Goes on with another server: what is left of a segment in service takes its time.
     fn serve_by(&mut self, now_ns: u64, server: Option<Server>) {
-        let left_work = match (&self.in_service, &self.server) {
-            (Some(_), Some(server)) => self.free_at.saturating_sub(server.work(now_ns)),
-            _ => 0,
-        };
+        let left_work = self.left_work(now_ns);
         self.server = server;
         let Some(server) = &self.server else {
             return self.release(now_ns);
         };
         self.free_at = server.work(now_ns) + left_work;
-        if let Some(service) = &mut self.in_service {
-            service.done_ns = server.done_ns(self.free_at);
-        }
+        self.free_ns = server.done_ns(self.free_at);
     }
 
     /// Lets go of all that is held, in order.
@@ -246,7 +253,7 @@ impl<P: Packet> Cell<P> for Bottleneck<P> {
     }
 
     fn next_due_ns(&self) -> Option<u64> {
-        let serving = || self.in_service.as_ref().and_then(|service| service.done_ns);
+        let serving = || self.free_ns.filter(|_| self.in_service.is_some());
         self.served.next_due_ns().or_else(serving)
     }
 

@@ -75,7 +75,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 /// errors and a little more for those of the deviation.
 #[test]
 fn jitter_is_distributed_as_its_name_says() {
-    let packets = 100_000;
+    let packets = 40_000;
     let ms = MS_NS as f64;
     let shape = 5.0;
     for (distribution, jitter_ms, deviation_ms) in [

@@ -8,14 +8,22 @@ use proptest::prelude::*;
 
 use crate::support::*;
 
-/// Of segments that come 1 ns apart from moment 1 on, whether each was lost.
-fn lost(spec: LossSpec, packets: u64, seed: u64) -> Vec<bool> {
-    let mut lost = vec![true; packets as usize];
+/// Whether each segment was lost.
+fn lost_of(spec: LossSpec, traffic: &Traffic, seed: u64) -> Vec<bool> {
+    let mut lost = vec![true; pushed(traffic).packets as usize];
     let mut chain = chain([CellSpec::Loss(spec)], seed);
-    for number in numbers(&pass(&mut chain, &steady(packets, 1))) {
+    for number in numbers(&pass(&mut chain, traffic)) {
         lost[number as usize] = false;
     }
     lost
+}
+
+/// Whether each of many segments was lost.
+fn lost(spec: LossSpec, segments: u64, seed: u64) -> Vec<bool> {
+    let starts = (0..segments).step_by(1_000);
+    let run = |first| Run::full(first, (segments - first).min(1_000) as u32);
+    let traffic = starts.map(|first| (1, run(first))).collect();
+    lost_of(spec, &traffic, seed)
 }
 
 fn count(lost: &[bool]) -> f64 {
@@ -75,8 +83,8 @@ fn as_many_segments_are_lost_as_the_probability_says() {
     for (loss, pushed) in [(0.5, 100_000u64), (0.01, 2_000_000), (0.0001, 20_000_000)] {
         for seed in 0..5 {
             let mut cell = chain([CellSpec::loss(loss)], seed);
-            for first in (0..pushed).step_by(40) {
-                cell.push(first, Run::full(first, 40));
+            for first in (0..pushed).step_by(1_000) {
+                cell.push(first, Run::full(first, 1_000));
                 while cell.pop(first).is_some() {}
             }
             let lost = cell.counters().dropped(DropCause::Loss).packets as f64;
@@ -184,7 +192,7 @@ fn windows_lose_at_their_times_only() {
         window(200, 300, 0.0),
         window(500, 1_000, 0.5),
     ];
-    let lost = lost(LossSpec::Windows { windows }, 2_000, 1);
+    let lost = lost_of(LossSpec::Windows { windows }, &steady(2_000, 1), 1);
     // Segment n comes at n + 1.
     assert_eq!(count(&lost[..99]), 0.0);
     assert_eq!(count(&lost[99..199]), 100.0);
