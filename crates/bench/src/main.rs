@@ -8,6 +8,7 @@
 
 mod alone;
 mod connect_loop;
+mod emulated;
 mod figure;
 mod figures;
 mod group;
@@ -43,7 +44,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fatpath-bench                                all figures, about four minutes, as root
+  fatpath-bench                                all figures, about ten minutes, as root
   fatpath-bench emulator.unshaped_gbps         one
   fatpath-bench --list
   fatpath-bench --out /tmp/here.json tune.connect_rate_ratio

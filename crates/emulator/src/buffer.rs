@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::mem;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
 /// Sizes of buffers. Most packets are an acknowledgement, up to one MTU, or a super-packet of almost
@@ -41,14 +41,16 @@ impl Pool {
 }
 
 impl Buffer {
-    /// The same `len_bytes` in the smallest buffer that holds them: moved when that is smaller.
-    pub(crate) fn shrunk_to(self, len_bytes: usize) -> Buffer {
-        if CLASS_BYTES[class_of(len_bytes)] == self.bytes.len() {
-            return self;
-        }
-        let mut smaller = self.pool.take(len_bytes);
-        smaller[..len_bytes].copy_from_slice(&self[..len_bytes]);
-        smaller
+    /// Whether `len_bytes` would fit into a smaller buffer.
+    pub(crate) fn is_large_for(&self, len_bytes: usize) -> bool {
+        CLASS_BYTES[class_of(len_bytes)] < self.bytes.len()
+    }
+
+    /// A copy of `bytes` in the smallest buffer of the same pool that holds them.
+    pub(crate) fn copy_of(&self, bytes: Range<usize>) -> Buffer {
+        let mut copy = self.pool.take(bytes.len());
+        copy[..bytes.len()].copy_from_slice(&self[bytes]);
+        copy
     }
 
     /// The pool that this came from.

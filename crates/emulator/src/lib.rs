@@ -13,13 +13,20 @@
 //! (buffers) and `gso` (headers).
 
 mod buffer;
+mod bytes;
+mod checksum;
 mod clock;
 mod control;
+mod corrupt;
 mod direction;
 mod forward;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gso;
+mod icmp;
 pub mod idle;
+mod ip;
 mod lateness;
 mod namespace;
 mod netlink;
@@ -31,6 +38,7 @@ mod stats;
 mod topology;
 mod tun;
 pub mod unshaped;
+mod vnet;
 
 pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 

@@ -79,22 +79,34 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
 }
 
 fn iperf3_gbps(network: &Network, seconds: u32) -> Result<f64, UnshapedError> {
-    let _server = Server::start(network)?;
-    let client = network.host("client").expect("`two_hosts` names it");
-    let run = client
-        .command("iperf3")
-        .args(["-c", "10.99.0.2", "-J", "-t", &seconds.to_string()])
-        .output()?;
-    received_gbps(&run.stdout)
+    let result = iperf3(network, &["-t", &seconds.to_string()])?;
+    received_bps(&result).map(|bps| bps / 1e9)
 }
 
-fn received_gbps(json: &[u8]) -> Result<f64, UnshapedError> {
-    let result: serde_json::Value =
-        serde_json::from_slice(json).map_err(|error| UnshapedError::NoResult(error.to_string()))?;
-    match result["end"]["sum_received"]["bits_per_second"].as_f64() {
-        Some(bps) => Ok(bps / 1e9),
-        None => Err(UnshapedError::NoResult(result["error"].to_string())),
+/// Runs `iperf3` from `client` to `server`, IPv4, with `arguments` beside the address. The hosts are
+/// those of [`two_hosts`], and forwarded meanwhile. Returns its JSON.
+pub fn iperf3(network: &Network, arguments: &[&str]) -> Result<serde_json::Value, UnshapedError> {
+    let _server = Server::start(network)?;
+    let client = network.host("client").expect("`two_hosts` names it");
+    let mut command = client.command("iperf3");
+    let run = command
+        .args(["-c", "10.99.0.2", "-J"])
+        .args(arguments)
+        .output()?;
+    let result: serde_json::Value = serde_json::from_slice(&run.stdout)
+        .map_err(|error| UnshapedError::NoResult(error.to_string()))?;
+    match result["error"].as_str() {
+        None => Ok(result),
+        Some(error) => Err(UnshapedError::NoResult(error.into())),
     }
+}
+
+/// What the receiver of such a run got, in bits of payload per second.
+pub fn received_bps(result: &serde_json::Value) -> Result<f64, UnshapedError> {
+    let received = &result["end"]["sum_received"];
+    received["bits_per_second"]
+        .as_f64()
+        .ok_or_else(|| UnshapedError::NoResult(received.to_string()))
 }
 
 /// An iperf3 server for one test, ended with this value.

@@ -4,14 +4,23 @@
 mod aimd_window;
 mod connect_rate;
 mod connect_rate_tuned;
+mod emulator_delay;
+mod emulator_exact;
+mod emulator_loss;
+mod emulator_shaped;
 mod unshaped;
 
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 4] = [
+pub const FIGURES: [&Figure; 9] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
+    &emulator_shaped::FIGURE,
+    &emulator_exact::FIGURE,
+    &emulator_loss::FIGURE,
+    &emulator_delay::P50,
+    &emulator_delay::P99,
     &aimd_window::FIGURE,
 ];

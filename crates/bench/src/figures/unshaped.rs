@@ -16,7 +16,7 @@ pub const FIGURE: Figure = Figure {
     what: "one TCP flow through an emulated link without rate, delay or loss",
     unit: "Gb/s",
     better: Better::Higher,
-    goal: Some(8.0),
+    goal: Some(12.0),
     summary: Summary::Median,
     measure,
 };
