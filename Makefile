@@ -29,7 +29,7 @@ build: setup
 	$(CARGO) build --release --locked --package fatpath-cli
 
 demo: build
-	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo
+	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo --fresh
 
 test: setup
 	$(SUDO) tests/run.sh

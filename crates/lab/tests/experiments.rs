@@ -182,15 +182,12 @@ fn the_runs_can_be_listed_without_making_them() {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn new(folder: &Path) -> SmallDisk {
+    fn new(folder: &Path, size: &str) -> SmallDisk {
         fs::create_dir(folder).unwrap();
-        let size = ["-t", "tmpfs", "-o", "size=3m", "fatpath-test"];
-        let mounted = Command::new("mount")
-            .args(size)
-            .arg(folder)
-            .status()
-            .unwrap();
-        assert!(mounted.success());
+        let size = format!("size={size}");
+        let tmpfs = ["-t", "tmpfs", "-o", &size, "fatpath-test"];
+        let mounted = Command::new("mount").args(tmpfs).arg(folder).status();
+        assert!(mounted.unwrap().success());
         SmallDisk(folder.to_owned())
     }
 }
@@ -223,7 +220,7 @@ result = "iperf3"
     let Some(bench) = Bench::new("full", programs) else {
         return;
     };
-    let _disk = SmallDisk::new(&bench.folder.join("out"));
+    let _disk = SmallDisk::new(&bench.folder.join("out"), "3m");
     let output = bench.output(&RUN);
     assert_eq!(output.status.code(), Some(1), "{}", started(&output));
     let told = text(&output.stderr);
@@ -238,6 +235,17 @@ result = "iperf3"
     assert!(rows[0]["goodput_mbps"].as_f64().unwrap() > 1.0);
     assert_eq!(history(&bench).len(), 1);
     assert_eq!(bench.json("summary.json").as_array().unwrap().len(), 1);
+
+    // Room for a line, but not for the files of a run.
+    let _disk = SmallDisk::new(&bench.folder.join("tiny"), "900k");
+    let output = bench.output(&["run", "scenario.toml", "--out", "tiny", "--quiet"]);
+    assert!(
+        text(&output.stderr).contains("make room"),
+        "{}",
+        started(&output)
+    );
+    let runs = fs::read_dir(bench.folder.join("tiny/runs")).unwrap();
+    assert_eq!(runs.count(), 0, "a run was made");
 }
 
 /// `n` hosts a side behind one bottleneck.
@@ -436,7 +444,7 @@ result = "iperf3"
     let Some(bench) = Bench::new("fullobs", programs) else {
         return;
     };
-    let disk = SmallDisk::new(&bench.folder.join("out"));
+    let disk = SmallDisk::new(&bench.folder.join("out"), "3m");
     let output = bench.output(&RUN);
     assert_eq!(output.status.code(), Some(1), "{}", started(&output));
     assert!(

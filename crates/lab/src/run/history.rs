@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -59,6 +60,7 @@ pub enum HistoryError {
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
+    /// Another build may give other results.
     fatpath: String,
     scenario: String,
     /// Of all that decides what a run gives.
@@ -142,7 +144,7 @@ impl History {
         if found != head {
             let why = match found.fatpath == head.fatpath {
                 true => "the scenario or a policy of it has changed since",
-                false => "it was made by another version of fatpath",
+                false => "it was made by another build of fatpath",
             };
             return Err(HistoryError::Another {
                 folder: folder.display().to_string(),
@@ -214,10 +216,17 @@ impl History {
 
 fn head(scenario: &Scenario) -> Result<Head, WriteError> {
     Ok(Head {
-        fatpath: env!("CARGO_PKG_VERSION").to_owned(),
+        fatpath: build(),
         scenario: scenario.name.clone(),
         fingerprint: fingerprint(scenario)?,
     })
+}
+
+/// This program: its version, and length and date of its file, which tell a law that was changed.
+fn build() -> String {
+    let file = std::env::current_exe().and_then(fs::metadata);
+    let file = file.map_or((0, 0), |file| (file.len(), file.mtime()));
+    format!("{} {} {}", env!("CARGO_PKG_VERSION"), file.0, file.1)
 }
 
 /// Of the cases with everything resolved and their policies. More repeats, another order or another
