@@ -103,10 +103,9 @@ impl Plan {
     }
 
     /// Names and values of the sysctls of a host, in the order in which they are to be set: those of
-    /// a mainline kernel, those of a router, its own.
+    /// a mainline kernel, then its own.
     pub fn sysctls(&self, host: &Host) -> Vec<(String, String)> {
         let mainline = MAINLINE_OF_A_HOST.map(owned);
-        let router = if host.router { &FORWARDING[..] } else { &[] };
         // The way there and the way back may differ, which a strict filter takes for forgery.
         let unfiltered = self
             .links
@@ -117,7 +116,6 @@ impl Plan {
             unfiltered.map(|device| (format!("net.ipv4.conf.{device}.rp_filter"), "0".to_owned()));
         mainline
             .into_iter()
-            .chain(router.iter().copied().map(owned))
             .chain(unfiltered)
             .chain(host.sysctls.iter().cloned())
             .collect()
@@ -200,12 +198,6 @@ impl Plan {
         Map::of(&self.hosts, &self.links)
     }
 }
-
-/// What makes a host forward packets of others, both families.
-const FORWARDING: [(&str, &str); 2] = [
-    ("net.ipv4.ip_forward", "1"),
-    ("net.ipv6.conf.all.forwarding", "1"),
-];
 
 fn owned((name, value): (&str, &str)) -> (String, String) {
     (name.to_owned(), value.to_owned())
