@@ -428,7 +428,6 @@ mod tests {
         );
         let plan = of_text(&text);
         let sysctls = plan.sysctls(&plan.hosts[1]);
-        assert!(sysctls.contains(&("net.ipv4.ip_forward".into(), "1".into())));
         assert_eq!(
             sysctls.last(),
             Some(&("net.ipv4.tcp_sack".into(), "0".into()))
