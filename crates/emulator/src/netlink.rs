@@ -42,15 +42,18 @@ impl Netlink {
     }
 
     pub(crate) fn set_loopback_up(&self) -> io::Result<()> {
-        self.0.request(set_link_up(LOOPBACK_INDEX))
+        self.0.request(set_link(LOOPBACK_INDEX, IFF_UP))
     }
 
-    /// Sets a device up with an MTU in bytes and a transmit queue in packets.
+    /// Sets a device up with an MTU in bytes and a transmit queue in packets. One request would set
+    /// it up first and then, for the sake of the queue, stop it for a moment, in which the kernel's
+    /// own first packets may be dropped.
     pub(crate) fn set_up(&self, index: u32, mtu: u32, txqueuelen: u32) -> io::Result<()> {
-        let request = set_link_up(index)
+        let sizes = set_link(index, 0)
             .attribute(IFLA_MTU, &mtu.to_ne_bytes())
             .attribute(IFLA_TXQLEN, &txqueuelen.to_ne_bytes());
-        self.0.request(request)
+        self.0.request(sizes)?;
+        self.0.request(set_link(index, IFF_UP))
     }
 
     /// Gives a device an address, usable at once: no duplicate can be on a link of two.
@@ -76,8 +79,9 @@ impl Netlink {
     }
 }
 
-fn set_link_up(index: u32) -> Request {
-    let (family_and_type, flags) = ([0; 4], IFF_UP.to_ne_bytes());
+/// Sets these flags; the others stay.
+fn set_link(index: u32, flags: u32) -> Request {
+    let (family_and_type, flags) = ([0; 4], flags.to_ne_bytes());
     Request::new(RTM_SETLINK, 0)
         .bytes(&family_and_type)
         .bytes(&index.to_ne_bytes())

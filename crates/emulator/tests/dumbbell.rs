@@ -117,9 +117,11 @@ fn every_left_host_reaches_every_right_host() {
         }
         control.stop();
         let stats = forwarder.join().unwrap().unwrap();
-        for direction in stats.links.iter().flat_map(|link| &link.directions) {
-            assert_eq!(direction.missed_packets, 0);
-            assert_eq!(direction.total.dropped_total().packets, 0);
+        for link in &stats.links {
+            for direction in &link.directions {
+                assert_eq!(direction.missed_packets, 0, "{link:?}");
+                assert_eq!(direction.total.dropped_total().packets, 0, "{link:?}");
+            }
         }
     });
     let ending = Instant::now();

@@ -14,6 +14,9 @@ use super::effects::{KEYS, Stage};
 use super::section::{Problem, Section, Source};
 use super::{Link, seed};
 
+/// The most tables of `cells`, and far more than a path has effects.
+const MOST_STAGES: usize = 100;
+
 /// A link whose ends are known. `name` is its own, not that of its table: replicas share one.
 pub(super) fn link(
     name: &str,
@@ -88,6 +91,9 @@ fn course(section: &mut Section, beside: &Beside) -> Result<Course, Problem> {
         )));
     }
     let items = list.items("a list of tables of effect keys, such as [{ loss = \"1%\" }]")?;
+    if items.len() > MOST_STAGES {
+        return Err(list.problem(format!("has {} tables; at most {MOST_STAGES}", items.len())));
+    }
     let stages = items.into_iter().map(|item| {
         let mut section = item.section()?;
         let stage = Stage::take(&mut section, beside)?;

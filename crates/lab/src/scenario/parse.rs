@@ -50,6 +50,13 @@ pub(super) fn scenario(file: &str, text: &str, beside: &Beside) -> Result<Scenar
     })
 }
 
+/// The tables `[[key]]`, if there are not too many.
+fn bounded<'s>(root: &mut Section<'s>, key: &'static str) -> Result<Vec<Section<'s>>, Problem> {
+    let tables = root.take_list(key)?;
+    at_most(root, key, tables.len(), MOST_OF_A_KIND)?;
+    Ok(tables)
+}
+
 fn at_most(root: &Section, key: &str, count: usize, most: usize) -> Result<(), Problem> {
     match count > most {
         true => Err(root.problem(format!(
@@ -111,8 +118,8 @@ impl<'s> Tables<'s> {
             links,
             variants: variants(root, &set)?,
             vary: vary(root, &hosts)?,
-            changes: root.take_list("change")?,
-            programs: root.take_list("program")?,
+            changes: bounded(root, "change")?,
+            programs: bounded(root, "program")?,
             hosts,
             set,
         })
@@ -332,9 +339,7 @@ fn paths<'s>(
     set: &Givens,
 ) -> Result<Vec<PathTable<'s>>, Problem> {
     let mut paths: Vec<PathTable> = vec![];
-    let tables = root.take_list("path")?;
-    at_most(root, "path", tables.len(), MOST_OF_A_KIND)?;
-    for mut section in tables {
+    for mut section in bounded(root, "path")? {
         let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
         let changed = section.take_named("links")?;
         changed
@@ -398,9 +403,7 @@ fn overlaid<'s>(
 
 fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable<'s>>, Problem> {
     let mut variants: Vec<VariantTable> = vec![];
-    let tables = root.take_list("variant")?;
-    at_most(root, "variant", tables.len(), MOST_OF_A_KIND)?;
-    for mut section in tables {
+    for mut section in bounded(root, "variant")? {
         let taken = variants.iter().map(|variant| variant.name.as_str());
         let name = unique_name(&mut section, taken)?;
         let set = changed_set(&mut section, set)?;

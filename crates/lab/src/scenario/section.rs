@@ -404,7 +404,9 @@ impl<'s> Value<'s> {
     }
 
     pub(super) fn section(self) -> Result<Section<'s>, Problem> {
-        let error = self.wrong_type("a table");
+        if !self.is_table() {
+            return Err(self.wrong_type("a table"));
+        }
         let Value {
             source,
             name,
@@ -412,17 +414,18 @@ impl<'s> Value<'s> {
             value,
         } = self;
         let span = value.span();
-        match value.into_inner() {
-            DeValue::Table(table) => Ok(Section {
-                source,
-                name,
-                span,
-                table,
-                values,
-                known: vec![],
-            }),
-            _ => Err(error),
-        }
+        let table = match value.into_inner() {
+            DeValue::Table(table) => table,
+            _ => DeTable::new(),
+        };
+        Ok(Section {
+            source,
+            name,
+            span,
+            table,
+            values,
+            known: vec![],
+        })
     }
 
     /// What is wrong with it, told where it is written: for a text that is one placeholder, where its

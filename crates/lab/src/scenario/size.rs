@@ -11,7 +11,7 @@ use super::{Host, Link, Program, TimedChange};
 
 /// The most cases of a file.
 pub(super) const MOST_CASES: usize = 100_000;
-/// The most paths, and the most variants, of a file.
+/// The most paths, variants, programs and changes of a file, of each kind.
 pub(super) const MOST_OF_A_KIND: usize = 1_000;
 /// The most hosts and links of a case: a machine has one network.
 pub(super) const MOST_HOSTS: usize = 1_000;

@@ -462,6 +462,14 @@ fn a_file_with_too_many_cases_is_refused_before_they_are_made() {
 }
 
 #[test]
+fn long_lists_are_refused() {
+    let changes = "[[change]]\nat = \"1s\"\nlink = \"wan\"\n".repeat(1_001);
+    assert!(told(&with(&changes)).contains("change: there are 1001; at most 1000"));
+    let cells = format!("forward.cells = [{}]", "{ loss = \"1%\" }, ".repeat(101));
+    assert!(told(&with(&cells)).contains("has 101 tables; at most 100"));
+}
+
+#[test]
 fn traces_and_policies_are_files_beside_the_scenario() {
     let folder = std::env::temp_dir().join(format!("fatpath-scenario-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
