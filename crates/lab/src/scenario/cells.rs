@@ -123,7 +123,7 @@ impl Stage {
             _ => DelaySpec::default(),
         };
         delay.delay_ns = self.delay_ns.unwrap_or(delay.delay_ns);
-        delay.jitter = self.jitter.clone().unwrap_or(delay.jitter);
+        delay.jitter = self.jitter.unwrap_or(delay.jitter);
         place.put(cells, [CellSpec::Delay(delay)]);
         Ok(())
     }

@@ -350,7 +350,7 @@ fn jitter(value: Value) -> Result<Option<JitterSpec>, Problem> {
         &place,
         CellSpec::Delay(DelaySpec {
             delay_ns: 0,
-            jitter: Some(spec.clone()),
+            jitter: Some(spec),
         }),
     )?;
     Ok(Some(spec))

@@ -154,7 +154,7 @@ pub struct Program {
     /// It serves the others, who wait until it listens on this TCP port. It is stopped when they
     /// have ended.
     pub ready_port: Option<u16>,
-    /// Its output gives the case's result. Replicas of one program all give theirs.
+    /// Its output gives the case's result; several programs may, and their sums are the result.
     pub result: Option<ResultKind>,
     /// How long it is expected to take; for the progress display only.
     pub lasts: Option<Duration>,

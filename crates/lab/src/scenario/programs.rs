@@ -31,7 +31,6 @@ pub(super) fn programs(
 ) -> Result<Vec<Program>, Problem> {
     let map = Map::of(hosts, links);
     let mut programs: Vec<Program> = vec![];
-    let mut has_result = false;
     for table in tables {
         let (host, who) = program_host(&mut table.with(values), groups)?;
         for index in indexes(who.count()) {
@@ -41,15 +40,6 @@ pub(super) fn programs(
                 .map_err(|large| table.problem(large))?;
             programs.push(program);
         }
-        let gives_result = programs
-            .last()
-            .is_some_and(|program| program.result.is_some());
-        if gives_result && has_result {
-            return Err(
-                table.problem("result: another program gives the result already; only one may")
-            );
-        }
-        has_result |= gives_result;
     }
     Ok(programs)
 }

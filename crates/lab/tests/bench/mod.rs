@@ -28,6 +28,7 @@ pub struct Bench {
     pub lab: String,
     pub folder: PathBuf,
     sysctls: BTreeMap<&'static str, String>,
+    others_were_up: bool,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -54,10 +55,12 @@ impl Bench {
         let lab = format!("t-{test}-{}", std::process::id() % 10_000);
         let folder = std::env::temp_dir().join(format!("fatpath-{lab}"));
         fs::create_dir_all(&folder).unwrap();
+        let others_were_up = others_are_up(&lab);
         let bench = Bench {
             lab,
             folder,
             sysctls: sysctls(),
+            others_were_up,
             _alone: alone,
         };
         bench.write_scenario(scenario);
@@ -131,11 +134,7 @@ impl Bench {
     }
 
     fn changed_sysctls(&self) -> Vec<String> {
-        let others_up = fs::read_dir("/run/fatpath/lab").is_ok_and(|labs| {
-            labs.flatten()
-                .any(|lab| lab.path().is_dir() && lab.file_name() != self.lab.as_str())
-        });
-        if others_up {
+        if self.others_were_up || others_are_up(&self.lab) {
             println!(
                 "another lab is up: whether the machine's settings are put back is not checked"
             );
@@ -197,6 +196,13 @@ fn program() -> PathBuf {
         "cargo test builds the example; with --test, build it first: cargo build --examples"
     );
     program
+}
+
+/// Another lab holds the machine's settings, or puts them back at any moment.
+fn others_are_up(lab: &str) -> bool {
+    let labs = fs::read_dir("/run/fatpath/lab").into_iter().flatten();
+    labs.flatten()
+        .any(|other| other.path().is_dir() && other.file_name() != lab)
 }
 
 fn sysctls() -> BTreeMap<&'static str, String> {
