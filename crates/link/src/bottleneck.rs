@@ -113,7 +113,9 @@ impl<P: Packet> Bottleneck<P> {
         let wire = waiting.packet.wire();
         let overhead_bytes = self.spec.overhead_bytes;
         self.free_at = begin + work_of(wire.len_bytes(overhead_bytes));
-        self.free_ns = server.done_ns(self.free_at);
+        // Not before now, were it nothing to send.
+        let done_ns = server.done_ns(self.free_at);
+        self.free_ns = done_ns.map(|done_ns| done_ns.max(now_ns));
         self.in_service = Some(InService {
             waiting,
             wire,

@@ -222,14 +222,9 @@ impl<P: Packet> Queue<P> {
                 let room = self.limit.beyond(depth);
                 self.fate_by_room(wire, ecn, depth, room)
             }
-            // Others make room, but for what is in service.
+            // What waits makes room, what is in service does not.
             Rule::DropHead => {
                 let room = self.limit.beyond(arrival.in_service);
-                let overhead_bytes = self.line.overhead_bytes();
-                let room = match fitting(segment(wire, 0), overhead_bytes, room) {
-                    0 => room,
-                    _ => NO_LIMIT,
-                };
                 self.fate_by_room(wire, ecn, depth, room)
             }
             Rule::Red(_) => self.fate_by_red(wire, ecn, depth, arrival.idle_bytes),

@@ -120,3 +120,19 @@ impl Picker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_cells_of_neighbouring_links_draw_the_same() {
+        let seeds = (0..30).chain([u64::MAX - 1, u64::MAX]);
+        let pairs = seeds.flat_map(|seed| (0..30).map(move |index| (seed, index)));
+        let mut first: Vec<_> = pairs
+            .map(|(seed, index)| Random::stream(seed, index).bits())
+            .collect();
+        first.sort_unstable();
+        assert!(first.is_sorted_by(|one, next| one < next));
+    }
+}

@@ -87,6 +87,31 @@ proptest! {
         prop_assert_eq!(fates(&changed), fates(&unchanged));
     }
 
+    /// A caller that did not pop before a change gets what one gets who did.
+    #[test]
+    fn a_change_meets_what_is_due_at_its_moment(
+        (spec, to) in (any_spec(), any_spec()),
+        traffic in traffic_of(40),
+    ) {
+        let left = |in_time: bool| {
+            let mut chain = spec.build::<Run>().unwrap();
+            let (mut now_ns, mut left) = (0, vec![]);
+            for (index, (gap_ns, run)) in traffic.iter().enumerate() {
+                if index == traffic.len() / 2 {
+                    if in_time {
+                        pop_due(&mut chain, now_ns + gap_ns / 2, &mut left);
+                    }
+                    chain.adopt(now_ns + gap_ns / 2, &to).unwrap();
+                }
+                now_ns += gap_ns;
+                chain.push(now_ns, *run);
+            }
+            drain(&mut chain, &mut left);
+            (times(&left), fates(&left))
+        };
+        prop_assert_eq!(left(true), left(false));
+    }
+
     /// Whatever was, an empty chain does nothing to what comes after the last of what was held.
     #[test]
     fn what_is_no_more_does_nothing(spec in any_spec(), traffic in traffic_of(40)) {

@@ -259,6 +259,50 @@ proptest! {
     }
 }
 
+proptest! {
+    /// At a rate that keeps super-packets waiting for each other, some of them just so.
+    #[test]
+    fn codel_does_the_same_to_super_packets_and_singles(
+        target_us in 1..10_000u64,
+        interval_us in 1..20_000u64,
+        ecn: bool,
+        packets in proptest::collection::vec((0..12u64, 1..12u32), 1..100),
+    ) {
+        let queue = discipline(Discipline::Codel {
+            target_ns: target_us * 1_000,
+            interval_ns: interval_us * 1_000,
+            ecn,
+        });
+        let runs = packets.into_iter().map(|(gap_ms, segments)| {
+            (gap_ms * MS_NS + 1, Run::full(0, segments))
+        });
+        let mut traffic: Traffic = runs.collect();
+        number(&mut traffic);
+        let whole = pass(&mut bottleneck(SLOW_BPS, queue.clone(), 0), &traffic);
+        let split = pass(&mut bottleneck(SLOW_BPS, queue, 0), &singles(&traffic));
+        prop_assert_eq!(fates(&whole), fates(&split));
+    }
+}
+
+proptest! {
+    /// Where the step lies so near the limit that what makes room decides on marks.
+    #[test]
+    fn drop_head_marks_the_same_of_super_packets_and_singles(
+        below_bytes in 0..4_000u64,
+        traffic in traffic(),
+    ) {
+        let limit_bytes = 20_000;
+        let queue = QueueSpec {
+            limit_bytes: Some(limit_bytes),
+            mark_above_bytes: Some(limit_bytes - below_bytes),
+            ..discipline(Discipline::DropHead)
+        };
+        let whole = pass(&mut bottleneck(SLOW_BPS, queue.clone(), 0), &traffic);
+        let split = pass(&mut bottleneck(SLOW_BPS, queue, 0), &singles(&traffic));
+        prop_assert_eq!(fates(&whole), fates(&split));
+    }
+}
+
 /// Twice the rate for a second: CoDel begins after an interval above the target, and drops ever faster.
 #[test]
 fn codel_drops_ever_faster() {
