@@ -2,10 +2,10 @@
 //! Network namespaces, made and named as iproute2 does, so that `ip netns` shows them.
 //!
 //! A namespace is removed only when fatpath made it: each has a record under /run/fatpath/netns
-//! with the inode that the kernel gave it.
+//! with its identity.
 #![allow(unsafe_code)] // `unshare`, and `Command::pre_exec`, whose closure must be async-signal-safe.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -181,16 +181,16 @@ pub fn remove_namespace(name: &str) -> Result<(), NamespaceError> {
     check_name(name)?;
     let failed = failure("removing", name);
     let path = mount_point(name);
-    let inode = match fs::metadata(&path) {
+    let found = match fs::metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        metadata => Some(metadata.map_err(&failed)?.ino()),
+        metadata => Some(identity(&metadata.map_err(&failed)?)),
     };
-    match (inode, recorded_inode(name)) {
+    match (found, recorded_identity(name)) {
         (None, _) => {}
         (Some(_), None) => return Err(NamespaceError::NotOurs(name.into())),
         // Made by us only as far as the file: nothing was mounted on it yet.
         (Some(_), Some(_)) if !is_namespace(&path) => fs::remove_file(&path).map_err(&failed)?,
-        (Some(inode), Some(recorded)) if inode == recorded => unmount(&path).map_err(&failed)?,
+        (Some(found), Some(recorded)) if found == recorded => unmount(&path).map_err(&failed)?,
         (Some(_), Some(_)) => return Err(NamespaceError::NotOurs(name.into())),
     }
     match fs::remove_file(record(name)) {
@@ -209,12 +209,14 @@ fn make_here(name: &str) -> io::Result<()> {
     const HERE: &str = "/proc/thread-self/ns/net";
     // SAFETY: of this thread alone, the network changes; it shares neither files nor memory less.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
-    let inode = fs::metadata(HERE)?.ino();
+    // Open until it is mounted: without a user the file would go, and begin anew.
+    let namespace = File::open(HERE)?;
+    let identity = identity(&namespace.metadata()?);
     OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(mount_point(name))?;
-    fs::write(record(name), inode.to_string())?;
+    fs::write(record(name), identity)?;
     mount::mount_bind(HERE, mount_point(name))?;
     Netlink::open()?.set_loopback_up()
 }
@@ -280,8 +282,15 @@ fn record(name: &str) -> PathBuf {
     Path::new(RECORDS_DIR).join(name)
 }
 
-fn recorded_inode(name: &str) -> Option<u64> {
-    fs::read_to_string(record(name)).ok()?.parse().ok()
+fn recorded_identity(name: &str) -> Option<String> {
+    fs::read_to_string(record(name)).ok()
+}
+
+/// What no two namespaces have in common. The kernel gives the inode number of one that is gone to
+/// the next that is made, so the moment at which the file began is part of it.
+fn identity(metadata: &Metadata) -> String {
+    let (inode, since, ns) = (metadata.ino(), metadata.ctime(), metadata.ctime_nsec());
+    format!("{inode} {since}.{ns:09}")
 }
 
 fn is_namespace(path: &Path) -> bool {

@@ -31,6 +31,11 @@ pub struct RateSpec {
 }
 
 impl RateSpec {
+    /// What each segment costs beyond its IP length, with what the service itself adds.
+    fn cost_bytes(&self) -> u32 {
+        self.overhead_bytes + self.service.header_bytes()
+    }
+
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         if self.overhead_bytes > ChainSpec::MAX_OVERHEAD_BYTES {
             return Err(SpecError::Overhead(self.overhead_bytes));
@@ -73,7 +78,7 @@ impl<P: Packet> Bottleneck<P> {
             server: Server::of(&spec.service),
             free_at: 0,
             free_ns: None,
-            queue: Queue::new(&spec.queue, spec.overhead_bytes, random),
+            queue: Queue::new(&spec.queue, spec.cost_bytes(), random),
             spec,
             in_service: None,
             served: Departures::new(),
@@ -111,7 +116,7 @@ impl<P: Packet> Bottleneck<P> {
             return;
         };
         let wire = waiting.packet.wire();
-        let overhead_bytes = self.spec.overhead_bytes;
+        let overhead_bytes = self.spec.cost_bytes();
         self.free_at = begin + work_of(wire.len_bytes(overhead_bytes));
         // Not before now, were it nothing to send.
         let done_ns = server.done_ns(self.free_at);
@@ -286,7 +291,7 @@ impl<P: Packet> Cell<P> for Bottleneck<P> {
         self.serve(now_ns);
         if *spec != self.spec {
             self.give_back(now_ns);
-            self.queue.change(&spec.queue, spec.overhead_bytes);
+            self.queue.change(&spec.queue, spec.cost_bytes());
             self.spec = spec.clone();
             self.serve_by(now_ns, Server::of(&spec.service));
             self.peak_bytes = self.peak_bytes.max(self.depth(now_ns).bytes);

@@ -30,8 +30,9 @@ pub enum Service {
         repeat_after_ns: Option<u64>,
     },
     /// By delivery opportunities, as mahimahi's traces list them: at each, 1504 bytes may leave, and
-    /// what is not used is lost. A packet leaves when its last byte was delivered, and what arrives at
-    /// the very moment of an opportunity waits for the next one.
+    /// what is not used is lost. Each segment costs 4 bytes beside its IP length, there and in the
+    /// queue, so that 1500 bytes of IP fill an opportunity. A packet leaves when its last byte was
+    /// delivered, and what arrives at the very moment of an opportunity waits for the next one.
     Opportunities {
         /// Milliseconds since the chain was made, not falling, the last from 1 to
         /// [`Service::MAX_TRACE_MS`]; the list then repeats.
@@ -53,6 +54,14 @@ impl Service {
     pub const RANGE_BPS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
     /// The longest list of opportunities: a year.
     pub const MAX_TRACE_MS: u64 = 365 * 24 * 3_600_000;
+
+    /// What a segment costs this service beyond its IP length, whatever the overhead of the link.
+    pub(crate) fn header_bytes(&self) -> u32 {
+        match self {
+            Service::Opportunities { .. } => TUN_HEADER_BYTES,
+            Service::Unlimited | Service::Constant { .. } | Service::Steps { .. } => 0,
+        }
+    }
 
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         match self {
@@ -274,9 +283,13 @@ pub(crate) struct Opportunities {
     at_ms: Vec<u64>,
 }
 
-/// What one opportunity delivers: an Ethernet frame with 1500 bytes of IP, as mahimahi's link shell
-/// counts.
+/// What one opportunity delivers (`PACKET_SIZE` of mahimahi's link_queue.hh): 1500 bytes of IP and
+/// their header.
 const OPPORTUNITY_BYTES: u64 = 1504;
+
+/// The header of `struct tun_pi` that mahimahi's packets carry, and that its link shell counts: its
+/// netdevice.cc opens TUN devices without IFF_NO_PI.
+const TUN_HEADER_BYTES: u32 = 4;
 
 impl Opportunities {
     fn work(&self, now_ns: u64) -> u128 {

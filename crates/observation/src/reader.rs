@@ -168,6 +168,9 @@ impl<R: Read> Records<R> {
         take_totals(bytes, &mut record).ok_or_else(cut)?;
         if self.per_flow {
             let count = take(bytes).ok_or_else(cut)?;
+            if count > self.flows.len() as u64 {
+                return Err(ReadError::Damaged("a record of more flows than there are"));
+            }
             for _ in 0..count {
                 record.flows.push(self.take_flow_record(bytes)?);
             }

@@ -223,3 +223,15 @@ fn flows_beyond_the_most_are_not_listed() {
     assert!(error.is_none(), "{error:?}");
     assert!(records == [full, of(1, vec![flow(1)])]);
 }
+
+/// Of a block of 16 MiB, each flow of 5 bytes would take some 100 in memory.
+#[test]
+fn a_record_of_more_flows_than_there_are_is_refused() {
+    let (_, mut bytes) = Recorder::new(&header(true));
+    // Direction 0, the next interval, no totals; then 2^14 flows, with no flow entered.
+    let record = [1, 0, 0, 0, 0x80, 0x80, 1];
+    bytes.extend((record.len() as u32).to_le_bytes());
+    bytes.extend(record);
+    let (_, error) = read_all(&bytes);
+    assert!(error.unwrap().to_string().contains("more flows"));
+}

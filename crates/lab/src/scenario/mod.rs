@@ -242,9 +242,9 @@ impl Link {
 }
 
 /// The rate by which a service is known: its constant one, the highest of its steps, the mean of its
-/// opportunities (1504 bytes each, as mahimahi has them). `None`: unlimited.
+/// opportunities (1500 bytes of IP each). `None`: unlimited.
 pub fn nominal_rate_bps(service: &Service) -> Option<u64> {
-    const OPPORTUNITY_BITS: u128 = 1504 * 8;
+    const OPPORTUNITY_BITS: u128 = 1500 * 8;
     match service {
         Service::Unlimited => None,
         Service::Constant { rate_bps } => Some(*rate_bps),

@@ -48,11 +48,13 @@ fn constant_or_steps() -> impl Strategy<Value = Service> {
     ]
 }
 
-/// mahimahi's `LinkQueue`, millisecond by millisecond: when each packet left. `came_ms` rises.
+/// mahimahi's `LinkQueue`, millisecond by millisecond: when each packet left, of so many bytes of IP.
+/// `came_ms` rises. Its packets come with the header of a TUN device.
 fn mahimahi(at_ms: &[u64], packets: &[(u64, u32)]) -> Vec<u64> {
     let repeat_ms = *at_ms.last().unwrap();
     let mut left_ms = vec![];
-    let mut first_left_bytes = packets[0].1;
+    let size_bytes = |index: usize| packets.get(index).map_or(0, |packet| packet.1 + 4);
+    let mut first_left_bytes = size_bytes(0);
     let opportunities =
         (0..).flat_map(|round| at_ms.iter().map(move |at_ms| at_ms + round * repeat_ms));
     for now_ms in opportunities {
@@ -67,7 +69,7 @@ fn mahimahi(at_ms: &[u64], packets: &[(u64, u32)]) -> Vec<u64> {
             first_left_bytes -= sent_bytes;
             if first_left_bytes == 0 {
                 left_ms.push(now_ms);
-                first_left_bytes = packets.get(left_ms.len()).map_or(0, |packet| packet.1);
+                first_left_bytes = size_bytes(left_ms.len());
             }
         }
         if left_ms.len() == packets.len() {
@@ -171,4 +173,15 @@ fn what_an_outage_without_end_holds_is_never_due() {
     assert_eq!(chain.next_due_ns(), None);
     assert!(chain.pop(u64::MAX / 2).is_none());
     assert_eq!(chain.held().packets, 1);
+}
+
+/// In mahimahi one packet of 1500 bytes uses an opportunity up, and two of 748.
+#[test]
+fn a_full_packet_fills_an_opportunity() {
+    for (bytes, packets) in [(1500, 1), (748, 2)] {
+        let service = Service::Opportunities { at_ms: vec![1] };
+        let burst: Traffic = (0..1_000).map(|n| (0, Run::single(n, bytes))).collect();
+        let left = pass(&mut chain([unbounded(service, 0)], 1), &burst);
+        assert_eq!(left.last().unwrap().at_ns, 1_000 / packets * MS_NS);
+    }
 }
