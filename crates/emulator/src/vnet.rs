@@ -4,6 +4,7 @@
 
 use crate::bytes::{host_u16, set_be_u16};
 use crate::checksum;
+use crate::ip::Parts;
 use crate::tun::Tun;
 
 /// Its length, and so where the IP header begins in a frame.
@@ -54,13 +55,15 @@ pub(crate) fn partial_checksum(vnet: &[u8]) -> Option<(usize, usize)> {
     is_partial.then(|| (start, host_u16(vnet, CSUM_OFFSET).into()))
 }
 
-/// Completes a partial checksum of a frame of one segment, and asks the receiver to verify it. A
-/// checksum that would lie behind the end of the packet stays as it is, for the kernel to refuse.
+/// Completes a partial checksum of a frame of one segment, and asks the receiver to verify it. What
+/// is said of a checksum that would not lie behind a sound IP header, and before the end, stays as it
+/// is: no kernel says so.
 pub(crate) fn complete_checksum(frame: &mut [u8]) {
     let (vnet, packet) = frame.split_at_mut(BYTES);
     if let Some((start, offset)) = partial_checksum(vnet) {
         let field = start + offset;
-        if field + 2 > packet.len() {
+        let is_behind = Parts::of(packet).is_some_and(|parts| start >= parts.transport);
+        if !is_behind || field + 2 > packet.len() {
             return;
         }
         let sum = checksum::sum(&packet[start..]);

@@ -24,6 +24,15 @@ fn assert_gso_fields(frame: &Frame, origin: &Super, is_first: bool) {
     assert_eq!(u16::from_ne_bytes([vnet[4], vnet[5]]), gso_size);
 }
 
+/// Among them what the fuzzer once found.
+#[test]
+fn the_seeds_of_the_fuzzer_hold() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/splitter");
+    for seed in std::fs::read_dir(seeds).unwrap() {
+        fuzzing::packet(&std::fs::read(seed.unwrap().path()).unwrap());
+    }
+}
+
 proptest! {
     #[test]
     fn pieces_are_right_and_join_to_the_whole(
