@@ -22,7 +22,7 @@ impl Clock {
         monotonic_ns() - self.start_ns
     }
 
-    /// A moment of this clock, as the kernel's timers count.
+    /// A moment of this clock, as the kernel's timers count. One beyond their end does not come.
     pub(crate) fn moment(&self, at_ns: u64) -> Timespec {
         let at_ns = self.start_ns.saturating_add(at_ns);
         Timespec {
@@ -49,4 +49,17 @@ pub(crate) fn unix_ns() -> u64 {
 fn ns_of(now: Timespec) -> u64 {
     // Not negative, and 584 years fit.
     now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such as the end of an outage of 584 years. In the past, the timer would ring at once, for ever.
+    #[test]
+    fn the_last_moment_is_not_in_the_past() {
+        let clock = Clock { start_ns: 7 };
+        let last = clock.moment(u64::MAX - 1);
+        assert!(last.tv_sec >= clock.moment(u64::MAX / 2).tv_sec);
+    }
 }
