@@ -86,8 +86,10 @@ impl Carrier {
                 // Nothing is ever written there: it becomes readable when the owner is gone.
                 until.push(stdin.as_fd());
             }
-            let waited = serve_until(&until, &self.listener, &mut links);
-            control.stop();
+            let waited = {
+                let _stops = StopsWhenDropped(&control);
+                serve_until(&until, &self.listener, &mut links)
+            };
             let forwarded = forwarder.join();
             waited.map_err(system("waiting"))?;
             match forwarded {
@@ -102,6 +104,16 @@ impl Carrier {
                 }
             }
         })
+    }
+}
+
+/// The scope waits for the forwarder, also while this thread panics: without it the lab would stay for
+/// good.
+struct StopsWhenDropped<'c>(&'c Control);
+
+impl Drop for StopsWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

@@ -141,16 +141,19 @@ impl Links {
 
     /// All of the changes, or none if one of them names no link.
     fn schedule(&mut self, changes: Vec<TimedChange>) -> Reply {
-        for change in &changes {
-            self.meant(&change.link)?;
-        }
         let now = Instant::now();
-        for change in changes {
+        let due = |change: TimedChange| {
+            self.meant(&change.link)?;
+            let due = now.checked_add(change.at);
+            Ok((due.ok_or("a change is too far off")?, change))
+        };
+        let scheduled: Result<Vec<_>, String> = changes.into_iter().map(due).collect();
+        for (due, change) in scheduled? {
             let directions = change.directions.clone();
             self.control
                 .change(&change.link, directions, change.at)
                 .map_err(|error| error.to_string())?;
-            self.scheduled.push((now + change.at, change));
+            self.scheduled.push((due, change));
         }
         self.scheduled.sort_by_key(|(due, _)| *due);
         Ok(self.links.clone())
@@ -275,6 +278,8 @@ mod tests {
         let refused = links.answer(Request::Schedule(changes)).unwrap_err();
         assert_eq!(refused, "there is no link lan; there are: wan");
         assert!(links.scheduled.is_empty());
+        let never = vec![change(Duration::MAX, "wan", 0.1)];
+        assert!(links.answer(Request::Schedule(never)).is_err());
         let out_of_range = vec![change(Duration::ZERO, "wan", 1.5)];
         assert!(links.answer(Request::Schedule(out_of_range)).is_err());
     }

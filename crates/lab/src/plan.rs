@@ -122,7 +122,9 @@ impl Plan {
     }
 
     /// The routes of a host beside those to its own links: to every prefix that it reaches through
-    /// routers, or one default route a family where all of them begin with the same step.
+    /// routers, or one default route a family where all of them begin with the same step. A router
+    /// has no default route: two that point at one another would send a packet for nobody to and fro
+    /// until its hop limit.
     pub fn routes(&self, host: &str) -> Vec<RouteSpec> {
         let map = self.map();
         let Some(from) = map.host(host) else {
@@ -134,7 +136,9 @@ impl Plan {
             .collect::<Vec<_>>();
         let via = |hop: Hop| (hop.link, map.end(hop.link, hop.to).unwrap_or(0));
         match hops.first() {
-            Some((_, first)) if hops.iter().all(|(_, hop)| hop == first) => {
+            Some((_, first))
+                if !map.is_router(from) && hops.iter().all(|(_, hop)| hop == first) =>
+            {
                 default_routes(via(*first)).to_vec()
             }
             _ => hops
@@ -351,7 +355,7 @@ mod tests {
         let told = ["left-2", "r1", "right-1", "lonely"].map(routes).join("\n");
         insta::assert_snapshot!(told, @r"
         0.0.0.0/0 via 10.77.1.2, ::/0 via fd77:0:0:1::2
-        0.0.0.0/0 via 10.77.2.2, ::/0 via fd77:0:0:2::2
+        10.77.3.0/24 via 10.77.2.2, fd77:0:0:3::/64 via fd77:0:0:2::2, 10.77.4.0/24 via 10.77.2.2, fd77:0:0:4::/64 via fd77:0:0:2::2
         0.0.0.0/0 via 10.77.3.1, ::/0 via fd77:0:0:3::1
 
         ");

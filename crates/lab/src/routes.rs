@@ -69,6 +69,11 @@ impl Map {
         self.index.get(name).copied()
     }
 
+    /// Whether a host forwards packets of others.
+    pub(crate) fn is_router(&self, host: usize) -> bool {
+        self.is_router[host]
+    }
+
     /// The first link a host is on.
     pub(crate) fn first_link(&self, host: usize) -> Option<usize> {
         self.at[host].first().map(|hop| hop.link)

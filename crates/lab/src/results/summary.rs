@@ -72,7 +72,11 @@ fn summary(rows: &[&Row]) -> Summary {
         path: rows[0].path.clone(),
         variant: rows[0].variant.clone(),
         vary: rows[0].vary.clone(),
-        bottleneck_mbps: rows[0].bottleneck_mbps,
+        // A run that failed did not tell in which direction its data went.
+        bottleneck_mbps: {
+            let ended = rows.iter().find(|row| row.error.is_none());
+            ended.unwrap_or(&rows[0]).bottleneck_mbps
+        },
         runs: rows.len(),
         failed: rows.iter().filter(|row| row.error.is_some()).count(),
         untrusted: rows.iter().filter(|row| !row.trusted).count(),
@@ -84,6 +88,15 @@ fn summary(rows: &[&Row]) -> Summary {
 mod tests {
     use super::super::examples::{failed, run};
     use super::*;
+
+    #[test]
+    fn the_bottleneck_is_that_of_a_run_that_did_not_fail() {
+        let mut first = failed("clean", "default", "why").row;
+        first.bottleneck_mbps = Some(10.0);
+        let rows = [first.clone(), run("clean", "default", 10e6).row];
+        assert_eq!(summaries(&rows)[0].bottleneck_mbps, Some(1000.0));
+        assert_eq!(summaries(&[first])[0].bottleneck_mbps, Some(10.0));
+    }
 
     #[test]
     fn the_runs_of_a_case_are_summed_up_wherever_they_stand() {

@@ -95,11 +95,14 @@ impl History {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(HistoryError::Locked(folder.display().to_string()));
         }
-        let mut text = String::new();
-        let read = file.read_to_string(&mut text);
-        read.map_err(failed())?;
-        // A last line without its end was being written when the machine or fatpath went.
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        let mut bytes = vec![];
+        file.read_to_end(&mut bytes).map_err(failed())?;
+        // A last line without its end was being written when the machine or fatpath went; it may have
+        // been cut within a character.
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n');
+        bytes.truncate(whole.map_or(0, |end| end + 1));
+        let foreign = |_| HistoryError::Foreign(path.display().to_string());
+        let text = String::from_utf8(bytes).map_err(foreign)?;
         let mut history = History {
             runs: BTreeMap::new(),
             length_bytes: text.len() as u64,
@@ -307,7 +310,7 @@ mod tests {
             .add(case, 1, run("default", "default", 1e6))
             .unwrap();
         history
-            .add(case, 2, failed("default", "default", "why"))
+            .add(case, 2, failed("default", "default", "l’erreur"))
             .unwrap();
         drop(history);
         let path = folder.0.join("history.jsonl");
