@@ -33,12 +33,12 @@ fn check(arguments: &CheckArguments) -> Result<()> {
     for warning in &policy.warnings {
         eprintln!("warning: {}", warning.in_file(&name));
     }
-    println!(
+    Ok(writeln!(
+        stdout(),
         "{name}: {} rules, {} warnings",
         policy.rules.len(),
         policy.warnings.len()
-    );
-    Ok(())
+    )?)
 }
 
 fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
@@ -70,16 +70,18 @@ fn apply(arguments: &ApplyArguments) -> Result<()> {
             instance.socket().display()
         );
     };
+    let mut out = stdout().lock();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&applied)?);
-        return Ok(());
+        let json = serde_json::to_string_pretty(&applied)?;
+        return Ok(writeln!(out, "{json}")?);
     }
-    applied.notes.iter().for_each(|note| println!("{note}"));
-    println!(
+    let mut notes = applied.notes.iter();
+    notes.try_for_each(|note| writeln!(out, "{note}"))?;
+    Ok(writeln!(
+        out,
         "{} rules live, {} live flows met them",
         applied.rules, applied.live_flows_met
-    );
-    Ok(())
+    )?)
 }
 
 pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {

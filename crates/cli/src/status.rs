@@ -3,7 +3,7 @@
 
 use crate::arguments::{StatusArguments, UnloadArguments};
 use anyhow::Result;
-use fatpath_daemon::{Instance, client};
+use fatpath_daemon::{Instance, UnloadReport, client};
 use fatpath_host::{Change, Host};
 use fatpath_kernel::{Kernel, KernelError, Status};
 use serde_json::{Value, json};
@@ -111,24 +111,30 @@ fn names(value: &Value) -> String {
 pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
     let instance = Instance::new(&arguments.instance, None)?;
     let report = fatpath_daemon::unload(&instance)?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!(
-            "{} pins removed, {} flows went back to their own law",
-            report.removed.len(),
-            report.flows_released
-        );
-        let lines = report.put_back.iter().chain(&report.left_alone);
-        lines.for_each(|line| println!("{line}"));
+    let failed = report.failed.iter();
+    failed.for_each(|line| eprintln!("fatpath: {line}"));
+    let text = match arguments.json {
+        true => serde_json::to_string_pretty(&report)? + "\n",
+        false => unloaded(&report),
+    };
+    let told = stdout().write_all(text.as_bytes());
+    if !report.failed.is_empty() {
+        return Ok(ExitCode::FAILURE);
     }
-    report
-        .failed
-        .iter()
-        .for_each(|line| eprintln!("fatpath: {line}"));
-    Ok(if report.failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    told?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unloaded(report: &UnloadReport) -> String {
+    let first = format!(
+        "{} pins removed, {} flows went back to their own law",
+        report.removed.len(),
+        report.flows_released
+    );
+    let lines = report.put_back.iter().chain(&report.left_alone);
+    [&first]
+        .into_iter()
+        .chain(lines)
+        .map(|line| format!("{line}\n"))
+        .collect()
 }

@@ -33,6 +33,7 @@ pub struct Records {
 
 /// Everything that carrying needs beside the network.
 pub(crate) struct Carrier {
+    room: Room,
     control: Control,
     listener: UnixListener,
     links: Links,
@@ -56,6 +57,7 @@ impl Carrier {
             })
         });
         Ok(Carrier {
+            room: room.clone(),
             links: Links::new(plan.links.clone(), control.clone()),
             control,
             listener,
@@ -67,12 +69,7 @@ impl Carrier {
     }
 
     /// Carries packets until a signal, the end of the owner, or the end of the forwarder itself.
-    pub(crate) fn carry(
-        self,
-        network: &Network,
-        signals: &UnixStream,
-        owned: bool,
-    ) -> Result<(), KeepError> {
+    pub(crate) fn carry(self, network: &Network, signals: &UnixStream) -> Result<(), KeepError> {
         let (ended, ends) = UnixStream::pair().map_err(system("making a socket pair"))?;
         let (options, control, mut links) = (self.options, self.control, self.links);
         thread::scope(|scope| {
@@ -80,15 +77,10 @@ impl Carrier {
                 let _ends = ends;
                 network.forward(options, &control)
             });
-            let stdin = io::stdin();
-            let mut until = vec![signals.as_fd(), ended.as_fd()];
-            if owned {
-                // Nothing is ever written there: it becomes readable when the owner is gone.
-                until.push(stdin.as_fd());
-            }
             let waited = {
                 let _stops = StopsWhenDropped(&control);
-                serve_until(&until, &self.listener, &mut links)
+                let until = [signals.as_fd(), ended.as_fd()];
+                serve_until(&until, &self.room, &self.listener, &mut links)
             };
             let forwarded = forwarder.join();
             waited.map_err(system("waiting"))?;
@@ -123,25 +115,48 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("it panicked")
 }
 
-/// Serves requests until one of `until` is readable.
-fn serve_until(until: &[BorrowedFd], listener: &UnixListener, links: &mut Links) -> io::Result<()> {
+/// Serves requests until one of `until` is readable, or the owner is gone. The owner holds the other
+/// end of standard input; a byte from there means that the lab stays when it goes.
+fn serve_until(
+    until: &[BorrowedFd],
+    room: &Room,
+    listener: &UnixListener,
+    links: &mut Links,
+) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut owner = Some(stdin.as_fd());
     loop {
-        let all = until.iter().copied().chain([listener.as_fd()]);
-        let mut waits: Vec<PollFd> = all
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        match poll(&mut waits, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            outcome => outcome?,
-        };
-        let (listens, ends) = waits.split_last().expect("the listener is among them");
-        if ends.iter().any(|end| !end.revents().is_empty()) {
+        let all = until.iter().copied().chain([listener.as_fd()]).chain(owner);
+        let ready = wait(&all.collect::<Vec<_>>())?;
+        let (ends, others) = ready.split_at(until.len());
+        if ends.contains(&true) {
             return Ok(());
         }
-        if !listens.revents().is_empty() {
+        if let [_, true] = others {
+            if rustix::io::read(&stdin, &mut [0; 1])? == 0 {
+                return Ok(());
+            }
+            room.disown()?;
+            owner = None;
+        }
+        if others[0] {
             control::serve(listener, links);
         }
     }
+}
+
+/// Waits until some of them are readable, or a signal has come; which are.
+fn wait(fds: &[BorrowedFd]) -> io::Result<Vec<bool>> {
+    let waits = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN));
+    let mut waits: Vec<PollFd> = waits.collect();
+    match poll(&mut waits, None) {
+        Err(rustix::io::Errno::INTR) => {}
+        outcome => drop(outcome?),
+    }
+    Ok(waits
+        .iter()
+        .map(|wait| !wait.revents().is_empty())
+        .collect())
 }
 
 /// Whoever looks for the file tells that it is missing; the lab goes down all the same.

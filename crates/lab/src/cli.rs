@@ -5,11 +5,13 @@
 //! [`LabCommand::run`].
 
 use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use crate::carry::Records;
 use crate::describe;
@@ -20,7 +22,7 @@ use crate::plan::{Family, Plan};
 use crate::results::{name, table};
 use crate::room::Room;
 use crate::run::{self, Options, Outcome, chosen};
-use crate::scenario::{Order, Scenario};
+use crate::scenario::{Link, Order, Scenario};
 use crate::settings::settings_line;
 
 /// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
@@ -185,8 +187,6 @@ pub struct List {
 #[derive(Debug, Args)]
 pub struct Emulate {
     name: String,
-    #[arg(long)]
-    owned: bool,
 }
 
 impl LabCommand {
@@ -205,9 +205,7 @@ impl LabCommand {
             LabCommand::Run(args) => run_scenario(&args),
             LabCommand::Observe(args) => args.run().map(|()| ExitCode::SUCCESS),
             LabCommand::List(args) => list(&args),
-            LabCommand::Emulate(args) => {
-                Ok(keeper::keep(&args.name, args.owned).map(|()| ExitCode::SUCCESS)?)
-            }
+            LabCommand::Emulate(args) => Ok(keeper::keep(&args.name).map(|()| ExitCode::SUCCESS)?),
         }
     }
 }
@@ -224,61 +222,76 @@ fn up(args: &Up) -> Result<ExitCode> {
     };
     let plan = Plan::of(&scenario, case, flow_log);
     let lab = Lab::up(plan, &records, Lifetime::UntilDown)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&lab.plan)?);
-    } else {
-        tell_up(&lab);
+    lab.cleared.iter().for_each(|line| eprintln!("{line}"));
+    match args.json {
+        true => print_json(&lab.plan)?,
+        false => print_lines(&told_up(&lab))?,
     }
-    lab.leave();
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_up(lab: &Lab) {
-    lab.cleared.iter().for_each(|line| eprintln!("{line}"));
+fn told_up(lab: &Lab) -> Vec<String> {
     let plan = &lab.plan;
-    println!("lab {} is up", plan.lab);
+    let mut lines = vec![format!("lab {} is up", plan.lab)];
     for host in plan.hosts.iter().map(|host| &host.name) {
         let address = |family| {
             plan.address(host, host, family)
                 .unwrap_or_else(|| "-".to_owned())
         };
         let (ipv4, ipv6) = (address(Family::Ipv4), address(Family::Ipv6));
-        println!(
+        lines.push(format!(
             "  {host}: {ipv4}, {ipv6}; namespace {}",
             plan.namespace(host)
-        );
+        ));
     }
-    println!("{}", settings_line(&lab.settings));
+    lines.push(settings_line(&lab.settings));
     let host = plan.hosts.first().map_or("HOST", |host| &host.name);
-    println!(
+    lines.push(format!(
         "run a program:  fatpath lab exec --lab {} {host} -- CMD",
         plan.lab
-    );
-    println!("take it down:   fatpath lab down {}", plan.lab);
+    ));
+    lines.push(format!("take it down:   fatpath lab down {}", plan.lab));
+    lines
+}
+
+/// Lines on standard output. Who has closed it (`| head`) wants no more, which is no failure.
+fn print_lines(lines: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    Ok(print_lines(&[serde_json::to_string_pretty(value)?])?)
 }
 
 fn down(args: &Down) -> Result<ExitCode> {
     let name = lab::down(args.name.as_deref())?;
-    match args.json {
-        true => println!("{}", serde_json::json!({ "down": name })),
-        false => println!("lab {name} is down"),
-    }
+    print_lines(&[match args.json {
+        true => serde_json::json!({ "down": name }).to_string(),
+        false => format!("lab {name} is down"),
+    }])?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn set(args: Set) -> Result<ExitCode> {
     let (lab, links) = lab::set(args.lab.as_deref(), &args.link, args.settings)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&links)?);
+        print_json(&links)?;
     } else {
-        for link in &links {
-            println!("lab {lab}, link {} is now:", link.name);
-            describe::directions(link)
-                .iter()
-                .for_each(|line| println!("  {line}"));
-        }
+        let lines: Vec<String> = links.iter().flat_map(|link| told_set(&lab, link)).collect();
+        print_lines(&lines)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn told_set(lab: &str, link: &Link) -> Vec<String> {
+    let head = format!("lab {lab}, link {} is now:", link.name);
+    let directions = describe::directions(link);
+    let directions = directions.iter().map(|line| format!("  {line}"));
+    [head].into_iter().chain(directions).collect()
 }
 
 /// `loss=1%`
@@ -312,42 +325,43 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
         );
     }
     let outcome = run::run(&scenario, &options).with_context(file)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&outcome.rows)?);
-    } else {
-        tell_outcome(&outcome);
+    match args.json {
+        true => print_json(&outcome.rows)?,
+        false => print_lines(&told_outcome(&outcome))?,
     }
     Ok(exit_code(&outcome))
 }
 
 fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
     match json {
-        true => println!("{}", serde_json::to_string_pretty(names)?),
-        false => names.iter().for_each(|name| println!("{name}")),
+        true => print_json(&names)?,
+        false => print_lines(names)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_outcome(outcome: &Outcome) {
-    print!("{}", table(&outcome.rows));
+fn told_outcome(outcome: &Outcome) -> Vec<String> {
+    let table = table(&outcome.rows);
+    let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
     for row in &outcome.rows {
         if let Some(error) = &row.error {
-            println!("{}: {error}", name(row));
+            lines.push(format!("{}: {error}", name(row)));
         }
     }
     if outcome.kept > 0 {
-        println!(
-            "{} of these runs were made by an earlier command",
-            outcome.kept
-        );
+        let kept = outcome.kept;
+        lines.push(format!(
+            "{kept} of these runs were made by an earlier command"
+        ));
     }
-    println!("results: {}", outcome.results.display());
-    for plot in &outcome.plots {
-        println!("plot:    {}", plot.display());
-    }
+    lines.push(format!("results: {}", outcome.results.display()));
+    let plots = outcome.plots.iter();
+    lines.extend(plots.map(|plot| format!("plot:    {}", plot.display())));
     if outcome.interrupted {
-        println!("interrupted; everything is down; the same command goes on where it stopped");
+        let how = "everything is down; the same command goes on where it stopped";
+        lines.push(format!("interrupted; {how}"));
     }
+    lines
 }
 
 fn exit_code(outcome: &Outcome) -> ExitCode {
@@ -361,22 +375,22 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
 fn list(args: &List) -> Result<ExitCode> {
     let labs = lab::list()?;
     match (args.json, labs.is_empty()) {
-        (true, _) => println!("{}", serde_json::to_string_pretty(&labs)?),
-        (false, true) => println!("no lab is up"),
-        (false, false) => labs.iter().for_each(tell_listed),
+        (true, _) => print_json(&labs)?,
+        (false, true) => print_lines(&["no lab is up".to_owned()])?,
+        (false, false) => print_lines(&labs.iter().map(told_listed).collect::<Vec<_>>())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_listed(listed: &Listed) {
+fn told_listed(listed: &Listed) -> String {
     let state = match (listed.up, listed.tuned) {
         (false, _) => "left over from a crash; the next lab up, run or down clears it",
         (true, true) => "up, tuned by a daemon",
         (true, false) => "up",
     };
-    println!(
+    format!(
         "{}: {state}; hosts: {}",
         listed.name,
         listed.hosts.join(", ")
-    );
+    )
 }

@@ -102,18 +102,18 @@ fn last_words(log: &str) -> String {
 }
 
 /// Brings the lab up from the plan in its room, tells standard output, and keeps it up until a
-/// signal (or, if `owned`, the end of standard input), then takes all down.
+/// signal, or the end of standard input without a byte from there, then takes all down.
 ///
 /// # Errors
 /// What kept it from coming up, which standard output was told too, or what could not be undone.
-pub fn keep(lab: &str, owned: bool) -> Result<(), KeepError> {
+pub fn keep(lab: &str) -> Result<(), KeepError> {
     let room = Room::of(lab);
     // Locked until this function returns: whoever sees it free may undo what is noted in it.
     let mut journal = Journal::new(room.keep_journal().map_err(system("opening the journal"))?);
     let signals = signals().map_err(system("catching signals"))?;
     // Lives until all is undone: the hosts go after the programs on them.
     let mut network = None;
-    let kept = up_until_told(&room, &mut journal, &signals, owned, &mut network);
+    let kept = up_until_told(&room, &mut journal, &signals, &mut network);
     let down = room::lock_all().map_err(system("locking /run/fatpath/lab"));
     let undone = down.and_then(|all| Ok(undo::take_down(&room, &all)?));
     kept.and(undone)
@@ -123,7 +123,6 @@ fn up_until_told(
     room: &Room,
     journal: &mut Journal,
     signals: &UnixStream,
-    owned: bool,
     up: &mut Option<Network>,
 ) -> Result<(), KeepError> {
     let raised = room
@@ -133,7 +132,7 @@ fn up_until_told(
     match raised {
         Ok((network, settings, carrier)) => {
             answer(&Answer::Ready(settings));
-            carrier.carry(network, signals, owned)
+            carrier.carry(network, signals)
         }
         Err(error) => {
             answer(&Answer::Failed(error.to_string()));

@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -38,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub enum Lifetime {
     /// It goes when this process goes, however that happens.
     OfThisProcess,
-    /// It stays until [`down`].
+    /// Once it is up, it stays until [`down`]; it goes when this process goes before that.
     UntilDown,
 }
 
@@ -52,6 +52,7 @@ pub struct Lab {
     /// What there is to tell of leftovers of crashed labs, which were taken down first.
     pub cleared: Vec<String>,
     room: Room,
+    /// None if it stays after this process.
     keeper: Option<Child>,
     /// Of the keeper; it removes the file, which is read all the same.
     log: File,
@@ -194,26 +195,25 @@ impl Lab {
             return Err(UpError::Leftovers(cleared));
         }
         room.create(&plan, records)
-            .and_then(|()| match lifetime {
-                Lifetime::OfThisProcess => room.set_owner(std::process::id()),
-                Lifetime::UntilDown => Ok(()),
-            })
             .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
-        let started = start_keeper(&room, lifetime);
+        let started = start_keeper(&room);
         let (mut keeper, log) = started.map_err(system("starting the keeper process"))?;
         let answer = first_answer(&mut keeper);
         drop(all);
-        match answer {
-            Some(Answer::Ready(settings)) => Ok(Lab {
-                plan,
-                settings,
-                cleared,
-                room,
-                keeper: Some(keeper),
-                log,
-            }),
-            answer => Err(not_up(&room, keeper, log, answer)),
+        let Some(Answer::Ready(settings)) = answer else {
+            return Err(not_up(&room, keeper, log, answer));
+        };
+        if lifetime == Lifetime::UntilDown && give_up(&mut keeper).is_err() {
+            return Err(not_up(&room, keeper, log, None));
         }
+        Ok(Lab {
+            plan,
+            settings,
+            cleared,
+            room,
+            keeper: (lifetime == Lifetime::OfThisProcess).then_some(keeper),
+            log,
+        })
     }
 
     /// Takes the lab down and waits until nothing is left of it. Returns the last words of a keeper
@@ -243,11 +243,6 @@ impl Lab {
             .map(drop)
     }
 
-    /// Leaves the lab up after this process.
-    pub fn leave(mut self) {
-        self.keeper = None;
-    }
-
     fn take_down(&mut self) -> Result<Option<String>, UndoError> {
         let Some(keeper) = self.keeper.take() else {
             return Ok(None);
@@ -274,18 +269,21 @@ fn wait_for_orphan(room: &Room) {
 }
 
 /// The keeper, and what it writes for want of someone to tell.
-fn start_keeper(room: &Room, lifetime: Lifetime) -> io::Result<(Child, File)> {
+fn start_keeper(room: &Room) -> io::Result<(Child, File)> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["lab", "emulate", &room.lab]);
-    match lifetime {
-        Lifetime::OfThisProcess => command.arg("--owned").stdin(Stdio::piped()),
-        Lifetime::UntilDown => command.stdin(Stdio::null()),
-    };
     child::in_own_session(&mut command);
     let log = File::create_new(room.path("keeper.log"))?;
-    command.stdout(Stdio::piped()).stderr(log).current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(log).current_dir("/");
     let log = File::open(room.path("keeper.log"))?;
     Ok((command.spawn()?, log))
+}
+
+/// From now on the lab stays up when this process goes.
+fn give_up(keeper: &mut Child) -> io::Result<()> {
+    let pipe = keeper.stdin.take();
+    pipe.map_or(Ok(()), |mut pipe| pipe.write_all(b"\n"))
 }
 
 fn first_answer(keeper: &mut Child) -> Option<Answer> {

@@ -83,13 +83,15 @@ impl Room {
         }
     }
 
-    /// Makes the folder, with the plan, what to record, and an empty journal.
+    /// Makes the folder, with the plan, what to record, and an empty journal. The lab goes with this
+    /// process, until [`Room::disown`].
     ///
     /// # Errors
     /// If there is a room of that name already, or /run cannot be written.
     pub fn create(&self, plan: &Plan, records: &Records) -> io::Result<()> {
         fs::create_dir(&self.folder)?;
         File::create(self.journal_file())?;
+        fs::write(self.owner_file(), std::process::id().to_string())?;
         fs::write(self.records_file(), serde_json::to_vec_pretty(records)?)?;
         fs::write(self.plan_file(), serde_json::to_vec_pretty(plan)?)
     }
@@ -160,17 +162,17 @@ impl Room {
         text.parse().ok().filter(|_| self.is_kept())
     }
 
-    /// Notes the process with which the lab goes.
+    /// Notes that the lab stays when the process that made it goes.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub fn set_owner(&self, pid: u32) -> io::Result<()> {
-        fs::write(self.folder.join("owner.pid"), pid.to_string())
+    /// If the file cannot be removed.
+    pub fn disown(&self) -> io::Result<()> {
+        fs::remove_file(self.owner_file())
     }
 
     /// Whether the process with which the lab goes is gone; not for a lab that goes with none.
     pub fn is_orphaned(&self) -> bool {
-        let text = fs::read_to_string(self.folder.join("owner.pid")).unwrap_or_default();
+        let text = fs::read_to_string(self.owner_file()).unwrap_or_default();
         let owner = text.parse().ok();
         owner.is_some_and(|pid: u32| machine::start_ticks(pid).is_none())
     }
@@ -193,6 +195,10 @@ impl Room {
 
     fn journal_file(&self) -> PathBuf {
         self.folder.join("journal")
+    }
+
+    fn owner_file(&self) -> PathBuf {
+        self.folder.join("owner.pid")
     }
 
     fn records_file(&self) -> PathBuf {

@@ -9,6 +9,7 @@
 mod bench;
 
 use std::fs;
+use std::process::Stdio;
 use std::time::Duration;
 
 use bench::{Bench, IPERF3, kill, lasting, processes, signal, wait_for};
@@ -121,6 +122,43 @@ fn a_lab_stays_up_until_it_is_taken_down() {
     assert!(down.status.success(), "{down:?}");
     assert!(!sleeper.wait().unwrap().success());
     assert_eq!(bench.remains("291.4"), Vec::<String>::new());
+}
+
+#[test]
+fn a_lab_stays_up_though_nobody_reads_what_the_command_prints() {
+    let Some(bench) = Bench::new("pipe", IPERF3) else {
+        return;
+    };
+    let unread = |arguments: &[&str]| {
+        let mut command = bench.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        drop(command.stdout.take());
+        let output = command.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    unread(&["up", "scenario.toml"]);
+    unread(&["list"]);
+    unread(&["set", "wan", "loss=1%", "--lab", &bench.lab]);
+    unread(&["run", "scenario.toml", "--list"]);
+    let list = bench.output(&["list", "--json"]).stdout;
+    let labs: Vec<serde_json::Value> = serde_json::from_slice(&list).unwrap();
+    let ours = labs.iter().find(|lab| lab["name"] == bench.lab.as_str());
+    assert_eq!(ours.unwrap()["up"], true);
+    unread(&["down", &bench.lab]);
+    assert_eq!(bench.remains("no client"), Vec::<String>::new());
+}
+
+#[test]
+fn a_lab_goes_with_the_command_that_was_to_bring_it_up() {
+    let many = "[hosts.left]\ncount = 30\n[hosts.right]\ncount = 30\n\
+                [links.l]\nbetween = [\"left\", \"right\"]\ndelay = \"1ms\"";
+    let Some(bench) = Bench::of("early", many) else {
+        return;
+    };
+    let mut up = bench.command(&["up", "scenario.toml"]).spawn().unwrap();
+    assert!(wait_for(Duration::from_secs(10), || bench.keeper().is_some()));
+    signal(up.id() as i32, rustix::process::Signal::INT);
+    assert!(!up.wait().unwrap().success(), "it was up before the signal came");
+    bench.assert_nothing_remains("no client");
 }
 
 #[test]
