@@ -101,7 +101,9 @@ fn undo(change: &Change) -> io::Result<()> {
             run_dir,
             pin_dir,
         } => unload(program, run_dir, pin_dir),
-        Change::Process { pid, start_ticks } => end_process(*pid, *start_ticks),
+        Change::Process { pid, start_ticks } => {
+            end_process(*pid, *start_ticks, END_LIMIT).map(drop)
+        }
     }
 }
 
@@ -166,32 +168,57 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) || !folder.exists()
 }
 
-/// Asks a process to end, and kills it if it does not; only if it is still the one that was noted.
-fn end_process(pid: u32, start_ticks: u64) -> io::Result<()> {
-    for signal in [Signal::TERM, Signal::KILL] {
-        let lives = || machine::start_ticks(pid) == Some(start_ticks);
+/// Asks a process to end, and kills it if it does not within `limit`; only if it is still the one that
+/// was noted. Whether it is gone.
+///
+/// # Errors
+/// If this process may not.
+pub(crate) fn end_process(pid: u32, start_ticks: u64, limit: Duration) -> io::Result<bool> {
+    let lives = || machine::start_ticks(pid) == Some(start_ticks);
+    for (signal, limit) in [(Signal::TERM, limit), (Signal::KILL, END_LIMIT)] {
         if !lives() {
-            return Ok(());
+            break;
         }
         send(pid, signal)?;
-        let deadline = Instant::now() + END_LIMIT;
+        let deadline = Instant::now() + limit;
         while lives() && Instant::now() < deadline {
             sleep(POLL);
         }
     }
-    Ok(())
+    Ok(!lives())
 }
 
 /// Sends a signal; that the process is gone is no error.
-///
-/// # Errors
-/// If this process may not.
-pub fn send(pid: u32, signal: Signal) -> io::Result<()> {
+fn send(pid: u32, signal: Signal) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(pid as i32) else {
         return Ok(());
     };
     match kill_process(pid, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         outcome => Ok(outcome?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_end_when_asked_is_killed_and_another_is_left_alone() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "trap '' TERM; echo; exec sleep 60"]);
+        let mut deaf = shell.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = deaf.stdout.take().unwrap();
+        stdout.read_exact(&mut [0]).unwrap();
+        let start_ticks = machine::start_ticks(deaf.id()).unwrap();
+        let limit = Duration::from_millis(20);
+        assert!(end_process(deaf.id(), start_ticks + 1, limit).unwrap());
+        assert!(deaf.try_wait().unwrap().is_none());
+        assert!(end_process(deaf.id(), start_ticks, limit).unwrap());
+        let killed = Signal::KILL.as_raw();
+        assert_eq!(deaf.wait().unwrap().signal(), Some(killed));
     }
 }
