@@ -3,13 +3,18 @@
 //!
 //! Files and locks only: it changes nothing of the machine. Two locks: [`lock_all`] makes one
 //! bring-up or take-down happen at a time; the journal of a lab is locked by its keeper for as long
-//! as that lives, so a lab whose journal is free was left over. Start with [`Room`].
+//! as that lives, so a lab whose journal is free was left over. Both files are root's alone, for who
+//! can open a file can lock it. Start with [`Room`].
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::carry::Records;
 use crate::journal::{self, Change};
@@ -17,6 +22,9 @@ use crate::machine;
 use crate::plan::Plan;
 
 const ROOT: &str = "/run/fatpath/lab";
+/// How long [`lock_all`] waits. Bringing up takes seconds, most of them for the daemon.
+const LOCK_LIMIT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The folder of one lab.
 #[derive(Clone, Debug)]
@@ -33,12 +41,50 @@ pub struct AllLabs(#[allow(dead_code, reason = "the lock lives as long as the fi
 /// Waits until no other process brings a lab up or takes one down.
 ///
 /// # Errors
-/// If /run/fatpath/lab cannot be made or locked.
+/// If /run/fatpath/lab cannot be made or locked, or another process has it locked for a minute.
 pub fn lock_all() -> io::Result<AllLabs> {
     fs::create_dir_all(ROOT)?;
-    let file = File::create(Path::new(ROOT).join(".lock"))?;
-    flock(&file, FlockOperation::LockExclusive)?;
+    let file = open_private(&Path::new(ROOT).join(".lock"))?;
+    lock_within(&file, LOCK_LIMIT)?;
     Ok(AllLabs(file))
+}
+
+fn lock_within(file: &File, limit: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => sleep(POLL_INTERVAL),
+            Err(Errno::WOULDBLOCK) => {
+                let holder =
+                    holder(file).map_or("a process".to_owned(), |pid| format!("process {pid}"));
+                let held = format!("{holder} has had it locked for {} s", limit.as_secs());
+                return Err(io::Error::new(ErrorKind::TimedOut, held));
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+}
+
+/// The process that has locked a file. Source: proc_locks(5), fields 2, 5 and 6.
+fn holder(file: &File) -> Option<u32> {
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = fields[..] else {
+            return None;
+        };
+        pid.parse().ok().filter(|_| file.ends_with(&inode))
+    })
+}
+
+/// Opens a file for appending that nobody but root can open; it is made if it is not there.
+fn open_private(path: &Path) -> io::Result<File> {
+    let mode = 0o600;
+    let mut options = File::options();
+    let file = options.append(true).create(true).mode(mode).open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
 }
 
 /// The rooms of all labs, up or left over, by name.
@@ -90,7 +136,7 @@ impl Room {
     /// If there is a room of that name already, or /run cannot be written.
     pub fn create(&self, plan: &Plan, records: &Records) -> io::Result<()> {
         fs::create_dir(&self.folder)?;
-        File::create(self.journal_file())?;
+        open_private(&self.journal_file())?;
         fs::write(self.owner_file(), std::process::id().to_string())?;
         fs::write(self.records_file(), serde_json::to_vec_pretty(records)?)?;
         fs::write(self.plan_file(), serde_json::to_vec_pretty(plan)?)
@@ -101,12 +147,16 @@ impl Room {
         self.folder.exists()
     }
 
-    /// Whether the lab's keeper lives.
+    /// Whether the lab's keeper lives. Who is not root cannot ask the lock, and goes by its process id.
     pub fn is_kept(&self) -> bool {
-        let Ok(file) = File::open(self.journal_file()) else {
-            return false;
-        };
-        flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+        match File::open(self.journal_file()) {
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
+            Err(error) => {
+                let lives = |pid| machine::start_ticks(pid).is_some();
+                error.kind() == ErrorKind::PermissionDenied
+                    && self.noted_keeper().is_some_and(lives)
+            }
+        }
     }
 
     /// Opens the journal for the keeper and locks it until the file is closed.
@@ -114,9 +164,7 @@ impl Room {
     /// # Errors
     /// If there is no journal.
     pub fn keep_journal(&self) -> io::Result<File> {
-        let file = fs::OpenOptions::new()
-            .append(true)
-            .open(self.journal_file())?;
+        let file = File::options().append(true).open(self.journal_file())?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     }
@@ -158,8 +206,12 @@ impl Room {
 
     /// The keeper's process id, if it lives.
     pub fn keeper(&self) -> Option<u32> {
+        self.noted_keeper().filter(|_| self.is_kept())
+    }
+
+    fn noted_keeper(&self) -> Option<u32> {
         let text = fs::read_to_string(self.folder.join("keeper.pid")).ok()?;
-        text.parse().ok().filter(|_| self.is_kept())
+        text.parse().ok()
     }
 
     /// Notes that the lab stays when the process that made it goes.
@@ -207,5 +259,29 @@ impl Room {
 
     fn plan_file(&self) -> PathBuf {
         self.folder.join("plan.json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_stays_locked_is_told_with_who_has_locked_it() {
+        let path = std::env::temp_dir().join(format!("fatpath-lock-{}", std::process::id()));
+        let first = open_private(&path).unwrap();
+        let second = open_private(&path).unwrap();
+        assert_eq!(first.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(holder(&first), None);
+        lock_within(&first, Duration::ZERO).unwrap();
+        let told = lock_within(&second, Duration::ZERO)
+            .unwrap_err()
+            .to_string();
+        let us = std::process::id();
+        assert!(told.contains(&format!("process {us} has had it")), "{told}");
+        drop(first);
+        // Another test's child may have the first file too, until it is another program.
+        lock_within(&second, Duration::from_secs(10)).unwrap();
+        fs::remove_file(path).unwrap();
     }
 }

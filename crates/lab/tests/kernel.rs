@@ -9,6 +9,8 @@
 mod bench;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -110,6 +112,7 @@ fn a_lab_stays_up_until_it_is_taken_down() {
         String::from_utf8_lossy(&again.stderr).contains("is up already"),
         "{again:?}"
     );
+    assert_is_private(&bench);
     let mut sleeper = bench
         .command(&[
             "exec", "--lab", &bench.lab, "server", "--", "sleep", "291.4",
@@ -159,6 +162,23 @@ fn a_lab_goes_with_the_command_that_was_to_bring_it_up() {
     signal(up.id() as i32, rustix::process::Signal::INT);
     assert!(!up.wait().unwrap().success(), "it was up before the signal came");
     bench.assert_nothing_remains("no client");
+}
+
+/// Nobody but root can lock what the lab locks, and others see all the same that it is up.
+fn assert_is_private(bench: &Bench) {
+    let room = format!("/run/fatpath/lab/{}", bench.lab);
+    for file in [format!("{room}/journal"), "/run/fatpath/lab/.lock".to_owned()] {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    match bench.command(&["list", "--json"]).uid(65534).output() {
+        Err(error) => println!("skipped: list by another user: {error}"),
+        Ok(output) => {
+            let labs: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+            let ours = labs.iter().find(|lab| lab["name"] == bench.lab.as_str());
+            assert_eq!(ours.unwrap()["up"], true);
+        }
+    }
 }
 
 #[test]
