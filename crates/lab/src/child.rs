@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a child process does between fork and exec: own session, cgroup, death with its parent.
+//! What a child process is, and what it does between fork and exec: own session, cgroup, death with
+//! its parent.
 //!
 //! Only system calls there: the child of a program with threads may not allocate. It starts
-//! nothing; each function adds to a [`Command`].
+//! nothing; each function makes a [`Command`] or adds to it.
 #![allow(
     unsafe_code,
     reason = "pre_exec is unsafe; each closure makes only async-signal-safe calls"
@@ -15,6 +16,13 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
+
+/// This very program, also when its file was removed or replaced since it was started.
+pub fn this_program() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(std::env::args_os().next().unwrap_or_default());
+    command
+}
 
 /// The child leads a session of its own: Ctrl-C and hang-ups of the terminal do not reach it.
 pub fn in_own_session(command: &mut Command) {

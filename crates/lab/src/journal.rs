@@ -38,7 +38,7 @@ pub enum Change {
     },
     /// What `fatpath daemon` loads and pins.
     Daemon {
-        /// The program whose `unload` removes it.
+        /// The program whose `unload` removes it; any other fatpath's if it is gone.
         program: PathBuf,
         /// The daemon's `--run-dir`.
         run_dir: PathBuf,

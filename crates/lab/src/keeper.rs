@@ -242,7 +242,7 @@ fn start_daemon(
     let run_dir = room.path("daemon");
     let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", room.lab));
     let log = room.path("daemon.log");
-    let mut command = Command::new(&program);
+    let mut command = child::this_program();
     command
         .arg("daemon")
         .arg("--policy")

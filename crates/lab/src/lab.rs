@@ -193,10 +193,12 @@ impl Lab {
         if room.exists() {
             return Err(UpError::Leftovers(cleared));
         }
-        room.create(&plan, records)
-            .map_err(system("making the lab's folder under /run/fatpath/lab"))?;
-        let started = start_keeper(&room);
-        let (mut keeper, log) = started.map_err(system("starting the keeper process"))?;
+        let made = room.create(&plan, records);
+        let started = made
+            .map_err(system("making the lab's folder under /run/fatpath/lab"))
+            .and_then(|()| start_keeper(&room).map_err(system("starting the keeper process")));
+        // What is left of a room all the same is cleared by the next command.
+        let (mut keeper, log) = started.inspect_err(|_| drop(room.remove()))?;
         let answer = first_answer(&mut keeper);
         drop(all);
         let Some(Answer::Ready(settings)) = answer else {
@@ -269,7 +271,7 @@ fn wait_for_orphan(room: &Room) {
 
 /// The keeper, and what it writes for want of someone to tell.
 fn start_keeper(room: &Room) -> io::Result<(Child, File)> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = child::this_program();
     command.args(["lab", "emulate", &room.lab]);
     child::in_own_session(&mut command);
     let log = File::create_new(room.path("keeper.log"))?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
+use crate::child;
 use crate::hosts;
 use crate::journal::{Change, restored, to_undo};
 use crate::machine;
@@ -144,7 +145,9 @@ fn unload(program: &Path, run_dir: &Path, pin_dir: &Path) -> io::Result<()> {
     if is_empty(run_dir) && is_empty(pin_dir) {
         return Ok(());
     }
-    let mut command = Command::new(program);
+    // Any fatpath unloads what another has loaded, should its file be gone.
+    let noted = program.exists().then(|| Command::new(program));
+    let mut command = noted.unwrap_or_else(child::this_program);
     command
         .arg("unload")
         .arg("--run-dir")

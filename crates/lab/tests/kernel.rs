@@ -182,6 +182,24 @@ fn assert_is_private(bench: &Bench) {
 }
 
 #[test]
+fn an_experiment_goes_on_when_the_file_of_the_program_is_replaced() {
+    let repeats = format!("[experiment]\nrepeats = 2\n{}", lasting("1.0191"));
+    let Some(bench) = Bench::new("gone", &repeats) else {
+        return;
+    };
+    let program = bench.folder.join("lab");
+    fs::copy(bench::program(), &program).unwrap();
+    let arguments = ["run", "scenario.toml", "--out", "out", "--quiet"];
+    let run = bench.command_of(&program, &arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let is_running = || !processes("1.0191").is_empty();
+    let began = wait_for(Duration::from_secs(20), is_running);
+    fs::remove_file(&program).unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert!(began && output.status.success(), "{output:?}");
+    bench.assert_nothing_remains("1.0191");
+}
+
+#[test]
 fn a_program_that_fails_or_never_ends_is_named_and_the_other_runs_go_on() {
     let programs = r#"
 [set]

@@ -80,7 +80,12 @@ impl Bench {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        self.command_of(&program(), arguments)
+    }
+
+    /// The same with another file of the program.
+    pub fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .arg("lab")
             .args(arguments)
@@ -183,7 +188,7 @@ rate = "100mbit"
 delay = "5ms"
 "#;
 
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test
         .parent()
