@@ -6,7 +6,7 @@
 //! forwarder makes the changes.
 
 use std::fs::DirBuilder;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,9 +19,11 @@ use serde::{Deserialize, Serialize};
 use crate::room::Room;
 use crate::scenario::{Link, TimedChange};
 
-/// How long either side waits for the other's line. The keeper does nothing else meanwhile, so its
-/// end of the lab waits too.
-const LIMIT: Duration = Duration::from_secs(2);
+/// How long the keeper waits for a whole request, and for its reply to be taken. It does nothing else
+/// meanwhile, so its end of the lab waits too.
+const SERVE_LIMIT: Duration = Duration::from_secs(2);
+/// How long whoever asks waits for the reply; others may be served first.
+const ASK_LIMIT: Duration = Duration::from_secs(10);
 /// Traces of rates are long, but not longer.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -48,14 +50,11 @@ pub type Reply = Result<Vec<Link>, String>;
 /// # Errors
 /// If it does not answer. That it refuses is no error, but a reply.
 pub fn ask(room: &Room, request: &Request) -> io::Result<Reply> {
-    let mut stream = UnixStream::connect(socket(room))?;
-    stream.set_read_timeout(Some(LIMIT))?;
-    stream.set_write_timeout(Some(LIMIT))?;
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
+    let stream = UnixStream::connect(socket(room))?;
+    let mut within = Within::of(&stream, ASK_LIMIT);
+    write_line(&mut within, request)?;
     stream.shutdown(Shutdown::Write)?;
-    Ok(serde_json::from_str(&read_line(&stream)?)?)
+    Ok(serde_json::from_str(&read_line(within)?)?)
 }
 
 /// Where the keeper listens.
@@ -74,26 +73,88 @@ pub(crate) fn listen(room: &Room) -> io::Result<UnixListener> {
 
 /// Takes one request and replies. Who has gone meanwhile is not missed.
 pub(crate) fn serve(listener: &UnixListener, links: &mut Links) {
-    let served = listener.accept().and_then(|(mut stream, _)| {
-        stream.set_read_timeout(Some(LIMIT))?;
-        stream.set_write_timeout(Some(LIMIT))?;
-        let reply: Reply = match serde_json::from_str(&read_line(&stream)?) {
+    let served = listener.accept().and_then(|(stream, _)| {
+        let line = read_line(Within::of(&stream, SERVE_LIMIT))?;
+        let reply: Reply = match serde_json::from_str(&line) {
             Ok(request) => links.answer(request),
             Err(error) => Err(format!("no request of this version of fatpath: {error}")),
         };
-        let mut line = serde_json::to_vec(&reply)?;
-        line.push(b'\n');
-        stream.write_all(&line)
+        write_line(&mut Within::of(&stream, SERVE_LIMIT), &reply)
     });
     if let Err(error) = served {
         eprintln!("a request was not served: {error}");
     }
 }
 
-fn read_line(stream: &UnixStream) -> io::Result<String> {
+fn read_line(stream: Within) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(stream.take(MOST_BYTES)).read_line(&mut line)?;
     Ok(line)
+}
+
+fn write_line(stream: &mut Within, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// A socket all of whose reads and writes together end in time; a timeout of its own is for each alone,
+/// and a line may come byte by byte.
+struct Within<'s> {
+    stream: &'s UnixStream,
+    limit: Duration,
+    deadline: Instant,
+}
+
+impl Within<'_> {
+    fn of(stream: &UnixStream, limit: Duration) -> Within<'_> {
+        Within {
+            stream,
+            limit,
+            deadline: Instant::now() + limit,
+        }
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(self.late()),
+            false => Ok(Some(left)),
+        }
+    }
+
+    fn late(&self) -> io::Error {
+        let late = format!("nothing within {} s", self.limit.as_secs());
+        io::Error::new(ErrorKind::TimedOut, late)
+    }
+
+    /// A socket's timeout has an error of its own.
+    fn in_time(&self, done: io::Result<usize>) -> io::Result<usize> {
+        done.map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => self.late(),
+            _ => error,
+        })
+    }
+}
+
+impl Read for Within<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        let read = self.stream.read(buffer);
+        self.in_time(read)
+    }
+}
+
+impl Write for Within<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        let written = self.stream.write(bytes);
+        self.in_time(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// The links of a lab as they are, as its keeper knows them.
@@ -250,6 +311,24 @@ mod tests {
             loss_at(&mut links, now + later),
             ChainSpec::of([CellSpec::loss(0.2)])
         );
+    }
+
+    #[test]
+    fn a_client_that_sends_byte_by_byte_does_not_hold_the_keeper() {
+        let path = std::env::temp_dir().join(format!("fatpath-control-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut client = UnixStream::connect(&path).unwrap();
+        let sends = std::thread::spawn(move || {
+            let mut send = |_| {
+                std::thread::sleep(Duration::from_millis(50));
+                client.write_all(b" ")
+            };
+            (0..200).try_for_each(&mut send)
+        });
+        serve(&listener, &mut links());
+        let sent = sends.join().unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert!(sent.is_err(), "it was heard to its end");
     }
 
     #[test]
