@@ -324,6 +324,8 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
             args.json,
         );
     }
+    // Before there is a folder of results.
+    lab::need_root()?;
     let outcome = run::run(&scenario, &options).with_context(file)?;
     match args.json {
         true => print_json(&outcome.rows)?,

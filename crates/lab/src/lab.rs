@@ -181,9 +181,7 @@ impl Lab {
     /// # Errors
     /// See [`UpError`]; nothing of the lab is left then.
     pub fn up(plan: Plan, records: &Records, lifetime: Lifetime) -> Result<Lab, UpError> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(UpError::NotRoot);
-        }
+        need_root()?;
         let room = Room::of(&plan.lab);
         wait_for_orphan(&room);
         let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
@@ -259,6 +257,17 @@ impl Drop for Lab {
         if let Err(error) = self.take_down() {
             eprintln!("{error}");
         }
+    }
+}
+
+/// That this process may bring a lab up.
+///
+/// # Errors
+/// [`UpError::NotRoot`].
+pub fn need_root() -> Result<(), UpError> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(UpError::NotRoot),
     }
 }
 

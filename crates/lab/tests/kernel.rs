@@ -133,7 +133,11 @@ fn a_lab_stays_up_though_nobody_reads_what_the_command_prints() {
         return;
     };
     let unread = |arguments: &[&str]| {
-        let mut command = bench.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = bench
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(command.stdout.take());
         let output = command.wait_with_output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -158,16 +162,24 @@ fn a_lab_goes_with_the_command_that_was_to_bring_it_up() {
         return;
     };
     let mut up = bench.command(&["up", "scenario.toml"]).spawn().unwrap();
-    assert!(wait_for(Duration::from_secs(10), || bench.keeper().is_some()));
+    assert!(wait_for(Duration::from_secs(10), || bench
+        .keeper()
+        .is_some()));
     signal(up.id() as i32, rustix::process::Signal::INT);
-    assert!(!up.wait().unwrap().success(), "it was up before the signal came");
+    assert!(
+        !up.wait().unwrap().success(),
+        "it was up before the signal came"
+    );
     bench.assert_nothing_remains("no client");
 }
 
 /// Nobody but root can lock what the lab locks, and others see all the same that it is up.
 fn assert_is_private(bench: &Bench) {
     let room = format!("/run/fatpath/lab/{}", bench.lab);
-    for file in [format!("{room}/journal"), "/run/fatpath/lab/.lock".to_owned()] {
+    for file in [
+        format!("{room}/journal"),
+        "/run/fatpath/lab/.lock".to_owned(),
+    ] {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
@@ -190,13 +202,37 @@ fn an_experiment_goes_on_when_the_file_of_the_program_is_replaced() {
     let program = bench.folder.join("lab");
     fs::copy(bench::program(), &program).unwrap();
     let arguments = ["run", "scenario.toml", "--out", "out", "--quiet"];
-    let run = bench.command_of(&program, &arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let run = bench
+        .command_of(&program, &arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let is_running = || !processes("1.0191").is_empty();
     let began = wait_for(Duration::from_secs(20), is_running);
     fs::remove_file(&program).unwrap();
     let output = run.wait_with_output().unwrap();
     assert!(began && output.status.success(), "{output:?}");
     bench.assert_nothing_remains("1.0191");
+}
+
+#[test]
+fn who_is_not_root_is_told_before_anything_is_made() {
+    let Some(bench) = Bench::new("user", IPERF3) else {
+        return;
+    };
+    fs::set_permissions(&bench.folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let arguments = ["run", "scenario.toml", "--out", "out"];
+    match bench.command(&arguments).uid(65534).output() {
+        Err(error) => println!("skipped: run by another user: {error}"),
+        Ok(output) => {
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                told.contains("needs root") && !output.status.success(),
+                "{told}"
+            );
+        }
+    }
+    assert!(!bench.folder.join("out").exists());
 }
 
 #[test]
