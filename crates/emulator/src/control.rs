@@ -31,6 +31,17 @@ struct Orders {
     changes: Vec<Change>,
 }
 
+/// A change of one link that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkChange {
+    /// The link's name.
+    pub link: String,
+    /// What its directions become.
+    pub directions: [ChainSpec; 2],
+    /// When, from now.
+    pub after: Duration,
+}
+
 /// A change of one link that is yet to come.
 #[derive(Debug)]
 pub(crate) struct Change {
@@ -89,24 +100,31 @@ impl Control {
         directions: [ChainSpec; 2],
         after: Duration,
     ) -> Result<(), ChangeError> {
-        let out_of_range = |error| ChangeError::Direction {
-            link: link.into(),
-            error,
-        };
-        directions
-            .iter()
-            .try_for_each(|spec| spec.check().map_err(out_of_range))?;
-        let after_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        let at_ns = monotonic_ns().saturating_add(after_ns);
+        let link = link.to_owned();
+        self.change_all(vec![LinkChange {
+            link,
+            directions,
+            after,
+        }])
+    }
+
+    /// Makes several such changes, all counted from one moment; none of them, if one cannot be.
+    pub fn change_all(&self, changes: Vec<LinkChange>) -> Result<(), ChangeError> {
+        changes.iter().try_for_each(check_range)?;
+        let now_ns = monotonic_ns();
         let mut orders = self.orders();
         if let Some(links) = &orders.links {
-            check_name(link, links)?;
+            let mut names = changes.iter().map(|change| &change.link);
+            names.try_for_each(|link| check_name(link, links))?;
         }
-        orders.changes.push(Change {
-            link: link.into(),
-            directions,
-            at_ns,
-        });
+        orders.changes.extend(changes.into_iter().map(|change| {
+            let after_ns = u64::try_from(change.after.as_nanos()).unwrap_or(u64::MAX);
+            Change {
+                link: change.link,
+                directions: change.directions,
+                at_ns: now_ns.saturating_add(after_ns),
+            }
+        }));
         drop(orders);
         self.wake();
         Ok(())
@@ -153,6 +171,15 @@ impl AsFd for Control {
     }
 }
 
+fn check_range(change: &LinkChange) -> Result<(), ChangeError> {
+    let out_of_range = |error| ChangeError::Direction {
+        link: change.link.clone(),
+        error,
+    };
+    let mut specs = change.directions.iter();
+    specs.try_for_each(|spec| spec.check().map_err(out_of_range))
+}
+
 fn check_name(link: &str, links: &[String]) -> Result<(), ChangeError> {
     match links.iter().any(|name| name == link) {
         true => Ok(()),
@@ -184,6 +211,28 @@ mod tests {
         assert!(matches!(refused, Err(ChangeError::UnknownLink { .. })));
         assert_eq!(control.take_changes().len(), 1);
         assert_eq!(control.take_changes().len(), 0);
+    }
+
+    #[test]
+    fn several_changes_have_one_moment_or_are_not_made() {
+        let control = Control::new().unwrap();
+        control.begin(vec!["a".into(), "b".into()]).unwrap();
+        let all = |changes: [(&str, ChainSpec); 2]| {
+            let changes = changes.map(|(link, spec)| LinkChange {
+                link: link.into(),
+                directions: [spec.clone(), spec],
+                after: Duration::ZERO,
+            });
+            control.change_all(changes.into())
+        };
+        let (good, bad) = (ChainSpec::default(), ChainSpec::of([CellSpec::loss(1.5)]));
+        assert!(all([("a", good.clone()), ("c", good.clone())]).is_err());
+        assert!(all([("a", good.clone()), ("b", bad)]).is_err());
+        assert_eq!(control.take_changes().len(), 0);
+        all([("a", good.clone()), ("b", good)]).unwrap();
+        let made = control.take_changes();
+        assert_eq!(made.len(), 2);
+        assert_eq!(made[0].at_ns, made[1].at_ns);
     }
 
     #[test]

@@ -42,7 +42,7 @@ mod vnet;
 
 pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 
-pub use control::{ChangeError, Control};
+pub use control::{ChangeError, Control, LinkChange};
 pub use forward::{ForwardError, ForwardOptions};
 pub use lateness::{Lateness, LatenessBucket};
 pub use namespace::{Namespace, NamespaceError, remove_namespace};

@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use fatpath_emulator::Control;
+use fatpath_emulator::{Control, LinkChange};
 use fatpath_link::ChainSpec;
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +181,7 @@ impl Links {
         }
     }
 
-    /// A link, or all replicas of one: all of them, or none if one cannot be.
+    /// A link, or all replicas of one: all of them at one moment, or none if one cannot be.
     fn set(&mut self, name: &str, settings: &[(String, String)]) -> Reply {
         self.catch_up(Instant::now());
         let changed: Result<Vec<Link>, String> = self
@@ -190,17 +190,18 @@ impl Links {
             .map(|link| link.changed(settings))
             .collect();
         let changed = changed?;
+        self.order(changed.iter().map(|link| LinkChange {
+            link: link.name.clone(),
+            directions: link.directions.clone(),
+            after: Duration::ZERO,
+        }))?;
         for link in &changed {
-            let directions = link.directions.clone();
-            self.control
-                .change(&link.name, directions, Duration::ZERO)
-                .map_err(|error| error.to_string())?;
             self.note(&link.name, link.directions.clone());
         }
         Ok(changed)
     }
 
-    /// All of the changes, or none if one of them names no link.
+    /// All of the changes, or none if one of them cannot be.
     fn schedule(&mut self, changes: Vec<TimedChange>) -> Reply {
         let now = Instant::now();
         let due = |change: TimedChange| {
@@ -209,15 +210,20 @@ impl Links {
             Ok((due.ok_or("a change is too far off")?, change))
         };
         let scheduled: Result<Vec<_>, String> = changes.into_iter().map(due).collect();
-        for (due, change) in scheduled? {
-            let directions = change.directions.clone();
-            self.control
-                .change(&change.link, directions, change.at)
-                .map_err(|error| error.to_string())?;
-            self.scheduled.push((due, change));
-        }
+        let scheduled = scheduled?;
+        self.order(scheduled.iter().map(|(_, change)| LinkChange {
+            link: change.link.clone(),
+            directions: change.directions.clone(),
+            after: change.at,
+        }))?;
+        self.scheduled.extend(scheduled);
         self.scheduled.sort_by_key(|(due, _)| *due);
         Ok(self.links.clone())
+    }
+
+    fn order(&self, changes: impl Iterator<Item = LinkChange>) -> Result<(), String> {
+        let ordered = self.control.change_all(changes.collect());
+        ordered.map_err(|error| error.to_string())
     }
 
     /// Notes the changes that the forwarder has made by itself until `now`.
@@ -359,7 +365,8 @@ mod tests {
         assert!(links.scheduled.is_empty());
         let never = vec![change(Duration::MAX, "wan", 0.1)];
         assert!(links.answer(Request::Schedule(never)).is_err());
-        let out_of_range = vec![change(Duration::ZERO, "wan", 1.5)];
-        assert!(links.answer(Request::Schedule(out_of_range)).is_err());
+        let second_out_of_range = [0.1, 1.5].map(|loss| change(Duration::ZERO, "wan", loss));
+        let refused = links.answer(Request::Schedule(second_out_of_range.into()));
+        assert!(refused.is_err() && links.scheduled.is_empty());
     }
 }
