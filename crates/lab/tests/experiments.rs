@@ -397,6 +397,41 @@ fn links_change_at_the_times_of_the_scenario() {
 }
 
 #[test]
+fn a_setting_of_the_machine_that_somebody_changes_is_told() {
+    let Some(bench) = Bench::new("hand", &lasting("1.028")) else {
+        return;
+    };
+    let mut run = bench.command(&RUN).stdout(Stdio::null()).spawn().unwrap();
+    let began = wait_for(Duration::from_secs(20), || {
+        !bench::processes("1.028").is_empty()
+    });
+    let setting = "/proc/sys/net/core/wmem_max";
+    let told = bench
+        .folder
+        .join("out/runs/default.default.1.emulator.json");
+    let ended = {
+        // No other lab comes or goes meanwhile.
+        let all = fs::File::open("/run/fatpath/lab/.lock").unwrap();
+        rustix::fs::flock(&all, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let set = fs::read_to_string(setting).unwrap();
+        fs::write(setting, "212990").unwrap();
+        // Written when the lab goes down, which is after the look at the settings.
+        let ended = wait_for(Duration::from_secs(30), || told.exists());
+        fs::write(setting, set).unwrap();
+        ended
+    };
+    assert!(run.wait().unwrap().success() && began && ended);
+    let row = bench.json("results.json")[0].clone();
+    assert_eq!(row["trusted"], false, "{row}");
+    let why = row["distrust"].as_str().unwrap();
+    assert!(
+        why.contains("net.core.wmem_max was 212992 and became 212990"),
+        "{why}"
+    );
+    bench.assert_nothing_remains("1.028");
+}
+
+#[test]
 #[ignore = "long"]
 fn an_experiment_survives_being_killed_at_any_moment() {
     let scenario = format!("[experiment]\nrepeats = 4\n{}", lasting("1.026"));

@@ -27,6 +27,8 @@ pub(super) struct Written<'w> {
     pub(super) records: &'w Records,
     /// When the programs ran; `None` if they did not all begin and end.
     pub(super) window: Option<Window>,
+    /// What somebody else has changed of the machine meanwhile.
+    pub(super) disturbed: Option<String>,
     pub(super) lateness_limit_us: Option<u64>,
 }
 
@@ -45,7 +47,7 @@ pub(super) fn run(
     let reverse = programs.first().is_some_and(|(_, one)| one.reverse);
     let row = &mut run.row;
     row.bottleneck_mbps = bottleneck_mbps(written.case, written.plan, reverse);
-    let mut doubts = vec![];
+    let mut doubts: Vec<String> = written.disturbed.iter().cloned().collect();
     emulator(written, row, &mut doubts);
     observation(written, row, &mut doubts);
     row.flows = written
