@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use fatpath_link::{Count, DropCause, Flow};
 use fatpath_observation::{DirectionName, Header, ReadError, Record};
 
+use crate::limit::Limit;
 use crate::results::DirectionFigures;
 
 /// What of an observation is wanted. The default: all of it.
@@ -187,12 +188,12 @@ impl Totals {
         (at(first), at(end))
     }
 
-    /// The figures of each direction over so many seconds (above 0). `rate_bps` knows a direction's
-    /// rate by its name, for the utilisation.
+    /// The figures of each direction over so many seconds (above 0). `limit` knows by its name what
+    /// limits a direction, for the utilisation.
     pub fn figures(
         &self,
         duration_s: f64,
-        rate_bps: impl Fn(&DirectionName) -> Option<u64>,
+        limit: impl Fn(&DirectionName) -> Limit,
     ) -> Vec<DirectionFigures> {
         let intervals = (duration_s * 1e9 / self.interval_ns as f64).max(1.0);
         let directions = self.names.iter().zip(&self.sums).zip(&self.queue_bytes);
@@ -204,7 +205,7 @@ impl Totals {
                     from: name.from.clone(),
                     to: name.to.clone(),
                     left_mbps: (left_bps / 1e3).round() / 1e3,
-                    utilisation: rate_bps(name).map(|rate| left_bps / rate as f64),
+                    utilisation: limit(name).utilisation(sum.left, duration_s),
                     mean_queue_bytes: (*queue_bytes as f64 / intervals).round(),
                     peak_queue_bytes: sum.peak_queue_bytes,
                     dropped: by_cause(&sum.dropped),
@@ -295,7 +296,11 @@ mod tests {
         totals.add(&record(0, 0, 10));
         totals.add(&record(0, 9, 10));
         assert_eq!(totals.span_ns(), (0, 10_000_000));
-        let wan = &totals.figures(0.01, |_| Some(48_000_000))[0];
+        let limit = Limit::Constant {
+            rate_bps: 48_000_000,
+            overhead_bytes: 0,
+        };
+        let wan = &totals.figures(0.01, |_| limit)[0];
         assert_eq!(wan.left_mbps, 24.0);
         assert_eq!(wan.utilisation, Some(0.5));
         assert_eq!((wan.mean_queue_bytes, wan.peak_queue_bytes), (200.0, 1000));

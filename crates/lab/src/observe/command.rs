@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::csv::Lines;
 use super::{Bin, Observation, Selection, Totals, bins, intervals_per_bin, up_to_cut};
+use crate::limit::Limit;
 use crate::plot::{self, Format, Observed, ObservedDirection};
 use crate::results::{DirectionFigures, files};
 
@@ -186,7 +187,7 @@ impl Observe {
         let (first_ns, end_ns) = totals.span_ns();
         let (from_ns, to_ns) = (self.from.unwrap_or(first_ns), self.to.unwrap_or(end_ns));
         let duration_s = to_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
-        let mut directions = totals.figures(duration_s, |_| None);
+        let mut directions = totals.figures(duration_s, |_| Limit::None);
         directions.retain(|one| self.link.as_ref().is_none_or(|link| *link == one.link));
         let summary = Summary {
             interval_ms: header.interval_ns as f64 / 1e6,

@@ -28,7 +28,7 @@ pub struct Row {
     /// What the receivers got of application data; `None` (null) if the run failed.
     pub goodput_mbps: Option<f64>,
     /// The rate of the bottleneck in bits on the wire; `None` (null) if there is no limit, or not
-    /// one for all programs.
+    /// one for all programs and the whole run.
     pub bottleneck_mbps: Option<f64>,
     /// Segments sent again; `None` (null) if the run failed or the sender does not count them.
     pub retransmits: Option<u64>,
@@ -87,9 +87,10 @@ pub struct DirectionFigures {
     pub from: String,
     /// The host that receives.
     pub to: String,
-    /// What left it, in bits on the wire.
+    /// What left it, in bits from the IP header on.
     pub left_mbps: f64,
-    /// That, as a share of the rate (1: all of it); `None` without a constant rate.
+    /// That and the rate's overhead, as a share of the rate (1: all of it); `None` unless the rate
+    /// was one while the programs ran.
     pub utilisation: Option<f64>,
     /// Mean over all intervals of the deepest queue in each.
     pub mean_queue_bytes: f64,

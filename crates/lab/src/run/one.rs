@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::CaseError;
 use super::collect::{self, Written};
@@ -99,7 +99,7 @@ impl OneRun<'_> {
         Row {
             path: case.path.clone(),
             variant: case.variant.clone(),
-            bottleneck_mbps: collect::bottleneck_mbps(case, plan, false),
+            bottleneck_mbps: collect::bottleneck_mbps(case, plan, false, Duration::MAX),
             vary: case.vary.iter().cloned().collect(),
             repeat: match self.planned.turn {
                 Turn::WarmUp(_) => 0,
