@@ -158,6 +158,17 @@ fn assert_observed(bench: &Bench) {
         assert!(fs::metadata(bench.folder.join(plot)).unwrap().len() > 1000);
     }
     assert!(observe(&[]).contains("wan, client to server"));
+    let beyond: Value = serde_json::from_str(&observe(&["--json", "--to", "1000"])).unwrap();
+    assert_eq!(beyond["to_s"], summary["to_s"]);
+    for wrong in [
+        &["--from", "5", "--to", "2"][..],
+        &["--from", "1000"],
+        &["--interval", "1.5ms"],
+    ] {
+        let file = "out/runs/default.default.1.observation";
+        let output = bench.output(&[&["observe", file], wrong].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", started(&output));
+    }
 }
 
 #[test]

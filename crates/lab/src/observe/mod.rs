@@ -55,7 +55,8 @@ pub fn figures(
         until_ns: Some(window.until_unix_ns.saturating_sub(begun)),
         ..Selection::default()
     };
-    let duration_s = window.duration().as_nanos().max(1) as f64 / 1e9;
+    let (from_ns, until_ns) = selection.span_ns(&observation.header, (0, 0));
+    let duration_s = until_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
     let (totals, is_whole) = observation.totals(&selection)?;
     Ok((totals.figures(duration_s, limit), is_whole))
 }
@@ -78,9 +79,7 @@ impl Observation {
         let is_cut = Cell::new(false);
         for record in up_to_cut(self.records, &is_cut) {
             let record = record?;
-            if selection.takes(&self.header, &record) {
-                totals.add(&record);
-            }
+            totals.add(&record, selection.takes(&self.header, &record));
         }
         Ok((totals, !is_cut.get()))
     }
