@@ -28,7 +28,7 @@ use crate::results::files::{self, WriteError};
 use crate::results::summary::{Summary, summaries};
 use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
-use crate::scenario::{self, Case, Program, Scenario};
+use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
 
 use history::History;
 pub use history::HistoryError;
@@ -39,6 +39,8 @@ use order::{Planned, Turn, sequence};
 const EXPECTED: Duration = Duration::from_secs(10);
 /// With less, a run's files would soon be cut short.
 const LEAST_FREE_BYTES: u64 = 1 << 20;
+/// Of a second each they would take twelve days; each is planned, and kept, in memory.
+const MOST_RUNS: u64 = 1_000_000;
 
 /// Which cases to run and where the results go.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +90,16 @@ pub enum ScenarioError {
         "the scenario has no program with a result; add result = \"iperf3\" to one [[program]]"
     )]
     NoResult,
+    /// More than would ever end.
+    #[error("{count} {what}; at most {most}")]
+    TooMany {
+        /// "repeats of a case" or "runs in all".
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// The limit.
+        most: u64,
+    },
     /// The folder of the results cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -314,11 +326,28 @@ fn cases<'s>(
     {
         return Err(ScenarioError::NoResult);
     }
-    chosen(
+    let cases = chosen(
         scenario,
         options.path.as_deref(),
         options.variant.as_deref(),
-    )
+    )?;
+    check_count(cases.len(), &scenario.experiment)?;
+    Ok(cases)
+}
+
+/// A command line may give other repeats than the file, and fewer cases.
+fn check_count(cases: usize, experiment: &Experiment) -> Result<(), ScenarioError> {
+    let repeats = u64::from(experiment.repeats);
+    let of_a_case = repeats + u64::from(experiment.warm_up_runs);
+    let runs = of_a_case.saturating_mul(cases as u64);
+    let limits = [
+        ("repeats of a case", repeats, MOST_REPEATS.into()),
+        ("runs in all", runs, MOST_RUNS),
+    ];
+    match limits.into_iter().find(|(_, count, most)| count > most) {
+        Some((what, count, most)) => Err(ScenarioError::TooMany { what, count, most }),
+        None => Ok(()),
+    }
 }
 
 /// The cases of a path and a variant, or of all where none is named; at least one.
@@ -398,4 +427,24 @@ fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_runs_than_fit_are_refused_before_they_are_planned() {
+        let told = |cases, repeats| {
+            let experiment = Experiment {
+                repeats,
+                ..Experiment::default()
+            };
+            let checked = check_count(cases, &experiment);
+            checked.map_or_else(|error| error.to_string(), |()| "fine".into())
+        };
+        assert_eq!(told(100, 10_000), "fine");
+        assert_eq!(told(101, 10_000), "1010000 runs in all; at most 1000000");
+        assert_eq!(told(1, 10_001), "10001 repeats of a case; at most 10000");
+    }
 }

@@ -5,7 +5,7 @@
 
 use super::effects::optional;
 use super::section::{Problem, Section, Value};
-use super::{Experiment, Observe, Order, units};
+use super::{Experiment, MOST_REPEATS, Observe, Order, units};
 
 /// Reads the table, if it is there.
 pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
@@ -15,7 +15,7 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
     };
     let mut section = value.section()?;
     let experiment = Experiment {
-        repeats: count(&mut section, "repeats", 1..=10_000)?.unwrap_or(plain.repeats),
+        repeats: count(&mut section, "repeats", 1..=u64::from(MOST_REPEATS))?.unwrap_or(plain.repeats),
         order: order(&mut section)?,
         warm_up_runs: count(&mut section, "warm_up", 0..=100)?.unwrap_or(plain.warm_up_runs),
         observe: section.take("observe").map(observe).transpose()?.flatten(),

@@ -36,6 +36,9 @@ use beside::Beside;
 pub use section::Problem;
 pub(crate) use seed::mixed;
 
+/// The most repeats of a case.
+pub const MOST_REPEATS: u32 = 10_000;
+
 /// What a scenario file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -112,7 +115,7 @@ pub struct TimedChange {
 /// How the cases are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
-    /// Runs of each case that count; at least 1.
+    /// Runs of each case that count; 1 to [`MOST_REPEATS`].
     pub repeats: u32,
     /// In which order.
     pub order: Order,
