@@ -78,7 +78,7 @@ impl OneRun<'_> {
             records: &records,
             window,
             disturbed,
-            lateness_limit_us: self.scenario.experiment.lateness_limit_us,
+            lateness_limit_us: self.scenario.experiment.lateness_limit.us(&plan.links),
         };
         collect::run(&written, ran, self.row(&plan))
     }

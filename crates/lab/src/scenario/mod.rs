@@ -123,8 +123,35 @@ pub struct Experiment {
     pub warm_up_runs: u32,
     /// What passes the links is recorded.
     pub observe: Option<Observe>,
-    /// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
-    pub lateness_limit_us: Option<u64>,
+    /// When the emulator was too late.
+    pub lateness_limit: LatenessLimit,
+}
+
+/// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LatenessLimit {
+    /// A tenth of the least round trip of the case's links, at least 1 ms.
+    #[default]
+    OfLinks,
+    /// Microseconds.
+    Us(u64),
+    /// It never is.
+    None,
+}
+
+impl LatenessLimit {
+    /// Microseconds, for a case with these links.
+    pub fn us(self, links: &[Link]) -> Option<u64> {
+        const LEAST_US: u64 = 1_000;
+        match self {
+            LatenessLimit::OfLinks => {
+                let least_ns = links.iter().map(Link::round_trip_ns).min();
+                Some((least_ns.unwrap_or(0) / 10 / 1_000).max(LEAST_US))
+            }
+            LatenessLimit::Us(us) => Some(us),
+            LatenessLimit::None => None,
+        }
+    }
 }
 
 /// In which order runs are made.
@@ -227,7 +254,7 @@ impl Default for Experiment {
             order: Order::File,
             warm_up_runs: 0,
             observe: None,
-            lateness_limit_us: None,
+            lateness_limit: LatenessLimit::default(),
         }
     }
 }
@@ -241,6 +268,12 @@ impl Link {
     /// The key, and what is allowed.
     pub fn changed(&self, settings: &[(String, String)]) -> Result<Link, String> {
         link::changed(self, settings)
+    }
+
+    /// The constant delays there and back.
+    pub fn round_trip_ns(&self) -> u64 {
+        let directions = self.directions.iter();
+        directions.map(|one| cells::delay_ns(&one.cells)).sum()
     }
 }
 
