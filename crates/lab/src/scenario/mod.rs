@@ -157,7 +157,7 @@ impl LatenessLimit {
 /// In which order runs are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The cases as the file has them; a case's repeats together.
+    /// The cases as the file has them, then all of them again: what drifts meets all alike.
     File,
     /// All runs shuffled.
     Random {
