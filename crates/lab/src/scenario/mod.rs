@@ -53,8 +53,9 @@ pub struct Scenario {
     pub experiment: Experiment,
 }
 
-/// One combination of what varies, with everything resolved.
-#[derive(Clone, Debug, PartialEq)]
+/// One combination of what varies, with everything resolved. What serialises is what decides the
+/// result of a run, here and in all that it holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
     /// The case of the network.
     pub path: String,
@@ -112,12 +113,14 @@ pub struct TimedChange {
     pub directions: [ChainSpec; 2],
 }
 
-/// How the cases are run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How the cases are run. What serialises is what decides the result of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Experiment {
     /// Runs of each case that count; 1 to [`MOST_REPEATS`].
+    #[serde(skip)]
     pub repeats: u32,
     /// In which order.
+    #[serde(skip)]
     pub order: Order,
     /// Runs of each case before those, which do not count.
     pub warm_up_runs: u32,
@@ -128,7 +131,7 @@ pub struct Experiment {
 }
 
 /// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum LatenessLimit {
     /// A tenth of the least round trip of the case's links, at least 1 ms.
     #[default]
@@ -167,14 +170,14 @@ pub enum Order {
 }
 
 /// What is recorded of each link in each millisecond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Observe {
     /// Each flow by itself too.
     pub per_flow: bool,
 }
 
 /// A program on a host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Program {
     /// The host it runs on, one of the case's.
     pub host: String,
@@ -187,13 +190,14 @@ pub struct Program {
     /// Its output gives the case's result; several programs may, and their sums are the result.
     pub result: Option<ResultKind>,
     /// How long it is expected to take; for the progress display only.
+    #[serde(skip)]
     pub lasts: Option<Duration>,
     /// When it is killed, and the run has failed.
     pub time_limit: Duration,
 }
 
 /// How a program's output becomes a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ResultKind {
     /// The JSON of `iperf3 --json` as a client.
     Iperf3,
