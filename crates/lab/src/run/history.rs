@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::results::Run;
-use crate::results::files::WriteError;
+use crate::results::files::{self, WriteError};
 use crate::scenario::{Case, Scenario};
 
 /// The runs so far of the experiment in a folder.
@@ -125,10 +125,16 @@ impl History {
         Ok(history)
     }
 
-    /// Forgets everything, and removes what the runs have written.
+    /// Forgets everything, and removes what the runs have written, and the tables and pictures of them.
     fn begin_anew(&mut self, folder: &Path) -> io::Result<()> {
         self.length_bytes = 0;
         self.file.set_len(0)?;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if files::is_of_results(&entry.file_name().to_string_lossy()) {
+                fs::remove_file(entry.path())?;
+            }
+        }
         match fs::remove_dir_all(folder.join("runs")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -357,8 +363,12 @@ mod tests {
             refused.contains("holds 1 runs") && refused.contains("--fresh"),
             "{refused}"
         );
+        let [sweep, own] = ["sweep-loss.png", "notes.png"].map(|name| folder.0.join(name));
+        fs::write(&sweep, "old").unwrap();
+        fs::write(&own, "mine").unwrap();
         let history = History::open(&folder.0, &two, true).unwrap();
         assert!(!history.has(case, 1));
+        assert!(!sweep.exists() && own.exists());
     }
 
     #[test]

@@ -286,10 +286,10 @@ impl<'r> Running<'r> {
         let runs = self.runs();
         let mut plots = vec![];
         if let Some(figure) = Throughput::of(&self.scenario.name, &runs) {
-            plots.extend(self.draw_one("throughput", &figure)?);
+            plots.extend(self.draw_one(files::THROUGHPUT, &figure)?);
         }
         for sweep in plot::sweeps(&self.scenario.name, summaries) {
-            plots.extend(self.draw_one(&format!("sweep-{}", sweep.name), &sweep)?);
+            plots.extend(self.draw_one(&format!("{}{}", files::SWEEP, sweep.name), &sweep)?);
         }
         Ok(plots)
     }
