@@ -28,7 +28,7 @@ pub(super) fn rows_csv(rows: &[Row]) -> String {
         line.extend(vary.iter().map(|name| text(row.vary.get(*name))));
         line.push(text(row.bottleneck_mbps.as_ref()));
         line.extend(columns.iter().map(|name| text(figures.get(*name))));
-        line.push(row.trusted.to_string());
+        line.push(text(row.trusted.as_ref()));
         line.extend([text(row.distrust.as_ref()), text(row.error.as_ref())]);
         table.push(line);
     }
@@ -117,7 +117,7 @@ mod tests {
         run,repeat,path,variant,loss,bottleneck_mbps,goodput_mbps,retransmits,trusted,distrust,error
         1,1,clean,default,0%,1000,10,7,true,,
         1,2,clean,default,0%,1000,12,7,true,,
-        1,1,clean,default,1%,1000,,,true,,"no, ""really"""
+        1,1,clean,default,1%,1000,,,,,"no, ""really"""
         "#);
     }
 

@@ -54,8 +54,8 @@ pub struct Row {
     /// What the daemon's flow log says; absent without a daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<FlowFigures>,
-    /// Whether the figures show what the links do.
-    pub trusted: bool,
+    /// Whether the figures show what the links do; `None` (null) if the run failed, which has none.
+    pub trusted: Option<bool>,
     /// Why they may not; absent if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distrust: Option<String>,
@@ -289,6 +289,7 @@ pub(crate) mod examples {
     pub(crate) fn run(path: &str, variant: &str, goodput_bps: f64) -> Run {
         let mut run = failed(path, variant, "");
         run.row.error = None;
+        run.row.trusted = Some(true);
         run.give(&[("2-client-iperf3".into(), measured(goodput_bps))]);
         run
     }
@@ -301,7 +302,6 @@ pub(crate) mod examples {
                 bottleneck_mbps: Some(1000.0),
                 run: 1,
                 repeat: 1,
-                trusted: true,
                 error: Some(error.into()),
                 ..Row::default()
             },
@@ -340,6 +340,7 @@ mod tests {
         assert!(!text.contains("error"), "{text}");
         let text = serde_json::to_string(&failed("clean", "tuned", "why").row).unwrap();
         assert!(text.contains(r#""goodput_mbps":null"#), "{text}");
+        assert!(text.contains(r#""trusted":null"#), "{text}");
         assert!(text.ends_with(r#""error":"why"}"#), "{text}");
     }
 

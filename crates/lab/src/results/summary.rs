@@ -100,7 +100,10 @@ fn summary(rows: &[&Row], base: &[&Row]) -> Summary {
         },
         runs: rows.len(),
         failed: rows.iter().filter(|row| row.error.is_some()).count(),
-        untrusted: rows.iter().filter(|row| !row.trusted).count(),
+        untrusted: {
+            let untrusted = rows.iter().filter(|row| row.trusted == Some(false));
+            untrusted.count()
+        },
         ratio: Ratio::of(pairs(rows, base)),
         figures: figures.collect(),
     }
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn the_runs_of_a_case_are_summed_up_wherever_they_stand() {
         let mut untrusted = run("clean", "default", 12e6).row;
-        untrusted.trusted = false;
+        untrusted.trusted = Some(false);
         let rows = [
             run("clean", "default", 10e6).row,
             run("lossy", "default", 1e6).row,

@@ -190,7 +190,7 @@ mod tests {
             row.vary.insert("loss".into(), loss.into());
         }
         rows[1].repeat = 2;
-        rows[1].trusted = false;
+        rows[1].trusted = Some(false);
         rows[1].distrust = Some("it was late".into());
         let lateness = Lateness {
             p50_us: 10.0,

@@ -57,7 +57,7 @@ pub(super) fn run(
         .daemon
         .as_ref()
         .and_then(|daemon| flows(&daemon.flow_log));
-    row.trusted = doubts.is_empty();
+    row.trusted = Some(doubts.is_empty());
     row.distrust = (!doubts.is_empty()).then(|| doubts.join("; "));
     Ok(run)
 }

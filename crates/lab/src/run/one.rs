@@ -105,7 +105,6 @@ impl OneRun<'_> {
                 Turn::WarmUp(_) => 0,
                 Turn::Repeat(repeat) => repeat,
             },
-            trusted: true,
             ..Row::default()
         }
     }
