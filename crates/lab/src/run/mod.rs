@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
@@ -39,6 +39,10 @@ use order::{Planned, Turn, sequence};
 const EXPECTED: Duration = Duration::from_secs(10);
 /// With less, a run's files would soon be cut short.
 const LEAST_FREE_BYTES: u64 = 1 << 20;
+/// So long after the tables were written, they are written again.
+const TABLES_INTERVAL: Duration = Duration::from_secs(10);
+/// And at least so many times as long as writing them took: they grow with every run.
+const TABLES_SHARE: u32 = 20;
 /// Of a second each they would take twelve days; each is planned, and kept, in memory.
 const MOST_RUNS: u64 = 1_000_000;
 
@@ -139,7 +143,8 @@ enum CaseError {
 }
 
 /// Makes the runs that the folder of the results does not have yet, of all cases or only those asked
-/// for. After every run the results so far are on the disk.
+/// for. After every run the history of them is on the disk; tables of it are written now and then, and
+/// whenever this ends.
 ///
 /// # Errors
 /// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
@@ -156,13 +161,13 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
     if kept > 0 {
         progress.say(&told_of_kept(kept, sequence.len(), &options.out));
     }
-    for planned in sequence {
-        match experiment.make(planned, &mut progress)? {
-            Next::GoOn => {}
-            Next::Stop => break,
-        }
-    }
+    let made = experiment.make_all(sequence, &mut progress);
     progress.finish();
+    if made.is_err() && experiment.history.next_run() > 1 {
+        // The first error is the one to tell; the history has what these tables would.
+        let _ = experiment.write_tables();
+    }
+    made?;
     experiment.finish(&cases, kept)
 }
 
@@ -183,6 +188,8 @@ struct Running<'r> {
     stop: &'r AtomicBool,
     /// No run was made yet by this command.
     is_first: bool,
+    /// When tables are to be written again.
+    tables_due: Instant,
 }
 
 enum Next {
@@ -208,7 +215,22 @@ impl<'r> Running<'r> {
             history,
             stop,
             is_first: true,
+            tables_due: Instant::now(),
         })
+    }
+
+    fn make_all(
+        &mut self,
+        sequence: Vec<Planned>,
+        progress: &mut Progress,
+    ) -> Result<(), ScenarioError> {
+        for planned in sequence {
+            match self.make(planned, progress)? {
+                Next::GoOn => {}
+                Next::Stop => break,
+            }
+        }
+        Ok(())
     }
 
     fn make(&mut self, planned: Planned, progress: &mut Progress) -> Result<Next, ScenarioError> {
@@ -241,7 +263,7 @@ impl<'r> Running<'r> {
         progress.end(&told(&planned, &run.row));
         if let Turn::Repeat(repeat) = planned.turn {
             self.history.add(planned.case, repeat, run)?;
-            self.write_tables()?;
+            self.write_tables_if_due()?;
         }
         Ok(Next::GoOn)
     }
@@ -261,6 +283,17 @@ impl<'r> Running<'r> {
     fn runs(&self) -> Vec<Run> {
         let cases: Vec<&Case> = self.scenario.cases.iter().collect();
         self.history.runs_of(&cases)
+    }
+
+    /// Not after every run: of thousands of runs that would be most of the work.
+    fn write_tables_if_due(&mut self) -> Result<(), WriteError> {
+        let begun = Instant::now();
+        if begun >= self.tables_due {
+            self.write_tables()?;
+            let pause = (begun.elapsed() * TABLES_SHARE).max(TABLES_INTERVAL);
+            self.tables_due = Instant::now() + pause;
+        }
+        Ok(())
     }
 
     fn write_tables(&self) -> Result<(PathBuf, Vec<Summary>), WriteError> {
