@@ -22,6 +22,7 @@ pub mod iperf3;
 pub mod journal;
 pub mod keeper;
 pub mod lab;
+pub mod limit;
 mod machine;
 pub mod observe;
 pub mod plan;

@@ -8,13 +8,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use fatpath_emulator::RouteSpec;
-use fatpath_link::{CellSpec, ChainSpec};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use crate::routes::{Hop, Map, Ways};
 use crate::scenario::command::{self, CommandError};
-use crate::scenario::{Case, Host, Link, Program, Scenario, mixed, nominal_rate_bps};
+use crate::scenario::{Case, Host, Link, Program, Scenario, mixed};
 
 /// The default law of a mainline kernel. Where the machine's default is another, the machine must
 /// first allow it to namespaces.
@@ -187,15 +186,12 @@ impl Plan {
             .next()
     }
 
-    /// The rate of the bottleneck for data that `from` sends to `to`: the least of the links on its
-    /// way. `None`: unlimited, or no way.
-    pub fn bottleneck_bps(&self, from: &str, to: &str) -> Option<u64> {
+    /// The links on the way of data that `from` sends to `to`, each with the place of its direction;
+    /// `None`: no way.
+    pub fn way(&self, from: &str, to: &str) -> Option<Vec<(&Link, usize)>> {
         let map = self.map();
-        let path = map.path(map.host(from)?, map.host(to)?)?;
-        let rates = path
-            .into_iter()
-            .filter_map(|(link, end)| chain_rate_bps(&self.links[link].directions[end]));
-        rates.min()
+        let path = map.path(map.host(from)?, map.host(to)?)?.into_iter();
+        Some(path.map(|(link, end)| (&self.links[link], end)).collect())
     }
 
     fn map(&self) -> Map {
@@ -236,15 +232,6 @@ fn towards([of_ipv4, of_ipv6]: [IpNet; 2], (link, end): (usize, usize)) -> [Rout
     ]
 }
 
-/// The least rate that a chain's bottlenecks are known by; `None`: unlimited.
-pub(crate) fn chain_rate_bps(chain: &ChainSpec) -> Option<u64> {
-    let rates = chain.cells.iter().filter_map(|cell| match cell {
-        CellSpec::Rate(rate) => nominal_rate_bps(&rate.service),
-        _ => None,
-    });
-    rates.min()
-}
-
 /// Another seed of the same range for another run.
 fn seed_of_run(seed: u64, run: u32) -> u64 {
     match run {
@@ -280,6 +267,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::net::IpAddr;
 
+    use fatpath_link::ChainSpec;
     use proptest::prelude::*;
 
     use super::*;
@@ -322,13 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn the_bottleneck_is_the_least_rate_on_the_way_and_has_a_direction() {
+    fn the_way_has_a_direction_on_every_link() {
         let plan = plan();
-        assert_eq!(plan.bottleneck_bps("a", "b"), Some(1_000_000_000));
-        assert_eq!(plan.bottleneck_bps("b", "a"), Some(10_000_000));
-        assert_eq!(plan.bottleneck_bps("a", "c"), Some(5_000_000));
-        assert_eq!(plan.bottleneck_bps("c", "a"), Some(5_000_000));
-        assert_eq!(plan.bottleneck_bps("a", "a"), None);
+        let way = |from, to| {
+            let way = plan.way(from, to)?.into_iter();
+            let told = way.map(|(link, direction)| format!("{} {direction}", link.name));
+            Some(told.collect::<Vec<_>>().join(", "))
+        };
+        assert_eq!(way("a", "c").unwrap(), "one 0, two 0");
+        assert_eq!(way("c", "a").unwrap(), "two 1, one 1");
+        assert_eq!(way("a", "x"), None);
     }
 
     #[test]

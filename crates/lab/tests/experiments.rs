@@ -158,6 +158,17 @@ fn assert_observed(bench: &Bench) {
         assert!(fs::metadata(bench.folder.join(plot)).unwrap().len() > 1000);
     }
     assert!(observe(&[]).contains("wan, client to server"));
+    let beyond: Value = serde_json::from_str(&observe(&["--json", "--to", "1000"])).unwrap();
+    assert_eq!(beyond["to_s"], summary["to_s"]);
+    for wrong in [
+        &["--from", "5", "--to", "2"][..],
+        &["--from", "1000"],
+        &["--interval", "1.5ms"],
+    ] {
+        let file = "out/runs/default.default.1.observation";
+        let output = bench.output(&[&["observe", file], wrong].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", started(&output));
+    }
 }
 
 #[test]
@@ -394,6 +405,41 @@ fn links_change_at_the_times_of_the_scenario() {
         .join("out/runs/default.default.1.2-client-iperf3.out");
     assert_slower_after(2.0, &fs::read_to_string(file).unwrap());
     bench.assert_nothing_remains("5.025");
+}
+
+#[test]
+fn a_setting_of_the_machine_that_somebody_changes_is_told() {
+    let Some(bench) = Bench::new("hand", &lasting("1.028")) else {
+        return;
+    };
+    let mut run = bench.command(&RUN).stdout(Stdio::null()).spawn().unwrap();
+    let began = wait_for(Duration::from_secs(20), || {
+        !bench::processes("1.028").is_empty()
+    });
+    let setting = "/proc/sys/net/core/wmem_max";
+    let told = bench
+        .folder
+        .join("out/runs/default.default.1.emulator.json");
+    let ended = {
+        // No other lab comes or goes meanwhile.
+        let all = fs::File::open("/run/fatpath/lab/.lock").unwrap();
+        rustix::fs::flock(&all, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let set = fs::read_to_string(setting).unwrap();
+        fs::write(setting, "212990").unwrap();
+        // Written when the lab goes down, which is after the look at the settings.
+        let ended = wait_for(Duration::from_secs(30), || told.exists());
+        fs::write(setting, set).unwrap();
+        ended
+    };
+    assert!(run.wait().unwrap().success() && began && ended);
+    let row = bench.json("results.json")[0].clone();
+    assert_eq!(row["trusted"], false, "{row}");
+    let why = row["distrust"].as_str().unwrap();
+    assert!(
+        why.contains("net.core.wmem_max was 212992 and became 212990"),
+        "{why}"
+    );
+    bench.assert_nothing_remains("1.028");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use fatpath_link::{Count, DropCause, Flow};
 use fatpath_observation::{DirectionName, Header, ReadError, Record};
 
+use crate::limit::Limit;
 use crate::results::DirectionFigures;
 
 /// What of an observation is wanted. The default: all of it.
@@ -33,6 +34,19 @@ impl Selection {
         self.link.as_ref().is_none_or(|wanted| wanted == link)
             && self.from_ns.is_none_or(|from_ns| end_ns > from_ns)
             && self.until_ns.is_none_or(|until_ns| begin_ns < until_ns)
+    }
+
+    /// From the begin of the first interval that is wanted to the end of the last. Where nothing is
+    /// said, those of `recorded_ns`.
+    pub fn span_ns(&self, header: &Header, recorded_ns: (u64, u64)) -> (u64, u64) {
+        let length_ns = header.interval_ns;
+        let from_ns = self.from_ns.map(|from_ns| from_ns / length_ns);
+        let until_ns = self.until_ns.map(|until_ns| until_ns.div_ceil(length_ns));
+        let whole = |intervals: u64| intervals.saturating_mul(length_ns);
+        (
+            from_ns.map_or(recorded_ns.0, whole),
+            until_ns.map_or(recorded_ns.1, whole),
+        )
     }
 }
 
@@ -156,6 +170,8 @@ pub struct Totals {
     queue_bytes: Vec<u128>,
     /// The first interval with a record, and the one after the last.
     span: Option<(u64, u64)>,
+    /// The one after the last of the whole file.
+    end: u64,
 }
 
 impl Totals {
@@ -168,16 +184,24 @@ impl Totals {
             sums: (0..directions).map(|place| Bin::empty(place, 0)).collect(),
             queue_bytes: vec![0; directions],
             span: None,
+            end: 0,
         }
     }
 
-    /// Adds a record.
-    pub fn add(&mut self, record: &Record) {
+    /// Adds a record, if it is `wanted`.
+    pub fn add(&mut self, record: &Record, wanted: bool) {
+        self.end = self.end.max(record.interval.saturating_add(1));
+        if !wanted {
+            return;
+        }
         let sum = &mut self.sums[record.direction];
         sum.add(record);
         self.queue_bytes[record.direction] += u128::from(record.peak_queue_bytes);
         let (first, end) = self.span.unwrap_or((u64::MAX, 0));
-        self.span = Some((first.min(record.interval), end.max(record.interval + 1)));
+        self.span = Some((
+            first.min(record.interval),
+            end.max(record.interval.saturating_add(1)),
+        ));
     }
 
     /// From the first record to the last, in nanoseconds since the observation began.
@@ -187,12 +211,17 @@ impl Totals {
         (at(first), at(end))
     }
 
-    /// The figures of each direction over so many seconds (above 0). `rate_bps` knows a direction's
-    /// rate by its name, for the utilisation.
+    /// Where the file ends, wanted or not, likewise.
+    pub fn end_ns(&self) -> u64 {
+        self.end.saturating_mul(self.interval_ns)
+    }
+
+    /// The figures of each direction over so many seconds (above 0). `limit` knows by its name what
+    /// limits a direction, for the utilisation.
     pub fn figures(
         &self,
         duration_s: f64,
-        rate_bps: impl Fn(&DirectionName) -> Option<u64>,
+        limit: impl Fn(&DirectionName) -> Limit,
     ) -> Vec<DirectionFigures> {
         let intervals = (duration_s * 1e9 / self.interval_ns as f64).max(1.0);
         let directions = self.names.iter().zip(&self.sums).zip(&self.queue_bytes);
@@ -204,7 +233,7 @@ impl Totals {
                     from: name.from.clone(),
                     to: name.to.clone(),
                     left_mbps: (left_bps / 1e3).round() / 1e3,
-                    utilisation: rate_bps(name).map(|rate| left_bps / rate as f64),
+                    utilisation: limit(name).utilisation(sum.left, duration_s),
                     mean_queue_bytes: (*queue_bytes as f64 / intervals).round(),
                     peak_queue_bytes: sum.peak_queue_bytes,
                     dropped: by_cause(&sum.dropped),
@@ -292,16 +321,35 @@ mod tests {
     #[test]
     fn the_means_are_over_the_whole_time() {
         let mut totals = Totals::new(&header());
-        totals.add(&record(0, 0, 10));
-        totals.add(&record(0, 9, 10));
+        totals.add(&record(0, 0, 10), true);
+        totals.add(&record(0, 9, 10), true);
+        totals.add(&record(0, 20, 10), false);
         assert_eq!(totals.span_ns(), (0, 10_000_000));
-        let wan = &totals.figures(0.01, |_| Some(48_000_000))[0];
+        assert_eq!(totals.end_ns(), 21_000_000);
+        let limit = Limit::Constant {
+            rate_bps: 48_000_000,
+            overhead_bytes: 0,
+        };
+        let wan = &totals.figures(0.01, |_| limit)[0];
         assert_eq!(wan.left_mbps, 24.0);
         assert_eq!(wan.utilisation, Some(0.5));
         assert_eq!((wan.mean_queue_bytes, wan.peak_queue_bytes), (200.0, 1000));
     }
 
     proptest! {
+        #[test]
+        fn what_is_taken_lies_in_the_span_and_fills_it(from_ns in 0..9_000_000u64, length_ns in 1..9_000_000u64) {
+            let selection = Selection {
+                from_ns: Some(from_ns),
+                until_ns: Some(from_ns + length_ns),
+                ..Selection::default()
+            };
+            let taken = (0..30).filter(|interval| selection.takes(&header(), &record(0, *interval, 1)));
+            let (begin_ns, end_ns) = selection.span_ns(&header(), (0, 0));
+            prop_assert_eq!(taken.count() as u64 * 1_000_000, end_ns - begin_ns);
+            prop_assert!(begin_ns <= from_ns && from_ns + length_ns <= end_ns);
+        }
+
         #[test]
         fn no_packet_is_lost_by_joining_intervals(
             steps in prop::collection::vec((0..2usize, 0..50u64, 1..9u64), 0..40),

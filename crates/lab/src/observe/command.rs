@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::csv::Lines;
 use super::{Bin, Observation, Selection, Totals, bins, intervals_per_bin, up_to_cut};
+use crate::limit::Limit;
 use crate::plot::{self, Format, Observed, ObservedDirection};
 use crate::results::{DirectionFigures, files};
 
@@ -115,6 +116,14 @@ impl Observe {
                 links.join(", ")
             );
         }
+        if self.from.zip(self.to).is_some_and(|(from, to)| from >= to) {
+            bail!("--from must be before --to");
+        }
+        let is_multiple = |length_ns: u64| length_ns % header.interval_ns == 0;
+        if !self.interval.is_none_or(is_multiple) {
+            let length_ms = header.interval_ns as f64 / 1e6;
+            bail!("--interval: give a multiple of the {length_ms} ms of its own intervals");
+        }
         if self.flows && !header.per_flow {
             bail!("it does not tell flows apart; observe = {{ flows = true }} makes one that does");
         }
@@ -182,11 +191,19 @@ impl Observe {
     fn summarise(&self) -> Result<()> {
         let observation = self.open()?;
         let header = observation.header.clone();
-        let (totals, whole) = observation.totals(&self.selection())?;
-        let (first_ns, end_ns) = totals.span_ns();
-        let (from_ns, to_ns) = (self.from.unwrap_or(first_ns), self.to.unwrap_or(end_ns));
+        let selection = self.selection();
+        let (totals, whole) = observation.totals(&selection)?;
+        let (from_ns, to_ns) = selection.span_ns(&header, totals.span_ns());
+        // Beyond the end nothing is known.
+        let to_ns = to_ns.min(totals.end_ns());
+        if self.from.is_some() && from_ns >= to_ns {
+            bail!(
+                "--from: the record ends at {} s",
+                totals.end_ns() as f64 / 1e9
+            );
+        }
         let duration_s = to_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
-        let mut directions = totals.figures(duration_s, |_| None);
+        let mut directions = totals.figures(duration_s, |_| Limit::None);
         directions.retain(|one| self.link.as_ref().is_none_or(|link| *link == one.link));
         let summary = Summary {
             interval_ms: header.interval_ns as f64 / 1e6,

@@ -13,9 +13,11 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::time::Duration;
 
 use fatpath_observation::{DirectionName, Header, ReadError, Record, Records, read};
 
+use crate::limit::Limit;
 use crate::results::DirectionFigures;
 
 pub use bins::{Bin, Selection, Totals, bins, intervals_per_bin};
@@ -29,15 +31,22 @@ pub struct Window {
     pub until_unix_ns: u64,
 }
 
-/// The figures of each direction during a window, and whether the file was whole. `rate_bps` knows a
-/// direction's rate by its name.
+impl Window {
+    /// From its begin to its end.
+    pub fn duration(&self) -> Duration {
+        Duration::from_nanos(self.until_unix_ns.saturating_sub(self.from_unix_ns))
+    }
+}
+
+/// The figures of each direction during a window, and whether the file was whole. `limit` knows by its
+/// name what limits a direction.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub fn figures(
     file: &Path,
     window: Window,
-    rate_bps: impl Fn(&DirectionName) -> Option<u64>,
+    limit: impl Fn(&DirectionName) -> Limit,
 ) -> Result<(Vec<DirectionFigures>, bool), ReadError> {
     let observation = Observation::open(file)?;
     let begun = observation.header.begun_unix_ns;
@@ -46,10 +55,10 @@ pub fn figures(
         until_ns: Some(window.until_unix_ns.saturating_sub(begun)),
         ..Selection::default()
     };
-    let duration_ns = window.until_unix_ns.saturating_sub(window.from_unix_ns);
+    let (from_ns, until_ns) = selection.span_ns(&observation.header, (0, 0));
+    let duration_s = until_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
     let (totals, is_whole) = observation.totals(&selection)?;
-    let duration_s = duration_ns.max(1) as f64 / 1e9;
-    Ok((totals.figures(duration_s, rate_bps), is_whole))
+    Ok((totals.figures(duration_s, limit), is_whole))
 }
 
 /// A file that is being read.
@@ -70,9 +79,7 @@ impl Observation {
         let is_cut = Cell::new(false);
         for record in up_to_cut(self.records, &is_cut) {
             let record = record?;
-            if selection.takes(&self.header, &record) {
-                totals.add(&record);
-            }
+            totals.add(&record, selection.takes(&self.header, &record));
         }
         Ok((totals, !is_cut.get()))
     }

@@ -32,7 +32,15 @@ pub struct Sweep {
 #[derive(Debug)]
 struct Line {
     label: String,
-    points: Vec<(f64, Statistic)>,
+    points: Vec<Point>,
+}
+
+#[derive(Debug)]
+struct Point {
+    x: f64,
+    goodput: Statistic,
+    /// None of its runs is not to be trusted.
+    trusted: bool,
 }
 
 /// A sweep for each name of `vary` that has at least two values, all of them numbers.
@@ -77,9 +85,22 @@ impl Sweep {
         first.at - margin..last.at + margin
     }
 
+    fn caption(&self) -> String {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let mean = match points().any(|point| point.goodput.ci95.is_some()) {
+            true => "mean of the runs, with its 95 % confidence interval",
+            false => "one run each",
+        };
+        let doubt = match points().all(|point| point.trusted) {
+            true => "",
+            false => "; hollow: with runs that are not to be trusted",
+        };
+        format!("{mean}{doubt}")
+    }
+
     fn y_top(&self) -> f64 {
         let points = self.lines.iter().flat_map(|line| &line.points);
-        let tops = points.map(|(_, value)| value.mean + value.ci95.unwrap_or(0.0));
+        let tops = points.map(|point| point.goodput.mean + point.goodput.ci95.unwrap_or(0.0));
         tops.fold(1e-3, f64::max) * 1.1
     }
 }
@@ -103,7 +124,11 @@ fn lines(name: &str, cases: &[Summary], place: impl Fn(f64) -> f64) -> Vec<Line>
             continue;
         };
         let label = label(name, case);
-        let point = (place(x), *goodput);
+        let point = Point {
+            x: place(x),
+            goodput: *goodput,
+            trusted: case.untrusted == 0,
+        };
         match lines.iter_mut().find(|line| line.label == label) {
             Some(line) => line.points.push(point),
             None => lines.push(Line {
@@ -113,7 +138,7 @@ fn lines(name: &str, cases: &[Summary], place: impl Fn(f64) -> f64) -> Vec<Line>
         }
     }
     for line in &mut lines {
-        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     lines
 }
@@ -145,7 +170,7 @@ impl Figure for Sweep {
         B::ErrorType: 'static,
     {
         let axes = Axes {
-            caption: "mean of the runs, with its 95 % confidence interval",
+            caption: &self.caption(),
             x_desc: &self.name,
             y_desc: "goodput (Mb/s)",
             x: self.x_range(),
@@ -155,18 +180,29 @@ impl Figure for Sweep {
         let mut chart = axes.draw(area)?;
         for (line, colour) in self.lines.iter().zip(LINES.iter().cycle()) {
             let style = colour.stroke_width(2);
-            let middle = line.points.iter().map(|(x, value)| (*x, value.mean));
+            let middle = line
+                .points
+                .iter()
+                .map(|point| (point.x, point.goodput.mean));
             chart
-                .draw_series(LineSeries::new(middle.clone(), style))?
+                .draw_series(LineSeries::new(middle, style))?
                 .label(&line.label)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
-            chart.draw_series(middle.map(|at| Circle::new(at, 4, colour.filled())))?;
-            let bars = line.points.iter().filter_map(|(x, value)| {
-                let ci95 = value.ci95?;
-                let (low, high) = ((value.mean - ci95).max(0.0), value.mean + ci95);
-                Some(ErrorBar::new_vertical(*x, low, value.mean, high, style, 10))
+            let bars = line.points.iter().filter_map(|Point { x, goodput, .. }| {
+                let (mean, ci95) = (goodput.mean, goodput.ci95?);
+                let (low, high) = ((mean - ci95).max(0.0), mean + ci95);
+                Some(ErrorBar::new_vertical(*x, low, mean, high, style, 10))
             });
             chart.draw_series(bars)?;
+            for point in &line.points {
+                let at = (point.x, point.goodput.mean);
+                // Above line and bar, so that a hollow one is seen as such.
+                let inside = if point.trusted { *colour } else { WHITE };
+                chart.draw_series([
+                    Circle::new(at, 5, colour.filled()),
+                    Circle::new(at, 3, inside.filled()),
+                ])?;
+            }
         }
         draw_legend(&mut chart, SeriesLabelPosition::UpperRight)
     }
@@ -208,6 +244,26 @@ mod tests {
         assert!(pixels.count(0..pixels.height_px, LINES[1]) > 500);
         let svg = String::from_utf8(picture(&all[0], Format::Svg).unwrap()).unwrap();
         assert!(svg.contains("clean, tuned") && svg.contains("0.1%"));
+    }
+
+    #[test]
+    fn intervals_are_promised_and_doubts_told_where_there_are_any() {
+        let mut cases = cases("loss", &["1%", "0%"]);
+        let words = |cases: &[Summary]| {
+            let sweep = &sweeps("demo", cases)[0];
+            String::from_utf8(picture(sweep, Format::Svg).unwrap()).unwrap()
+        };
+        let plain = words(&cases);
+        assert!(plain.contains("one run each") && !plain.contains("hollow"));
+        cases[0].untrusted = 1;
+        cases[1].figures.get_mut("goodput_mbps").unwrap().ci95 = Some(0.1);
+        let told = words(&cases);
+        assert!(told.contains("confidence interval; hollow"), "{told}");
+        let white = |svg: &str| {
+            let circles = svg.lines().filter(|line| line.starts_with("<circle"));
+            circles.filter(|line| line.contains("#FFFFFF")).count()
+        };
+        assert_eq!((white(&plain), white(&told)), (0, 1));
     }
 
     #[test]

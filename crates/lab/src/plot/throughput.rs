@@ -83,18 +83,21 @@ impl<'r> Throughput<'r> {
                 .label(format!("bottleneck, {} Mb/s", axis_number(mbps)))
                 .legend(|(x, y)| PathElement::new([(x, y), (x + 24, y)], LIMIT.stroke_width(2)));
         }
-        let means = means_mbps(&panel.runs);
+        let sums = sums(&panel.runs);
         let mut labelled = vec![];
         for run in &panel.runs {
             let variant = run.row.variant.as_str();
             let place = self.variants.iter().position(|other| *other == variant);
-            let style = LINES[place.unwrap_or(0) % LINES.len()].stroke_width(3);
+            let colour = LINES[place.unwrap_or(0) % LINES.len()];
+            let style = colour.stroke_width(if is_doubtful(run) { 1 } else { 3 });
             let series = chart.draw_series(LineSeries::new(points(run), style))?;
             if !labelled.contains(&variant) {
                 labelled.push(variant);
                 series
-                    .label(format!("{variant}, mean {:.1} Mb/s", means[variant]))
-                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
+                    .label(format!("{variant}, {}", sums[variant]))
+                    .legend(move |(x, y)| {
+                        PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(3))
+                    });
             }
         }
         draw_legend(&mut chart, legend_place(&panel.runs, limit_mbps))
@@ -126,23 +129,43 @@ fn caption(run: &Run) -> String {
     run.row.path.clone() + &vary.collect::<String>()
 }
 
-/// The mean goodput of each variant's runs.
-fn means_mbps<'r>(runs: &[&'r Run]) -> BTreeMap<&'r str, f64> {
-    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+/// The mean goodput of each variant's runs in words, and how many of them are not to be trusted.
+fn sums<'r>(runs: &[&'r Run]) -> BTreeMap<&'r str, String> {
+    let mut of_variants: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
     for run in runs {
-        let (sum, n) = sums.entry(&run.row.variant).or_default();
-        *sum += run.row.goodput_mbps.unwrap_or(0.0);
-        *n += 1.0;
+        of_variants.entry(&run.row.variant).or_default().push(run);
     }
-    let means = sums.into_iter().map(|(name, (sum, n))| (name, sum / n));
-    means.collect()
+    let told = |runs: Vec<&Run>| {
+        let sum: f64 = runs.iter().filter_map(|run| run.row.goodput_mbps).sum();
+        let doubtful = runs.iter().filter(|run| is_doubtful(run)).count();
+        let mean = format!("mean {:.1} Mb/s", sum / runs.len() as f64);
+        match doubtful {
+            0 => mean,
+            some => format!("{mean}; {some} of {} not to be trusted (thin)", runs.len()),
+        }
+    };
+    let all = of_variants.into_iter();
+    all.map(|(name, runs)| (name, told(runs))).collect()
 }
 
-/// A point in the middle of each interval, whose mean it is.
+fn is_doubtful(run: &Run) -> bool {
+    run.row.trusted == Some(false)
+}
+
+/// A point in the middle of each interval, whose mean it is; of one interval alone both its ends, for a
+/// point is no line.
 fn points(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
-    intervals(run)
-        .iter()
-        .map(|one| ((one.start_s + one.end_s) / 2.0, one.rate_bps / 1e6))
+    let intervals = intervals(run);
+    let is_alone = intervals.len() == 1;
+    intervals.iter().flat_map(move |one| {
+        let middle_s = (one.start_s + one.end_s) / 2.0;
+        let at_s = if is_alone {
+            vec![one.start_s, one.end_s]
+        } else {
+            vec![middle_s]
+        };
+        at_s.into_iter().map(|at_s| (at_s, one.rate_bps / 1e6))
+    })
 }
 
 /// The intervals, without a last one that was cut short: its mean says little.
@@ -223,6 +246,20 @@ mod tests {
             let count = pixels.count(rows.clone(), colour);
             assert_eq!(count > 1000, is_there, "{count} of {colour:?} in {rows:?}");
         }
+    }
+
+    #[test]
+    fn a_single_interval_is_a_line_and_a_run_that_is_not_to_be_trusted_a_thin_one() {
+        let pixels = |trusted, intervals| {
+            let mut run = run("clean", "default", 300e6);
+            run.row.trusted = Some(trusted);
+            run.measured.as_mut().unwrap().intervals.truncate(intervals);
+            let runs = [run];
+            let pixels = Pixels::of(&Throughput::of("demo", &runs).unwrap());
+            pixels.count(0..pixels.height_px, LINES[0])
+        };
+        assert!(pixels(true, 1) > 1000);
+        assert!(pixels(false, 10) < pixels(true, 10) / 2);
     }
 
     #[test]

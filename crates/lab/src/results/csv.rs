@@ -28,20 +28,21 @@ pub(super) fn rows_csv(rows: &[Row]) -> String {
         line.extend(vary.iter().map(|name| text(row.vary.get(*name))));
         line.push(text(row.bottleneck_mbps.as_ref()));
         line.extend(columns.iter().map(|name| text(figures.get(*name))));
-        line.push(row.trusted.to_string());
+        line.push(text(row.trusted.as_ref()));
         line.extend([text(row.distrust.as_ref()), text(row.error.as_ref())]);
         table.push(line);
     }
     written(&table)
 }
 
-/// `summary.csv`: a line a case, four columns a figure.
+/// `summary.csv`: a line a case, four columns for the ratio and four a figure.
 pub(super) fn summary_csv(summaries: &[Summary]) -> String {
     let vary = names(summaries.iter().map(|case| &case.vary));
     let columns = names(summaries.iter().map(|case| &case.figures));
     let mut head = words(&["path", "variant"]);
     head.extend(vary.iter().map(|name| name.to_string()));
     head.extend(words(&["bottleneck_mbps", "runs", "failed", "untrusted"]));
+    head.extend(["mean", "low95", "high95", "n"].map(|part| format!("ratio_{part}")));
     for column in &columns {
         head.extend(["mean", "sd", "ci95", "n"].map(|part| format!("{column}_{part}")));
     }
@@ -51,6 +52,10 @@ pub(super) fn summary_csv(summaries: &[Summary]) -> String {
         line.extend(vary.iter().map(|name| text(case.vary.get(*name))));
         line.push(text(case.bottleneck_mbps.as_ref()));
         line.extend([case.runs, case.failed, case.untrusted].map(|count| count.to_string()));
+        line.push(text(case.ratio.map(|ratio| ratio.mean).as_ref()));
+        let interval = case.ratio.and_then(|ratio| ratio.ci95);
+        line.extend([0, 1].map(|end| text(interval.map(|ends| ends[end]).as_ref())));
+        line.push(text(case.ratio.map(|ratio| ratio.n).as_ref()));
         for column in &columns {
             let one = case.figures.get(*column);
             line.push(text(one.map(|one| one.mean).as_ref()));
@@ -99,6 +104,7 @@ mod tests {
             run("clean", "default", 12e6).row,
             failed("clean", "default", "no, \"really\"").row,
         ];
+        rows[1].repeat = 2;
         rows[0].vary = vary("0%");
         rows[1].vary = vary("0%");
         rows[2].vary = vary("1%");
@@ -110,17 +116,17 @@ mod tests {
         insta::assert_snapshot!(rows_csv(&rows()), @r#"
         run,repeat,path,variant,loss,bottleneck_mbps,goodput_mbps,retransmits,trusted,distrust,error
         1,1,clean,default,0%,1000,10,7,true,,
-        1,1,clean,default,0%,1000,12,7,true,,
-        1,1,clean,default,1%,1000,,,true,,"no, ""really"""
+        1,2,clean,default,0%,1000,12,7,true,,
+        1,1,clean,default,1%,1000,,,,,"no, ""really"""
         "#);
     }
 
     #[test]
     fn every_case_is_a_line_of_the_summary() {
         insta::assert_snapshot!(summary_csv(&summaries(&rows())), @r"
-        path,variant,loss,bottleneck_mbps,runs,failed,untrusted,goodput_mbps_mean,goodput_mbps_sd,goodput_mbps_ci95,goodput_mbps_n,retransmits_mean,retransmits_sd,retransmits_ci95,retransmits_n
-        clean,default,0%,1000,2,0,0,11,1.4142135623730951,12.706,2,7,0,0,2
-        clean,default,1%,1000,1,1,0,,,,,,,,
+        path,variant,loss,bottleneck_mbps,runs,failed,untrusted,ratio_mean,ratio_low95,ratio_high95,ratio_n,goodput_mbps_mean,goodput_mbps_sd,goodput_mbps_ci95,goodput_mbps_n,retransmits_mean,retransmits_sd,retransmits_ci95,retransmits_n
+        clean,default,0%,1000,2,0,0,1,1,1,2,11,1.4142135623730951,12.706,2,7,0,0,2
+        clean,default,1%,1000,1,1,0,,,,,,,,,,,,
         ");
     }
 }

@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::Row;
 use super::csv::{rows_csv, summary_csv};
 use super::summary::Summary;
+use crate::plot::Format;
 
 /// A file of the results that could not be written. What it held before is still there.
 #[derive(Debug, Error)]
@@ -40,6 +41,21 @@ impl WriteError {
     }
 }
 
+/// The tables' files.
+const TABLES: [&str; 4] = ["results.json", "results.csv", "summary.json", "summary.csv"];
+/// The name of the plot of throughput over time, without its ending.
+pub const THROUGHPUT: &str = "throughput";
+/// What the names of the plots of sweeps begin with.
+pub const SWEEP: &str = "sweep-";
+
+/// Whether a file of this name, in the folder of the results, is one of the tables and plots of all
+/// runs.
+pub fn is_of_results(name: &str) -> bool {
+    let is_plot = |stem: &str| stem == THROUGHPUT || stem.starts_with(SWEEP);
+    let stem = |ending: &Format| name.strip_suffix(ending.ending())?.strip_suffix('.');
+    TABLES.contains(&name) || Format::ALL.iter().filter_map(stem).any(is_plot)
+}
+
 /// Writes `results.json`, `results.csv`, `summary.json` and `summary.csv`; returns the first.
 ///
 /// # Errors
@@ -50,12 +66,11 @@ pub fn write_tables(
     summaries: &[Summary],
 ) -> Result<PathBuf, WriteError> {
     let json = |text: serde_json::Result<String>| text.expect("rows are plain values") + "\n";
-    let results = out.join("results.json");
+    let [results, results_csv, summary, of_summary_csv] = TABLES.map(|name| out.join(name));
     write(&results, json(serde_json::to_string_pretty(rows)))?;
-    write(&out.join("results.csv"), rows_csv(rows))?;
-    let summary = json(serde_json::to_string_pretty(summaries));
-    write(&out.join("summary.json"), summary)?;
-    write(&out.join("summary.csv"), summary_csv(summaries))?;
+    write(&results_csv, rows_csv(rows))?;
+    write(&summary, json(serde_json::to_string_pretty(summaries)))?;
+    write(&of_summary_csv, summary_csv(summaries))?;
     Ok(results)
 }
 

@@ -28,7 +28,7 @@ pub struct Row {
     /// What the receivers got of application data; `None` (null) if the run failed.
     pub goodput_mbps: Option<f64>,
     /// The rate of the bottleneck in bits on the wire; `None` (null) if there is no limit, or not
-    /// one for all programs.
+    /// one for all programs and the whole run.
     pub bottleneck_mbps: Option<f64>,
     /// Segments sent again; `None` (null) if the run failed or the sender does not count them.
     pub retransmits: Option<u64>,
@@ -54,8 +54,8 @@ pub struct Row {
     /// What the daemon's flow log says; absent without a daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<FlowFigures>,
-    /// Whether the figures show what the links do.
-    pub trusted: bool,
+    /// Whether the figures show what the links do; `None` (null) if the run failed, which has none.
+    pub trusted: Option<bool>,
     /// Why they may not; absent if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distrust: Option<String>,
@@ -87,9 +87,10 @@ pub struct DirectionFigures {
     pub from: String,
     /// The host that receives.
     pub to: String,
-    /// What left it, in bits on the wire.
+    /// What left it, in bits from the IP header on.
     pub left_mbps: f64,
-    /// That, as a share of the rate (1: all of it); `None` without a constant rate.
+    /// That and the rate's overhead, as a share of the rate (1: all of it); `None` unless the rate
+    /// was one while the programs ran.
     pub utilisation: Option<f64>,
     /// Mean over all intervals of the deepest queue in each.
     pub mean_queue_bytes: f64,
@@ -288,6 +289,7 @@ pub(crate) mod examples {
     pub(crate) fn run(path: &str, variant: &str, goodput_bps: f64) -> Run {
         let mut run = failed(path, variant, "");
         run.row.error = None;
+        run.row.trusted = Some(true);
         run.give(&[("2-client-iperf3".into(), measured(goodput_bps))]);
         run
     }
@@ -300,7 +302,6 @@ pub(crate) mod examples {
                 bottleneck_mbps: Some(1000.0),
                 run: 1,
                 repeat: 1,
-                trusted: true,
                 error: Some(error.into()),
                 ..Row::default()
             },
@@ -339,6 +340,7 @@ mod tests {
         assert!(!text.contains("error"), "{text}");
         let text = serde_json::to_string(&failed("clean", "tuned", "why").row).unwrap();
         assert!(text.contains(r#""goodput_mbps":null"#), "{text}");
+        assert!(text.contains(r#""trusted":null"#), "{text}");
         assert!(text.ends_with(r#""error":"why"}"#), "{text}");
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Row;
-use super::statistics::Statistic;
+use super::statistics::{Ratio, Statistic};
 
 /// One row of `summary.json`: a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,6 +30,9 @@ pub struct Summary {
     pub failed: usize,
     /// Of these, those that are not to be trusted.
     pub untrusted: usize,
+    /// Its goodput over that of the first variant of the same path and `vary`, by pairs of runs of the
+    /// same repeat; `None` if there is no pair.
+    pub ratio: Option<Ratio>,
     /// Every figure that a run has, by its name in tables, over the runs that have it.
     pub figures: BTreeMap<String, Statistic>,
 }
@@ -52,15 +55,33 @@ pub fn summaries(rows: &[Row]) -> Vec<Summary> {
         }
         cases[place].push(row);
     }
-    cases.iter().map(|rows| summary(rows)).collect()
+    // Of each path with what varies, the case that came first.
+    let mut bases: BTreeMap<_, &[&Row]> = BTreeMap::new();
+    cases
+        .iter()
+        .map(|rows| {
+            let base = *bases.entry((&rows[0].path, &rows[0].vary)).or_insert(rows);
+            summary(rows, base)
+        })
+        .collect()
 }
 
 fn case_of(row: &Row) -> (&str, &str, &BTreeMap<String, String>) {
     (&row.path, &row.variant, &row.vary)
 }
 
-/// Of the rows of one case, of which there is at least one.
-fn summary(rows: &[&Row]) -> Summary {
+/// Goodputs of the same repeat, which has the same random numbers.
+fn pairs<'p>(rows: &'p [&Row], base: &'p [&Row]) -> impl Iterator<Item = (f64, f64)> + 'p {
+    let base: BTreeMap<u32, f64> = base
+        .iter()
+        .filter_map(|row| Some((row.repeat, row.goodput_mbps?)))
+        .collect();
+    rows.iter()
+        .filter_map(move |row| Some((row.goodput_mbps?, *base.get(&row.repeat)?)))
+}
+
+/// Of the rows of one case, of which there is at least one, compared with another.
+fn summary(rows: &[&Row], base: &[&Row]) -> Summary {
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (name, value) in rows.iter().flat_map(|row| row.figures()) {
         values.entry(name).or_default().push(value);
@@ -79,7 +100,11 @@ fn summary(rows: &[&Row]) -> Summary {
         },
         runs: rows.len(),
         failed: rows.iter().filter(|row| row.error.is_some()).count(),
-        untrusted: rows.iter().filter(|row| !row.trusted).count(),
+        untrusted: {
+            let untrusted = rows.iter().filter(|row| row.trusted == Some(false));
+            untrusted.count()
+        },
+        ratio: Ratio::of(pairs(rows, base)),
         figures: figures.collect(),
     }
 }
@@ -99,9 +124,31 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_is_compared_with_the_first_one_repeat_by_repeat() {
+        let repeat = |variant, repeat, bps| {
+            let mut row = run("clean", variant, bps).row;
+            row.repeat = repeat;
+            row
+        };
+        // The second repeat of the tuned variant failed: nothing is compared with that of the first.
+        let rows = [
+            repeat("default", 1, 10e6),
+            repeat("default", 2, 90e6),
+            repeat("default", 3, 20e6),
+            repeat("tuned", 3, 40e6),
+            repeat("tuned", 1, 20e6),
+        ];
+        let ratios: Vec<_> = summaries(&rows).iter().map(|case| case.ratio).collect();
+        assert_eq!(ratios[0].unwrap().mean, 1.0);
+        let tuned = ratios[1].unwrap();
+        assert_eq!(tuned.n, 2);
+        assert!((tuned.mean - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn the_runs_of_a_case_are_summed_up_wherever_they_stand() {
         let mut untrusted = run("clean", "default", 12e6).row;
-        untrusted.trusted = false;
+        untrusted.trusted = Some(false);
         let rows = [
             run("clean", "default", 10e6).row,
             run("lossy", "default", 1e6).row,

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use super::Row;
-use super::statistics::Statistic;
+use super::statistics::{Ratio, Statistic};
 use super::summary::{Summary, summaries};
 
 /// Per path (and what else varies) every variant with its goodput, its ratio to the first variant,
 /// its share of the bottleneck, its retransmissions, and how late the emulator was. Of several runs
-/// it shows means with half the width of their confidence interval. A case with runs that are not
+/// it shows means with half the width of their confidence interval, and the interval of the ratio. A case with runs that are not
 /// to be trusted has a `!`, and the last lines say why.
 pub fn table(rows: &[Row]) -> String {
     let cases = summaries(rows);
@@ -26,8 +26,6 @@ pub fn table(rows: &[Row]) -> String {
     }
     let mut lines = vec![head.iter().map(|cell| cell.to_string()).collect::<Vec<_>>()];
     for (index, case) in cases.iter().enumerate() {
-        let group = |other: &&Summary| other.path == case.path && other.vary == case.vary;
-        let base = cases.iter().find(group).and_then(Summary::goodput_mbps);
         let above = index.checked_sub(1).map(|above| cases[above].path.as_str());
         let mut line = vec![if above == Some(&case.path) {
             String::new()
@@ -36,7 +34,7 @@ pub fn table(rows: &[Row]) -> String {
         }];
         line.push(case.variant.clone());
         line.extend(vary.iter().map(|name| or_dash(case.vary.get(*name))));
-        line.extend(figures(case, base));
+        line.extend(figures(case));
         if has_lateness {
             line.push(or_dash(lateness(case).as_ref()));
         }
@@ -45,9 +43,11 @@ pub fn table(rows: &[Row]) -> String {
     aligned(&lines, left) + &distrust(rows)
 }
 
-fn figures(case: &Summary, base: Option<&Statistic>) -> [String; 4] {
+fn figures(case: &Summary) -> [String; 4] {
     let goodput = case.goodput_mbps();
-    let over = |base: Option<f64>| Some(goodput?.mean / base.filter(|base| *base > 0.0)?);
+    let share = case
+        .bottleneck_mbps
+        .and_then(|mbps| Some(goodput?.mean / mbps));
     let mark = if case.untrusted > 0 { "! " } else { "" };
     let failed = match case.failed {
         0 => String::new(),
@@ -57,8 +57,8 @@ fn figures(case: &Summary, base: Option<&Statistic>) -> [String; 4] {
         goodput.map_or("failed".to_owned(), |goodput| {
             format!("{mark}{} Mb/s{failed}", with_interval(goodput, 1))
         }),
-        or_dash(over(base.map(|base| base.mean)).map(|ratio| format!("{ratio:.1} x"))),
-        or_dash(over(case.bottleneck_mbps).map(|share| format!("{:.1} %", share * 100.0))),
+        or_dash(case.ratio.map(ratio)),
+        or_dash(share.map(|share| format!("{:.1} %", share * 100.0))),
         or_dash(
             case.figures
                 .get("retransmits")
@@ -71,6 +71,15 @@ fn with_interval(figure: &Statistic, digits: usize) -> String {
     match figure.ci95 {
         Some(ci95) => format!("{:.digits$} ± {ci95:.digits$}", figure.mean),
         None => format!("{:.digits$}", figure.mean),
+    }
+}
+
+/// The first variant has none to be told.
+fn ratio(ratio: Ratio) -> String {
+    let mean = ratio.mean;
+    match ratio.ci95 {
+        Some([low, high]) if low < high => format!("{mean:.2} x ({low:.2} to {high:.2})"),
+        _ => format!("{mean:.1} x"),
     }
 }
 
@@ -156,6 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn the_ratio_of_repeats_has_the_interval_of_their_pairs() {
+        let mut rows = vec![];
+        for (repeat, mbps, times) in [(1, 10.0, 1.9), (2, 100.0, 2.0), (3, 50.0, 2.1)] {
+            for (variant, times) in [("default", 1.0), ("tuned", times)] {
+                let mut row = run("clean", variant, mbps * times * 1e6).row;
+                row.repeat = repeat;
+                rows.push(row);
+            }
+        }
+        insta::assert_snapshot!(table(&rows), @r"
+        path   variant             goodput                  ratio  of bottleneck  retransmits
+        clean  default   53.3 ± 112.0 Mb/s                  1.0 x          5.3 %        7 ± 0
+               tuned    108.0 ± 224.9 Mb/s  2.00 x (1.76 to 2.26)         10.8 %        7 ± 0
+        ");
+    }
+
+    #[test]
     fn repeats_give_intervals_and_distrust_is_told() {
         let mut rows: Vec<Row> = [10e6, 12e6, 14e6]
             .map(|bps| run("clean", "default", bps).row)
@@ -164,7 +190,7 @@ mod tests {
             row.vary.insert("loss".into(), loss.into());
         }
         rows[1].repeat = 2;
-        rows[1].trusted = false;
+        rows[1].trusted = Some(false);
         rows[1].distrust = Some("it was late".into());
         let lateness = Lateness {
             p50_us: 10.0,

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use fatpath_observation::DirectionName;
 use serde::Deserialize;
@@ -13,8 +14,9 @@ use serde::Deserialize;
 use super::CaseError;
 use crate::carry::Records;
 use crate::iperf3::{self, Measured};
+use crate::limit::Limit;
 use crate::observe::{self, Window};
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::program::{Job, RunError};
 use crate::results::{EmulatorFigures, FlowFigures, Lateness, Row, Run};
 use crate::scenario::{Case, ResultKind};
@@ -27,6 +29,8 @@ pub(super) struct Written<'w> {
     pub(super) records: &'w Records,
     /// When the programs ran; `None` if they did not all begin and end.
     pub(super) window: Option<Window>,
+    /// What somebody else has changed of the machine meanwhile.
+    pub(super) disturbed: Option<String>,
     pub(super) lateness_limit_us: Option<u64>,
 }
 
@@ -44,8 +48,8 @@ pub(super) fn run(
     run.give(&programs);
     let reverse = programs.first().is_some_and(|(_, one)| one.reverse);
     let row = &mut run.row;
-    row.bottleneck_mbps = bottleneck_mbps(written.case, written.plan, reverse);
-    let mut doubts = vec![];
+    row.bottleneck_mbps = bottleneck_mbps(written.case, written.plan, reverse, written.ran_for());
+    let mut doubts: Vec<String> = written.disturbed.iter().cloned().collect();
     emulator(written, row, &mut doubts);
     observation(written, row, &mut doubts);
     row.flows = written
@@ -53,7 +57,7 @@ pub(super) fn run(
         .daemon
         .as_ref()
         .and_then(|daemon| flows(&daemon.flow_log));
-    row.trusted = doubts.is_empty();
+    row.trusted = Some(doubts.is_empty());
     row.distrust = (!doubts.is_empty()).then(|| doubts.join("; "));
     Ok(run)
 }
@@ -91,17 +95,33 @@ fn parse(output: &Path, kind: ResultKind) -> Result<Measured, String> {
     }
 }
 
+impl Written<'_> {
+    fn ran_for(&self) -> Duration {
+        self.window
+            .map_or(Duration::MAX, |window| window.duration())
+    }
+}
+
 /// The bottleneck between the programs with a result and the hosts that their commands name; `None`
-/// if there is none, or not the same one for all of them.
-pub(super) fn bottleneck_mbps(case: &Case, plan: &Plan, reverse: bool) -> Option<f64> {
+/// if there is none, if its rate is not one throughout the run, or not the same for all of them.
+pub(super) fn bottleneck_mbps(
+    case: &Case,
+    plan: &Plan,
+    reverse: bool,
+    lasting: Duration,
+) -> Option<f64> {
     let programs = case.programs.iter();
     let results = programs.filter(|program| program.result.is_some());
     let mut rates = results.map(|program| {
         let peer = &plan.peer(program)?.name;
-        match reverse {
-            true => plan.bottleneck_bps(peer, &program.host),
-            false => plan.bottleneck_bps(&program.host, peer),
-        }
+        let way = match reverse {
+            true => plan.way(peer, &program.host),
+            false => plan.way(&program.host, peer),
+        };
+        let limits = way?
+            .into_iter()
+            .map(|(link, direction)| Limit::during(link, direction, &case.changes, lasting));
+        limits.fold(Limit::None, Limit::and).rate_bps()
     });
     let first = rates.next()??;
     rates
@@ -171,7 +191,7 @@ fn observation(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
     let (Some(file), Some(window)) = (&written.records.observation, written.window) else {
         return;
     };
-    match observe::figures(file, window, |name| rate_bps(written.plan, name)) {
+    match observe::figures(file, window, |name| limit(written, name)) {
         Ok((directions, is_whole)) => {
             row.directions = directions;
             if !is_whole {
@@ -182,11 +202,16 @@ fn observation(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
     }
 }
 
-/// The rate of a direction when the run began.
-fn rate_bps(plan: &Plan, name: &DirectionName) -> Option<u64> {
-    let link = plan.links.iter().find(|link| link.name == name.link)?;
-    let sender = link.between.iter().position(|host| *host == name.from)?;
-    plan::chain_rate_bps(&link.directions[sender])
+/// What limits a direction while the programs run.
+fn limit(written: &Written, name: &DirectionName) -> Limit {
+    let mut links = written.plan.links.iter();
+    let found = links.find_map(|link| {
+        let sender = link.between.iter().position(|host| *host == name.from)?;
+        (link.name == name.link).then_some((link, sender))
+    });
+    found.map_or(Limit::None, |(link, sender)| {
+        Limit::during(link, sender, &written.case.changes, written.ran_for())
+    })
 }
 
 /// The figures of a line of the daemon's flow log that count here; see `docs/lab.md`.

@@ -5,7 +5,6 @@
 //! The first line says which experiment it is; another one is refused. Start with [`History::open`].
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -16,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::results::Run;
-use crate::results::files::WriteError;
-use crate::scenario::{Case, Experiment, Order, Scenario};
+use crate::results::files::{self, WriteError};
+use crate::scenario::{Case, Scenario};
 
 /// The runs so far of the experiment in a folder.
 #[derive(Debug)]
@@ -126,10 +125,16 @@ impl History {
         Ok(history)
     }
 
-    /// Forgets everything, and removes what the runs have written.
+    /// Forgets everything, and removes what the runs have written, and the tables and pictures of them.
     fn begin_anew(&mut self, folder: &Path) -> io::Result<()> {
         self.length_bytes = 0;
         self.file.set_len(0)?;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if files::is_of_results(&entry.file_name().to_string_lossy()) {
+                fs::remove_file(entry.path())?;
+            }
+        }
         match fs::remove_dir_all(folder.join("runs")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -232,16 +237,13 @@ fn build() -> String {
     format!("{} {} {}", env!("CARGO_PKG_VERSION"), file.0, file.1)
 }
 
-/// Of the cases with everything resolved and their policies. More repeats, another order or another
-/// comment leave it as it is.
+/// Of the cases with everything resolved and their policies. More repeats, another order, another
+/// comment or another display leave it as it is.
 fn fingerprint(scenario: &Scenario) -> Result<String, WriteError> {
     let mut hash = Fnv1a(0xcbf2_9ce4_8422_2325);
-    let experiment = Experiment {
-        repeats: 1,
-        order: Order::File,
-        ..scenario.experiment.clone()
-    };
-    write!(hash, "{:?}{experiment:?}", scenario.cases).expect("hashing does not fail");
+    // A path that is not UTF-8 is no JSON.
+    serde_json::to_writer(&mut hash, &(&scenario.cases, &scenario.experiment))
+        .map_err(|error| WriteError::at(Path::new(&scenario.name))(error.into()))?;
     let mut policies: Vec<&PathBuf> = scenario
         .cases
         .iter()
@@ -266,9 +268,13 @@ impl Fnv1a {
     }
 }
 
-impl fmt::Write for Fnv1a {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.add(text.as_bytes());
+impl Write for Fnv1a {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -357,8 +363,36 @@ mod tests {
             refused.contains("holds 1 runs") && refused.contains("--fresh"),
             "{refused}"
         );
+        let [sweep, own] = ["sweep-loss.png", "notes.png"].map(|name| folder.0.join(name));
+        fs::write(&sweep, "old").unwrap();
+        fs::write(&own, "mine").unwrap();
         let history = History::open(&folder.0, &two, true).unwrap();
         assert!(!history.has(case, 1));
+        assert!(!sweep.exists() && own.exists());
+    }
+
+    #[test]
+    fn only_what_decides_the_result_of_a_run_tells_experiments_apart() {
+        let of = |text: &str| {
+            let program = "[[program]]\nhost = \"a\"\nrun = \"x\"\n";
+            fingerprint(&scenario(&format!("{program}{text}"))).unwrap()
+        };
+        let plain = of("");
+        for same in [
+            "lasts = \"3s\"",
+            "[experiment]\nrepeats = 9\norder = \"random\"",
+        ] {
+            assert_eq!(of(same), plain, "{same}");
+        }
+        for other in [
+            "time_limit = \"3s\"",
+            "[experiment]\nwarm_up = 1",
+            "[experiment]\nobserve = true",
+            "[experiment]\nlateness_limit = \"none\"",
+            "[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"1ns\"",
+        ] {
+            assert_ne!(of(other), plain, "{other}");
+        }
     }
 
     #[test]

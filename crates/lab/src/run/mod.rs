@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
@@ -28,7 +28,7 @@ use crate::results::files::{self, WriteError};
 use crate::results::summary::{Summary, summaries};
 use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
-use crate::scenario::{self, Case, Program, Scenario};
+use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
 
 use history::History;
 pub use history::HistoryError;
@@ -39,6 +39,12 @@ use order::{Planned, Turn, sequence};
 const EXPECTED: Duration = Duration::from_secs(10);
 /// With less, a run's files would soon be cut short.
 const LEAST_FREE_BYTES: u64 = 1 << 20;
+/// So long after the tables were written, they are written again.
+const TABLES_INTERVAL: Duration = Duration::from_secs(10);
+/// And at least so many times as long as writing them took: they grow with every run.
+const TABLES_SHARE: u32 = 20;
+/// Of a second each they would take twelve days; each is planned, and kept, in memory.
+const MOST_RUNS: u64 = 1_000_000;
 
 /// Which cases to run and where the results go.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +94,16 @@ pub enum ScenarioError {
         "the scenario has no program with a result; add result = \"iperf3\" to one [[program]]"
     )]
     NoResult,
+    /// More than would ever end.
+    #[error("{count} {what}; at most {most}")]
+    TooMany {
+        /// "repeats of a case" or "runs in all".
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// The limit.
+        most: u64,
+    },
     /// The folder of the results cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -127,7 +143,8 @@ enum CaseError {
 }
 
 /// Makes the runs that the folder of the results does not have yet, of all cases or only those asked
-/// for. After every run the results so far are on the disk.
+/// for. After every run the history of them is on the disk; tables of it are written now and then, and
+/// whenever this ends.
 ///
 /// # Errors
 /// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
@@ -144,13 +161,13 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
     if kept > 0 {
         progress.say(&told_of_kept(kept, sequence.len(), &options.out));
     }
-    for planned in sequence {
-        match experiment.make(planned, &mut progress)? {
-            Next::GoOn => {}
-            Next::Stop => break,
-        }
-    }
+    let made = experiment.make_all(sequence, &mut progress);
     progress.finish();
+    if made.is_err() && experiment.history.next_run() > 1 {
+        // The first error is the one to tell; the history has what these tables would.
+        let _ = experiment.write_tables();
+    }
+    made?;
     experiment.finish(&cases, kept)
 }
 
@@ -171,6 +188,8 @@ struct Running<'r> {
     stop: &'r AtomicBool,
     /// No run was made yet by this command.
     is_first: bool,
+    /// When tables are to be written again.
+    tables_due: Instant,
 }
 
 enum Next {
@@ -196,7 +215,22 @@ impl<'r> Running<'r> {
             history,
             stop,
             is_first: true,
+            tables_due: Instant::now(),
         })
+    }
+
+    fn make_all(
+        &mut self,
+        sequence: Vec<Planned>,
+        progress: &mut Progress,
+    ) -> Result<(), ScenarioError> {
+        for planned in sequence {
+            match self.make(planned, progress)? {
+                Next::GoOn => {}
+                Next::Stop => break,
+            }
+        }
+        Ok(())
     }
 
     fn make(&mut self, planned: Planned, progress: &mut Progress) -> Result<Next, ScenarioError> {
@@ -229,7 +263,7 @@ impl<'r> Running<'r> {
         progress.end(&told(&planned, &run.row));
         if let Turn::Repeat(repeat) = planned.turn {
             self.history.add(planned.case, repeat, run)?;
-            self.write_tables()?;
+            self.write_tables_if_due()?;
         }
         Ok(Next::GoOn)
     }
@@ -249,6 +283,17 @@ impl<'r> Running<'r> {
     fn runs(&self) -> Vec<Run> {
         let cases: Vec<&Case> = self.scenario.cases.iter().collect();
         self.history.runs_of(&cases)
+    }
+
+    /// Not after every run: of thousands of runs that would be most of the work.
+    fn write_tables_if_due(&mut self) -> Result<(), WriteError> {
+        let begun = Instant::now();
+        if begun >= self.tables_due {
+            self.write_tables()?;
+            let pause = (begun.elapsed() * TABLES_SHARE).max(TABLES_INTERVAL);
+            self.tables_due = Instant::now() + pause;
+        }
+        Ok(())
     }
 
     fn write_tables(&self) -> Result<(PathBuf, Vec<Summary>), WriteError> {
@@ -274,10 +319,10 @@ impl<'r> Running<'r> {
         let runs = self.runs();
         let mut plots = vec![];
         if let Some(figure) = Throughput::of(&self.scenario.name, &runs) {
-            plots.extend(self.draw_one("throughput", &figure)?);
+            plots.extend(self.draw_one(files::THROUGHPUT, &figure)?);
         }
         for sweep in plot::sweeps(&self.scenario.name, summaries) {
-            plots.extend(self.draw_one(&format!("sweep-{}", sweep.name), &sweep)?);
+            plots.extend(self.draw_one(&format!("{}{}", files::SWEEP, sweep.name), &sweep)?);
         }
         Ok(plots)
     }
@@ -314,11 +359,28 @@ fn cases<'s>(
     {
         return Err(ScenarioError::NoResult);
     }
-    chosen(
+    let cases = chosen(
         scenario,
         options.path.as_deref(),
         options.variant.as_deref(),
-    )
+    )?;
+    check_count(cases.len(), &scenario.experiment)?;
+    Ok(cases)
+}
+
+/// A command line may give other repeats than the file, and fewer cases.
+fn check_count(cases: usize, experiment: &Experiment) -> Result<(), ScenarioError> {
+    let repeats = u64::from(experiment.repeats);
+    let of_a_case = repeats + u64::from(experiment.warm_up_runs);
+    let runs = of_a_case.saturating_mul(cases as u64);
+    let limits = [
+        ("repeats of a case", repeats, MOST_REPEATS.into()),
+        ("runs in all", runs, MOST_RUNS),
+    ];
+    match limits.into_iter().find(|(_, count, most)| count > most) {
+        Some((what, count, most)) => Err(ScenarioError::TooMany { what, count, most }),
+        None => Ok(()),
+    }
 }
 
 /// The cases of a path and a variant, or of all where none is named; at least one.
@@ -398,4 +460,24 @@ fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_runs_than_fit_are_refused_before_they_are_planned() {
+        let told = |cases, repeats| {
+            let experiment = Experiment {
+                repeats,
+                ..Experiment::default()
+            };
+            let checked = check_count(cases, &experiment);
+            checked.map_or_else(|error| error.to_string(), |()| "fine".into())
+        };
+        assert_eq!(told(100, 10_000), "fine");
+        assert_eq!(told(101, 10_000), "1010000 runs in all; at most 1000000");
+        assert_eq!(told(1, 10_001), "10001 repeats of a case; at most 10000");
+    }
 }

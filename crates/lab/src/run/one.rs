@@ -9,15 +9,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::CaseError;
 use super::collect::{self, Written};
 use super::order::{Planned, Turn};
 use crate::carry::Records;
 use crate::lab::{Lab, Lifetime};
+use crate::machine;
 use crate::observe::Window;
-use crate::plan::Plan;
+use crate::plan::{MAINLINE_OF_THE_MACHINE, Plan};
 use crate::program::{self, Job, Watch};
 use crate::progress::Progress;
 use crate::results::{Row, Run};
@@ -49,6 +50,7 @@ impl OneRun<'_> {
             self.progress.say(&settings_line(&lab.settings));
         }
         let plan = lab.plan.clone();
+        let set = set_on_the_machine(&plan);
         let mut watching = Watching {
             changes: self.changes(&plan),
             lab: &mut lab,
@@ -58,6 +60,7 @@ impl OneRun<'_> {
         };
         let ran = program::run_all(&plan, &jobs, &mut watching);
         let window = watching.window();
+        let disturbed = disturbed(&set, &machine_settings());
         // The emulator ends its files only now.
         if let Some(said) = lab.down()? {
             return Err(CaseError::KeeperFailed(said));
@@ -74,7 +77,8 @@ impl OneRun<'_> {
             jobs: &jobs,
             records: &records,
             window,
-            lateness_limit_us: self.scenario.experiment.lateness_limit_us,
+            disturbed,
+            lateness_limit_us: self.scenario.experiment.lateness_limit.us(&plan.links),
         };
         collect::run(&written, ran, self.row(&plan))
     }
@@ -95,13 +99,12 @@ impl OneRun<'_> {
         Row {
             path: case.path.clone(),
             variant: case.variant.clone(),
-            bottleneck_mbps: collect::bottleneck_mbps(case, plan, false),
+            bottleneck_mbps: collect::bottleneck_mbps(case, plan, false, Duration::MAX),
             vary: case.vary.iter().cloned().collect(),
             repeat: match self.planned.turn {
                 Turn::WarmUp(_) => 0,
                 Turn::Repeat(repeat) => repeat,
             },
-            trusted: true,
             ..Row::default()
         }
     }
@@ -182,6 +185,39 @@ impl OneRun<'_> {
     }
 }
 
+/// The name and the value of a setting that is one for all labs of the machine.
+type MachineSetting = (&'static str, String);
+
+/// What the lab has set: the mainline values, or those of its daemon.
+fn set_on_the_machine(plan: &Plan) -> Vec<MachineSetting> {
+    match plan.daemon {
+        Some(_) => machine_settings(),
+        None => MAINLINE_OF_THE_MACHINE
+            .map(|(name, value)| (name, value.to_owned()))
+            .into(),
+    }
+}
+
+fn machine_settings() -> Vec<MachineSetting> {
+    let names = MAINLINE_OF_THE_MACHINE.into_iter().map(|(name, _)| name);
+    // What cannot be read now could not be set before.
+    names
+        .map(|name| (name, machine::sysctl(name).unwrap_or_default()))
+        .collect()
+}
+
+/// Another lab's daemon, or an administrator, may set them too.
+fn disturbed(set: &[MachineSetting], now: &[MachineSetting]) -> Option<String> {
+    let changed: Vec<String> = set
+        .iter()
+        .zip(now)
+        .filter(|(set, now)| set != now)
+        .map(|((name, set), (_, now))| format!("{name} was {set} and became {now}"))
+        .collect();
+    let changed = (!changed.is_empty()).then(|| changed.join(", "))?;
+    Some(format!("somebody else changed the machine: {changed}"))
+}
+
 /// What goes on while programs run.
 struct Watching<'w> {
     lab: &'w mut Lab,
@@ -221,5 +257,20 @@ impl Watch for Watching<'_> {
 
     fn end(&mut self) {
         self.window[1] = Some(SystemTime::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_is_not_what_was_set_is_told() {
+        let set = [("a", "1".to_owned()), ("b", "2".to_owned())];
+        let mut now = set.clone();
+        assert_eq!(disturbed(&set, &now), None);
+        now[1].1 = "3".to_owned();
+        let told = disturbed(&set, &now).unwrap();
+        assert!(told.ends_with(": b was 2 and became 3"), "{told}");
     }
 }

@@ -55,9 +55,8 @@ pub(super) fn sequence<'c>(
     is_done: impl Fn(&Case, u32) -> bool,
 ) -> Vec<Planned<'c>> {
     let repeats = 1..=experiment.repeats;
-    let runs = cases.iter().enumerate();
-    let mut runs: Vec<(usize, u32)> = runs
-        .flat_map(|(place, _)| repeats.clone().map(move |repeat| (place, repeat)))
+    let mut runs: Vec<(usize, u32)> = repeats
+        .flat_map(|repeat| (0..cases.len()).map(move |place| (place, repeat)))
         .collect();
     if let Order::Random { seed } = experiment.order {
         shuffle(&mut runs, seed);
@@ -119,9 +118,9 @@ mod tests {
         let all = [
             "one.default.warm-up1",
             "one.default.1",
-            "one.default.2",
             "two.default.warm-up1",
             "two.default.1",
+            "one.default.2",
             "two.default.2",
         ];
         assert_eq!(names(&experiment, |_, _| false), all);

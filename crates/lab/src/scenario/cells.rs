@@ -104,7 +104,8 @@ pub(super) fn change(cells: [&mut Vec<CellSpec>; 2], stages: &[Stage; 2]) -> Res
     stages[1].put_others(backward, rtt_ns)
 }
 
-fn delay_ns(cells: &[CellSpec]) -> u64 {
+/// The constant delay of all of them.
+pub(super) fn delay_ns(cells: &[CellSpec]) -> u64 {
     let delays = cells.iter().map(|cell| match cell {
         CellSpec::Delay(delay) => delay.delay_ns,
         _ => 0,

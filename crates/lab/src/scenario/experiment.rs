@@ -5,7 +5,7 @@
 
 use super::effects::optional;
 use super::section::{Problem, Section, Value};
-use super::{Experiment, Observe, Order, units};
+use super::{Experiment, LatenessLimit, MOST_REPEATS, Observe, Order, units};
 
 /// Reads the table, if it is there.
 pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
@@ -15,11 +15,13 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
     };
     let mut section = value.section()?;
     let experiment = Experiment {
-        repeats: count(&mut section, "repeats", 1..=10_000)?.unwrap_or(plain.repeats),
+        repeats: count(&mut section, "repeats", 1..=u64::from(MOST_REPEATS))?
+            .unwrap_or(plain.repeats),
         order: order(&mut section)?,
         warm_up_runs: count(&mut section, "warm_up", 0..=100)?.unwrap_or(plain.warm_up_runs),
         observe: section.take("observe").map(observe).transpose()?.flatten(),
-        lateness_limit_us: optional(&mut section, "lateness_limit", units::lateness_us)?,
+        lateness_limit: optional(&mut section, "lateness_limit", lateness_limit)?
+            .unwrap_or(plain.lateness_limit),
     };
     section.finish()?;
     Ok(experiment)
@@ -32,6 +34,13 @@ fn count(
 ) -> Result<Option<u32>, Problem> {
     let value = section.take(key).map(|value| value.integer(range));
     Ok(value.transpose()?.map(|count| count as u32))
+}
+
+fn lateness_limit(text: &str) -> Result<LatenessLimit, &'static str> {
+    match text {
+        "none" => Ok(LatenessLimit::None),
+        text => units::lateness_us(text).map(LatenessLimit::Us),
+    }
 }
 
 fn order(section: &mut Section) -> Result<Order, Problem> {

@@ -36,6 +36,9 @@ use beside::Beside;
 pub use section::Problem;
 pub(crate) use seed::mixed;
 
+/// The most repeats of a case.
+pub const MOST_REPEATS: u32 = 10_000;
+
 /// What a scenario file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -50,8 +53,9 @@ pub struct Scenario {
     pub experiment: Experiment,
 }
 
-/// One combination of what varies, with everything resolved.
-#[derive(Clone, Debug, PartialEq)]
+/// One combination of what varies, with everything resolved. What serialises is what decides the
+/// result of a run, here and in all that it holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
     /// The case of the network.
     pub path: String,
@@ -109,25 +113,54 @@ pub struct TimedChange {
     pub directions: [ChainSpec; 2],
 }
 
-/// How the cases are run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How the cases are run. What serialises is what decides the result of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Experiment {
-    /// Runs of each case that count; at least 1.
+    /// Runs of each case that count; 1 to [`MOST_REPEATS`].
+    #[serde(skip)]
     pub repeats: u32,
     /// In which order.
+    #[serde(skip)]
     pub order: Order,
     /// Runs of each case before those, which do not count.
     pub warm_up_runs: u32,
     /// What passes the links is recorded.
     pub observe: Option<Observe>,
-    /// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
-    pub lateness_limit_us: Option<u64>,
+    /// When the emulator was too late.
+    pub lateness_limit: LatenessLimit,
+}
+
+/// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum LatenessLimit {
+    /// A tenth of the least round trip of the case's links, at least 1 ms.
+    #[default]
+    OfLinks,
+    /// Microseconds.
+    Us(u64),
+    /// It never is.
+    None,
+}
+
+impl LatenessLimit {
+    /// Microseconds, for a case with these links.
+    pub fn us(self, links: &[Link]) -> Option<u64> {
+        const LEAST_US: u64 = 1_000;
+        match self {
+            LatenessLimit::OfLinks => {
+                let least_ns = links.iter().map(Link::round_trip_ns).min();
+                Some((least_ns.unwrap_or(0) / 10 / 1_000).max(LEAST_US))
+            }
+            LatenessLimit::Us(us) => Some(us),
+            LatenessLimit::None => None,
+        }
+    }
 }
 
 /// In which order runs are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The cases as the file has them; a case's repeats together.
+    /// The cases as the file has them, then all of them again: what drifts meets all alike.
     File,
     /// All runs shuffled.
     Random {
@@ -137,14 +170,14 @@ pub enum Order {
 }
 
 /// What is recorded of each link in each millisecond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Observe {
     /// Each flow by itself too.
     pub per_flow: bool,
 }
 
 /// A program on a host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Program {
     /// The host it runs on, one of the case's.
     pub host: String,
@@ -157,13 +190,14 @@ pub struct Program {
     /// Its output gives the case's result; several programs may, and their sums are the result.
     pub result: Option<ResultKind>,
     /// How long it is expected to take; for the progress display only.
+    #[serde(skip)]
     pub lasts: Option<Duration>,
     /// When it is killed, and the run has failed.
     pub time_limit: Duration,
 }
 
 /// How a program's output becomes a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ResultKind {
     /// The JSON of `iperf3 --json` as a client.
     Iperf3,
@@ -224,7 +258,7 @@ impl Default for Experiment {
             order: Order::File,
             warm_up_runs: 0,
             observe: None,
-            lateness_limit_us: None,
+            lateness_limit: LatenessLimit::default(),
         }
     }
 }
@@ -238,6 +272,12 @@ impl Link {
     /// The key, and what is allowed.
     pub fn changed(&self, settings: &[(String, String)]) -> Result<Link, String> {
         link::changed(self, settings)
+    }
+
+    /// The constant delays there and back.
+    pub fn round_trip_ns(&self) -> u64 {
+        let directions = self.directions.iter();
+        directions.map(|one| cells::delay_ns(&one.cells)).sum()
     }
 }
 

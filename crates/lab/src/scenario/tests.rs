@@ -444,9 +444,31 @@ fn an_experiment_says_how_often_and_in_which_order() {
         order: Order::Random { seed: 3 },
         warm_up_runs: 1,
         observe: Some(Observe { per_flow: true }),
-        lateness_limit_us: Some(1_000),
+        lateness_limit: LatenessLimit::Us(1_000),
     };
     assert_eq!(parse(&text).unwrap().experiment, expected);
+    let off = with("[experiment]\nlateness_limit = \"none\"");
+    assert_eq!(
+        parse(&off).unwrap().experiment.lateness_limit,
+        LatenessLimit::None
+    );
+}
+
+#[test]
+fn the_lateness_that_is_allowed_follows_from_the_links_unless_the_file_says_it() {
+    let links = |delay: &str| {
+        let two = format!("[links.two]\nbetween = [\"a\", \"b\"]\ndelay = \"{delay}\"");
+        parse(&with(&two)).unwrap().cases[0].links.clone()
+    };
+    let default = LatenessLimit::default();
+    assert_eq!(
+        default.us(&links("40ms\"\nbackward.delay = \"30ms")),
+        Some(7_000)
+    );
+    assert_eq!(default.us(&links("1ms")), Some(1_000));
+    assert_eq!(default.us(&[]), Some(1_000));
+    assert_eq!(LatenessLimit::Us(3).us(&links("1ms")), Some(3));
+    assert_eq!(LatenessLimit::None.us(&links("1ms")), None);
 }
 
 #[test]

@@ -27,7 +27,7 @@ const DELAY: &str = "a delay from \"0ms\" to \"60s\" (ns, us, ms, s)";
 const MOMENT: &str = "a time from \"0s\" to \"24h\" (ns, us, ms, s, min, h)";
 const PERIOD: &str = "a time from \"1ms\" to \"24h\" (us, ms, s, min, h)";
 const TIME_LIMIT: &str = "a time from \"1s\" to \"24h\" (s, min, h)";
-const LATENESS: &str = "a time from \"1us\" to \"60s\" (us, ms, s)";
+const LATENESS: &str = "a time from \"1us\" to \"60s\" (us, ms, s), or \"none\"";
 const QUEUE: &str = "bytes (\"12.5MB\", \"128KiB\") from 1500B to 16GB, segments (\"1000pkts\") from 1 \
                      to 10000000, or a multiple of rate x round trip (\"1bdp\", \"0.5bdp\")";
 const DEPTH: &str = "bytes (\"300kB\", \"64KiB\") up to 16GB, or a multiple of rate x round trip \
