@@ -2,8 +2,7 @@
 //! An emulated path for a figure: two hosts, and packets forwarded while something is measured.
 
 use anyhow::{Result, ensure};
-use fatpath_emulator::{Control, ForwardOptions, Network, Stats, Topology};
-use std::thread;
+use fatpath_emulator::{ForwardOptions, Network, Stats, Topology};
 
 /// Brings `topology` up, forwards while `measure` works, and takes it down. Refused when the
 /// emulator missed packets: the path was then another than the figure's.
@@ -12,15 +11,9 @@ pub fn forwarded<T>(
     measure: impl FnOnce(&Network) -> Result<T>,
 ) -> Result<(T, Stats)> {
     let network = Network::up(topology)?;
-    let control = Control::new()?;
-    let (measured, stats) = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let measured = measure(&network);
-        control.stop();
-        let stats = forwarder.join().expect("the forwarder does not panic");
-        (measured, stats)
-    });
-    let (measured, stats) = (measured?, stats?);
+    let (measured, stats) =
+        network.forward_while(ForwardOptions::default(), |_| measure(&network))?;
+    let measured = measured?;
     for direction in stats.links.iter().flat_map(|link| &link.directions) {
         let missed = direction.missed_packets;
         ensure!(

@@ -42,19 +42,14 @@ pub fn added_delays(
     let delay_ns = delay.as_nanos() as u64;
     let direction = ChainSpec::of([CellSpec::delay(delay_ns)]);
     let network = Network::up(&two_hosts(run_name, &direction))?;
-    let control = Control::new()?;
-    thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let measured = probe(&network, packets, gap);
-        control.stop();
-        let stats = forwarder.join().expect("the forwarder does not panic")?;
-        let beyond_us = |took_ns: u64| (took_ns as f64 - delay_ns as f64) / 1e3;
-        let added = |took: Took| Added {
-            from_call_us: beyond_us(took.from_call_ns),
-            from_device_us: beyond_us(took.from_device_ns),
-        };
-        Ok((measured?.into_iter().map(added).collect(), stats))
-    })
+    let measure = |_: &Control| probe(&network, packets, gap);
+    let (measured, stats) = network.forward_while(ForwardOptions::default(), measure)?;
+    let beyond_us = |took_ns: u64| (took_ns as f64 - delay_ns as f64) / 1e3;
+    let added = |took: Took| Added {
+        from_call_us: beyond_us(took.from_call_ns),
+        from_device_us: beyond_us(took.from_device_ns),
+    };
+    Ok((measured?.into_iter().map(added).collect(), stats))
 }
 
 /// The whole way of a packet, by its two beginnings.

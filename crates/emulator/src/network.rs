@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::panic::resume_unwind;
 use std::thread;
 
 use crate::control::Control;
@@ -146,6 +147,27 @@ impl Network {
         Ok(stats)
     }
 
+    /// Carries packets while `work` runs on the calling thread, until it has ended.
+    ///
+    /// # Errors
+    /// Those of [`Network::forward`]; `work` runs to its end all the same.
+    pub fn forward_while<T>(
+        &self,
+        options: ForwardOptions,
+        work: impl FnOnce(&Control) -> T,
+    ) -> Result<(T, Stats), ForwardError> {
+        let control = Control::new().map_err(ForwardError::Wait)?;
+        thread::scope(|scope| {
+            let forwarder = scope.spawn(|| self.forward(options, &control));
+            let done = {
+                let _stop = StopAtEnd(&control);
+                work(&control)
+            };
+            let stats = forwarder.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok((done, stats?))
+        })
+    }
+
     /// What the device at one end of a link dropped on its way to the forwarder.
     fn missed_packets(&self, link: &LinkSpec, end: &End) -> Result<u64, ForwardError> {
         let dropped = self
@@ -160,6 +182,15 @@ impl Network {
     fn namespace_of(&self, host: &str) -> &Namespace {
         self.host(host)
             .expect("`Topology::check` found every host that a link names")
+    }
+}
+
+/// Stops the forwarder, also when the work beside it panics: its scope waits for it.
+struct StopAtEnd<'a>(&'a Control);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
@@ -108,33 +107,20 @@ fn every_left_host_reaches_every_right_host() {
     let begun = Instant::now();
     let network = Network::up(&topology).unwrap();
     println!("up in {:?}", begun.elapsed());
-    let control = Control::new().unwrap();
-    thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let _stop = StopAtEnd(&control);
-        for v6 in [false, true] {
-            reach_all(&network, v6);
+    let reach = |v6| reach_all(&network, v6);
+    let both = |_: &Control| [false, true].map(reach);
+    let (_, stats) = network
+        .forward_while(ForwardOptions::default(), both)
+        .unwrap();
+    for link in &stats.links {
+        for direction in &link.directions {
+            assert_eq!(direction.missed_packets, 0, "{link:?}");
+            assert_eq!(direction.total.dropped_total().packets, 0, "{link:?}");
         }
-        control.stop();
-        let stats = forwarder.join().unwrap().unwrap();
-        for link in &stats.links {
-            for direction in &link.directions {
-                assert_eq!(direction.missed_packets, 0, "{link:?}");
-                assert_eq!(direction.total.dropped_total().packets, 0, "{link:?}");
-            }
-        }
-    });
+    }
     let ending = Instant::now();
     drop(network);
     println!("down in {:?}", ending.elapsed());
-}
-
-struct StopAtEnd<'a>(&'a Control);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// Each left host sends its number to each right host, which answers with its own.

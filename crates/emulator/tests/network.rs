@@ -271,13 +271,9 @@ fn what_a_device_dropped_is_counted() {
     for _ in 0..10_100 {
         socket.send_to(&[7; 100], "10.99.0.2:7000").unwrap();
     }
-    let control = Control::new().unwrap();
-    let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        thread::sleep(Duration::from_millis(500));
-        control.stop();
-        forwarder.join().unwrap().unwrap()
-    });
+    let work = |_: &Control| thread::sleep(Duration::from_millis(500));
+    let forwarded = network.forward_while(ForwardOptions::default(), work);
+    let (_, stats) = forwarded.unwrap();
     let there = &stats.links[0].directions[0];
     assert_eq!(
         (there.total.arrived.packets, there.missed_packets),

@@ -54,31 +54,21 @@ fn observe(
 ) -> (Header, Vec<Record>, Stats) {
     let mut file = temporary_file();
     let network = Network::up(topology).unwrap();
-    let control = Control::new().unwrap();
-    let observation = Some(ObservationOptions {
-        file: file.try_clone().unwrap(),
-        per_flow: true,
-    });
-    let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions { observation }, &control));
-        {
-            // Also when `work` panics: the scope waits for the forwarder.
-            let _stop = StopAtEnd(&control);
-            work(&network, &control);
-        }
-        forwarder.join().unwrap().unwrap()
-    });
+    let options = into_file(file.try_clone().unwrap());
+    let forwarded = network.forward_while(options, |control| work(&network, control));
+    let (_, stats) = forwarded.unwrap();
     assert_eq!(stats.observation_error, None);
     file.rewind().unwrap();
     let (header, records) = read(BufReader::new(file)).unwrap();
     (header, records.map(Result::unwrap).collect(), stats)
 }
 
-struct StopAtEnd<'a>(&'a Control);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
+fn into_file(file: File) -> ForwardOptions {
+    ForwardOptions {
+        observation: Some(ObservationOptions {
+            file,
+            per_flow: true,
+        }),
     }
 }
 
@@ -266,24 +256,16 @@ fn a_full_disk_does_not_stop_the_links() {
         return;
     }
     let network = Network::up(&topology("full", ChainSpec::default())).unwrap();
-    let control = Control::new().unwrap();
     let file = File::options().write(true).open("/dev/full").unwrap();
-    let observation = Some(ObservationOptions {
-        file,
-        per_flow: false,
-    });
-    let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions { observation }, &control));
-        let _stop = StopAtEnd(&control);
+    let work = |_: &Control| {
         let send = sender(&network);
         for _ in 0..10 {
             send(10);
             thread::sleep(Duration::from_millis(5));
         }
         thread::sleep(Duration::from_millis(50));
-        control.stop();
-        forwarder.join().unwrap().unwrap()
-    });
+    };
+    let (_, stats) = network.forward_while(into_file(file), work).unwrap();
     assert_eq!(stats.links[0].directions[0].total.left.packets, 100);
     assert!(stats.observation_error.unwrap().contains("No space left"));
 }
