@@ -8,8 +8,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, Control, End, ForwardOptions, HostSpec, LinkSpec, Network, RouteSpec,
-    Topology,
+    CellSpec, ChainSpec, End, ForwardOptions, HostSpec, LinkSpec, Network, RouteSpec, Topology,
 };
 
 /// Hosts on each side.
@@ -107,11 +106,10 @@ fn every_left_host_reaches_every_right_host() {
     let begun = Instant::now();
     let network = Network::up(&topology).unwrap();
     println!("up in {:?}", begun.elapsed());
-    let reach = |v6| reach_all(&network, v6);
-    let both = |_: &Control| [false, true].map(reach);
-    let (_, stats) = network
-        .forward_while(ForwardOptions::default(), both)
-        .unwrap();
+    let forwarded = network.forward_while(ForwardOptions::default(), |_| {
+        [false, true].map(|v6| reach_all(&network, v6))
+    });
+    let (_, stats) = forwarded.unwrap();
     for link in &stats.links {
         for direction in &link.directions {
             assert_eq!(direction.missed_packets, 0, "{link:?}");
