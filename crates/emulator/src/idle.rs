@@ -76,11 +76,17 @@ fn probe(network: &Network, packets: usize, gap: Duration) -> Result<Vec<Took>, 
         near.send_to(&[0; 64], far_address)?;
         let received_ns = timestamp_ns(&far, 0)?;
         Ok(Took {
-            from_call_ns: received_ns - called_ns,
-            from_device_ns: received_ns - timestamp_ns(&near, libc::MSG_ERRQUEUE)?,
+            from_call_ns: between_ns(called_ns, received_ns)?,
+            from_device_ns: between_ns(timestamp_ns(&near, libc::MSG_ERRQUEUE)?, received_ns)?,
         })
     };
     (0..packets).map(one).collect()
+}
+
+/// Timestamps are of the clock of the day, which may be set back.
+fn between_ns(from_ns: u64, to_ns: u64) -> io::Result<u64> {
+    let back = || io::Error::other("the clock of the day was set back while a packet was on its way");
+    to_ns.checked_sub(from_ns).ok_or_else(back)
 }
 
 fn ask_for_timestamps(socket: &UdpSocket, of: libc::c_uint) -> io::Result<()> {
@@ -133,5 +139,16 @@ fn timestamp_ns(socket: &UdpSocket, flags: libc::c_int) -> io::Result<u64> {
         let stamp = libc::CMSG_DATA(header).cast::<libc::timespec>();
         let stamp = stamp.read_unaligned();
         Ok(stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_went_back_is_no_delay() {
+        assert_eq!(between_ns(3, 5).unwrap(), 2);
+        assert!(between_ns(5, 3).is_err());
     }
 }
