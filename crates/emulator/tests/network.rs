@@ -105,6 +105,21 @@ fn a_namespace_of_someone_else_is_not_removed() {
     remove_namespace(&name).unwrap();
 }
 
+/// A folder is in the place of the record.
+#[test]
+fn a_namespace_that_cannot_be_recorded_is_not_made() {
+    if !can_run("a_namespace_that_cannot_be_recorded_is_not_made") {
+        return;
+    }
+    let name = run_name("unrecorded");
+    let record = Path::new("/run/fatpath/netns").join(&name);
+    std::fs::create_dir_all(&record).unwrap();
+    let made = Namespace::create(&name);
+    std::fs::remove_dir(&record).unwrap();
+    assert!(matches!(made, Err(NamespaceError::Io { .. })), "{made:?}");
+    assert!(!Path::new("/run/netns").join(&name).exists());
+}
+
 #[test]
 fn a_network_that_cannot_come_up_leaves_nothing() {
     if !can_run("a_network_that_cannot_come_up_leaves_nothing") {
