@@ -21,6 +21,7 @@ use crate::observer::Observer;
 use crate::poller::NEVER;
 use crate::stats::DirectionStats;
 use crate::tun::Tun;
+use crate::waiting::{Ring, Rounds};
 
 /// Packets read from the device before other directions get their turn. A super-packet costs some
 /// 30 µs, so this bounds how late the packets of another direction leave.
@@ -35,6 +36,8 @@ pub(crate) struct Tools {
     pub(crate) clock: Clock,
     pub(crate) pool: Pool,
     pub(crate) lateness: LatenessCounter,
+    pub(crate) waiting: LatenessCounter,
+    pub(crate) rounds: Rounds,
     pub(crate) observer: Option<Observer>,
 }
 
@@ -42,6 +45,8 @@ pub(crate) struct Tools {
 pub(crate) struct Direction<'a> {
     link: &'a Link,
     from: usize,
+    /// Of the device at its beginning.
+    ring: Ring,
     chain: Chain<Frame>,
     /// Changes of the link that are to come, in order of time.
     changes: VecDeque<(u64, ChainSpec)>,
@@ -65,6 +70,7 @@ impl<'a> Direction<'a> {
         Direction {
             link,
             from,
+            ring: Ring::default(),
             chain: chain.expect("`Topology::check` found every direction in range"),
             changes: VecDeque::new(),
             tally: observed.map(|header| Tally::new(index, header)),
@@ -108,10 +114,17 @@ impl<'a> Direction<'a> {
 
     /// Reads some packets; each that is due at once leaves before the next one is read.
     pub(crate) fn receive(&mut self, tools: &mut Tools) -> Result<(), ForwardError> {
+        self.ring.found_filled(&tools.rounds);
         for _ in 0..READS_A_TURN {
+            let begun_ns = tools.clock.now_ns();
             let read = self.read(&tools.pool).map_err(|error| self.gone(error))?;
-            let Some(frame) = read else { break };
+            let Some(frame) = read else {
+                self.ring.found_empty(begun_ns, &tools.rounds);
+                break;
+            };
             let now_ns = tools.clock.now_ns();
+            let waited_ns = self.ring.waited_ns(now_ns, &tools.rounds);
+            tools.waiting.record(waited_ns);
             self.bring_to(now_ns, tools);
             self.enter(now_ns, frame);
             self.depart(now_ns);

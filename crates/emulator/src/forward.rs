@@ -18,6 +18,7 @@ use crate::poller::{Event, Poller};
 use crate::priority::hasten;
 use crate::stats::{LinkStats, Stats};
 use crate::topology::{End, LinkSpec};
+use crate::waiting::Rounds;
 
 /// What a forwarder does beside forwarding.
 #[derive(Debug, Default)]
@@ -97,9 +98,11 @@ fn carry(
     let mut events = vec![];
     round.take_changes(control.take_changes());
     while !control.is_stopped() {
+        let called_ns = clock.now_ns();
         poller
-            .wait(&mut events, round.due_ns(), &round.tools.clock)
+            .wait(&mut events, round.due_ns(), &clock)
             .map_err(ForwardError::Wait)?;
+        round.tools.rounds.begin(called_ns, clock.now_ns());
         for event in &events {
             match event {
                 Event::Packets(index) => round.receive(*index)?,
@@ -134,6 +137,8 @@ impl<'a> Round<'a> {
                 clock,
                 pool: Pool::default(),
                 lateness: LatenessCounter::new(),
+                waiting: LatenessCounter::new(),
+                rounds: Rounds::default(),
                 observer,
             },
         }
@@ -185,6 +190,7 @@ impl<'a> Round<'a> {
         Stats {
             links: pairs.map(link_stats).collect(),
             lateness: self.tools.lateness.summary(),
+            waiting: self.tools.waiting.summary(),
             observation_error: self.tools.observer.and_then(Observer::finish),
         }
     }

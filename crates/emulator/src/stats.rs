@@ -13,6 +13,9 @@ pub struct Stats {
     pub links: Vec<LinkStats>,
     /// How late packets left, of all links.
     pub lateness: Lateness,
+    /// How long packets waited in the devices before they were read, at most, of all links: the time
+    /// since the device was last found empty, without that in which the forwarder slept or looked in vain.
+    pub waiting: Lateness,
     /// Why the observation is not whole, such as a full disk; what the file holds is right.
     pub observation_error: Option<String>,
 }

@@ -294,4 +294,8 @@ fn what_a_device_dropped_is_counted() {
         (there.total.arrived.packets, there.missed_packets),
         (10_000, 100)
     );
+    // The last of those that were read waited for all the others, however fast the machine is.
+    let waiting = &stats.waiting;
+    assert_eq!(waiting.count, 10_000);
+    assert!(waiting.p99_us > 1_000.0, "{waiting:?}");
 }
