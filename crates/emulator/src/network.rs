@@ -133,18 +133,31 @@ impl Network {
 
     /// Carries packets until `control` stops it; blocks the calling thread. Every call starts with
     /// fresh cells, as the topology has them.
+    ///
+    /// # Errors
+    /// When it cannot begin; when it ends by itself, such as for a device that is gone: then with what
+    /// it did, [`ForwardError::Ended`].
     pub fn forward(
         &self,
         options: ForwardOptions,
         control: &Control,
     ) -> Result<Stats, ForwardError> {
-        let mut stats = forward::run(&self.links, options, control)?;
+        let (mut stats, mut ended) = forward::run(&self.links, options, control)?;
         for (link, link_stats) in self.links.iter().zip(&mut stats.links) {
             for (end, direction) in link.spec.ends.iter().zip(&mut link_stats.directions) {
-                direction.missed_packets = self.missed_packets(&link.spec, end)?;
+                match self.missed_packets(&link.spec, end) {
+                    Ok(missed_packets) => direction.missed_packets = missed_packets,
+                    Err(error) => ended = ended.and(Err(error)),
+                }
             }
         }
-        Ok(stats)
+        match ended {
+            Ok(()) => Ok(stats),
+            Err(cause) => Err(ForwardError::Ended {
+                cause: Box::new(cause),
+                stats: Box::new(stats),
+            }),
+        }
     }
 
     /// Carries packets while `work` runs on the calling thread, until it has ended.

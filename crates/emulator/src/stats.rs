@@ -42,6 +42,6 @@ pub struct DirectionStats {
     pub refused_packets: u64,
     /// Packets (likewise) that the device dropped since it was made because its ring was full: the
     /// machine was too slow for the traffic. They never reached the chain. With any, the run does
-    /// not show what the link does.
+    /// not show what the link does. 0 if the device is gone.
     pub missed_packets: u64,
 }

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, Control, Count, DropCause, ForwardOptions, Network, ObservationOptions,
-    Stats, Topology, unshaped,
+    CellSpec, ChainSpec, Control, Count, DropCause, ForwardError, ForwardOptions, Network,
+    ObservationOptions, Stats, Topology, unshaped,
 };
 use fatpath_observation::{FlowRecord, Header, Record, read};
 
@@ -247,6 +247,39 @@ fn changes_come_at_their_moments() {
 
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+}
+
+/// A device that is gone ends the forwarder; what was counted and observed until then is kept.
+#[test]
+fn a_device_that_goes_takes_no_results_along() {
+    if !can_run("a_device_that_goes_takes_no_results_along") {
+        return;
+    }
+    let mut file = temporary_file();
+    let network = Network::up(&topology("gone", ChainSpec::default())).unwrap();
+    let options = into_file(file.try_clone().unwrap());
+    let forwarded = network.forward_while(options, |_| {
+        sender(&network)(10);
+        thread::sleep(Duration::from_millis(100));
+        let client = network.host("client").unwrap();
+        let delete = client
+            .command("ip")
+            .args(["link", "del", "wan"])
+            .status();
+        assert!(delete.unwrap().success());
+        thread::sleep(Duration::from_millis(100));
+    });
+    let error = forwarded.unwrap_err();
+    assert!(error.to_string().contains("host `client` is gone"), "{error}");
+    let ForwardError::Ended { stats, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(stats.links[0].directions[0].total.left.packets, 10);
+    assert_eq!(stats.observation_error, None);
+    file.rewind().unwrap();
+    let (_, records) = read(BufReader::new(file)).unwrap();
+    let there = records.map(Result::unwrap).filter(|of| of.direction == 0);
+    sums_are_those_of_the_stats(&there.collect::<Vec<_>>(), &stats, 0);
 }
 
 /// A full disk ends the observation, not the forwarding.
