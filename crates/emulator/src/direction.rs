@@ -36,6 +36,10 @@ const WRITES_A_TURN: usize = 32;
 /// next, the outbox would grow for as long as the sender sends.
 const OUTBOX_PACKETS: usize = 4_096;
 
+/// How long intervals that are not empty may come together before they are recorded. Some queues stay
+/// full for minutes and nothing happens, in an outage; all their intervals at once would hold up every link.
+const CATCH_UP_NS: u64 = 100_000_000;
+
 /// What all directions use.
 pub(crate) struct Tools {
     pub(crate) clock: Clock,
@@ -56,6 +60,8 @@ pub(crate) struct Direction<'a> {
     /// Changes of the link that are to come, in order of time.
     changes: VecDeque<(u64, ChainSpec)>,
     tally: Option<Tally>,
+    /// Whether something is, or may be, in the running interval of the tally.
+    recording: bool,
     /// Left the chain, not yet written.
     outbox: VecDeque<Departure<Frame>>,
     /// The virtual time of the chain.
@@ -79,6 +85,7 @@ impl<'a> Direction<'a> {
             chain: chain.expect("`Topology::check` found every direction in range"),
             changes: VecDeque::new(),
             tally: observed.map(|header| Tally::new(index, header)),
+            recording: false,
             outbox: VecDeque::new(),
             reached_ns: 0,
             refused_packets: 0,
@@ -103,7 +110,16 @@ impl<'a> Direction<'a> {
             return 0;
         }
         let chain_ns = self.chain.next_due_ns().unwrap_or(NEVER);
-        chain_ns.min(self.change_ns().unwrap_or(NEVER))
+        let change_ns = self.change_ns().unwrap_or(NEVER);
+        chain_ns.min(change_ns).min(self.record_ns())
+    }
+
+    /// When the intervals that have ended are to be recorded, whatever else happens.
+    fn record_ns(&self) -> u64 {
+        match &self.tally {
+            Some(tally) if self.recording => tally.end_ns().saturating_add(CATCH_UP_NS),
+            _ => NEVER,
+        }
     }
 
     fn change_ns(&self) -> Option<u64> {
@@ -170,6 +186,7 @@ impl<'a> Direction<'a> {
     fn enter(&mut self, now_ns: u64, mut frame: Frame) {
         if let Some(tally) = &mut self.tally {
             tally.arrived(&frame);
+            self.recording = true;
         }
         if self.link.spec.exact {
             for _ in 1..frame.wire().segments {
@@ -215,7 +232,8 @@ impl<'a> Direction<'a> {
         if let (Some(record), Some(observer)) = (&record, &mut tools.observer) {
             observer.record(record);
         }
-        record.is_some()
+        self.recording = record.is_some();
+        self.recording
     }
 
     /// Leaves out the intervals in which nothing happens.

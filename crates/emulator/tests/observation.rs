@@ -249,6 +249,31 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
+/// Nothing happens to a packet that needs 8 s, but its queue is not empty: that is recorded as it goes.
+#[test]
+fn a_queue_that_stands_still_is_recorded_meanwhile() {
+    if !can_run("a_queue_that_stands_still_is_recorded_meanwhile") {
+        return;
+    }
+    let there = ChainSpec::of([CellSpec::rate(1_000, None)]);
+    let network = Network::up(&topology("still", there)).unwrap();
+    let file = temporary_file();
+    let options = into_file(file.try_clone().unwrap());
+    let len_bytes = || file.metadata().unwrap().len();
+    let forwarded = network.forward_while(options, |_| {
+        sender(&network)(1);
+        thread::sleep(Duration::from_millis(500));
+        let header_bytes = len_bytes();
+        // A block is written after 1,000 intervals.
+        let mut grown = (0..60).map(|_| {
+            thread::sleep(Duration::from_millis(100));
+            len_bytes() > header_bytes
+        });
+        grown.any(|grown| grown)
+    });
+    assert!(forwarded.unwrap().0);
+}
+
 /// A device that is gone ends the forwarder; what was counted and observed until then is kept.
 #[test]
 fn a_device_that_goes_takes_no_results_along() {
