@@ -251,6 +251,7 @@ impl<'a> Direction<'a> {
         while let Some(departure) = self.chain.pop(now_ns) {
             if let Some(tally) = &mut self.tally {
                 tally.left(&departure.packet);
+                self.recording = true;
             }
             self.outbox.push_back(departure);
         }
