@@ -85,7 +85,8 @@ fn probe(network: &Network, packets: usize, gap: Duration) -> Result<Vec<Took>, 
 
 /// Timestamps are of the clock of the day, which may be set back.
 fn between_ns(from_ns: u64, to_ns: u64) -> io::Result<u64> {
-    let back = || io::Error::other("the clock of the day was set back while a packet was on its way");
+    let back =
+        || io::Error::other("the clock of the day was set back while a packet was on its way");
     to_ns.checked_sub(from_ns).ok_or_else(back)
 }
 

@@ -176,7 +176,9 @@ impl Network {
                 let _stop = StopAtEnd(&control);
                 work(&control)
             };
-            let stats = forwarder.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let stats = forwarder
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic));
             Ok((done, stats?))
         })
     }

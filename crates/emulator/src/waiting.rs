@@ -69,7 +69,11 @@ mod tests {
         let (mut rounds, mut ring) = (Rounds::default(), Ring::default());
         rounds.begin(100, 1_000_000);
         ring.found_filled(&rounds);
-        assert_eq!(ring.waited_ns(1_000_050, &rounds), 150, "since the beginning");
+        assert_eq!(
+            ring.waited_ns(1_000_050, &rounds),
+            150,
+            "since the beginning"
+        );
         ring.found_empty(1_000_060, &rounds);
         rounds.begin(1_000_080, 9_000_000);
         ring.found_filled(&rounds);

@@ -52,5 +52,10 @@ fn a_flood_does_not_fill_the_memory() {
 fn most_resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    line.unwrap()
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }

@@ -287,15 +287,15 @@ fn a_device_that_goes_takes_no_results_along() {
         sender(&network)(10);
         thread::sleep(Duration::from_millis(100));
         let client = network.host("client").unwrap();
-        let delete = client
-            .command("ip")
-            .args(["link", "del", "wan"])
-            .status();
+        let delete = client.command("ip").args(["link", "del", "wan"]).status();
         assert!(delete.unwrap().success());
         thread::sleep(Duration::from_millis(100));
     });
     let error = forwarded.unwrap_err();
-    assert!(error.to_string().contains("host `client` is gone"), "{error}");
+    assert!(
+        error.to_string().contains("host `client` is gone"),
+        "{error}"
+    );
     let ForwardError::Ended { stats, .. } = error else {
         panic!("{error}");
     };

@@ -10,9 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
 
-use fatpath_emulator::{
-    Control, ForwardError, ForwardOptions, Network, ObservationOptions, Stats,
-};
+use fatpath_emulator::{Control, ForwardError, ForwardOptions, Network, ObservationOptions, Stats};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 
