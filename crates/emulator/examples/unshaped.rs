@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let run_name = format!("fp-unshaped-{}", process::id());
     let mut topology = unshaped::two_hosts(&run_name, &ChainSpec::default());
     topology.links[0].exact = arguments.next().as_deref() == Some("exact");
-    let (gbps, stats) = unshaped::tcp_gbps_over(&topology, seconds)?;
+    let (gbps, stats) = unshaped::tcp_gbps(&topology, seconds)?;
     println!("{gbps:.2} Gb/s");
     let lateness = stats.lateness;
     println!(

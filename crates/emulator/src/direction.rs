@@ -21,6 +21,7 @@ use crate::observer::Observer;
 use crate::poller::NEVER;
 use crate::stats::DirectionStats;
 use crate::tun::Tun;
+use crate::waiting::{Ring, Rounds};
 
 /// Packets read from the device before other directions get their turn. A super-packet costs some
 /// 30 µs, so this bounds how late the packets of another direction leave.
@@ -30,11 +31,22 @@ const READS_A_TURN: usize = 4;
 /// one segment costs some 3 µs.
 const WRITES_A_TURN: usize = 32;
 
+/// With more packets to write than this, none are read: what comes then waits in the device, which drops
+/// and counts what is too much for it. Where one read makes more packets than are written before the
+/// next, the outbox would grow for as long as the sender sends.
+const OUTBOX_PACKETS: usize = 4_096;
+
+/// How long intervals that are not empty may come together before they are recorded. Some queues stay
+/// full for minutes and nothing happens, in an outage; all their intervals at once would hold up every link.
+const CATCH_UP_NS: u64 = 100_000_000;
+
 /// What all directions use.
 pub(crate) struct Tools {
     pub(crate) clock: Clock,
     pub(crate) pool: Pool,
     pub(crate) lateness: LatenessCounter,
+    pub(crate) waiting: LatenessCounter,
+    pub(crate) rounds: Rounds,
     pub(crate) observer: Option<Observer>,
 }
 
@@ -42,10 +54,14 @@ pub(crate) struct Tools {
 pub(crate) struct Direction<'a> {
     link: &'a Link,
     from: usize,
+    /// Of the device at its beginning.
+    ring: Ring,
     chain: Chain<Frame>,
     /// Changes of the link that are to come, in order of time.
     changes: VecDeque<(u64, ChainSpec)>,
     tally: Option<Tally>,
+    /// Whether something is, or may be, in the running interval of the tally.
+    recording: bool,
     /// Left the chain, not yet written.
     outbox: VecDeque<Departure<Frame>>,
     /// The virtual time of the chain.
@@ -65,9 +81,11 @@ impl<'a> Direction<'a> {
         Direction {
             link,
             from,
+            ring: Ring::default(),
             chain: chain.expect("`Topology::check` found every direction in range"),
             changes: VecDeque::new(),
             tally: observed.map(|header| Tally::new(index, header)),
+            recording: false,
             outbox: VecDeque::new(),
             reached_ns: 0,
             refused_packets: 0,
@@ -92,7 +110,16 @@ impl<'a> Direction<'a> {
             return 0;
         }
         let chain_ns = self.chain.next_due_ns().unwrap_or(NEVER);
-        chain_ns.min(self.change_ns().unwrap_or(NEVER))
+        let change_ns = self.change_ns().unwrap_or(NEVER);
+        chain_ns.min(change_ns).min(self.record_ns())
+    }
+
+    /// When the intervals that have ended are to be recorded, whatever else happens.
+    fn record_ns(&self) -> u64 {
+        match &self.tally {
+            Some(tally) if self.recording => tally.end_ns().saturating_add(CATCH_UP_NS),
+            _ => NEVER,
+        }
     }
 
     fn change_ns(&self) -> Option<u64> {
@@ -108,10 +135,20 @@ impl<'a> Direction<'a> {
 
     /// Reads some packets; each that is due at once leaves before the next one is read.
     pub(crate) fn receive(&mut self, tools: &mut Tools) -> Result<(), ForwardError> {
+        self.ring.found_filled(&tools.rounds);
+        if self.outbox.len() > OUTBOX_PACKETS {
+            return Ok(());
+        }
         for _ in 0..READS_A_TURN {
+            let begun_ns = tools.clock.now_ns();
             let read = self.read(&tools.pool).map_err(|error| self.gone(error))?;
-            let Some(frame) = read else { break };
+            let Some(frame) = read else {
+                self.ring.found_empty(begun_ns, &tools.rounds);
+                break;
+            };
             let now_ns = tools.clock.now_ns();
+            let waited_ns = self.ring.waited_ns(now_ns, &tools.rounds);
+            tools.waiting.record(waited_ns);
             self.bring_to(now_ns, tools);
             self.enter(now_ns, frame);
             self.depart(now_ns);
@@ -149,6 +186,7 @@ impl<'a> Direction<'a> {
     fn enter(&mut self, now_ns: u64, mut frame: Frame) {
         if let Some(tally) = &mut self.tally {
             tally.arrived(&frame);
+            self.recording = true;
         }
         if self.link.spec.exact {
             for _ in 1..frame.wire().segments {
@@ -194,7 +232,8 @@ impl<'a> Direction<'a> {
         if let (Some(record), Some(observer)) = (&record, &mut tools.observer) {
             observer.record(record);
         }
-        record.is_some()
+        self.recording = record.is_some();
+        self.recording
     }
 
     /// Leaves out the intervals in which nothing happens.
@@ -212,6 +251,7 @@ impl<'a> Direction<'a> {
         while let Some(departure) = self.chain.pop(now_ns) {
             if let Some(tally) = &mut self.tally {
                 tally.left(&departure.packet);
+                self.recording = true;
             }
             self.outbox.push_back(departure);
         }

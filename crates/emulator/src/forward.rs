@@ -18,6 +18,7 @@ use crate::poller::{Event, Poller};
 use crate::priority::hasten;
 use crate::stats::{LinkStats, Stats};
 use crate::topology::{End, LinkSpec};
+use crate::waiting::Rounds;
 
 /// What a forwarder does beside forwarding.
 #[derive(Debug, Default)]
@@ -48,6 +49,14 @@ pub enum ForwardError {
     /// Waiting for packets failed.
     #[error("waiting for packets: {0}")]
     Wait(io::Error),
+    /// It ended while it forwarded. What was observed until then is in the file.
+    #[error("{cause}")]
+    Ended {
+        /// What ended it.
+        cause: Box<ForwardError>,
+        /// What it did until then.
+        stats: Box<Stats>,
+    },
 }
 
 impl ForwardError {
@@ -62,12 +71,12 @@ impl ForwardError {
 
 /// Carries packets over `links` until `control` stops it. The work is done on a thread of its own,
 /// which goes before other programs: a starved forwarder is late, and its devices drop packets that
-/// the link would have carried.
+/// the link would have carried. Returns what it did, and how it ended; an error if it did not begin.
 pub(crate) fn run(
     links: &[Link],
     options: ForwardOptions,
     control: &Control,
-) -> Result<Stats, ForwardError> {
+) -> Result<(Stats, Result<(), ForwardError>), ForwardError> {
     control.begin(links.iter().map(|link| link.spec.name.clone()).collect())?;
     let clock = Clock::start();
     // Begun here, so that its thread does not go before other programs too.
@@ -79,36 +88,12 @@ pub(crate) fn run(
         .map_err(ForwardError::Observation)?;
     let forwarder = || {
         hasten().map_err(ForwardError::Wait)?;
-        carry(links, clock, observer, control)
+        let mut round = Round::new(links, clock, observer);
+        let ended = round.carry(control);
+        Ok((round.finish(links), ended))
     };
     let done = thread::scope(|scope| scope.spawn(forwarder).join());
     done.unwrap_or_else(|panic| resume_unwind(panic))
-}
-
-fn carry(
-    links: &[Link],
-    clock: Clock,
-    observer: Option<Observer>,
-    control: &Control,
-) -> Result<Stats, ForwardError> {
-    let mut round = Round::new(links, clock, observer);
-    let devices = round.directions.iter().map(|of| of.source().as_fd());
-    let mut poller = Poller::new(devices, control.as_fd()).map_err(ForwardError::Wait)?;
-    let mut events = vec![];
-    round.take_changes(control.take_changes());
-    while !control.is_stopped() {
-        poller
-            .wait(&mut events, round.due_ns(), &round.tools.clock)
-            .map_err(ForwardError::Wait)?;
-        for event in &events {
-            match event {
-                Event::Packets(index) => round.receive(*index)?,
-                Event::Orders => round.take_changes(control.take_changes()),
-            }
-        }
-        round.send();
-    }
-    Ok(round.finish(links))
 }
 
 /// All directions: those of link i are number 2 i and 2 i + 1.
@@ -134,9 +119,39 @@ impl<'a> Round<'a> {
                 clock,
                 pool: Pool::default(),
                 lateness: LatenessCounter::new(),
+                waiting: LatenessCounter::new(),
+                rounds: Rounds::default(),
                 observer,
             },
         }
+    }
+
+    /// Goes round until `control` stops it.
+    fn carry(&mut self, control: &Control) -> Result<(), ForwardError> {
+        let devices = self.directions.iter().map(|of| of.source().as_fd());
+        let mut poller = Poller::new(devices, control.as_fd()).map_err(ForwardError::Wait)?;
+        let mut events = vec![];
+        self.take_changes(control.take_changes());
+        while !control.is_stopped() {
+            self.wait(&mut poller, &mut events)?;
+            for event in &events {
+                match event {
+                    Event::Packets(index) => self.receive(*index)?,
+                    Event::Orders => self.take_changes(control.take_changes()),
+                }
+            }
+            self.send();
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&mut self, poller: &mut Poller, events: &mut Vec<Event>) -> Result<(), ForwardError> {
+        let clock = self.tools.clock;
+        let called_ns = clock.now_ns();
+        let waited = poller.wait(events, self.due_ns(), &clock);
+        self.tools.rounds.begin(called_ns, clock.now_ns());
+        waited.map_err(ForwardError::Wait)
     }
 
     fn due_ns(&self) -> u64 {
@@ -185,6 +200,7 @@ impl<'a> Round<'a> {
         Stats {
             links: pairs.map(link_stats).collect(),
             lateness: self.tools.lateness.summary(),
+            waiting: self.tools.waiting.summary(),
             observation_error: self.tools.observer.and_then(Observer::finish),
         }
     }

@@ -42,19 +42,14 @@ pub fn added_delays(
     let delay_ns = delay.as_nanos() as u64;
     let direction = ChainSpec::of([CellSpec::delay(delay_ns)]);
     let network = Network::up(&two_hosts(run_name, &direction))?;
-    let control = Control::new()?;
-    thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let measured = probe(&network, packets, gap);
-        control.stop();
-        let stats = forwarder.join().expect("the forwarder does not panic")?;
-        let beyond_us = |took_ns: u64| (took_ns as f64 - delay_ns as f64) / 1e3;
-        let added = |took: Took| Added {
-            from_call_us: beyond_us(took.from_call_ns),
-            from_device_us: beyond_us(took.from_device_ns),
-        };
-        Ok((measured?.into_iter().map(added).collect(), stats))
-    })
+    let measure = |_: &Control| probe(&network, packets, gap);
+    let (measured, stats) = network.forward_while(ForwardOptions::default(), measure)?;
+    let beyond_us = |took_ns: u64| (took_ns as f64 - delay_ns as f64) / 1e3;
+    let added = |took: Took| Added {
+        from_call_us: beyond_us(took.from_call_ns),
+        from_device_us: beyond_us(took.from_device_ns),
+    };
+    Ok((measured?.into_iter().map(added).collect(), stats))
 }
 
 /// The whole way of a packet, by its two beginnings.
@@ -81,11 +76,18 @@ fn probe(network: &Network, packets: usize, gap: Duration) -> Result<Vec<Took>, 
         near.send_to(&[0; 64], far_address)?;
         let received_ns = timestamp_ns(&far, 0)?;
         Ok(Took {
-            from_call_ns: received_ns - called_ns,
-            from_device_ns: received_ns - timestamp_ns(&near, libc::MSG_ERRQUEUE)?,
+            from_call_ns: between_ns(called_ns, received_ns)?,
+            from_device_ns: between_ns(timestamp_ns(&near, libc::MSG_ERRQUEUE)?, received_ns)?,
         })
     };
     (0..packets).map(one).collect()
+}
+
+/// Timestamps are of the clock of the day, which may be set back.
+fn between_ns(from_ns: u64, to_ns: u64) -> io::Result<u64> {
+    let back =
+        || io::Error::other("the clock of the day was set back while a packet was on its way");
+    to_ns.checked_sub(from_ns).ok_or_else(back)
 }
 
 fn ask_for_timestamps(socket: &UdpSocket, of: libc::c_uint) -> io::Result<()> {
@@ -138,5 +140,16 @@ fn timestamp_ns(socket: &UdpSocket, flags: libc::c_int) -> io::Result<u64> {
         let stamp = libc::CMSG_DATA(header).cast::<libc::timespec>();
         let stamp = stamp.read_unaligned();
         Ok(stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_went_back_is_no_delay() {
+        assert_eq!(between_ns(3, 5).unwrap(), 2);
+        assert!(between_ns(5, 3).is_err());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late the forwarder itself is: from the moment at which a packet was due to leave to the one
-//! at which it was handed to the receiving kernel.
+//! How late the forwarder itself is: with what leaves, from the moment at which a packet was due to
+//! the one at which it was handed to the receiving kernel; with what comes, see `waiting`.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -8,10 +8,10 @@ use serde::Serialize;
 /// Beyond an hour all is equally late.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// How late packets left (super-packets count once).
+/// How late the forwarder was with packets (super-packets count once).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Packets that left.
+    /// Packets.
     pub count: u64,
     /// Half of them were no later, in µs. Like the other quantiles, at most 1 % too high.
     pub p50_us: f64,

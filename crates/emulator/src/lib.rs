@@ -39,6 +39,7 @@ mod topology;
 mod tun;
 pub mod unshaped;
 mod vnet;
+mod waiting;
 
 pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 

@@ -216,7 +216,11 @@ fn make_here(name: &str) -> io::Result<()> {
         .write(true)
         .create_new(true)
         .open(mount_point(name))?;
-    fs::write(record(name), identity)?;
+    if let Err(error) = fs::write(record(name), identity) {
+        // Without the record nobody else takes the name for ours.
+        let _ = fs::remove_file(mount_point(name));
+        return Err(error);
+    }
     mount::mount_bind(HERE, mount_point(name))?;
     Netlink::open()?.set_loopback_up()
 }

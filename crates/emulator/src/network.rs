@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::panic::resume_unwind;
 use std::thread;
 
 use crate::control::Control;
@@ -132,18 +133,54 @@ impl Network {
 
     /// Carries packets until `control` stops it; blocks the calling thread. Every call starts with
     /// fresh cells, as the topology has them.
+    ///
+    /// # Errors
+    /// When it cannot begin; when it ends by itself, such as for a device that is gone: then with what
+    /// it did, [`ForwardError::Ended`].
     pub fn forward(
         &self,
         options: ForwardOptions,
         control: &Control,
     ) -> Result<Stats, ForwardError> {
-        let mut stats = forward::run(&self.links, options, control)?;
+        let (mut stats, mut ended) = forward::run(&self.links, options, control)?;
         for (link, link_stats) in self.links.iter().zip(&mut stats.links) {
             for (end, direction) in link.spec.ends.iter().zip(&mut link_stats.directions) {
-                direction.missed_packets = self.missed_packets(&link.spec, end)?;
+                match self.missed_packets(&link.spec, end) {
+                    Ok(missed_packets) => direction.missed_packets = missed_packets,
+                    Err(error) => ended = ended.and(Err(error)),
+                }
             }
         }
-        Ok(stats)
+        match ended {
+            Ok(()) => Ok(stats),
+            Err(cause) => Err(ForwardError::Ended {
+                cause: Box::new(cause),
+                stats: Box::new(stats),
+            }),
+        }
+    }
+
+    /// Carries packets while `work` runs on the calling thread, until it has ended.
+    ///
+    /// # Errors
+    /// Those of [`Network::forward`]; `work` runs to its end all the same.
+    pub fn forward_while<T>(
+        &self,
+        options: ForwardOptions,
+        work: impl FnOnce(&Control) -> T,
+    ) -> Result<(T, Stats), ForwardError> {
+        let control = Control::new().map_err(ForwardError::Wait)?;
+        thread::scope(|scope| {
+            let forwarder = scope.spawn(|| self.forward(options, &control));
+            let done = {
+                let _stop = StopAtEnd(&control);
+                work(&control)
+            };
+            let stats = forwarder
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic));
+            Ok((done, stats?))
+        })
     }
 
     /// What the device at one end of a link dropped on its way to the forwarder.
@@ -160,6 +197,15 @@ impl Network {
     fn namespace_of(&self, host: &str) -> &Namespace {
         self.host(host)
             .expect("`Topology::check` found every host that a link names")
+    }
+}
+
+/// Stops the forwarder, also when the work beside it panics: its scope waits for it.
+struct StopAtEnd<'a>(&'a Control);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

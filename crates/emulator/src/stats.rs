@@ -13,6 +13,9 @@ pub struct Stats {
     pub links: Vec<LinkStats>,
     /// How late packets left, of all links.
     pub lateness: Lateness,
+    /// How long packets waited in the devices before they were read, at most, of all links: the time
+    /// since the device was last found empty, without that in which the forwarder slept or looked in vain.
+    pub waiting: Lateness,
     /// Why the observation is not whole, such as a full disk; what the file holds is right.
     pub observation_error: Option<String>,
 }
@@ -39,6 +42,6 @@ pub struct DirectionStats {
     pub refused_packets: u64,
     /// Packets (likewise) that the device dropped since it was made because its ring was full: the
     /// machine was too slow for the traffic. They never reached the chain. With any, the run does
-    /// not show what the link does.
+    /// not show what the link does. 0 if the device is gone.
     pub missed_packets: u64,
 }

@@ -3,7 +3,6 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
-use std::thread;
 
 use fatpath_link::ChainSpec;
 
@@ -32,28 +31,17 @@ pub enum UnshapedError {
     NoResult(String),
 }
 
-/// Brings two hosts up, joined by `direction` both ways, runs `iperf3` with one TCP flow for
-/// `seconds` and returns what the receiver got, in Gb/s. `run_name` makes the names of the
-/// namespaces unique.
-pub fn tcp_gbps(run_name: &str, direction: &ChainSpec, seconds: u32) -> Result<f64, UnshapedError> {
-    tcp_gbps_over(&two_hosts(run_name, direction), seconds).map(|(gbps, _)| gbps)
-}
-
-/// The same over a network made from [`two_hosts`], with what the forwarder says.
-pub fn tcp_gbps_over(topology: &Topology, seconds: u32) -> Result<(f64, Stats), UnshapedError> {
+/// Brings a network made from [`two_hosts`] up, runs `iperf3` with one TCP flow for `seconds` and
+/// returns what the receiver got, in Gb/s, with what the forwarder says.
+pub fn tcp_gbps(topology: &Topology, seconds: u32) -> Result<(f64, Stats), UnshapedError> {
     let network = Network::up(topology)?;
-    let control = Control::new()?;
-    thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let measured = iperf3_gbps(&network, seconds);
-        control.stop();
-        let stats = forwarder.join().expect("the forwarder does not panic")?;
-        Ok((measured?, stats))
-    })
+    let measure = |_: &Control| iperf3(&network, &["-t", &seconds.to_string()]);
+    let (result, stats) = network.forward_while(ForwardOptions::default(), measure)?;
+    Ok((received_bps(&result?)? / 1e9, stats))
 }
 
 /// Two hosts, `client` 10.99.0.1 and `server` 10.99.0.2 (also fd00:99::1 and ::2), and a link
-/// `wan` that treats both directions alike.
+/// `wan` that treats both directions alike. `run_name` makes the names of the namespaces unique.
 pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
     let host = |name: &str| HostSpec {
         name: name.into(),
@@ -76,11 +64,6 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
             directions: [direction.clone(), direction.clone()],
         }],
     }
-}
-
-fn iperf3_gbps(network: &Network, seconds: u32) -> Result<f64, UnshapedError> {
-    let result = iperf3(network, &["-t", &seconds.to_string()])?;
-    received_bps(&result).map(|bps| bps / 1e9)
 }
 
 /// Runs `iperf3` from `client` to `server`, IPv4, with `arguments` beside the address. The hosts are

@@ -5,12 +5,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, Control, End, ForwardOptions, HostSpec, LinkSpec, Network, RouteSpec,
-    Topology,
+    CellSpec, ChainSpec, End, ForwardOptions, HostSpec, LinkSpec, Network, RouteSpec, Topology,
 };
 
 /// Hosts on each side.
@@ -108,33 +106,19 @@ fn every_left_host_reaches_every_right_host() {
     let begun = Instant::now();
     let network = Network::up(&topology).unwrap();
     println!("up in {:?}", begun.elapsed());
-    let control = Control::new().unwrap();
-    thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let _stop = StopAtEnd(&control);
-        for v6 in [false, true] {
-            reach_all(&network, v6);
-        }
-        control.stop();
-        let stats = forwarder.join().unwrap().unwrap();
-        for link in &stats.links {
-            for direction in &link.directions {
-                assert_eq!(direction.missed_packets, 0, "{link:?}");
-                assert_eq!(direction.total.dropped_total().packets, 0, "{link:?}");
-            }
-        }
+    let forwarded = network.forward_while(ForwardOptions::default(), |_| {
+        [false, true].map(|v6| reach_all(&network, v6))
     });
+    let (_, stats) = forwarded.unwrap();
+    for link in &stats.links {
+        for direction in &link.directions {
+            assert_eq!(direction.missed_packets, 0, "{link:?}");
+            assert_eq!(direction.total.dropped_total().packets, 0, "{link:?}");
+        }
+    }
     let ending = Instant::now();
     drop(network);
     println!("down in {:?}", ending.elapsed());
-}
-
-struct StopAtEnd<'a>(&'a Control);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// Each left host sends its number to each right host, which answers with its own.

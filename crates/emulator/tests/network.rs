@@ -105,6 +105,21 @@ fn a_namespace_of_someone_else_is_not_removed() {
     remove_namespace(&name).unwrap();
 }
 
+/// A folder is in the place of the record.
+#[test]
+fn a_namespace_that_cannot_be_recorded_is_not_made() {
+    if !can_run("a_namespace_that_cannot_be_recorded_is_not_made") {
+        return;
+    }
+    let name = run_name("unrecorded");
+    let record = Path::new("/run/fatpath/netns").join(&name);
+    std::fs::create_dir_all(&record).unwrap();
+    let made = Namespace::create(&name);
+    std::fs::remove_dir(&record).unwrap();
+    assert!(matches!(made, Err(NamespaceError::Io { .. })), "{made:?}");
+    assert!(!Path::new("/run/netns").join(&name).exists());
+}
+
 #[test]
 fn a_network_that_cannot_come_up_leaves_nothing() {
     if !can_run("a_network_that_cannot_come_up_leaves_nothing") {
@@ -271,16 +286,17 @@ fn what_a_device_dropped_is_counted() {
     for _ in 0..10_100 {
         socket.send_to(&[7; 100], "10.99.0.2:7000").unwrap();
     }
-    let control = Control::new().unwrap();
-    let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        thread::sleep(Duration::from_millis(500));
-        control.stop();
-        forwarder.join().unwrap().unwrap()
-    });
+    let work = |_: &Control| thread::sleep(Duration::from_millis(500));
+    let forwarded = network.forward_while(ForwardOptions::default(), work);
+    let (_, stats) = forwarded.unwrap();
     let there = &stats.links[0].directions[0];
     assert_eq!(
         (there.total.arrived.packets, there.missed_packets),
         (10_000, 100)
     );
+    // The last of those that were read waited for all the others, however fast the machine is. Some
+    // of them get an answer: nobody listens.
+    let (waiting, back) = (&stats.waiting, &stats.links[0].directions[1]);
+    assert_eq!(waiting.count, 10_000 + back.total.arrived.packets);
+    assert!(waiting.p99_us > 1_000.0, "{waiting:?}");
 }

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, Control, Count, DropCause, ForwardOptions, Network, ObservationOptions,
-    Stats, Topology, unshaped,
+    CellSpec, ChainSpec, Control, Count, DropCause, ForwardError, ForwardOptions, Network,
+    ObservationOptions, Stats, Topology, unshaped,
 };
 use fatpath_observation::{FlowRecord, Header, Record, read};
 
@@ -54,31 +54,21 @@ fn observe(
 ) -> (Header, Vec<Record>, Stats) {
     let mut file = temporary_file();
     let network = Network::up(topology).unwrap();
-    let control = Control::new().unwrap();
-    let observation = Some(ObservationOptions {
-        file: file.try_clone().unwrap(),
-        per_flow: true,
-    });
-    let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions { observation }, &control));
-        {
-            // Also when `work` panics: the scope waits for the forwarder.
-            let _stop = StopAtEnd(&control);
-            work(&network, &control);
-        }
-        forwarder.join().unwrap().unwrap()
-    });
+    let options = into_file(file.try_clone().unwrap());
+    let forwarded = network.forward_while(options, |control| work(&network, control));
+    let (_, stats) = forwarded.unwrap();
     assert_eq!(stats.observation_error, None);
     file.rewind().unwrap();
     let (header, records) = read(BufReader::new(file)).unwrap();
     (header, records.map(Result::unwrap).collect(), stats)
 }
 
-struct StopAtEnd<'a>(&'a Control);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
+fn into_file(file: File) -> ForwardOptions {
+    ForwardOptions {
+        observation: Some(ObservationOptions {
+            file,
+            per_flow: true,
+        }),
     }
 }
 
@@ -259,6 +249,64 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
+/// Nothing happens to a packet that needs 8 s, but its queue is not empty: that is recorded as it goes.
+#[test]
+fn a_queue_that_stands_still_is_recorded_meanwhile() {
+    if !can_run("a_queue_that_stands_still_is_recorded_meanwhile") {
+        return;
+    }
+    let there = ChainSpec::of([CellSpec::rate(1_000, None)]);
+    let network = Network::up(&topology("still", there)).unwrap();
+    let file = temporary_file();
+    let options = into_file(file.try_clone().unwrap());
+    let len_bytes = || file.metadata().unwrap().len();
+    let forwarded = network.forward_while(options, |_| {
+        sender(&network)(1);
+        thread::sleep(Duration::from_millis(500));
+        let header_bytes = len_bytes();
+        // A block is written after 1,000 intervals.
+        let mut grown = (0..60).map(|_| {
+            thread::sleep(Duration::from_millis(100));
+            len_bytes() > header_bytes
+        });
+        grown.any(|grown| grown)
+    });
+    assert!(forwarded.unwrap().0);
+}
+
+/// A device that is gone ends the forwarder; what was counted and observed until then is kept.
+#[test]
+fn a_device_that_goes_takes_no_results_along() {
+    if !can_run("a_device_that_goes_takes_no_results_along") {
+        return;
+    }
+    let mut file = temporary_file();
+    let network = Network::up(&topology("gone", ChainSpec::default())).unwrap();
+    let options = into_file(file.try_clone().unwrap());
+    let forwarded = network.forward_while(options, |_| {
+        sender(&network)(10);
+        thread::sleep(Duration::from_millis(100));
+        let client = network.host("client").unwrap();
+        let delete = client.command("ip").args(["link", "del", "wan"]).status();
+        assert!(delete.unwrap().success());
+        thread::sleep(Duration::from_millis(100));
+    });
+    let error = forwarded.unwrap_err();
+    assert!(
+        error.to_string().contains("host `client` is gone"),
+        "{error}"
+    );
+    let ForwardError::Ended { stats, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(stats.links[0].directions[0].total.left.packets, 10);
+    assert_eq!(stats.observation_error, None);
+    file.rewind().unwrap();
+    let (_, records) = read(BufReader::new(file)).unwrap();
+    let there = records.map(Result::unwrap).filter(|of| of.direction == 0);
+    sums_are_those_of_the_stats(&there.collect::<Vec<_>>(), &stats, 0);
+}
+
 /// A full disk ends the observation, not the forwarding.
 #[test]
 fn a_full_disk_does_not_stop_the_links() {
@@ -266,24 +314,16 @@ fn a_full_disk_does_not_stop_the_links() {
         return;
     }
     let network = Network::up(&topology("full", ChainSpec::default())).unwrap();
-    let control = Control::new().unwrap();
     let file = File::options().write(true).open("/dev/full").unwrap();
-    let observation = Some(ObservationOptions {
-        file,
-        per_flow: false,
-    });
-    let stats = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions { observation }, &control));
-        let _stop = StopAtEnd(&control);
+    let work = |_: &Control| {
         let send = sender(&network);
         for _ in 0..10 {
             send(10);
             thread::sleep(Duration::from_millis(5));
         }
         thread::sleep(Duration::from_millis(50));
-        control.stop();
-        forwarder.join().unwrap().unwrap()
-    });
+    };
+    let (_, stats) = network.forward_while(into_file(file), work).unwrap();
     assert_eq!(stats.links[0].directions[0].total.left.packets, 100);
     assert!(stats.observation_error.unwrap().contains("No space left"));
 }

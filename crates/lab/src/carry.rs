@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
 
-use fatpath_emulator::{Control, ForwardOptions, Network, ObservationOptions, Stats};
+use fatpath_emulator::{Control, ForwardError, ForwardOptions, Network, ObservationOptions, Stats};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +89,12 @@ impl Carrier {
                     tell(&stats, self.stats);
                     Ok(())
                 }
-                Ok(Err(error)) => Err(system("forwarding packets")(io::Error::other(error))),
+                Ok(Err(error)) => {
+                    if let ForwardError::Ended { stats, .. } = &error {
+                        tell(stats, self.stats);
+                    }
+                    Err(system("forwarding packets")(io::Error::other(error)))
+                }
                 Err(panic) => {
                     let bug = format!("a bug: {}", words_of(&*panic));
                     Err(system("forwarding packets")(io::Error::other(bug)))

@@ -100,13 +100,10 @@ fn assert_summary_and_marks(bench: &Bench, table: &str) {
     let why = row["distrust"].as_str().unwrap();
     assert!(why.contains("the limit is 1 us"), "{why}");
     assert!(table.contains("! ") && table.contains(" ± "), "{table}");
-    assert!(
-        row["emulator"]["lateness"]["histogram"]
-            .as_array()
-            .unwrap()
-            .len()
-            > 1
-    );
+    for part in ["lateness", "waiting"] {
+        let histogram = &row["emulator"][part]["histogram"];
+        assert!(histogram.as_array().unwrap().len() > 1, "{part}: {row}");
+    }
     let summary = &bench.json("summary.json")[0];
     assert_eq!(
         (&summary["runs"], &summary["untrusted"]),

@@ -181,6 +181,15 @@ proptest! {
     }
 }
 
+/// Records with flows, several blocks, a left-out interval.
+#[test]
+fn the_seed_of_the_fuzzer_is_a_whole_file() {
+    let seed = include_bytes!("../../../fuzz/seeds/observation/two_blocks");
+    let (records, error) = read_all(seed);
+    assert!(error.is_none(), "{error:?}");
+    assert!(records.iter().any(|record| !record.flows.is_empty()));
+}
+
 #[test]
 fn lengths_that_nothing_stands_behind_cost_nothing() {
     let (_, mut bytes) = Recorder::new(&header(false));

@@ -3,12 +3,13 @@
 //! of a flow under random loss against sqrt(a (2 - b) / (2 b p)) segments.
 
 use crate::alone::{Alone, NETWORK};
+use crate::emulated::forwarded;
 use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
 use fatpath_emulator::unshaped::two_hosts;
-use fatpath_emulator::{CellSpec, ChainSpec, Control, ForwardOptions, Network, Stats, Topology};
+use fatpath_emulator::{CellSpec, ChainSpec, Network, Stats, Topology};
 use fatpath_kernel::{Flow, Kernel};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
@@ -85,19 +86,11 @@ impl std::fmt::Display for Seen {
 
 /// One flow under AIMD(a, b), from its beginning to the end of the watched time.
 fn watch(run: &Run, alone: &Alone, a: f64, b: f64) -> Result<Seen> {
-    let network = Network::up(&path())?;
-    let loaded = Loaded::start(run, alone, &policy(a, b), None)?;
-    let kernel = loaded.kernel()?;
-    let control = Control::new()?;
-    let (watched, stats) = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let watched = watch_transfer(run, &network, &kernel);
-        control.stop();
-        let stats = forwarder.join().expect("the forwarder does not panic");
-        (watched, stats)
-    });
-    let (windows, last) = watched?;
-    seen(&windows, &last, &stats?)
+    let ((windows, last), stats) = forwarded(&path(), |network| {
+        let loaded = Loaded::start(run, alone, &policy(a, b), None)?;
+        watch_transfer(run, network, &loaded.kernel()?)
+    })?;
+    seen(&windows, &last, &stats)
 }
 
 /// Loss on the way of the data only: a lost ACK is not a congestion event.
@@ -162,24 +155,19 @@ fn windows(run: &Run, kernel: &Kernel, local: SocketAddr) -> Result<(Vec<f64>, F
 
 /// Refuses a run that shows something else than the law.
 fn seen(windows: &[f64], last: &Flow, stats: &Stats) -> Result<Seen> {
-    let data = &stats.links[0].directions[0];
-    ensure!(
-        data.missed_packets == 0,
-        "the emulator was too slow: {} packets missed",
-        data.missed_packets
-    );
+    let total = &stats.links[0].directions[0].total;
     let limits = &last.limited;
     ensure!(
         limits.busy_s - limits.network_s <= MAX_OTHERWISE_LIMITED * limits.busy_s,
         "the sender was held back by more than its congestion window: {limits:?}"
     );
     ensure!(last.measures.law == "fp_aimd", "{}", last.measures.law);
-    let lost = data.total.dropped_total().packets;
+    let lost = total.dropped_total().packets;
     Ok(Seen {
         cwnd_pkts: windows.iter().sum::<f64>() / windows.len() as f64,
         samples: windows.len(),
         lost,
-        loss: lost as f64 / data.total.arrived.packets as f64,
+        loss: lost as f64 / total.arrived.packets as f64,
         srtt_us: last.measures.srtt_us,
     })
 }

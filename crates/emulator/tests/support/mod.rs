@@ -11,7 +11,7 @@ use std::process;
 use std::thread;
 use std::time::Duration;
 
-use fatpath_emulator::{Control, ForwardOptions, Namespace, Network, Stats, Topology};
+use fatpath_emulator::{ForwardOptions, Namespace, Network, Stats, Topology};
 
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -41,25 +41,9 @@ pub fn with_network_then<T, U>(
     then: impl FnOnce(&Network, T) -> U,
 ) -> (U, Stats) {
     let network = Network::up(topology).unwrap();
-    let control = Control::new().unwrap();
-    let (result, stats) = thread::scope(|scope| {
-        let forwarder = scope.spawn(|| network.forward(ForwardOptions::default(), &control));
-        let result = {
-            // Also when `work` panics: the scope waits for the forwarder.
-            let _stop = StopAtEnd(&control);
-            work(&network)
-        };
-        (result, forwarder.join().unwrap().unwrap())
-    });
+    let forwarded = network.forward_while(ForwardOptions::default(), |_| work(&network));
+    let (result, stats) = forwarded.unwrap();
     (then(&network, result), stats)
-}
-
-pub struct StopAtEnd<'a>(&'a Control);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// UDP segmentation offload: one `send` makes a super-packet of segments this long.

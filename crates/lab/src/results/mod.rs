@@ -114,6 +114,9 @@ impl DirectionFigures {
 pub struct EmulatorFigures {
     /// Of all packets of the run.
     pub lateness: Lateness,
+    /// How long they waited before the emulator read them, at most.
+    #[serde(default)]
+    pub waiting: Lateness,
     /// Packets that the devices dropped before any cell saw them.
     pub missed_packets: u64,
 }

@@ -201,7 +201,7 @@ mod tests {
         };
         rows[2].emulator = Some(EmulatorFigures {
             lateness,
-            missed_packets: 0,
+            ..EmulatorFigures::default()
         });
         insta::assert_snapshot!(table(&rows), @r"
         path   variant  loss             goodput  ratio  of bottleneck  retransmits  late us: p50/p90/p99/max

@@ -133,6 +133,7 @@ pub(super) fn bottleneck_mbps(
 #[derive(Deserialize)]
 struct Emulated {
     lateness: Lateness,
+    waiting: Lateness,
     links: Vec<EmulatedLink>,
     observation_error: Option<String>,
 }
@@ -169,6 +170,7 @@ fn emulator(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
     let directions = told.links.iter().flat_map(|link| &link.directions);
     let figures = EmulatorFigures {
         lateness: told.lateness,
+        waiting: told.waiting,
         missed_packets: directions.map(|direction| direction.missed_packets).sum(),
     };
     if figures.missed_packets > 0 {
@@ -177,7 +179,7 @@ fn emulator(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
             figures.missed_packets
         ));
     }
-    let p99_us = figures.lateness.p99_us;
+    let p99_us = figures.lateness.p99_us.max(figures.waiting.p99_us);
     let limit_us = written.lateness_limit_us;
     if let Some(limit_us) = limit_us.filter(|limit_us| p99_us > *limit_us as f64) {
         doubts.push(format!(
