@@ -19,9 +19,9 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
 
 /// This very program, also when its file was removed or replaced since it was started.
 pub fn this_program() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(std::env::args_os().next().unwrap_or_default());
-    command
+    // The system calls a file that is gone by another name, which is no file's.
+    let file = std::env::current_exe().ok().filter(|file| file.exists());
+    Command::new(file.unwrap_or_else(|| "/proc/self/exe".into()))
 }
 
 /// The child leads a session of its own: Ctrl-C and hang-ups of the terminal do not reach it.
