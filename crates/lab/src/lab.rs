@@ -151,7 +151,7 @@ fn no_choice(names: &[String]) -> String {
 fn ask_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; run it with sudo",
-        io::ErrorKind::TimedOut => "; it is busy, and may make the change all the same",
+        io::ErrorKind::TimedOut => "; it is busy or hangs, and may make the change all the same",
         io::ErrorKind::ConnectionRefused => "; a crash has left the lab over: fatpath lab down",
         _ => "",
     }
