@@ -5,13 +5,11 @@
 //! [`LabCommand::run`].
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use crate::carry::Records;
 use crate::describe;
@@ -19,6 +17,7 @@ use crate::keeper;
 use crate::lab::{self, Lab, Lifetime, Listed};
 use crate::observe::command::Observe;
 use crate::plan::{Family, Plan};
+use crate::print::{print_json, print_lines};
 use crate::results::{name, table};
 use crate::room::Room;
 use crate::run::{self, Options, Outcome, chosen};
@@ -252,19 +251,6 @@ fn told_up(lab: &Lab) -> Vec<String> {
     ));
     lines.push(format!("take it down:   fatpath lab down {}", plan.lab));
     lines
-}
-
-/// Lines on standard output. Who has closed it (`| head`) wants no more, which is no failure.
-fn print_lines(lines: &[String]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome,
-    }
-}
-
-fn print_json(value: &impl Serialize) -> Result<()> {
-    Ok(print_lines(&[serde_json::to_string_pretty(value)?])?)
 }
 
 fn down(args: &Down) -> Result<ExitCode> {

@@ -27,6 +27,7 @@ mod machine;
 pub mod observe;
 pub mod plan;
 pub mod plot;
+mod print;
 mod program;
 mod progress;
 pub mod results;

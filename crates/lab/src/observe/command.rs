@@ -17,6 +17,7 @@ use super::csv::Lines;
 use super::{Bin, Observation, Selection, Totals, bins, intervals_per_bin, up_to_cut};
 use crate::limit::Limit;
 use crate::plot::{self, Format, Observed, ObservedDirection};
+use crate::print::{print_json, print_lines};
 use crate::results::{DirectionFigures, files};
 
 /// So many bins of a direction are drawn; more points are narrower than a pixel, and fill the memory.
@@ -213,12 +214,10 @@ impl Observe {
             whole,
             directions,
         };
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&summary)?);
-        } else {
-            tell(&summary);
+        match self.json {
+            true => print_json(&summary),
+            false => Ok(print_lines(&told(&summary))?),
         }
-        Ok(())
     }
 }
 
@@ -255,38 +254,33 @@ fn empty(name: &DirectionName) -> ObservedDirection {
     }
 }
 
-fn tell(summary: &Summary) {
-    let (from_s, to_s) = (summary.from_s, summary.to_s);
-    println!(
-        "from {from_s:.3} s to {to_s:.3} s, intervals of {} ms",
-        summary.interval_ms
-    );
-    for one in &summary.directions {
-        let dropped: Vec<String> = one
-            .dropped
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(cause, count)| format!("{count} ({})", cause.replace('_', " ")))
-            .collect();
-        let dropped = match dropped.is_empty() {
-            true => "none".to_owned(),
-            false => dropped.join(", "),
-        };
-        println!(
-            "{}, {} to {}: {:.3} Mb/s; queue {:.0} B in the mean, {} B at most; dropped {dropped}; \
-             marked {}",
-            one.link,
-            one.from,
-            one.to,
-            one.left_mbps,
-            one.mean_queue_bytes,
-            one.peak_queue_bytes,
-            one.marked
-        );
-    }
-    if !summary.whole {
-        println!("{}", ReadError::Cut);
-    }
+fn told(summary: &Summary) -> Vec<String> {
+    let (from_s, to_s, ms) = (summary.from_s, summary.to_s, summary.interval_ms);
+    let span = format!("from {from_s:.3} s to {to_s:.3} s, intervals of {ms} ms");
+    let cut = (!summary.whole).then(|| ReadError::Cut.to_string());
+    let directions = summary.directions.iter().map(told_direction);
+    std::iter::once(span).chain(directions).chain(cut).collect()
+}
+
+fn told_direction(one: &DirectionFigures) -> String {
+    let dropped = one.dropped.iter().filter(|(_, count)| **count > 0);
+    let dropped: Vec<String> = dropped
+        .map(|(cause, count)| format!("{count} ({})", cause.replace('_', " ")))
+        .collect();
+    let dropped = match dropped.is_empty() {
+        true => "none".to_owned(),
+        false => dropped.join(", "),
+    };
+    format!(
+        "{}, {} to {}: {:.3} Mb/s; queue {:.0} B in the mean, {} B at most; dropped {dropped}; marked {}",
+        one.link,
+        one.from,
+        one.to,
+        one.left_mbps,
+        one.mean_queue_bytes,
+        one.peak_queue_bytes,
+        one.marked
+    )
 }
 
 fn seconds(text: &str) -> Result<u64, String> {

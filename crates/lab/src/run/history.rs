@@ -232,7 +232,8 @@ fn head(scenario: &Scenario) -> Result<Head, WriteError> {
 
 /// This program: its version, and length and date of its file, which tell a law that was changed.
 fn build() -> String {
-    let file = std::env::current_exe().and_then(fs::metadata);
+    // The link leads to the file even when it was removed since.
+    let file = fs::metadata("/proc/self/exe");
     let file = file.map_or((0, 0), |file| (file.len(), file.mtime()));
     format!("{} {} {}", env!("CARGO_PKG_VERSION"), file.0, file.1)
 }
