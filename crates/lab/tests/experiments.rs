@@ -394,7 +394,7 @@ fn a_link_can_be_set_while_traffic_runs() {
 
 #[test]
 fn links_change_at_the_times_of_the_scenario() {
-    let changes = "[[change]]\nat = \"2s\"\nlink = \"wan\"\nrate = \"10mbit\"\n";
+    let changes = "[experiment]\nobserve = true\n[[change]]\nat = \"2s\"\nlink = \"wan\"\nrate = \"10mbit\"\n";
     let Some(bench) = Bench::new("change", &(changes.to_owned() + &lasting("5.025"))) else {
         return;
     };
@@ -404,6 +404,11 @@ fn links_change_at_the_times_of_the_scenario() {
         .folder
         .join("out/runs/default.default.1.2-client-iperf3.out");
     assert_slower_after(2.0, &fs::read_to_string(file).unwrap());
+    // Neither rate was the link's throughout.
+    let row = bench.json("results.json")[0].clone();
+    assert_eq!(row["bottleneck_mbps"], Value::Null, "{row}");
+    assert_eq!(row["directions"][0]["utilisation"], Value::Null, "{row}");
+    assert!(row["directions"][0]["left_mbps"].as_f64().unwrap() > 1.0);
     bench.assert_nothing_remains("5.025");
 }
 
