@@ -21,7 +21,7 @@ use crate::print::{print_json, print_lines};
 use crate::results::{name, table};
 use crate::room::Room;
 use crate::run::{self, Options, Outcome, chosen};
-use crate::scenario::{Link, Order, Scenario};
+use crate::scenario::{Link, MOST_REPEATS, Order, Scenario};
 use crate::settings::settings_line;
 
 /// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
@@ -80,7 +80,7 @@ pub struct Up {
 #[command(after_help = "\
 Examples:
   fatpath lab exec server -- iperf3 -s -D
-  fatpath lab exec --lab demo client -- ping -c 3 10.77.0.2
+  fatpath lab exec --lab demo client -- iperf3 -c 10.77.0.2
   fatpath lab exec client -- ip tcp_metrics flush")]
 pub struct Exec {
     /// Which lab, if more than one is up
@@ -155,12 +155,12 @@ pub struct Run {
     #[arg(long)]
     variant: Option<String>,
     /// How often each case runs, in place of what the scenario says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
     /// Run in random order, shuffled with this seed
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Remove what is in the folder of the results, and start anew
+    /// Remove the earlier runs with their tables and plots, and start anew
     #[arg(long)]
     fresh: bool,
     /// List the runs in their order, and run nothing

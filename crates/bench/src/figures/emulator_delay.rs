@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an idle path adds to a delay of 50 ms one way: single UDP packets, from before the sending
-//! call to the receiving kernel's timestamp. So no program's wake-up is charged to the link, but the
-//! sender's kernel is; what the packets took from device to device is said beside it.
+//! What an idle path adds to a delay of 50 ms one way: single UDP packets, from the sending kernel's
+//! timestamp at the device to the receiving kernel's. So neither end's system calls and wake-ups are
+//! charged to the link; what the packets took from before the sending call is said beside it.
 
 use crate::alone::{Alone, NETWORK};
 use crate::figure::{Better, Figure, Summary};
@@ -44,11 +44,11 @@ fn quantiles(run: &Run, share: f64) -> Result<Vec<f64>> {
     let of_run = |n| {
         run.check()?;
         let (added, stats) = idle::added_delays(NETWORK, DELAY, PACKETS, GAP)?;
-        let value_us = quantile(added.iter().map(|added| added.from_call_us), share);
-        let device_us = quantile(added.iter().map(|added| added.from_device_us), share);
+        let value_us = quantile(added.iter().map(|added| added.from_device_us), share);
+        let call_us = quantile(added.iter().map(|added| added.from_call_us), share);
         let late_us = (stats.lateness.p50_us, stats.lateness.p99_us);
         run.say(format!(
-            "  run {n} of {RUNS}: {value_us:.0} µs, from device to device {device_us:.0}; the \
+            "  run {n} of {RUNS}: {value_us:.0} µs, from the sending call {call_us:.0}; the \
              forwarder was late by {:.0} (median), {:.0} (p99)",
             late_us.0, late_us.1
         ));

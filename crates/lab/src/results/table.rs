@@ -11,8 +11,8 @@ use super::summary::{Summary, summaries};
 
 /// Per path (and what else varies) every variant with its goodput, its ratio to the first variant,
 /// its share of the bottleneck, its retransmissions, and how late the emulator was. Of several runs
-/// it shows means with half the width of their confidence interval, and the interval of the ratio. A case with runs that are not
-/// to be trusted has a `!`, and the last lines say why.
+/// it shows means with half the width of their confidence interval, and the interval of the ratio. A
+/// case with runs that are not to be trusted has a `!`, and the last lines say why.
 pub fn table(rows: &[Row]) -> String {
     let cases = summaries(rows);
     let vary: BTreeSet<&String> = cases.iter().flat_map(|case| case.vary.keys()).collect();
@@ -74,7 +74,7 @@ fn with_interval(figure: &Statistic, digits: usize) -> String {
     }
 }
 
-/// The first variant has none to be told.
+/// That of the first variant to itself has an interval of no width.
 fn ratio(ratio: Ratio) -> String {
     let mean = ratio.mean;
     match ratio.ci95 {
