@@ -16,10 +16,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     topology.links[0].exact = arguments.next().as_deref() == Some("exact");
     let (gbps, stats) = unshaped::tcp_gbps(&topology, seconds)?;
     println!("{gbps:.2} Gb/s");
-    let lateness = stats.lateness;
-    println!(
-        "lateness, µs: median {:.1}, p99 {:.1}, most {:.1}",
-        lateness.p50_us, lateness.p99_us, lateness.max_us
-    );
+    for (name, of) in [
+        ("lateness", stats.lateness),
+        ("waiting, at most", stats.waiting),
+    ] {
+        println!(
+            "{name}, µs: median {:.1}, p99 {:.1}, most {:.1}",
+            of.p50_us, of.p99_us, of.max_us
+        );
+    }
     Ok(())
 }
