@@ -3,13 +3,13 @@
 //! the one at which it was handed to the receiving kernel; with what comes, see `waiting`.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Beyond an hour all is equally late.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// How late the forwarder was with packets (super-packets count once).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Packets.
     pub count: u64,
@@ -26,7 +26,7 @@ pub struct Lateness {
 }
 
 /// One bar of a histogram; it begins where the one before ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatenessBucket {
     /// Up to and with this lateness.
     pub up_to_us: f64,

@@ -5,15 +5,15 @@
 
 mod support;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 use fatpath_emulator::{CellSpec, ChainSpec, DropCause, Namespace, Topology, unshaped};
 use fatpath_link::{CorruptSpec, MtuSpec};
 use support::{
-    any_port, can_run, counters, pattern, receive_all, run_name, set_option, transfer_tcp,
-    transfer_udp, with_network, with_network_then,
+    can_run, counters, pattern, receive_all, run_name, set_option, transfer_tcp, transfer_udp,
+    udp_pair, with_network, with_network_then,
 };
 
 const ADDRESSES: [&str; 2] = ["10.99.0.2:5000", "[fd00:99::2]:5000"];
@@ -65,15 +65,7 @@ fn the_receiving_kernel_finds_every_corrupted_packet() {
 /// 1,000 datagrams over IPv4 with a checksum of 0, which receivers do not verify.
 fn transfer_without_checksum(client: &Namespace, server: &Namespace, address: SocketAddr) -> usize {
     let datagram: Vec<u8> = (0..100).map(pattern).collect();
-    let receiver = server.run(|| UdpSocket::bind(address)).unwrap().unwrap();
-    set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 16 << 20).unwrap();
-    receiver
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    let sender = client
-        .run(|| UdpSocket::bind(any_port(address)))
-        .unwrap()
-        .unwrap();
+    let (sender, receiver) = udp_pair(client, server, address);
     set_option(&sender, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     for _ in 0..1_000 {
         sender.send_to(&datagram, address).unwrap();
@@ -122,14 +114,7 @@ fn route_to(host: &Namespace, address: SocketAddr) -> String {
 /// A datagram of 1,500 bytes gets through in fragments, now that its sender knows the MTU.
 fn datagram_arrives(client: &Namespace, server: &Namespace, address: SocketAddr) {
     let datagram: Vec<u8> = (0..1_450).map(pattern).collect();
-    let receiver = server.run(|| UdpSocket::bind(address)).unwrap().unwrap();
-    receiver
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    let sender = client
-        .run(|| UdpSocket::bind(any_port(address)))
-        .unwrap()
-        .unwrap();
+    let (sender, receiver) = udp_pair(client, server, address);
     sender.send_to(&datagram, address).unwrap();
     assert_eq!(receive_all(&receiver, &datagram), 1);
 }

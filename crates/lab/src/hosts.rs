@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A plan's hosts and links as the emulator takes them.
 //!
-//! The only user of [`fatpath_emulator`] beside the keeper. It keeps nothing and decides nothing.
+//! It keeps nothing and decides nothing; the network itself is the keeper's.
 
 use std::ffi::OsStr;
 use std::io;

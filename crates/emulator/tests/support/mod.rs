@@ -98,10 +98,13 @@ pub fn transfer_tcp(client: &Namespace, server: &Namespace, address: SocketAddr,
     );
 }
 
-/// Sends 100 super-packets of 20 datagrams; each datagram that arrives must be what was sent. Returns
-/// how many do. None is dropped for want of room at the receiver.
-pub fn transfer_udp(client: &Namespace, server: &Namespace, address: SocketAddr) -> usize {
-    let segment: Vec<u8> = (0..1000).map(pattern).collect();
+/// A sender at any port of the client, and a receiver at `address` of the server that waits half a
+/// second for what comes and has room for all of it.
+pub fn udp_pair(
+    client: &Namespace,
+    server: &Namespace,
+    address: SocketAddr,
+) -> (UdpSocket, UdpSocket) {
     let receiver = server.run(|| UdpSocket::bind(address)).unwrap().unwrap();
     set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 16 << 20).unwrap();
     receiver
@@ -111,6 +114,14 @@ pub fn transfer_udp(client: &Namespace, server: &Namespace, address: SocketAddr)
         .run(|| UdpSocket::bind(any_port(address)))
         .unwrap()
         .unwrap();
+    (sender, receiver)
+}
+
+/// Sends 100 super-packets of 20 datagrams; each datagram that arrives must be what was sent. Returns
+/// how many do. None is dropped for want of room at the receiver.
+pub fn transfer_udp(client: &Namespace, server: &Namespace, address: SocketAddr) -> usize {
+    let segment: Vec<u8> = (0..1000).map(pattern).collect();
+    let (sender, receiver) = udp_pair(client, server, address);
     set_segment_bytes(&sender, 1000).unwrap();
     for _ in 0..100 {
         sender.send_to(&segment.repeat(20), address).unwrap();

@@ -12,6 +12,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
+use fatpath_emulator::Lateness;
 use serde::{Deserialize, Serialize};
 
 use crate::iperf3::{Measured, Udp};
@@ -119,24 +120,6 @@ pub struct EmulatorFigures {
     pub waiting: Lateness,
     /// Packets that the devices dropped before any cell saw them.
     pub missed_packets: u64,
-}
-
-/// A distribution of lateness, in microseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lateness {
-    /// Packets.
-    pub count: u64,
-    /// Median.
-    pub p50_us: f64,
-    /// Nine of ten were less late.
-    pub p90_us: f64,
-    /// 99 of 100 were less late.
-    pub p99_us: f64,
-    /// The latest.
-    pub max_us: f64,
-    /// The whole distribution, as the emulator tells it.
-    #[serde(default)]
-    pub histogram: serde_json::Value,
 }
 
 /// What the daemon logged of the flows that ended in the run.

@@ -144,7 +144,9 @@ fn aligned(lines: &[Vec<String>], left: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::examples::{failed, run};
-    use super::super::{EmulatorFigures, Lateness};
+    use fatpath_emulator::Lateness;
+
+    use super::super::EmulatorFigures;
     use super::*;
 
     #[test]

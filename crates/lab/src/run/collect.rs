@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use fatpath_emulator::Lateness;
 use fatpath_observation::DirectionName;
 use serde::Deserialize;
 
@@ -18,7 +19,7 @@ use crate::limit::Limit;
 use crate::observe::{self, Window};
 use crate::plan::Plan;
 use crate::program::{Job, RunError};
-use crate::results::{EmulatorFigures, FlowFigures, Lateness, Row, Run};
+use crate::results::{EmulatorFigures, FlowFigures, Row, Run};
 use crate::scenario::{Case, ResultKind};
 
 /// Where to look, and how to judge.
