@@ -2,8 +2,17 @@
 //! The congestion-control laws of bpf/cc, compiled for the host: the very files that the
 //! kernel runs, behind a safe face. Pure: no clock, no randomness, no I/O.
 //!
-//! Start at [`Aimd`].
+//! Start at [`Control`].
 #![allow(unsafe_code)] // calls into the laws' C, which touches only what it is given
+
+mod control;
+mod start;
+
+pub use control::Control;
+pub use start::{Idle, Start};
+
+/// A law with its parameters.
+pub type Law = Aimd;
 
 /// The window of one flow, `struct cc_window`. Windows in segments.
 #[repr(C)]
