@@ -6,3 +6,5 @@ mod ends;
 mod host;
 pub(crate) mod law;
 mod spec;
+
+pub use spec::MapError;
