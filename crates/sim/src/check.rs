@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What no simulation can be made of, said before it begins.
 
+use fatpath_link::{CellSpec, ChainSpec, Service};
+
 use crate::{FlowSpec, LinkSpec, Source, Spec, TcpSpec};
 
 /// A [`Spec`] that asks for the impossible. Numbers are indexes into its lists.
@@ -41,6 +43,12 @@ pub enum SpecError {
         from: usize,
         /// Where they are meant to go.
         to: usize,
+    },
+    /// Packets of a flow come and go in no time: it would go round for ever in one moment.
+    #[error("flow {flow}: its round trip takes no time: give one of its links a delay or a rate")]
+    NoTime {
+        /// The flow.
+        flow: usize,
     },
     /// Something else about a flow: what it is, and what is allowed.
     #[error("flow {flow}: {problem}")]
@@ -84,7 +92,9 @@ impl Spec {
 
     fn check_whole(&self) -> Result<(), &'static str> {
         let has_row_of_hosts = |row: &Vec<_>| row.len() == self.hosts;
-        let samples = self.sample_every_ns.map_or(Some(0), |every_ns| self.end_ns.checked_div(every_ns));
+        let samples = self
+            .sample_every_ns
+            .map_or(Some(0), |every_ns| self.end_ns.checked_div(every_ns));
         let rising = self.changes.is_sorted_by_key(|change| change.at_ns);
         unless(self.hosts <= MAX_HOSTS, "hosts: give at most a million")?;
         unless(
@@ -117,7 +127,11 @@ impl Spec {
         for change in &self.changes {
             let link = change.link;
             let refuse = |problem| SpecError::Link { link, problem };
-            unless(link < self.links.len(), "a change of a link that is not there").map_err(|p| refuse(p.to_owned()))?;
+            unless(
+                link < self.links.len(),
+                "a change of a link that is not there",
+            )
+            .map_err(|p| refuse(p.to_owned()))?;
             for chain in &change.directions {
                 chain.check().map_err(|error| refuse(error.to_string()))?;
             }
@@ -127,35 +141,63 @@ impl Spec {
 
     fn check_flow(&self, flow: usize) -> Result<(), SpecError> {
         let spec = &self.flows[flow];
-        if let Some(host) = [spec.from, spec.to].into_iter().find(|host| *host >= self.hosts) {
+        if let Some(host) = [spec.from, spec.to]
+            .into_iter()
+            .find(|host| *host >= self.hosts)
+        {
             return Err(SpecError::UnknownHost { flow, host });
         }
         if spec.from == spec.to {
             return Err(SpecError::ToItself { flow });
         }
-        self.check_way(flow, spec.from, spec.to)?;
-        self.check_way(flow, spec.to, spec.from)?;
-        spec.check().map_err(|problem| SpecError::Flow { flow, problem })
+        let there = self.check_way(flow, spec.from, spec.to)?;
+        let back = self.check_way(flow, spec.to, spec.from)?;
+        if !there && !back {
+            return Err(SpecError::NoTime { flow });
+        }
+        spec.check()
+            .map_err(|problem| SpecError::Flow { flow, problem })
     }
 
-    fn check_way(&self, flow: usize, from: usize, to: usize) -> Result<(), SpecError> {
-        let mut at = from;
+    /// Whether the way takes time.
+    fn check_way(&self, flow: usize, from: usize, to: usize) -> Result<bool, SpecError> {
+        let (mut at, mut takes_time) = (from, false);
         for _ in 0..self.hosts {
             if at == to {
-                return Ok(());
+                return Ok(takes_time);
             }
-            at = self.next_host(at, to).ok_or(SpecError::NoWay { flow, from, to, at })?;
+            let (link, direction) =
+                self.next_link(at, to)
+                    .ok_or(SpecError::NoWay { flow, from, to, at })?;
+            takes_time |= self.takes_time(link, direction);
+            at = self.links[link].between[1 - direction];
         }
         Err(SpecError::Loop { flow, from, to })
     }
 
-    /// Where the route at a host leads, if it is one along a link of this host.
-    fn next_host(&self, at: usize, to: usize) -> Option<usize> {
+    /// The link and direction that a route names, if it is a link of this host.
+    fn next_link(&self, at: usize, to: usize) -> Option<(usize, usize)> {
         let (link, direction) = self.routes[at][to]?;
-        let between = self.links.get(link)?.between;
-        let leaves = *between.get(direction)?;
-        (leaves == at).then(|| between[1 - direction])
+        let leaves = *self.links.get(link)?.between.get(direction)?;
+        (leaves == at).then_some((link, direction))
     }
+
+    /// Whether it does so at all times.
+    fn takes_time(&self, link: usize, direction: usize) -> bool {
+        let changes = self.changes.iter().filter(|change| change.link == link);
+        takes_time(&self.links[link].directions[direction])
+            && changes
+                .map(|change| &change.directions[direction])
+                .all(takes_time)
+    }
+}
+
+fn takes_time(chain: &ChainSpec) -> bool {
+    chain.cells.iter().any(|cell| match cell {
+        CellSpec::Delay(delay) => delay.delay_ns > 0,
+        CellSpec::Rate(rate) => rate.service != Service::Unlimited,
+        _ => false,
+    })
 }
 
 impl FlowSpec {
@@ -177,12 +219,25 @@ impl Source {
     fn check(&self) -> Result<(), &'static str> {
         match *self {
             Source::Bulk { bytes, .. } => unless(bytes != Some(0), "bytes: give more than 0"),
-            Source::Chunks { chunk_bytes, every_ns, count } => {
+            Source::Chunks {
+                chunk_bytes,
+                every_ns,
+                count,
+            } => {
                 unless(chunk_bytes > 0, "chunk: give more than 0 bytes")?;
-                unless(every_ns <= MAX_END_NS, "chunk: give at most 100 years to the next")?;
+                unless(
+                    every_ns <= MAX_END_NS,
+                    "chunk: give at most 100 years to the next",
+                )?;
                 unless(count != Some(0), "chunks: give more than 0")
             }
-            Source::Web { users, mean_object_bytes, shape, objects_per_page, mean_think_ns } => {
+            Source::Web {
+                users,
+                mean_object_bytes,
+                shape,
+                objects_per_page,
+                mean_think_ns,
+            } => {
                 unless(users > 0, "users: give more than 0")?;
                 unless(
                     (1.0..=1e15).contains(&mean_object_bytes),
@@ -193,11 +248,17 @@ impl Source {
                     "objects: give a Pareto shape above 1, or there is no mean",
                 )?;
                 unless(objects_per_page > 0, "objects a page: give more than 0")?;
-                unless(mean_think_ns <= MAX_END_NS, "think time: give at most 100 years")
-            }
-            Source::ConstantRate { rate_bps, payload_bytes } => {
                 unless(
-                    fatpath_link::Service::RANGE_BPS.contains(&rate_bps),
+                    mean_think_ns <= MAX_END_NS,
+                    "think time: give at most 100 years",
+                )
+            }
+            Source::ConstantRate {
+                rate_bps,
+                payload_bytes,
+            } => {
+                unless(
+                    Service::RANGE_BPS.contains(&rate_bps),
                     "rate: give 1 kb/s to 1 Tb/s",
                 )?;
                 unless(
@@ -220,13 +281,24 @@ impl TcpSpec {
         let lengths = [self.mss_bytes, MAX_OPTION_BYTES];
         let packet = lengths.map(|bytes| bytes.checked_add(self.header_bytes));
         unless(
-            packet.iter().all(|bytes| bytes.is_some_and(|bytes| bytes <= MAX_PACKET_BYTES)),
+            packet
+                .iter()
+                .all(|bytes| bytes.is_some_and(|bytes| bytes <= MAX_PACKET_BYTES)),
             "MSS: with headers, give at most 65535 bytes",
         )?;
-        unless(self.initial_window_pkts > 0, "initial window: give more than 0 segments")?;
-        unless(self.cwnd_clamp_pkts > 0, "largest window: give more than 0 segments")?;
+        unless(
+            self.initial_window_pkts > 0,
+            "initial window: give more than 0 segments",
+        )?;
+        unless(
+            self.cwnd_clamp_pkts > 0,
+            "largest window: give more than 0 segments",
+        )?;
         unless(self.dupthresh > 0, "duplicate ACKs: give more than 0")?;
-        unless(self.pacing_rate_bps != Some(0), "pacing: give more than 0 bit/s")?;
+        unless(
+            self.pacing_rate_bps != Some(0),
+            "pacing: give more than 0 bit/s",
+        )?;
         unless(self.rto_min_ns > 0, "least RTO: give more than 0")
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::outcome::DatagramOutcome;
 use crate::packet::{Body, SimPacket};
+use crate::{FlowSpec, Source};
 
 /// IPv4 and UDP.
 pub(crate) const HEADER_BYTES: u32 = 28;
@@ -10,7 +11,9 @@ pub(crate) const HEADER_BYTES: u32 = 28;
 /// A sender of datagrams and its receiver.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
+    session: u32,
     start_ns: u64,
+    stop_ns: u64,
     rate_bps: u64,
     payload_bytes: u32,
     sent: u64,
@@ -18,9 +21,19 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(crate) fn new(start_ns: u64, rate_bps: u64, payload_bytes: u32) -> Datagrams {
+    /// Of a flow of [`Source::ConstantRate`].
+    pub(crate) fn new(spec: &FlowSpec, session: u32) -> Datagrams {
+        let Source::ConstantRate {
+            rate_bps,
+            payload_bytes,
+        } = spec.source
+        else {
+            unreachable!("other sources need TCP");
+        };
         Datagrams {
-            start_ns,
+            session,
+            start_ns: spec.start_ns,
+            stop_ns: spec.stop_ns.unwrap_or(u64::MAX),
             rate_bps,
             payload_bytes,
             sent: 0,
@@ -28,27 +41,25 @@ impl Datagrams {
         }
     }
 
-    /// When the next one leaves: of all, not from the one before, so that no rounding adds up.
-    pub(crate) fn next_ns(&self) -> u64 {
+    /// When the next one leaves: counted from the start, so that no rounding adds up.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
         let bits = u128::from(self.payload_bytes + HEADER_BYTES) * 8;
         let after_ns = u128::from(self.sent) * bits * 1_000_000_000 / u128::from(self.rate_bps);
-        u64::try_from(after_ns).map_or(u64::MAX, |after_ns| self.start_ns.saturating_add(after_ns))
+        let at_ns = self.start_ns.checked_add(u64::try_from(after_ns).ok()?)?;
+        (at_ns < self.stop_ns).then_some(at_ns)
     }
 
     /// The datagram that is due.
-    pub(crate) fn poll_transmit(&mut self, now_ns: u64, session: u32) -> Option<SimPacket> {
-        if self.next_ns() > now_ns {
-            return None;
-        }
+    pub(crate) fn poll_transmit(&mut self, now_ns: u64) -> Option<SimPacket> {
+        self.next_due_ns().filter(|at_ns| *at_ns <= now_ns)?;
         let body = Body::Datagram {
             len_bytes: (self.payload_bytes + HEADER_BYTES) as u16,
-            payload_bytes: self.payload_bytes as u16,
             number: self.sent,
             sent_ns: now_ns,
         };
         self.sent += 1;
         Some(SimPacket {
-            session,
+            session: self.session,
             connection: 0,
             body,
         })

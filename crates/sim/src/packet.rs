@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What travels through the cells: one segment, acknowledgement, or datagram, in 32 bytes, for a window
-//! of tens of thousands lies in them.
+//! What travels through the cells: one segment, acknowledgement, or datagram, in 40 bytes, for windows
+//! of tens of thousands lie in them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -67,12 +67,14 @@ pub(crate) enum Body {
         payload_bytes: u16,
         number: u64,
         sent_ns: u64,
+        echo_ns: u64,
     },
     /// An acknowledgement of most kinds: no blocks. No window is above 2^30 bytes (RFC 7323, 2.3).
     PlainAck {
         len_bytes: u16,
         window_bytes: u32,
         next: u64,
+        sent_ns: u64,
         echo_ns: u64,
     },
     /// Any acknowledgement.
@@ -80,7 +82,6 @@ pub(crate) enum Body {
     /// A UDP datagram.
     Datagram {
         len_bytes: u16,
-        payload_bytes: u16,
         number: u64,
         sent_ns: u64,
     },
@@ -99,6 +100,7 @@ impl SimPacket {
             payload_bytes: segment.payload_bytes as u16,
             number: segment.number,
             sent_ns: segment.sent_ns,
+            echo_ns: segment.echo_ns,
         };
         SimPacket {
             session,
@@ -114,6 +116,7 @@ impl SimPacket {
                 len_bytes: header_bytes,
                 window_bytes: u32::try_from(ack.window_bytes).unwrap_or(u32::MAX),
                 next: ack.next,
+                sent_ns: ack.sent_ns,
                 echo_ns: ack.echo_ns,
             },
             count => Body::Ack {
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_half_a_cache_line() {
-        assert_eq!(size_of::<SimPacket>(), 32);
+    fn a_packet_and_its_moment_take_less_than_a_cache_line() {
+        assert_eq!(size_of::<SimPacket>(), 40);
     }
 }
