@@ -113,7 +113,6 @@ impl<'r> Folder<'r> {
         let (results, summaries) = self.write_tables()?;
         let runs = self.history.runs_of(cases);
         Ok(Outcome {
-            rows: runs.iter().map(|run| run.row.clone()).collect(),
             runs,
             kept,
             results,

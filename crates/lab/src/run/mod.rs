@@ -35,7 +35,7 @@ pub(crate) use history::Maker;
 pub use flows::OnlySimulated;
 pub use history::HistoryError;
 use one::OneRun;
-use order::{Planned, Turn, sequence};
+use order::{Planned, sequence};
 
 /// Where nothing says how long a program lasts.
 const EXPECTED: Duration = Duration::from_secs(10);
@@ -60,9 +60,7 @@ pub struct Options {
 /// What all runs gave, those of earlier commands included.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// A row for every run that was made of the chosen cases, by case and repeat.
-    pub rows: Vec<Row>,
-    /// The same with throughput over time.
+    /// Every run that was made of the chosen cases, by case and repeat.
     pub runs: Vec<Run>,
     /// How many of them an earlier command had made.
     pub kept: usize,
@@ -72,6 +70,13 @@ pub struct Outcome {
     pub plots: Vec<PathBuf>,
     /// A signal ended it before all runs were made.
     pub interrupted: bool,
+}
+
+impl Outcome {
+    /// The rows of all runs.
+    pub fn rows(&self) -> Vec<Row> {
+        self.runs.iter().map(|run| run.row.clone()).collect()
+    }
 }
 
 /// Why there are no results at all.
@@ -211,10 +216,10 @@ fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
 }
 
 /// The lab's runs, one after the other.
-struct Running<'r> {
+struct Running<'r, 'f> {
     scenario: &'r Scenario,
     raw: PathBuf,
-    folder: &'r mut Folder<'r>,
+    folder: &'r mut Folder<'f>,
     stop: &'r AtomicBool,
     /// No run was made yet by this command.
     is_first: bool,
@@ -225,7 +230,7 @@ enum Next {
     Stop,
 }
 
-impl Running<'_> {
+impl Running<'_, '_> {
     fn make_all(
         &mut self,
         sequence: Vec<Planned>,
@@ -294,7 +299,7 @@ fn check_has_result(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-fn cases<'s>(
+pub(crate) fn cases<'s>(
     scenario: &'s Scenario,
     options: &Options,
 ) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
@@ -371,7 +376,7 @@ fn expected(planned: &Planned) -> Expected {
 }
 
 /// The result of a run in a line.
-fn told(planned: &Planned, row: &Row) -> String {
+pub(crate) fn told(planned: &Planned, row: &Row) -> String {
     let result = match (&row.error, row.goodput_mbps) {
         (Some(error), _) => format!("failed: {error}"),
         (None, Some(mbps)) => format!("{mbps:.1} Mb/s"),

@@ -89,7 +89,7 @@ impl OneRun<'_> {
         row.error = Some(error.to_string());
         Run {
             row,
-            measured: None,
+            ..Run::default()
         }
     }
 

@@ -116,7 +116,10 @@ impl Ends<'_> {
         match (rule.and_then(|rule| rule.law.as_ref()), &self.wishes().law) {
             (Some(chosen), _) => law::of_policy(&chosen.value),
             (None, Some(wish)) => law::of_wish(wish),
-            (None, None) => law::named(&self.sender.law),
+            (None, None) => law::named(&self.sender.law).map_err(|why| {
+                let host = &self.flow.from;
+                format!("{why}; {host} has {} by net.ipv4.tcp_congestion_control", self.sender.law)
+            }),
         }
     }
 
