@@ -10,11 +10,11 @@
  */
 #include "include/kernel.h"
 #include "include/maps.h"
-#include "cc/aimd.h"
+#include "cc/laws.h"
 
-/* The law's own memory in icsk_ca_priv. */
+/* In icsk_ca_priv. */
 struct law_state {
-	u64 credit;
+	struct cc_memory memory;
 };
 
 static __always_inline struct tcp_sock *tcp(struct sock *sk)
@@ -37,7 +37,7 @@ static __always_inline struct fp_rule *rule_of(struct sock *sk)
 /* law_params[0] = a, [1] = b, both in thousandths. */
 static __always_inline struct cc_aimd aimd_params(struct sock *sk)
 {
-	struct cc_aimd reno = { .a_milli = CC_AIMD_UNIT, .b_milli = CC_AIMD_UNIT / 2 };
+	struct cc_aimd reno = { .a_milli = 1000, .b_milli = 500 };
 	struct fp_rule *rule = rule_of(sk);
 	struct cc_aimd p;
 
@@ -45,7 +45,7 @@ static __always_inline struct cc_aimd aimd_params(struct sock *sk)
 		return reno;
 	p.a_milli = rule->law_params[0];
 	p.b_milli = rule->law_params[1];
-	if (cc_aimd_is_valid(&p))
+	if (cc_aimd_is_in_range(&p))
 		return p;
 	count(FP_COUNT_BAD_PARAMS);
 	return reno;
@@ -57,7 +57,7 @@ static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 		.cwnd_pkts = tp->snd_cwnd,
 		.ssthresh_pkts = tp->snd_ssthresh,
 		.clamp_pkts = tp->snd_cwnd_clamp,
-		.credit = state_of(tp)->credit,
+		.memory = state_of(tp)->memory,
 	};
 	return w;
 }
@@ -76,7 +76,7 @@ void BPF_PROG(aimd_init, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp(sk);
 
-	state_of(tp)->credit = 0;
+	state_of(tp)->memory = (struct cc_memory){ 0 };
 	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 }
 
@@ -84,6 +84,7 @@ SEC("struct_ops")
 void BPF_PROG(aimd_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp(sk);
+	struct cc_start start = { 0 };
 	struct cc_aimd params;
 	struct cc_window w;
 
@@ -91,9 +92,9 @@ void BPF_PROG(aimd_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	params = aimd_params(sk);
 	w = window_of(tp);
-	cc_aimd_acked(&w, &params, acked);
+	cc_acked(CC_LAW_aimd, (u32 *)&params, &start, &w, acked);
 	tp->snd_cwnd = w.cwnd_pkts;
-	state_of(tp)->credit = w.credit;
+	state_of(tp)->memory = w.memory;
 }
 
 SEC("struct_ops")
@@ -102,9 +103,9 @@ u32 BPF_PROG(aimd_ssthresh, struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_aimd params = aimd_params(sk);
 	struct cc_window w = window_of(tp);
-	u32 ssthresh = cc_aimd_ssthresh(&w, &params);
+	u32 ssthresh = cc_ssthresh(CC_LAW_aimd, (u32 *)&params, &w);
 
-	state_of(tp)->credit = w.credit;
+	state_of(tp)->memory = w.memory;
 	return ssthresh;
 }
 

@@ -3,6 +3,10 @@
  * What every law works on: freestanding integer C, no kernel types, no helpers,
  * no floats, so that the same file runs in the kernel, in the simulator and in
  * the transport. Windows are in segments ("pkts"), as in Linux.
+ *
+ * A law is one file beside this one (start with reno.h, then aimd.h) and its name
+ * in laws.h. It refuses to know of recovery, timers and bytes: the host stack owns
+ * the window, says what was lost, and calls the functions of laws.h.
  */
 #ifndef FATPATH_CC_LAW_H
 #define FATPATH_CC_LAW_H
@@ -13,32 +17,122 @@ typedef unsigned long long cc_u64;
 /* The least window after a loss that is not a timeout, RFC 5681 (4): 2 segments. */
 #define CC_MIN_SSTHRESH_PKTS 2
 
+/* From here on a threshold is none: TCP_INFINITE_SSTHRESH of Linux. */
+#define CC_INFINITE_SSTHRESH 0x7fffffffu
+
+/* The most parameters that a law can have, 32 bits each. */
+#define CC_PARAMS 6
+
+/* What hystart.h remembers. All 0 before the first sample. */
+struct cc_hystart {
+	cc_u32 round_end_seq;
+	cc_u32 last_min_rtt_us; /* of the round before; 0 = none */
+	cc_u32 min_rtt_us;	/* of this round; 0 = none */
+	cc_u32 css_min_rtt_us;	/* when conservative slow start began; 0 = it has not */
+	cc_u32 samples;		/* in this round */
+	cc_u32 css_rounds;
+	cc_u32 phase; /* enum cc_hystart_phase */
+};
+
+/* What a law has worked out for one window and one set of parameters. */
+struct cc_memo {
+	cc_u32 cwnd_pkts; /* 0 = nothing */
+	cc_u32 values[CC_PARAMS];
+	cc_u32 a; /* in the law's own unit */
+};
+
+/* What is remembered of a flow between calls: 96 bytes at most. All 0 at its beginning. */
+struct cc_memory {
+	cc_u64 credit;	     /* growth earned but not yet a whole segment, in the law's own unit */
+	cc_u64 prior_credit; /* before the last congestion event */
+	struct cc_memo memo;
+	struct cc_hystart hystart;
+	cc_u32 slow_start_credit; /* 2^-32 segments */
+	cc_u32 resume_pkts;	  /* the window before a pause, where no ssthresh is known */
+	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
+	cc_u32 flags;		/* CC_BEGAN, see start.h */
+};
+
 /* The window of one flow. The host stack owns it; a law reads it and grows it. */
 struct cc_window {
 	cc_u32 cwnd_pkts;
 	cc_u32 ssthresh_pkts;
 	cc_u32 clamp_pkts; /* cwnd never grows past it */
-	cc_u64 credit;	   /* growth earned but not yet a whole segment, in the law's own unit */
+	struct cc_memory memory;
 };
 
-static inline int cc_in_slow_start(const struct cc_window *w)
+/*
+ * CC_PARAMS_OF(aimd, CC_AIMD_PARAMS) makes of a list P(name, least, most, initial,
+ * meaning) the struct cc_aimd, cc_aimd_is_in_range(), and on the host the
+ * description cc_aimd_params. A name ends with its unit: a value in _milli, _micro
+ * or _pico is shown to people as a fraction, _pkts are segments.
+ */
+#define CC_PARAM_FIELD(name, least, most, initial, meaning) cc_u32 name;
+#define CC_PARAM_CHECK(name, least, most, initial, meaning)                                        \
+	&&p->name - (cc_u32)(least) <= (cc_u32)(most) - (cc_u32)(least)
+#define CC_PARAMS_OF(law, LIST)                                                                    \
+	struct cc_##law {                                                                          \
+		LIST(CC_PARAM_FIELD)                                                               \
+	};                                                                                         \
+	static inline int cc_##law##_is_in_range(const struct cc_##law *p)                         \
+	{                                                                                          \
+		(void)p;                                                                           \
+		return 1 LIST(CC_PARAM_CHECK);                                                     \
+	}                                                                                          \
+	CC_DESCRIBE(law, LIST)
+
+#ifdef CC_ON_HOST
+struct cc_param {
+	const char *name; /* NULL after the last */
+	const char *meaning;
+	cc_u32 least;
+	cc_u32 most;
+	cc_u32 initial;
+};
+#define CC_PARAM_DESCRIPTION(name, least, most, initial, meaning)                                  \
+	{ #name, meaning, least, most, initial },
+#define CC_DESCRIBE(law, LIST)                                                                     \
+	static const struct cc_param cc_##law##_params[] = { LIST(CC_PARAM_DESCRIPTION){ 0, 0, 0,  \
+											 0, 0 } };
+#else
+#define CC_DESCRIBE(law, LIST)
+#endif
+
+/*
+ * The window grows by the whole segments in credit + earned, where a segment is
+ * `segment` units. More than one segment cannot be left from before: the host has
+ * lowered the window since, where old credit would be worth too much.
+ */
+static inline void cc_grow(struct cc_window *w, cc_u64 earned, cc_u64 segment)
 {
-	return w->cwnd_pkts < w->ssthresh_pkts;
+	cc_u32 room = w->clamp_pkts > w->cwnd_pkts ? w->clamp_pkts - w->cwnd_pkts : 0;
+	cc_u64 credit = w->memory.credit, steps;
+
+	if (!segment)
+		return;
+	if (credit >= segment)
+		credit = segment - 1;
+	credit += earned;
+	steps = credit / segment;
+	w->memory.credit = credit - steps * segment;
+	w->cwnd_pkts += (cc_u32)(steps < room ? steps : room);
 }
 
 /*
- * RFC 5681, 3.1, by segments acknowledged (as RFC 3465 with L unbounded, which is
- * what Linux does). Returns the acknowledged segments that slow start did not use.
+ * `a` / unit segments a round trip: each acknowledged segment earns a / cwnd. What
+ * is below a segment is kept, so nothing is lost to rounding between ACKs.
+ * 64 bits: acked_pkts < 2^32, a < 2^31, unit <= 2^20.
  */
-static inline cc_u32 cc_slow_start(struct cc_window *w, cc_u32 acked_pkts)
+static inline void cc_grow_in_round_trip(struct cc_window *w, cc_u32 a, cc_u32 unit,
+					 cc_u32 acked_pkts)
 {
-	cc_u32 room = w->ssthresh_pkts - w->cwnd_pkts;
-	cc_u32 used = acked_pkts < room ? acked_pkts : room;
+	cc_grow(w, (cc_u64)acked_pkts * a, (cc_u64)w->cwnd_pkts * unit);
+}
 
-	w->cwnd_pkts += used;
-	if (w->cwnd_pkts > w->clamp_pkts)
-		w->cwnd_pkts = w->clamp_pkts;
-	return acked_pkts - used;
+/* kept / unit of the window. */
+static inline cc_u32 cc_part_of_window(const struct cc_window *w, cc_u32 kept, cc_u32 unit)
+{
+	return (cc_u32)((cc_u64)w->cwnd_pkts * kept / unit);
 }
 
 #endif

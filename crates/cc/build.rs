@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the laws of bpf/cc for the host: the files that the kernel half includes.
 
+use std::path::Path;
+
 fn main() {
-    let laws = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf/cc");
-    println!("cargo:rerun-if-changed={laws}");
+    let laws = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+        .join("../../bpf/cc");
+    println!("cargo:rerun-if-changed={}", laws.display());
     println!("cargo:rerun-if-changed=src/host.c");
     cc::Build::new()
         .file("src/host.c")

@@ -7,7 +7,9 @@ use std::process::Command;
 const OBJECTS: [&str; 4] = ["tune", "override", "flows", "laws"];
 
 fn main() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    // At run time, for a target directory may be that of another checkout.
+    let source = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+        .join("../../bpf");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let headers = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
     println!("cargo:rerun-if-changed={}", source.display());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One flow's congestion control: a law with its parameters, the start-up that every law shares, and
-//! the memory of both.
+//! One flow's congestion control: a law with its parameters, and the start-up that every law shares.
 
+use crate::raw::{self, RawStart};
 use crate::{Law, Start, Window};
 
 /// One flow's congestion control. The host stack owns the [`Window`], decides what was lost and when
@@ -9,35 +9,118 @@ use crate::{Law, Start, Window};
 #[derive(Clone, Debug)]
 pub struct Control {
     law: Law,
-    start: Start,
+    start: RawStart,
 }
 
+/// A measured round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// The round-trip time.
+    pub rtt_us: u32,
+    /// All below is acknowledged (SND.UNA); bytes or segments, modulo 2³².
+    pub acked_seq: u32,
+    /// The next to be sent (SND.NXT), in the same unit.
+    pub next_seq: u32,
+}
+
+/// The path as the flow knows it at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathNow {
+    /// Smoothed round-trip time.
+    pub srtt_us: u32,
+    /// Bytes of data in a segment.
+    pub mss_bytes: u32,
+}
+
+// SAFETY of all calls below: the pointers live for the call; the C writes the window only, and reads
+// the start, and as many values as the law has parameters.
 impl Control {
     /// For a flow that has not sent yet.
     pub fn new(law: Law, start: Start) -> Control {
-        Control { law, start }
+        Control {
+            law,
+            start: start.into(),
+        }
+    }
+
+    /// The law in use.
+    pub fn law(&self) -> Law {
+        self.law
+    }
+
+    /// The law's parameters change under way, as when a policy does.
+    pub fn set_law(&mut self, law: Law) {
+        self.law = law;
     }
 
     /// The connection is established: the window gets its initial threshold.
     pub fn begin(&mut self, window: &mut Window) {
-        if self.start.initial_ssthresh_pkts > 0 {
-            window.ssthresh_pkts = self.start.initial_ssthresh_pkts;
-        }
+        unsafe { raw::fatpath_begin(window, &self.start) }
     }
 
-    /// `acked_pkts` segments left the network while the window was in full use.
+    /// `acked_pkts` segments left the network while the window was in full use, outside of recovery.
     pub fn acked(&mut self, window: &mut Window, acked_pkts: u32) {
-        self.law.acked(window, acked_pkts);
+        let Law { number, values } = &self.law;
+        unsafe { raw::fatpath_acked(*number, values.as_ptr(), &self.start, window, acked_pkts) }
     }
 
     /// A congestion event: the slow-start threshold after it, segments. The window itself is the host
     /// stack's to reduce.
     pub fn ssthresh(&mut self, window: &mut Window) -> u32 {
-        self.law.ssthresh(window)
+        unsafe { raw::fatpath_ssthresh(self.law.number, self.law.values.as_ptr(), window) }
     }
 
     /// The loss was spurious: the window to go back to; `prior_cwnd_pkts` is the one before the event.
-    pub fn undo_cwnd(&self, window: &Window, prior_cwnd_pkts: u32) -> u32 {
-        window.cwnd_pkts.max(prior_cwnd_pkts)
+    pub fn undo_cwnd(&mut self, window: &mut Window, prior_cwnd_pkts: u32) -> u32 {
+        unsafe { raw::fatpath_undo_cwnd(window, prior_cwnd_pkts) }
+    }
+
+    /// A round-trip time was measured.
+    pub fn rtt_sample(&mut self, window: &mut Window, sample: &RttSample) {
+        let RttSample {
+            rtt_us,
+            acked_seq,
+            next_seq,
+        } = *sample;
+        unsafe { raw::fatpath_rtt_sample(window, &self.start, rtt_us, acked_seq, next_seq) }
+    }
+
+    /// A segment is about to leave after a pause longer than the RTO, with nothing in flight.
+    pub fn idle_restart(
+        &mut self,
+        window: &mut Window,
+        idle_us: u64,
+        rto_us: u32,
+        initial_window_pkts: u32,
+    ) {
+        unsafe {
+            raw::fatpath_idle_restart(window, &self.start, idle_us, rto_us, initial_window_pkts);
+        }
+    }
+
+    /// A segment is about to leave with nothing in flight. Some: a paced start begins; the rate at which
+    /// to send until [`Control::ack_arrived`] says that it ends, bytes a second.
+    pub fn transmission_starts(&mut self, window: &mut Window, path: &PathNow) -> Option<u64> {
+        let PathNow { srtt_us, mss_bytes } = *path;
+        let rate =
+            unsafe { raw::fatpath_transmission_starts(window, &self.start, srtt_us, mss_bytes) };
+        (rate > 0).then_some(rate)
+    }
+
+    /// An acknowledgement arrived; `in_flight_pkts` were in flight before it. True: the paced start ends.
+    pub fn ack_arrived(&mut self, window: &mut Window, in_flight_pkts: u32) -> bool {
+        unsafe { raw::fatpath_ack_arrived(window, in_flight_pkts) != 0 }
+    }
+}
+
+impl From<Start> for RawStart {
+    fn from(start: Start) -> RawStart {
+        RawStart {
+            initial_rate_bps: start.initial_rate_bps,
+            max_ssthresh_pkts: start.max_ssthresh_pkts,
+            initial_ssthresh_pkts: start.initial_ssthresh_pkts,
+            idle: start.idle as u32,
+            hystart: u32::from(start.hystart),
+        }
     }
 }

@@ -36,5 +36,6 @@ mod routes;
 pub mod run;
 pub mod scenario;
 mod settings;
+pub mod simulate;
 mod tail;
 pub mod undo;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * HyStart++ (RFC 9406): the first slow start ends when the round-trip time rises,
+ * before the queue overflows.
+ */
+#ifndef FATPATH_CC_HYSTART_H
+#define FATPATH_CC_HYSTART_H
+
+#include "law.h"
+
+/* RFC 9406, 4.3. */
+#define CC_HYSTART_MIN_RTT_THRESH_US 4000
+#define CC_HYSTART_MAX_RTT_THRESH_US 16000
+#define CC_HYSTART_MIN_RTT_DIVISOR 8
+#define CC_HYSTART_N_RTT_SAMPLE 8
+#define CC_HYSTART_CSS_GROWTH_DIVISOR 4
+#define CC_HYSTART_CSS_ROUNDS 5
+
+enum cc_hystart_phase {
+	CC_HYSTART_SLOW_START,
+	CC_HYSTART_CSS,	 /* conservative slow start: was the rise real? */
+	CC_HYSTART_DONE, /* congestion was met: only the first slow start is watched (4.3) */
+};
+
+static inline cc_u64 cc_hystart_divisor(const struct cc_hystart *h, cc_u32 on)
+{
+	return on && h->phase == CC_HYSTART_CSS ? CC_HYSTART_CSS_GROWTH_DIVISOR : 1;
+}
+
+static inline void cc_hystart_round_ends(struct cc_window *w, cc_u32 next_seq)
+{
+	struct cc_hystart *h = &w->memory.hystart;
+
+	h->last_min_rtt_us = h->min_rtt_us;
+	h->min_rtt_us = 0;
+	h->samples = 0;
+	h->round_end_seq = next_seq;
+	if (h->phase == CC_HYSTART_CSS && ++h->css_rounds >= CC_HYSTART_CSS_ROUNDS) {
+		h->phase = CC_HYSTART_DONE;
+		w->ssthresh_pkts = w->cwnd_pkts;
+	}
+}
+
+/* RttThresh of 4.2: an eighth of the last round's minimum, 4 to 16 ms. */
+static inline cc_u32 cc_hystart_threshold_us(cc_u32 last_min_rtt_us)
+{
+	cc_u32 threshold_us = last_min_rtt_us / CC_HYSTART_MIN_RTT_DIVISOR;
+
+	if (threshold_us < CC_HYSTART_MIN_RTT_THRESH_US)
+		return CC_HYSTART_MIN_RTT_THRESH_US;
+	if (threshold_us > CC_HYSTART_MAX_RTT_THRESH_US)
+		return CC_HYSTART_MAX_RTT_THRESH_US;
+	return threshold_us;
+}
+
+static inline void cc_hystart_check(struct cc_hystart *h)
+{
+	cc_u64 limit_us = (cc_u64)h->last_min_rtt_us + cc_hystart_threshold_us(h->last_min_rtt_us);
+
+	if (h->phase == CC_HYSTART_CSS) {
+		if (h->min_rtt_us < h->css_min_rtt_us)
+			h->phase = CC_HYSTART_SLOW_START;
+	} else if (h->last_min_rtt_us && h->min_rtt_us >= limit_us) {
+		h->css_min_rtt_us = h->min_rtt_us;
+		h->css_rounds = 0;
+		h->phase = CC_HYSTART_CSS;
+	}
+}
+
+/*
+ * An acknowledgement with a round-trip time in slow start. All below `acked_seq` is
+ * acknowledged, `next_seq` is the next to be sent (SND.UNA, SND.NXT, in any unit):
+ * a round ends when what was sent at its beginning is acknowledged.
+ */
+static inline void cc_hystart_sample(struct cc_window *w, cc_u32 rtt_us, cc_u32 acked_seq,
+				     cc_u32 next_seq)
+{
+	struct cc_hystart *h = &w->memory.hystart;
+
+	if (h->phase == CC_HYSTART_DONE || !rtt_us)
+		return;
+	if (!h->min_rtt_us || (int)(acked_seq - h->round_end_seq) >= 0)
+		cc_hystart_round_ends(w, next_seq);
+	if (!h->min_rtt_us || rtt_us < h->min_rtt_us)
+		h->min_rtt_us = rtt_us;
+	if (++h->samples >= CC_HYSTART_N_RTT_SAMPLE)
+		cc_hystart_check(h);
+}
+
+#endif

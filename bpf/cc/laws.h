@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The table of laws, and what a host stack calls: cc_acked(), cc_ssthresh(),
+ * cc_undo_cwnd() here; cc_begin(), cc_transmission_starts(), cc_ack_arrived(),
+ * cc_rtt_sample(), cc_idle_restart() in start.h.
+ *
+ * A new law: its file is included and its name stands in CC_LAWS. See
+ * docs/new-law.md.
+ */
+#ifndef FATPATH_CC_LAWS_H
+#define FATPATH_CC_LAWS_H
+
+#include "start.h"
+#include "reno.h"
+#include "aimd.h"
+
+#define CC_LAWS(X)                                                                                 \
+	X(reno)                                                                                    \
+	X(aimd)
+
+#define CC_LAW_NUMBER(law) CC_LAW_##law,
+enum cc_law { CC_LAWS(CC_LAW_NUMBER) CC_LAW_COUNT };
+
+/*
+ * `values` are CC_PARAMS numbers, the parameters of the law in its own order and
+ * units; those past its last are not read. With a constant `law` the switches fold.
+ */
+#define CC_LAW_ACCEPTS(law)                                                                        \
+	case CC_LAW_##law: {                                                                       \
+		const struct cc_##law *p = (const struct cc_##law *)values;                        \
+		return cc_##law##_is_in_range(p) && cc_##law##_is_consistent(p);                   \
+	}
+static inline int cc_law_accepts(enum cc_law law, const cc_u32 *values)
+{
+	switch (law) {
+		CC_LAWS(CC_LAW_ACCEPTS)
+	default:
+		return 0;
+	}
+}
+
+#define CC_LAW_ACKED(law)                                                                          \
+	case CC_LAW_##law:                                                                         \
+		cc_##law##_acked(w, (const struct cc_##law *)values, acked_pkts);                  \
+		break;
+static inline void cc_law_acked(enum cc_law law, const cc_u32 *values, struct cc_window *w,
+				cc_u32 acked_pkts)
+{
+	switch (law) {
+		CC_LAWS(CC_LAW_ACKED)
+	default:
+		break;
+	}
+}
+
+#define CC_LAW_SSTHRESH(law)                                                                       \
+	case CC_LAW_##law:                                                                         \
+		return cc_##law##_ssthresh(w, (const struct cc_##law *)values);
+static inline cc_u32 cc_law_ssthresh(enum cc_law law, const cc_u32 *values,
+				     const struct cc_window *w)
+{
+	switch (law) {
+		CC_LAWS(CC_LAW_SSTHRESH)
+	default:
+		return 0;
+	}
+}
+
+/*
+ * `acked_pkts` segments left the network while the window was in full use, outside
+ * of recovery. `values` must be accepted.
+ */
+static inline void cc_acked(enum cc_law law, const cc_u32 *values, const struct cc_start *s,
+			    struct cc_window *w, cc_u32 acked_pkts)
+{
+	if (cc_in_slow_start(w))
+		acked_pkts = cc_slow_start(w, s, acked_pkts);
+	if (acked_pkts)
+		cc_law_acked(law, values, w, acked_pkts);
+}
+
+/*
+ * A congestion event: the slow-start threshold after it. The window itself is the
+ * host stack's to reduce. Credit earned at the larger window would be worth more at
+ * the smaller one.
+ */
+static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct cc_window *w)
+{
+	cc_u32 kept = cc_law_ssthresh(law, values, w);
+
+	w->memory.prior_credit = w->memory.credit;
+	w->memory.credit = 0;
+	w->memory.slow_start_credit = 0;
+	w->memory.hystart.phase = CC_HYSTART_DONE;
+	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
+}
+
+/* The loss was spurious: the window to go back to, with the credit it had. */
+static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
+{
+	w->memory.credit = w->memory.prior_credit;
+	w->memory.prior_credit = 0;
+	return w->cwnd_pkts > prior_cwnd_pkts ? w->cwnd_pkts : prior_cwnd_pkts;
+}
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What all laws share while the window is below the slow-start threshold, at the
+ * beginning of a flow and after a pause: slow start (RFC 5681), limited slow start
+ * (RFC 3742), and pacing at start-up (Matsuda et al., "TCP Adaptation for MPI on
+ * Long-and-Fat Networks", 2005, 3.2). Start with cc_slow_start().
+ */
+#ifndef FATPATH_CC_START_H
+#define FATPATH_CC_START_H
+
+#include "law.h"
+#include "hystart.h"
+
+/* What becomes of the window in a pause longer than the RTO. */
+enum cc_idle {
+	CC_IDLE_RESTART, /* it decays to the initial window (RFC 2861), and slow start follows */
+	CC_IDLE_KEEP,	 /* it stays */
+	CC_IDLE_PACE,	 /* a paced start, here and whenever nothing is in flight below ssthresh */
+	CC_IDLES,
+};
+
+/* How a flow starts. All 0 = as Linux does. */
+struct cc_start {
+	cc_u64 initial_rate_bps;      /* bits a second of the first paced start; 0 = slow start */
+	cc_u32 max_ssthresh_pkts;     /* limited slow start beyond it; 0 = never */
+	cc_u32 initial_ssthresh_pkts; /* 0 = none */
+	cc_u32 idle;		      /* enum cc_idle */
+	cc_u32 hystart;		      /* 1 = slow start ends when the delay rises (hystart.h) */
+};
+
+/* cc_memory.flags */
+#define CC_BEGAN 1u /* the flow has sent */
+
+static inline int cc_in_slow_start(const struct cc_window *w)
+{
+	return w->cwnd_pkts < w->ssthresh_pkts;
+}
+
+static inline int cc_has_ssthresh(const struct cc_window *w)
+{
+	return w->ssthresh_pkts < CC_INFINITE_SSTHRESH;
+}
+
+/* The connection is established and nothing was sent. */
+static inline void cc_begin(struct cc_window *w, const struct cc_start *s)
+{
+	if (s->initial_ssthresh_pkts)
+		w->ssthresh_pkts = s->initial_ssthresh_pkts;
+}
+
+/*
+ * The segments that have to be acknowledged for the window to grow by one. RFC 3742:
+ * K = int(cwnd / (0.5 max_ssthresh)) past max_ssthresh; RFC 9406, 4.2: 4 in CSS.
+ */
+static inline cc_u64 cc_slow_start_divisor(const struct cc_window *w, const struct cc_start *s)
+{
+	cc_u64 k = 1;
+
+	if (s->max_ssthresh_pkts && w->cwnd_pkts > s->max_ssthresh_pkts)
+		k = 2 * (cc_u64)w->cwnd_pkts / s->max_ssthresh_pkts;
+	return k * cc_hystart_divisor(&w->memory.hystart, s->hystart);
+}
+
+/*
+ * Up to `until_pkts`, by 1 / k of `acked_pkts`; what is below a segment is kept.
+ * Returns the acknowledged segments that were not used: none when k > 1.
+ */
+static inline cc_u32 cc_slow_start_until(struct cc_window *w, cc_u64 k, cc_u64 until_pkts,
+					 cc_u32 acked_pkts)
+{
+	cc_u64 room = until_pkts > w->cwnd_pkts ? until_pkts - w->cwnd_pkts : 0;
+	cc_u64 fraction =
+		(((cc_u64)acked_pkts << 32) / k) + (k > 1 ? w->memory.slow_start_credit : 0);
+	cc_u64 steps = fraction >> 32;
+	cc_u32 left = k == 1 && acked_pkts > room ? acked_pkts - (cc_u32)room : 0;
+
+	if (k > 1)
+		w->memory.slow_start_credit = (cc_u32)fraction;
+	w->cwnd_pkts += (cc_u32)(steps < room ? steps : room);
+	return left;
+}
+
+/*
+ * By segments acknowledged (RFC 3465 with L unbounded, as Linux does). Returns the
+ * acknowledged segments that slow start did not use.
+ */
+static inline cc_u32 cc_slow_start(struct cc_window *w, const struct cc_start *s, cc_u32 acked_pkts)
+{
+	cc_u32 top = w->clamp_pkts < w->ssthresh_pkts ? w->clamp_pkts : w->ssthresh_pkts;
+	cc_u64 limit = (cc_u64)s->max_ssthresh_pkts + 1;
+
+	if (s->max_ssthresh_pkts && w->cwnd_pkts < limit && limit < top) {
+		acked_pkts = cc_slow_start_until(w, cc_slow_start_divisor(w, s), limit, acked_pkts);
+		if (!acked_pkts)
+			return 0;
+	}
+	return cc_slow_start_until(w, cc_slow_start_divisor(w, s), top, acked_pkts);
+}
+
+/* value x factor / divisor, or all ones where that does not fit. */
+static inline cc_u64 cc_scaled(cc_u64 value, cc_u32 factor, cc_u32 divisor)
+{
+	cc_u64 whole = value / divisor, rest = value % divisor;
+
+	if (factor && whole > ~0ull / factor / 2)
+		return ~0ull;
+	return whole * factor + rest * factor / divisor;
+}
+
+/* The first threshold: what fills the path at the initial rate. */
+static inline cc_u32 cc_initial_target_pkts(cc_u64 rate_bps, cc_u32 srtt_us, cc_u32 mss_bytes)
+{
+	cc_u64 target = cc_scaled(rate_bps / 8, srtt_us, 1000000) / mss_bytes;
+
+	return target < CC_INFINITE_SSTHRESH ? (cc_u32)target : CC_INFINITE_SSTHRESH - 1;
+}
+
+/* The window that a paced start would go to; 0 = none is wanted. */
+static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_start *s,
+				    int is_first)
+{
+	cc_u32 target = cc_has_ssthresh(w) ? w->ssthresh_pkts : w->memory.resume_pkts;
+
+	if (s->idle != CC_IDLE_PACE && !(is_first && s->initial_rate_bps))
+		return 0;
+	return target < w->clamp_pkts ? target : w->clamp_pkts;
+}
+
+/*
+ * Nothing is in flight and a segment is about to leave. Where a paced start is due
+ * (3.2: "no in-flight packets and cwnd < ssthresh") the window opens to ssthresh, and
+ * the result is the rate at which to send, ssthresh x MSS / RTT, bytes a second; else 0.
+ */
+static inline cc_u64 cc_transmission_starts(struct cc_window *w, const struct cc_start *s,
+					    cc_u32 srtt_us, cc_u32 mss_bytes)
+{
+	int is_first = !(w->memory.flags & CC_BEGAN);
+	cc_u32 target;
+
+	if (!srtt_us || !mss_bytes)
+		return 0;
+	w->memory.flags |= CC_BEGAN;
+	if (is_first && s->initial_rate_bps)
+		w->ssthresh_pkts = cc_initial_target_pkts(s->initial_rate_bps, srtt_us, mss_bytes);
+	target = cc_pace_target(w, s, is_first);
+	if (target <= w->cwnd_pkts)
+		return 0;
+	w->memory.paced_from_pkts = w->cwnd_pkts;
+	w->cwnd_pkts = target;
+	return cc_scaled((cc_u64)target * mss_bytes, 1000000, srtt_us);
+}
+
+/*
+ * An acknowledgement arrived; `in_flight_pkts` were in flight before it. 1 = a paced
+ * start ends now ("stopped immediately upon receiving an acknowledgement"). The
+ * window is then what was sent: ssthresh, and congestion avoidance follows, if the
+ * program had the data; less, and slow start, if not, for the rest of the way was not
+ * tried. It is never less than before the paced start.
+ */
+static inline int cc_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
+{
+	cc_u32 before = w->memory.paced_from_pkts;
+
+	if (!before)
+		return 0;
+	w->memory.paced_from_pkts = 0;
+	if (in_flight_pkts < before)
+		in_flight_pkts = before;
+	if (w->cwnd_pkts > in_flight_pkts)
+		w->cwnd_pkts = in_flight_pkts;
+	return 1;
+}
+
+/* A round-trip time was measured: see cc_hystart_sample(). */
+static inline void cc_rtt_sample(struct cc_window *w, const struct cc_start *s, cc_u32 rtt_us,
+				 cc_u32 acked_seq, cc_u32 next_seq)
+{
+	if (s->hystart && cc_in_slow_start(w))
+		cc_hystart_sample(w, rtt_us, acked_seq, next_seq);
+}
+
+/*
+ * A segment is about to leave after a pause of `idle_us`, longer than the RTO:
+ * tcp_cwnd_restart() of Linux (RFC 2861). ssthresh remembers 3/4 of the window, the
+ * window is halved for every RTO of the pause, down to the initial window.
+ */
+static inline void cc_idle_restart(struct cc_window *w, const struct cc_start *s, cc_u64 idle_us,
+				   cc_u32 rto_us, cc_u32 initial_window_pkts)
+{
+	cc_u32 known = (w->cwnd_pkts >> 1) + (w->cwnd_pkts >> 2);
+	cc_u32 floor = initial_window_pkts < w->cwnd_pkts ? initial_window_pkts : w->cwnd_pkts;
+	cc_u64 halvings = rto_us ? idle_us / rto_us : 0;
+
+	if (s->idle == CC_IDLE_KEEP || !halvings)
+		return;
+	w->memory.resume_pkts = w->cwnd_pkts;
+	if (known > w->ssthresh_pkts)
+		w->ssthresh_pkts = known;
+	w->cwnd_pkts = halvings < 32 ? w->cwnd_pkts >> halvings : 0;
+	if (w->cwnd_pkts < floor)
+		w->cwnd_pkts = floor;
+	w->memory.credit = 0;
+	w->memory.slow_start_credit = 0;
+}
+
+#endif

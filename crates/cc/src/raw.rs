@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The twin of host.c: the C functions and the structs that they share.
+#![allow(unsafe_code)] // declarations of the laws' C
+
+use crate::Window;
+use std::ffi::{c_char, c_int};
+
+/// `CC_PARAMS`.
+pub const PARAMS: usize = 6;
+
+/// `struct cc_start`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawStart {
+    pub initial_rate_bps: u64,
+    pub max_ssthresh_pkts: u32,
+    pub initial_ssthresh_pkts: u32,
+    pub idle: u32,
+    pub hystart: u32,
+}
+
+/// `struct cc_hystart`, `struct cc_memo` and `struct cc_memory`, of which Rust reads nothing by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawMemory {
+    credit: u64,
+    prior_credit: u64,
+    memo: [u32; PARAMS + 2],
+    hystart: [u32; 7],
+    slow_start_credit: u32,
+    resume_pkts: u32,
+    paced_from_pkts: u32,
+    flags: u32,
+    padding: u32,
+}
+
+/// `struct cc_param`.
+#[repr(C)]
+pub struct RawParam {
+    pub name: *const c_char,
+    pub meaning: *const c_char,
+    pub least: u32,
+    pub most: u32,
+    pub initial: u32,
+}
+
+/// `struct fatpath_law`.
+#[repr(C)]
+pub struct RawLaw {
+    pub name: *const c_char,
+    pub params: *const RawParam,
+}
+
+unsafe extern "C" {
+    pub static fatpath_laws: [RawLaw; 0];
+    pub static fatpath_sizes: [u32; 3];
+    pub fn fatpath_accepts(law: u32, values: *const u32) -> c_int;
+    pub fn fatpath_begin(w: *mut Window, s: *const RawStart);
+    pub fn fatpath_acked(law: u32, values: *const u32, s: *const RawStart, w: *mut Window, n: u32);
+    pub fn fatpath_ssthresh(law: u32, values: *const u32, w: *mut Window) -> u32;
+    pub fn fatpath_undo_cwnd(w: *mut Window, prior_cwnd_pkts: u32) -> u32;
+    pub fn fatpath_rtt_sample(
+        w: *mut Window,
+        s: *const RawStart,
+        rtt_us: u32,
+        acked_seq: u32,
+        next_seq: u32,
+    );
+    pub fn fatpath_idle_restart(
+        w: *mut Window,
+        s: *const RawStart,
+        idle_us: u64,
+        rto_us: u32,
+        initial_window_pkts: u32,
+    );
+    pub fn fatpath_transmission_starts(
+        w: *mut Window,
+        s: *const RawStart,
+        srtt_us: u32,
+        mss_bytes: u32,
+    ) -> u64;
+    pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: u32) -> c_int;
+}
