@@ -64,6 +64,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Of `limit` segments, those before the next chosen one, which `spared` others precede; or, with
     /// none before it, `run` chosen ones.
+    #[inline]
     pub(crate) fn before(spared: u64, run: u64, limit: u32) -> Stretch {
         let (chosen, segments) = match spared {
             0 => (true, run),
@@ -104,6 +105,7 @@ impl Picker {
     }
 
     /// What becomes of the next segments, `limit` at most.
+    #[inline]
     pub(crate) fn next(&mut self, limit: u32, random: &mut Random) -> Stretch {
         if self.spared > 0 {
             let stretch = Stretch::before(self.spared, 0, limit);

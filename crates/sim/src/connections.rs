@@ -3,9 +3,9 @@
 //! what leaves comes out by `poll_transmit`, times by `next_due_ns`.
 
 use crate::outcome::Completion;
-use crate::packet::{Body, Handshake, Side, SimPacket};
+use crate::packet::{Body, Handshake, Label, Side, SimPacket};
 use crate::program::{Next, Program};
-use crate::tcp::{Ack, Block, MAX_BLOCKS, Receiver, Segment, Sender, SenderFigures};
+use crate::tcp::{Ack, Receiver, Sender, SenderFigures};
 use crate::{FlowSpec, TcpSpec};
 
 /// The first timeout of a SYN, doubled each time (RFC 6298, section 2.1 and 5.5).
@@ -56,6 +56,9 @@ enum Phase {
 struct Open {
     sender: Sender,
     receiver: Receiver,
+    /// Something happened to it since it was polled last.
+    sender_moved: bool,
+    receiver_moved: bool,
     sender_due_ns: u64,
     receiver_due_ns: u64,
     /// When the program writes again; the last transfer is over.
@@ -156,7 +159,12 @@ impl<'a> Connections<'a> {
         let Phase::Open(open) = &mut self.phase else {
             return None;
         };
-        open.poll_transmit(now_ns, (self.index, self.connection), self.tcp.header_bytes)
+        let label = Label {
+            session: self.index,
+            connection: self.connection,
+            header_bytes: self.tcp.header_bytes,
+        };
+        open.poll_transmit(now_ns, label)
     }
 
     /// The transfer that has been completed since this was asked.
@@ -289,6 +297,7 @@ impl<'a> Connections<'a> {
         self.transfer_bytes = self.program.next_bytes();
         open.written_bytes += self.transfer_bytes;
         open.sender.write(self.transfer_bytes);
+        open.sender_moved = true;
     }
 
     /// Lets the program go on if its transfer is over.
@@ -325,6 +334,8 @@ impl Open {
         Open {
             sender,
             receiver,
+            sender_moved: true,
+            receiver_moved: true,
             sender_due_ns: NEVER,
             receiver_due_ns: NEVER,
             writes_ns: None,
@@ -340,71 +351,51 @@ impl Open {
     fn handle_timeout(&mut self, now_ns: u64) {
         if self.sender_due_ns <= now_ns {
             self.sender.handle_timeout(now_ns);
+            self.sender_moved = true;
         }
         if self.receiver_due_ns <= now_ns {
             self.receiver.handle_timeout(now_ns);
+            self.receiver_moved = true;
         }
     }
 
     /// Whether it was a data segment.
     fn handle_body(&mut self, now_ns: u64, body: Body) -> bool {
+        if let Some(segment) = body.segment() {
+            self.receiver.handle_segment(now_ns, &segment);
+            self.receiver_moved = true;
+            return true;
+        }
         match body {
-            Body::Data {
-                payload_bytes,
-                number,
-                sent_ns,
-                echo_ns,
-                ..
-            } => {
-                let segment = Segment {
-                    number,
-                    payload_bytes: payload_bytes.into(),
-                    sent_ns,
-                    echo_ns,
-                };
-                self.receiver.handle_segment(now_ns, &segment);
-                return true;
-            }
-            Body::PlainAck {
-                window_bytes,
-                next,
-                sent_ns,
-                echo_ns,
-                ..
-            } => {
-                let ack = Ack {
-                    next,
-                    sent_ns,
-                    echo_ns,
-                    window_bytes: window_bytes.into(),
-                    tells_duplicate: false,
-                    block_count: 0,
-                    blocks: [Block::default(); MAX_BLOCKS],
-                };
-                self.sender.handle_ack(now_ns, &ack);
-            }
-            Body::Ack { ack, .. } => self.sender.handle_ack(now_ns, &ack),
-            Body::Handshake { .. } | Body::Datagram { .. } | Body::Damaged { .. } => {}
+            Body::Ack { ack, .. } => self.handle_ack(now_ns, &ack),
+            body => body
+                .plain_ack()
+                .iter()
+                .for_each(|ack| self.handle_ack(now_ns, ack)),
         }
         false
     }
 
-    fn poll_transmit(
-        &mut self,
-        now_ns: u64,
-        (session, connection): (u32, u32),
-        header_bytes: u32,
-    ) -> Option<(Side, SimPacket)> {
-        if let Some(segment) = self.sender.poll_transmit(now_ns) {
-            let packet = SimPacket::data(session, connection, header_bytes, segment);
-            return Some((Side::Sender, packet));
+    fn handle_ack(&mut self, now_ns: u64, ack: &Ack) {
+        self.sender.handle_ack(now_ns, ack);
+        self.sender_moved = true;
+    }
+
+    fn poll_transmit(&mut self, now_ns: u64, label: Label) -> Option<(Side, SimPacket)> {
+        if self.sender_moved {
+            if let Some(segment) = self.sender.poll_transmit(now_ns) {
+                return Some((Side::Sender, SimPacket::data(label, segment)));
+            }
+            self.sender_moved = false;
+            self.sender_due_ns = self.sender.next_timeout_ns().unwrap_or(NEVER);
         }
-        if let Some(ack) = self.receiver.poll_ack(now_ns) {
-            let packet = SimPacket::ack(session, connection, header_bytes, ack);
-            return Some((Side::Receiver, packet));
+        if self.receiver_moved {
+            if let Some(ack) = self.receiver.poll_ack(now_ns) {
+                return Some((Side::Receiver, SimPacket::ack(label, ack)));
+            }
+            self.receiver_moved = false;
+            self.receiver_due_ns = self.receiver.next_timeout_ns().unwrap_or(NEVER);
         }
-        self.sender_due_ns = self.sender.next_timeout_ns().unwrap_or(NEVER);
-        self.receiver_due_ns = self.receiver.next_timeout_ns().unwrap_or(NEVER);
         None
     }
 

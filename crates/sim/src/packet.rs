@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use fatpath_link::{Ecn, Flow, Packet, Wire};
 
-use crate::tcp::{Ack, Segment};
+use crate::tcp::{Ack, Block, MAX_BLOCKS, Segment};
 
 /// A packet under way.
 #[derive(Clone, Debug)]
@@ -93,25 +93,38 @@ pub(crate) enum Body {
     },
 }
 
+/// What all packets of one connection have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label {
+    pub(crate) session: u32,
+    pub(crate) connection: u32,
+    pub(crate) header_bytes: u32,
+}
+
+impl Label {
+    fn on(self, body: Body) -> SimPacket {
+        SimPacket {
+            session: self.session,
+            connection: self.connection,
+            body,
+        }
+    }
+}
+
 impl SimPacket {
-    pub(crate) fn data(session: u32, connection: u32, header_bytes: u32, segment: Segment) -> Self {
-        let body = Body::Data {
-            len_bytes: (segment.payload_bytes + header_bytes) as u16,
+    pub(crate) fn data(label: Label, segment: Segment) -> SimPacket {
+        label.on(Body::Data {
+            len_bytes: (segment.payload_bytes + label.header_bytes) as u16,
             payload_bytes: segment.payload_bytes as u16,
             number: segment.number,
             sent_ns: segment.sent_ns,
             echo_ns: segment.echo_ns,
-        };
-        SimPacket {
-            session,
-            connection,
-            body,
-        }
+        })
     }
 
-    pub(crate) fn ack(session: u32, connection: u32, header_bytes: u32, ack: Ack) -> Self {
-        let header_bytes = header_bytes as u16;
-        let body = match ack.block_count {
+    pub(crate) fn ack(label: Label, ack: Ack) -> SimPacket {
+        let header_bytes = label.header_bytes as u16;
+        label.on(match ack.block_count {
             0 => Body::PlainAck {
                 len_bytes: header_bytes,
                 window_bytes: u32::try_from(ack.window_bytes).unwrap_or(u32::MAX),
@@ -123,12 +136,7 @@ impl SimPacket {
                 len_bytes: header_bytes + sack_option_bytes(count),
                 ack: Box::new(ack),
             },
-        };
-        SimPacket {
-            session,
-            connection,
-            body,
-        }
+        })
     }
 
     /// The end that it is for.
@@ -148,6 +156,49 @@ impl SimPacket {
             | Body::Handshake { len_bytes, .. }
             | Body::PlainAck { len_bytes, .. }
             | Body::Ack { len_bytes, .. } => len_bytes,
+        }
+    }
+}
+
+impl Body {
+    /// The data segment that it is.
+    pub(crate) fn segment(&self) -> Option<Segment> {
+        match *self {
+            Body::Data {
+                payload_bytes,
+                number,
+                sent_ns,
+                echo_ns,
+                ..
+            } => Some(Segment {
+                number,
+                payload_bytes: payload_bytes.into(),
+                sent_ns,
+                echo_ns,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The acknowledgement without blocks that it is.
+    pub(crate) fn plain_ack(&self) -> Option<Ack> {
+        match *self {
+            Body::PlainAck {
+                window_bytes,
+                next,
+                sent_ns,
+                echo_ns,
+                ..
+            } => Some(Ack {
+                next,
+                sent_ns,
+                echo_ns,
+                window_bytes: window_bytes.into(),
+                tells_duplicate: false,
+                block_count: 0,
+                blocks: [Block::default(); MAX_BLOCKS],
+            }),
+            _ => None,
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Session<'a> {
 #[derive(Debug)]
 enum Transport<'a> {
     Tcp(Connections<'a>),
-    Udp(Box<Datagrams>),
+    Udp(Datagrams),
 }
 
 /// The sessions of all flows, and where those of each flow stand.
@@ -59,7 +59,7 @@ impl FlowSpec {
 impl<'a> Session<'a> {
     fn new(flow: usize, spec: &'a FlowSpec, index: u32, random: Random) -> Session<'a> {
         let transport = match spec.source {
-            Source::ConstantRate { .. } => Transport::Udp(Box::new(Datagrams::new(spec, index))),
+            Source::ConstantRate { .. } => Transport::Udp(Datagrams::new(spec, index)),
             _ => {
                 let program = Program::new(&spec.source, random);
                 Transport::Tcp(Connections::new(spec, index, program))

@@ -28,6 +28,8 @@ pub struct SenderFigures {
     pub sent_pkts: u64,
     /// Retransmissions.
     pub retransmits: u64,
+    /// Segments of which DSACKs told that they arrived twice.
+    pub duplicates_told: u64,
     /// Times the retransmission timer ran out.
     pub timeouts: u64,
     /// Tail loss probes.

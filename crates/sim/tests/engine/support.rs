@@ -11,7 +11,7 @@ pub const S_NS: u64 = 1_000 * MS_NS;
 
 /// All of it.
 pub fn outcome(spec: &Spec) -> Outcome {
-    run(spec, |_| ControlFlow::Continue(())).unwrap()
+    run(spec, |_| ControlFlow::Continue(())).expect("the spec is possible")
 }
 
 /// A link that takes what `cells` do there, and half of `rtt_ns` each way.

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two ends together over a channel that the test rules.
+
+mod channel;
+mod random;
+mod theory;
+mod traces;
