@@ -95,7 +95,10 @@ impl Compare {
         let rows = |runs: &[Run]| runs.iter().map(|run| run.row.clone()).collect::<Vec<Row>>();
         let cases = compared(&rows(&kernel), &rows(&simulator));
         std::fs::create_dir_all(&out).map_err(WriteError::at(&out))?;
-        files::write(&out.join("compare.json"), serde_json::to_string_pretty(&cases)? + "\n")?;
+        files::write(
+            &out.join("compare.json"),
+            serde_json::to_string_pretty(&cases)? + "\n",
+        )?;
         let plots = plots(&out, &scenario.name, &kernel, &simulator)?;
         match self.json {
             true => print_json(&cases)?,
@@ -160,7 +163,9 @@ impl Compare {
         let beyond = self.beyond(cases);
         if let Some(most_percent) = self.max_error.filter(|_| !beyond.is_empty()) {
             let (count, all) = (beyond.len(), cases.len());
-            lines.push(format!("{count} of {all} cases are not within {most_percent} %"));
+            lines.push(format!(
+                "{count} of {all} cases are not within {most_percent} %"
+            ));
         }
         lines
     }

@@ -78,8 +78,8 @@ fn key(row: &Row) -> Key<'_> {
 
 fn of_case((path, variant, vary): Key, kernel: &[&Row], simulator: &[&Row]) -> Compared {
     let of_simulator: BTreeMap<u32, f64> = goodputs(simulator).collect();
-    let pairs = goodputs(kernel)
-        .filter_map(|(repeat, kernel)| Some((*of_simulator.get(&repeat)?, kernel)));
+    let pairs =
+        goodputs(kernel).filter_map(|(repeat, kernel)| Some((*of_simulator.get(&repeat)?, kernel)));
     let ratio = Ratio::of(pairs);
     let [kernel, simulator] = [kernel, simulator].map(side);
     let medians = kernel.zip(simulator);
@@ -97,7 +97,8 @@ fn of_case((path, variant, vary): Key, kernel: &[&Row], simulator: &[&Row]) -> C
 }
 
 fn goodputs<'r>(rows: &'r [&Row]) -> impl Iterator<Item = (u32, f64)> + 'r {
-    rows.iter().filter_map(|row| Some((row.repeat, row.goodput_mbps?)))
+    rows.iter()
+        .filter_map(|row| Some((row.repeat, row.goodput_mbps?)))
 }
 
 fn side(rows: &[&Row]) -> Option<Side> {
@@ -113,22 +114,34 @@ fn side(rows: &[&Row]) -> Option<Side> {
 impl Compared {
     /// Whether the medians differ by that much or less; not if one is missing.
     pub fn is_within(&self, most_percent: f64) -> bool {
-        self.error_percent.is_some_and(|error| error.abs() <= most_percent)
+        self.error_percent
+            .is_some_and(|error| error.abs() <= most_percent)
     }
 }
 
 /// The table for people.
 pub fn table(cases: &[Compared]) -> String {
-    let vary: Vec<&String> = cases.first().map_or(vec![], |case| case.vary.keys().collect());
+    let vary: Vec<&String> = cases
+        .first()
+        .map_or(vec![], |case| case.vary.keys().collect());
     let mut head = vec!["path".to_owned(), "variant".to_owned()];
     head.extend(vary.iter().map(|name| name.to_string()));
     let left = head.len();
     head.extend(["kernel", "simulator", "error", "simulator / kernel"].map(str::to_owned));
     let lines = cases.iter().map(|case| {
         let mut line = vec![case.path.clone(), case.variant.clone()];
-        line.extend(vary.iter().map(|name| case.vary.get(*name).cloned().unwrap_or_default()));
-        line.extend([told_side(case.kernel.as_ref()), told_side(case.simulator.as_ref())]);
-        line.push(case.error_percent.map_or("-".to_owned(), |error| format!("{error:+.1} %")));
+        line.extend(
+            vary.iter()
+                .map(|name| case.vary.get(*name).cloned().unwrap_or_default()),
+        );
+        line.extend([
+            told_side(case.kernel.as_ref()),
+            told_side(case.simulator.as_ref()),
+        ]);
+        line.push(
+            case.error_percent
+                .map_or("-".to_owned(), |error| format!("{error:+.1} %")),
+        );
         line.push(case.ratio.map_or("-".to_owned(), told_ratio));
         line
     });
@@ -146,7 +159,11 @@ fn told_side(side: Option<&Side>) -> String {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    format!("{mark}{:.1}{} Mb/s{failed}", side.median_mbps, interval.unwrap_or_default())
+    format!(
+        "{mark}{:.1}{} Mb/s{failed}",
+        side.median_mbps,
+        interval.unwrap_or_default()
+    )
 }
 
 fn told_ratio(ratio: Ratio) -> String {
@@ -223,12 +240,20 @@ mod tests {
 
     #[test]
     fn a_case_without_both_sides_is_within_no_limit() {
-        let kernel = [rows("reno", &[10.0]), vec![failed("clean", "aimd", "why").row]].concat();
+        let kernel = [
+            rows("reno", &[10.0]),
+            vec![failed("clean", "aimd", "why").row],
+        ]
+        .concat();
         let simulator = [rows("reno", &[9.5]), rows("aimd", &[20.0])].concat();
         let cases = compared(&kernel, &simulator);
         assert_eq!((cases.len(), cases[1].error_percent), (2, None));
         assert!(!cases[1].is_within(1e9));
-        insta::assert_snapshot!(table(&cases), @"");
+        insta::assert_snapshot!(table(&cases), @r#"
+        path   variant     kernel  simulator   error  simulator / kernel
+        clean  reno     10.0 Mb/s   9.5 Mb/s  -5.0 %                0.95
+        clean  aimd          none  20.0 Mb/s       -                   -
+        "#);
     }
 
     #[test]

@@ -199,7 +199,10 @@ impl History {
 
     /// The runs in a folder that another command made, of whatever build, if they are of a scenario of
     /// this name.
-    pub(super) fn read(folder: &Path, scenario: &Scenario) -> Result<Vec<(String, Run)>, HistoryError> {
+    pub(super) fn read(
+        folder: &Path,
+        scenario: &Scenario,
+    ) -> Result<Vec<(String, Run)>, HistoryError> {
         let path = folder.join("history.jsonl");
         let foreign = || HistoryError::Foreign(path.display().to_string());
         let text = fs::read_to_string(&path).map_err(WriteError::at(&path))?;

@@ -30,11 +30,11 @@ use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
 use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
 
-use folder::Folder;
-pub(crate) use history::Maker;
 pub use flows::OnlySimulated;
-pub use history::HistoryError;
+use folder::Folder;
 use history::History;
+pub use history::HistoryError;
+pub(crate) use history::Maker;
 use one::OneRun;
 use order::{Planned, sequence};
 
