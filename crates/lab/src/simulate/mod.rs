@@ -121,7 +121,10 @@ impl<'s> Simulator<'s> {
     }
 
     fn mapped(&self, case: &Case, plan: &Plan, repeat: u32) -> Result<Mapped, MapError> {
-        let policy = case.policy.as_ref().and_then(|file| self.policies.get(file.as_path()));
+        let policy = case
+            .policy
+            .as_ref()
+            .and_then(|file| self.policies.get(file.as_path()));
         let seed = self.how.seed;
         let random = Randomness { repeat, seed };
         Mapped::of(case, plan, policy, &self.scenario.experiment, random)
@@ -190,7 +193,10 @@ impl<'s> Simulator<'s> {
             Err(error) => return failed(row, error.to_string()),
         };
         let experiment = &self.scenario.experiment;
-        let bottleneck = (row.clone(), outcome::bottleneck_mbps(case, &plan, &mapped, NO_END));
+        let bottleneck = (
+            row.clone(),
+            outcome::bottleneck_mbps(case, &plan, &mapped, NO_END),
+        );
         match outcome::run(case, &plan, experiment, &mapped, &outcome, row) {
             Ok(run) => Some(Made {
                 run,
