@@ -4,7 +4,8 @@
 use std::cell::Cell;
 
 use super::channel::{Channel, Fate};
-use crate::{DelayedAcks, Detection, TcpSpec};
+use crate::{Buffer, DelayedAcks, Detection, TcpSpec};
+use fatpath_cc::{Idle, Start};
 
 const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
@@ -337,7 +338,7 @@ fn a_window_that_is_not_used_does_not_grow() {
 #[test]
 fn the_peers_window_bounds_the_flight() {
     let spec = TcpSpec {
-        receive_buffer: crate::Buffer::Fixed(bytes(30)),
+        receive_buffer: Buffer::Fixed(bytes(30)),
         ..spec()
     };
     let mut channel = losing(&spec, &[]);
@@ -356,7 +357,7 @@ fn the_peers_window_bounds_the_flight() {
 #[test]
 fn the_send_buffer_bounds_the_flight() {
     let spec = TcpSpec {
-        send_buffer: crate::Buffer::Fixed(bytes(20)),
+        send_buffer: Buffer::Fixed(bytes(20)),
         ..spec()
     };
     let mut channel = losing(&spec, &[]);
@@ -423,5 +424,63 @@ fn pacing_holds_its_rate() {
     assert!(
         last[100].0 - last[0].0 <= 101 * gap_ns,
         "slower than its pace"
+    );
+}
+
+/// RFC 2861, `tcp_slow_start_after_idle`: the window is halved for every timeout of the pause.
+#[test]
+fn a_pause_lets_the_window_decay_or_keeps_it() {
+    for (idle, expected) in [(Idle::Restart, 20), (Idle::Keep, 80)] {
+        let start = Start {
+            idle,
+            ..Start::default()
+        };
+        let mut channel = losing(&TcpSpec { start, ..spec() }, &[]);
+        channel.write(bytes(70));
+        channel.run(u64::MAX);
+        let cwnd = channel.sender.figures().cwnd_pkts;
+        assert_eq!(cwnd, 80);
+        channel.run(channel.now_ns + 800 * MS); // two timeouts of 301 ms
+        channel.write(bytes(1));
+        assert_eq!(channel.sender.figures().cwnd_pkts, expected);
+    }
+}
+
+/// Matsuda et al., 3.2: the first window is the target's, and leaves at the target's rate.
+#[test]
+fn a_paced_start_sends_at_its_rate_until_the_first_ack() {
+    let start = Start {
+        initial_rate_bps: 100_000_000,
+        ..Start::default()
+    };
+    let buffer = Buffer::Fixed(10_000_000);
+    let spec = TcpSpec {
+        start,
+        send_buffer: buffer,
+        receive_buffer: buffer,
+        ..spec()
+    };
+    let mut channel = losing(&spec, &[]);
+    channel.sender.set_peer_window(10_000_000); // of a client's first acknowledgement
+    channel.write(bytes(10_000));
+    channel.run(RTT - MS);
+    let sent = channel.sender.figures().sent_pkts;
+    let expected = 100_000_000 / 8 / 10 / 1448; // a tenth of a second
+    assert!(
+        sent.abs_diff(expected) < expected / 50,
+        "{sent} for {expected}"
+    );
+    let log = channel.log.take().unwrap();
+    let gap_ns = 1448 * 8 * 10;
+    assert!(
+        log[2..]
+            .windows(2)
+            .all(|pair| (pair[1].0 - pair[0].0).abs_diff(gap_ns) < gap_ns / 50)
+    );
+    channel.run(10 * RTT);
+    let figures = channel.sender.figures();
+    assert!(
+        figures.cwnd_pkts.abs_diff(figures.ssthresh_pkts) < 20,
+        "{figures:?}"
     );
 }
