@@ -20,7 +20,7 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 3
+#define FP_ABI_VERSION 4
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -30,7 +30,7 @@ typedef unsigned long long __u64;
 #define FP_NAME_LEN 64 /* a rule's name with its NUL */
 #define FP_LAW_LEN 16  /* TCP_CA_NAME_MAX */
 #define FP_MAX_CGROUP_DEPTH 32
-#define FP_LAW_PARAMS 4
+#define FP_LAW_PARAMS 6 /* CC_PARAMS of bpf/cc */
 #define FP_NO_RULE 0xffffffffu
 
 /* The settings that a flow can be given in the kernel; also the index into fp_flow.error. */
@@ -44,16 +44,32 @@ enum fp_setting {
 	FP_DELAYED_ACK_MAX,
 	FP_PACING_RATE,
 	FP_NOTSENT_LOWAT,
+	FP_MAX_SSTHRESH, /* from here on: read by laws.bpf.c, not set on the socket */
+	FP_INITIAL_SSTHRESH,
+	FP_INITIAL_RATE,
+	FP_AFTER_IDLE,
+	FP_HYSTART,
 	FP_SETTINGS,
 };
 
 /* fp_rule.flags */
 #define FP_RULE_OVERRIDE 1u /* the program's own buffer sizes are ignored */
 #define FP_RULE_DIVIDE 2u   /* the buffers are shared among the rule's flows */
+#define FP_RULE_HYSTART 4u  /* slow start ends when the round-trip time rises (RFC 9406) */
+
+/* fp_rule.after_idle: what becomes of the window in a pause longer than the RTO. */
+enum fp_after_idle {
+	FP_IDLE_HOSTS_OWN, /* as net.ipv4.tcp_slow_start_after_idle says */
+	FP_IDLE_RESTART,
+	FP_IDLE_KEEP,
+	FP_IDLE_PACE,
+};
 
 /* What one rule gives a flow. A setting counts when its bit (1 << enum fp_setting) is in `given`. */
 struct fp_rule {
 	__u64 pacing_rate_bytes_per_s;
+	__u64 initial_rate_bps;	      /* bits a second of a paced start; 0: slow start */
+	__u64 initial_ssthresh_bytes; /* 0: none, or initial_ssthresh_pkts */
 	__u32 given;
 	__u32 flags;
 	__u32 send_buffer_bytes;
@@ -63,9 +79,11 @@ struct fp_rule {
 	__u32 rto_min_us;
 	__u32 delayed_ack_max_us;
 	__u32 notsent_lowat_bytes;
+	__u32 max_ssthresh_pkts;	 /* 0: no limited slow start */
+	__u32 initial_ssthresh_pkts;	 /* 0: none */
+	__u32 after_idle;		 /* enum fp_after_idle */
 	__u32 law_params[FP_LAW_PARAMS]; /* the law's own units: see bpf/cc/<law>.h */
 	__u8 law[FP_LAW_LEN];
-	__u32 pad;
 };
 
 struct fp_name {
@@ -155,7 +173,6 @@ struct fp_flow {
 	__u32 pad;
 	struct fp_rule wanted;	  /* as applied: after division among flows */
 	__s32 error[FP_SETTINGS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
-	__u32 pad2;
 };
 
 /* Flows that share a rule's buffers. */
@@ -229,7 +246,7 @@ enum fp_count {
 	FP_COUNT_PASSED,     /* flows that met none */
 	FP_COUNT_LOST,	     /* events that the full ring buffer could not take */
 	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
-	FP_COUNT_BAD_PARAMS, /* laws that fell back to Reno's parameters */
+	FP_COUNT_BAD_PARAMS, /* flows that fell back to Reno, their parameters being out of range */
 	FP_COUNTS,
 };
 

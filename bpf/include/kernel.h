@@ -42,6 +42,7 @@ typedef __s32 s32;
 #define SOCK_RCVBUF_LOCK 2
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
+#define TCP_CA_OPEN 0
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -108,19 +109,34 @@ struct inet_sock {
 	struct sock sk;
 };
 
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+	CA_EVENT_CWND_RESTART,
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us; /* -1 = no sample */
+};
+
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 	char name[16];
 };
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	u32 icsk_rto;
 	u32 icsk_rto_min;
 	u32 icsk_delack_max;
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	u8 icsk_ca_state : 5;
 	u64 icsk_ca_priv[13];
 };
 
@@ -144,6 +160,10 @@ struct tcp_sock {
 	u64 bytes_retrans;
 	u32 segs_in;
 	u32 segs_out;
+	u32 data_segs_out;
+	u32 lsndtime;
+	u32 snd_una;
+	u32 snd_nxt;
 	u32 total_retrans;
 	u32 srtt_us;
 	u32 mss_cache;

@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 3;
+pub const FP_ABI_VERSION: u32 = 4;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -11,10 +11,11 @@ pub const FP_MAX_PORT_CUTS: u32 = 2048;
 pub const FP_NAME_LEN: u32 = 64;
 pub const FP_LAW_LEN: u32 = 16;
 pub const FP_MAX_CGROUP_DEPTH: u32 = 32;
-pub const FP_LAW_PARAMS: u32 = 4;
+pub const FP_LAW_PARAMS: u32 = 6;
 pub const FP_NO_RULE: u32 = 4294967295;
 pub const FP_RULE_OVERRIDE: u32 = 1;
 pub const FP_RULE_DIVIDE: u32 = 2;
+pub const FP_RULE_HYSTART: u32 = 4;
 pub const FP_NO_PORT: u32 = 65536;
 pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;
@@ -40,12 +41,24 @@ pub const FP_RTO_MIN: fp_setting = 5;
 pub const FP_DELAYED_ACK_MAX: fp_setting = 6;
 pub const FP_PACING_RATE: fp_setting = 7;
 pub const FP_NOTSENT_LOWAT: fp_setting = 8;
-pub const FP_SETTINGS: fp_setting = 9;
+pub const FP_MAX_SSTHRESH: fp_setting = 9;
+pub const FP_INITIAL_SSTHRESH: fp_setting = 10;
+pub const FP_INITIAL_RATE: fp_setting = 11;
+pub const FP_AFTER_IDLE: fp_setting = 12;
+pub const FP_HYSTART: fp_setting = 13;
+pub const FP_SETTINGS: fp_setting = 14;
 pub type fp_setting = ::core::ffi::c_uint;
+pub const FP_IDLE_HOSTS_OWN: fp_after_idle = 0;
+pub const FP_IDLE_RESTART: fp_after_idle = 1;
+pub const FP_IDLE_KEEP: fp_after_idle = 2;
+pub const FP_IDLE_PACE: fp_after_idle = 3;
+pub type fp_after_idle = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_rule {
     pub pacing_rate_bytes_per_s: __u64,
+    pub initial_rate_bps: __u64,
+    pub initial_ssthresh_bytes: __u64,
     pub given: __u32,
     pub flags: __u32,
     pub send_buffer_bytes: __u32,
@@ -55,36 +68,47 @@ pub struct fp_rule {
     pub rto_min_us: __u32,
     pub delayed_ack_max_us: __u32,
     pub notsent_lowat_bytes: __u32,
-    pub law_params: [__u32; 4usize],
+    pub max_ssthresh_pkts: __u32,
+    pub initial_ssthresh_pkts: __u32,
+    pub after_idle: __u32,
+    pub law_params: [__u32; 6usize],
     pub law: [__u8; 16usize],
-    pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 80usize];
+    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 112usize];
     ["Alignment of fp_rule"][::core::mem::align_of::<fp_rule>() - 8usize];
     ["Offset of field: fp_rule::pacing_rate_bytes_per_s"]
         [::core::mem::offset_of!(fp_rule, pacing_rate_bytes_per_s) - 0usize];
-    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 8usize];
-    ["Offset of field: fp_rule::flags"][::core::mem::offset_of!(fp_rule, flags) - 12usize];
+    ["Offset of field: fp_rule::initial_rate_bps"]
+        [::core::mem::offset_of!(fp_rule, initial_rate_bps) - 8usize];
+    ["Offset of field: fp_rule::initial_ssthresh_bytes"]
+        [::core::mem::offset_of!(fp_rule, initial_ssthresh_bytes) - 16usize];
+    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 24usize];
+    ["Offset of field: fp_rule::flags"][::core::mem::offset_of!(fp_rule, flags) - 28usize];
     ["Offset of field: fp_rule::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_rule, send_buffer_bytes) - 16usize];
+        [::core::mem::offset_of!(fp_rule, send_buffer_bytes) - 32usize];
     ["Offset of field: fp_rule::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_rule, receive_buffer_bytes) - 20usize];
+        [::core::mem::offset_of!(fp_rule, receive_buffer_bytes) - 36usize];
     ["Offset of field: fp_rule::initial_window_pkts"]
-        [::core::mem::offset_of!(fp_rule, initial_window_pkts) - 24usize];
+        [::core::mem::offset_of!(fp_rule, initial_window_pkts) - 40usize];
     ["Offset of field: fp_rule::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_rule, cwnd_clamp_pkts) - 28usize];
+        [::core::mem::offset_of!(fp_rule, cwnd_clamp_pkts) - 44usize];
     ["Offset of field: fp_rule::rto_min_us"]
-        [::core::mem::offset_of!(fp_rule, rto_min_us) - 32usize];
+        [::core::mem::offset_of!(fp_rule, rto_min_us) - 48usize];
     ["Offset of field: fp_rule::delayed_ack_max_us"]
-        [::core::mem::offset_of!(fp_rule, delayed_ack_max_us) - 36usize];
+        [::core::mem::offset_of!(fp_rule, delayed_ack_max_us) - 52usize];
     ["Offset of field: fp_rule::notsent_lowat_bytes"]
-        [::core::mem::offset_of!(fp_rule, notsent_lowat_bytes) - 40usize];
+        [::core::mem::offset_of!(fp_rule, notsent_lowat_bytes) - 56usize];
+    ["Offset of field: fp_rule::max_ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_rule, max_ssthresh_pkts) - 60usize];
+    ["Offset of field: fp_rule::initial_ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_rule, initial_ssthresh_pkts) - 64usize];
+    ["Offset of field: fp_rule::after_idle"]
+        [::core::mem::offset_of!(fp_rule, after_idle) - 68usize];
     ["Offset of field: fp_rule::law_params"]
-        [::core::mem::offset_of!(fp_rule, law_params) - 44usize];
-    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 60usize];
-    ["Offset of field: fp_rule::pad"][::core::mem::offset_of!(fp_rule, pad) - 76usize];
+        [::core::mem::offset_of!(fp_rule, law_params) - 72usize];
+    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 96usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -245,12 +269,11 @@ pub struct fp_flow {
     pub receive_buffer_set: __u32,
     pub pad: __u32,
     pub wanted: fp_rule,
-    pub error: [__s32; 9usize],
-    pub pad2: __u32,
+    pub error: [__s32; 14usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 152usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 200usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -263,8 +286,7 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
     ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 28usize];
     ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 32usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 112usize];
-    ["Offset of field: fp_flow::pad2"][::core::mem::offset_of!(fp_flow, pad2) - 148usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 144usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -342,7 +364,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 384usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 432usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -367,65 +389,65 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 72usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 224usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 272usize];
     ["Offset of field: fp_flow_record::cgroup_id"]
-        [::core::mem::offset_of!(fp_flow_record, cgroup_id) - 232usize];
+        [::core::mem::offset_of!(fp_flow_record, cgroup_id) - 280usize];
     ["Offset of field: fp_flow_record::bytes_acked"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_acked) - 240usize];
+        [::core::mem::offset_of!(fp_flow_record, bytes_acked) - 288usize];
     ["Offset of field: fp_flow_record::bytes_received"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_received) - 248usize];
+        [::core::mem::offset_of!(fp_flow_record, bytes_received) - 296usize];
     ["Offset of field: fp_flow_record::bytes_retransmitted"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_retransmitted) - 256usize];
+        [::core::mem::offset_of!(fp_flow_record, bytes_retransmitted) - 304usize];
     ["Offset of field: fp_flow_record::max_pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_flow_record, max_pacing_rate_bytes_per_s) - 264usize];
+        [::core::mem::offset_of!(fp_flow_record, max_pacing_rate_bytes_per_s) - 312usize];
     ["Offset of field: fp_flow_record::pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_flow_record, pacing_rate_bytes_per_s) - 272usize];
+        [::core::mem::offset_of!(fp_flow_record, pacing_rate_bytes_per_s) - 320usize];
     ["Offset of field: fp_flow_record::segments_sent"]
-        [::core::mem::offset_of!(fp_flow_record, segments_sent) - 280usize];
+        [::core::mem::offset_of!(fp_flow_record, segments_sent) - 328usize];
     ["Offset of field: fp_flow_record::segments_received"]
-        [::core::mem::offset_of!(fp_flow_record, segments_received) - 284usize];
+        [::core::mem::offset_of!(fp_flow_record, segments_received) - 332usize];
     ["Offset of field: fp_flow_record::segments_retransmitted"]
-        [::core::mem::offset_of!(fp_flow_record, segments_retransmitted) - 288usize];
+        [::core::mem::offset_of!(fp_flow_record, segments_retransmitted) - 336usize];
     ["Offset of field: fp_flow_record::srtt_us"]
-        [::core::mem::offset_of!(fp_flow_record, srtt_us) - 292usize];
+        [::core::mem::offset_of!(fp_flow_record, srtt_us) - 340usize];
     ["Offset of field: fp_flow_record::min_rtt_us"]
-        [::core::mem::offset_of!(fp_flow_record, min_rtt_us) - 296usize];
+        [::core::mem::offset_of!(fp_flow_record, min_rtt_us) - 344usize];
     ["Offset of field: fp_flow_record::mss_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, mss_bytes) - 300usize];
+        [::core::mem::offset_of!(fp_flow_record, mss_bytes) - 348usize];
     ["Offset of field: fp_flow_record::cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, cwnd_pkts) - 304usize];
+        [::core::mem::offset_of!(fp_flow_record, cwnd_pkts) - 352usize];
     ["Offset of field: fp_flow_record::ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, ssthresh_pkts) - 308usize];
+        [::core::mem::offset_of!(fp_flow_record, ssthresh_pkts) - 356usize];
     ["Offset of field: fp_flow_record::in_flight_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, in_flight_pkts) - 312usize];
+        [::core::mem::offset_of!(fp_flow_record, in_flight_pkts) - 360usize];
     ["Offset of field: fp_flow_record::peer_window_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, peer_window_bytes) - 316usize];
+        [::core::mem::offset_of!(fp_flow_record, peer_window_bytes) - 364usize];
     ["Offset of field: fp_flow_record::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, send_buffer_bytes) - 320usize];
+        [::core::mem::offset_of!(fp_flow_record, send_buffer_bytes) - 368usize];
     ["Offset of field: fp_flow_record::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, receive_buffer_bytes) - 324usize];
+        [::core::mem::offset_of!(fp_flow_record, receive_buffer_bytes) - 372usize];
     ["Offset of field: fp_flow_record::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, cwnd_clamp_pkts) - 328usize];
+        [::core::mem::offset_of!(fp_flow_record, cwnd_clamp_pkts) - 376usize];
     ["Offset of field: fp_flow_record::rto_min_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, rto_min_ticks) - 332usize];
+        [::core::mem::offset_of!(fp_flow_record, rto_min_ticks) - 380usize];
     ["Offset of field: fp_flow_record::delayed_ack_max_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, delayed_ack_max_ticks) - 336usize];
+        [::core::mem::offset_of!(fp_flow_record, delayed_ack_max_ticks) - 384usize];
     ["Offset of field: fp_flow_record::notsent_lowat_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, notsent_lowat_bytes) - 340usize];
+        [::core::mem::offset_of!(fp_flow_record, notsent_lowat_bytes) - 388usize];
     ["Offset of field: fp_flow_record::send_window_scale"]
-        [::core::mem::offset_of!(fp_flow_record, send_window_scale) - 344usize];
+        [::core::mem::offset_of!(fp_flow_record, send_window_scale) - 392usize];
     ["Offset of field: fp_flow_record::receive_window_scale"]
-        [::core::mem::offset_of!(fp_flow_record, receive_window_scale) - 348usize];
+        [::core::mem::offset_of!(fp_flow_record, receive_window_scale) - 396usize];
     ["Offset of field: fp_flow_record::busy_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, busy_ticks) - 352usize];
+        [::core::mem::offset_of!(fp_flow_record, busy_ticks) - 400usize];
     ["Offset of field: fp_flow_record::receiver_limited_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, receiver_limited_ticks) - 356usize];
+        [::core::mem::offset_of!(fp_flow_record, receiver_limited_ticks) - 404usize];
     ["Offset of field: fp_flow_record::send_buffer_limited_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, send_buffer_limited_ticks) - 360usize];
+        [::core::mem::offset_of!(fp_flow_record, send_buffer_limited_ticks) - 408usize];
     ["Offset of field: fp_flow_record::law"]
-        [::core::mem::offset_of!(fp_flow_record, law) - 364usize];
+        [::core::mem::offset_of!(fp_flow_record, law) - 412usize];
     ["Offset of field: fp_flow_record::pad"]
-        [::core::mem::offset_of!(fp_flow_record, pad) - 380usize];
+        [::core::mem::offset_of!(fp_flow_record, pad) - 428usize];
 };
 pub const FP_COUNT_MET: fp_count = 0;
 pub const FP_COUNT_PASSED: fp_count = 1;

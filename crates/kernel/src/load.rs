@@ -10,7 +10,7 @@ use crate::abi;
 use crate::maps::Table;
 use crate::places::Places;
 use crate::{KernelError, unload};
-use libbpf_rs::{Link, MapCore, MapMut, Object, ObjectBuilder, PrintLevel, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapMut, MapType, Object, ObjectBuilder, PrintLevel, ProgramMut};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, Permissions};
 use std::os::fd::{AsFd, AsRawFd};
@@ -29,9 +29,6 @@ pub(crate) const LINK_TUNE: &str = "link_tune";
 pub(crate) const LINK_WALK: &str = "link_walk";
 pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";
 pub(crate) const LAW_PREFIX: &str = "law_";
-
-/// The laws of laws.bpf.c.
-const LAWS_BROUGHT: [&str; 1] = ["fp_aimd"];
 
 /// A law's name is free again only after a grace period of the kernel.
 const REGISTER_TRIES: u32 = 40;
@@ -222,18 +219,21 @@ impl Kernel {
             .map_err(KernelError::bpf(format!("pin {name}")))
     }
 
-    /// Those that are not pinned yet.
+    /// Those that are not pinned yet. One that cannot be registered does not keep the others away.
     fn register_laws(&self) -> Result<(), KernelError> {
-        if LAWS_BROUGHT.iter().all(|law| self.law_pin(law).exists()) {
+        let laws = brought_laws()?;
+        if laws.iter().all(|law| self.law_pin(law).exists()) {
             return Ok(());
         }
         let mut object = self.load_object("laws", LAWS)?;
-        for mut map in object.maps_mut() {
-            if map.map_type() == libbpf_rs::MapType::StructOps {
-                self.register_law(&mut map)?;
-            }
-        }
-        Ok(())
+        let missing = object.maps_mut().filter(|map| self.is_missing_law(map));
+        let registered = missing.map(|mut map| self.register_law(&mut map));
+        registered.fold(Ok(()), Result::and)
+    }
+
+    fn is_missing_law(&self, map: &MapMut<'_>) -> bool {
+        map.map_type() == MapType::StructOps
+            && !self.law_pin(&map.name().to_string_lossy()).exists()
     }
 
     fn law_pin(&self, law: &str) -> PathBuf {
@@ -262,6 +262,19 @@ impl Kernel {
         link.disconnect();
         Ok(())
     }
+}
+
+/// The laws of laws.bpf.c by name: its struct_ops maps.
+fn brought_laws() -> Result<Vec<String>, KernelError> {
+    let open = ObjectBuilder::default()
+        .open_memory(LAWS)
+        .map_err(KernelError::bpf("open laws.bpf.o"))?;
+    let laws = open
+        .maps()
+        .filter(|map| map.map_type() == MapType::StructOps);
+    Ok(laws
+        .map(|map| map.name().to_string_lossy().into_owned())
+        .collect())
 }
 
 fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::carry::Records;
+use crate::compare::cli::Compare;
 use crate::describe;
 use crate::keeper;
 use crate::lab::{self, Lab, Lifetime, Listed};
@@ -40,6 +41,8 @@ pub enum LabCommand {
     Set(Set),
     /// Run a scenario's programs in every case, and compare
     Run(Run),
+    /// Run a scenario on the real kernel and in the simulator, and lay the results over one another
+    Compare(Compare),
     /// Show what passed the links in each millisecond, as a summary, CSV or a plot
     Observe(Observe),
     /// List the labs that are up
@@ -202,6 +205,7 @@ impl LabCommand {
             LabCommand::Down(args) => down(&args),
             LabCommand::Set(args) => set(args),
             LabCommand::Run(args) => run_scenario(&args),
+            LabCommand::Compare(args) => args.run(),
             LabCommand::Observe(args) => args.run().map(|()| ExitCode::SUCCESS),
             LabCommand::List(args) => list(&args),
             LabCommand::Emulate(args) => Ok(keeper::keep(&args.name).map(|()| ExitCode::SUCCESS)?),

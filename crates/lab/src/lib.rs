@@ -15,6 +15,7 @@
 pub mod carry;
 mod child;
 pub mod cli;
+pub mod compare;
 pub mod control;
 mod describe;
 mod hosts;

@@ -118,7 +118,7 @@ impl Completions {
         let times = self
             .took_ns
             .get_or_insert_with(|| Box::new(times_of(&self.first)));
-        times.saturating_record(completion.took_ns);
+        note(times, completion.took_ns);
     }
 
     /// The time, ns, that `share` (0 to 1) of the transfers took at most; exact while all are listed, to
@@ -147,8 +147,12 @@ fn times_of(completions: &[Completion]) -> Histogram<u64> {
     let mut times = Histogram::new(Completions::DIGITS).expect("1 to 5 digits are allowed");
     times.auto(true);
     let each = completions.iter().map(|completion| completion.took_ns);
-    each.for_each(|took_ns| times.saturating_record(took_ns));
+    each.for_each(|took_ns| note(&mut times, took_ns));
     times
+}
+
+fn note(times: &mut Histogram<u64>, took_ns: u64) {
+    times.record(took_ns).expect("it grows as needed");
 }
 
 /// What became of datagrams.

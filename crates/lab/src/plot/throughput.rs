@@ -193,8 +193,8 @@ fn y_label(runs: &[&Run]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seen::Pixels;
     use super::super::panels::PANEL_HEIGHT_PX;
+    use super::super::seen::Pixels;
     use super::super::{Format, LINES, TITLE_HEIGHT_PX, WIDTH_PX, picture};
     use super::*;
     use crate::results::examples::{failed, run};

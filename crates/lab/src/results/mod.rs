@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::iperf3::{Measured, Transfers, Udp};
 
+pub(crate) use table::aligned;
 pub use table::{name, table};
 
 /// One row of `results.json`: a run. Rates in Mb/s, decimal.

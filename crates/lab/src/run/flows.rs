@@ -106,7 +106,9 @@ fn source(flow: &Flow) -> Result<String, String> {
         Source::Bulk { bytes: Some(_), .. } if flow.lasts.is_some() => {
             Err("bytes with stop: iperf3 takes one of them".to_owned())
         }
-        Source::Bulk { bytes: Some(bytes), .. } => {
+        Source::Bulk {
+            bytes: Some(bytes), ..
+        } => {
             let of_all = bytes.saturating_mul(flow.streams.into());
             Ok(format!(" --bytes {of_all}"))
         }
@@ -166,7 +168,9 @@ mod tests {
         let scenario = Scenario::parse("x.toml", &text).unwrap();
         let programs = with_programs(&scenario).map_err(|error| error.to_string())?;
         let programs = programs.cases[0].programs.iter();
-        Ok(programs.map(|program| format!("{}: {}", program.host, program.run)).collect())
+        Ok(programs
+            .map(|program| format!("{}: {}", program.host, program.run))
+            .collect())
     }
 
     #[test]
@@ -176,7 +180,14 @@ mod tests {
         let udp = "source = \"udp\"\nrate = \"10.28mbit\"\npayload = 1000\nstop = \"5s\"";
         let sized = "source = \"bulk\"\nbytes = \"10MB\"";
         let told = [bulk, udp, sized].map(|flow| programs(flow).unwrap().join("\n"));
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        b: iperf3 --server --one-off --json --port 6001 --interval 0.5
+        a: sh -c 'sleep 1; exec iperf3 --client {b} --port 6001 --json --get-server-output --interval 0.5 --time 10 --parallel 2 --congestion reno --set-mss 1412 --window 65536 --fq-rate 1000000000'
+        b: iperf3 --server --one-off --json --port 6001 --interval 0.5
+        a: iperf3 --client {b} --port 6001 --json --get-server-output --interval 0.5 --time 5 --udp --bitrate 10000000 --length 1000
+        b: iperf3 --server --one-off --json --port 6001 --interval 0.5
+        a: iperf3 --client {b} --port 6001 --json --get-server-output --interval 0.5 --bytes 10000000
+        "#);
     }
 
     #[test]
@@ -192,6 +203,15 @@ mod tests {
             "source = \"bulk\"\nstop = \"9s\"\nlaw = { law = \"fp_aimd\", a = 6 }",
         ]
         .map(|flow| programs(flow).unwrap_err());
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        line 6: source = "web": iperf3 is no user; `fatpath sim` can do it
+        line 6: source = "chunks": iperf3 makes no pauses; `fatpath sim` can do it
+        line 6: again: iperf3 sends once; `fatpath sim` can do it
+        line 6: bytes with stop: iperf3 takes one of them; `fatpath sim` can do it
+        line 6: iperf3 sends for whole seconds; `fatpath sim` can do it
+        line 6: streams: an iperf3 makes 128 at most; `fatpath sim` can do it
+        line 6: programs cannot ask for what this flow asks of TCP; `fatpath sim` can do it
+        line 6: law: its parameters come from a variant's policy in the lab; `fatpath sim` can do it
+        "#);
     }
 }

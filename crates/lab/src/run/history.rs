@@ -197,6 +197,34 @@ impl History {
         Ok(())
     }
 
+    /// The runs in a folder that another command made, of whatever build, if they are of a scenario of
+    /// this name.
+    pub(super) fn read(
+        folder: &Path,
+        scenario: &Scenario,
+    ) -> Result<Vec<(String, Run)>, HistoryError> {
+        let path = folder.join("history.jsonl");
+        let foreign = || HistoryError::Foreign(path.display().to_string());
+        let text = fs::read_to_string(&path).map_err(WriteError::at(&path))?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = whole.lines();
+        let head = lines.next().map(serde_json::from_str::<Head>);
+        let head = head.and_then(Result::ok).ok_or_else(foreign)?;
+        if head.scenario != scenario.name {
+            let (folder, runs) = (folder.display().to_string(), lines.count());
+            let why = "of a scenario of another name";
+            return Err(HistoryError::Another { folder, runs, why });
+        }
+        let entries = lines.map(|line| serde_json::from_str::<Entry>(line).map_err(|_| foreign()));
+        let mut latest = BTreeMap::new();
+        for entry in entries {
+            let Entry { label, repeat, run } = entry?;
+            latest.insert((label, repeat), run);
+        }
+        let runs = latest.into_iter();
+        Ok(runs.map(|((label, _), run)| (label, run)).collect())
+    }
+
     /// Whether a run was made and did not fail. One that failed is tried again.
     pub(super) fn has(&self, case: &Case, repeat: u32) -> bool {
         let run = self.runs.get(&(case.label().to_owned(), repeat));

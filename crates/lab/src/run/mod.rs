@@ -30,10 +30,11 @@ use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
 use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
 
-use folder::Folder;
-pub(crate) use history::Maker;
 pub use flows::OnlySimulated;
+use folder::Folder;
+use history::History;
 pub use history::HistoryError;
+pub(crate) use history::Maker;
 use one::OneRun;
 use order::{Planned, sequence};
 
@@ -205,6 +206,24 @@ pub(crate) fn experiment(
         interrupted,
         ..outcome
     })
+}
+
+/// The runs of these cases that an earlier command has made in a folder, on whatever build.
+///
+/// # Errors
+/// If there is no experiment in it, or one of another scenario.
+pub(crate) fn earlier(
+    folder: &Path,
+    scenario: &Scenario,
+    cases: &[&Case],
+) -> Result<Vec<Run>, ScenarioError> {
+    let runs = History::read(folder, scenario)?;
+    let of = |case: &&Case| {
+        let label = case.label().to_owned();
+        let runs = runs.iter().filter(move |(other, _)| *other == label);
+        runs.map(|(_, run)| run.clone())
+    };
+    Ok(cases.iter().flat_map(of).collect())
 }
 
 fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {

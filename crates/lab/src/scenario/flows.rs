@@ -128,8 +128,7 @@ fn receiver(
             return Err(value.problem(message));
         }
         (Who::Each(count), Some(index)) if index > count => {
-            let message =
-                format!("replica {index} has no partner, since {name} is {count} hosts");
+            let message = format!("replica {index} has no partner, since {name} is {count} hosts");
             return Err(value.problem(message));
         }
         _ => member(who, &name, index),
@@ -202,10 +201,14 @@ fn web(section: &mut Section) -> Result<Source, Problem> {
 }
 
 fn udp(section: &mut Section) -> Result<Source, Problem> {
-    let payload = section.take("payload").map(|value| value.integer(1..=65_507));
+    let payload = section
+        .take("payload")
+        .map(|value| value.integer(1..=65_507));
     Ok(Source::ConstantRate {
         rate_bps: needed(section, "rate", units::rate_bps)?,
-        payload_bytes: payload.transpose()?.map_or(UDP_PAYLOAD_BYTES, |bytes| bytes as u32),
+        payload_bytes: payload
+            .transpose()?
+            .map_or(UDP_PAYLOAD_BYTES, |bytes| bytes as u32),
     })
 }
 
@@ -318,7 +321,10 @@ fn whole(
     key: &'static str,
     range: std::ops::RangeInclusive<u64>,
 ) -> Result<Option<u64>, Problem> {
-    section.take(key).map(|value| value.integer(range)).transpose()
+    section
+        .take(key)
+        .map(|value| value.integer(range))
+        .transpose()
 }
 
 fn flag(section: &mut Section, key: &'static str) -> Result<Option<bool>, Problem> {

@@ -88,7 +88,9 @@ enum Means {
     Window,
     PacingRate,
     /// Nothing that the simulator would show; with a value or without.
-    Nothing { has_value: bool },
+    Nothing {
+        has_value: bool,
+    },
 }
 
 /// Short name (or a space), long name, meaning. Source: iperf3(1).
@@ -271,9 +273,11 @@ impl Read {
 
     fn tcp(&self) -> Result<(Source, Option<Duration>), String> {
         if self.rate_bps.is_some_and(|rate_bps| rate_bps > 0) {
-            return Err("--bitrate without --udp: a program that holds back is not simulated; \
+            return Err(
+                "--bitrate without --udp: a program that holds back is not simulated; \
                         --fq-rate has the kernel pace"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         let block_bytes = self.block_bytes.unwrap_or(BLOCK_BYTES);
         let of_blocks = self.blocks.map(|blocks| blocks.saturating_mul(block_bytes));
@@ -297,7 +301,9 @@ impl Read {
             return Err("--length: 16 to 65507 bytes with --udp".to_owned());
         }
         let rate_bps = match self.rate_bps.unwrap_or(UDP_RATE_BPS) {
-            0 => return Err("--bitrate 0 with --udp: as fast as a host can is not simulated".into()),
+            0 => {
+                return Err("--bitrate 0 with --udp: as fast as a host can is not simulated".into());
+            }
             rate_bps => u128::from(rate_bps),
         };
         let on_wire = u128::from(payload_bytes + UDP_HEADER_BYTES);
@@ -309,10 +315,7 @@ impl Read {
     }
 }
 
-fn meaning(
-    option: &str,
-    is_it: impl Fn(&&(char, &str, Means)) -> bool,
-) -> Result<Means, String> {
+fn meaning(option: &str, is_it: impl Fn(&&(char, &str, Means)) -> bool) -> Result<Means, String> {
     let found = OPTIONS.iter().find(is_it);
     found.map(|(.., means)| *means).ok_or_else(|| {
         format!("{option}: the simulator cannot do what this option of iperf3 asks for")
@@ -365,7 +368,8 @@ mod tests {
 
     #[test]
     fn short_and_long_options_mean_the_same() {
-        let long = client("/usr/bin/iperf3 --client 10.77.0.2 --time 20 --parallel=4 --reverse --json");
+        let long =
+            client("/usr/bin/iperf3 --client 10.77.0.2 --time 20 --parallel=4 --reverse --json");
         let short = client("iperf3 -JRc10.77.0.2 -t 20 -P4 -i 0.5 -Z");
         assert_eq!(long, short);
         assert_eq!((long.streams, long.reverse), (4, true));
@@ -377,7 +381,13 @@ mod tests {
     fn sizes_are_binary_and_rates_decimal() {
         let tcp = client("iperf3 -c x -n 10M -w 64K -M 1400 -C fp_aimd --fq-rate 1G --cport 7");
         let bytes = Some(10 << 20);
-        assert_eq!(tcp.source, Source::Bulk { bytes, again: false });
+        assert_eq!(
+            tcp.source,
+            Source::Bulk {
+                bytes,
+                again: false
+            }
+        );
         assert_eq!((tcp.lasts, tcp.client_port), (None, Some(7)));
         assert_eq!(tcp.wishes.window_bytes, Some(65_536));
         assert_eq!(tcp.wishes.mss_bytes, Some(1388));
@@ -386,7 +396,13 @@ mod tests {
         let udp = client("iperf3 -c x -u -b 10M -l 1000");
         let rate_bps = 10_280_000;
         let payload_bytes = 1000;
-        assert_eq!(udp.source, Source::ConstantRate { rate_bps, payload_bytes });
+        assert_eq!(
+            udp.source,
+            Source::ConstantRate {
+                rate_bps,
+                payload_bytes
+            }
+        );
     }
 
     #[test]
@@ -403,6 +419,16 @@ mod tests {
             "iperf3 -J",
         ]
         .map(|line| read(line).unwrap_err());
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        ping: the simulator runs no programs but iperf3; write a [[flow]]
+        --bidir: the simulator cannot do what this option of iperf3 asks for
+        -O: the simulator cannot do what this option of iperf3 asks for
+        --bitrate without --udp: a program that holds back is not simulated; --fq-rate has the kernel pace
+        --bitrate 0 with --udp: as fast as a host can is not simulated
+        -P 0: is nothing that the simulator understands
+        -t: needs a value
+        "x" is no option of iperf3
+        iperf3: needs --client or --server
+        "#);
     }
 }

@@ -80,7 +80,9 @@ impl Ends<'_> {
                 .unwrap_or(plain.cwnd_clamp_pkts),
             send_buffer: self.send_buffer(at_sender),
             receive_buffer: self.receive_buffer(at_receiver),
-            pacing_rate_bps: pacing.map(|one| one.value).or(self.wishes().pacing_rate_bps),
+            pacing_rate_bps: pacing
+                .map(|one| one.value)
+                .or(self.wishes().pacing_rate_bps),
             detection: inner.detection.unwrap_or(self.sender.detection),
             dupthresh: reordering
                 .map(|one| one.value)
@@ -118,7 +120,10 @@ impl Ends<'_> {
             (None, Some(wish)) => law::of_wish(wish),
             (None, None) => law::named(&self.sender.law).map_err(|why| {
                 let host = &self.flow.from;
-                format!("{why}; {host} has {} by net.ipv4.tcp_congestion_control", self.sender.law)
+                format!(
+                    "{why}; {host} has {} by net.ipv4.tcp_congestion_control",
+                    self.sender.law
+                )
             }),
         }
     }
@@ -215,7 +220,11 @@ impl Ends<'_> {
     fn most_window(&self, space_bytes: u64) -> u64 {
         let scaling = self.sender.window_scaling && self.receiver.window_scaling;
         let shift = match scaling {
-            true => space_bytes.max(1).ilog2().saturating_sub(15).min(MOST_SHIFT),
+            true => space_bytes
+                .max(1)
+                .ilog2()
+                .saturating_sub(15)
+                .min(MOST_SHIFT),
             false => 0,
         };
         UNSCALED_WINDOW_BYTES << shift

@@ -67,7 +67,9 @@ impl HostTcp {
     /// In words: which sysctl, and why.
     pub(super) fn of(own: &[(String, String)]) -> Result<HostTcp, String> {
         let mut host = HostTcp::default();
-        let mainline = MAINLINE_OF_A_HOST.into_iter().chain(MAINLINE_OF_THE_MACHINE);
+        let mainline = MAINLINE_OF_A_HOST
+            .into_iter()
+            .chain(MAINLINE_OF_THE_MACHINE);
         let own = own.iter().map(|(name, value)| (&name[..], &value[..]));
         for (name, value) in mainline.chain(own) {
             host.set(name, value.trim())
@@ -124,7 +126,10 @@ fn does_not_matter(name: &str) -> bool {
         "ip_local_port_range",
         "tcp_available_congestion_control",
     ];
-    NAMES.contains(&name) || ["conf.", "icmp_", "net.ipv6."].iter().any(|of| name.starts_with(of))
+    NAMES.contains(&name)
+        || ["conf.", "icmp_", "net.ipv6."]
+            .iter()
+            .any(|of| name.starts_with(of))
 }
 
 fn why(name: &str) -> &'static str {
@@ -153,7 +158,10 @@ mod tests {
     use super::*;
 
     fn of(sysctls: &[(&str, &str)]) -> Result<HostTcp, String> {
-        let owned: Vec<_> = sysctls.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        let owned: Vec<_> = sysctls
+            .iter()
+            .map(|(n, v)| (n.to_string(), v.to_string()))
+            .collect();
         HostTcp::of(&owned)
     }
 
@@ -170,7 +178,10 @@ mod tests {
             ("net.ipv4.conf.all.rp_filter", "2"),
         ])
         .unwrap();
-        assert_eq!((own.law.as_str(), own.detection), ("fp_reno", Detection::Sack));
+        assert_eq!(
+            (own.law.as_str(), own.detection),
+            ("fp_reno", Detection::Sack)
+        );
         assert_eq!(own.send_memory_bytes[2], 65_536);
     }
 

@@ -44,7 +44,10 @@ fn with_parameters(name: &str, parameters: &[(&str, f64)]) -> Result<Law, String
 }
 
 fn unknown(name: &str) -> String {
-    let known: Vec<String> = laws().iter().map(|law| format!("fp_{}", law.name)).collect();
+    let known: Vec<String> = laws()
+        .iter()
+        .map(|law| format!("fp_{}", law.name))
+        .collect();
     format!(
         "the simulator does not have law {name}; it has {} (and reno, which is fp_reno)",
         known.join(", ")

@@ -61,10 +61,15 @@ pub fn run(scenario: &Scenario, options: &Options, how: How) -> Result<Outcome, 
 /// All runs that a command would make, in order: the names of their files.
 ///
 /// # Errors
-/// If the scenario has no such case.
-pub fn names(scenario: &Scenario, options: &Options) -> Result<Vec<String>, ScenarioError> {
-    let scenario = without_warm_up(scenario);
-    let cases = run::cases(&scenario, options)?;
+/// If the scenario has no such case, or asks for what is not simulated.
+pub fn names(
+    scenario: &Scenario,
+    options: &Options,
+    how: How,
+) -> Result<Vec<String>, ScenarioError> {
+    let scenario = &without_warm_up(scenario);
+    let cases = run::cases(scenario, options)?;
+    Simulator::of(scenario, how)?.check(&cases)?;
     let sequence = sequence(&cases, &scenario.experiment, |_, _| false);
     Ok(sequence.iter().map(Planned::name).collect())
 }
@@ -121,7 +126,10 @@ impl<'s> Simulator<'s> {
     }
 
     fn mapped(&self, case: &Case, plan: &Plan, repeat: u32) -> Result<Mapped, MapError> {
-        let policy = case.policy.as_ref().and_then(|file| self.policies.get(file.as_path()));
+        let policy = case
+            .policy
+            .as_ref()
+            .and_then(|file| self.policies.get(file.as_path()));
         let seed = self.how.seed;
         let random = Randomness { repeat, seed };
         Mapped::of(case, plan, policy, &self.scenario.experiment, random)
@@ -190,7 +198,10 @@ impl<'s> Simulator<'s> {
             Err(error) => return failed(row, error.to_string()),
         };
         let experiment = &self.scenario.experiment;
-        let bottleneck = (row.clone(), outcome::bottleneck_mbps(case, &plan, &mapped, NO_END));
+        let bottleneck = (
+            row.clone(),
+            outcome::bottleneck_mbps(case, &plan, &mapped, NO_END),
+        );
         match outcome::run(case, &plan, experiment, &mapped, &outcome, row) {
             Ok(run) => Some(Made {
                 run,

@@ -49,7 +49,9 @@ pub enum MapError {
         why: String,
     },
     /// There is nothing to send.
-    #[error("the scenario sends nothing; write a [[flow]], or a [[program]] that is an iperf3 client")]
+    #[error(
+        "the scenario sends nothing; write a [[flow]], or a [[program]] that is an iperf3 client"
+    )]
     NoFlow,
     /// This case alone cannot be simulated; others of the scenario may.
     #[error("{flow}: {why}")]
@@ -170,9 +172,14 @@ fn of_client(
     if peer == own {
         return Err("the simulator has no flows within a host".to_owned());
     }
-    if !servers.iter().any(|(host, port)| *host == peer && *port == client.port) {
+    if !servers
+        .iter()
+        .any(|(host, port)| *host == peer && *port == client.port)
+    {
         let port = client.port;
-        return Err(format!("no iperf3 before it listens on port {port} of {peer}"));
+        return Err(format!(
+            "no iperf3 before it listens on port {port} of {peer}"
+        ));
     }
     let [from, to] = match client.reverse {
         true => [peer, own],
@@ -203,7 +210,9 @@ fn hosts(plan: &Plan) -> Result<HashMap<&str, HostTcp>, MapError> {
         })
     };
     let hosts = plan.hosts.iter();
-    hosts.map(|host| Ok((host.name.as_str(), of(host)?))).collect()
+    hosts
+        .map(|host| Ok((host.name.as_str(), of(host)?)))
+        .collect()
 }
 
 struct Mapping<'m> {
@@ -315,7 +324,9 @@ impl Mapping<'_> {
             to: way.to,
             start_ns,
             // A program counts its time from the connection's establishment.
-            stop_ns: flow.lasts.map(|lasts| start_ns + handshake_ns(flow, way.rtt_ns) + nanos(lasts)),
+            stop_ns: flow
+                .lasts
+                .map(|lasts| start_ns + handshake_ns(flow, way.rtt_ns) + nanos(lasts)),
             source: flow.source.clone(),
             tcp,
         })

@@ -108,6 +108,8 @@ impl<'w> Work<'w> {
     /// Runs that are being made, in parts of one.
     fn in_work(&self) -> f64 {
         let shares = self.shares.iter();
-        shares.map(|share| share.load(Ordering::Relaxed) as f64 / PARTS).sum()
+        shares
+            .map(|share| share.load(Ordering::Relaxed) as f64 / PARTS)
+            .sum()
     }
 }

@@ -20,7 +20,9 @@ mod scoreboard;
 mod segment;
 mod send_buffer;
 mod sender;
+mod timeout;
 mod transmit;
+mod undo;
 mod usage;
 
 pub use figures::{ReceiverFigures, SenderFigures};

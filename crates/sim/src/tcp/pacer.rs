@@ -42,6 +42,11 @@ impl Pacer {
         self.start_rate = rate.map(|rate| rate.max(1));
     }
 
+    /// A paced start is under way.
+    pub(super) fn is_start(&self) -> bool {
+        self.start_rate.is_some()
+    }
+
     /// How long segments have to wait; `None`: they may leave.
     pub(super) fn waits_until_ns(&self, now_ns: u64) -> Option<u64> {
         (self.is_on() && self.next_ns > now_ns).then_some(self.next_ns)

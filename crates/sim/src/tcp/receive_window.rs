@@ -4,8 +4,8 @@
 
 use crate::{Buffer, TcpSpec};
 
-/// What a SYN can offer, bytes: 16 bits without scale.
-const FIRST_WINDOW_BYTES: u64 = 65_535;
+/// What the SYN of the handshake can offer, bytes: 16 bits without scale.
+const SYN_WINDOW_BYTES: u64 = 65_535;
 
 /// Segments of the sender's first flight that the buffer is sized for at first (`TCP_INIT_CWND`).
 const FIRST_FLIGHT_PKTS: u64 = 10;
@@ -36,17 +36,16 @@ impl ReceiveWindow {
             Buffer::Auto(least, most) => (least.min(most), most),
         };
         let mss_bytes = u64::from(spec.mss_bytes);
-        let first = buffer_bytes.min(FIRST_WINDOW_BYTES);
         ReceiveWindow {
             mss_bytes,
             buffer_bytes,
             most_bytes,
-            ssthresh_bytes: first,
-            end_bytes: first,
+            ssthresh_bytes: buffer_bytes,
+            end_bytes: buffer_bytes.min(SYN_WINDOW_BYTES),
             rtt_x8_ns: 8 * rtt_ns,
             newest_echo_ns: 0,
             measured_from: (0, now_ns),
-            space_bytes: first.min(FIRST_FLIGHT_PKTS * mss_bytes),
+            space_bytes: buffer_bytes.min(FIRST_FLIGHT_PKTS * mss_bytes),
         }
     }
 

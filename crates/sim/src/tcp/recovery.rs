@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is made of acknowledgements that may mean a loss, and of timeouts: Linux's
-//! `tcp_fastretrans_alert`, `tcp_process_loss` and their undoing, for RFC 6675, 5682, 8985 and 3522.
+//! What is made of acknowledgements that may mean a loss: Linux's `tcp_fastretrans_alert`, for RFC 6675,
+//! 6937 and 8985. See timeout.rs and undo.rs for the rest.
 
 use super::Ack;
 use super::arrivals::Arrivals;
@@ -59,57 +59,16 @@ impl Reordering {
         self.is_seen
     }
 
-    /// More than was reckoned with at first.
-    pub(super) fn is_high(&self) -> bool {
-        self.degree_pkts > self.initial_pkts
-    }
-}
-
-/// What is remembered to take a reduction back.
-#[derive(Debug, Default)]
-pub(super) struct Undo {
-    /// The oldest segment when the window was reduced; `None`: it cannot be taken back.
-    from: Option<u64>,
-    /// Retransmissions of which no DSACK has told that they were needless; `None`: none yet.
-    resent_pkts: Option<u32>,
-    /// When the first retransmission left.
-    first_resent_ns: Option<u64>,
-    /// 0: there is none to go back to.
-    prior_ssthresh_pkts: u32,
-}
-
-impl Undo {
-    fn begin(&mut self, una: u64, resent_pkts: u32) {
-        self.from = Some(una);
-        self.resent_pkts = (resent_pkts > 0).then_some(resent_pkts);
-    }
-
-    pub(super) fn resent(&mut self, now_ns: u64) {
-        self.first_resent_ns.get_or_insert(now_ns);
-        *self.resent_pkts.get_or_insert(0) += 1;
-    }
-
-    /// `count` segments below `until` that were retransmitted arrived twice.
-    pub(super) fn duplicated(&mut self, count: u32, until: u64) {
-        if self.from.is_some_and(|from| until > from)
-            && let Some(left) = &mut self.resent_pkts
-        {
-            *left = left.saturating_sub(count);
+    /// It was so late for a timeout, with so many SACKed, that they were not reordered.
+    pub(super) fn distrust(&mut self, sacked_pkts: u32) {
+        if sacked_pkts >= self.initial_pkts {
+            self.degree_pkts = self.degree_pkts.min(self.initial_pkts);
         }
     }
 
-    pub(super) fn is_possible(&self) -> bool {
-        self.from.is_some()
-    }
-
-    /// Every retransmission was needless.
-    fn all_needless(&self) -> bool {
-        self.is_possible() && self.resent_pkts == Some(0)
-    }
-
-    /// What was acknowledged had been sent before the first retransmission (RFC 3522).
-    fn is_late(&self, echo_ns: u64) -> bool {
-        self.is_possible() && self.first_resent_ns.is_none_or(|first| echo_ns < first)
+    /// More than was reckoned with at first.
+    pub(super) fn is_high(&self) -> bool {
+        self.degree_pkts > self.initial_pkts
     }
 }
 
@@ -172,75 +131,14 @@ impl Sender {
         }
     }
 
-    /// F-RTO with SACK (RFC 5682, 3.1): was the timeout needed?
-    fn doubt_timeout(&mut self, arrivals: &Arrivals) -> Turn {
-        if arrivals.advances() && self.may_take_back(arrivals) {
-            self.end_loss_needless();
-            return Turn::New;
-        }
-        let recovered = self.board.una() >= self.high;
-        if self.doubts_timeout {
-            if arrivals.original_arrived {
-                self.end_loss_needless();
-                return Turn::New;
-            }
-            if self.board.next() > self.high {
-                self.doubts_timeout &= arrivals.sacked_pkts == 0 && !arrivals.is_duplicate();
-            } else if arrivals.advances() && !recovered {
-                self.high = self.board.next();
-                return Turn::NewThenLost;
-            }
-        }
-        if recovered {
-            self.recover(arrivals);
-            return Turn::New;
-        }
-        Turn::Lost
-    }
-
-    fn end_loss_needless(&mut self) {
-        self.take_back(true);
-        self.timeouts_in_row = 0;
-        self.state = State::Open;
-    }
-
     /// All that was on its way at the event has arrived (`tcp_try_undo_recovery`).
-    fn recover(&mut self, arrivals: &Arrivals) {
+    pub(super) fn recover(&mut self, arrivals: &Arrivals) {
         if self.may_take_back(arrivals) {
             self.take_back(false);
         } else {
             self.rack.recovered(true);
         }
         self.state = State::Open;
-    }
-
-    fn may_take_back(&self, arrivals: &Arrivals) -> bool {
-        self.undo.all_needless() || self.undo.is_late(arrivals.echo_ns)
-    }
-
-    fn undo_if_needless(&mut self) -> bool {
-        let needless = self.undo.all_needless();
-        if needless {
-            self.rack.recovered(false);
-            self.take_back(false);
-        }
-        needless
-    }
-
-    /// The window is what it was before the event (`tcp_undo_cwnd_reduction`).
-    fn take_back(&mut self, unmarks_lost: bool) {
-        if unmarks_lost {
-            self.board.find_all();
-        }
-        if self.undo.prior_ssthresh_pkts > 0 {
-            let prior = self.reduction.prior_cwnd_pkts;
-            self.window.cwnd_pkts = self.control.undo_cwnd(&mut self.window, prior);
-            let ssthresh = self.window.ssthresh_pkts;
-            self.window.ssthresh_pkts = ssthresh.max(self.undo.prior_ssthresh_pkts);
-            self.figures.undone_events += 1;
-        }
-        self.undo.from = None;
-        self.rack.look_again();
     }
 
     /// `tcp_try_to_open`.
@@ -256,12 +154,6 @@ impl Sender {
         if state != self.state {
             self.state = state;
             self.high = self.board.next();
-        }
-    }
-
-    fn forget_retransmission_time(&mut self) {
-        if !self.board.has_resent() {
-            self.undo.first_resent_ns = None;
         }
     }
 
@@ -330,14 +222,7 @@ impl Sender {
         self.state = State::Recovery;
     }
 
-    fn begin_undo(&mut self) {
-        let probes = u32::from(self.tail_probe.is_some_and(|(_, is_resent)| is_resent));
-        self.undo
-            .begin(self.board.una(), self.board.counts().resent + probes);
-        self.undo.prior_ssthresh_pkts = 0;
-    }
-
-    fn begin_reduction(&mut self) {
+    pub(super) fn begin_reduction(&mut self) {
         self.high = self.board.next();
         self.tail_probe = None;
         self.reduction.begin(self.window.cwnd_pkts);
@@ -364,61 +249,6 @@ impl Sender {
         self.window.cwnd_pkts =
             self.reduction
                 .cwnd_pkts(ssthresh, &self.board, delivered_pkts, is_clean);
-    }
-
-    /// `tcp_current_ssthresh`: a threshold worth going back to.
-    fn current_ssthresh(&self) -> u32 {
-        match self.state {
-            State::Recovery => self.window.ssthresh_pkts,
-            _ => {
-                let cwnd = self.window.cwnd_pkts;
-                self.window.ssthresh_pkts.max(cwnd / 2 + cwnd / 4)
-            }
-        }
-    }
-
-    /// The retransmission timer ran out (RFC 6298, 5.4 to 5.6; `tcp_enter_loss`).
-    pub(super) fn time_out(&mut self, now_ns: u64) {
-        if self.board.is_empty() {
-            return;
-        }
-        let is_first = self.state < State::Recovery;
-        self.lose_after_timeout(now_ns);
-        if self.state <= State::Disorder
-            || self.high <= self.board.una()
-            || (self.state == State::Loss && self.timeouts_in_row == 0)
-        {
-            let prior = self.current_ssthresh();
-            self.begin_reduction();
-            self.begin_undo();
-            self.undo.prior_ssthresh_pkts = prior;
-        }
-        self.window.cwnd_pkts = self.board.in_flight() + 1;
-        self.distrust_reordering();
-        self.state = State::Loss;
-        self.high = self.board.next();
-        self.tail_probe = None;
-        self.doubts_timeout = is_first || self.timeouts_in_row > 0;
-        self.timeouts_in_row += 1;
-        self.figures.timeouts += 1;
-        self.burst.turn = Turn::Lost;
-        self.rtt.back_off();
-        self.alarm.clear();
-        self.restart_timeout(now_ns);
-    }
-
-    fn lose_after_timeout(&mut self, now_ns: u64) {
-        let (is_rack, rack) = (self.detection == Detection::Rack, &self.rack);
-        self.board
-            .lose_all(|sent_ns| !is_rack || rack.lost_at_ns(sent_ns, 0) <= now_ns);
-    }
-
-    /// A timeout after many SACKs: so much was not reordered.
-    fn distrust_reordering(&mut self) {
-        let initial = self.reordering.initial_pkts;
-        if self.state <= State::Disorder && self.board.counts().sacked >= initial {
-            self.reordering.degree_pkts = self.reordering.degree_pkts.min(initial);
-        }
     }
 
     /// What the acknowledgement says of the tail loss probe (RFC 8985, 7.4).

@@ -3,18 +3,19 @@
 //!
 //! It leaves out ECN, SACK reneging (the receiver keeps what it SACKed) and Nagle's algorithm.
 
-use fatpath_cc::{Control, Window};
+use fatpath_cc::{Control, RttSample, Window};
 
 use super::alarm::{Alarm, AlarmKind};
 use super::arrivals::Arrivals;
 use super::pacer::Pacer;
 use super::rack::Rack;
-use super::recovery::{Reordering, State, Undo};
+use super::recovery::{Reordering, State};
 use super::reduction::Reduction;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::transmit::{Burst, Turn};
+use super::undo::Undo;
 use super::usage::Usage;
 use super::{Ack, Block, MAX_BLOCKS, Segment, SenderFigures};
 use crate::{Detection, TcpSpec};
@@ -62,7 +63,7 @@ impl Sender {
         let mut window = Window::new(spec.initial_window_pkts.clamp(1, spec.cwnd_clamp_pkts));
         window.clamp_pkts = spec.cwnd_clamp_pkts;
         control.begin(&mut window);
-        Sender {
+        let mut sender = Sender {
             mss_bytes: spec.mss_bytes,
             initial_window_pkts: spec.initial_window_pkts,
             detection: spec.detection,
@@ -89,7 +90,9 @@ impl Sender {
             newest_ack_sent_ns: 0,
             last_sent_ns: now_ns,
             figures: SenderFigures::default(),
-        }
+        };
+        sender.grow_buffer();
+        sender
     }
 
     /// What the receiver offered in the handshake.
@@ -108,6 +111,7 @@ impl Sender {
             return; // of what was never sent
         }
         self.burst.turn = Turn::New;
+        self.end_paced_start();
         let had_sent = !self.board.is_empty();
         let prior_una = self.board.una();
         let arrivals = &mut Arrivals::new(now_ns, ack.echo_ns, self.rtt.min_rtt_ns(), self.high);
@@ -193,6 +197,12 @@ impl Sender {
         self.rtt.sample_min(last_rtt_ns);
         let (una, next) = (self.board.una(), self.board.next());
         self.rtt.sample(since(first_ns), una, next);
+        let sample = RttSample {
+            rtt_us: (last_rtt_ns / 1000) as u32,
+            acked_seq: una as u32,
+            next_seq: next as u32,
+        };
+        self.control.rtt_sample(&mut self.window, &sample);
     }
 
     fn open_window(&mut self, ack: &Ack, arrivals: &mut Arrivals) {
@@ -217,10 +227,14 @@ impl Sender {
             self.control
                 .acked(&mut self.window, arrivals.delivered_pkts);
         }
-        let wanted = self.window.cwnd_pkts.max(self.initial_window_pkts);
-        self.buffer
-            .grow(wanted.max(self.reordering.degree_pkts() + 1));
+        self.grow_buffer();
         self.buffer.acknowledged(self.board.bytes());
+    }
+
+    fn grow_buffer(&mut self) {
+        let wanted = self.window.cwnd_pkts.max(self.initial_window_pkts);
+        let degree = self.reordering.degree_pkts();
+        self.buffer.grow(wanted.max(degree + 1));
     }
 
     /// `tcp_may_raise_cwnd` and `tcp_is_cwnd_limited`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What leaves: retransmissions, new segments, probes (`tcp_xmit_recovery`, `tcp_write_xmit`).
 
+use fatpath_cc::PathNow;
+
 use super::Segment;
 use super::alarm::AlarmKind;
 use super::pacer::Pace;
@@ -120,8 +122,31 @@ impl Sender {
         self.peer_window_end.saturating_sub(next_byte)
     }
 
-    /// Nothing is on its way, and something is about to leave.
-    fn begin_transmission(&mut self, _now_ns: u64) {}
+    /// Nothing is on its way, and something is about to leave: the window may have decayed, and the
+    /// start may be paced.
+    fn begin_transmission(&mut self, now_ns: u64) {
+        let idle_ns = now_ns - self.last_sent_ns;
+        if idle_ns > self.rtt.rto_ns() {
+            let (window, rto_us) = (&mut self.window, self.rtt.rto_us() as u32);
+            let initial = self.initial_window_pkts;
+            self.control
+                .idle_restart(window, idle_ns / 1000, rto_us, initial);
+        }
+        let path = PathNow {
+            srtt_us: self.rtt.srtt_us() as u32,
+            mss_bytes: self.mss_bytes,
+        };
+        let rate = self.control.transmission_starts(&mut self.window, &path);
+        self.pacer.set_start(rate);
+    }
+
+    /// The first acknowledgement ends a paced start.
+    pub(super) fn end_paced_start(&mut self) {
+        let in_flight = self.board.in_flight();
+        if self.pacer.is_start() && self.control.ack_arrived(&mut self.window, in_flight) {
+            self.pacer.set_start(None);
+        }
+    }
 
     fn count_in_recovery(&mut self) {
         if self.state == State::Recovery {

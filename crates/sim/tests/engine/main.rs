@@ -2,4 +2,8 @@
 //! Whole simulations: what they give is what the formulas say, and nothing is lost uncounted.
 
 mod flows;
+mod networks;
+mod refused;
+mod sources;
 mod support;
+mod theory;

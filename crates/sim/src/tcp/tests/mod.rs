@@ -2,6 +2,7 @@
 //! The two ends together over a channel that the test rules.
 
 mod channel;
+mod oracle;
 mod random;
 mod theory;
 mod traces;

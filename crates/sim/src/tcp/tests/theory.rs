@@ -84,10 +84,13 @@ fn steps_a_segment(window_pkts: u32) -> f64 {
 /// Seed 002's complaint of stacks that walk the whole send queue.
 #[test]
 fn the_cost_of_an_ack_does_not_depend_on_the_window() {
-    let (small, large) = (steps_a_segment(200), steps_a_segment(20_000));
-    assert!(
-        large < 1.1 * small,
-        "{large} steps a segment at 20,000, {small} at 200"
-    );
-    assert!(large < 5.0, "{large} steps a segment");
+    for window_pkts in [200, 2000, 20_000] {
+        let steps = steps_a_segment(window_pkts);
+        // At most: once when it is SACKed, once when it is acknowledged, once when RACK looks at it,
+        // and once more for each retransmission.
+        assert!(
+            steps < 3.01,
+            "{steps} steps a segment at a window of {window_pkts}"
+        );
+    }
 }
