@@ -26,6 +26,12 @@ enum Packet {
     Ack(Ack),
 }
 
+/// What becomes of the nth packet that is sent.
+pub type FateOf<'a, P> = Box<dyn FnMut(u64, &P) -> Fate + 'a>;
+
+/// Looks at the two ends.
+pub type Look<'a> = Box<dyn FnMut(&Sender, &Receiver) + 'a>;
+
 /// The two ends and the way between them.
 pub struct Channel<'a> {
     pub now_ns: u64,
@@ -45,10 +51,10 @@ pub struct Channel<'a> {
     offered_end: u64,
     next_new: u64,
     /// Of the nth segment, and of the nth acknowledgement.
-    pub segment_fate: Box<dyn FnMut(u64, &Segment) -> Fate + 'a>,
-    pub ack_fate: Box<dyn FnMut(u64, &Ack) -> Fate + 'a>,
+    pub segment_fate: FateOf<'a, Segment>,
+    pub ack_fate: FateOf<'a, Ack>,
     /// Looks at the two after every event.
-    pub check: Box<dyn FnMut(&Sender, &Receiver) + 'a>,
+    pub check: Look<'a>,
     /// Every segment that was sent, with its time.
     pub log: Option<Vec<(u64, Segment)>>,
 }
