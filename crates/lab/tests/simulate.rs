@@ -81,6 +81,13 @@ fn read_into(files: &mut BTreeMap<PathBuf, Vec<u8>>, folder: &Path, part: &Path)
     }
 }
 
+/// Of pictures, a difference is told by its file.
+fn assert_alike(one: &BTreeMap<PathBuf, Vec<u8>>, other: &BTreeMap<PathBuf, Vec<u8>>) {
+    let names = one.keys().chain(other.keys());
+    let differ = |name: &&PathBuf| one.get(*name) != other.get(*name);
+    assert_eq!(names.filter(differ).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+}
+
 fn said(output: &Output) -> String {
     format!(
         "{}\n{}",
@@ -147,7 +154,7 @@ fn results_are_the_same_on_any_number_of_threads() {
         assert!(output.status.success(), "{}", said(&output));
     }
     let one = folder.results("out1");
-    assert_eq!(one, folder.results("out3"));
+    assert_alike(&one, &folder.results("out3"));
     let series = one.keys().filter(|name| name.starts_with("series")).count();
     assert_eq!(series, 6, "{:?}", one.keys());
     for plot in ["throughput.png", "cwnd.svg", "sweep-loss.svg"] {
@@ -199,7 +206,7 @@ fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
     }
     let output = folder.output("sim x.toml --out whole --quiet");
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(folder.results("out"), folder.results("whole"));
+    assert_alike(&folder.results("out"), &folder.results("whole"));
     let told = folder.refused("sim x.toml --out out --seed 7");
     assert!(
         told.contains("another --seed") && told.contains("--fresh"),
@@ -228,7 +235,6 @@ fn what_is_not_simulated_is_refused_with_its_place_before_anything_runs() {
         told("every = \"200ms\"", "every = \"200ms\"\nsleep = \"1s\""),
         told("rate = \"200kbit\"", "rate = \"0bit\""),
         told("between = [\"a\", \"b\"]", "between = [\"a\", \"c\"]").replace("\n", ""),
-        told("[links.wan]", "[hosts.c]\n[links.wan]\n#").replace("\n", ""),
     ];
     insta::assert_snapshot!(told.join(""), @"");
 }

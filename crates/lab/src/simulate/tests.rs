@@ -98,7 +98,7 @@ fn fs_files(folder: &Path) -> Vec<PathBuf> {
 
 fn is_scenario(file: &Path) -> bool {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().any(|line| line.starts_with("name = "))
+    file.is_file() && !text.contains("[[rule]]")
 }
 
 #[test]
