@@ -6,8 +6,9 @@
  * a congestion event, start.h and hystart.h how a flow starts and goes on after a pause.
  *
  * Parameters come from the rule of the flow, at every ACK, so a changed policy
- * changes live flows within a round trip. A flow without a rule that gives this law,
- * or with parameters out of range, gets Reno.
+ * changes live flows within a round trip. A flow whose rule does not give it this law
+ * (its program chose it) gets the law's initial parameters, one whose parameters are
+ * out of range gets Reno, and is counted.
  *
  * Start reading at LAW(), at the end.
  */
@@ -37,8 +38,12 @@ struct law_name {
 /* The restart window of RFC 5681, 4.1: TCP_INIT_CWND of the kernel (RFC 6928). */
 #define RESTART_WINDOW_PKTS 10
 
-/* Twice the window in buffer space, and as much again for its overhead, fit in the kernel's int. */
+/*
+ * tcp_sndbuf_expand() works out 2 x cwnd x a segment's memory in an int. That memory is
+ * below twice the MSS and its headers, rounded up to a power of two and struct sk_buff.
+ */
 #define MAX_WINDOW_BYTES (1u << 29)
+#define SEGMENT_OVERHEAD_BYTES 768
 
 static __always_inline struct tcp_sock *tcp(struct sock *sk)
 {
@@ -87,6 +92,19 @@ static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32
 	return pkts < CC_INFINITE_SSTHRESH ? pkts : CC_INFINITE_SSTHRESH;
 }
 
+/* Where the host's own way after a pause holds, it has been gone already. */
+static __always_inline enum cc_idle idle_of(u32 after_idle)
+{
+	switch (after_idle) {
+	case FP_IDLE_KEEP:
+		return CC_IDLE_KEEP;
+	case FP_IDLE_PACE:
+		return CC_IDLE_PACE;
+	default:
+		return CC_IDLE_RESTART;
+	}
+}
+
 static __always_inline struct cc_start start_of(const struct fp_rule *rule, struct tcp_sock *tp)
 {
 	struct cc_start start = {};
@@ -97,10 +115,7 @@ static __always_inline struct cc_start start_of(const struct fp_rule *rule, stru
 	start.max_ssthresh_pkts = rule->max_ssthresh_pkts;
 	start.initial_ssthresh_pkts = initial_ssthresh_pkts(rule, tp->mss_cache);
 	start.hystart = !!(rule->flags & FP_RULE_HYSTART);
-	if (rule->after_idle == FP_IDLE_KEEP)
-		start.idle = CC_IDLE_KEEP;
-	if (rule->after_idle == FP_IDLE_PACE)
-		start.idle = CC_IDLE_PACE;
+	start.idle = idle_of(rule->after_idle);
 	return start;
 }
 
@@ -123,8 +138,9 @@ static __always_inline void set_window(struct tcp_sock *tp, const struct cc_wind
 }
 
 /*
- * 1 = `values` are the flow's parameters; 0 = it has none, or none in range. They are
- * copied before they are checked, for the map may change at any moment.
+ * 1 = `values` are the flow's parameters, its rule's or the law's initial ones; 0 = its
+ * rule's are out of range. They are copied before they are checked, for the map may
+ * change at any moment.
  */
 static __always_inline int parameters(struct tcp_sock *tp, const struct fp_rule *rule,
 				      enum cc_law law, const struct law_name *name,
@@ -132,8 +148,10 @@ static __always_inline int parameters(struct tcp_sock *tp, const struct fp_rule 
 {
 	int is_good;
 
-	if (!rule || !gives(rule, name))
-		return 0;
+	if (!rule || !gives(rule, name)) {
+		cc_law_initial(law, values);
+		return 1;
+	}
 	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
 	is_good = cc_law_accepts(law, values);
 	if (!is_good && !(state_of(tp)->flags & LAW_BAD_PARAMS))
@@ -215,29 +233,14 @@ static __always_inline void end_paced_start(struct sock *sk)
 	unpace(sk);
 }
 
-/*
- * A law that ran before may have left its own pacing, which would hold this one
- * back. A flow that has sent before has no beginning any more.
- */
+/* A law that ran before may have left its own pacing, which would hold this one back. */
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
-	struct tcp_sock *tp = tcp(sk);
-	struct cc_start start = start_of(rule_of(sk), tp);
-	struct cc_window w = {
-		.cwnd_pkts = tp->snd_cwnd,
-		.ssthresh_pkts = tp->snd_ssthresh,
-		.clamp_pkts = tp->snd_cwnd_clamp,
-	};
+	struct law_state none = {};
 
+	*state_of(tcp(sk)) = none;
 	unpace(sk);
-	if (tp->data_segs_out)
-		w.memory.flags = CC_BEGAN;
-	else
-		cc_begin(&w, &start);
-	set_window(tp, &w);
-	state_of(tp)->before_pause_pkts = 0;
-	state_of(tp)->flags = start.hystart ? LAW_HYSTART : 0;
 }
 
 /* The next law finds no pacing of ours. */
@@ -248,21 +251,41 @@ void BPF_PROG(law_release, struct sock *sk)
 }
 
 /*
- * A pause is longer than the RTO. The kernel may have lowered the window already
- * (tcp_slow_start_after_idle); a rule that speaks of it decides anew.
+ * The first data of the connection is about to leave. A clamp comes with an ssthresh as
+ * large (TCP_BPF_SNDCWND_CLAMP), which nobody has found on the path.
+ */
+static __always_inline void begin(struct cc_window *w, const struct cc_start *start)
+{
+	if (w->ssthresh_pkts >= w->clamp_pkts)
+		w->ssthresh_pkts = CC_INFINITE_SSTHRESH;
+	cc_begin(w, start);
+}
+
+/*
+ * The pause may be longer than the RTO, and the kernel may have lowered the window
+ * already (tcp_slow_start_after_idle): the rule decides anew.
  */
 static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct cc_start *start,
 					      struct cc_window *w)
 {
+	u32 before_pkts = state_of(tp)->before_pause_pkts;
 	u32 idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
 	u32 rto_ticks = tp->inet_conn.icsk_rto;
+	u32 restart_pkts = RESTART_WINDOW_PKTS;
 
 	if (idle_ticks <= rto_ticks)
 		return;
-	if (state_of(tp)->before_pause_pkts)
-		w->cwnd_pkts = state_of(tp)->before_pause_pkts;
+	if (before_pkts) {
+		restart_pkts = w->cwnd_pkts;
+		w->cwnd_pkts = before_pkts;
+	}
 	/* Only the ratio of the two times counts. */
-	cc_idle_restart(w, start, idle_ticks, rto_ticks, RESTART_WINDOW_PKTS);
+	cc_idle_restart(w, start, idle_ticks, rto_ticks, restart_pkts);
+}
+
+static __always_inline u32 max_window_pkts(u32 mss_bytes)
+{
+	return MAX_WINDOW_BYTES / (mss_bytes + SEGMENT_OVERHEAD_BYTES);
 }
 
 /* Nothing is in flight, and a segment is about to leave. */
@@ -271,35 +294,50 @@ static __always_inline void transmission_starts(struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	struct fp_rule *rule = rule_of(sk);
 	struct cc_start start = start_of(rule, tp);
-	u32 mss_bytes = tp->mss_cache;
-	struct cc_window w;
+	struct cc_window w = window_of(tp);
+	u32 clamp_pkts = max_window_pkts(tp->mss_cache);
 	u64 rate_bytes_per_s;
 
-	if (!rule || !mss_bytes || !(rule->after_idle || rule->initial_rate_bps))
-		return;
-	w = window_of(tp);
-	if (w.clamp_pkts > MAX_WINDOW_BYTES / mss_bytes)
-		w.clamp_pkts = MAX_WINDOW_BYTES / mss_bytes;
-	if (rule->after_idle)
+	if (!tp->data_segs_out)
+		begin(&w, &start);
+	else
+		w.memory.flags |= CC_BEGAN;
+	if (rule && rule->after_idle && tp->data_segs_out)
 		go_on_after_pause(tp, &start, &w);
-	rate_bytes_per_s = cc_transmission_starts(&w, &start, tp->srtt_us >> 3, mss_bytes);
+	if (w.clamp_pkts > clamp_pkts)
+		w.clamp_pkts = clamp_pkts;
+	rate_bytes_per_s = cc_transmission_starts(&w, &start, tp->srtt_us >> 3, tp->mss_cache);
 	set_window(tp, &w);
-	state_of(tp)->before_pause_pkts = 0;
+	flag(tp, LAW_HYSTART, start.hystart);
 	if (rate_bytes_per_s)
 		pace(sk, rate_bytes_per_s);
 }
 
+/* The kernel may say so again for every write before the first segment leaves. */
+static __always_inline void window_is_restarted(struct tcp_sock *tp)
+{
+	if (!state_of(tp)->before_pause_pkts)
+		state_of(tp)->before_pause_pkts = tp->snd_cwnd;
+}
+
 /* In recovery nothing in flight means that all was lost, and the window is the kernel's. */
+static __always_inline int is_open(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_OPEN;
+}
+
 SEC("struct_ops")
 void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp(sk);
 
 	if (event == CA_EVENT_CWND_RESTART)
-		state_of(tp)->before_pause_pkts = tp->snd_cwnd;
-	else if (event == CA_EVENT_TX_START &&
-		 BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_OPEN)
+		window_is_restarted(tp);
+	if (event != CA_EVENT_TX_START)
+		return;
+	if (is_open(tp))
 		transmission_starts(sk);
+	state_of(tp)->before_pause_pkts = 0;
 }
 
 /* An ACK, before cong_avoid. */

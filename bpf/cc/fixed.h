@@ -33,6 +33,20 @@ static inline cc_u32 cc_log2(cc_u32 x)
 	return log;
 }
 
+/*
+ * Where x lies between low, 0, and high, CC_LOG_ONE, in logarithms: 0 below low, 64
+ * at most. low < high, both >= 1.
+ */
+static inline cc_u64 cc_log_place(cc_u32 x, cc_u32 low, cc_u32 high)
+{
+	cc_u64 log_low = cc_log2(low), place;
+
+	if (x <= low)
+		return 0;
+	place = ((cc_log2(x) - log_low) << CC_LOG_BITS) / (cc_log2(high) - log_low);
+	return place < 64ull << CC_LOG_BITS ? place : 64ull << CC_LOG_BITS;
+}
+
 /* 2^log in 2^-14, of logs below 32; within 3.4e-6 of itself and 2^-14. */
 #define CC_POWER_BITS 14
 #define CC_POWER_ONE (1u << CC_POWER_BITS)

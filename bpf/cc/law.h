@@ -65,13 +65,14 @@ struct cc_window {
 
 /*
  * CC_PARAMS_OF(aimd, CC_AIMD_PARAMS) makes of a list P(name, least, most, initial,
- * meaning) the struct cc_aimd, cc_aimd_is_in_range(), and on the host the
+ * meaning) the struct cc_aimd, cc_aimd_is_in_range(), cc_aimd_initial(), and on the host the
  * description cc_aimd_params. A name ends with its unit: a value in _milli, _micro
  * or _pico is shown to people as a fraction, _pkts are segments.
  */
 #define CC_PARAM_FIELD(name, least, most, initial, meaning) cc_u32 name;
 #define CC_PARAM_CHECK(name, least, most, initial, meaning)                                        \
 	&&p->name - (cc_u32)(least) <= (cc_u32)(most) - (cc_u32)(least)
+#define CC_PARAM_INITIAL(name, least, most, initial, meaning) p->name = (initial);
 #define CC_PARAMS_OF(law, LIST)                                                                    \
 	struct cc_##law {                                                                          \
 		LIST(CC_PARAM_FIELD)                                                               \
@@ -80,6 +81,11 @@ struct cc_window {
 	{                                                                                          \
 		(void)p;                                                                           \
 		return 1 LIST(CC_PARAM_CHECK);                                                     \
+	}                                                                                          \
+	static inline void cc_##law##_initial(struct cc_##law *p)                                  \
+	{                                                                                          \
+		(void)p;                                                                           \
+		LIST(CC_PARAM_INITIAL)                                                             \
 	}                                                                                          \
 	CC_DESCRIBE(law, LIST)
 

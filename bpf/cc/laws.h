@@ -39,6 +39,19 @@ static inline int cc_law_accepts(enum cc_law law, const cc_u32 *values)
 	}
 }
 
+#define CC_LAW_INITIAL(law)                                                                        \
+	case CC_LAW_##law:                                                                         \
+		cc_##law##_initial((struct cc_##law *)values);                                     \
+		break;
+static inline void cc_law_initial(enum cc_law law, cc_u32 *values)
+{
+	switch (law) {
+		CC_LAWS(CC_LAW_INITIAL)
+	default:
+		break;
+	}
+}
+
 #define CC_LAW_ACKED(law)                                                                          \
 	case CC_LAW_##law:                                                                         \
 		cc_##law##_acked(w, (const struct cc_##law *)values, acked_pkts);                  \

@@ -135,18 +135,9 @@ static __always_inline void give_law(struct fp_flow *flow, struct tcp_sock *tp, 
 }
 
 /*
- * TCP_BPF_SNDCWND_CLAMP also sets ssthresh: so a live flow gets it only when it
- * changes, and a new one before the law, which may set an initial ssthresh.
+ * After the law, whose init may set the window. TCP_BPF_SNDCWND_CLAMP also sets
+ * ssthresh, so a live flow gets it only when it changes.
  */
-static __always_inline void give_clamp(struct fp_flow *flow, struct tcp_sock *tp, void *target,
-				       const struct fp_rule *rule)
-{
-	if (FP_IS_GIVEN(rule, FP_CWND_CLAMP) && tp->snd_cwnd_clamp != rule->cwnd_clamp_pkts)
-		give(flow, target, FP_CWND_CLAMP, SOL_TCP, TCP_BPF_SNDCWND_CLAMP,
-		     rule->cwnd_clamp_pkts);
-}
-
-/* After the law, whose init may set the window. */
 static __always_inline void give_window(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					const struct fp_rule *rule, enum fp_stage stage)
 {
@@ -156,6 +147,9 @@ static __always_inline void give_window(struct fp_flow *flow, struct tcp_sock *t
 		     rule->initial_window_pkts);
 		flow->initial_cwnd_pkts = tp->snd_cwnd;
 	}
+	if (FP_IS_GIVEN(rule, FP_CWND_CLAMP) && tp->snd_cwnd_clamp != rule->cwnd_clamp_pkts)
+		give(flow, target, FP_CWND_CLAMP, SOL_TCP, TCP_BPF_SNDCWND_CLAMP,
+		     rule->cwnd_clamp_pkts);
 }
 
 static __always_inline void give_timers(struct fp_flow *flow, void *target,
@@ -218,7 +212,6 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 	}
 	give_receive_buffer(flow, tp, target, rule);
 	give_send_buffer(flow, tp, target, rule);
-	give_clamp(flow, tp, target, rule);
 	give_law(flow, tp, target, rule);
 	give_window(flow, tp, target, rule, stage);
 	give_timers(flow, target, rule);

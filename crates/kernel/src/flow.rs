@@ -5,6 +5,7 @@ use crate::KernelError;
 use crate::abi::{self, fp_flow_record};
 use crate::load::{Kernel, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
+use fatpath_policy::OUR_PREFIX;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -235,6 +236,7 @@ fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
     };
     all_settings(r)
         .into_iter()
+        .chain(start_settings(r))
         .filter(given)
         .map(report)
         .collect()
@@ -308,6 +310,55 @@ fn all_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, Settin
     ]
 }
 
+/// What the laws of bpf/cc read of the rule: a flow with one of them has it, another has none of it.
+fn start_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, SettingValue); 5] {
+    let w = &r.flow.wanted;
+    let is_ours = has_our_law(r);
+    let number = |setting, name, wanted: u64| {
+        let has = if is_ours { wanted } else { 0 };
+        let value = SettingValue::Number;
+        (setting, name, value(wanted), value(has))
+    };
+    let word = |setting, name, wanted: &str| {
+        let has = if is_ours { wanted } else { "hosts_own" };
+        let value = |word: &str| SettingValue::Name(word.to_owned());
+        (setting, name, value(wanted), value(has))
+    };
+    let initial_ssthresh = match w.initial_ssthresh_bytes {
+        0 => ("initial_ssthresh_pkts", w.initial_ssthresh_pkts.into()),
+        bytes => ("initial_ssthresh_bytes", bytes),
+    };
+    let hystart = w.flags & abi::FP_RULE_HYSTART != 0;
+    [
+        number(
+            abi::FP_MAX_SSTHRESH,
+            "max_ssthresh_pkts",
+            w.max_ssthresh_pkts.into(),
+        ),
+        number(
+            abi::FP_INITIAL_SSTHRESH,
+            initial_ssthresh.0,
+            initial_ssthresh.1,
+        ),
+        number(abi::FP_INITIAL_RATE, "initial_rate_bps", w.initial_rate_bps),
+        word(abi::FP_AFTER_IDLE, "after_idle", after_idle(w.after_idle)),
+        number(abi::FP_HYSTART, "hystart", hystart.into()),
+    ]
+}
+
+fn has_our_law(r: &fp_flow_record) -> bool {
+    text_of(&r.law).starts_with(OUR_PREFIX)
+}
+
+fn after_idle(value: u32) -> &'static str {
+    match value {
+        abi::FP_IDLE_RESTART => "restart",
+        abi::FP_IDLE_KEEP => "keep",
+        abi::FP_IDLE_PACE => "pace",
+        _ => "hosts_own",
+    }
+}
+
 /// Why the kernel may not have what was asked for.
 fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
     let overrides = r.flow.wanted.flags & abi::FP_RULE_OVERRIDE != 0;
@@ -321,6 +372,9 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
         0 if setting == abi::FP_INITIAL_WINDOW && r.flow.initial_cwnd_pkts == 0 => {
             Some("the flow was established before the rule".into())
         }
+        0 if setting >= abi::FP_MAX_SSTHRESH && !has_our_law(r) => {
+            Some("only fatpath's own laws heed it".into())
+        }
         0 => None,
         error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => {
             Some("the program set its own; override_application would ignore it".into())
@@ -329,5 +383,73 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
             "refused: {}",
             std::io::Error::from_raw_os_error(-error)
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::field_of;
+    use crate::rule::rule_of;
+
+    /// The report of a flow with this law whose rule has these settings.
+    fn reported(law: &str, settings: &str) -> Vec<SettingReport> {
+        let text = format!(
+            "[[rule]]\nname = 'r'\nrtt = '100ms'\nrate = '1gbit'\ncongestion_control = 'fp_reno'\n{settings}\n"
+        );
+        let policy = fatpath_policy::parse(&text, None).expect("the policy is good");
+        let mut record = fp_flow_record {
+            law: field_of(law),
+            ..Default::default()
+        };
+        record.flow.wanted = rule_of(&policy.rules[0].settings);
+        let mut reports = settings_but_the_law(&record);
+        reports.sort_by_key(|report| report.setting);
+        reports
+    }
+
+    fn settings_but_the_law(record: &fp_flow_record) -> Vec<SettingReport> {
+        let all = settings(record).into_iter();
+        all.filter(|report| report.setting != "congestion_control")
+            .collect()
+    }
+
+    fn number(setting: &'static str, asked: u64, has: u64) -> SettingReport {
+        SettingReport {
+            setting,
+            asked: SettingValue::Number(asked),
+            has: SettingValue::Number(has),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn what_our_laws_read_of_the_rule_they_have() {
+        let word = SettingValue::Name("pace".into());
+        let idle = SettingReport {
+            setting: "after_idle",
+            asked: word.clone(),
+            has: word,
+            note: None,
+        };
+        let expected = [
+            idle,
+            number("hystart", 1, 1),
+            number("initial_rate_bps", 500_000_000, 500_000_000),
+            number("initial_ssthresh_bytes", 12_500_000, 12_500_000),
+            number("max_ssthresh_pkts", 100, 100),
+        ];
+        let all = "max_ssthresh = 100\ninitial_ssthresh = 'bdp'\ninitial_rate = '500mbit'\n\
+             after_idle = 'pace'\nhystart = true";
+        assert_eq!(reported("fp_reno", all), expected);
+        let ssthresh = number("initial_ssthresh_pkts", 40, 40);
+        assert_eq!(reported("fp_reno", "initial_ssthresh = 40"), [ssthresh]);
+    }
+
+    #[test]
+    fn another_law_has_none_of_it_and_says_so() {
+        let reports = reported("cubic", "max_ssthresh = 100");
+        assert_eq!(reports[0].has, SettingValue::Number(0));
+        assert!(reports[0].note.is_some());
     }
 }

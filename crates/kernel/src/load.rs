@@ -269,7 +269,9 @@ fn brought_laws() -> Result<Vec<String>, KernelError> {
     let open = ObjectBuilder::default()
         .open_memory(LAWS)
         .map_err(KernelError::bpf("open laws.bpf.o"))?;
-    let laws = open.maps().filter(|map| map.map_type() == MapType::StructOps);
+    let laws = open
+        .maps()
+        .filter(|map| map.map_type() == MapType::StructOps);
     Ok(laws
         .map(|map| map.name().to_string_lossy().into_owned())
         .collect())

@@ -11,7 +11,9 @@ mod root;
 mod shell;
 mod tally;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
+use debian::Kernel;
+use machine::Machine;
 use programs::Program;
 use root::Root;
 use std::path::{Path, PathBuf};
@@ -25,85 +27,97 @@ const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 const TOOLS: [&str; 7] = ["bpftool", "ip", "ss", "tc", "ethtool", "iperf3", "nsenter"];
 
 /// In software on two shared processors a run takes one to two minutes.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(600);
 
 const INIT: &str = include_str!("init.sh");
 
-/// `[VERSION…] [-- TEST ARGUMENTS]`: runs the tests of the kernel under each version.
+/// `[VERSION…] [-- TEST ARGUMENTS]`: runs the tests of the kernel under each version, all at once.
 pub fn test(root: &Path, words: &[String]) -> Result<()> {
-    let mut words = words.split(|word| word == "--");
-    let versions = words.next().unwrap_or_default();
-    let arguments = words.next().unwrap_or_default();
+    let (versions, arguments) = divided(words);
+    let kernels = kernels(root, versions)?;
     let programs = programs::build(root)?;
-    let mut failures = Vec::new();
-    for version in versions_or_all(versions) {
-        if let Err(error) = test_under(root, &version, &programs, arguments) {
-            println!("{version}: {error:#}");
-            failures.push(version);
-        }
-    }
-    ensure!(failures.is_empty(), "failed under {}", failures.join(", "));
+    let job = programs::job(&programs, arguments)?;
+    let failed = std::thread::scope(|scope| {
+        let start = |kernel| scope.spawn(|| is_good_under(kernel, &programs, &job));
+        let runs: Vec<_> = kernels.iter().map(start).collect();
+        runs.into_iter()
+            .filter(|run| !matches!(run.join(), Ok(true)))
+            .count()
+    });
+    ensure!(failed == 0, "failed under {failed} of the kernels");
     Ok(())
 }
 
-fn versions_or_all(given: &[String]) -> Vec<String> {
-    match given {
-        [] => VERSIONS.map(str::to_owned).to_vec(),
-        _ => given.to_vec(),
+/// `run [VERSION…] -- COMMAND…`: runs a command in the guest; fatpath is in its path.
+pub fn run(root: &Path, words: &[String]) -> Result<()> {
+    let (versions, command) = divided(words);
+    ensure!(!command.is_empty(), "run [VERSION…] -- COMMAND…");
+    let kernels = kernels(root, versions)?;
+    let programs = programs::build(root)?;
+    let job = programs::command(&programs, command)?;
+    for kernel in &kernels {
+        boot(kernel, &programs, &job, |line| println!("{line}"))?;
+    }
+    Ok(())
+}
+
+/// What stands before `--`, and what after it.
+fn divided(words: &[String]) -> (&[String], &[String]) {
+    let end = words.iter().position(|word| word == "--");
+    let (before, after) = words.split_at(end.unwrap_or(words.len()));
+    (before, after.get(1..).unwrap_or_default())
+}
+
+fn kernels(root: &Path, versions: &[String]) -> Result<Vec<Kernel>> {
+    let cache = root.join("target/kernels");
+    let fetch = |version: &str| debian::kernel(&cache, version);
+    match versions {
+        [] => VERSIONS.into_iter().map(fetch).collect(),
+        _ => versions.iter().map(|version| fetch(version)).collect(),
     }
 }
 
-fn test_under(root: &Path, version: &str, programs: &[Program], words: &[String]) -> Result<()> {
+/// Prints the verdict, and after a failure everything that was said.
+fn is_good_under(kernel: &Kernel, programs: &[Program], job: &str) -> bool {
     let start = Instant::now();
-    let job = programs::job(programs, words)?;
     let mut tally = Tally::default();
     let mut transcript = String::new();
-    let release = boot(root, version, programs, &job, |line| {
+    let release = &kernel.release;
+    let run = boot(kernel, programs, job, |line| {
         tally.add(line);
-        transcript += line;
-        transcript += "\n";
+        transcript += &format!("{line}\n");
         if is_news(line) {
-            println!("{version}: {line}");
+            println!("{release}: {line}");
         }
-    })?;
+    });
+    let is_good = run.is_ok() && tally.is_good();
+    if !is_good {
+        println!("{transcript}");
+    }
+    if let Err(error) = run {
+        println!("{release}: {error:#}");
+    }
     println!("{release}: {tally}, {} s", start.elapsed().as_secs());
-    ensure!(tally.is_good(), "{transcript}");
-    Ok(())
+    is_good
 }
 
 fn is_news(line: &str) -> bool {
     line.starts_with("test ") || line.starts_with("skipped:")
 }
 
-/// Runs a job under a kernel, to its end; gives the kernel's release.
-fn boot(
-    root: &Path,
-    version: &str,
-    programs: &[Program],
-    job: &str,
-    on_line: impl FnMut(&str),
-) -> Result<String> {
-    let cache = root.join("target/kernels");
-    let kernel = debian::kernel(&cache, version)?;
-    let initramfs = pack(&cache.join(version), &kernel, programs, job)?;
-    machine::Machine {
+/// Runs a job under a kernel, to its end.
+fn boot(kernel: &Kernel, programs: &[Program], job: &str, on_line: impl FnMut(&str)) -> Result<()> {
+    Machine {
         image: &kernel.image,
-        initramfs: &initramfs,
-        console: &machine::console_path(&cache, version),
+        initramfs: &pack(kernel, programs, job)?,
+        console: &kernel.folder.join("console.log"),
         limit: LIMIT,
     }
     .run(on_line)
-    .with_context(|| kernel.release.clone())?;
-    Ok(kernel.release)
 }
 
-fn pack(
-    folder: &Path,
-    kernel: &debian::Kernel,
-    programs: &[Program],
-    job: &str,
-) -> Result<PathBuf> {
-    let root = Root::new(&folder.join("guest"))?;
+fn pack(kernel: &Kernel, programs: &[Program], job: &str) -> Result<PathBuf> {
+    let root = Root::new(&kernel.folder.join("guest"))?;
     for tool in TOOLS {
         root.add_tool(tool)?;
     }
@@ -113,7 +127,7 @@ fn pack(
     root.add_modules(kernel)?;
     root.add_script("init", INIT)?;
     root.add_script("job", job)?;
-    let archive = folder.join("initramfs.cpio");
+    let archive = kernel.folder.join("initramfs.cpio");
     root.pack(&archive)?;
     Ok(archive)
 }

@@ -8,12 +8,15 @@ mod emulator_delay;
 mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
+mod sim_bytes_per_flow;
+mod sim_packets;
+mod sim_window_cost;
 mod unshaped;
 
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 9] = [
+pub const FIGURES: [&Figure; 12] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -23,4 +26,9 @@ pub const FIGURES: [&Figure; 9] = [
     &emulator_delay::P50,
     &emulator_delay::P99,
     &aimd_window::FIGURE,
+    &sim_packets::FIGURE,
+    &sim_window_cost::FIGURE,
+    &sim_bytes_per_flow::FIGURE,
 ];
+
+pub use sim_bytes_per_flow::simulate_flows;
