@@ -8,12 +8,13 @@ mod emulator_delay;
 mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
+mod reno_cpu;
 mod unshaped;
 
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 9] = [
+pub const FIGURES: [&Figure; 10] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -23,4 +24,5 @@ pub const FIGURES: [&Figure; 9] = [
     &emulator_delay::P50,
     &emulator_delay::P99,
     &aimd_window::FIGURE,
+    &reno_cpu::FIGURE,
 ];
