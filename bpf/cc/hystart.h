@@ -83,7 +83,9 @@ static inline void cc_hystart_sample(struct cc_window *w, cc_u32 rtt_us, cc_u32 
 		cc_hystart_round_ends(w, next_seq);
 	if (!h->min_rtt_us || rtt_us < h->min_rtt_us)
 		h->min_rtt_us = rtt_us;
-	if (++h->samples >= CC_HYSTART_N_RTT_SAMPLE)
+	if (h->samples < CC_HYSTART_N_RTT_SAMPLE)
+		h->samples++;
+	if (h->samples == CC_HYSTART_N_RTT_SAMPLE)
 		cc_hystart_check(h);
 }
 

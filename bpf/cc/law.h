@@ -11,6 +11,7 @@
 #ifndef FATPATH_CC_LAW_H
 #define FATPATH_CC_LAW_H
 
+typedef unsigned char cc_u8;
 typedef unsigned int cc_u32;
 typedef unsigned long long cc_u64;
 
@@ -29,19 +30,20 @@ struct cc_hystart {
 	cc_u32 last_min_rtt_us; /* of the round before; 0 = none */
 	cc_u32 min_rtt_us;	/* of this round; 0 = none */
 	cc_u32 css_min_rtt_us;	/* when conservative slow start began; 0 = it has not */
-	cc_u32 samples;		/* in this round */
-	cc_u32 css_rounds;
-	cc_u32 phase; /* enum cc_hystart_phase */
+	cc_u8 samples;		/* in this round, up to CC_HYSTART_N_RTT_SAMPLE */
+	cc_u8 css_rounds;
+	cc_u8 phase;	   /* enum cc_hystart_phase */
+	cc_u8 prior_phase; /* before the last congestion event */
 };
 
 /* What a law has worked out for one window and one set of parameters. */
 struct cc_memo {
 	cc_u32 cwnd_pkts; /* 0 = nothing */
 	cc_u32 values[CC_PARAMS];
-	cc_u32 a; /* in the law's own unit */
+	cc_u32 result; /* in the law's own unit */
 };
 
-/* What is remembered of a flow between calls: 96 bytes at most. All 0 at its beginning. */
+/* What is remembered of a flow between calls: 88 bytes, of the 104 in icsk_ca_priv. All 0 at its beginning. */
 struct cc_memory {
 	cc_u64 credit;	     /* growth earned but not yet a whole segment, in the law's own unit */
 	cc_u64 prior_credit; /* before the last congestion event */
@@ -50,7 +52,7 @@ struct cc_memory {
 	cc_u32 slow_start_credit; /* 2^-32 segments */
 	cc_u32 resume_pkts;	  /* the window before a pause, where no ssthresh is known */
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
-	cc_u32 flags;		/* CC_BEGAN, see start.h */
+	cc_u32 flags;		/* CC_BEGAN and CC_LOST, see start.h */
 };
 
 /* The window of one flow. The host stack owns it; a law reads it and grows it. */
@@ -133,6 +135,24 @@ static inline void cc_grow_in_round_trip(struct cc_window *w, cc_u32 a, cc_u32 u
 					 cc_u32 acked_pkts)
 {
 	cc_grow(w, (cc_u64)acked_pkts * a, (cc_u64)w->cwnd_pkts * unit);
+}
+
+/*
+ * Whether the memo holds what was worked out for this window and these parameters;
+ * if not, it is set to them and the law has to fill in `result`.
+ */
+static inline int cc_memo_fits(struct cc_window *w, const cc_u32 *values, cc_u32 count)
+{
+	struct cc_memo *memo = &w->memory.memo;
+	int fits = memo->cwnd_pkts == w->cwnd_pkts;
+	cc_u32 i;
+
+	for (i = 0; i < CC_PARAMS && i < count; i++) {
+		fits = fits && memo->values[i] == values[i];
+		memo->values[i] = values[i];
+	}
+	memo->cwnd_pkts = w->cwnd_pkts;
+	return fits;
 }
 
 /* kept / unit of the window. */

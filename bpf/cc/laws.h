@@ -13,10 +13,10 @@
 #include "start.h"
 #include "reno.h"
 #include "aimd.h"
+#include "scalable.h"
+#include "highspeed.h"
 
-#define CC_LAWS(X)                                                                                 \
-	X(reno)                                                                                    \
-	X(aimd)
+#define CC_LAWS(X) X(reno) X(aimd) X(scalable) X(highspeed)
 
 #define CC_LAW_NUMBER(law) CC_LAW_##law,
 enum cc_law { CC_LAWS(CC_LAW_NUMBER) CC_LAW_COUNT };
@@ -86,6 +86,7 @@ static inline cc_u32 cc_law_ssthresh(enum cc_law law, const cc_u32 *values,
 static inline void cc_acked(enum cc_law law, const cc_u32 *values, const struct cc_start *s,
 			    struct cc_window *w, cc_u32 acked_pkts)
 {
+	w->memory.flags &= ~CC_LOST;
 	if (cc_in_slow_start(w))
 		acked_pkts = cc_slow_start(w, s, acked_pkts);
 	if (acked_pkts)
@@ -100,19 +101,30 @@ static inline void cc_acked(enum cc_law law, const cc_u32 *values, const struct 
 static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct cc_window *w)
 {
 	cc_u32 kept = cc_law_ssthresh(law, values, w);
+	struct cc_memory *m = &w->memory;
 
-	w->memory.prior_credit = w->memory.credit;
-	w->memory.credit = 0;
-	w->memory.slow_start_credit = 0;
-	w->memory.hystart.phase = CC_HYSTART_DONE;
+	m->prior_credit = m->credit;
+	m->credit = 0;
+	m->slow_start_credit = 0;
+	m->hystart.prior_phase = m->hystart.phase;
+	m->hystart.phase = CC_HYSTART_DONE;
+	m->flags |= CC_LOST;
 	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
 }
 
-/* The loss was spurious: the window to go back to, with the credit it had. */
+/*
+ * The loss was spurious: the window to go back to. What the law and HyStart++ forgot
+ * at the congestion event comes back too.
+ */
 static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
 {
-	w->memory.credit = w->memory.prior_credit;
-	w->memory.prior_credit = 0;
+	struct cc_memory *m = &w->memory;
+
+	if (m->prior_credit > m->credit)
+		m->credit = m->prior_credit;
+	m->prior_credit = 0;
+	m->hystart.phase = m->hystart.prior_phase;
+	m->flags &= ~CC_LOST;
 	return w->cwnd_pkts > prior_cwnd_pkts ? w->cwnd_pkts : prior_cwnd_pkts;
 }
 

@@ -30,6 +30,7 @@ struct cc_start {
 
 /* cc_memory.flags */
 #define CC_BEGAN 1u /* the flow has sent */
+#define CC_LOST 2u  /* nothing was acknowledged since the last congestion event */
 
 static inline int cc_in_slow_start(const struct cc_window *w)
 {
@@ -123,6 +124,8 @@ static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_s
 
 	if (s->idle != CC_IDLE_PACE && !(is_first && s->initial_rate_bps))
 		return 0;
+	if (w->memory.flags & CC_LOST)
+		return 0;
 	return target < w->clamp_pkts ? target : w->clamp_pkts;
 }
 
@@ -130,6 +133,7 @@ static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_s
  * Nothing is in flight and a segment is about to leave. Where a paced start is due
  * (3.2: "no in-flight packets and cwnd < ssthresh") the window opens to ssthresh, and
  * the result is the rate at which to send, ssthresh x MSS / RTT, bytes a second; else 0.
+ * After a timeout one segment goes first and alone (RFC 5681, 3.1).
  */
 static inline cc_u64 cc_transmission_starts(struct cc_window *w, const struct cc_start *s,
 					    cc_u32 srtt_us, cc_u32 mss_bytes)

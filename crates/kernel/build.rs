@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 4] = ["tune", "override", "flows", "laws"];
+const OBJECTS: [&str; 5] = ["tune", "override", "flows", "laws", "replay"];
 
 fn main() {
     // At run time, for a target directory may be that of another checkout.

@@ -3,9 +3,11 @@
 //!
 //! `cargo xtask abi` writes the Rust twin of bpf/include/abi.h; `cargo xtask check`
 //! fails when the twin differs, when a source file lacks its licence line, or when a
-//! crate that must be pure names a clock, a socket or a file.
+//! crate that must be pure names a clock, a socket or a file; `cargo xtask kernels` runs the
+//! tests of the kernel under other kernels.
 
 mod abi;
+mod kernels;
 mod rules;
 
 use anyhow::{Result, bail};
@@ -15,12 +17,14 @@ fn main() -> Result<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("..")
         .canonicalize()?;
-    match std::env::args().nth(1).as_deref() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
         Some("abi") => abi::write(&root),
         Some("check") => {
             abi::check(&root)?;
             rules::check(&root)
         }
-        _ => bail!("usage: cargo xtask abi | check"),
+        Some("kernels") => kernels::test(&root, &words[1..]),
+        _ => bail!("usage: cargo xtask abi | check | kernels [VERSION...] [-- TEST ARGUMENTS]"),
     }
 }

@@ -6,8 +6,10 @@
 #![allow(unsafe_code)] // calls into the laws' C, which touches only what it is given
 
 mod control;
+mod equivalents;
 mod law;
 mod raw;
+pub mod rfc3649;
 mod spec;
 mod start;
 mod window;

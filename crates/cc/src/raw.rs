@@ -26,12 +26,11 @@ pub struct RawMemory {
     credit: u64,
     prior_credit: u64,
     memo: [u32; PARAMS + 2],
-    hystart: [u32; 7],
+    hystart: [u32; 5],
     slow_start_credit: u32,
     resume_pkts: u32,
     paced_from_pkts: u32,
     flags: u32,
-    padding: u32,
 }
 
 /// `struct cc_param`.
@@ -53,6 +52,7 @@ pub struct RawLaw {
 
 unsafe extern "C" {
     pub static fatpath_laws: [RawLaw; 0];
+    #[cfg(test)]
     pub static fatpath_sizes: [u32; 3];
     pub fn fatpath_accepts(law: u32, values: *const u32) -> c_int;
     pub fn fatpath_begin(w: *mut Window, s: *const RawStart);
@@ -80,4 +80,23 @@ unsafe extern "C" {
         mss_bytes: u32,
     ) -> u64;
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: u32) -> c_int;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structs_are_as_large_as_their_twins() {
+        let twins = [
+            size_of::<Window>(),
+            size_of::<RawMemory>(),
+            size_of::<RawStart>(),
+        ];
+        // SAFETY: a constant.
+        let sizes = unsafe { fatpath_sizes }.map(|size| size as usize);
+        assert_eq!(twins, sizes);
+        let private_bytes_of_a_socket = 104; // ICSK_CA_PRIV_SIZE
+        assert!(size_of::<RawMemory>() <= private_bytes_of_a_socket);
+    }
 }

@@ -4,6 +4,7 @@
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_lab::cli::LabCommand;
+use fatpath_lab::simulate::cli::Simulate;
 use std::path::PathBuf;
 
 /// Makes TCP fast on long fat paths, for programs that know nothing about it
@@ -21,6 +22,7 @@ Examples:
   fatpath daemon
   fatpath flows --watch
   fatpath lab run experiments/demo.toml
+  fatpath sim experiments/agreement.toml
   fatpath unload
 
 Exit status: 0; 1 it failed; 2 wrong usage.";
@@ -46,6 +48,8 @@ pub enum Command {
     /// Emulated networks and experiments
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Run a scenario in the simulator, in every case, and compare; needs no root
+    Sim(Simulate),
 }
 
 const DAEMON_HELP: &str = "\

@@ -39,6 +39,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Lab(command) => return command.run(),
+        Command::Sim(arguments) => return arguments.run(),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::carry::Records;
+use crate::compare::cli::Compare;
 use crate::describe;
 use crate::keeper;
 use crate::lab::{self, Lab, Lifetime, Listed};
@@ -40,6 +41,8 @@ pub enum LabCommand {
     Set(Set),
     /// Run a scenario's programs in every case, and compare
     Run(Run),
+    /// Run a scenario on the real kernel and in the simulator, and lay the results over one another
+    Compare(Compare),
     /// Show what passed the links in each millisecond, as a summary, CSV or a plot
     Observe(Observe),
     /// List the labs that are up
@@ -202,6 +205,7 @@ impl LabCommand {
             LabCommand::Down(args) => down(&args),
             LabCommand::Set(args) => set(args),
             LabCommand::Run(args) => run_scenario(&args),
+            LabCommand::Compare(args) => args.run(),
             LabCommand::Observe(args) => args.run().map(|()| ExitCode::SUCCESS),
             LabCommand::List(args) => list(&args),
             LabCommand::Emulate(args) => Ok(keeper::keep(&args.name).map(|()| ExitCode::SUCCESS)?),
@@ -314,13 +318,13 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     lab::need_root()?;
     let outcome = run::run(&scenario, &options).with_context(file)?;
     match args.json {
-        true => print_json(&outcome.rows)?,
+        true => print_json(&outcome.rows())?,
         false => print_lines(&told_outcome(&outcome))?,
     }
     Ok(exit_code(&outcome))
 }
 
-fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
+pub(crate) fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
     match json {
         true => print_json(&names)?,
         false => print_lines(names)?,
@@ -328,10 +332,11 @@ fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn told_outcome(outcome: &Outcome) -> Vec<String> {
-    let table = table(&outcome.rows);
+pub(crate) fn told_outcome(outcome: &Outcome) -> Vec<String> {
+    let rows = outcome.rows();
+    let table = table(&rows);
     let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
-    for row in &outcome.rows {
+    for row in &rows {
         if let Some(error) = &row.error {
             lines.push(format!("{}: {error}", name(row)));
         }
@@ -352,8 +357,8 @@ fn told_outcome(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-fn exit_code(outcome: &Outcome) -> ExitCode {
-    let failed = outcome.rows.iter().any(|row| row.error.is_some());
+pub(crate) fn exit_code(outcome: &Outcome) -> ExitCode {
+    let failed = outcome.runs.iter().any(|run| run.row.error.is_some());
     match outcome.interrupted {
         true => ExitCode::from(INTERRUPTED),
         false => ExitCode::from(u8::from(failed)),

@@ -24,6 +24,25 @@ pub struct Measured {
     pub seen_by: SeenBy,
     /// Throughput over time.
     pub intervals: Vec<Interval>,
+    /// Retransmission timeouts; `None` where nothing counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<u64>,
+    /// Transfers that were completed; `None` where nothing times them, and of several programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
+}
+
+/// Transfers that were completed: web objects, chunks, files.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transfers {
+    /// How many.
+    pub count: u64,
+    /// How long they took: the mean.
+    pub mean_s: f64,
+    /// Half of them took longer.
+    pub median_s: f64,
+    /// One of a hundred took longer.
+    pub p99_s: f64,
 }
 
 /// What the receiver saw of a UDP test.
@@ -41,6 +60,18 @@ impl Udp {
     /// Of all datagrams, in per cent.
     pub fn lost_percent(&self) -> f64 {
         100.0 * self.lost_packets as f64 / self.packets.max(1) as f64
+    }
+}
+
+impl Transfers {
+    /// By their names in tables.
+    pub fn figures(&self) -> [(&'static str, f64); 4] {
+        [
+            ("transfers", self.count as f64),
+            ("transfer_mean_s", self.mean_s),
+            ("transfer_median_s", self.median_s),
+            ("transfer_p99_s", self.p99_s),
+        ]
     }
 }
 
@@ -177,6 +208,8 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
         reverse,
         seen_by,
         intervals: sums.into_iter().map(|sums| sums.sum).collect(),
+        timeouts: None,
+        transfers: None,
     })
 }
 
@@ -196,6 +229,8 @@ impl Measured {
                 lost_packets: a.lost_packets + b.lost_packets,
                 jitter_ms: a.jitter_ms + (b.jitter_ms - a.jitter_ms) / n,
             });
+            sum.timeouts = either(sum.timeouts, next.timeouts, |a, b| a + b);
+            sum.transfers = sum.transfers.xor(next.transfers);
             if next.seen_by == SeenBy::Sender {
                 sum.seen_by = SeenBy::Sender;
             }

@@ -15,6 +15,7 @@
 pub mod carry;
 mod child;
 pub mod cli;
+pub mod compare;
 pub mod control;
 mod describe;
 mod hosts;
@@ -36,5 +37,6 @@ mod routes;
 pub mod run;
 pub mod scenario;
 mod settings;
+pub mod simulate;
 mod tail;
 pub mod undo;

@@ -4,7 +4,7 @@
 //! Pure; a plan is handed to the keeper process as JSON. It does not know how a host is made.
 //! Start with [`Plan::of`].
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use fatpath_emulator::RouteSpec;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::routes::{Hop, Map, Ways};
 use crate::scenario::command::{self, CommandError};
-use crate::scenario::{Case, Host, Link, Program, Scenario, mixed};
+use crate::scenario::{Case, Host, Link, Program, Scenario, TimedChange, mixed};
 
 /// The default law of a mainline kernel. Where the machine's default is another, the machine must
 /// first allow it to namespaces.
@@ -96,6 +96,28 @@ impl Plan {
         self
     }
 
+    /// The same with other random numbers on the links than the scenario's.
+    pub(crate) fn of_seed(mut self, seed: u64) -> Plan {
+        let directions = self.links.iter_mut().flat_map(|link| &mut link.directions);
+        directions.for_each(|direction| {
+            direction.seed = mixed(direction.seed ^ mixed(seed)) >> 2;
+        });
+        self
+    }
+
+    /// Changes of the links with the random numbers of this plan's.
+    pub(crate) fn changes(&self, changes: &[TimedChange]) -> Vec<TimedChange> {
+        let mut changes = changes.to_vec();
+        for change in &mut changes {
+            let link = self.links.iter().find(|link| link.name == change.link);
+            let of_link = link.iter().flat_map(|link| &link.directions);
+            for (changed, of_link) in change.directions.iter_mut().zip(of_link) {
+                changed.seed = of_link.seed;
+            }
+        }
+        changes
+    }
+
     /// The network namespace of a host, as `ip netns` shows it.
     pub fn namespace(&self, host: &str) -> String {
         namespace(&self.lab, host)
@@ -161,6 +183,17 @@ impl Plan {
             Family::Ipv4 => ipv4(link, end).addr().to_string(),
             Family::Ipv6 => ipv6(link, end).addr().to_string(),
         })
+    }
+
+    /// The host that has an address.
+    pub(crate) fn host_of(&self, address: &str) -> Option<&String> {
+        let address: IpAddr = address.parse().ok()?;
+        let mut ends = (0..self.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
+        let (link, end) = ends.find(|(link, end)| match address {
+            IpAddr::V4(address) => ipv4(*link, *end).addr() == address,
+            IpAddr::V6(address) => ipv6(*link, *end).addr() == address,
+        })?;
+        Some(&self.links[link].between[end])
     }
 
     /// The words of a program's command, with the addresses of hosts filled in.
@@ -265,7 +298,6 @@ fn end(link: &Link, host: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::net::IpAddr;
 
     use fatpath_link::ChainSpec;
     use proptest::prelude::*;

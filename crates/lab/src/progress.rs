@@ -98,6 +98,61 @@ impl Progress {
     }
 }
 
+/// The display of runs that are made several at a time.
+#[derive(Debug)]
+pub struct Together {
+    bar: Option<ProgressBar>,
+    lines: bool,
+    all: usize,
+    ended: usize,
+    started: Instant,
+}
+
+impl Together {
+    /// A display of so many runs.
+    pub fn new(all: usize, quiet: bool) -> Together {
+        let terminal = std::io::stderr().is_terminal() && !quiet;
+        Together {
+            bar: (terminal && all > 0).then(bar),
+            lines: !quiet && !terminal,
+            all,
+            ended: 0,
+            started: Instant::now(),
+        }
+    }
+
+    /// Time passes; `in_work` is what is done of the runs that are being made.
+    pub fn tick(&mut self, in_work: f64) {
+        let Some(bar) = &self.bar else { return };
+        let share = (self.ended as f64 + in_work) / self.all.max(1) as f64;
+        bar.set_position((share * BAR_STEPS as f64) as u64);
+        bar.set_message(format!("{} of {} runs", self.ended, self.all));
+        // The first moments say nothing.
+        if share > 0.01 {
+            let left_s = self.started.elapsed().as_secs_f64() * (1.0 / share - 1.0);
+            bar.set_prefix(format!("{} left", clock(left_s)));
+        }
+    }
+
+    /// A run has ended; `told` is its result.
+    pub fn end(&mut self, told: &str) {
+        self.ended += 1;
+        match &self.bar {
+            Some(bar) => bar.println(told),
+            None if self.lines => eprintln!("run {} of {}: {told}", self.ended, self.all),
+            None => {}
+        }
+        self.tick(0.0);
+    }
+
+    /// All runs have ended; the bar goes.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// How long the runs that are left will take.
 #[derive(Debug)]
 struct TimeLeft {

@@ -198,6 +198,9 @@ impl<P: Packet> Bottleneck<P> {
         let Some(service) = &self.in_service else {
             return Depth::default();
         };
+        if service.wire.segments == 1 && self.free_ns.is_none_or(|free_ns| free_ns > now_ns) {
+            return Depth::of(service.wire, service.overhead_bytes);
+        }
         let left_bytes = bytes_covering(self.left_work(now_ns));
         whole_segments_covering(service.wire, left_bytes, service.overhead_bytes)
     }

@@ -62,6 +62,7 @@ pub struct Count {
 
 impl Count {
     /// Adds all segments of a packet.
+    #[inline]
     pub fn add(&mut self, wire: Wire) {
         self.packets += u64::from(wire.segments);
         self.bytes += wire.len_bytes(0);
@@ -144,6 +145,7 @@ fn by_cause<S: Serializer>(
 
 impl Counters {
     /// Counters without drops.
+    #[inline]
     pub fn passed(arrived: Count, left: Count) -> Self {
         Counters {
             arrived,
@@ -165,6 +167,7 @@ impl Counters {
     }
 
     /// Notes the drop of a whole packet.
+    #[inline]
     pub fn drop(&mut self, cause: DropCause, wire: Wire) {
         self.dropped[cause as usize].add(wire);
     }

@@ -9,14 +9,26 @@ use crate::departures::Departures;
 use crate::random::Random;
 use crate::{Cell, CellSpec, ChainSpec, Count, Counters, Departure, Packet, SpecError};
 
+/// Never.
+const NEVER: u64 = u64::MAX;
+
 /// Cells in a row. A chain of none passes everything at once.
 pub struct Chain<P> {
     stages: Vec<Stage<P>>,
+    /// When each cell is due, kept beside them since it is looked at far more often than it changes.
+    dues: Vec<Due>,
     /// Cells ever made, which numbers their random streams.
     made: u64,
     passed: Departures<P>,
     arrived: Count,
     left: Count,
+}
+
+#[derive(Clone, Copy)]
+struct Due {
+    at_ns: u64,
+    /// The least that a packet which leaves this cell takes until anything of it shows outside.
+    behind_ns: u64,
 }
 
 struct Stage<P> {
@@ -30,6 +42,7 @@ impl<P: Packet + 'static> Chain<P> {
     pub(crate) fn empty() -> Self {
         Chain {
             stages: Vec::new(),
+            dues: Vec::new(),
             made: 0,
             passed: Departures::new(),
             arrived: Count::default(),
@@ -68,7 +81,19 @@ impl<P: Packet + 'static> Chain<P> {
             };
             self.stages.extend(next);
         }
+        self.look_again();
         Ok(())
+    }
+
+    fn look_again(&mut self) {
+        let mut behind_ns = 0;
+        self.dues.clear();
+        for stage in self.stages.iter().rev() {
+            let at_ns = stage.cell.next_due_ns().unwrap_or(NEVER);
+            self.dues.push(Due { at_ns, behind_ns });
+            behind_ns = stage.spec.least_ns(behind_ns);
+        }
+        self.dues.reverse();
     }
 
     fn make(&mut self, spec: &CellSpec, seed: u64) -> Stage<P> {
@@ -102,29 +127,53 @@ impl<P: Packet> Chain<P> {
 
     /// Hands every packet that is due by `now_ns` on from cell to cell, in order of time. No cell is
     /// let ahead of the others: what it meets later may still be on its way to it.
+    #[inline]
     fn advance(&mut self, now_ns: u64) {
+        while let Some(departure) = self.next_to_leave(now_ns) {
+            self.passed.push(departure.at_ns, departure.packet);
+        }
+    }
+
+    /// Lets packets go on until one that is due by `now_ns` leaves the last cell.
+    #[inline]
+    fn next_to_leave(&mut self, now_ns: u64) -> Option<Departure<P>> {
         while let Some((due_ns, index)) = self.next_cell().filter(|next| next.0 <= now_ns) {
-            if let Some(departure) = self.stages[index].cell.pop(due_ns) {
-                self.enter(index + 1, departure.at_ns, departure.packet);
+            let departure = self.stages[index].cell.pop(due_ns);
+            self.look_at(index);
+            match departure {
+                Some(departure) if index + 1 == self.stages.len() => return Some(departure),
+                Some(departure) => self.enter(index + 1, departure.at_ns, departure.packet),
+                None => {}
             }
         }
+        None
     }
 
     fn enter(&mut self, index: usize, now_ns: u64, packet: P) {
         match self.stages.get_mut(index) {
-            Some(stage) => stage.cell.push(now_ns, packet),
+            Some(stage) => {
+                stage.cell.push(now_ns, packet);
+                self.look_at(index);
+            }
             None => self.passed.push(now_ns, packet),
         }
     }
 
+    fn look_at(&mut self, index: usize) {
+        self.dues[index].at_ns = self.stages[index].cell.next_due_ns().unwrap_or(NEVER);
+    }
+
     /// The moment and the index of the cell that is due first; of several, the last in the chain, so
     /// that what leaves a cell at some moment has left it before something arrives there.
+    #[inline]
     fn next_cell(&self) -> Option<(u64, usize)> {
-        let due = |index: usize| Some((self.stages[index].cell.next_due_ns()?, index));
-        (0..self.stages.len())
-            .rev()
-            .filter_map(due)
-            .min_by_key(|next| next.0)
+        let mut next = (NEVER, 0);
+        for (index, due) in self.dues.iter().enumerate() {
+            if due.at_ns <= next.0 {
+                next = (due.at_ns, index);
+            }
+        }
+        (next.0 < NEVER).then_some(next)
     }
 }
 
@@ -135,15 +184,20 @@ impl<P: Packet> Cell<P> for Chain<P> {
         self.enter(0, now_ns, packet);
     }
 
+    /// Before a cell in the middle is due, but a delay behind it that nothing gets around, the caller
+    /// need not come.
     fn next_due_ns(&self) -> Option<u64> {
-        self.passed
-            .next_due_ns()
-            .or_else(|| self.next_cell().map(|next| next.0))
+        let shows_ns = |due: &Due| due.at_ns.saturating_add(due.behind_ns);
+        let cells_ns = || self.dues.iter().map(shows_ns).min();
+        let next_ns = self.passed.next_due_ns().or_else(cells_ns)?;
+        (next_ns < NEVER).then_some(next_ns)
     }
 
     fn pop(&mut self, now_ns: u64) -> Option<Departure<P>> {
-        self.advance(now_ns);
-        let departure = self.passed.pop(now_ns)?;
+        let departure = match self.passed.pop(now_ns) {
+            Some(departure) => departure,
+            None => self.next_to_leave(now_ns)?,
+        };
         self.left.add(departure.packet.wire());
         Some(departure)
     }

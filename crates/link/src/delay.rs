@@ -102,14 +102,21 @@ impl<P: Packet> Cell<P> for Delay<P> {
     }
 
     fn next_due_ns(&self) -> Option<u64> {
-        let dues = [self.in_order.next_due_ns(), self.unordered.next_due_ns()];
-        dues.into_iter().flatten().min()
+        match (self.in_order.next_due_ns(), self.unordered.next_due_ns()) {
+            (one, None) => one,
+            (None, other) => other,
+            (Some(one), Some(other)) => Some(one.min(other)),
+        }
     }
 
     fn pop(&mut self, now_ns: u64) -> Option<Departure<P>> {
-        let due_ns = self.next_due_ns()?.min(now_ns);
-        let departure = self.in_order.pop(due_ns);
-        let departure = departure.or_else(|| self.unordered.pop(due_ns))?;
+        let departure = match self.unordered.next_due_ns() {
+            None => self.in_order.pop(now_ns),
+            Some(other_ns) => {
+                let departure = self.in_order.pop(now_ns.min(other_ns));
+                departure.or_else(|| self.unordered.pop(now_ns))
+            }
+        }?;
         self.counters.left.add(departure.packet.wire());
         Some(departure)
     }

@@ -46,6 +46,7 @@ pub use loss::{LossSpec, LossWindow};
 pub use mtu::MtuSpec;
 pub use packet::{Ecn, Flow, Packet, Wire};
 pub use queue::{Discipline, QueueSpec};
+pub use random::Random;
 pub use reorder::ReorderSpec;
 pub use service::{RateStep, Service};
 pub use spec::{CellSpec, ChainSpec, SpecError};

@@ -15,6 +15,7 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
+    #[inline]
     pub(crate) fn of(wire: Wire, overhead_bytes: u32) -> Depth {
         Depth {
             bytes: wire.len_bytes(overhead_bytes),
@@ -22,17 +23,20 @@ impl Depth {
         }
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, other: Depth) {
         self.bytes += other.bytes;
         self.packets += other.packets;
     }
 
+    #[inline]
     pub(crate) fn plus(mut self, other: Depth) -> Depth {
         self.add(other);
         self
     }
 
     /// What of this is beyond `other`.
+    #[inline]
     pub(crate) fn beyond(self, other: Depth) -> Depth {
         Depth {
             bytes: self.bytes.saturating_sub(other.bytes),

@@ -16,6 +16,7 @@ pub struct Wire {
 
 impl Wire {
     /// A packet of one segment of `len_bytes`.
+    #[inline]
     pub const fn single(len_bytes: u32) -> Self {
         Wire {
             segments: 1,
@@ -26,11 +27,13 @@ impl Wire {
 
     /// Length of the whole packet when each of its segments costs `overhead_bytes` more
     /// (framing, preamble, gap between frames).
+    #[inline]
     pub fn len_bytes(&self, overhead_bytes: u32) -> u64 {
         self.front_bytes(self.segments, overhead_bytes)
     }
 
     /// Length of the first `count` segments, each with `overhead_bytes` more.
+    #[inline]
     pub fn front_bytes(&self, count: u32, overhead_bytes: u32) -> u64 {
         let full = u64::from(count.min(self.segments - 1));
         let last = u64::from(count >= self.segments);

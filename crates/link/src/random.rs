@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Randomness from a seed: streams of their own for each cell, and the draws that cells share.
+//! Randomness from a seed: streams of their own for each cell and each source of traffic, and the draws
+//! that they share.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A stream of random numbers, the same whenever it is made from the same seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(Xoshiro256PlusPlus);
+pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream of the cell `index` under `seed`. Neighbouring seeds and indexes have nothing in
+    /// The stream of the cell or source `index` under `seed`. Neighbouring seeds and indexes have nothing in
     /// common, and no pair of them meets another by counting on.
-    pub(crate) fn stream(seed: u64, index: u64) -> Random {
+    pub fn stream(seed: u64, index: u64) -> Random {
         let mixed = splitmix64(splitmix64(seed).wrapping_add(index));
         Random(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
@@ -22,12 +23,12 @@ impl Random {
     }
 
     /// 64 even bits.
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// Uniform in (0, 1].
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 * 2f64.powi(-53)
     }
 
@@ -63,6 +64,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Of `limit` segments, those before the next chosen one, which `spared` others precede; or, with
     /// none before it, `run` chosen ones.
+    #[inline]
     pub(crate) fn before(spared: u64, run: u64, limit: u32) -> Stretch {
         let (chosen, segments) = match spared {
             0 => (true, run),
@@ -103,6 +105,7 @@ impl Picker {
     }
 
     /// What becomes of the next segments, `limit` at most.
+    #[inline]
     pub(crate) fn next(&mut self, limit: u32, random: &mut Random) -> Stretch {
         if self.spared > 0 {
             let stretch = Stretch::before(self.spared, 0, limit);

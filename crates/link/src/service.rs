@@ -122,11 +122,13 @@ const BYTE_WORK: u128 = 8 * 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
 
 /// The work of `len_bytes`.
+#[inline]
 pub(crate) fn work_of(len_bytes: u64) -> u128 {
     u128::from(len_bytes) * BYTE_WORK
 }
 
 /// The least number of whole bytes that covers `work`.
+#[inline]
 pub(crate) fn bytes_covering(work: u128) -> u64 {
     match u64::try_from(work) {
         // Up to 2 GB, in a tenth of the time.
@@ -175,6 +177,7 @@ impl Server {
     }
 
     /// Where a server stands that has no packet from `now_ns` on: the rest of an opportunity is lost.
+    #[inline]
     pub(crate) fn idle(&self, free_at: u128, now_ns: u64) -> u128 {
         match self {
             Server::Rates(_) => free_at,

@@ -194,6 +194,17 @@ impl CellSpec {
         }
     }
 
+    /// The least time from a packet's arrival at this cell until anything of it shows outside the chain,
+    /// if it takes `behind_ns` at least behind the cell.
+    pub(crate) fn least_ns(&self, behind_ns: u64) -> u64 {
+        match self {
+            CellSpec::Delay(delay) if delay.jitter.is_none() => delay.delay_ns + behind_ns,
+            // Its reply is there at once.
+            CellSpec::Mtu(_) => 0,
+            _ => behind_ns,
+        }
+    }
+
     pub(crate) fn is_same_effect(&self, other: &CellSpec) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

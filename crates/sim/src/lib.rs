@@ -6,8 +6,27 @@
 //!
 //! It does not model processors, interrupts, or devices: a host sends what its window allows at once,
 //! and only links take time.
+//!
 
+//! Start reading at [`Spec`], what is simulated, then [`run`]; [`Outcome`] is what it gives. A host's part
+//! of a connection is in [`tcp`].
+
+mod check;
+mod connections;
+mod datagrams;
+mod network;
+mod outcome;
+mod packet;
+mod program;
+mod session;
+mod simulation;
 mod spec;
 pub mod tcp;
+mod wakes;
 
+pub use check::SpecError;
+pub use outcome::{
+    Completion, Completions, DatagramOutcome, FlowOutcome, LinkOutcome, LinkSample, Outcome, Sample,
+};
+pub use simulation::{Progress, run};
 pub use spec::*;

@@ -6,8 +6,10 @@
 //! files and computes nothing but axes. Start with [`picture`]; each [`Figure`] has a file.
 
 mod observed;
+mod panels;
 mod sweep;
 mod throughput;
+mod windows;
 
 use std::error::Error as StdError;
 use std::io;
@@ -24,6 +26,7 @@ use thiserror::Error;
 pub use observed::{Observed, ObservedDirection};
 pub use sweep::{Sweep, sweeps};
 pub use throughput::Throughput;
+pub use windows::Windows;
 
 const WIDTH_PX: u32 = 1280;
 const TITLE_HEIGHT_PX: u32 = 56;

@@ -8,27 +8,17 @@ use std::collections::BTreeMap;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::{Axes, Drawn, Figure, LIMIT, LINES, axis_number, draw_legend, in_order, round_ticks};
+use super::panels::{Panel, Panels};
+use super::{Axes, Drawn, Figure, LIMIT, axis_number, draw_legend, round_ticks};
 use crate::iperf3::{Interval, SeenBy};
 use crate::results::Run;
-
-const PANEL_HEIGHT_PX: u32 = 380;
-/// More panels are not read, and a picture has its limits.
-const MOST_PANELS: usize = 24;
 
 /// All runs that gave throughput over time.
 #[derive(Debug)]
 pub struct Throughput<'r> {
     title: String,
-    panels: Vec<Panel<'r>>,
-    variants: Vec<&'r str>,
+    panels: Panels<'r>,
     end_s: f64,
-}
-
-#[derive(Debug)]
-struct Panel<'r> {
-    caption: String,
-    runs: Vec<&'r Run>,
 }
 
 impl<'r> Throughput<'r> {
@@ -38,25 +28,13 @@ impl<'r> Throughput<'r> {
             .iter()
             .filter(|run| !intervals(run).is_empty())
             .collect();
-        let mut panels: Vec<Panel> = vec![];
-        for run in &drawn {
-            let caption = caption(run);
-            match panels.iter_mut().find(|panel| panel.caption == caption) {
-                Some(panel) => panel.runs.push(run),
-                None => panels.push(Panel {
-                    caption,
-                    runs: vec![run],
-                }),
-            }
-        }
-        panels.truncate(MOST_PANELS);
+        let panels = Panels::of(&drawn);
         let ends = drawn
             .iter()
             .flat_map(|run| intervals(run))
             .map(|one| one.end_s);
-        (!panels.is_empty()).then(|| Throughput {
+        (!panels.panels.is_empty()).then(|| Throughput {
             title: format!("{scenario}: throughput over time"),
-            variants: in_order(drawn.iter().map(|run| run.row.variant.as_str())),
             end_s: ends.fold(1.0, f64::max),
             panels,
         })
@@ -87,8 +65,7 @@ impl<'r> Throughput<'r> {
         let mut labelled = vec![];
         for run in &panel.runs {
             let variant = run.row.variant.as_str();
-            let place = self.variants.iter().position(|other| *other == variant);
-            let colour = LINES[place.unwrap_or(0) % LINES.len()];
+            let colour = self.panels.colour(variant);
             let style = colour.stroke_width(if is_doubtful(run) { 1 } else { 3 });
             let series = chart.draw_series(LineSeries::new(points(run), style))?;
             if !labelled.contains(&variant) {
@@ -110,23 +87,18 @@ impl Figure for Throughput<'_> {
     }
 
     fn height_px(&self) -> u32 {
-        PANEL_HEIGHT_PX * self.panels.len() as u32
+        self.panels.height_px()
     }
 
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Drawn
     where
         B::ErrorType: 'static,
     {
-        let areas = area.split_evenly((self.panels.len(), 1));
-        let mut pairs = areas.iter().zip(&self.panels);
+        let panels = &self.panels.panels;
+        let areas = area.split_evenly((panels.len(), 1));
+        let mut pairs = areas.iter().zip(panels);
         pairs.try_for_each(|(area, panel)| self.draw_panel(area, panel))
     }
-}
-
-fn caption(run: &Run) -> String {
-    let vary = run.row.vary.iter();
-    let vary = vary.map(|(name, value)| format!(", {name} = {value}"));
-    run.row.path.clone() + &vary.collect::<String>()
 }
 
 /// The mean goodput of each variant's runs in words, and how many of them are not to be trusted.
@@ -221,8 +193,9 @@ fn y_label(runs: &[&Run]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::panels::PANEL_HEIGHT_PX;
     use super::super::seen::Pixels;
-    use super::super::{Format, TITLE_HEIGHT_PX, WIDTH_PX, picture};
+    use super::super::{Format, LINES, TITLE_HEIGHT_PX, WIDTH_PX, picture};
     use super::*;
     use crate::results::examples::{failed, run};
 

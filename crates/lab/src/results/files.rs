@@ -45,13 +45,19 @@ impl WriteError {
 const TABLES: [&str; 4] = ["results.json", "results.csv", "summary.json", "summary.csv"];
 /// The name of the plot of throughput over time, without its ending.
 pub const THROUGHPUT: &str = "throughput";
+/// The name of the plot of congestion windows over time, likewise.
+pub const WINDOWS: &str = "cwnd";
+/// The folder of what programs wrote.
+pub const RUNS: &str = "runs";
+/// The folder of the simulator's series.
+pub const SERIES: &str = "series";
 /// What the names of the plots of sweeps begin with.
 pub const SWEEP: &str = "sweep-";
 
 /// Whether a file of this name, in the folder of the results, is one of the tables and plots of all
 /// runs.
 pub fn is_of_results(name: &str) -> bool {
-    let is_plot = |stem: &str| stem == THROUGHPUT || stem.starts_with(SWEEP);
+    let is_plot = |stem: &str| stem == THROUGHPUT || stem == WINDOWS || stem.starts_with(SWEEP);
     let stem = |ending: &Format| name.strip_suffix(ending.ending())?.strip_suffix('.');
     TABLES.contains(&name) || Format::ALL.iter().filter_map(stem).any(is_plot)
 }

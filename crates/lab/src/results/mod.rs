@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use fatpath_emulator::Lateness;
 use serde::{Deserialize, Serialize};
 
-use crate::iperf3::{Measured, Udp};
+use crate::iperf3::{Measured, Transfers, Udp};
 
+pub(crate) use table::aligned;
 pub use table::{name, table};
 
 /// One row of `results.json`: a run. Rates in Mb/s, decimal.
@@ -43,6 +44,12 @@ pub struct Row {
     /// What the datagrams met; absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<Udp>,
+    /// Retransmission timeouts; only the simulator counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<u64>,
+    /// How long transfers took; absent unless one flow has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
     /// Each program with a result, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramFigures>,
@@ -77,6 +84,12 @@ pub struct ProgramFigures {
     /// What its datagrams met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<Udp>,
+    /// Retransmission timeouts; only the simulator counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<u64>,
+    /// How long its transfers took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
 }
 
 /// One direction of a link while the programs ran, from the observation.
@@ -144,12 +157,15 @@ pub struct FlowFigures {
 }
 
 /// One run as it is kept: its row, and the throughput over time behind it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its row.
     pub row: Row,
     /// What the programs measured, summed; `None` if the run failed.
     pub measured: Option<Measured>,
+    /// The file of the simulator's series of it, in their folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
 }
 
 impl Run {
@@ -161,6 +177,8 @@ impl Run {
         self.row.goodput_mbps = Some(mbps(sum.goodput_bps));
         self.row.retransmits = sum.retransmits;
         self.row.udp = sum.udp;
+        self.row.timeouts = sum.timeouts;
+        self.row.transfers = sum.transfers;
         if programs.len() > 1 {
             self.row.programs = programs.iter().map(ProgramFigures::of).collect();
         }
@@ -175,6 +193,8 @@ impl ProgramFigures {
             goodput_mbps: mbps(measured.goodput_bps),
             retransmits: measured.retransmits,
             udp: measured.udp,
+            timeouts: measured.timeouts,
+            transfers: measured.transfers,
         }
     }
 }
@@ -188,6 +208,10 @@ impl Row {
         };
         add("goodput_mbps", self.goodput_mbps);
         add("retransmits", self.retransmits.map(|count| count as f64));
+        add("timeouts", self.timeouts.map(|count| count as f64));
+        for (figure, value) in self.transfers.iter().flat_map(Transfers::figures) {
+            add(figure, Some(value));
+        }
         add("lost_percent", self.udp.map(|udp| udp.lost_percent()));
         add("jitter_ms", self.udp.map(|udp| udp.jitter_ms));
         for program in &self.programs {
@@ -195,6 +219,12 @@ impl Row {
             add(&of("goodput_mbps"), Some(program.goodput_mbps));
             let retransmits = program.retransmits.map(|count| count as f64);
             add(&of("retransmits"), retransmits);
+            add(&of("timeouts"), program.timeouts.map(|count| count as f64));
+            let lost = program.udp.map(|udp| udp.lost_percent());
+            add(&of("lost_percent"), lost);
+            for (figure, value) in program.transfers.iter().flat_map(Transfers::figures) {
+                add(&of(figure), Some(value));
+            }
         }
         for direction in &self.directions {
             for (figure, value) in direction.figures() {
@@ -292,6 +322,7 @@ pub(crate) mod examples {
                 ..Row::default()
             },
             measured: None,
+            series: None,
         }
     }
 
@@ -308,6 +339,8 @@ pub(crate) mod examples {
             reverse: false,
             seen_by: crate::iperf3::SeenBy::Receiver,
             intervals: (0..10).map(interval).collect(),
+            timeouts: None,
+            transfers: None,
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(
     let programs = measured(written, ran)?;
     let mut run = Run {
         row,
-        measured: None,
+        ..Run::default()
     };
     run.give(&programs);
     let reverse = programs.first().is_some_and(|(_, one)| one.reverse);
@@ -113,15 +113,25 @@ pub(super) fn bottleneck_mbps(
 ) -> Option<f64> {
     let programs = case.programs.iter();
     let results = programs.filter(|program| program.result.is_some());
-    let mut rates = results.map(|program| {
-        let peer = &plan.peer(program)?.name;
-        let way = match reverse {
-            true => plan.way(peer, &program.host),
-            false => plan.way(&program.host, peer),
-        };
-        let limits = way?
-            .into_iter()
-            .map(|(link, direction)| Limit::during(link, direction, &case.changes, lasting));
+    let ends = results.map(|program| {
+        let (own, peer) = (&program.host[..], &plan.peer(program)?.name[..]);
+        Some(if reverse { (peer, own) } else { (own, peer) })
+    });
+    let ends: Option<Vec<_>> = ends.collect();
+    bottleneck_of(case, plan, ends?, lasting)
+}
+
+/// That of data from the first to the second of each pair of hosts, likewise.
+pub(crate) fn bottleneck_of<'e>(
+    case: &Case,
+    plan: &Plan,
+    ends: impl IntoIterator<Item = (&'e str, &'e str)>,
+    lasting: Duration,
+) -> Option<f64> {
+    let mut rates = ends.into_iter().map(|(from, to)| {
+        let way = plan.way(from, to)?.into_iter();
+        let limits =
+            way.map(|(link, direction)| Limit::during(link, direction, &case.changes, lasting));
         limits.fold(Limit::None, Limit::and).rate_bps()
     });
     let first = rates.next()??;

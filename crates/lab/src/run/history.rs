@@ -62,8 +62,32 @@ struct Head {
     /// Another build may give other results.
     fatpath: String,
     scenario: String,
+    #[serde(default)]
+    maker: Maker,
     /// Of all that decides what a run gives.
     fingerprint: String,
+}
+
+/// Who makes an experiment's runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Maker {
+    /// Programs on the real kernel.
+    #[default]
+    Lab,
+    /// The simulator.
+    Simulator {
+        /// Other random numbers than the scenario's.
+        seed: Option<u64>,
+    },
+}
+
+impl Maker {
+    fn other(self) -> &'static str {
+        match self {
+            Maker::Lab => "they are of the lab",
+            Maker::Simulator { .. } => "they are of the simulator, or of another --seed",
+        }
+    }
 }
 
 /// Any other line.
@@ -79,6 +103,7 @@ impl History {
     pub(super) fn open(
         folder: &Path,
         scenario: &Scenario,
+        maker: Maker,
         fresh: bool,
     ) -> Result<History, HistoryError> {
         let path = folder.join("history.jsonl");
@@ -108,7 +133,7 @@ impl History {
             path,
             file,
         };
-        let head = head(scenario)?;
+        let head = head(scenario, maker)?;
         match text.split_once('\n') {
             None => history.append(&head)?,
             Some((first, rest)) => {
@@ -135,10 +160,13 @@ impl History {
                 fs::remove_file(entry.path())?;
             }
         }
-        match fs::remove_dir_all(folder.join("runs")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        for part in [files::RUNS, files::SERIES] {
+            match fs::remove_dir_all(folder.join(part)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// Takes on the lines that are there.
@@ -150,9 +178,10 @@ impl History {
         rest: &str,
     ) -> Result<(), HistoryError> {
         if found != head {
-            let why = match found.fatpath == head.fatpath {
-                true => "the scenario or a policy of it has changed since",
-                false => "it was made by another build of fatpath",
+            let why = match (found.maker == head.maker, found.fatpath == head.fatpath) {
+                (false, _) => found.maker.other(),
+                (true, true) => "the scenario or a policy of it has changed since",
+                (true, false) => "it was made by another build of fatpath",
             };
             return Err(HistoryError::Another {
                 folder: folder.display().to_string(),
@@ -166,6 +195,34 @@ impl History {
             self.runs.insert((entry.label, entry.repeat), entry.run);
         }
         Ok(())
+    }
+
+    /// The runs in a folder that another command made, of whatever build, if they are of a scenario of
+    /// this name.
+    pub(super) fn read(
+        folder: &Path,
+        scenario: &Scenario,
+    ) -> Result<Vec<(String, Run)>, HistoryError> {
+        let path = folder.join("history.jsonl");
+        let foreign = || HistoryError::Foreign(path.display().to_string());
+        let text = fs::read_to_string(&path).map_err(WriteError::at(&path))?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = whole.lines();
+        let head = lines.next().map(serde_json::from_str::<Head>);
+        let head = head.and_then(Result::ok).ok_or_else(foreign)?;
+        if head.scenario != scenario.name {
+            let (folder, runs) = (folder.display().to_string(), lines.count());
+            let why = "of a scenario of another name";
+            return Err(HistoryError::Another { folder, runs, why });
+        }
+        let entries = lines.map(|line| serde_json::from_str::<Entry>(line).map_err(|_| foreign()));
+        let mut latest = BTreeMap::new();
+        for entry in entries {
+            let Entry { label, repeat, run } = entry?;
+            latest.insert((label, repeat), run);
+        }
+        let runs = latest.into_iter();
+        Ok(runs.map(|((label, _), run)| (label, run)).collect())
     }
 
     /// Whether a run was made and did not fail. One that failed is tried again.
@@ -222,10 +279,11 @@ impl History {
     }
 }
 
-fn head(scenario: &Scenario) -> Result<Head, WriteError> {
+fn head(scenario: &Scenario, maker: Maker) -> Result<Head, WriteError> {
     Ok(Head {
         fatpath: build(),
         scenario: scenario.name.clone(),
+        maker,
         fingerprint: fingerprint(scenario)?,
     })
 }
@@ -312,7 +370,7 @@ mod tests {
         let folder = Folder::new("torn");
         let scenario = scenario("");
         let case = &scenario.cases[0];
-        let mut history = History::open(&folder.0, &scenario, false).unwrap();
+        let mut history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
         history
             .add(case, 1, run("default", "default", 1e6))
             .unwrap();
@@ -324,13 +382,13 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for torn in 0..whole.len() {
             fs::write(&path, &whole[..torn]).unwrap();
-            let history = History::open(&folder.0, &scenario, false).unwrap();
+            let history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
             assert!(!history.has(case, 2), "one that failed is not done");
             let lines = whole[..torn].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(history.has(case, 1), lines >= 2, "{torn}");
         }
         fs::write(&path, &whole).unwrap();
-        let mut history = History::open(&folder.0, &scenario, false).unwrap();
+        let mut history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
         assert_eq!(history.runs_of(&[case]).len(), 2);
         history
             .add(case, 2, run("default", "default", 2e6))
@@ -338,7 +396,7 @@ mod tests {
         assert_eq!(history.runs_of(&[case])[1].row.goodput_mbps, Some(2.0));
         drop(history);
         assert!(
-            History::open(&folder.0, &scenario, false)
+            History::open(&folder.0, &scenario, Maker::Lab, false)
                 .unwrap()
                 .has(case, 2)
         );
@@ -348,16 +406,16 @@ mod tests {
     fn another_experiment_is_refused_unless_fresh() {
         let folder = Folder::new("other");
         let (one, two) = (scenario("# a"), scenario("[[path]]\nname = \"new\""));
-        let mut history = History::open(&folder.0, &one, false).unwrap();
+        let mut history = History::open(&folder.0, &one, Maker::Lab, false).unwrap();
         let case = &one.cases[0];
         history
             .add(case, 1, run("default", "default", 1e6))
             .unwrap();
-        let locked = History::open(&folder.0, &one, false);
+        let locked = History::open(&folder.0, &one, Maker::Lab, false);
         assert!(matches!(locked, Err(HistoryError::Locked(_))));
         drop(history);
-        assert!(History::open(&folder.0, &scenario("# b"), false).is_ok());
-        let refused = History::open(&folder.0, &two, false)
+        assert!(History::open(&folder.0, &scenario("# b"), Maker::Lab, false).is_ok());
+        let refused = History::open(&folder.0, &two, Maker::Lab, false)
             .unwrap_err()
             .to_string();
         assert!(
@@ -367,7 +425,7 @@ mod tests {
         let [sweep, own] = ["sweep-loss.png", "notes.png"].map(|name| folder.0.join(name));
         fs::write(&sweep, "old").unwrap();
         fs::write(&own, "mine").unwrap();
-        let history = History::open(&folder.0, &two, true).unwrap();
+        let history = History::open(&folder.0, &two, Maker::Lab, true).unwrap();
         assert!(!history.has(case, 1));
         assert!(!sweep.exists() && own.exists());
     }
@@ -401,7 +459,7 @@ mod tests {
         let folder = Folder::new("foreign");
         fs::write(folder.0.join("history.jsonl"), "my own notes\n").unwrap();
         for fresh in [false, true] {
-            let refused = History::open(&folder.0, &scenario(""), fresh);
+            let refused = History::open(&folder.0, &scenario(""), Maker::Lab, fresh);
             assert!(matches!(refused, Err(HistoryError::Foreign(_))));
         }
         let text = fs::read_to_string(folder.0.join("history.jsonl")).unwrap();

@@ -5,44 +5,41 @@
 //! stopped. A run that fails is told and the others go on; a full disk ends it all. Start with
 //! [`run`]; then `one.rs`, a single run.
 
-mod collect;
+pub(crate) mod collect;
+pub(crate) mod flows;
+pub(crate) mod folder;
 mod history;
 mod one;
-mod order;
+pub(crate) mod order;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
 
 use crate::lab::UpError;
-use crate::plot::{self, Figure, Format, PlotError, Throughput};
+use crate::plot::PlotError;
 use crate::program;
 use crate::progress::{Expected, Progress};
 use crate::results::files::{self, WriteError};
-use crate::results::summary::{Summary, summaries};
 use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
 use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
 
+pub use flows::OnlySimulated;
+use folder::Folder;
 use history::History;
 pub use history::HistoryError;
+pub(crate) use history::Maker;
 use one::OneRun;
-use order::{Planned, Turn, sequence};
+use order::{Planned, sequence};
 
 /// Where nothing says how long a program lasts.
 const EXPECTED: Duration = Duration::from_secs(10);
-/// With less, a run's files would soon be cut short.
-const LEAST_FREE_BYTES: u64 = 1 << 20;
-/// So long after the tables were written, they are written again.
-const TABLES_INTERVAL: Duration = Duration::from_secs(10);
-/// And at least so many times as long as writing them took: they grow with every run.
-const TABLES_SHARE: u32 = 20;
 /// Of a second each they would take twelve days; each is planned, and kept, in memory.
 const MOST_RUNS: u64 = 1_000_000;
 
@@ -64,8 +61,8 @@ pub struct Options {
 /// What all runs gave, those of earlier commands included.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// A row for every run that was made of the chosen cases, by case and repeat.
-    pub rows: Vec<Row>,
+    /// Every run that was made of the chosen cases, by case and repeat.
+    pub runs: Vec<Run>,
     /// How many of them an earlier command had made.
     pub kept: usize,
     /// `results.json`.
@@ -74,6 +71,13 @@ pub struct Outcome {
     pub plots: Vec<PathBuf>,
     /// A signal ended it before all runs were made.
     pub interrupted: bool,
+}
+
+impl Outcome {
+    /// The rows of all runs.
+    pub fn rows(&self) -> Vec<Row> {
+        self.runs.iter().map(|run| run.row.clone()).collect()
+    }
 }
 
 /// Why there are no results at all.
@@ -91,7 +95,7 @@ pub enum ScenarioError {
     },
     /// Nothing to run, or nothing to take the result from.
     #[error(
-        "the scenario has no program with a result; add result = \"iperf3\" to one [[program]]"
+        "the scenario has no program with a result; add result = \"iperf3\" to one [[program]], or a [[flow]]"
     )]
     NoResult,
     /// More than would ever end.
@@ -104,6 +108,12 @@ pub enum ScenarioError {
         /// The limit.
         most: u64,
     },
+    /// A flow that the lab cannot make.
+    #[error(transparent)]
+    OnlySimulated(#[from] OnlySimulated),
+    /// The simulator cannot do what the scenario asks for.
+    #[error(transparent)]
+    Map(#[from] crate::simulate::MapError),
     /// The folder of the results cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -149,26 +159,71 @@ enum CaseError {
 /// # Errors
 /// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioError> {
+    let scenario = &flows::with_programs(scenario)?;
+    check_has_result(scenario)?;
+    experiment(scenario, options, Maker::Lab, |folder, sequence, stop| {
+        let expected = sequence.iter().map(expected).collect();
+        let mut progress = Progress::new(expected, options.quiet);
+        let mut running = Running {
+            scenario,
+            raw: folder.part(files::RUNS)?,
+            folder,
+            stop,
+            is_first: true,
+        };
+        let made = running.make_all(sequence, &mut progress);
+        progress.finish();
+        made
+    })
+}
+
+/// Makes the runs of an experiment that are not in its folder yet, and then tables and plots of all.
+pub(crate) fn experiment(
+    scenario: &Scenario,
+    options: &Options,
+    maker: Maker,
+    make_all: impl FnOnce(&mut Folder, Vec<Planned>, &AtomicBool) -> Result<(), ScenarioError>,
+) -> Result<Outcome, ScenarioError> {
     let cases = cases(scenario, options)?;
     let stop = stop_flag().map_err(ScenarioError::Signals)?;
-    let mut experiment = Running::begin(scenario, options, &stop)?;
-    let done = |case: &Case, repeat| experiment.history.has(case, repeat);
+    let mut folder = Folder::open(scenario, options, maker)?;
+    let done = |case: &Case, repeat| folder.history.has(case, repeat);
     let sequence = sequence(&cases, &scenario.experiment, done);
-    let kept = experiment.history.runs_of(&cases);
+    let kept = folder.history.runs_of(&cases);
     let kept = kept.iter().filter(|run| run.row.error.is_none()).count();
-    let expected = sequence.iter().map(expected).collect();
-    let mut progress = Progress::new(expected, options.quiet);
-    if kept > 0 {
-        progress.say(&told_of_kept(kept, sequence.len(), &options.out));
+    if kept > 0 && !options.quiet {
+        eprintln!("{}", told_of_kept(kept, sequence.len(), &options.out));
     }
-    let made = experiment.make_all(sequence, &mut progress);
-    progress.finish();
-    if made.is_err() && experiment.history.next_run() > 1 {
+    let made = make_all(&mut folder, sequence, &stop);
+    if made.is_err() && folder.next_run() > 1 {
         // The first error is the one to tell; the history has what these tables would.
-        let _ = experiment.write_tables();
+        let _ = folder.write_tables();
     }
     made?;
-    experiment.finish(&cases, kept)
+    let outcome = folder.finish(&cases, kept)?;
+    let interrupted = stop.load(Ordering::Relaxed);
+    Ok(Outcome {
+        interrupted,
+        ..outcome
+    })
+}
+
+/// The runs of these cases that an earlier command has made in a folder, on whatever build.
+///
+/// # Errors
+/// If there is no experiment in it, or one of another scenario.
+pub(crate) fn earlier(
+    folder: &Path,
+    scenario: &Scenario,
+    cases: &[&Case],
+) -> Result<Vec<Run>, ScenarioError> {
+    let runs = History::read(folder, scenario)?;
+    let of = |case: &&Case| {
+        let label = case.label().to_owned();
+        let runs = runs.iter().filter(move |(other, _)| *other == label);
+        runs.map(|(_, run)| run.clone())
+    };
+    Ok(cases.iter().flat_map(of).collect())
 }
 
 fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
@@ -179,17 +234,14 @@ fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
     }
 }
 
-/// An experiment while it runs.
-struct Running<'r> {
+/// The lab's runs, one after the other.
+struct Running<'r, 'f> {
     scenario: &'r Scenario,
-    out: &'r Path,
     raw: PathBuf,
-    history: History,
+    folder: &'r mut Folder<'f>,
     stop: &'r AtomicBool,
     /// No run was made yet by this command.
     is_first: bool,
-    /// When tables are to be written again.
-    tables_due: Instant,
 }
 
 enum Next {
@@ -197,28 +249,7 @@ enum Next {
     Stop,
 }
 
-impl<'r> Running<'r> {
-    fn begin(
-        scenario: &'r Scenario,
-        options: &'r Options,
-        stop: &'r AtomicBool,
-    ) -> Result<Running<'r>, ScenarioError> {
-        let out = options.out.as_path();
-        fs::create_dir_all(out).map_err(WriteError::at(out))?;
-        let history = History::open(out, scenario, options.fresh)?;
-        let raw = out.join("runs");
-        fs::create_dir_all(&raw).map_err(WriteError::at(&raw))?;
-        Ok(Running {
-            scenario,
-            out,
-            raw,
-            history,
-            stop,
-            is_first: true,
-            tables_due: Instant::now(),
-        })
-    }
-
+impl Running<'_, '_> {
     fn make_all(
         &mut self,
         sequence: Vec<Planned>,
@@ -237,7 +268,7 @@ impl<'r> Running<'r> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(Next::Stop);
         }
-        self.check_room()?;
+        self.folder.check_room()?;
         progress.begin();
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut one = OneRun {
@@ -254,86 +285,15 @@ impl<'r> Running<'r> {
             Err(error) => {
                 let failed = one.failed(&error);
                 // A full disk makes runs fail that would not; this one is made again.
-                self.check_room()?;
+                self.folder.check_room()?;
                 failed
             }
             Ok(run) => run,
         };
-        run.row.run = self.history.next_run();
+        run.row.run = self.folder.next_run();
         progress.end(&told(&planned, &run.row));
-        if let Turn::Repeat(repeat) = planned.turn {
-            self.history.add(planned.case, repeat, run)?;
-            self.write_tables_if_due()?;
-        }
+        self.folder.add(&planned, run)?;
         Ok(Next::GoOn)
-    }
-
-    fn check_room(&self) -> Result<(), WriteError> {
-        // A file system that does not tell is taken to have room.
-        let is_full = rustix::fs::statvfs(&self.raw).is_ok_and(|fs| {
-            fs.f_blocks > 0 && fs.f_bavail.saturating_mul(fs.f_frsize) < LEAST_FREE_BYTES
-        });
-        match is_full {
-            true => Err(WriteError::at(self.out)(io::ErrorKind::StorageFull.into())),
-            false => Ok(()),
-        }
-    }
-
-    /// Of all cases, also those that this command does not run.
-    fn runs(&self) -> Vec<Run> {
-        let cases: Vec<&Case> = self.scenario.cases.iter().collect();
-        self.history.runs_of(&cases)
-    }
-
-    /// Not after every run: of thousands of runs that would be most of the work.
-    fn write_tables_if_due(&mut self) -> Result<(), WriteError> {
-        let begun = Instant::now();
-        if begun >= self.tables_due {
-            self.write_tables()?;
-            let pause = (begun.elapsed() * TABLES_SHARE).max(TABLES_INTERVAL);
-            self.tables_due = Instant::now() + pause;
-        }
-        Ok(())
-    }
-
-    fn write_tables(&self) -> Result<(PathBuf, Vec<Summary>), WriteError> {
-        let rows: Vec<Row> = self.runs().into_iter().map(|run| run.row).collect();
-        let summaries = summaries(&rows);
-        let results = files::write_tables(self.out, &rows, &summaries)?;
-        Ok((results, summaries))
-    }
-
-    fn finish(&self, cases: &[&Case], kept: usize) -> Result<Outcome, ScenarioError> {
-        let (results, summaries) = self.write_tables()?;
-        let rows = self.history.runs_of(cases).into_iter().map(|run| run.row);
-        Ok(Outcome {
-            rows: rows.collect(),
-            kept,
-            results,
-            plots: self.draw(&summaries)?,
-            interrupted: self.stop.load(Ordering::Relaxed),
-        })
-    }
-
-    fn draw(&self, summaries: &[Summary]) -> Result<Vec<PathBuf>, ScenarioError> {
-        let runs = self.runs();
-        let mut plots = vec![];
-        if let Some(figure) = Throughput::of(&self.scenario.name, &runs) {
-            plots.extend(self.draw_one(files::THROUGHPUT, &figure)?);
-        }
-        for sweep in plot::sweeps(&self.scenario.name, summaries) {
-            plots.extend(self.draw_one(&format!("{}{}", files::SWEEP, sweep.name), &sweep)?);
-        }
-        Ok(plots)
-    }
-
-    fn draw_one(&self, name: &str, figure: &impl Figure) -> Result<Vec<PathBuf>, ScenarioError> {
-        let draw = |format: Format| {
-            let file = self.out.join(format!("{name}.{}", format.ending()));
-            files::write(&file, plot::picture(figure, format)?)?;
-            Ok(file)
-        };
-        Format::ALL.into_iter().map(draw).collect()
     }
 }
 
@@ -342,23 +302,26 @@ impl<'r> Running<'r> {
 /// # Errors
 /// If the scenario has no such case, or nothing to take a result from.
 pub fn names(scenario: &Scenario, options: &Options) -> Result<Vec<String>, ScenarioError> {
+    let scenario = &flows::with_programs(scenario)?;
+    check_has_result(scenario)?;
     let cases = cases(scenario, options)?;
     let sequence = sequence(&cases, &scenario.experiment, |_, _| false);
     Ok(sequence.iter().map(Planned::name).collect())
 }
 
-fn cases<'s>(
+fn check_has_result(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let is_result = |program: &Program| program.result.is_some();
+    let has_result = |case: &Case| case.programs.iter().any(is_result);
+    match scenario.cases.iter().any(has_result) {
+        true => Ok(()),
+        false => Err(ScenarioError::NoResult),
+    }
+}
+
+pub(crate) fn cases<'s>(
     scenario: &'s Scenario,
     options: &Options,
 ) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let is_result = |program: &Program| program.result.is_some();
-    if !scenario
-        .cases
-        .iter()
-        .any(|case| case.programs.iter().any(is_result))
-    {
-        return Err(ScenarioError::NoResult);
-    }
     let cases = chosen(
         scenario,
         options.path.as_deref(),
@@ -432,7 +395,7 @@ fn expected(planned: &Planned) -> Expected {
 }
 
 /// The result of a run in a line.
-fn told(planned: &Planned, row: &Row) -> String {
+pub(crate) fn told(planned: &Planned, row: &Row) -> String {
     let result = match (&row.error, row.goodput_mbps) {
         (Some(error), _) => format!("failed: {error}"),
         (None, Some(mbps)) => format!("{mbps:.1} Mb/s"),

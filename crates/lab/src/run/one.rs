@@ -52,7 +52,7 @@ impl OneRun<'_> {
         let plan = lab.plan.clone();
         let set = set_on_the_machine(&plan);
         let mut watching = Watching {
-            changes: self.changes(&plan),
+            changes: plan.changes(&self.planned.case.changes),
             lab: &mut lab,
             stop: self.stop,
             progress: self.progress,
@@ -89,7 +89,7 @@ impl OneRun<'_> {
         row.error = Some(error.to_string());
         Run {
             row,
-            measured: None,
+            ..Run::default()
         }
     }
 
@@ -139,19 +139,6 @@ impl OneRun<'_> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         })
-    }
-
-    /// The links' changes, with the random numbers of this run.
-    fn changes(&self, plan: &Plan) -> Vec<TimedChange> {
-        let mut changes = self.planned.case.changes.clone();
-        for change in &mut changes {
-            let link = plan.links.iter().find(|link| link.name == change.link);
-            let of_link = link.iter().flat_map(|link| &link.directions);
-            for (changed, of_link) in change.directions.iter_mut().zip(of_link) {
-                changed.seed = of_link.seed;
-            }
-        }
-        changes
     }
 
     fn jobs(&self, plan: &Plan) -> Result<Vec<Job>, CaseError> {

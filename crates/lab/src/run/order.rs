@@ -7,15 +7,15 @@ use crate::scenario::{Case, Experiment, Order, mixed};
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Planned<'c> {
+pub(crate) struct Planned<'c> {
     /// Of which case.
-    pub(super) case: &'c Case,
-    pub(super) turn: Turn,
+    pub(crate) case: &'c Case,
+    pub(crate) turn: Turn,
 }
 
 /// Which of its case's runs it is, each from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// It does not count.
     WarmUp(u32),
     /// It counts.
@@ -23,8 +23,16 @@ pub(super) enum Turn {
 }
 
 impl Planned<'_> {
+    /// Which repeat it is; `None`: it does not count.
+    pub(crate) fn repeat(&self) -> Option<u32> {
+        match self.turn {
+            Turn::WarmUp(_) => None,
+            Turn::Repeat(repeat) => Some(repeat),
+        }
+    }
+
     /// What the names of its files begin with.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let label = self.case.label();
         match self.turn {
             Turn::WarmUp(n) => format!("{label}.warm-up{n}"),
@@ -33,7 +41,7 @@ impl Planned<'_> {
     }
 
     /// In words.
-    pub(super) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let case = self.case;
         let vary = case.vary.iter();
         let vary: String = vary
@@ -49,7 +57,7 @@ impl Planned<'_> {
 }
 
 /// All runs that are not done yet, each case's warm-up right before the first of them.
-pub(super) fn sequence<'c>(
+pub(crate) fn sequence<'c>(
     cases: &[&'c Case],
     experiment: &Experiment,
     is_done: impl Fn(&Case, u32) -> bool,

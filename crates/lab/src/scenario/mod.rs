@@ -11,6 +11,8 @@ mod cells;
 pub mod command;
 mod effects;
 mod experiment;
+mod flow;
+mod flows;
 mod groups;
 mod link;
 mod losses;
@@ -33,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use beside::Beside;
+pub use flow::{Flow, Inner, LawWish, Wishes};
 pub use section::Problem;
 pub(crate) use seed::mixed;
 
@@ -71,6 +74,8 @@ pub struct Case {
     pub policy: Option<PathBuf>,
     /// What runs, in order of starting; a program on a host with a `count` once for each.
     pub programs: Vec<Program>,
+    /// Flows without a program, a flow from a host with a `count` once for each.
+    pub flows: Vec<Flow>,
     /// What changes while the programs run, by rising time.
     pub changes: Vec<TimedChange>,
     label: String,
@@ -126,6 +131,8 @@ pub struct Experiment {
     pub warm_up_runs: u32,
     /// What passes the links is recorded.
     pub observe: Option<Observe>,
+    /// Time between two samples of a flow in the simulator; `None`: it chooses.
+    pub sample_every: Option<Duration>,
     /// When the emulator was too late.
     pub lateness_limit: LatenessLimit,
 }
@@ -194,6 +201,9 @@ pub struct Program {
     pub lasts: Option<Duration>,
     /// When it is killed, and the run has failed.
     pub time_limit: Duration,
+    /// The line of the file where it stands, from 1; 0: it comes from a flow.
+    #[serde(skip)]
+    pub line: usize,
 }
 
 /// How a program's output becomes a result.
@@ -258,6 +268,7 @@ impl Default for Experiment {
             order: Order::File,
             warm_up_runs: 0,
             observe: None,
+            sample_every: None,
             lateness_limit: LatenessLimit::default(),
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 pub(super) const LAB_NAME: &str = "1 to 20 of a-z, 0-9 and -, beginning with a letter";
+pub(super) const LAW_NAME: &str = "the name of a law, 1 to 15 of A-Z, a-z, 0-9, _ and -";
 const DEVICE_NAME: &str = "1 to 15 of a-z, 0-9 and -, beginning with a letter";
 pub(super) const CASE_NAME: &str =
     "1 to 40 of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or digit";
@@ -29,6 +30,13 @@ fn lower_case(text: &str, most: usize) -> bool {
         && text
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// The name of a law; the kernel has room for 15 bytes.
+pub(super) fn law(text: &str) -> Result<String, &'static str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let good = (1..=15).contains(&text.len()) && text.chars().all(fits);
+    good.then(|| text.to_owned()).ok_or(LAW_NAME)
 }
 
 /// The name of a path, a variant, or something to vary.

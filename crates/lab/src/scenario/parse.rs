@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::beside::Beside;
 use super::effects::SERVICE_KEYS;
 use super::experiment::experiment;
+use super::flows::flows;
 use super::groups::{self, Groups, Who};
 use super::link::change;
 use super::names::{self, Labels};
@@ -80,6 +81,7 @@ struct Tables<'s> {
     vary: Vec<Varied>,
     changes: Vec<Section<'s>>,
     programs: Vec<Section<'s>>,
+    flows: Vec<Section<'s>>,
     set: Givens,
 }
 
@@ -120,6 +122,7 @@ impl<'s> Tables<'s> {
             vary: vary(root, &hosts)?,
             changes: bounded(root, "change")?,
             programs: bounded(root, "program")?,
+            flows: bounded(root, "flow")?,
             hosts,
             set,
         })
@@ -198,6 +201,8 @@ impl Making<'_, '_> {
         let (link_groups, links) =
             groups::links(&self.links, values, &host_groups, self.beside, size)?;
         let programs = programs(&tables.programs, values, &host_groups, &hosts, &links, size)?;
+        let network = (&hosts[..], &links[..]);
+        let flows = flows(&tables.flows, values, &host_groups, network, size)?;
         let vary: Vec<_> = combination
             .iter()
             .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
@@ -209,6 +214,7 @@ impl Making<'_, '_> {
             vary,
             policy: variant.policy(values, self.beside)?,
             programs,
+            flows,
             changes: self.changes(values, &link_groups, &links)?,
             links,
             hosts,

@@ -18,7 +18,7 @@ use super::values::{INDEX, Values};
 use super::{Host, Link, Program, ResultKind, units};
 
 /// A program that gives no time limit gets this one.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// All programs of a case, from their tables.
 pub(super) fn programs(
@@ -65,6 +65,7 @@ fn program(
         result: optional(&mut section, "result", result_kind)?,
         lasts: optional(&mut section, "lasts", units::time_limit)?,
         time_limit: time_limit.unwrap_or(TIME_LIMIT),
+        line: section.line(),
     };
     section.finish()?;
     Ok(program)
@@ -131,7 +132,7 @@ fn filled_name(
 }
 
 /// What reaches, is reached: the way back leads through the same routers.
-fn check_reached(ways: &Ways, to: usize, map: &Map) -> Result<(), &'static str> {
+pub(super) fn check_reached(ways: &Ways, to: usize, map: &Map) -> Result<(), &'static str> {
     if map.first_link(to).is_none() {
         Err("is on no link, so it has no address")
     } else if !ways.reach(to) {

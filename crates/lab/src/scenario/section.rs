@@ -92,6 +92,11 @@ impl<'s> Section<'s> {
         &self.name
     }
 
+    /// The line of the file where it begins, from 1.
+    pub(super) fn line(&self) -> usize {
+        self.problem("").line
+    }
+
     /// Whether no key is left.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
@@ -234,7 +239,8 @@ impl<'s> Section<'s> {
         }
     }
 
-    fn into_entries(self) -> impl Iterator<Item = (String, Value<'s>)> {
+    /// What is left of it, in file order.
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (String, Value<'s>)> {
         let Section {
             source,
             name,

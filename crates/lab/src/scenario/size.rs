@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 use super::cells::entries;
-use super::{Host, Link, Program, TimedChange};
+use super::{Flow, Host, Link, Program, TimedChange};
 
 /// The most cases of a file.
 pub(super) const MOST_CASES: usize = 100_000;
@@ -47,6 +47,10 @@ impl Size {
 
     pub(super) fn add_program(&self, program: &Program) -> Result<(), String> {
         self.add(1 + program.run.len() / BYTES_OF_A_PART)
+    }
+
+    pub(super) fn add_flow(&self, flow: &Flow) -> Result<(), String> {
+        self.add(flow.streams as usize)
     }
 
     /// So many values of placeholders, which every case has for itself while it is made.

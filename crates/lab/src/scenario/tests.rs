@@ -440,6 +440,7 @@ fn an_experiment_says_how_often_and_in_which_order() {
          observe = { flows = true }\nlateness_limit = \"1ms\"",
     );
     let expected = Experiment {
+        sample_every: None,
         repeats: 5,
         order: Order::Random { seed: 3 },
         warm_up_runs: 1,

@@ -28,11 +28,14 @@ const MOMENT: &str = "a time from \"0s\" to \"24h\" (ns, us, ms, s, min, h)";
 const PERIOD: &str = "a time from \"1ms\" to \"24h\" (us, ms, s, min, h)";
 const TIME_LIMIT: &str = "a time from \"1s\" to \"24h\" (s, min, h)";
 const LATENESS: &str = "a time from \"1us\" to \"60s\" (us, ms, s), or \"none\"";
+const INTERVAL: &str = "a time from \"1us\" to \"1h\" (us, ms, s, min)";
 const QUEUE: &str = "bytes (\"12.5MB\", \"128KiB\") from 1500B to 16GB, segments (\"1000pkts\") from 1 \
                      to 10000000, or a multiple of rate x round trip (\"1bdp\", \"0.5bdp\")";
 const DEPTH: &str = "bytes (\"300kB\", \"64KiB\") up to 16GB, or a multiple of rate x round trip \
                      (\"0.2bdp\")";
 const BYTES: &str = "bytes (\"300kB\", \"64KiB\") up to 16GB";
+const DATA: &str = "bytes (\"10kB\", \"1GB\") from 1B to 1000TB";
+const BUFFER: &str = "bytes (\"64KiB\", \"25MB\") from 4KiB to 1023MiB";
 const SIZE: &str = "a size such as \"38B\", up to 1500B";
 const SHARE: &str = "a share of the segments from \"0%\" to \"100%\"";
 
@@ -82,6 +85,13 @@ pub(super) fn time_limit(text: &str) -> Result<Duration, &'static str> {
         .ok_or(TIME_LIMIT)
 }
 
+/// Between samples, 1 us to 1 h.
+pub(super) fn interval(text: &str) -> Result<Duration, &'static str> {
+    within(time_ns(text), 1_000, 3_600_000_000_000)
+        .map(Duration::from_nanos)
+        .ok_or(INTERVAL)
+}
+
 /// Microseconds, 1 us to 60 s.
 pub(super) fn lateness_us(text: &str) -> Result<u64, &'static str> {
     within(time_ns(text), 1_000, 60_000_000_000)
@@ -120,6 +130,16 @@ fn bdp(text: &str) -> Option<f64> {
 /// Bytes, 0 to 16 GB.
 pub(super) fn depth_bytes(text: &str) -> Result<u64, &'static str> {
     within(bytes(text), 0, MOST_BYTES).ok_or(BYTES)
+}
+
+/// Bytes that a flow sends, 1 to 10^15.
+pub(super) fn data_bytes(text: &str) -> Result<u64, &'static str> {
+    within(bytes(text), 1, 1_000_000_000_000_000).ok_or(DATA)
+}
+
+/// Bytes of a socket's buffer, 4 KiB to 1023 MiB: twice that still fits the kernel's int.
+pub(super) fn buffer_bytes(text: &str) -> Result<u64, &'static str> {
+    within(bytes(text), 4 << 10, 1023 << 20).ok_or(BUFFER)
 }
 
 /// Bytes that the wire adds to every segment, 0 to 1500.

@@ -9,10 +9,12 @@ pub const MAX_BLOCKS: usize = 3;
 pub struct Segment {
     /// Its number.
     pub number: u64,
-    /// Its data, 1 to the MSS.
+    /// Its data, 1 to the MSS; 0: a probe of a closed window, which only asks for an acknowledgement.
     pub payload_bytes: u32,
-    /// When it was sent, which is echoed (RFC 7323).
+    /// When it was sent, which is echoed (TSval of RFC 7323).
     pub sent_ns: u64,
+    /// `sent_ns` of the newest acknowledgement that had arrived (TSecr); 0: none.
+    pub echo_ns: u64,
 }
 
 /// An acknowledgement.
@@ -20,6 +22,8 @@ pub struct Segment {
 pub struct Ack {
     /// All segments below this number have arrived.
     pub next: u64,
+    /// When it was sent.
+    pub sent_ns: u64,
     /// `sent_ns` of the segment that the RFC 7323 rules choose.
     pub echo_ns: u64,
     /// The room beyond `next` that the receiver offers, bytes.
@@ -32,6 +36,18 @@ pub struct Ack {
     pub blocks: [Block; MAX_BLOCKS],
 }
 
+impl Ack {
+    /// The blocks that tell what arrived beyond `next`.
+    pub fn sacked(&self) -> &[Block] {
+        &self.blocks[usize::from(self.tells_duplicate)..usize::from(self.block_count)]
+    }
+
+    /// The block that tells of a duplicate.
+    pub fn duplicate(&self) -> Option<Block> {
+        self.tells_duplicate.then_some(self.blocks[0])
+    }
+}
+
 /// Segments `from..until`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
@@ -39,4 +55,11 @@ pub struct Block {
     pub from: u64,
     /// One past the last.
     pub until: u64,
+}
+
+impl Block {
+    /// Whether segment `number` is in it.
+    pub fn contains(&self, number: u64) -> bool {
+        (self.from..self.until).contains(&number)
+    }
 }

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all laws share: slow start and its limited form, HyStart++, paced starts, idle restarts.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use fatpath_cc::{Control, Idle, Law, PathNow, RttSample, Start, Window, laws};
+use support::{lose, round_trip};
+
+/// 100 ms, segments of 1448 bytes.
+const PATH: PathNow = PathNow {
+    srtt_us: 100_000,
+    mss_bytes: 1448,
+};
+
+fn every_law() -> impl Iterator<Item = Law> {
+    laws().iter().map(|spec| Law::named(spec.name).unwrap())
+}
+
+fn begun(law: Law, start: Start) -> (Control, Window) {
+    let mut control = Control::new(law, start);
+    let mut window = Window::new(10);
+    control.begin(&mut window);
+    (control, window)
+}
+
+#[test]
+fn slow_start_doubles_and_stops_at_ssthresh() {
+    for law in every_law() {
+        let start = Start {
+            initial_ssthresh_pkts: 32,
+            ..Start::default()
+        };
+        let (mut control, mut window) = begun(law, start);
+        control.acked(&mut window, 10);
+        assert_eq!(window.cwnd_pkts, 20, "{law}");
+        control.acked(&mut window, 12);
+        assert_eq!(window.cwnd_pkts, 32, "{law}");
+    }
+}
+
+#[test]
+fn what_slow_start_leaves_over_counts_for_congestion_avoidance() {
+    let mut control = Control::new(Law::virtual_mss(32.0).unwrap(), Start::default());
+    let mut window = Window {
+        ssthresh_pkts: 32,
+        ..Window::new(30)
+    };
+    control.acked(&mut window, 3);
+    assert_eq!(window.cwnd_pkts, 33);
+}
+
+/// RFC 3742, 2: cwnd / K a round trip, K = int(cwnd / (0.5 max_ssthresh)), which is about half of
+/// max_ssthresh; K rises by one or two while the window grows.
+#[test]
+fn limited_slow_start_adds_half_of_max_ssthresh_a_round_trip() {
+    for law in every_law() {
+        for acked in [1, 2, 64] {
+            let start = Start {
+                max_ssthresh_pkts: 100,
+                ..Start::default()
+            };
+            let (mut control, mut window) = begun(law, start);
+            while window.cwnd_pkts <= 100 {
+                round_trip(&mut control, &mut window, acked);
+            }
+            for _ in 0..150 {
+                let before = window.cwnd_pkts;
+                let k = before / 50;
+                round_trip(&mut control, &mut window, acked);
+                let grown = window.cwnd_pkts - before;
+                let expected = before / (k + 2)..=before / k + 1;
+                assert!(expected.contains(&grown), "{law}: {grown} at {before}");
+            }
+        }
+    }
+}
+
+/// RFC 3742, 3: "it takes: log(max_ssthresh) + (cwnd - max_ssthresh)/(max_ssthresh/2) round-trip times".
+#[test]
+fn limited_slow_start_takes_the_round_trips_of_rfc_3742() {
+    let start = Start {
+        max_ssthresh_pkts: 100,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    window.cwnd_pkts = 1;
+    let mut trips = 0.0;
+    while window.cwnd_pkts < 10_000 {
+        round_trip(&mut control, &mut window, 1);
+        trips += 1.0;
+    }
+    let expected = 100f64.log2() + (10_000.0 - 100.0) / 50.0;
+    assert!(
+        (trips / expected - 1.0).abs() < 0.05,
+        "{trips} for {expected}"
+    );
+}
+
+#[test]
+fn limited_slow_start_counts_each_segment_by_its_k() {
+    let start = Start {
+        max_ssthresh_pkts: 100,
+        ..Start::default()
+    };
+    // K = int(cwnd / (0.5 max_ssthresh)): 2 at 101 to 149, 3 at 150.
+    for (cwnd_pkts, k) in [(101, 2), (149, 2), (150, 3), (199, 3), (200, 4), (1000, 20)] {
+        let (mut control, mut window) = begun(Law::RENO, start);
+        window.cwnd_pkts = cwnd_pkts;
+        for _ in 1..k {
+            control.acked(&mut window, 1);
+        }
+        assert_eq!(window.cwnd_pkts, cwnd_pkts, "before the {k}th");
+        // 1/K is rounded down to 2^-32: one more segment pays for it.
+        control.acked(&mut window, 1);
+        if window.cwnd_pkts == cwnd_pkts {
+            control.acked(&mut window, 1);
+        }
+        assert_eq!(window.cwnd_pkts, cwnd_pkts + 1, "at the {k}th");
+    }
+}
+
+/// Rounds of `samples` round-trip times each, with the window acknowledged in each.
+struct Rounds {
+    control: Control,
+    window: Window,
+    acked_seq: u32,
+}
+
+impl Rounds {
+    fn of(law: Law) -> Rounds {
+        let start = Start {
+            hystart: true,
+            ..Start::default()
+        };
+        let (control, window) = begun(law, start);
+        Rounds {
+            control,
+            window,
+            // Sequence numbers wrap in the first rounds.
+            acked_seq: u32::MAX - 5,
+        }
+    }
+
+    fn round(&mut self, rtt_us: u32) {
+        let sent = self.window.cwnd_pkts;
+        for _ in 0..sent {
+            self.acked_seq = self.acked_seq.wrapping_add(1);
+            self.control.acked(&mut self.window, 1);
+            let next_seq = self.acked_seq.wrapping_add(self.window.cwnd_pkts);
+            let sample = RttSample {
+                rtt_us,
+                acked_seq: self.acked_seq,
+                next_seq,
+            };
+            self.control.rtt_sample(&mut self.window, &sample);
+        }
+    }
+}
+
+/// RFC 9406, 4.2: the rise is an eighth of the last round's minimum, 4 to 16 ms; five rounds of
+/// conservative slow start, which grows by a quarter, follow; then congestion avoidance.
+#[test]
+fn hystart_leaves_slow_start_when_the_delay_rises() {
+    for law in every_law() {
+        for (base_us, rise_us) in [(10_000, 4_000), (80_000, 10_000), (400_000, 16_000)] {
+            let mut rounds = Rounds::of(law);
+            for _ in 0..3 {
+                rounds.round(base_us);
+            }
+            assert_eq!(
+                rounds.window.cwnd_pkts, 80,
+                "{law}: it doubles while the delay stays"
+            );
+            rounds.round(base_us + rise_us - 1);
+            assert_eq!(
+                rounds.window.cwnd_pkts, 160,
+                "{law}: just below the threshold"
+            );
+            // The base is now that of the round before.
+            let base_us = base_us + rise_us - 1;
+            let rise_us = (base_us / 8).clamp(4_000, 16_000);
+            rounds.round(base_us + rise_us);
+            // Eight samples of the round are needed to see the rise, and a round begins some
+            // acknowledgements after the window of before is through.
+            let conservative = rounds.window.cwnd_pkts;
+            assert!(conservative < 160 + 24 + 160 / 4, "{law}: {conservative}");
+            for _ in 0..4 {
+                assert!(rounds.window.in_slow_start(), "{law}: five rounds");
+                rounds.round(base_us + rise_us);
+            }
+            // The fifth round ends with its last acknowledgement, which the next round's first tells.
+            rounds.round(base_us + rise_us);
+            assert!(!rounds.window.in_slow_start(), "{law}: {:?}", rounds.window);
+            let grown = f64::from(rounds.window.ssthresh_pkts) / 160.0;
+            assert!(
+                (1.25f64.powi(4)..1.25f64.powi(6)).contains(&grown),
+                "{law}: {grown}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hystart_goes_back_to_slow_start_when_the_rise_was_not_real() {
+    let mut rounds = Rounds::of(Law::RENO);
+    for rtt_us in [50_000, 50_000, 60_000, 50_000] {
+        rounds.round(rtt_us);
+    }
+    let before = rounds.window.cwnd_pkts;
+    rounds.round(50_000);
+    assert_eq!(rounds.window.cwnd_pkts, 2 * before);
+}
+
+#[test]
+fn hystart_watches_the_first_slow_start_only() {
+    let mut rounds = Rounds::of(Law::RENO);
+    rounds.round(50_000);
+    lose(&mut rounds.control, &mut rounds.window);
+    rounds.window.cwnd_pkts = 8;
+    rounds.window.ssthresh_pkts = 1000;
+    for rtt_us in [50_000, 90_000, 90_000, 90_000] {
+        rounds.round(rtt_us);
+    }
+    assert_eq!(rounds.window.cwnd_pkts, 128);
+    assert_eq!(rounds.window.ssthresh_pkts, 1000);
+}
+
+#[test]
+fn hystart_goes_on_after_a_spurious_loss() {
+    let mut rounds = Rounds::of(Law::RENO);
+    rounds.round(50_000);
+    let prior = rounds.window;
+    lose(&mut rounds.control, &mut rounds.window);
+    let cwnd_pkts = rounds
+        .control
+        .undo_cwnd(&mut rounds.window, prior.cwnd_pkts);
+    assert_eq!(cwnd_pkts, prior.cwnd_pkts);
+    rounds.window.cwnd_pkts = cwnd_pkts;
+    rounds.window.ssthresh_pkts = prior.ssthresh_pkts;
+    for rtt_us in [50_000, 90_000, 90_000, 90_000, 90_000, 90_000, 90_000] {
+        rounds.round(rtt_us);
+    }
+    assert!(!rounds.window.in_slow_start());
+}
+
+/// Seed 001, 3.2: ssthresh x MSS / RTT from the first segment to the first acknowledgement.
+#[test]
+fn a_given_rate_opens_the_window_at_the_first_segment() {
+    for law in every_law() {
+        let start = Start {
+            initial_rate_bps: 250_000_000,
+            ..Start::default()
+        };
+        let (mut control, mut window) = begun(law, start);
+        let rate = control.transmission_starts(&mut window, &PATH).unwrap();
+        let window_pkts = 250_000_000 / 8 / 10 / 1448;
+        assert_eq!(window.cwnd_pkts, window_pkts);
+        assert_eq!(window.ssthresh_pkts, window_pkts);
+        let error = rate as f64 / (250e6 / 8.0) - 1.0;
+        assert!(error.abs() < 1e-3, "{law}: {rate} bytes a second");
+        // The data sufficed: congestion avoidance goes on from there.
+        assert!(control.ack_arrived(&mut window, window_pkts));
+        assert_eq!(window.cwnd_pkts, window_pkts);
+        assert!(!window.in_slow_start());
+        assert!(!control.ack_arrived(&mut window, window_pkts), "once only");
+    }
+}
+
+#[test]
+fn a_short_message_leaves_the_window_that_it_used() {
+    let start = Start {
+        initial_rate_bps: 250_000_000,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    control.transmission_starts(&mut window, &PATH).unwrap();
+    assert!(control.ack_arrived(&mut window, 100));
+    assert_eq!(window.cwnd_pkts, 100);
+    assert!(window.in_slow_start());
+
+    let (mut control, mut window) = begun(Law::RENO, start);
+    control.transmission_starts(&mut window, &PATH).unwrap();
+    assert!(control.ack_arrived(&mut window, 3));
+    assert_eq!(window.cwnd_pkts, 10, "never less than the initial window");
+}
+
+#[test]
+fn a_rate_is_for_the_first_start_and_pace_for_every_one() {
+    for (idle, again) in [
+        (Idle::Restart, false),
+        (Idle::Keep, false),
+        (Idle::Pace, true),
+    ] {
+        let start = Start {
+            initial_rate_bps: 250_000_000,
+            idle,
+            ..Start::default()
+        };
+        let (mut control, mut window) = begun(Law::RENO, start);
+        assert!(control.transmission_starts(&mut window, &PATH).is_some());
+        assert!(control.ack_arrived(&mut window, 100));
+        let paced = control.transmission_starts(&mut window, &PATH).is_some();
+        assert_eq!(paced, again, "{idle:?}");
+    }
+}
+
+#[test]
+fn without_settings_a_flow_starts_as_linux_does() {
+    let (mut control, mut window) = begun(Law::RENO, Start::default());
+    let before = window;
+    assert_eq!(control.transmission_starts(&mut window, &PATH), None);
+    assert_eq!(window.cwnd_pkts, before.cwnd_pkts);
+    assert_eq!(window.ssthresh_pkts, Window::NO_SSTHRESH);
+}
+
+/// The window that a pause of `rtos` leaves of 800 segments in congestion avoidance.
+fn after_pause(idle: Idle, rtos: u32) -> (Control, Window) {
+    let start = Start {
+        idle,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    (window.cwnd_pkts, window.ssthresh_pkts) = (800, 400);
+    control.transmission_starts(&mut window, &PATH);
+    control.idle_restart(&mut window, u64::from(rtos) * 300_000, 300_000, 10);
+    (control, window)
+}
+
+/// tcp_cwnd_restart() and tcp_current_ssthresh() of Linux.
+#[test]
+fn restart_halves_the_window_for_each_rto_and_remembers_three_quarters() {
+    for (rtos, cwnd_pkts) in [(1, 400), (2, 200), (5, 25), (7, 10), (40, 10), (1000, 10)] {
+        let (mut control, mut window) = after_pause(Idle::Restart, rtos);
+        assert_eq!(window.cwnd_pkts, cwnd_pkts, "{rtos} RTOs");
+        assert_eq!(window.ssthresh_pkts, 600);
+        assert_eq!(control.transmission_starts(&mut window, &PATH), None);
+    }
+}
+
+#[test]
+fn keep_keeps_the_window() {
+    let (_, window) = after_pause(Idle::Keep, 40);
+    assert_eq!((window.cwnd_pkts, window.ssthresh_pkts), (800, 400));
+}
+
+#[test]
+fn pace_goes_on_at_the_remembered_window() {
+    let (mut control, mut window) = after_pause(Idle::Pace, 40);
+    assert_eq!(window.cwnd_pkts, 10);
+    let rate = control.transmission_starts(&mut window, &PATH).unwrap();
+    assert_eq!(rate, 600 * 1448 * 10);
+    assert_eq!(window.cwnd_pkts, 600);
+    assert!(control.ack_arrived(&mut window, 590));
+    assert_eq!(window.cwnd_pkts, 590);
+}
+
+/// A flow that has met no congestion has no ssthresh to go back to: it takes the window it had.
+#[test]
+fn pace_without_ssthresh_goes_on_at_the_window_before_the_pause() {
+    let start = Start {
+        idle: Idle::Pace,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    assert_eq!(control.transmission_starts(&mut window, &PATH), None);
+    round_trip(&mut control, &mut window, 1);
+    control.idle_restart(&mut window, 10_000_000, 300_000, 10);
+    assert!(control.transmission_starts(&mut window, &PATH).is_some());
+    assert_eq!(window.cwnd_pkts, 20);
+    assert_eq!(window.ssthresh_pkts, Window::NO_SSTHRESH);
+}
+
+/// RFC 5681, 3.1: a window of one segment after a timeout.
+#[test]
+fn after_a_timeout_one_segment_goes_alone() {
+    let (mut control, mut window) = after_pause(Idle::Pace, 0);
+    window.ssthresh_pkts = control.ssthresh(&mut window);
+    window.cwnd_pkts = 1;
+    assert_eq!(control.transmission_starts(&mut window, &PATH), None);
+    assert_eq!(window.cwnd_pkts, 1);
+    control.acked(&mut window, 1);
+    assert!(control.transmission_starts(&mut window, &PATH).is_some());
+}
+
+#[test]
+fn the_clamp_bounds_a_paced_start() {
+    let start = Start {
+        initial_rate_bps: 1_000_000_000_000,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    window.clamp_pkts = 500;
+    let rate = control.transmission_starts(&mut window, &PATH).unwrap();
+    assert_eq!(window.cwnd_pkts, 500);
+    assert_eq!(rate, 500 * 1448 * 10);
+}
+
+#[test]
+fn a_terabit_over_a_second_fits() {
+    let start = Start {
+        initial_rate_bps: 1_000_000_000_000,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    let path = PathNow {
+        srtt_us: 1_000_000,
+        mss_bytes: 1448,
+    };
+    let rate = control.transmission_starts(&mut window, &path).unwrap();
+    assert_eq!(window.cwnd_pkts, (1_000_000_000_000u64 / 8 / 1448) as u32);
+    assert!((rate as f64 / 125e9 - 1.0).abs() < 1e-6, "{rate}");
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flow of a scenario: what a `[[flow]]` says, and what a program's command line comes to in the
+//! simulator.
+//!
+//! Plain values. Start with [`Flow`]; the table is read in `flows.rs`.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use fatpath_cc::Idle;
+use fatpath_sim::{DelayedAcks, Detection, Source};
+use serde::{Serialize, Serializer};
+
+/// Data from one host to another, over one connection or several alike. What serialises is what
+/// decides the result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flow {
+    /// For people and tables, such as `1-client-bulk`.
+    pub label: String,
+    /// The host that sends the data.
+    pub from: String,
+    /// The host that receives them.
+    pub to: String,
+    /// The receiver opens the connection, as with `iperf3 --reverse`.
+    pub opened_by_receiver: bool,
+    /// Over IPv6.
+    pub ipv6: bool,
+    /// The ports of who opens the connection (`None`: any) and of who listens.
+    pub ports: (Option<u16>, u16),
+    /// Connections, each with a source of its own; 1 at least.
+    pub streams: u32,
+    /// When they open, since the programs started.
+    pub start: Duration,
+    /// How long data are sent; `None`: until all are through.
+    pub lasts: Option<Duration>,
+    /// When a flow that is not through has failed, since it started.
+    pub time_limit: Duration,
+    /// What is sent.
+    #[serde(serialize_with = "shown")]
+    pub source: Source,
+    /// What its program asks of the connections.
+    pub wishes: Wishes,
+    /// The line of the file where it stands, from 1.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+/// What a program asks of its connections; where it asks for nothing, the host and the policy decide.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Wishes {
+    /// The law.
+    pub law: Option<LawWish>,
+    /// Largest payload of a segment.
+    pub mss_bytes: Option<u32>,
+    /// Both buffers as setsockopt takes them: the kernel bounds them and doubles them.
+    pub window_bytes: Option<u32>,
+    /// SO_MAX_PACING_RATE, bits a second.
+    pub pacing_rate_bps: Option<u64>,
+    /// What programs cannot ask for, and only the simulator gives.
+    pub of_simulator: Inner,
+}
+
+/// The inside of a connection's ends, which programs do not reach.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Inner {
+    /// What the sender may hold, bytes of data.
+    pub send_buffer_bytes: Option<u64>,
+    /// The receiver's window at most, bytes of data.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Initial window.
+    pub initial_window_pkts: Option<u32>,
+    /// The congestion window never grows past it.
+    pub cwnd_clamp_pkts: Option<u32>,
+    /// How loss is found.
+    #[serde(serialize_with = "shown")]
+    pub detection: Option<Detection>,
+    /// Segments SACKed beyond that mean a loss.
+    pub dupthresh: Option<u32>,
+    /// Least retransmission timeout.
+    pub rto_min_ns: Option<u64>,
+    /// When the receiver acknowledges.
+    #[serde(serialize_with = "shown")]
+    pub delayed_acks: Option<DelayedAcks>,
+    /// Tail loss probes.
+    pub tail_loss_probe: Option<bool>,
+    /// Limited slow start begins at this window.
+    pub max_ssthresh_pkts: Option<u32>,
+    /// The first slow-start threshold.
+    pub initial_ssthresh_pkts: Option<u32>,
+    /// The rate at which a flow starts that knows no threshold, bits a second.
+    pub initial_rate_bps: Option<u64>,
+    /// What becomes of the window in a pause.
+    #[serde(serialize_with = "shown")]
+    pub idle: Option<Idle>,
+    /// Slow start ends when the round-trip time rises.
+    pub hystart: Option<bool>,
+}
+
+/// A law by its name with some of its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LawWish {
+    /// As the kernel knows it, such as `fp_aimd`.
+    pub name: String,
+    /// Keys and values; others stay at their defaults.
+    pub parameters: Vec<(String, f64)>,
+}
+
+impl Flow {
+    /// Who opens the connection, and who listens.
+    pub fn client_and_server(&self) -> [&str; 2] {
+        match self.opened_by_receiver {
+            true => [&self.to, &self.from],
+            false => [&self.from, &self.to],
+        }
+    }
+
+    /// Whether it is UDP.
+    pub fn is_udp(&self) -> bool {
+        matches!(self.source, Source::ConstantRate { .. })
+    }
+}
+
+/// Values of other crates, which tell themselves apart by their `Debug`.
+fn shown<S: Serializer>(value: &impl Debug, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{value:?}"))
+}

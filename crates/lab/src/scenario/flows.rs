@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables `[[flow]]`: flows without a program, for the simulator and, where iperf3 can make them,
+//! for the lab.
+//!
+//! Pure. The keys are those of its source, of what a program may ask, and of the inside of a
+//! connection's ends. Start with [`flows`].
+
+use std::time::Duration;
+
+use fatpath_cc::Idle;
+use fatpath_sim::{DelayedAcks, Detection, Source};
+
+use super::effects::{needed, optional};
+use super::flow::{Flow, Inner, LawWish, Wishes};
+use super::groups::{Groups, Who, find, indexes, member};
+use super::programs::{TIME_LIMIT, check_reached};
+use super::section::{Problem, Section, Value};
+use super::size::Size;
+use super::values::Values;
+use super::{Host, Link, names, units};
+use crate::routes::Map;
+use crate::simulate::law;
+
+/// Connections of a flow.
+const MOST_STREAMS: u64 = 100_000;
+/// The port on which flow 1 is listened for in the lab; iperf3's own is 5201.
+const FIRST_PORT: u16 = 6001;
+/// UDP payload where nothing is said: what iperf3 takes over Ethernet.
+const UDP_PAYLOAD_BYTES: u32 = 1448;
+/// Pareto shape of web objects (Crovella and Bestavros 1997, table 2: 1.0 to 1.3).
+const WEB_SHAPE: f64 = 1.2;
+/// The longest wait of a delayed acknowledgement: TCP_DELACK_MIN of include/net/tcp.h.
+const DELAYED_ACK_MAX_NS: u64 = 40_000_000;
+
+/// All flows of a case, from their tables.
+pub(super) fn flows(
+    tables: &[Section],
+    values: Values,
+    groups: &Groups,
+    (hosts, links): (&[Host], &[Link]),
+    size: &Size,
+) -> Result<Vec<Flow>, Problem> {
+    let map = Map::of(hosts, links);
+    let mut flows: Vec<Flow> = vec![];
+    for table in tables {
+        let (from, who) = end(&mut table.with(values), "from", groups)?;
+        for index in indexes(who.count()) {
+            let reading = Reading {
+                section: table.with(values.of_replica(index)),
+                from: member(who, &from, index),
+                number: flows.len() + 1,
+            };
+            let flow = reading.flow(index, groups, &map)?;
+            let counted = size.add_flow(&flow);
+            counted.map_err(|large| table.problem(large))?;
+            flows.push(flow);
+        }
+    }
+    Ok(flows)
+}
+
+fn end(
+    section: &mut Section,
+    key: &'static str,
+    groups: &Groups,
+) -> Result<(String, Who), Problem> {
+    let value = section.need(key, &format!("one of: {}", groups.named()))?;
+    let name = value.text()?;
+    find(&value, groups, name)
+}
+
+/// A table while it is read.
+struct Reading<'s> {
+    section: Section<'s>,
+    from: String,
+    number: usize,
+}
+
+impl Reading<'_> {
+    fn flow(mut self, index: Option<u32>, groups: &Groups, map: &Map) -> Result<Flow, Problem> {
+        let section = &mut self.section;
+        section.take("from");
+        let to = receiver(section, &self.from, index, groups, map)?;
+        let kind = section.need("source", KINDS)?;
+        let (kind, source) = source(section, &kind)?;
+        let start = optional(section, "start", units::moment_ns)?.unwrap_or(0);
+        let lasts = lasts(section, start, &source)?;
+        let streams = section.take("streams");
+        let streams = streams.map(|value| value.integer(1..=MOST_STREAMS));
+        let time_limit = optional(section, "time_limit", units::time_limit)?;
+        let wishes = match kind {
+            Kind::Udp => Wishes::default(),
+            _ => wishes(section)?,
+        };
+        let line = section.line();
+        let flow = Flow {
+            label: format!("{}-{}-{}", self.number, self.from, kind.name()),
+            from: self.from,
+            to,
+            opened_by_receiver: false,
+            ipv6: false,
+            ports: (None, FIRST_PORT.saturating_add(self.number as u16 - 1)),
+            streams: streams.transpose()?.unwrap_or(1) as u32,
+            start: Duration::from_nanos(start),
+            lasts,
+            time_limit: time_limit.unwrap_or(TIME_LIMIT),
+            source,
+            wishes,
+            line,
+        };
+        self.section.finish()?;
+        Ok(flow)
+    }
+}
+
+fn receiver(
+    section: &mut Section,
+    from: &str,
+    index: Option<u32>,
+    groups: &Groups,
+    map: &Map,
+) -> Result<String, Problem> {
+    let value = section.need("to", &format!("one of: {}", groups.named()))?;
+    let (name, who) = find(&value, groups, value.text()?)?;
+    let to = match (who, index) {
+        (Who::Each(count), None) => {
+            let message = format!("{name} is {count} hosts; name one, such as {name}-1");
+            return Err(value.problem(message));
+        }
+        (Who::Each(count), Some(index)) if index > count => {
+            let message = format!("replica {index} has no partner, since {name} is {count} hosts");
+            return Err(value.problem(message));
+        }
+        _ => member(who, &name, index),
+    };
+    if to == from {
+        return Err(value.problem(format!("{to} is where the flow begins; it ends at another")));
+    }
+    if let (Some(start), Some(goal)) = (map.host(from), map.host(&to)) {
+        let reached = check_reached(&map.ways(start), goal, map);
+        reached.map_err(|why| value.problem(format!("{to} {why}")))?;
+    }
+    Ok(to)
+}
+
+const KINDS: &str = "\"bulk\", \"chunks\", \"web\" or \"udp\"";
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Bulk,
+    Chunks,
+    Web,
+    Udp,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Bulk => "bulk",
+            Kind::Chunks => "chunks",
+            Kind::Web => "web",
+            Kind::Udp => "udp",
+        }
+    }
+
+    fn read(text: &str) -> Result<Kind, &'static str> {
+        let all = [Kind::Bulk, Kind::Chunks, Kind::Web, Kind::Udp];
+        let found = all.into_iter().find(|kind| kind.name() == text);
+        found.ok_or(KINDS)
+    }
+}
+
+fn source(section: &mut Section, kind: &Value) -> Result<(Kind, Source), Problem> {
+    let kind = kind.parsed(Kind::read)?;
+    let source = match kind {
+        Kind::Bulk => Source::Bulk {
+            bytes: optional(section, "bytes", units::data_bytes)?,
+            again: flag(section, "again")?.unwrap_or(false),
+        },
+        Kind::Chunks => Source::Chunks {
+            chunk_bytes: needed(section, "chunk", units::data_bytes)?,
+            every_ns: needed(section, "every", units::moment_ns)?,
+            count: whole(section, "count", 1..=1_000_000_000)?,
+        },
+        Kind::Web => web(section)?,
+        Kind::Udp => udp(section)?,
+    };
+    Ok((kind, source))
+}
+
+fn web(section: &mut Section) -> Result<Source, Problem> {
+    let users = section.need("users", "a whole number from 1 to 1000000")?;
+    let shape = section.take("shape").map(|value| value.number(1.01, 100.0));
+    Ok(Source::Web {
+        users: users.integer(1..=1_000_000)? as u32,
+        mean_object_bytes: needed(section, "mean_object", units::data_bytes)? as f64,
+        shape: shape.transpose()?.unwrap_or(WEB_SHAPE),
+        objects_per_page: whole(section, "objects_per_page", 1..=10_000)?.unwrap_or(1) as u32,
+        mean_think_ns: needed(section, "think", units::moment_ns)?,
+    })
+}
+
+fn udp(section: &mut Section) -> Result<Source, Problem> {
+    let payload = section
+        .take("payload")
+        .map(|value| value.integer(1..=65_507));
+    Ok(Source::ConstantRate {
+        rate_bps: needed(section, "rate", units::rate_bps)?,
+        payload_bytes: payload
+            .transpose()?
+            .map_or(UDP_PAYLOAD_BYTES, |bytes| bytes as u32),
+    })
+}
+
+/// From `start` to `stop`; what has no end by itself needs one.
+fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Duration>, Problem> {
+    let Some(value) = section.take("stop") else {
+        let ends = match source {
+            Source::Bulk { bytes, again } => bytes.is_some() && !again,
+            Source::Chunks { count, .. } => count.is_some(),
+            Source::Web { .. } | Source::ConstantRate { .. } => false,
+        };
+        let missing = "stop: is missing; it is when the flow ends, such as \"10s\"";
+        return match ends {
+            true => Ok(None),
+            false => Err(section.problem_here(missing)),
+        };
+    };
+    match value.parsed(units::moment_ns)?.checked_sub(start) {
+        Some(1..) => {
+            let stop = value.parsed(units::moment_ns)?;
+            Ok(Some(Duration::from_nanos(stop - start)))
+        }
+        _ => Err(value.problem("must come after start")),
+    }
+}
+
+fn wishes(section: &mut Section) -> Result<Wishes, Problem> {
+    Ok(Wishes {
+        law: section.take("law").map(law_wish).transpose()?,
+        mss_bytes: whole(section, "mss", 64..=65_000)?.map(|bytes| bytes as u32),
+        window_bytes: optional(section, "window", units::buffer_bytes)?.map(|bytes| bytes as u32),
+        pacing_rate_bps: optional(section, "pacing_rate", units::rate_bps)?,
+        of_simulator: inner(section)?,
+    })
+}
+
+fn inner(section: &mut Section) -> Result<Inner, Problem> {
+    let packets = |section: &mut Section, key, least| {
+        let packets = whole(section, key, least..=1 << 30)?;
+        Ok(packets.map(|packets| packets as u32))
+    };
+    Ok(Inner {
+        send_buffer_bytes: optional(section, "send_buffer", units::buffer_bytes)?,
+        receive_buffer_bytes: optional(section, "receive_buffer", units::buffer_bytes)?,
+        initial_window_pkts: packets(section, "initial_window", 1)?,
+        cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2)?,
+        detection: optional(section, "detection", detection)?,
+        dupthresh: packets(section, "dupthresh", 1)?,
+        rto_min_ns: optional(section, "rto_min", units::period_ns)?,
+        delayed_acks: optional(section, "delayed_acks", delayed_acks)?,
+        tail_loss_probe: flag(section, "tail_loss_probe")?,
+        max_ssthresh_pkts: packets(section, "max_ssthresh", 2)?,
+        initial_ssthresh_pkts: packets(section, "initial_ssthresh", 2)?,
+        initial_rate_bps: optional(section, "initial_rate", units::rate_bps)?,
+        idle: optional(section, "idle", idle)?,
+        hystart: flag(section, "hystart")?,
+    })
+}
+
+/// A name, or a table of it and parameters; the parameters of laws that the simulator has are checked.
+fn law_wish(value: Value) -> Result<LawWish, Problem> {
+    if !value.is_table() {
+        let name = value.parsed(names::law)?;
+        let parameters = vec![];
+        return Ok(LawWish { name, parameters });
+    }
+    let place = value.copy();
+    let mut section = value.section()?;
+    let name = section.need("law", names::LAW_NAME)?.parsed(names::law)?;
+    let mut parameters = vec![];
+    for (key, value) in section.into_entries() {
+        parameters.push((key, value.number(0.0, f64::MAX)?));
+    }
+    let wish = LawWish { name, parameters };
+    match law::of_wish(&wish) {
+        Err(why) if !wish.parameters.is_empty() => Err(place.problem(why)),
+        _ => Ok(wish),
+    }
+}
+
+fn detection(text: &str) -> Result<Detection, &'static str> {
+    match text {
+        "rack" => Ok(Detection::Rack),
+        "sack" => Ok(Detection::Sack),
+        _ => Err("\"rack\" or \"sack\""),
+    }
+}
+
+fn delayed_acks(text: &str) -> Result<DelayedAcks, &'static str> {
+    let max_ns = DELAYED_ACK_MAX_NS;
+    match text {
+        "off" => Ok(DelayedAcks::Off),
+        "on" => Ok(DelayedAcks::On { max_ns }),
+        "quick" => Ok(DelayedAcks::QuickAtStart { max_ns }),
+        _ => Err("\"off\", \"on\", or \"quick\" (at the beginning every segment, as Linux)"),
+    }
+}
+
+fn idle(text: &str) -> Result<Idle, &'static str> {
+    match text {
+        "restart" => Ok(Idle::Restart),
+        "keep" => Ok(Idle::Keep),
+        "pace" => Ok(Idle::Pace),
+        _ => Err("\"restart\", \"keep\" or \"pace\""),
+    }
+}
+
+fn whole(
+    section: &mut Section,
+    key: &'static str,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<Option<u64>, Problem> {
+    section
+        .take(key)
+        .map(|value| value.integer(range))
+        .transpose()
+}
+
+fn flag(section: &mut Section, key: &'static str) -> Result<Option<bool>, Problem> {
+    section.take(key).map(|value| value.boolean()).transpose()
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath sim`: words and exit codes only.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::{How, names, run};
+use crate::cli::{exit_code, list_runs, told_outcome};
+use crate::print::{print_json, print_lines};
+use crate::run::Options;
+use crate::scenario::{MOST_REPEATS, Scenario};
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The scenario is that of `lab run`; no root is needed. Started again with the same --out, an interrupted command
+goes on where it stopped. The results are the same for any --jobs.
+
+Examples:
+  fatpath sim experiments/agreement.toml
+  fatpath sim experiments/demo.toml --path lossy --variant tuned --repeats 5
+  fatpath sim experiments/agreement.toml --jobs 1 --seed 7 --out out/other-seed")]
+pub struct Simulate {
+    /// Scenario file (TOML)
+    file: PathBuf,
+    /// Folder of the results; out/NAME-sim if not given
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Only this path
+    #[arg(long)]
+    path: Option<String>,
+    /// Only this variant
+    #[arg(long)]
+    variant: Option<String>,
+    /// How often each case runs, in place of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
+    repeats: Option<u32>,
+    /// Other random numbers than those of the scenario, which are also the lab's
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Runs at a time; one a processor if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Remove the earlier runs with their tables and plots, and start anew
+    #[arg(long)]
+    fresh: bool,
+    /// List the runs in their order, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+    /// No display while it runs
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Simulate {
+    /// Does it. The exit status is 0, 1 if a run failed, 130 after Ctrl-C.
+    ///
+    /// # Errors
+    /// What the command could not do, with the remedy where there is one.
+    pub fn run(self) -> Result<ExitCode> {
+        let mut scenario = Scenario::load(&self.file)?;
+        let experiment = &mut scenario.experiment;
+        experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
+        let folder = || Path::new("out").join(format!("{}-sim", scenario.name));
+        let options = Options {
+            path: self.path,
+            variant: self.variant,
+            out: self.out.unwrap_or_else(folder),
+            fresh: self.fresh,
+            quiet: self.quiet,
+        };
+        let file = || self.file.display().to_string();
+        if self.list {
+            return list_runs(&names(&scenario, &options).with_context(file)?, self.json);
+        }
+        let how = How {
+            jobs: jobs(self.jobs),
+            seed: self.seed,
+        };
+        let outcome = run(&scenario, &options, how).with_context(file)?;
+        match self.json {
+            true => print_json(&outcome.rows())?,
+            false => print_lines(&told_outcome(&outcome))?,
+        }
+        Ok(exit_code(&outcome))
+    }
+}
+
+/// As many as were asked for, or as there are processors.
+pub(crate) fn jobs(asked: Option<u32>) -> usize {
+    let processors = || available_parallelism().map_or(1, usize::from);
+    asked.map_or_else(processors, |jobs| jobs as usize)
+}

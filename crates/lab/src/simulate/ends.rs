@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two ends of a connection as the kernel would set them up: the hosts' sysctls, then what the
+//! program asks for, then the policy's rules at either end.
+//!
+//! Pure. Memory that the kernel counts becomes bytes of data: all of it for the sender, half of it for the
+//! receiver's window (`tcp_win_from_space` with TCP_DEFAULT_SCALING_RATIO of include/net/tcp.h). Start
+//! with [`Ends::spec`].
+
+use std::net::IpAddr;
+
+use fatpath_cc::{Idle, Law, Start};
+use fatpath_policy::{Policy, Rule, Settings, SysctlName};
+use fatpath_sim::{Buffer, DelayedAcks, TcpSpec};
+
+use super::host::HostTcp;
+use super::law;
+use crate::scenario::{Flow, Wishes};
+
+/// Headers of IP and TCP without options; timestamps with their padding (RFC 7323, appendix A).
+const IPV4_HEADERS_BYTES: u32 = 40;
+const IPV6_HEADERS_BYTES: u32 = 60;
+const TIMESTAMP_BYTES: u32 = 12;
+/// The largest window without scaling, and the largest shift (RFC 7323, section 2).
+const UNSCALED_WINDOW_BYTES: u64 = 65_535;
+const MOST_SHIFT: u32 = 14;
+/// Buffers that flows share get no smaller: FP_MIN_SHARE_BYTES of bpf/include/settings.h.
+const LEAST_SHARE_BYTES: u64 = 64 << 10;
+/// The longest wait of a delayed acknowledgement: TCP_DELACK_MIN of include/net/tcp.h.
+const DELAYED_ACK_MAX_NS: u64 = 40_000_000;
+
+/// The addresses and ports of a connection, and the cgroup that its programs are in.
+pub(super) struct Names {
+    pub(super) sender: (IpAddr, u16),
+    pub(super) receiver: (IpAddr, u16),
+    pub(super) cgroup: String,
+}
+
+/// What decides over a flow's two ends.
+pub(super) struct Ends<'e> {
+    pub(super) flow: &'e Flow,
+    pub(super) sender: &'e HostTcp,
+    pub(super) receiver: &'e HostTcp,
+    pub(super) policy: Option<&'e Policy>,
+    pub(super) names: &'e Names,
+    /// The largest IP packet that passes all links.
+    pub(super) path_mtu_bytes: u32,
+    /// Concurrent connections of the case, among which a rule may divide buffers.
+    pub(super) connections: u64,
+}
+
+impl Ends<'_> {
+    /// What the simulator needs to know.
+    ///
+    /// # Errors
+    /// In words, if the law is none of the simulator's.
+    pub(super) fn spec(&self) -> Result<TcpSpec, String> {
+        let (here, there) = (self.names.sender, self.names.receiver);
+        let at_sender = self.rule(here, there);
+        let at_receiver = self.rule(there, here);
+        let inner = &self.flow.wishes.of_simulator;
+        let (mss_bytes, header_bytes) = self.segment();
+        let plain = TcpSpec::default();
+        let pacing = at_sender.and_then(|to| to.pacing_rate_bps.as_ref());
+        let initial = at_sender.and_then(|to| to.initial_window_pkts.as_ref());
+        let clamp = at_sender.and_then(|to| to.cwnd_clamp_pkts.as_ref());
+        let reordering = at_sender.and_then(|to| to.reordering_pkts.as_ref());
+        let rto_min = at_sender.and_then(|to| to.rto_min_us.as_ref());
+        Ok(TcpSpec {
+            law: self.law(at_sender)?,
+            start: self.start(),
+            mss_bytes,
+            header_bytes,
+            initial_window_pkts: initial
+                .map(|one| one.value)
+                .or(inner.initial_window_pkts)
+                .unwrap_or(plain.initial_window_pkts),
+            cwnd_clamp_pkts: clamp
+                .map(|one| one.value)
+                .or(inner.cwnd_clamp_pkts)
+                .unwrap_or(plain.cwnd_clamp_pkts),
+            send_buffer: self.send_buffer(at_sender),
+            receive_buffer: self.receive_buffer(at_receiver),
+            pacing_rate_bps: pacing
+                .map(|one| one.value)
+                .or(self.wishes().pacing_rate_bps),
+            detection: inner.detection.unwrap_or(self.sender.detection),
+            dupthresh: reordering
+                .map(|one| one.value)
+                .or(inner.dupthresh)
+                .unwrap_or(self.sender.dupthresh),
+            rto_min_ns: rto_min
+                .map(|one| u64::from(one.value) * 1000)
+                .or(inner.rto_min_ns)
+                .unwrap_or(self.sender.rto_min_ns),
+            tail_loss_probe: inner.tail_loss_probe.unwrap_or(self.sender.tail_loss_probe),
+            delayed_acks: self.delayed_acks(at_receiver),
+        })
+    }
+
+    fn wishes(&self) -> &Wishes {
+        &self.flow.wishes
+    }
+
+    /// The rule that a host's end of the flow meets.
+    fn rule(&self, own: (IpAddr, u16), peer: (IpAddr, u16)) -> Option<&Settings> {
+        let flow = fatpath_policy::Flow {
+            destination: peer.0,
+            destination_port: Some(peer.1),
+            source: Some(own.0),
+            source_port: Some(own.1),
+            cgroup: Some(self.names.cgroup.clone()),
+        };
+        let rule: &Rule = self.policy?.first_match(&flow)?;
+        Some(&rule.settings)
+    }
+
+    fn law(&self, rule: Option<&Settings>) -> Result<Law, String> {
+        match (rule.and_then(|rule| rule.law.as_ref()), &self.wishes().law) {
+            (Some(chosen), _) => law::of_policy(&chosen.value),
+            (None, Some(wish)) => law::of_wish(wish),
+            (None, None) => law::named(&self.sender.law).map_err(|why| {
+                let host = &self.flow.from;
+                format!(
+                    "{why}; {host} has {} by net.ipv4.tcp_congestion_control",
+                    self.sender.law
+                )
+            }),
+        }
+    }
+
+    fn start(&self) -> Start {
+        let inner = &self.wishes().of_simulator;
+        let of_host = match self.sender.restarts_after_idle {
+            true => Idle::Restart,
+            false => Idle::Keep,
+        };
+        Start {
+            max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
+            initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
+            initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
+            idle: inner.idle.unwrap_or(of_host),
+            hystart: inner.hystart.unwrap_or(false),
+        }
+    }
+
+    /// Payload and headers of a segment.
+    fn segment(&self) -> (u32, u32) {
+        let headers = match self.flow.ipv6 {
+            true => IPV6_HEADERS_BYTES,
+            false => IPV4_HEADERS_BYTES,
+        };
+        let both = self.sender.timestamps && self.receiver.timestamps;
+        let headers = headers + if both { TIMESTAMP_BYTES } else { 0 };
+        let most = self.path_mtu_bytes.saturating_sub(headers).max(1);
+        let mss_bytes = self.wishes().mss_bytes.map_or(most, |wish| wish.min(most));
+        (mss_bytes, headers)
+    }
+
+    fn send_buffer(&self, rule: Option<&Settings>) -> Buffer {
+        let inner = self.wishes().of_simulator.send_buffer_bytes;
+        let asked = rule.and_then(|to| Some(self.shared(to, to.send_buffer_bytes.as_ref()?.value)));
+        let asked = self.strongest(rule, asked);
+        let most = self.raised(SysctlName::CoreWmemMax, self.sender.send_max_bytes);
+        let of_memory = self.sender.send_memory_bytes;
+        let top = self.raised(SysctlName::TcpWmem, of_memory[2]);
+        match (asked, inner) {
+            (Some(bytes), _) => Buffer::Fixed(2 * bytes.min(most)),
+            (None, Some(bytes)) => Buffer::Fixed(bytes),
+            (None, None) => Buffer::Auto(of_memory[1], top),
+        }
+    }
+
+    fn receive_buffer(&self, rule: Option<&Settings>) -> Buffer {
+        let inner = self.wishes().of_simulator.receive_buffer_bytes;
+        let of_rule =
+            rule.and_then(|to| Some(self.shared(to, to.receive_buffer_bytes.as_ref()?.value)));
+        let asked = self.strongest(rule, of_rule);
+        let most = self.raised(SysctlName::CoreRmemMax, self.receiver.receive_max_bytes);
+        let of_memory = self.receiver.receive_memory_bytes;
+        let top = self.raised(SysctlName::TcpRmem, of_memory[2]);
+        // The SYN of who opens follows its own buffer; that of who listens, only the host's maxima.
+        let of_syn = match (self.flow.opened_by_receiver, asked) {
+            (true, Some(bytes)) => top.max(most).max(2 * bytes.min(most)),
+            _ => top.max(most),
+        };
+        let scaled = |bytes: u64| bytes.min(self.most_window(of_syn));
+        match (asked, inner) {
+            (Some(bytes), _) => Buffer::Fixed(scaled(bytes.min(most))),
+            (None, Some(bytes)) => Buffer::Fixed(bytes),
+            (None, None) if self.receiver.grows => {
+                Buffer::Auto(scaled(of_memory[1] / 2), scaled(top / 2))
+            }
+            (None, None) => Buffer::Fixed(scaled(of_memory[1] / 2)),
+        }
+    }
+
+    /// A program's own buffer stays, unless the rule overrides it or the program has none.
+    fn strongest(&self, rule: Option<&Settings>, of_rule: Option<u64>) -> Option<u64> {
+        let own = self.wishes().window_bytes.map(u64::from);
+        match rule.is_some_and(|rule| rule.override_application) {
+            true => of_rule.or(own),
+            false => own.or(of_rule),
+        }
+    }
+
+    fn shared(&self, rule: &Settings, bytes: u32) -> u64 {
+        match rule.divide {
+            true => (u64::from(bytes) / self.connections.max(1)).max(LEAST_SHARE_BYTES),
+            false => bytes.into(),
+        }
+    }
+
+    /// A maximum of the host, as the policy has raised it.
+    fn raised(&self, name: SysctlName, bytes: u64) -> u64 {
+        let at_least = self.policy.and_then(|policy| policy.host.at_least(name));
+        at_least.map_or(bytes, |least| bytes.max(least.into()))
+    }
+
+    /// What the SYN's window scale lets a receiver say: `tcp_select_initial_window` of net/ipv4/tcp_output.c.
+    fn most_window(&self, space_bytes: u64) -> u64 {
+        let scaling = self.sender.window_scaling && self.receiver.window_scaling;
+        let shift = match scaling {
+            true => space_bytes
+                .max(1)
+                .ilog2()
+                .saturating_sub(15)
+                .min(MOST_SHIFT),
+            false => 0,
+        };
+        UNSCALED_WINDOW_BYTES << shift
+    }
+
+    fn delayed_acks(&self, rule: Option<&Settings>) -> DelayedAcks {
+        let of_rule = rule.and_then(|to| to.delayed_ack_max_us.as_ref());
+        let max_ns = of_rule.map_or(DELAYED_ACK_MAX_NS, |one| u64::from(one.value) * 1000);
+        let quick = rule.and_then(|to| to.quickack.as_ref());
+        match (quick, self.wishes().of_simulator.delayed_acks) {
+            (Some(quick), _) if quick.value => DelayedAcks::Off,
+            (_, Some(wish)) => wish,
+            (_, None) => DelayedAcks::QuickAtStart { max_ns },
+        }
+    }
+}

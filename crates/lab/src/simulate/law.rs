@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Laws by the names that scenarios, sysctls and policies give them.
+//!
+//! Pure. The kernel's own `reno` is `fp_reno`; of its other laws the simulator has few. Start
+//! with [`of_wish`].
+
+use fatpath_cc::{Law, laws};
+
+use crate::scenario::LawWish;
+
+/// The law with its parameters.
+///
+/// # Errors
+/// In words, with the laws that there are, or the range of the parameter.
+pub(crate) fn of_wish(wish: &LawWish) -> Result<Law, String> {
+    let parameters = wish.parameters.iter();
+    let parameters: Vec<(&str, f64)> = parameters.map(|(key, value)| (&key[..], *value)).collect();
+    with_parameters(&wish.name, &parameters)
+}
+
+/// The law that a policy gives.
+///
+/// # Errors
+/// As [`of_wish`].
+pub(crate) fn of_policy(law: &fatpath_policy::Law) -> Result<Law, String> {
+    let parameters = law.parameters.iter();
+    let parameters: Vec<(&str, f64)> = parameters
+        .map(|one| (one.key, f64::from(one.value_milli) / 1e3))
+        .collect();
+    with_parameters(&law.name, &parameters)
+}
+
+/// The law of that name with its default parameters.
+///
+/// # Errors
+/// In words, with the laws that there are.
+pub(crate) fn named(name: &str) -> Result<Law, String> {
+    with_parameters(name, &[])
+}
+
+fn with_parameters(name: &str, parameters: &[(&str, f64)]) -> Result<Law, String> {
+    let law = Law::named(name).ok_or_else(|| unknown(name))?;
+    law.with_all(parameters).map_err(|error| error.to_string())
+}
+
+fn unknown(name: &str) -> String {
+    let known: Vec<String> = laws()
+        .iter()
+        .map(|law| format!("fp_{}", law.name))
+        .collect();
+    format!(
+        "the simulator does not have law {name}; it has {} (and reno, which is fp_reno)",
+        known.join(", ")
+    )
+}

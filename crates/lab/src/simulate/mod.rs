@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cases of a scenario in the simulator: the same file as in the lab, the same folder of results, no
+//! root, all cores.
+//!
+//! It refuses what the simulator does not do, by name and line, before anything runs. A run of a case has
+//! one result, whatever runs beside it. Start with [`run`]; then `spec.rs`, how a case becomes a
+//! simulation, and `outcome.rs`, how its outcome becomes a row.
+
+pub mod cli;
+mod command;
+mod ends;
+mod host;
+pub(crate) mod law;
+mod outcome;
+pub(crate) mod series;
+mod spec;
+mod workers;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use fatpath_policy::Policy;
+
+use crate::plan::Plan;
+use crate::progress::Together;
+use crate::results::files;
+use crate::results::{Row, Run};
+use crate::run::folder::Folder;
+use crate::run::order::{Planned, sequence};
+use crate::run::{self, Maker, Options, Outcome, ScenarioError};
+use crate::scenario::{Case, Scenario};
+use spec::{Mapped, Randomness};
+use workers::{Made, Work};
+
+pub use spec::MapError;
+
+/// How runs are made.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// At a time.
+    pub jobs: usize,
+    /// Other random numbers than the scenario's; `None`: those that the lab has too.
+    pub seed: Option<u64>,
+}
+
+/// Makes the runs that the folder of the results does not have yet, as [`run::run`] does in the lab.
+///
+/// # Errors
+/// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
+pub fn run(scenario: &Scenario, options: &Options, how: How) -> Result<Outcome, ScenarioError> {
+    let scenario = &without_warm_up(scenario);
+    let simulator = Simulator::of(scenario, how)?;
+    simulator.check(&run::cases(scenario, options)?)?;
+    let maker = Maker::Simulator { seed: how.seed };
+    run::experiment(scenario, options, maker, |folder, sequence, stop| {
+        simulator.make_all(folder, &sequence, options.quiet, stop)
+    })
+}
+
+/// All runs that a command would make, in order: the names of their files.
+///
+/// # Errors
+/// If the scenario has no such case.
+pub fn names(scenario: &Scenario, options: &Options) -> Result<Vec<String>, ScenarioError> {
+    let scenario = without_warm_up(scenario);
+    let cases = run::cases(&scenario, options)?;
+    let sequence = sequence(&cases, &scenario.experiment, |_, _| false);
+    Ok(sequence.iter().map(Planned::name).collect())
+}
+
+/// Nothing gets warm here.
+fn without_warm_up(scenario: &Scenario) -> Scenario {
+    let mut scenario = scenario.clone();
+    scenario.experiment.warm_up_runs = 0;
+    scenario
+}
+
+/// What all runs of a scenario share.
+struct Simulator<'s> {
+    scenario: &'s Scenario,
+    how: How,
+    policies: HashMap<&'s Path, Policy>,
+    /// The numbers of the runs: whatever was made before, and by how many at a time.
+    numbers: HashMap<String, u32>,
+}
+
+impl<'s> Simulator<'s> {
+    fn of(scenario: &'s Scenario, how: How) -> Result<Simulator<'s>, ScenarioError> {
+        let mut policies = HashMap::new();
+        for file in scenario.cases.iter().flat_map(|case| &case.policy) {
+            if !policies.contains_key(file.as_path()) {
+                policies.insert(file.as_path(), spec::policy(file)?);
+            }
+        }
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        let all = sequence(&cases, &scenario.experiment, |_, _| false);
+        let numbers = (1..).zip(&all).map(|(number, run)| (run.name(), number));
+        Ok(Simulator {
+            scenario,
+            how,
+            policies,
+            numbers: numbers.collect(),
+        })
+    }
+
+    /// Finds what the simulator cannot do with the file before anything runs. A case that cannot be
+    /// simulated for itself is a run that fails.
+    fn check(&self, cases: &[&Case]) -> Result<(), MapError> {
+        for case in cases {
+            match self.mapped(case, &self.plan(case), 1) {
+                Ok(_) | Err(MapError::Case { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&self, case: &Case) -> Plan {
+        Plan::of(self.scenario, case, PathBuf::new())
+    }
+
+    fn mapped(&self, case: &Case, plan: &Plan, repeat: u32) -> Result<Mapped, MapError> {
+        let policy = case
+            .policy
+            .as_ref()
+            .and_then(|file| self.policies.get(file.as_path()));
+        let seed = self.how.seed;
+        let random = Randomness { repeat, seed };
+        Mapped::of(case, plan, policy, &self.scenario.experiment, random)
+    }
+
+    fn make_all(
+        &self,
+        folder: &mut Folder,
+        sequence: &[Planned],
+        quiet: bool,
+        stop: &AtomicBool,
+    ) -> Result<(), ScenarioError> {
+        let series = folder.part(files::SERIES)?;
+        let mut progress = Together::new(sequence.len(), quiet);
+        let work = Work::new(sequence.len(), self.how.jobs, stop);
+        let make = |index: usize, watch: &mut dyn FnMut(f64) -> bool| {
+            let planned = sequence.get(index)?;
+            self.make(planned, watch)
+        };
+        let made = work.share(&make, &mut progress, |index, made: Made| {
+            let planned = &sequence[index];
+            folder.check_room()?;
+            let mut run = made.run;
+            if let Some(bytes) = made.series {
+                let name = format!("{}.csv", planned.name());
+                files::write(&series.join(&name), bytes)?;
+                run.series = Some(name);
+            }
+            let told = run::told(planned, &run.row);
+            folder.add(planned, run)?;
+            Ok(told)
+        });
+        progress.finish();
+        made
+    }
+
+    /// A run; `None`: it was stopped. `watch` gets the share that is done, and says whether to go on.
+    fn make(&self, planned: &Planned, watch: &mut dyn FnMut(f64) -> bool) -> Option<Made> {
+        let case = planned.case;
+        let plan = self.plan(case);
+        let row = self.row(planned);
+        let failed = |row: Row, error: String| {
+            let error = Some(error);
+            Some(Made {
+                run: Run {
+                    row: Row { error, ..row },
+                    ..Run::default()
+                },
+                series: None,
+            })
+        };
+        let mapped = match self.mapped(case, &plan, row.repeat) {
+            Ok(mapped) => mapped,
+            Err(error) => return failed(row, error.to_string()),
+        };
+        let outcome = fatpath_sim::run(&mapped.spec, |progress| {
+            let share = progress.now_ns as f64 / progress.end_ns.max(1) as f64;
+            match watch(share) {
+                true => std::ops::ControlFlow::Continue(()),
+                false => std::ops::ControlFlow::Break(()),
+            }
+        });
+        let outcome = match outcome {
+            Ok(outcome) if outcome.stopped => return None,
+            Ok(outcome) => outcome,
+            Err(error) => return failed(row, error.to_string()),
+        };
+        let experiment = &self.scenario.experiment;
+        let bottleneck = (
+            row.clone(),
+            outcome::bottleneck_mbps(case, &plan, &mapped, NO_END),
+        );
+        match outcome::run(case, &plan, experiment, &mapped, &outcome, row) {
+            Ok(run) => Some(Made {
+                run,
+                series: Some(series::csv(&mapped, &outcome)),
+            }),
+            Err(error) => {
+                let (mut row, mbps) = bottleneck;
+                row.bottleneck_mbps = mbps;
+                failed(row, error.to_string())
+            }
+        }
+    }
+
+    fn row(&self, planned: &Planned) -> Row {
+        let case = planned.case;
+        Row {
+            path: case.path.clone(),
+            variant: case.variant.clone(),
+            vary: case.vary.iter().cloned().collect(),
+            run: self.numbers.get(&planned.name()).copied().unwrap_or(0),
+            repeat: planned.repeat().unwrap_or(0),
+            ..Row::default()
+        }
+    }
+}
+
+const NO_END: std::time::Duration = std::time::Duration::MAX;

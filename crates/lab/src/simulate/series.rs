@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Series of the flows of a run as CSV: a line a sample, stream by stream.
+//!
+//! Pure. Start with [`csv`]; plots read it back by [`windows`].
+
+use fatpath_sim::{FlowOutcome, Outcome, Sample};
+use serde::{Deserialize, Serialize};
+
+use super::spec::Mapped;
+
+/// The most streams that are written down.
+const MOST_STREAMS: usize = 1_000;
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    flow: String,
+    stream: usize,
+    t_s: f64,
+    cwnd_pkts: u32,
+    /// Empty: none was found yet.
+    ssthresh_pkts: Option<u32>,
+    in_flight_pkts: u64,
+    srtt_ms: f64,
+    /// Since the sample before.
+    goodput_mbps: f64,
+    delivered_bytes: u64,
+    retransmits: u64,
+}
+
+/// The file of a run.
+pub(super) fn csv(mapped: &Mapped, outcome: &Outcome) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(vec![]);
+    let flows = mapped.flows.iter().enumerate();
+    let streams = flows.flat_map(|(index, flow)| {
+        let streams = mapped.streams_of(index, &outcome.flows).iter().enumerate();
+        streams.map(|(stream, outcome)| (&flow.label, stream + 1, outcome))
+    });
+    for (label, stream, outcome) in streams.take(MOST_STREAMS) {
+        for line in lines(label, stream, outcome) {
+            writer.serialize(line).expect("memory takes every line");
+        }
+    }
+    writer.into_inner().expect("memory takes every line")
+}
+
+fn lines(label: &str, stream: usize, outcome: &FlowOutcome) -> impl Iterator<Item = Line> {
+    let mut before = Sample::default();
+    outcome.samples.iter().map(move |sample| {
+        let line = line(label, stream, &before, sample);
+        before = *sample;
+        line
+    })
+}
+
+fn line(flow: &str, stream: usize, before: &Sample, sample: &Sample) -> Line {
+    let bits = (sample.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
+    let us = (sample.at_ns - before.at_ns) as f64 / 1e3;
+    Line {
+        flow: flow.to_owned(),
+        stream,
+        t_s: sample.at_ns as f64 / 1e9,
+        cwnd_pkts: sample.cwnd_pkts,
+        ssthresh_pkts: (sample.ssthresh_pkts < i32::MAX as u32).then_some(sample.ssthresh_pkts),
+        in_flight_pkts: sample.in_flight_pkts,
+        srtt_ms: f64::from(sample.srtt_us) / 1e3,
+        goodput_mbps: (bits / us.max(1e-3) * 1e3).round() / 1e3,
+        delivered_bytes: sample.delivered_bytes,
+        retransmits: sample.retransmits,
+    }
+}
+
+/// Seconds and segments of the congestion windows in a file, at most so many streams.
+pub(crate) fn windows(file: &[u8], most: usize) -> Vec<Vec<(f64, f64)>> {
+    let mut streams: Vec<((String, usize), Vec<(f64, f64)>)> = vec![];
+    let lines = csv::Reader::from_reader(file).into_deserialize::<Line>();
+    for line in lines.map_while(Result::ok) {
+        let key = (line.flow, line.stream);
+        if streams.last().is_none_or(|(last, _)| *last != key) {
+            if streams.len() == most {
+                break;
+            }
+            streams.push((key, vec![]));
+        }
+        if let Some((_, points)) = streams.last_mut() {
+            points.push((line.t_s, line.cwnd_pkts.into()));
+        }
+    }
+    let has_window = |points: &Vec<(f64, f64)>| points.iter().any(|(_, cwnd)| *cwnd > 0.0);
+    let points = streams.into_iter().map(|(_, points)| points);
+    points.filter(has_window).collect()
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When the next segment may leave: TCP's own pacing, as Linux does it without a queueing discipline.
+
+/// Segments at a connection's beginning that are not paced (`tcp_update_skb_after_send` in Linux).
+const UNPACED_PKTS: u64 = 10;
+
+/// Linux paces at twice the window a round trip in slow start, 1.2 times after it
+/// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`), percent.
+const SLOW_START_PERCENT: u64 = 200;
+const AVOIDANCE_PERCENT: u64 = 120;
+
+/// The pace of a flow.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    /// Never above this, bytes a second; 0: no pacing.
+    ceiling: u64,
+    /// The rate of a paced start, bytes a second.
+    start_rate: Option<u64>,
+    /// When the next segment may leave.
+    next_ns: u64,
+}
+
+/// What Linux's rate follows from.
+pub(super) struct Pace {
+    pub(super) window_bytes: u64,
+    pub(super) srtt_us: u64,
+    pub(super) is_slow_start: bool,
+    pub(super) sent_pkts: u64,
+}
+
+impl Pacer {
+    pub(super) fn new(ceiling_bps: Option<u64>) -> Pacer {
+        Pacer {
+            ceiling: ceiling_bps.map_or(0, |bits| (bits / 8).max(1)),
+            start_rate: None,
+            next_ns: 0,
+        }
+    }
+
+    /// A paced start, at `rate` bytes a second; `None`: it is over.
+    pub(super) fn set_start(&mut self, rate: Option<u64>) {
+        self.start_rate = rate.map(|rate| rate.max(1));
+    }
+
+    /// A paced start is under way.
+    pub(super) fn is_start(&self) -> bool {
+        self.start_rate.is_some()
+    }
+
+    /// How long segments have to wait; `None`: they may leave.
+    pub(super) fn waits_until_ns(&self, now_ns: u64) -> Option<u64> {
+        (self.is_on() && self.next_ns > now_ns).then_some(self.next_ns)
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.ceiling > 0 || self.start_rate.is_some()
+    }
+
+    /// A segment leaves.
+    pub(super) fn sent(&mut self, now_ns: u64, payload_bytes: u32, pace: &Pace) {
+        let Some(rate) = self.rate(pace) else {
+            return;
+        };
+        let mut gap_ns = u64::from(payload_bytes) * 1_000_000_000 / rate;
+        let late_ns = now_ns.saturating_sub(self.next_ns);
+        gap_ns -= late_ns.min(gap_ns / 2);
+        self.next_ns = self.next_ns.max(now_ns) + gap_ns;
+    }
+
+    fn rate(&self, pace: &Pace) -> Option<u64> {
+        if let Some(rate) = self.start_rate {
+            return Some(if self.ceiling > 0 {
+                rate.min(self.ceiling)
+            } else {
+                rate
+            });
+        }
+        if pace.sent_pkts < UNPACED_PKTS {
+            return None;
+        }
+        let percent = if pace.is_slow_start {
+            SLOW_START_PERCENT
+        } else {
+            AVOIDANCE_PERCENT
+        };
+        let rate = pace.window_bytes.saturating_mul(percent * 10_000) / pace.srtt_us.max(1);
+        Some(rate.clamp(1, self.ceiling))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace = Pace {
+        window_bytes: u64::MAX,
+        srtt_us: 100_000,
+        is_slow_start: false,
+        sent_pkts: UNPACED_PKTS,
+    };
+
+    #[test]
+    fn a_ceiling_spaces_segments_by_their_payload() {
+        let mut pacer = Pacer::new(Some(8_000_000));
+        let mut left = Vec::new();
+        let mut now = 5;
+        for _ in 0..4 {
+            left.push(now);
+            pacer.sent(now, 1000, &PACE);
+            now = pacer.waits_until_ns(now).unwrap();
+        }
+        assert_eq!(
+            left[1..]
+                .iter()
+                .zip(&left)
+                .map(|(b, a)| b - a)
+                .collect::<Vec<_>>(),
+            [1_000_000 - 5, 1_000_000, 1_000_000]
+        );
+    }
+
+    #[test]
+    fn what_is_late_is_made_up_for_by_half_a_gap_at_most() {
+        let mut pacer = Pacer::new(Some(8_000_000));
+        pacer.sent(0, 1000, &PACE);
+        pacer.sent(9_000_000, 1000, &PACE);
+        assert_eq!(pacer.waits_until_ns(9_000_000), Some(9_500_000));
+    }
+
+    #[test]
+    fn without_ceiling_or_paced_start_nothing_waits() {
+        let mut pacer = Pacer::new(None);
+        assert!(!pacer.is_on());
+        pacer.set_start(Some(1_000_000));
+        pacer.sent(0, 1000, &PACE);
+        assert_eq!(pacer.waits_until_ns(0), Some(1_000_000));
+        pacer.set_start(None);
+        assert_eq!(pacer.waits_until_ns(0), None);
+    }
+}

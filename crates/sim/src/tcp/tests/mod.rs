@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two ends together over a channel that the test rules.
+
+mod channel;
+mod oracle;
+mod random;
+mod theory;
+mod traces;

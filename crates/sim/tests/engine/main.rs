@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whole simulations: what they give is what the formulas say, and nothing is lost uncounted.
+
+mod flows;
+mod networks;
+mod refused;
+mod sources;
+mod support;
+mod theory;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a guest in QEMU, in software everywhere: a host's KVM may be there and not work.
+//!
+//! The first serial line carries the kernel's messages, into a file; the second what the job
+//! in the guest prints, line by line to the caller.
+
+use anyhow::{Context, Result, ensure};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// What the job prints last; without it the guest did not come to its end.
+pub const END: &str = "== end";
+
+/// In software, time goes by the host's clock, also where its scheduler stops a processor of the
+/// guest: only a long silence is a stall. `oops=panic` with `-no-reboot` ends the run at once.
+const COMMAND_LINE: &str = "console=ttyS0 panic=-1 oops=panic mitigations=off tsc=reliable \
+    cgroup_no_v1=all rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30";
+
+const MEMORY_MIB: u32 = 2048;
+
+/// Lines of the kernel that no run may cause.
+const COMPLAINTS: [&str; 10] = [
+    "BUG:",
+    "WARNING:",
+    "Oops",
+    "Kernel panic",
+    "rcu: INFO",
+    "self-detected stall",
+    "blocked for more than",
+    "soft lockup",
+    "UBSAN",
+    "refcount_t",
+];
+
+/// What to start.
+pub struct Machine<'a> {
+    /// The kernel's image.
+    pub image: &'a Path,
+    /// The guest's root.
+    pub initramfs: &'a Path,
+    /// Where the kernel's messages go.
+    pub console: &'a Path,
+    /// When a run is given up.
+    pub limit: Duration,
+}
+
+impl Machine<'_> {
+    /// Runs the guest to its end; each line of its job goes to `on_line`.
+    pub fn run(&self, mut on_line: impl FnMut(&str)) -> Result<()> {
+        let mut qemu = self
+            .command()
+            .spawn()
+            .context("qemu-system-x86_64 is not installed, it seems: packaging/setup.sh kernels")?;
+        let ended = self.follow(lines(&mut qemu)?, &mut on_line);
+        if ended.is_err() {
+            let _ = qemu.kill();
+        }
+        qemu.wait()?;
+        let complaints = self.complaints()?;
+        ensure!(
+            complaints.is_empty(),
+            "the kernel complains ({}):\n{complaints}",
+            self.console.display()
+        );
+        ended
+    }
+
+    fn follow(&self, lines: Receiver<String>, on_line: &mut impl FnMut(&str)) -> Result<()> {
+        let deadline = Instant::now() + self.limit;
+        let mut ended = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match lines.recv_timeout(left) {
+                Ok(line) if line == END => ended = true,
+                Ok(line) => on_line(&line),
+                Err(RecvTimeoutError::Timeout) => {
+                    anyhow::bail!("given up after {} s", self.limit.as_secs())
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        ensure!(
+            ended,
+            "the guest stopped before its end: see {}",
+            self.console.display()
+        );
+        Ok(())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("qemu-system-x86_64");
+        command.args(["-nodefaults", "-no-reboot", "-display", "none"]);
+        command.args(["-cpu", "max", "-smp", "2"]);
+        command.args(["-accel", "tcg,thread=multi"]);
+        command.args(["-m", &MEMORY_MIB.to_string()]);
+        command.arg("-kernel").arg(self.image);
+        command.arg("-initrd").arg(self.initramfs);
+        command.args(["-append", COMMAND_LINE]);
+        command
+            .arg("-serial")
+            .arg(format!("file:{}", self.console.display()));
+        command.args(["-serial", "stdio"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+    }
+
+    fn complaints(&self) -> Result<String> {
+        let console = std::fs::read(self.console).context("the kernel's messages")?;
+        let console = String::from_utf8_lossy(&console);
+        let complaints = console
+            .lines()
+            .filter(|line| COMPLAINTS.iter().any(|word| line.contains(word)));
+        Ok(complaints.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn lines(qemu: &mut Child) -> Result<Receiver<String>> {
+    let stdout = qemu.stdout.take().context("the guest's second line")?;
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// Where a run of a version leaves its messages.
+pub fn console_path(cache: &Path, version: &str) -> PathBuf {
+    cache.join(version).join("console.log")
+}
