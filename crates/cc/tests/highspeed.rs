@@ -118,7 +118,7 @@ fn the_integers_are_the_formulas_at_every_row() {
         let (a, b) = a_and_b(highspeed(), w);
         let wanted = Response::RFC.a(f64::from(w));
         assert!(
-            (a / wanted - 1.0).abs() < 1e-3,
+            (a / wanted - 1.0).abs() < 2e-4,
             "a({w}) = {a}, not {wanted}"
         );
         // What is kept is a whole number of segments.
@@ -184,10 +184,33 @@ fn parameters_that_contradict_each_other_are_refused() {
     }
 }
 
+/// At the far end of all ranges a(w) stops rising where its bound is, and does not wrap.
+#[test]
+fn a_never_falls_where_b_is_constant() {
+    let given = [
+        ("low_window", 2.0),
+        ("high_window", f64::from(1 << 30)),
+        ("high_p", 1e-3),
+        ("high_decrease", 0.5),
+    ];
+    let law = highspeed().with_all(&given).unwrap();
+    let mut last = 0.0;
+    for exponent in 3..31 {
+        let (a, b) = a_and_b(law, 1 << exponent);
+        assert!(
+            a >= last * (1.0 - 1e-6),
+            "a(2^{exponent}) = {a} after {last}"
+        );
+        assert!(b >= 0.5);
+        last = a;
+    }
+    assert!(last >= 1e5, "{last}");
+}
+
 proptest! {
     /// The whole range of windows, with the RFC's numbers and with others.
     #[test]
-    fn a_is_within_a_thousandth_of_the_formula(
+    fn a_is_within_two_ten_thousandths_of_the_formula(
         exponent in 0.0f64..1.0,
         low_window_pkts in 2u32..1000,
         ratio in 2u32..5000,
@@ -223,6 +246,6 @@ proptest! {
         // What the window can grow in one call is bounded by the ACK's 32 bits.
         let (a, _) = a_and_b(law, w as u32);
         let counted = 1.0 / (f64::from(u32::MAX) / w).floor().min(1e4);
-        prop_assert!((a - wanted).abs() <= wanted * 1e-3 + counted, "a({}) = {}, not {}", w, a, wanted);
+        prop_assert!((a - wanted).abs() <= wanted * 2e-4 + counted, "a({}) = {}, not {}", w, a, wanted);
     }
 }

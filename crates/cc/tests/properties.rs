@@ -4,7 +4,7 @@
 
 mod support;
 
-use fatpath_cc::{Control, Idle, Law, LawSpec, PathNow, RttSample, Start, Window, laws};
+use fatpath_cc::{Control, Idle, Law, LawSpec, Memory, PathNow, RttSample, Start, Window, laws};
 use proptest::prelude::*;
 use support::avoiding;
 
@@ -100,6 +100,9 @@ struct Host {
     prior: Window,
     /// Between a congestion event and the first acknowledgement of new data behind it.
     in_recovery: bool,
+    /// Whatever was earned before has been forgotten: a congestion event, or a pause.
+    is_fresh: bool,
+    start: Start,
 }
 
 impl Host {
@@ -110,17 +113,18 @@ impl Host {
         match *event {
             Event::Acked(acked_pkts) => {
                 control.acked(window, acked_pkts);
-                self.in_recovery = false;
+                (self.in_recovery, self.is_fresh) = (false, false);
             }
             Event::Loss => self.lose(|ssthresh_pkts| ssthresh_pkts),
             Event::Timeout => self.lose(|_| 1),
             Event::Undo => {
                 window.cwnd_pkts = control.undo_cwnd(window, self.prior.cwnd_pkts);
                 window.ssthresh_pkts = window.ssthresh_pkts.max(self.prior.ssthresh_pkts);
-                self.in_recovery = false;
+                (self.in_recovery, self.is_fresh) = (false, false);
             }
             Event::Pause { rtos } => {
                 control.idle_restart(window, u64::from(rtos) * 200_000, 200_000, 10);
+                self.is_fresh |= rtos > 0 && self.start.idle != Idle::Keep;
             }
             Event::Rtt(sample) => control.rtt_sample(window, &sample),
             Event::TransmissionStarts(path) => {
@@ -140,8 +144,40 @@ impl Host {
         self.prior = self.window;
         self.window.ssthresh_pkts = self.control.ssthresh(&mut self.window);
         self.window.cwnd_pkts = cwnd_pkts(self.window.ssthresh_pkts);
-        self.in_recovery = true;
+        (self.in_recovery, self.is_fresh) = (true, true);
     }
+
+    /// What `acked_pkts` add to this window for a flow that remembers nothing.
+    fn growth_without_memory(&self, before: &Window, acked_pkts: u32) -> u32 {
+        let mut window = Window {
+            memory: Memory::default(),
+            ..*before
+        };
+        let mut control = self.control.clone();
+        control.acked(&mut window, acked_pkts);
+        window.cwnd_pkts - before.cwnd_pkts
+    }
+}
+
+/// Of credit, less than a segment is kept in slow start and less than one in congestion avoidance.
+fn check_growth(
+    acked_pkts: u32,
+    before: &Window,
+    host: &Host,
+    was_fresh: bool,
+) -> Result<(), TestCaseError> {
+    let grown = host.window.cwnd_pkts - before.cwnd_pkts;
+    let without = host.growth_without_memory(before, acked_pkts);
+    prop_assert!(
+        grown <= without.saturating_add(2),
+        "{grown} instead of {without}"
+    );
+    // HyStart++ may slow the growth by a quarter: then there is no lower bound here.
+    if !host.start.hystart {
+        prop_assert!(grown >= without, "{grown} instead of {without}");
+        prop_assert!(!was_fresh || grown == without, "credit of before was used");
+    }
+    Ok(())
 }
 
 fn check(
@@ -149,6 +185,7 @@ fn check(
     before: &Window,
     host: &Host,
     was_in_recovery: bool,
+    was_fresh: bool,
 ) -> Result<(), TestCaseError> {
     let after = &host.window;
     let (was, is) = (before.cwnd_pkts, after.cwnd_pkts);
@@ -158,9 +195,10 @@ fn check(
             prop_assert!(is <= was.max(2), "it does not grow by a loss");
         }
         Event::Timeout => prop_assert!(after.ssthresh_pkts >= 2),
-        Event::Acked(_) => {
+        Event::Acked(acked_pkts) => {
             prop_assert!(is >= was, "it shrank on an acknowledgement");
             prop_assert_eq!(after.ssthresh_pkts, before.ssthresh_pkts);
+            check_growth(*acked_pkts, before, host, was_fresh)?;
         }
         Event::Undo => prop_assert!(is >= was.max(host.prior.cwnd_pkts)),
         Event::Pause { .. } => {
@@ -197,12 +235,13 @@ proptest! {
         clamp_pkts in prop_oneof![2u32..100_000, 2u32..=u32::MAX],
     ) {
         let window = Window { clamp_pkts, ..Window::new(cwnd_pkts.min(clamp_pkts)) };
-        let mut host = Host { control: Control::new(law, start), window, prior: window, in_recovery: false };
+        let mut host = Host { control: Control::new(law, start), window, prior: window, in_recovery: false, is_fresh: true, start };
         host.control.begin(&mut host.window);
         for event in &events {
-            let (before, was_in_recovery) = (host.window, host.in_recovery);
+            let (before, was_in_recovery, was_fresh) =
+                (host.window, host.in_recovery, host.is_fresh);
             host.event(event);
-            check(event, &before, &host, was_in_recovery)?;
+            check(event, &before, &host, was_in_recovery, was_fresh)?;
         }
     }
 
@@ -335,6 +374,22 @@ fn values_out_of_range_are_refused() {
             }
         }
     }
+}
+
+#[test]
+fn an_undo_gives_credit_back_once() {
+    let mut control = Control::new(Law::RENO, Start::default());
+    let mut window = avoiding(100);
+    control.acked(&mut window, 60);
+    window.ssthresh_pkts = control.ssthresh(&mut window);
+    window.cwnd_pkts = control.undo_cwnd(&mut window, 100);
+    control.acked(&mut window, 60);
+    assert_eq!(window.cwnd_pkts, 101, "60 of before and 60");
+    window.cwnd_pkts = control.undo_cwnd(&mut window, 100);
+    control.acked(&mut window, 80);
+    assert_eq!(window.cwnd_pkts, 101, "20 were left, and 80");
+    control.acked(&mut window, 1);
+    assert_eq!(window.cwnd_pkts, 102);
 }
 
 #[test]

@@ -411,3 +411,40 @@ fn a_terabit_over_a_second_fits() {
     assert_eq!(window.cwnd_pkts, (1_000_000_000_000u64 / 8 / 1448) as u32);
     assert!((rate as f64 / 125e9 - 1.0).abs() < 1e-6, "{rate}");
 }
+
+#[test]
+fn absurd_rates_and_paths_are_bounded() {
+    let start = Start {
+        initial_rate_bps: u64::MAX,
+        ..Start::default()
+    };
+    for (srtt_us, mss_bytes) in [(u32::MAX, 1), (u32::MAX, u32::MAX), (1_000_000, 1)] {
+        let (mut control, mut window) = begun(Law::RENO, start);
+        let path = PathNow { srtt_us, mss_bytes };
+        control.transmission_starts(&mut window, &path).unwrap();
+        let bytes = u128::from(u64::MAX / 8) * u128::from(srtt_us) / 1_000_000;
+        let expected = (bytes / u128::from(mss_bytes)).min(0x7fff_fffe) as u32;
+        assert!(
+            window.cwnd_pkts.abs_diff(expected) <= 1 + expected / 1_000_000,
+            "{path:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rate_that_does_not_fit_is_all_ones() {
+    let start = Start {
+        initial_ssthresh_pkts: 0x7000_0000,
+        idle: Idle::Pace,
+        ..Start::default()
+    };
+    let (mut control, mut window) = begun(Law::RENO, start);
+    let path = PathNow {
+        srtt_us: 1,
+        mss_bytes: u32::MAX,
+    };
+    assert_eq!(
+        control.transmission_starts(&mut window, &path),
+        Some(u64::MAX)
+    );
+}
