@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, Published, Takeover, cgroup_id, registered_laws};
 use fatpath_policy::{
-    Classifier, LAWS, MAX_FILE_BYTES, Policy, Problem, RouteMetrics, parse_bytes, routes,
+    Classifier, MAX_FILE_BYTES, Policy, Problem, RouteMetrics, our_laws, parse_bytes, routes,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -70,7 +70,7 @@ pub fn read_policy_file(file: &Path) -> Result<Policy> {
 /// read, no law is refused.
 pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
     let laws = registered_laws().ok().map(|mut laws| {
-        laws.extend(LAWS.iter().map(|law| law.name.to_owned()));
+        laws.extend(our_laws());
         laws
     });
     parse_bytes(bytes, laws.as_deref()).map_err(|problems| Refused {
@@ -107,10 +107,8 @@ impl Engine {
         let mut applied = engine.apply(policy, &name)?;
         applied.notes.insert(0, describe(&takeover).to_owned());
         if let Some(error) = laws_missing {
-            let laws: Vec<_> = LAWS.iter().map(|law| law.name).collect();
-            let laws = laws.join(", ");
             applied.notes.push(format!(
-                "{laws} cannot be registered ({error}): rules that ask for them leave the law as it is, all else works"
+                "not every law could be registered ({error}): rules that ask for them leave the law as it is, all else works"
             ));
         }
         Ok((engine, applied))

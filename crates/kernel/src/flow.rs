@@ -5,6 +5,7 @@ use crate::KernelError;
 use crate::abi::{self, fp_flow_record};
 use crate::load::{Kernel, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
+use fatpath_policy::OUR_PREFIX;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -235,6 +236,7 @@ fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
     };
     all_settings(r)
         .into_iter()
+        .chain(start_settings(r))
         .filter(given)
         .map(report)
         .collect()
@@ -308,6 +310,55 @@ fn all_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, Settin
     ]
 }
 
+/// What the laws of bpf/cc read of the rule: a flow with one of them has it, another has none of it.
+fn start_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, SettingValue); 5] {
+    let w = &r.flow.wanted;
+    let is_ours = has_our_law(r);
+    let number = |setting, name, wanted: u64| {
+        let has = if is_ours { wanted } else { 0 };
+        let value = SettingValue::Number;
+        (setting, name, value(wanted), value(has))
+    };
+    let word = |setting, name, wanted: &str| {
+        let has = if is_ours { wanted } else { "hosts_own" };
+        let value = |word: &str| SettingValue::Name(word.to_owned());
+        (setting, name, value(wanted), value(has))
+    };
+    let initial_ssthresh = match w.initial_ssthresh_bytes {
+        0 => ("initial_ssthresh_pkts", w.initial_ssthresh_pkts.into()),
+        bytes => ("initial_ssthresh_bytes", bytes),
+    };
+    let hystart = w.flags & abi::FP_RULE_HYSTART != 0;
+    [
+        number(
+            abi::FP_MAX_SSTHRESH,
+            "max_ssthresh_pkts",
+            w.max_ssthresh_pkts.into(),
+        ),
+        number(
+            abi::FP_INITIAL_SSTHRESH,
+            initial_ssthresh.0,
+            initial_ssthresh.1,
+        ),
+        number(abi::FP_INITIAL_RATE, "initial_rate_bps", w.initial_rate_bps),
+        word(abi::FP_AFTER_IDLE, "after_idle", after_idle(w.after_idle)),
+        number(abi::FP_HYSTART, "hystart", hystart.into()),
+    ]
+}
+
+fn has_our_law(r: &fp_flow_record) -> bool {
+    text_of(&r.law).starts_with(OUR_PREFIX)
+}
+
+fn after_idle(value: u32) -> &'static str {
+    match value {
+        abi::FP_IDLE_RESTART => "restart",
+        abi::FP_IDLE_KEEP => "keep",
+        abi::FP_IDLE_PACE => "pace",
+        _ => "hosts_own",
+    }
+}
+
 /// Why the kernel may not have what was asked for.
 fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
     let overrides = r.flow.wanted.flags & abi::FP_RULE_OVERRIDE != 0;
@@ -320,6 +371,9 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
         0 if own > 0 && overrides => Some(format!("the program's own {own} is overridden")),
         0 if setting == abi::FP_INITIAL_WINDOW && r.flow.initial_cwnd_pkts == 0 => {
             Some("the flow was established before the rule".into())
+        }
+        0 if setting >= abi::FP_MAX_SSTHRESH && !has_our_law(r) => {
+            Some("only fatpath's own laws heed it".into())
         }
         0 => None,
         error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => {

@@ -3,10 +3,7 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{Law, Settings};
-
-/// The order in which a law's parameters stand in `fp_rule.law_params`.
-const AIMD_PARAMS: [&str; 2] = ["a", "b"];
+use fatpath_policy::{AfterIdle, Law, Settings, Ssthresh};
 
 /// The settings that a socket can be given; route metrics are not among them.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
@@ -53,6 +50,17 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
         value(&s.notsent_lowat_bytes),
         &mut rule.notsent_lowat_bytes,
     );
+    give(
+        abi::FP_MAX_SSTHRESH,
+        value(&s.max_ssthresh_pkts),
+        &mut rule.max_ssthresh_pkts,
+    );
+    give(
+        abi::FP_AFTER_IDLE,
+        s.after_idle.as_ref().map(|chosen| after_idle(chosen.value)),
+        &mut rule.after_idle,
+    );
+    give_start(&mut rule, settings);
     if let Some(rate) = &settings.pacing_rate_bps {
         rule.given |= 1 << abi::FP_PACING_RATE;
         rule.pacing_rate_bytes_per_s = rate.value / 8;
@@ -76,8 +84,37 @@ fn flags_of(settings: &Settings) -> u32 {
 
 fn give_law(rule: &mut abi::fp_rule, law: &Law) {
     rule.given |= 1 << abi::FP_LAW;
-    rule.law = field_of(&law.name);
-    for (field, key) in rule.law_params.iter_mut().zip(AIMD_PARAMS) {
-        *field = law.parameter_milli(key).unwrap_or_default();
+    rule.law = field_of(law.name());
+    let ours = law.ours();
+    let values = ours.iter().flat_map(|law| law.values());
+    for (field, value) in rule.law_params.iter_mut().zip(values) {
+        *field = *value;
+    }
+}
+
+fn after_idle(chosen: AfterIdle) -> u32 {
+    match chosen {
+        AfterIdle::Restart => abi::FP_IDLE_RESTART,
+        AfterIdle::Keep => abi::FP_IDLE_KEEP,
+        AfterIdle::Pace => abi::FP_IDLE_PACE,
+    }
+}
+
+/// The start-up settings that are no plain number of 32 bits.
+fn give_start(rule: &mut abi::fp_rule, settings: &Settings) {
+    if let Some(ssthresh) = &settings.initial_ssthresh {
+        rule.given |= 1 << abi::FP_INITIAL_SSTHRESH;
+        match ssthresh.value {
+            Ssthresh::Segments(pkts) => rule.initial_ssthresh_pkts = pkts,
+            Ssthresh::Bytes(bytes) => rule.initial_ssthresh_bytes = bytes,
+        }
+    }
+    if let Some(rate) = &settings.initial_rate_bps {
+        rule.given |= 1 << abi::FP_INITIAL_RATE;
+        rule.initial_rate_bps = rate.value;
+    }
+    if let Some(hystart) = &settings.hystart {
+        rule.given |= 1 << abi::FP_HYSTART;
+        rule.flags |= u32::from(hystart.value) * abi::FP_RULE_HYSTART;
     }
 }

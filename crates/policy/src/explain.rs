@@ -5,7 +5,7 @@
 //! `fatpath policy explain` prints. Start at [`explain`].
 
 use crate::classifier::Classifier;
-use crate::policy::{Chosen, Match, Policy, Rule, Settings};
+use crate::policy::{Chosen, Match, Policy, Rule, Settings, Ssthresh};
 use crate::{Dimension, Flow, Law, Verdict, routes};
 use fatpath_units as quantity;
 use serde::Serialize;
@@ -63,6 +63,8 @@ pub enum SettingValue {
     Number(u64),
     /// On or off.
     Truth(bool),
+    /// One of a few words.
+    Word(&'static str),
     /// A law with its parameters.
     Law(Law),
 }
@@ -201,6 +203,21 @@ impl Settings {
             number("delayed_ack_max", &self.delayed_ack_max_us, "us"),
             number("pacing_rate", &self.pacing_rate_bps, "bit/s"),
             number("notsent_lowat", &self.notsent_lowat_bytes, "bytes"),
+            number("max_ssthresh", &self.max_ssthresh_pkts, "segments"),
+            self.initial_ssthresh_line(),
+            number("initial_rate", &self.initial_rate_bps, "bit/s"),
+            line(
+                "after_idle",
+                &self.after_idle,
+                |after| SettingValue::Word(after.name()),
+                "",
+            ),
+            line(
+                "hystart",
+                &self.hystart,
+                |truth| SettingValue::Truth(*truth),
+                "",
+            ),
             number("reordering", &self.reordering_pkts, "segments"),
             line(
                 "quickack",
@@ -222,6 +239,18 @@ impl Settings {
         .into_iter()
         .flatten()
         .collect()
+    }
+
+    fn initial_ssthresh_line(&self) -> Option<SettingLine> {
+        let unit = match self.initial_ssthresh.as_ref()?.value {
+            Ssthresh::Segments(_) => "segments",
+            Ssthresh::Bytes(_) => "bytes",
+        };
+        let value = |ssthresh: &Ssthresh| match *ssthresh {
+            Ssthresh::Segments(pkts) => SettingValue::Number(pkts.into()),
+            Ssthresh::Bytes(bytes) => SettingValue::Number(bytes),
+        };
+        line("initial_ssthresh", &self.initial_ssthresh, value, unit)
     }
 }
 
@@ -271,6 +300,7 @@ impl SettingLine {
             (SettingValue::Number(bps), "bit/s") => quantity::show_rate(*bps),
             (SettingValue::Number(number), unit) => format!("{number} {unit}"),
             (SettingValue::Truth(truth), _) => truth.to_string(),
+            (SettingValue::Word(word), _) => (*word).to_owned(),
             (SettingValue::Law(law), _) => law.to_string(),
         }
     }

@@ -1,134 +1,115 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The laws whose parameters a policy can give, and the ranges of those parameters.
+//! A congestion-control law as a rule chooses it.
 //!
-//! One table, [`LAWS`]; a new law of `bpf/cc/` adds one entry. A law that is not in the table may be
-//! chosen by name, without parameters. Whether a law is registered is not known here.
+//! The laws of bpf/cc, their parameters and ranges come from `fatpath-cc`; the kernel has them under
+//! [`OUR_PREFIX`]. Another law may be chosen by name, without parameters. Whether a law is registered
+//! is not known here.
 
-use serde::Serialize;
+use fatpath_cc::ParameterSpec;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::fmt;
 
-/// The laws that take parameters.
-pub const LAWS: &[LawSpec] = &[LawSpec {
-    name: "fp_aimd",
-    parameters: &[
-        // The WAD's `wadai` (virtual MSS) and `wadmd`, seed 003 section 3.3; the defaults are Reno's.
-        ParameterSpec {
-            key: "a",
-            meaning: "segments added a round trip",
-            min_milli: 10,
-            max_milli: 10_000_000,
-            default_milli: 1_000,
-        },
-        ParameterSpec {
-            key: "b",
-            meaning: "fraction of the window given up at a loss",
-            min_milli: 1,
-            max_milli: 999,
-            default_milli: 500,
-        },
-    ],
-}];
-
-/// A law and the parameters that it takes.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct LawSpec {
-    /// The name under which the law is registered with the kernel.
-    pub name: &'static str,
-    /// In the order in which [`Law::parameters`] holds them.
-    pub parameters: &'static [ParameterSpec],
-}
-
-/// One parameter of a law. Values are kept in thousandths, for the laws compute in integers.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ParameterSpec {
-    /// Its key in the policy file.
-    pub key: &'static str,
-    /// What it means, with its unit.
-    pub meaning: &'static str,
-    /// The least value, in thousandths.
-    pub min_milli: u32,
-    /// The greatest value, in thousandths.
-    pub max_milli: u32,
-    /// The value when the file gives none, in thousandths.
-    pub default_milli: u32,
-}
+/// What the names of our laws begin with in the kernel: modules own the bare names.
+pub const OUR_PREFIX: &str = "fp_";
 
 /// A congestion-control law as a rule chooses it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
-    /// The name under which it is registered with the kernel, 1 to 15 bytes.
-    pub name: String,
-    /// Every parameter of the law in the order of its [`LawSpec`]; empty for a law without any.
-    pub parameters: Vec<Parameter>,
+    name: String,
+    ours: Option<fatpath_cc::Law>,
 }
 
-/// A parameter's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// A parameter's value, in the unit of its key.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Parameter {
     /// Its key in the policy file.
     pub key: &'static str,
-    /// Its value in thousandths.
-    pub value_milli: u32,
+    /// Its value as people write it.
+    pub value: f64,
 }
 
-impl LawSpec {
-    /// The law of that name, when it takes parameters.
-    pub fn named(name: &str) -> Option<&'static LawSpec> {
-        LAWS.iter().find(|spec| spec.name == name)
-    }
-}
-
-impl ParameterSpec {
-    /// The range and the meaning, for people.
-    pub fn range(&self) -> String {
-        let (min, max) = (
-            f64::from(self.min_milli) / 1000.0,
-            f64::from(self.max_milli) / 1000.0,
-        );
-        format!(
-            "{min} to {max} with at most three decimals ({})",
-            self.meaning
-        )
-    }
+/// Our laws by the kernel's names.
+pub fn our_laws() -> impl Iterator<Item = String> {
+    fatpath_cc::laws()
+        .iter()
+        .map(|spec| format!("{OUR_PREFIX}{}", spec.name))
 }
 
 impl Law {
-    /// The law with every parameter at its default.
-    pub(crate) fn with_defaults(name: &str) -> Law {
-        let parameters = LawSpec::named(name).map_or(&[][..], |spec| spec.parameters);
-        let value = |spec: &ParameterSpec| Parameter {
-            key: spec.key,
-            value_milli: spec.default_milli,
-        };
+    /// The law of that name, 1 to 15 bytes; ours with every parameter at its initial value.
+    pub(crate) fn named(name: &str) -> Law {
+        let ours = name.strip_prefix(OUR_PREFIX);
         Law {
             name: name.to_owned(),
-            parameters: parameters.iter().map(value).collect(),
+            ours: ours.and_then(fatpath_cc::Law::named),
         }
     }
 
-    /// The value of a parameter in thousandths; `None` when the law has none of that key.
-    pub fn parameter_milli(&self, key: &str) -> Option<u32> {
-        self.parameters
-            .iter()
-            .find(|parameter| parameter.key == key)
-            .map(|found| found.value_milli)
+    /// The name under which it is registered with the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The law of `fatpath-cc`, with its parameters; `None` for a law of the kernel's own.
+    pub fn ours(&self) -> Option<fatpath_cc::Law> {
+        self.ours
+    }
+
+    /// Every parameter in the order in which the law reads them; empty for a law without any.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let ours = self.ours.iter();
+        let pairs = ours.flat_map(|law| law.spec().parameters.iter().zip(law.values()));
+        let parameter = |(spec, value): (&ParameterSpec, &u32)| Parameter {
+            key: spec.key,
+            value: spec.to_number(*value),
+        };
+        pairs.map(parameter).collect()
     }
 }
 
+impl From<fatpath_cc::Law> for Law {
+    fn from(law: fatpath_cc::Law) -> Law {
+        Law {
+            name: format!("{OUR_PREFIX}{}", law.spec().name),
+            ours: Some(law),
+        }
+    }
+}
+
+/// A parameter's value of a number in its range that the law's integers hold exactly.
+pub(crate) fn exactly(spec: &ParameterSpec, number: f64) -> Option<f64> {
+    let value = spec.to_number(spec.from_number(number)?);
+    // A decimal fraction is no binary one.
+    ((value - number).abs() <= 1e-9 * value).then_some(value)
+}
+
+/// The range and the meaning of a parameter, for people.
+pub(crate) fn range(spec: &ParameterSpec) -> String {
+    let (min, max) = (spec.to_number(spec.min), spec.to_number(spec.max));
+    let decimals = match spec.unit.per_one().ilog10() {
+        0 => String::new(),
+        3 => " with at most three decimals".to_owned(),
+        count => format!(" with at most {count} decimals"),
+    };
+    format!("{min} to {max}{decimals} ({})", spec.meaning)
+}
+
+/// `fp_aimd(a = 6, b = 0.3)`.
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        for (index, parameter) in self.parameters.iter().enumerate() {
-            let separator = if index == 0 { "(" } else { ", " };
-            write!(
-                f,
-                "{separator}{} = {}",
-                parameter.key,
-                f64::from(parameter.value_milli) / 1000.0
-            )?;
+        match self.ours {
+            Some(law) => write!(f, "{OUR_PREFIX}{law}"),
+            None => f.write_str(&self.name),
         }
-        f.write_str(if self.parameters.is_empty() { "" } else { ")" })
+    }
+}
+
+impl Serialize for Law {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut law = serializer.serialize_struct("Law", 2)?;
+        law.serialize_field("name", &self.name)?;
+        law.serialize_field("parameters", &self.parameters())?;
+        law.end()
     }
 }

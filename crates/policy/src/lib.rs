@@ -30,9 +30,10 @@ pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Explanation, PassedOver, RuleName, SettingLine, SettingValue, explain};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
-pub use laws::{LAWS, Law, LawSpec, Parameter, ParameterSpec};
+pub use laws::{Law, OUR_PREFIX, Parameter, our_laws};
 pub use policy::{
-    Chosen, MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Match, Path, Policy, Rule, Settings,
+    AfterIdle, Chosen, MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Match, Path, Policy, Rule,
+    Settings, Ssthresh,
 };
 pub use ports::PortRange;
 pub use prefix::{Prefix, PrefixError};

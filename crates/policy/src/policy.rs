@@ -99,6 +99,16 @@ pub struct Settings {
     pub pacing_rate_bps: Option<Chosen<u64>>,
     /// TCP_NOTSENT_LOWAT in bytes, 1 to 1 GiB - 1.
     pub notsent_lowat_bytes: Option<Chosen<u32>>,
+    /// Limited slow start (RFC 3742) beyond this window, segments. This and the next four with our laws only.
+    pub max_ssthresh_pkts: Option<Chosen<u32>>,
+    /// The slow-start threshold of a new flow.
+    pub initial_ssthresh: Option<Chosen<Ssthresh>>,
+    /// The rate of a paced start of a new flow, bits a second.
+    pub initial_rate_bps: Option<Chosen<u64>>,
+    /// What becomes of the window in a pause longer than the RTO; absent: what the host does.
+    pub after_idle: Option<Chosen<AfterIdle>>,
+    /// Slow start ends when the round-trip time rises (RFC 9406).
+    pub hystart: Option<Chosen<bool>>,
     /// Route metric `reordering` in segments, 3 to 300. See [`routes`](crate::routes).
     pub reordering_pkts: Option<Chosen<u32>>,
     /// Route metric `quickack`. See [`routes`](crate::routes).
@@ -107,6 +117,72 @@ pub struct Settings {
     pub override_application: bool,
     /// The buffers are shared among the rule's concurrent flows.
     pub divide: bool,
+}
+
+/// A slow-start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ssthresh {
+    /// In segments, 2 to 2^20.
+    Segments(u32),
+    /// What the path holds, in bytes: see [`Ssthresh::pkts`].
+    Bytes(u64),
+}
+
+/// What becomes of the window in a pause longer than the RTO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterIdle {
+    /// It decays to the initial window (RFC 2861), and slow start follows.
+    Restart,
+    /// It stays.
+    Keep,
+    /// It decays, and the flow goes on paced at ssthresh × MSS / RTT until the first ACK.
+    Pace,
+}
+
+impl Ssthresh {
+    /// In segments of `mss_bytes`; 2 at least, as the kernel half has it.
+    pub fn pkts(self, mss_bytes: u32) -> u32 {
+        match self {
+            Ssthresh::Segments(pkts) => pkts,
+            Ssthresh::Bytes(bytes) => {
+                let pkts = bytes / u64::from(mss_bytes.max(1));
+                u32::try_from(pkts).unwrap_or(u32::MAX).max(2)
+            }
+        }
+    }
+}
+
+impl AfterIdle {
+    /// As it stands in the policy file.
+    pub fn name(self) -> &'static str {
+        match self {
+            AfterIdle::Restart => "restart",
+            AfterIdle::Keep => "keep",
+            AfterIdle::Pace => "pace",
+        }
+    }
+}
+
+impl Settings {
+    /// How a flow of this rule starts, as `fatpath-cc` has it. `mss_bytes` is what a bdp is counted in.
+    pub fn start(&self, mss_bytes: u32) -> fatpath_cc::Start {
+        use fatpath_cc::Idle;
+        let ssthresh = self.initial_ssthresh.as_ref();
+        let after_idle = self.after_idle.as_ref().map(|chosen| chosen.value);
+        fatpath_cc::Start {
+            max_ssthresh_pkts: self.max_ssthresh_pkts.as_ref().map_or(0, |c| c.value),
+            initial_ssthresh_pkts: ssthresh.map_or(0, |chosen| chosen.value.pkts(mss_bytes)),
+            initial_rate_bps: self.initial_rate_bps.as_ref().map_or(0, |c| c.value),
+            idle: match after_idle {
+                None | Some(AfterIdle::Restart) => Idle::Restart,
+                Some(AfterIdle::Keep) => Idle::Keep,
+                Some(AfterIdle::Pace) => Idle::Pace,
+            },
+            hystart: self.hystart.as_ref().is_some_and(|chosen| chosen.value),
+        }
+    }
 }
 
 impl Match {

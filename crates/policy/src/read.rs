@@ -5,8 +5,12 @@
 //! each kind of value has its reader below.
 
 mod host;
+mod law;
 mod rule;
+mod start;
 mod values;
+
+pub(crate) use values::SSTHRESH;
 
 use crate::policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES};
 use crate::problem::{Refusal, Report};

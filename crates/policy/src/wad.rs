@@ -7,11 +7,12 @@
 //!
 //! Start at [`import_wad`].
 
+use crate::laws::{exactly, range};
 use crate::policy::MAX_RULES;
 use crate::problem::{Refusal, Report};
+use crate::read::SSTHRESH;
 use crate::toml_reader::shortened;
-use crate::{LawSpec, Prefix, Problem};
-use fatpath_units::thousandths;
+use crate::{Law, Prefix, Problem};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
@@ -247,7 +248,6 @@ impl Rule {
         rule.override_note(entry, reader);
         rule.law(entry, reader);
         rule.route_metrics(entry, reader);
-        rule.limited_slow_start(entry, reader);
         rule.strange(entry, reader);
         rule
     }
@@ -372,36 +372,22 @@ impl Rule {
         }
     }
 
-    /// wadai and wadmd: segments added a round trip, and the fraction given up at a loss.
+    /// wadai and wadmd: segments added a round trip, and the fraction given up at a loss; maxssth needs a
+    /// law of ours, which is then Reno's.
     fn law(&mut self, entry: &Entry, reader: &mut Reader) {
-        let Some(spec) = LawSpec::named("fp_aimd") else {
-            return;
-        };
-        let mut parameters = String::new();
-        for (key, parameter) in ["wadai", "wadmd"].into_iter().zip(spec.parameters) {
-            let Some(field) = entry.values.get(key) else {
-                continue;
-            };
-            let milli = thousandths(field.value).filter(|milli| {
-                *milli == 0
-                    || (parameter.min_milli.into()..=parameter.max_milli.into()).contains(milli)
-            });
-            match milli {
-                Some(0) => {}
-                Some(milli) => {
-                    parameters += &format!(", {} = {}", parameter.key, milli as f64 / 1000.0)
-                }
-                None => reader.refuse_field(
-                    field,
-                    &format!("0 (leave it alone), or {}", parameter.range()),
-                ),
-            }
-        }
-        if !parameters.is_empty() {
-            self.set(
+        let parameters = aimd_parameters(entry, reader);
+        let allowed = format!("0 (leave it alone), or {}", SSTHRESH.allowed());
+        let limit = reader.number(entry, "maxssth", &allowed, |limit| SSTHRESH.holds(limit));
+        match (parameters.is_empty(), limit > 0) {
+            (false, _) => self.set(
                 "congestion_control",
-                format!("{{ law = \"{}\"{parameters} }}", spec.name),
-            );
+                format!("{{ law = \"fp_aimd\"{parameters} }}"),
+            ),
+            (true, true) => self.set("congestion_control", "\"fp_reno\""),
+            (true, false) => {}
+        }
+        if limit > 0 {
+            self.set("max_ssthresh", limit);
         }
     }
 
@@ -455,22 +441,32 @@ impl Rule {
         })
     }
 
-    fn limited_slow_start(&mut self, entry: &Entry, reader: &mut Reader) {
-        let segments = reader.number(entry, "maxssth", "a whole number of segments", |_| true);
-        if let Some(field) = entry.values.get("maxssth").filter(|_| segments > 0) {
-            self.keep(
-                field,
-                "limited slow start has no equal in a policy yet",
-                reader,
-            );
-        }
-    }
-
     fn strange(&mut self, entry: &Entry, reader: &Reader) {
         for field in &entry.strange {
             self.keep(field, "the key is not known", reader);
         }
     }
+}
+
+/// `, a = 6, b = 0.3`; nothing when the entry leaves them alone.
+fn aimd_parameters(entry: &Entry, reader: &mut Reader) -> String {
+    let specs = Law::named("fp_aimd").ours().map(|law| law.spec());
+    let specs = specs.iter().flat_map(|law| &law.parameters);
+    let mut text = String::new();
+    for (key, spec) in ["wadai", "wadmd"].into_iter().zip(specs) {
+        let Some(field) = entry.values.get(key) else {
+            continue;
+        };
+        let number = field.value.parse::<f64>().ok();
+        if number == Some(0.0) {
+            continue;
+        }
+        match number.and_then(|number| exactly(spec, number)) {
+            Some(value) => text += &format!(", {} = {value}", spec.key),
+            None => reader.refuse_field(field, &format!("0 (leave it alone), or {}", range(spec))),
+        }
+    }
+    text
 }
 
 /// The prefix of an address key; `None` when it is absent, any, or refused.

@@ -124,10 +124,8 @@ fn the_papers_wad_file_becomes_a_policy() {
         .first_match(&Flow::parse("10.5.128.74:5001").unwrap())
         .unwrap();
     let law = &bob.settings.law.as_ref().unwrap().value;
-    assert_eq!(
-        (law.parameter_milli("a"), law.parameter_milli("b")),
-        (Some(6000), Some(300))
-    );
+    assert_eq!(law.to_string(), "fp_aimd(a = 6, b = 0.3)");
+    assert_eq!(bob.settings.max_ssthresh_pkts.as_ref().unwrap().value, 100);
     assert_eq!(
         bob.settings.send_buffer_bytes.as_ref().unwrap().value,
         3_751_239

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One `[[rule]]` of the policy file. Start at [`read`].
 
+use super::law::read_law;
+use super::start::read_start;
 use super::values::{
     self, CWND_CLAMP, INITIAL_WINDOW, NOTSENT_LOWAT, PACING_RATE, RATE, REORDERING, RTT, TIMER,
 };
+use crate::PortRange;
 use crate::policy::{Chosen, Match, Path, Rule, Settings};
 use crate::problem::{Refusal, Report};
 use crate::toml_reader::{Section, under_key};
-use crate::{Law, LawSpec, PortRange};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -30,6 +32,11 @@ const KEYS: &[&str] = &[
     "delayed_ack_max",
     "pacing_rate",
     "notsent_lowat",
+    "max_ssthresh",
+    "initial_ssthresh",
+    "initial_rate",
+    "after_idle",
+    "hystart",
     "reordering",
     "quickack",
     "override_application",
@@ -112,6 +119,7 @@ fn as_given<'p>(section: &Section, path: &'p Path) -> Option<&'p Path> {
 fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) -> Settings {
     let path = as_given(section, path);
     let buffer = |value: &DeValue| values::buffer(value, path);
+    let start = read_start(section, path);
     Settings {
         send_buffer_bytes: section.read("send_buffer", buffer).flatten(),
         receive_buffer_bytes: section.read("receive_buffer", buffer).flatten(),
@@ -122,6 +130,11 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
         delayed_ack_max_us: section.read("delayed_ack_max", |value| TIMER.read_u32(value)),
         pacing_rate_bps: section.read("pacing_rate", |value| PACING_RATE.read(value)),
         notsent_lowat_bytes: section.read("notsent_lowat", |value| NOTSENT_LOWAT.read_u32(value)),
+        max_ssthresh_pkts: start.max_ssthresh_pkts,
+        initial_ssthresh: start.initial_ssthresh,
+        initial_rate_bps: start.initial_rate_bps,
+        after_idle: start.after_idle,
+        hystart: start.hystart,
         reordering_pkts: section.read("reordering", |value| REORDERING.read_u32(value)),
         quickack: section
             .read("quickack", values::truth)
@@ -131,72 +144,6 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
             .unwrap_or(false),
         divide: section.read("divide", values::truth).unwrap_or(false),
     }
-}
-
-/// `"cubic"`, or a table with the key `law` and the law's parameters.
-fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option<Chosen<Law>> {
-    let key = "congestion_control";
-    let value = section.value(key)?;
-    let Some(table) = value.get_ref().as_table() else {
-        let name = section.read(key, |value| values::law_name(value, laws))?;
-        let law = Law::with_defaults(&name);
-        let defaults = if law.parameters.is_empty() {
-            ""
-        } else {
-            ", default parameters"
-        };
-        return Some(Chosen::new(law, format!("given as {name}{defaults}")));
-    };
-    let Some(name) = table.get("law") else {
-        let remedy = "write { law = \"fp_aimd\", a = 6, b = 0.3 }";
-        section.report.add(
-            value.span().start,
-            under_key(key, Refusal::new("the table has no `law`", remedy)),
-        );
-        return None;
-    };
-    let name = values::law_name(name.get_ref(), laws)
-        .map_err(|refusal| {
-            section
-                .report
-                .add(name.span().start, under_key(key, refusal))
-        })
-        .ok()?;
-    Some(read_parameters(section.report, table, &name))
-}
-
-fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<Law> {
-    let mut law = Law::with_defaults(name);
-    let Some(spec) = LawSpec::named(name) else {
-        for key in table.keys().filter(|key| key.get_ref() != "law") {
-            report.add(
-                key.span().start,
-                under_key(key.get_ref(), values::no_parameters(name)),
-            );
-        }
-        return Chosen::new(law, format!("given as {name}"));
-    };
-    let known: Vec<&str> = std::iter::once("law")
-        .chain(spec.parameters.iter().map(|one| one.key))
-        .collect();
-    let mut section = Section::open(report, table, &format!("the parameters of {name}"), &known);
-    let mut defaults = Vec::new();
-    for (parameter, spec) in law.parameters.iter_mut().zip(spec.parameters) {
-        match section.value(spec.key) {
-            Some(_) => {
-                let read = section.read(spec.key, |value: &DeValue| {
-                    values::parameter_milli(value, spec)
-                });
-                parameter.value_milli = read.unwrap_or(spec.default_milli);
-            }
-            None => defaults.push(spec.key),
-        }
-    }
-    let defaults = match defaults.is_empty() {
-        true => String::new(),
-        false => format!(", default {}", defaults.join(" and ")),
-    };
-    Chosen::new(law, format!("given as {name} with parameters{defaults}"))
 }
 
 fn refuse_without_buffer(section: &mut Section) {

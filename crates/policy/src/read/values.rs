@@ -6,7 +6,7 @@
 use crate::policy::Chosen;
 use crate::problem::Refusal;
 use crate::toml_reader::{found, shortened};
-use crate::{LawSpec, ParameterSpec, Path, PortRange, Prefix};
+use crate::{Path, PortRange, Prefix};
 use fatpath_units as quantity;
 use toml::de::{DeInteger, DeValue};
 
@@ -80,6 +80,18 @@ pub(crate) const PACING_RATE: Measure = Measure {
 pub(crate) const INITIAL_WINDOW: Measure = count(1, 65_535, "an integer of 1 to 65535 segments");
 /// Larger windows overflow the kernel's send-buffer arithmetic (KERNEL.md, Traps).
 pub(crate) const CWND_CLAMP: Measure = count(2, 1 << 20, "an integer of 2 to 1048576 segments");
+/// As CWND_CLAMP; RFC 5681, 3.1 (4) has no less than two.
+pub(crate) const SSTHRESH: Measure = count(2, 1 << 20, "an integer of 2 to 1048576 segments");
+/// 1/(2N) is 0.001 at least.
+pub(crate) const STREAMS: Measure = count(1, 500, "an integer of 1 to 500 parallel streams");
+/// Above the fastest Ethernet of today (1.6 Tb/s is being standardised, IEEE 802.3dj).
+pub(crate) const INITIAL_RATE: Measure = Measure {
+    min: 8_000,
+    max: 1_000_000_000_000,
+    bare: false,
+    with_unit: Some(quantity::rate_bps),
+    allowed: "8kbit to 1tbit, with its unit (kbit, mbit, gbit, tbit, or Mb/s and the like; decimal, a second): \"500mbit\"",
+};
 /// The kernel's TCP_FASTRETRANS_THRESH and net.ipv4.tcp_max_reordering.
 pub(crate) const REORDERING: Measure = count(3, 300, "an integer of 3 to 300 segments");
 
@@ -107,15 +119,25 @@ impl Measure {
             .ok_or_else(|| found(value, self.allowed))
     }
 
+    /// The range and the forms, for people.
+    pub fn allowed(&self) -> &'static str {
+        self.allowed
+    }
+
     /// The number and how it was written, for ranges that end within 32 bits.
     pub fn read_u32(&self, value: &DeValue) -> Result<Chosen<u32>, Refusal> {
         self.read(value).map(narrow)
     }
 
+    /// Whether the range has it.
+    pub fn holds(&self, number: u64) -> bool {
+        (self.min..=self.max).contains(&number)
+    }
+
     fn within(&self, number: u128) -> Option<u64> {
         u64::try_from(number)
             .ok()
-            .filter(|number| (self.min..=self.max).contains(number))
+            .filter(|number| self.holds(*number))
     }
 }
 
@@ -169,15 +191,9 @@ fn bdp_factor(factor: &str, value: &DeValue) -> Result<u128, Refusal> {
 }
 
 fn bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
-    let (Some(rtt_us), Some(rate_bps)) = (path.rtt_us, path.rate_bps) else {
-        let message = format!("\"{}\" needs the path's rtt and rate", written(value));
-        let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"";
-        return Err(Refusal::new(message, remedy));
-    };
-    let bdp_bytes = u128::from(rate_bps) * u128::from(rtt_us) / 8 / 1_000_000;
-    let reason = bdp_reason(path, bdp_bytes, factor_milli);
+    let (bdp_bytes, reason) = times_bdp(factor_milli, value, path)?;
     BUFFER
-        .within(bdp_bytes * factor_milli / 1000)
+        .within(bdp_bytes)
         .map(|bytes| Chosen::new(bytes, &reason))
         .ok_or_else(|| {
             Refusal::new(
@@ -185,6 +201,26 @@ fn bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<Chosen<u64>, 
                 format!("allowed: {}", BUFFER.allowed),
             )
         })
+}
+
+/// What the path holds, whatever it is.
+pub(crate) fn bdp_bytes(value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
+    let (bytes, reason) = times_bdp(1000, value, path)?;
+    Ok(Chosen::new(
+        u64::try_from(bytes).unwrap_or(u64::MAX),
+        reason,
+    ))
+}
+
+fn times_bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<(u128, String), Refusal> {
+    let (Some(rtt_us), Some(rate_bps)) = (path.rtt_us, path.rate_bps) else {
+        let message = format!("\"{}\" needs the path's rtt and rate", written(value));
+        let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"";
+        return Err(Refusal::new(message, remedy));
+    };
+    let bdp_bytes = u128::from(rate_bps) * u128::from(rtt_us) / 8 / 1_000_000;
+    let reason = bdp_reason(path, bdp_bytes, factor_milli);
+    Ok((bdp_bytes * factor_milli / 1000, reason))
 }
 
 /// `1 Gb/s x 100 ms = 12.5 MB (bdp), x 2`.
@@ -308,28 +344,11 @@ pub(crate) fn law_name(value: &DeValue, registered: Option<&[String]>) -> Result
     }
 }
 
-/// A parameter of a law in thousandths.
-pub(crate) fn parameter_milli(value: &DeValue, spec: &ParameterSpec) -> Result<u32, Refusal> {
-    let milli = match value {
-        DeValue::Integer(number) => integer(number).map(|number| u128::from(number) * 1000),
-        DeValue::Float(number) => quantity::thousandths(number.as_str()),
+/// A plain number.
+pub(crate) fn number(value: &DeValue) -> Option<f64> {
+    match value {
+        DeValue::Integer(number) => integer(number).map(|number| number as f64),
+        DeValue::Float(number) => number.as_str().parse().ok(),
         _ => None,
-    };
-    milli
-        .and_then(|milli| u32::try_from(milli).ok())
-        .filter(|milli| (spec.min_milli..=spec.max_milli).contains(milli))
-        .ok_or_else(|| found(value, spec.range()))
-}
-
-/// What a law without such a parameter says of one.
-pub(crate) fn no_parameters(law: &str) -> Refusal {
-    let with = crate::LAWS
-        .iter()
-        .map(|spec: &LawSpec| spec.name)
-        .collect::<Vec<_>>()
-        .join(", ");
-    Refusal::new(
-        format!("`{law}` takes no parameters"),
-        format!("laws with parameters: {with}"),
-    )
+    }
 }

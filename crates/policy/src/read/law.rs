@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `congestion_control`: a law and its parameters. Start at [`read_law`].
+
+use super::values::{self, BUFFER, STREAMS};
+use crate::laws::{exactly, range};
+use crate::policy::Chosen;
+use crate::problem::{Refusal, Report};
+use crate::toml_reader::{Section, found, under_key};
+use crate::{Law, our_laws};
+use fatpath_cc::{LawSpec, ParameterError, ParameterSpec};
+use toml::de::{DeTable, DeValue};
+
+const KEY: &str = "congestion_control";
+
+/// What a buffer of `highspeed_buffer` is counted in: Ethernet's 1500 bytes less the headers of IPv4
+/// and TCP with timestamps.
+const ETHERNET_MSS_BYTES: u32 = 1448;
+
+/// Ways to say (a, b) of fp_aimd; each excludes the others.
+const EQUIVALENTS: [&str; 3] = ["virtual_mss", "streams", "highspeed_buffer"];
+
+/// `"cubic"`, or a table with the key `law` and the law's parameters.
+pub(super) fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option<Chosen<Law>> {
+    let value = section.value(KEY)?;
+    let Some(table) = value.get_ref().as_table() else {
+        let name = section.read(KEY, |value| values::law_name(value, laws))?;
+        let law = Law::named(&name);
+        let defaults = match law.parameters().is_empty() {
+            true => "",
+            false => ", default parameters",
+        };
+        return Some(Chosen::new(law, format!("given as {name}{defaults}")));
+    };
+    let Some(name) = table.get("law") else {
+        let remedy = "write { law = \"fp_aimd\", a = 6, b = 0.3 }";
+        let refusal = Refusal::new("the table has no `law`", remedy);
+        section
+            .report
+            .add(value.span().start, under_key(KEY, refusal));
+        return None;
+    };
+    match values::law_name(name.get_ref(), laws) {
+        Ok(name) => Some(read_parameters(section.report, table, &name)),
+        Err(refusal) => {
+            section
+                .report
+                .add(name.span().start, under_key(KEY, refusal));
+            None
+        }
+    }
+}
+
+fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<Law> {
+    let law = Law::named(name);
+    let spec = law.ours().map(|ours| ours.spec());
+    let Some(spec) = spec.filter(|spec| !spec.parameters.is_empty()) else {
+        for key in table.keys().filter(|key| key.get_ref() != "law") {
+            let refusal = no_parameters(name);
+            report.add(key.span().start, under_key(key.get_ref(), refusal));
+        }
+        return Chosen::new(law, format!("given as {name}"));
+    };
+    let equivalents = if name == "fp_aimd" {
+        &EQUIVALENTS[..]
+    } else {
+        &[]
+    };
+    let keys = spec.parameters.iter().map(|parameter| parameter.key);
+    let known: Vec<&str> = ["law"].into_iter().chain(keys).collect();
+    let known = [&known, equivalents].concat();
+    let mut section = Section::open(report, table, &format!("the parameters of {name}"), &known);
+    match equivalents.iter().find(|key| section.value(key).is_some()) {
+        Some(key) => read_equivalent(&mut section, key, &known).unwrap_or(Chosen::new(law, "")),
+        None => read_each(&mut section, name, spec),
+    }
+}
+
+/// The law's parameters one by one; those that are refused are noted and stay at their default.
+fn read_each(section: &mut Section, name: &str, spec: &LawSpec) -> Chosen<Law> {
+    let (mut given, mut defaults) = (Vec::new(), Vec::new());
+    for parameter in &spec.parameters {
+        match section.value(parameter.key) {
+            Some(_) => {
+                let number = |value: &DeValue| read_parameter(value, parameter);
+                given.extend(
+                    section
+                        .read(parameter.key, number)
+                        .map(|n| (parameter.key, n)),
+                );
+            }
+            None => defaults.push(parameter.key),
+        }
+    }
+    let defaults = match defaults.is_empty() {
+        true => String::new(),
+        false => format!(", default {}", defaults.join(" and ")),
+    };
+    let initial = Law::named(name);
+    let law = initial.ours().map(|ours| ours.with_all(&given));
+    let law = law.and_then(|law| noted(section, law)).unwrap_or(initial);
+    Chosen::new(law, format!("given as {name} with parameters{defaults}"))
+}
+
+/// A number that the law's integers hold.
+fn read_parameter(value: &DeValue, spec: &ParameterSpec) -> Result<f64, Refusal> {
+    values::number(value)
+        .and_then(|number| exactly(spec, number))
+        .ok_or_else(|| found(value, range(spec)))
+}
+
+/// One of [`EQUIVALENTS`], which must stand alone.
+fn read_equivalent(section: &mut Section, key: &str, known: &[&str]) -> Option<Chosen<Law>> {
+    let others = known.iter().filter(|other| !["law", key].contains(other));
+    for other in others {
+        if let Some(value) = section.value(other) {
+            let message = format!("`{key}` says both a and b already");
+            let refusal = Refusal::new(message, format!("leave out `{other}` or `{key}`"));
+            section
+                .report
+                .add(value.span().start, under_key(other, refusal));
+        }
+    }
+    let (law, meaning) = match key {
+        "virtual_mss" => {
+            let spec = &Law::named("fp_aimd").ours()?.spec().parameters[0];
+            let segments = section.read(key, |value| read_parameter(value, spec))?;
+            let meaning = format!("a virtual MSS of {segments} segments");
+            (fatpath_cc::Law::virtual_mss(segments), meaning)
+        }
+        "streams" => {
+            let streams = section.read(key, |value| STREAMS.read_u32(value))?.value;
+            let meaning = format!("{streams} parallel streams: N, 1/(2N)");
+            (fatpath_cc::Law::parallel_streams(streams), meaning)
+        }
+        _ => {
+            let buffer = section.read(key, |value| BUFFER.read(value))?;
+            let bytes = fatpath_units::show_bytes(buffer.value);
+            let meaning = format!("RFC 3649's table at the window that {bytes} hold");
+            let law = fatpath_cc::Law::static_highspeed(buffer.value, ETHERNET_MSS_BYTES);
+            (law, meaning)
+        }
+    };
+    noted(section, law).map(|law| Chosen::new(law, meaning))
+}
+
+/// Each value was in its range: what is left to refuse is how they fit together.
+fn noted(section: &mut Section, law: Result<fatpath_cc::Law, ParameterError>) -> Option<Law> {
+    let note = |error: ParameterError| {
+        let place = section.value("law").map_or(0, |value| value.span().start);
+        let refusal = Refusal::new(error.to_string(), together(&error));
+        section.report.add(place, under_key(KEY, refusal));
+    };
+    law.map_err(note).ok().map(Law::from)
+}
+
+/// What a law asks of its parameters together: `is_consistent` of its file in bpf/cc.
+fn together(error: &ParameterError) -> &'static str {
+    match error {
+        ParameterError::Inconsistent {
+            law: "highspeed", ..
+        } => {
+            "allowed: high_window above low_window, and high_p below 1.44 / low_window^2, Reno's loss rate there"
+        }
+        _ => "see docs/policy.md",
+    }
+}
+
+/// What a law without parameters says of one.
+fn no_parameters(law: &str) -> Refusal {
+    let with: Vec<String> = our_laws()
+        .filter(|name| !Law::named(name).parameters().is_empty())
+        .collect();
+    Refusal::new(
+        format!("`{law}` takes no parameters"),
+        format!("laws with parameters: {}", with.join(", ")),
+    )
+}
+
+/// The name of the rule's law, as far as it can be read.
+pub(super) fn law_name<'v>(section: &Section<'_, '_, 'v>) -> Option<&'v str> {
+    let value = section.value(KEY)?.get_ref();
+    let name = value.as_table().map_or(Some(value), |table| {
+        table.get("law").map(|name| name.get_ref())
+    });
+    name?.as_str()
+}
