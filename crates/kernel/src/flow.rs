@@ -385,3 +385,71 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::field_of;
+    use crate::rule::rule_of;
+
+    /// The report of a flow with this law whose rule has these settings.
+    fn reported(law: &str, settings: &str) -> Vec<SettingReport> {
+        let text = format!(
+            "[[rule]]\nname = 'r'\nrtt = '100ms'\nrate = '1gbit'\ncongestion_control = 'fp_reno'\n{settings}\n"
+        );
+        let policy = fatpath_policy::parse(&text, None).expect("the policy is good");
+        let mut record = fp_flow_record {
+            law: field_of(law),
+            ..Default::default()
+        };
+        record.flow.wanted = rule_of(&policy.rules[0].settings);
+        let mut reports = settings_but_the_law(&record);
+        reports.sort_by_key(|report| report.setting);
+        reports
+    }
+
+    fn settings_but_the_law(record: &fp_flow_record) -> Vec<SettingReport> {
+        let all = settings(record).into_iter();
+        all.filter(|report| report.setting != "congestion_control")
+            .collect()
+    }
+
+    fn number(setting: &'static str, asked: u64, has: u64) -> SettingReport {
+        SettingReport {
+            setting,
+            asked: SettingValue::Number(asked),
+            has: SettingValue::Number(has),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn what_our_laws_read_of_the_rule_they_have() {
+        let word = SettingValue::Name("pace".into());
+        let idle = SettingReport {
+            setting: "after_idle",
+            asked: word.clone(),
+            has: word,
+            note: None,
+        };
+        let expected = [
+            idle,
+            number("hystart", 1, 1),
+            number("initial_rate_bps", 500_000_000, 500_000_000),
+            number("initial_ssthresh_bytes", 12_500_000, 12_500_000),
+            number("max_ssthresh_pkts", 100, 100),
+        ];
+        let all = "max_ssthresh = 100\ninitial_ssthresh = 'bdp'\ninitial_rate = '500mbit'\n\
+             after_idle = 'pace'\nhystart = true";
+        assert_eq!(reported("fp_reno", all), expected);
+        let ssthresh = number("initial_ssthresh_pkts", 40, 40);
+        assert_eq!(reported("fp_reno", "initial_ssthresh = 40"), [ssthresh]);
+    }
+
+    #[test]
+    fn another_law_has_none_of_it_and_says_so() {
+        let reports = reported("cubic", "max_ssthresh = 100");
+        assert_eq!(reports[0].has, SettingValue::Number(0));
+        assert!(reports[0].note.is_some());
+    }
+}

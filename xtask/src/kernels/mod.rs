@@ -25,25 +25,43 @@ const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 const TOOLS: [&str; 7] = ["bpftool", "ip", "ss", "tc", "ethtool", "iperf3", "nsenter"];
 
 /// In software on two shared processors a run takes one to two minutes.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(600);
 
 const INIT: &str = include_str!("init.sh");
 
 /// `[VERSION…] [-- TEST ARGUMENTS]`: runs the tests of the kernel under each version.
 pub fn test(root: &Path, words: &[String]) -> Result<()> {
-    let mut words = words.split(|word| word == "--");
-    let versions = words.next().unwrap_or_default();
-    let arguments = words.next().unwrap_or_default();
+    let (versions, arguments) = divided(words);
     let programs = programs::build(root)?;
+    let job = programs::job(&programs, arguments)?;
     let mut failures = Vec::new();
     for version in versions_or_all(versions) {
-        if let Err(error) = test_under(root, &version, &programs, arguments) {
+        if let Err(error) = test_under(root, &version, &programs, &job) {
             println!("{version}: {error:#}");
             failures.push(version);
         }
     }
     ensure!(failures.is_empty(), "failed under {}", failures.join(", "));
     Ok(())
+}
+
+/// `run VERSION… -- COMMAND…`: runs a command in the guest; fatpath is in its path.
+pub fn run(root: &Path, words: &[String]) -> Result<()> {
+    let (versions, command) = divided(words);
+    ensure!(!command.is_empty(), "run VERSION… -- COMMAND…");
+    let programs = programs::build(root)?;
+    let job = programs::command(&programs, command)?;
+    for version in versions_or_all(versions) {
+        boot(root, &version, &programs, &job, |line| println!("{line}"))?;
+    }
+    Ok(())
+}
+
+/// What stands before `--`, and what after it.
+fn divided(words: &[String]) -> (&[String], &[String]) {
+    let end = words.iter().position(|word| word == "--");
+    let (before, after) = words.split_at(end.unwrap_or(words.len()));
+    (before, after.get(1..).unwrap_or_default())
 }
 
 fn versions_or_all(given: &[String]) -> Vec<String> {
@@ -53,19 +71,19 @@ fn versions_or_all(given: &[String]) -> Vec<String> {
     }
 }
 
-fn test_under(root: &Path, version: &str, programs: &[Program], words: &[String]) -> Result<()> {
+fn test_under(root: &Path, version: &str, programs: &[Program], job: &str) -> Result<()> {
     let start = Instant::now();
-    let job = programs::job(programs, words)?;
     let mut tally = Tally::default();
     let mut transcript = String::new();
-    let release = boot(root, version, programs, &job, |line| {
+    let release = boot(root, version, programs, job, |line| {
         tally.add(line);
         transcript += line;
         transcript += "\n";
         if is_news(line) {
             println!("{version}: {line}");
         }
-    })?;
+    })
+    .with_context(|| transcript.clone())?;
     println!("{release}: {tally}, {} s", start.elapsed().as_secs());
     ensure!(tally.is_good(), "{transcript}");
     Ok(())

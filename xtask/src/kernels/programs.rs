@@ -71,6 +71,22 @@ pub fn job(programs: &[Program], arguments: &[String]) -> Result<String> {
     Ok(job)
 }
 
+/// The job that is one command, with the programs of this workspace in its path.
+pub fn command(programs: &[Program], words: &[String]) -> Result<String> {
+    let folders = programs.iter().filter(|program| !program.is_test);
+    let folders: Vec<_> = folders
+        .filter_map(|program| program.path.parent())
+        .collect();
+    let path = std::env::join_paths([&folders[..], &[Path::new("/usr/bin")]].concat())?;
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    Ok(format!(
+        "#!/bin/sh\nexport PATH={}\n{}\necho '{}'\n",
+        quoted(path.to_str().context("a path of plain text")?),
+        words.join(" "),
+        super::machine::END
+    ))
+}
+
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -77,13 +77,14 @@ impl Simulate {
             quiet: self.quiet,
         };
         let file = || self.file.display().to_string();
-        if self.list {
-            return list_runs(&names(&scenario, &options).with_context(file)?, self.json);
-        }
         let how = How {
             jobs: jobs(self.jobs),
             seed: self.seed,
         };
+        if self.list {
+            let names = names(&scenario, &options, how).with_context(file)?;
+            return list_runs(&names, self.json);
+        }
         let outcome = run(&scenario, &options, how).with_context(file)?;
         match self.json {
             true => print_json(&outcome.rows())?,

@@ -61,10 +61,15 @@ pub fn run(scenario: &Scenario, options: &Options, how: How) -> Result<Outcome, 
 /// All runs that a command would make, in order: the names of their files.
 ///
 /// # Errors
-/// If the scenario has no such case.
-pub fn names(scenario: &Scenario, options: &Options) -> Result<Vec<String>, ScenarioError> {
-    let scenario = without_warm_up(scenario);
-    let cases = run::cases(&scenario, options)?;
+/// If the scenario has no such case, or asks for what is not simulated.
+pub fn names(
+    scenario: &Scenario,
+    options: &Options,
+    how: How,
+) -> Result<Vec<String>, ScenarioError> {
+    let scenario = &without_warm_up(scenario);
+    let cases = run::cases(scenario, options)?;
+    Simulator::of(scenario, how)?.check(&cases)?;
     let sequence = sequence(&cases, &scenario.experiment, |_, _| false);
     Ok(sequence.iter().map(Planned::name).collect())
 }
