@@ -196,11 +196,12 @@ fn slow_start_ends_at_the_initial_ssthresh() {
 fn a_paced_start_spreads_the_first_window_over_the_round_trip() {
     let Some(_alone) = alone() else { return };
     let lab = Lab::up("paced", "delay = '1s'");
-    let keys = "congestion_control = 'fp_reno'\ninitial_rate = '4mbit'";
+    let keys = "congestion_control = 'fp_reno'\ninitial_rate = '220kbit'";
     let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
     let transfer = Transfer::open(&lab, &daemon, PORT);
     let before = number(&transfer.flow(), "bytes_acked");
-    // The threshold is the rate times the round-trip time of the handshake.
+    // The threshold is the rate times the round-trip time of the handshake, and fits in the window
+    // of a SYN, which is never more than 64 KiB.
     transfer.send(4_000_000);
     let mut in_flight: Vec<u64> = Vec::new();
     let first = until("an acknowledgement", || {
@@ -209,7 +210,7 @@ fn a_paced_start_spreads_the_first_window_over_the_round_trip() {
             return Some(flow);
         }
         let target_pkts = ssthresh(&flow).unwrap();
-        assert!((600.0..1000.0).contains(&target_pkts), "{flow}");
+        assert!((30.0..45.0).contains(&target_pkts), "{flow}");
         assert_eq!(cwnd(&flow), target_pkts);
         in_flight.push(number(&flow, "in_flight_pkts") as u64);
         None
@@ -247,7 +248,8 @@ fn a_pause_leaves_of_the_window_what_the_rule_says_whatever_the_host_says() {
     let Some(_alone) = alone() else { return };
     let lab = Lab::up("pause", "delay = '300ms'");
     let rules = [(PORT, "keep"), (PORT + 1, "restart"), (PORT + 2, "pace")].map(|(port, idle)| {
-        let keys = format!("congestion_control = 'fp_reno'\nafter_idle = '{idle}'");
+        let keys =
+            format!("congestion_control = 'fp_reno'\nafter_idle = '{idle}'\ninitial_ssthresh = 60");
         rule(port, &keys)
     });
     let daemon = Daemon::start(&policy(&rules));
@@ -269,7 +271,6 @@ fn a_pause_leaves_of_the_window_what_the_rule_says_whatever_the_host_says() {
                 let (before, after) = after_pause(&pace);
                 assert_eq!(ssthresh(&after), Some(cwnd(&after)), "{sysctl}");
                 assert!(cwnd(&after) >= (0.74 * before).floor(), "{sysctl}: {after}");
-                assert!(cwnd(&after) < before, "{sysctl}: {after}");
             });
         });
     }
@@ -286,7 +287,7 @@ fn counter(lab: &Lab, name: &str) -> u64 {
 fn a_loss_that_was_none_is_undone() {
     let Some(_alone) = alone() else { return };
     let link = "rate = '50mbit'\ndelay = '20ms'\nqueue = '4bdp'\n\
-                reorder = { share = '0.5%', by = 40, hold = '30ms' }\nseed = 5";
+                reorder = { share = '0.2%', by = 150, hold = '60ms' }\nseed = 5";
     let lab = Lab::up("undo", link);
     let keys = "congestion_control = { law = 'fp_scalable', b = 0.5 }\ninitial_ssthresh = 100";
     let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
@@ -299,6 +300,9 @@ fn a_loss_that_was_none_is_undone() {
             .sum::<u64>()
     };
     until("an undo", || (undone() > 0).then_some(()));
-    let flow = transfer.flow();
-    assert!(cwnd(&flow) >= 50.0, "{flow}");
+    // Nothing was lost: with each undo the threshold is again what it was.
+    until("the window of before", || {
+        let flow = transfer.flow();
+        (ssthresh(&flow)? >= 100.0 && cwnd(&flow) >= 100.0).then_some(())
+    });
 }
