@@ -67,7 +67,7 @@ impl Ends<'_> {
         let rto_min = at_sender.and_then(|to| to.rto_min_us.as_ref());
         Ok(TcpSpec {
             law: self.law(at_sender)?,
-            start: self.start(),
+            start: self.start(at_sender, mss_bytes),
             mss_bytes,
             header_bytes,
             initial_window_pkts: initial
@@ -128,18 +128,34 @@ impl Ends<'_> {
         }
     }
 
-    fn start(&self) -> Start {
+    /// A rule's start-up settings are for our laws, which all of the simulator's are.
+    fn start(&self, rule: Option<&Settings>, mss_bytes: u32) -> Start {
         let inner = &self.wishes().of_simulator;
         let of_host = match self.sender.restarts_after_idle {
             true => Idle::Restart,
             false => Idle::Keep,
         };
+        let of_rule = rule.map(|rule| rule.start(mss_bytes)).unwrap_or_default();
+        let idle = rule.and_then(|rule| rule.after_idle.as_ref());
+        let either = |of_rule: u32, wish: Option<u32>| match of_rule {
+            0 => wish.unwrap_or(0),
+            given => given,
+        };
         Start {
-            max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
-            initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
-            initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
-            idle: inner.idle.unwrap_or(of_host),
-            hystart: inner.hystart.unwrap_or(false),
+            max_ssthresh_pkts: either(of_rule.max_ssthresh_pkts, inner.max_ssthresh_pkts),
+            initial_ssthresh_pkts: either(
+                of_rule.initial_ssthresh_pkts,
+                inner.initial_ssthresh_pkts,
+            ),
+            initial_rate_bps: match of_rule.initial_rate_bps {
+                0 => inner.initial_rate_bps.unwrap_or(0),
+                given => given,
+            },
+            idle: match idle {
+                Some(_) => of_rule.idle,
+                None => inner.idle.unwrap_or(of_host),
+            },
+            hystart: of_rule.hystart || inner.hystart.unwrap_or(false),
         }
     }
 
