@@ -85,7 +85,10 @@ fn read_into(files: &mut BTreeMap<PathBuf, Vec<u8>>, folder: &Path, part: &Path)
 fn assert_alike(one: &BTreeMap<PathBuf, Vec<u8>>, other: &BTreeMap<PathBuf, Vec<u8>>) {
     let names = one.keys().chain(other.keys());
     let differ = |name: &&PathBuf| one.get(*name) != other.get(*name);
-    assert_eq!(names.filter(differ).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+    assert_eq!(
+        names.filter(differ).collect::<Vec<_>>(),
+        Vec::<&PathBuf>::new()
+    );
 }
 
 fn said(output: &Output) -> String {

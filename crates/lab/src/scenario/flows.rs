@@ -349,7 +349,10 @@ mod tests {
         let text = "from = \"left\"\nto = \"right\"\nsource = \"bulk\"\nbytes = \"{n}MB\"\nlaw = \"{law}\"";
         let scenario = parse(text).unwrap();
         let flows = &scenario.cases[0].flows;
-        let ends: Vec<_> = flows.iter().map(|flow| (&flow.from[..], &flow.to[..])).collect();
+        let ends: Vec<_> = flows
+            .iter()
+            .map(|flow| (&flow.from[..], &flow.to[..]))
+            .collect();
         assert_eq!(ends, [("left-1", "right-1"), ("left-2", "right-2")]);
         let labels: Vec<_> = flows.iter().map(|flow| &flow.label[..]).collect();
         assert_eq!(labels, ["1-left-1-bulk", "2-left-2-bulk"]);
