@@ -23,11 +23,7 @@ pub(crate) fn of_wish(wish: &LawWish) -> Result<Law, String> {
 /// # Errors
 /// As [`of_wish`].
 pub(crate) fn of_policy(law: &fatpath_policy::Law) -> Result<Law, String> {
-    let parameters = law.parameters.iter();
-    let parameters: Vec<(&str, f64)> = parameters
-        .map(|one| (one.key, f64::from(one.value_milli) / 1e3))
-        .collect();
-    with_parameters(&law.name, &parameters)
+    law.ours().map_or_else(|| named(law.name()), Ok)
 }
 
 /// The law of that name with its default parameters.
