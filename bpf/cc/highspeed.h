@@ -32,19 +32,14 @@ CC_PARAMS_OF(highspeed, CC_HIGHSPEED_PARAMS)
 /* High_Window above Low_Window, and High_P below Reno's loss rate at Low_Window. */
 static inline int cc_highspeed_is_consistent(const struct cc_highspeed *p)
 {
-	cc_u64 low_square = (cc_u64)p->low_window_pkts * p->low_window_pkts;
+	cc_u64 low = p->low_window_pkts;
 
-	return p->high_window_pkts > p->low_window_pkts &&
-	       p->high_p_pico * low_square < 1440000000000ull;
+	return p->high_window_pkts > low && p->high_p_pico * low * low < 1440000000000ull;
 }
 
-/* Where a window lies between Low_Window, 0, and High_Window, CC_LOG_ONE, by its logarithm. */
-static inline cc_u64 cc_highspeed_place(const struct cc_highspeed *p, cc_u32 log_w)
+static inline cc_u64 cc_highspeed_place(const struct cc_highspeed *p, cc_u32 cwnd_pkts)
 {
-	cc_u32 low = cc_log2(p->low_window_pkts), high = cc_log2(p->high_window_pkts);
-	cc_u64 place = ((cc_u64)(log_w - low) << CC_LOG_BITS) / (high - low);
-
-	return place < 64ull << CC_LOG_BITS ? place : 64ull << CC_LOG_BITS;
+	return cc_log_place(cwnd_pkts, p->low_window_pkts, p->high_window_pkts);
 }
 
 /* b(w) in 2^-20. */
@@ -56,35 +51,30 @@ static inline cc_u32 cc_highspeed_b(const struct cc_highspeed *p, cc_u64 place)
 	return b <= half && b >= high / 2 ? (cc_u32)b : high / 2;
 }
 
-/* -log2 p(w). */
-static inline cc_u64 cc_highspeed_log_p(const struct cc_highspeed *p, cc_u64 place)
+/* log2 of w^2 p(w), 0 at least. */
+static inline cc_u64 cc_highspeed_log_square_p(const struct cc_highspeed *p, cc_u32 cwnd_pkts,
+					       cc_u64 place)
 {
 	int is_rfc = p->low_window_pkts == 38 && p->high_window_pkts == 83000 &&
 		     p->high_p_pico == 100000;
 	cc_u32 low = 2 * cc_log2(p->low_window_pkts) - CC_HIGHSPEED_LOG_RENO;
 	cc_u32 high = CC_HIGHSPEED_LOG_PICO - cc_log2(p->high_p_pico);
+	cc_u64 square = 2ull * cc_log2(cwnd_pkts), loss;
 
 	if (is_rfc)
 		low = CC_HIGHSPEED_RFC_LOW, high = CC_HIGHSPEED_RFC_HIGH;
-	return low + ((high > low ? high - low : 0) * place >> CC_LOG_BITS);
+	loss = low + ((high > low ? high - low : 0) * place >> CC_LOG_BITS);
+	return square > loss ? square - loss : 0;
 }
 
 /* a(w) in 2^-14, from 1 to 131,071 segments; w^2 p(w) is held below 2^20. */
 static inline cc_u32 cc_highspeed_a(const struct cc_highspeed *p, cc_u32 cwnd_pkts)
 {
-	cc_u32 log_w = cc_log2(cwnd_pkts);
-	cc_u64 place, log_p, log, b, a;
+	cc_u64 place = cc_highspeed_place(p, cwnd_pkts), b = cc_highspeed_b(p, place);
+	cc_u64 log = cc_highspeed_log_square_p(p, cwnd_pkts, place), a;
 
-	if (cwnd_pkts <= p->low_window_pkts)
-		return CC_POWER_ONE;
-	place = cc_highspeed_place(p, log_w);
-	b = cc_highspeed_b(p, place);
-	log_p = cc_highspeed_log_p(p, place);
-	log = 2ull * log_w > log_p ? 2ull * log_w - log_p : 0;
-	if (log > 20 * CC_LOG_ONE)
-		log = 20 * CC_LOG_ONE;
-	a = cc_exp2((cc_u32)log) * 2 * b / ((2u << 20) - b);
-	if (a < CC_POWER_ONE)
+	a = cc_exp2(log < 20 * CC_LOG_ONE ? log : 20 * CC_LOG_ONE) * 2 * b / ((2u << 20) - b);
+	if (a < CC_POWER_ONE || cwnd_pkts <= p->low_window_pkts)
 		return CC_POWER_ONE;
 	return a < 0x7fffffff ? (cc_u32)a : 0x7fffffff;
 }
@@ -98,13 +88,12 @@ static inline void cc_highspeed_acked(struct cc_window *w, const struct cc_highs
 	cc_grow_in_round_trip(w, w->memory.memo.result, CC_POWER_ONE, acked_pkts);
 }
 
+/* At Low_Window and below b(w) is Reno's half. */
 static inline cc_u32 cc_highspeed_ssthresh(const struct cc_window *w, const struct cc_highspeed *p)
 {
-	cc_u64 place = 0; /* at Low_Window b(w) is Reno's half */
+	cc_u32 b = cc_highspeed_b(p, cc_highspeed_place(p, w->cwnd_pkts));
 
-	if (w->cwnd_pkts > p->low_window_pkts)
-		place = cc_highspeed_place(p, cc_log2(w->cwnd_pkts));
-	return cc_part_of_window(w, (1u << 20) - cc_highspeed_b(p, place), 1u << 20);
+	return cc_part_of_window(w, (1u << 20) - b, 1u << 20);
 }
 
 #endif

@@ -86,6 +86,13 @@ static __always_inline const struct fp_rule_set *set_of_address(void *tries, u32
 	return set && *set != FP_NO_SET ? set_at(sets, *set) : NULL;
 }
 
+/* A place that the verifier sees is in the table: Linux 6.1 loses the bounds that clang relies on. */
+static __always_inline u64 cut_at(u64 place)
+{
+	barrier_var(place);
+	return place & (FP_MAX_PORT_CUTS - 1);
+}
+
 /*
  * The set of the last cut that does not begin after `port`. Without a branch, and a
  * global function: the verifier has one way through it, and walks it once.
@@ -94,18 +101,18 @@ __noinline u32 set_of_port(u32 slot, u32 is_source, u32 port)
 {
 	const struct fp_slot *s = bpf_map_lookup_elem(&fp_slots, &slot);
 	const struct fp_port_cut *cuts;
-	u32 low = 0;
+	u64 low = 0;
 
 	if (!s)
 		return 0;
 	cuts = is_source ? s->source_ports : s->destination_ports;
-	for (u32 step = FP_MAX_PORT_CUTS / 2; step; step /= 2) {
-		u64 first = cuts[(low + step) & (FP_MAX_PORT_CUTS - 1)].first;
+	for (u64 step = FP_MAX_PORT_CUTS / 2; step; step /= 2) {
+		u64 first = cuts[cut_at(low + step)].first;
 		u64 is_not_after = (first - port - 1) >> 63;
 
-		low += step * (u32)is_not_after;
+		low += step * is_not_after;
 	}
-	return cuts[low & (FP_MAX_PORT_CUTS - 1)].set;
+	return cuts[cut_at(low)].set;
 }
 
 /* `self` is the first member of struct cgroup: a css of the default hierarchy is its cgroup. */

@@ -32,14 +32,14 @@ pub fn alone() -> Option<File> {
     Some(lock)
 }
 
-/// Asks again and again, for ten seconds at most.
+/// Asks again and again, for a minute at most: in an emulated machine all is slow.
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < end, "waited ten seconds for {what}");
+        assert!(Instant::now() < end, "waited a minute for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

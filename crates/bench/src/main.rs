@@ -16,6 +16,7 @@ mod loaded;
 mod one_processor;
 mod results;
 mod run;
+mod simulated;
 mod table;
 
 use anyhow::{Context, Result, bail};
@@ -41,6 +42,9 @@ struct Arguments {
     /// Results, one row a figure; rows of figures that are not measured stay
     #[arg(long, value_name = "FILE", default_value = "out/bench/results.json")]
     out: PathBuf,
+    /// Only simulate so many flows at once: what `sim.bytes_per_flow` runs in a process of its own
+    #[arg(long, value_name = "FLOWS", hide = true)]
+    simulate_flows: Option<usize>,
 }
 
 const EXAMPLES: &str = "\
@@ -63,7 +67,11 @@ fn main() -> ExitCode {
         print!("{}", table::of_goals(&FIGURES));
         return ExitCode::SUCCESS;
     }
-    match measure(&arguments) {
+    let done = match arguments.simulate_flows {
+        Some(flows) => figures::simulate_flows(flows),
+        None => measure(&arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fatpath-bench: {error:#}");

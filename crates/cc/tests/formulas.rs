@@ -103,7 +103,7 @@ fn scalable_is_reno_up_to_its_legacy_window() {
         round_trip(&mut Control::new(Law::RENO, Start::default()), &mut reno, 1);
         assert_eq!(scalable.cwnd_pkts, reno.cwnd_pkts);
         lose(&mut control, &mut scalable);
-        assert_eq!(scalable.cwnd_pkts, (cwnd_pkts + 1) / 2);
+        assert_eq!(scalable.cwnd_pkts, cwnd_pkts.div_ceil(2));
     }
     let mut control = Control::new(law, Start::default());
     let mut window = avoiding(16);

@@ -2,10 +2,11 @@
 //! A program and its connections, one after the other, both ends: what arrives goes in by `handle_*`,
 //! what leaves comes out by `poll_transmit`, times by `next_due_ns`.
 
+use crate::connection::{Connection, Totals};
 use crate::outcome::Completion;
 use crate::packet::{Body, Handshake, Label, Side, SimPacket};
 use crate::program::{Next, Program};
-use crate::tcp::{Ack, Receiver, Sender, SenderFigures};
+use crate::tcp::SenderFigures;
 use crate::{FlowSpec, TcpSpec};
 
 /// The first timeout of a SYN, doubled each time (RFC 6298, section 2.1 and 5.5).
@@ -22,7 +23,7 @@ pub(crate) struct Connections<'a> {
     /// Of this session, in packets.
     index: u32,
     /// Which connection this is, from 1.
-    connection: u32,
+    number: u32,
     program: Program,
     phase: Phase,
     /// A handshake packet to leave.
@@ -47,34 +48,9 @@ enum Phase {
         timeout_ns: u64,
     },
     /// Both ends know the connection.
-    Open(Box<Open>),
+    Open(Box<Connection>),
     /// Over, since then.
     Ended { at_ns: u64 },
-}
-
-#[derive(Debug)]
-struct Open {
-    sender: Sender,
-    receiver: Receiver,
-    /// Something happened to it since it was polled last.
-    sender_moved: bool,
-    receiver_moved: bool,
-    sender_due_ns: u64,
-    receiver_due_ns: u64,
-    /// When the program writes again; the last transfer is over.
-    writes_ns: Option<u64>,
-    written_bytes: u64,
-}
-
-/// Sums over connections.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) connections: u64,
-    pub(crate) delivered_bytes: u64,
-    pub(crate) retransmits: u64,
-    pub(crate) timeouts: u64,
-    pub(crate) congestion_events: u64,
-    pub(crate) undone_events: u64,
 }
 
 impl<'a> Connections<'a> {
@@ -83,7 +59,7 @@ impl<'a> Connections<'a> {
         Connections {
             tcp: &spec.tcp,
             index,
-            connection: 0,
+            number: 0,
             program,
             phase: Phase::Pause { until_ns },
             sends: None,
@@ -116,8 +92,7 @@ impl<'a> Connections<'a> {
             Phase::Opening { retry_ns, .. } if *retry_ns <= now_ns => self.repeat(now_ns),
             Phase::Open(open) => {
                 open.handle_timeout(now_ns);
-                if open.writes_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-                    open.writes_ns = None;
+                if open.is_to_write(now_ns) {
                     self.write(now_ns);
                 }
             }
@@ -128,7 +103,7 @@ impl<'a> Connections<'a> {
 
     /// A packet arrives at its end. Whether it was a data segment of this connection.
     pub(crate) fn handle_packet(&mut self, now_ns: u64, connection: u32, body: Body) -> bool {
-        if connection != self.connection {
+        if connection != self.number {
             return false;
         }
         let is_data = match (&mut self.phase, body) {
@@ -161,7 +136,7 @@ impl<'a> Connections<'a> {
         };
         let label = Label {
             session: self.index,
-            connection: self.connection,
+            connection: self.number,
             header_bytes: self.tcp.header_bytes,
         };
         open.poll_transmit(now_ns, label)
@@ -191,13 +166,13 @@ impl<'a> Connections<'a> {
     /// Of its sender; none without a connection.
     pub(crate) fn sender_figures(&self) -> Option<SenderFigures> {
         match &self.phase {
-            Phase::Open(open) => Some(open.sender.figures()),
+            Phase::Open(open) => Some(open.sender_figures()),
             _ => None,
         }
     }
 
     fn connect(&mut self, now_ns: u64) {
-        self.connection += 1;
+        self.number += 1;
         self.began_ns = now_ns;
         self.phase = Phase::Opening {
             step: Handshake::Syn,
@@ -272,7 +247,7 @@ impl<'a> Connections<'a> {
         };
         let packet = SimPacket {
             session: self.index,
-            connection: self.connection,
+            connection: self.number,
             body,
         };
         self.sends = Some((from, packet));
@@ -280,7 +255,7 @@ impl<'a> Connections<'a> {
 
     fn open(&mut self, now_ns: u64, rtt_ns: u64) {
         self.closed.connections += 1;
-        self.phase = Phase::Open(Box::new(Open::new(self.tcp, rtt_ns, now_ns)));
+        self.phase = Phase::Open(Box::new(Connection::new(self.tcp, rtt_ns, now_ns)));
         let connected_ns = self.began_ns;
         self.write(now_ns);
         if self.program.counts_handshake() {
@@ -295,9 +270,7 @@ impl<'a> Connections<'a> {
         };
         self.began_ns = now_ns;
         self.transfer_bytes = self.program.next_bytes();
-        open.written_bytes += self.transfer_bytes;
-        open.sender.write(self.transfer_bytes);
-        open.sender_moved = true;
+        open.write(self.transfer_bytes);
     }
 
     /// Lets the program go on if its transfer is over.
@@ -305,7 +278,7 @@ impl<'a> Connections<'a> {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if open.writes_ns.is_some() || !open.is_through(self.program.is_asked_for()) {
+        if !open.is_through(self.program.is_asked_for()) {
             return;
         }
         self.completed = Some(Completion {
@@ -314,7 +287,7 @@ impl<'a> Connections<'a> {
             took_ns: now_ns - self.began_ns,
         });
         match self.program.after(self.began_ns, now_ns) {
-            Next::Write { at_ns } => open.writes_ns = Some(at_ns),
+            Next::Write { at_ns } => open.wait(at_ns),
             Next::Connect { at_ns } => self.close(Phase::Pause { until_ns: at_ns }),
             Next::End => self.close(Phase::Ended { at_ns: now_ns }),
         }
@@ -323,111 +296,5 @@ impl<'a> Connections<'a> {
     fn close(&mut self, next: Phase) {
         self.closed = self.totals();
         self.phase = next;
-    }
-}
-
-impl Open {
-    fn new(spec: &TcpSpec, rtt_ns: u64, now_ns: u64) -> Open {
-        let receiver = Receiver::new(spec, rtt_ns, now_ns);
-        let mut sender = Sender::new(spec, rtt_ns, now_ns);
-        sender.set_peer_window(receiver.window_bytes());
-        Open {
-            sender,
-            receiver,
-            sender_moved: true,
-            receiver_moved: true,
-            sender_due_ns: NEVER,
-            receiver_due_ns: NEVER,
-            writes_ns: None,
-            written_bytes: 0,
-        }
-    }
-
-    fn next_due_ns(&self) -> u64 {
-        let ends_ns = self.sender_due_ns.min(self.receiver_due_ns);
-        ends_ns.min(self.writes_ns.unwrap_or(NEVER))
-    }
-
-    fn handle_timeout(&mut self, now_ns: u64) {
-        if self.sender_due_ns <= now_ns {
-            self.sender.handle_timeout(now_ns);
-            self.sender_moved = true;
-        }
-        if self.receiver_due_ns <= now_ns {
-            self.receiver.handle_timeout(now_ns);
-            self.receiver_moved = true;
-        }
-    }
-
-    /// Whether it was a data segment.
-    fn handle_body(&mut self, now_ns: u64, body: Body) -> bool {
-        if let Some(segment) = body.segment() {
-            self.receiver.handle_segment(now_ns, &segment);
-            self.receiver_moved = true;
-            return true;
-        }
-        match body {
-            Body::Ack { ack, .. } => self.handle_ack(now_ns, &ack),
-            body => body
-                .plain_ack()
-                .iter()
-                .for_each(|ack| self.handle_ack(now_ns, ack)),
-        }
-        false
-    }
-
-    fn handle_ack(&mut self, now_ns: u64, ack: &Ack) {
-        self.sender.handle_ack(now_ns, ack);
-        self.sender_moved = true;
-    }
-
-    fn poll_transmit(&mut self, now_ns: u64, label: Label) -> Option<(Side, SimPacket)> {
-        if self.sender_moved {
-            if let Some(segment) = self.sender.poll_transmit(now_ns) {
-                return Some((Side::Sender, SimPacket::data(label, segment)));
-            }
-            self.sender_moved = false;
-            self.sender_due_ns = self.sender.next_timeout_ns().unwrap_or(NEVER);
-        }
-        if self.receiver_moved {
-            if let Some(ack) = self.receiver.poll_ack(now_ns) {
-                return Some((Side::Receiver, SimPacket::ack(label, ack)));
-            }
-            self.receiver_moved = false;
-            self.receiver_due_ns = self.receiver.next_timeout_ns().unwrap_or(NEVER);
-        }
-        None
-    }
-
-    fn is_through(&self, is_asked_for: bool) -> bool {
-        match is_asked_for {
-            true => self.receiver.delivered_bytes() == self.written_bytes,
-            false => self.sender.is_done(),
-        }
-    }
-}
-
-impl Totals {
-    fn with(self, open: &Open) -> Totals {
-        let sender = open.sender.figures();
-        Totals {
-            connections: self.connections,
-            delivered_bytes: self.delivered_bytes + open.receiver.delivered_bytes(),
-            retransmits: self.retransmits + sender.retransmits,
-            timeouts: self.timeouts + sender.timeouts,
-            congestion_events: self.congestion_events + sender.congestion_events,
-            undone_events: self.undone_events + sender.undone_events,
-        }
-    }
-}
-
-impl std::ops::AddAssign for Totals {
-    fn add_assign(&mut self, other: Totals) {
-        self.connections += other.connections;
-        self.delivered_bytes += other.delivered_bytes;
-        self.retransmits += other.retransmits;
-        self.timeouts += other.timeouts;
-        self.congestion_events += other.congestion_events;
-        self.undone_events += other.undone_events;
     }
 }

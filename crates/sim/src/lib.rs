@@ -12,6 +12,7 @@
 //! of a connection is in [`tcp`].
 
 mod check;
+mod connection;
 mod connections;
 mod datagrams;
 mod network;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use fatpath_link::Random;
 
-use crate::connections::{Connections, Totals};
+use crate::connection::Totals;
+use crate::connections::Connections;
 use crate::datagrams::Datagrams;
 use crate::outcome::Completion;
 use crate::packet::{Body, Side, SimPacket};

@@ -6,7 +6,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use crate::connections::Totals;
+use crate::connection::Totals;
 use crate::network::Network;
 use crate::outcome::{FlowOutcome, Outcome, Sample};
 use crate::packet::SimPacket;

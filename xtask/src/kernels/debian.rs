@@ -22,6 +22,8 @@ pub struct Kernel {
     pub image: PathBuf,
     /// The folder of modules: `lib/modules/RELEASE`.
     pub modules: PathBuf,
+    /// Where this and the runs of this kernel are kept.
+    pub folder: PathBuf,
 }
 
 /// The kernel of a version ("6.1", "6.12"), unpacked below `cache`.
@@ -42,6 +44,7 @@ pub fn kernel(cache: &Path, version: &str) -> Result<Kernel> {
         release,
         image,
         modules,
+        folder,
     })
 }
 

@@ -15,6 +15,8 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t bpf bpf /sys/fs/bpf
 mount -t tracefs tracefs /sys/kernel/tracing
 ip link set lo up
+# Its device node is made when the module is loaded; elsewhere udev makes it.
+modprobe tun
 hostname guest
 stty -F /dev/ttyS1 raw
 exec </dev/null >/dev/ttyS1 2>&1

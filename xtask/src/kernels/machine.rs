@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -129,9 +129,4 @@ fn lines(qemu: &mut Child) -> Result<Receiver<String>> {
         }
     });
     Ok(receiver)
-}
-
-/// Where a run of a version leaves its messages.
-pub fn console_path(cache: &Path, version: &str) -> PathBuf {
-    cache.join(version).join("console.log")
 }

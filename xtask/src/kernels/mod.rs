@@ -11,7 +11,9 @@ mod root;
 mod shell;
 mod tally;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
+use debian::Kernel;
+use machine::Machine;
 use programs::Program;
 use root::Root;
 use std::path::{Path, PathBuf};
@@ -29,30 +31,32 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 const INIT: &str = include_str!("init.sh");
 
-/// `[VERSION…] [-- TEST ARGUMENTS]`: runs the tests of the kernel under each version.
+/// `[VERSION…] [-- TEST ARGUMENTS]`: runs the tests of the kernel under each version, all at once.
 pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let (versions, arguments) = divided(words);
+    let kernels = kernels(root, versions)?;
     let programs = programs::build(root)?;
     let job = programs::job(&programs, arguments)?;
-    let mut failures = Vec::new();
-    for version in versions_or_all(versions) {
-        if let Err(error) = test_under(root, &version, &programs, &job) {
-            println!("{version}: {error:#}");
-            failures.push(version);
-        }
-    }
-    ensure!(failures.is_empty(), "failed under {}", failures.join(", "));
+    let (programs, job) = (programs.as_slice(), job.as_str());
+    let failed = std::thread::scope(|scope| {
+        let start = |kernel| scope.spawn(move || is_good_under(kernel, programs, job));
+        let runs: Vec<_> = kernels.iter().map(start).collect();
+        let verdicts = runs.into_iter().map(|run| run.join().unwrap_or(false));
+        verdicts.filter(|is_good| !is_good).count()
+    });
+    ensure!(failed == 0, "failed under {failed} of the kernels");
     Ok(())
 }
 
-/// `run VERSION… -- COMMAND…`: runs a command in the guest; fatpath is in its path.
+/// `run [VERSION…] -- COMMAND…`: runs a command in the guest; fatpath is in its path.
 pub fn run(root: &Path, words: &[String]) -> Result<()> {
     let (versions, command) = divided(words);
-    ensure!(!command.is_empty(), "run VERSION… -- COMMAND…");
+    ensure!(!command.is_empty(), "run [VERSION…] -- COMMAND…");
+    let kernels = kernels(root, versions)?;
     let programs = programs::build(root)?;
     let job = programs::command(&programs, command)?;
-    for version in versions_or_all(versions) {
-        boot(root, &version, &programs, &job, |line| println!("{line}"))?;
+    for kernel in &kernels {
+        boot(kernel, &programs, &job, |line| println!("{line}"))?;
     }
     Ok(())
 }
@@ -64,64 +68,56 @@ fn divided(words: &[String]) -> (&[String], &[String]) {
     (before, after.get(1..).unwrap_or_default())
 }
 
-fn versions_or_all(given: &[String]) -> Vec<String> {
-    match given {
-        [] => VERSIONS.map(str::to_owned).to_vec(),
-        _ => given.to_vec(),
+fn kernels(root: &Path, versions: &[String]) -> Result<Vec<Kernel>> {
+    let cache = root.join("target/kernels");
+    let fetch = |version: &str| debian::kernel(&cache, version);
+    match versions {
+        [] => VERSIONS.into_iter().map(fetch).collect(),
+        _ => versions.iter().map(|version| fetch(version)).collect(),
     }
 }
 
-fn test_under(root: &Path, version: &str, programs: &[Program], job: &str) -> Result<()> {
+/// Prints the verdict, and after a failure everything that was said.
+fn is_good_under(kernel: &Kernel, programs: &[Program], job: &str) -> bool {
     let start = Instant::now();
     let mut tally = Tally::default();
     let mut transcript = String::new();
-    let release = boot(root, version, programs, job, |line| {
+    let release = &kernel.release;
+    let run = boot(kernel, programs, job, |line| {
         tally.add(line);
-        transcript += line;
-        transcript += "\n";
+        transcript += &format!("{line}\n");
         if is_news(line) {
-            println!("{version}: {line}");
+            println!("{release}: {line}");
         }
-    })
-    .with_context(|| transcript.clone())?;
+    });
+    let is_good = run.is_ok() && tally.is_good();
+    if !is_good {
+        println!("{transcript}");
+    }
+    if let Err(error) = run {
+        println!("{release}: {error:#}");
+    }
     println!("{release}: {tally}, {} s", start.elapsed().as_secs());
-    ensure!(tally.is_good(), "{transcript}");
-    Ok(())
+    is_good
 }
 
 fn is_news(line: &str) -> bool {
     line.starts_with("test ") || line.starts_with("skipped:")
 }
 
-/// Runs a job under a kernel, to its end; gives the kernel's release.
-fn boot(
-    root: &Path,
-    version: &str,
-    programs: &[Program],
-    job: &str,
-    on_line: impl FnMut(&str),
-) -> Result<String> {
-    let cache = root.join("target/kernels");
-    let kernel = debian::kernel(&cache, version)?;
-    let initramfs = pack(&cache.join(version), &kernel, programs, job)?;
-    machine::Machine {
+/// Runs a job under a kernel, to its end.
+fn boot(kernel: &Kernel, programs: &[Program], job: &str, on_line: impl FnMut(&str)) -> Result<()> {
+    Machine {
         image: &kernel.image,
-        initramfs: &initramfs,
-        console: &machine::console_path(&cache, version),
+        initramfs: &pack(kernel, programs, job)?,
+        console: &kernel.folder.join("console.log"),
         limit: LIMIT,
     }
     .run(on_line)
-    .with_context(|| kernel.release.clone())?;
-    Ok(kernel.release)
 }
 
-fn pack(
-    folder: &Path,
-    kernel: &debian::Kernel,
-    programs: &[Program],
-    job: &str,
-) -> Result<PathBuf> {
-    let root = Root::new(&folder.join("guest"))?;
+fn pack(kernel: &Kernel, programs: &[Program], job: &str) -> Result<PathBuf> {
+    let root = Root::new(&kernel.folder.join("guest"))?;
     for tool in TOOLS {
         root.add_tool(tool)?;
     }
@@ -131,7 +127,7 @@ fn pack(
     root.add_modules(kernel)?;
     root.add_script("init", INIT)?;
     root.add_script("job", job)?;
-    let archive = folder.join("initramfs.cpio");
+    let archive = kernel.folder.join("initramfs.cpio");
     root.pack(&archive)?;
     Ok(archive)
 }

@@ -9,12 +9,15 @@ mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
 mod reno_cpu;
+mod sim_bytes_per_flow;
+mod sim_packets;
+mod sim_window_cost;
 mod unshaped;
 
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 10] = [
+pub const FIGURES: [&Figure; 13] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -25,4 +28,9 @@ pub const FIGURES: [&Figure; 10] = [
     &emulator_delay::P99,
     &aimd_window::FIGURE,
     &reno_cpu::FIGURE,
+    &sim_packets::FIGURE,
+    &sim_window_cost::FIGURE,
+    &sim_bytes_per_flow::FIGURE,
 ];
+
+pub use sim_bytes_per_flow::simulate_flows;

@@ -302,7 +302,9 @@ impl Read {
         }
         let rate_bps = match self.rate_bps.unwrap_or(UDP_RATE_BPS) {
             0 => {
-                return Err("--bitrate 0 with --udp: as fast as a host can is not simulated".into());
+                return Err(
+                    "--bitrate 0 with --udp: as fast as a host can is not simulated".into(),
+                );
             }
             rate_bps => u128::from(rate_bps),
         };

@@ -67,7 +67,7 @@ impl Ends<'_> {
         let rto_min = at_sender.and_then(|to| to.rto_min_us.as_ref());
         Ok(TcpSpec {
             law: self.law(at_sender)?,
-            start: self.start(),
+            start: self.start(at_sender, mss_bytes),
             mss_bytes,
             header_bytes,
             initial_window_pkts: initial
@@ -128,19 +128,20 @@ impl Ends<'_> {
         }
     }
 
-    fn start(&self) -> Start {
+    fn start(&self, rule: Option<&Settings>, mss_bytes: u32) -> Start {
         let inner = &self.wishes().of_simulator;
         let of_host = match self.sender.restarts_after_idle {
             true => Idle::Restart,
             false => Idle::Keep,
         };
-        Start {
+        let of_flow = Start {
             max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
             initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
             initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
             idle: inner.idle.unwrap_or(of_host),
             hystart: inner.hystart.unwrap_or(false),
-        }
+        };
+        rule.map_or(of_flow, |rule| rule.start(of_flow, mss_bytes))
     }
 
     /// Payload and headers of a segment.
