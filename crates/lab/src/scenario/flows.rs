@@ -220,10 +220,11 @@ fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Du
             Source::Chunks { count, .. } => count.is_some(),
             Source::Web { .. } | Source::ConstantRate { .. } => false,
         };
-        let missing = "stop: is missing; it is when the flow ends, such as \"10s\"";
+        let name = section.name();
+        let missing = format!("{name}.stop: is missing; it is when the flow ends, such as \"10s\"");
         return match ends {
             true => Ok(None),
-            false => Err(section.problem_here(missing)),
+            false => Err(section.problem(missing)),
         };
     };
     match value.parsed(units::moment_ns)?.checked_sub(start) {
@@ -388,8 +389,8 @@ mod tests {
         x.toml:17:6: flow[1].to: lonely is on no link, so it has no address
         x.toml:17:6: flow[1].to: left-1 is where the flow begins; it ends at another
         x.toml:18:10: flow[1].source: "ftp" is not "bulk", "chunks", "web" or "udp"
-        x.toml:15:1: flow[1]: stop: is missing; it is when the flow ends, such as "10s"
-        x.toml:15:1: flow[1]: stop: is missing; it is when the flow ends, such as "10s"
+        x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
+        x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:20:8: flow[1].stop: must come after start
         x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart
         x.toml:20:11: flow[1].streams: 0 is not a whole number from 1 to 100000
