@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Logarithms and powers of two in integers, for laws whose formulas have them.
- * Logarithms are in 2^-24 (CC_LOG_ONE is 1.0). No loop depends on a value, so the
- * kernel's verifier sees straight lines.
+ * Logarithms are in 2^-24 (CC_LOG_ONE is 1.0).
  */
 #ifndef FATPATH_CC_FIXED_H
 #define FATPATH_CC_FIXED_H
@@ -12,8 +11,18 @@
 #define CC_LOG_BITS 24
 #define CC_LOG_ONE (1u << CC_LOG_BITS)
 
+/*
+ * In the kernel a global function: the verifier checks it once, for any argument,
+ * and not at every call for every exponent on the way to it.
+ */
+#ifdef __bpf__
+#define CC_CHECKED_ALONE __attribute__((noinline))
+#else
+#define CC_CHECKED_ALONE static inline
+#endif
+
 /* log2(x) of x >= 1, rounded down: the exponent, then a bit of the fraction for each squaring. */
-static inline cc_u32 cc_log2(cc_u32 x)
+CC_CHECKED_ALONE cc_u32 cc_log2(cc_u32 x)
 {
 	cc_u32 log = 31;
 	cc_u64 mantissa = x;

@@ -10,6 +10,13 @@
 #ifndef FATPATH_CC_LAWS_H
 #define FATPATH_CC_LAWS_H
 
+#include "fixed.h"
+
+/* In the kernel a law is one straight function, in which a constant `law` folds. */
+#ifdef __bpf__
+#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
+#endif
+
 #include "start.h"
 #include "reno.h"
 #include "aimd.h"
@@ -127,5 +134,9 @@ static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
 	m->flags &= ~CC_LOST;
 	return w->cwnd_pkts > prior_cwnd_pkts ? w->cwnd_pkts : prior_cwnd_pkts;
 }
+
+#ifdef __bpf__
+#pragma clang attribute pop
+#endif
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fatpath lab` alone: `cargo run -p fatpath-lab --example lab -- lab run FILE`. The tests of this
-//! crate drive it; it has no daemon, so variants with a policy do not come up.
+//! `fatpath lab` and `fatpath sim` alone: `cargo run -p fatpath-lab --example lab -- lab run FILE`. The
+//! tests of this crate drive it; it has no daemon, so variants with a policy do not come up in the lab.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use fatpath_lab::cli::LabCommand;
+use fatpath_lab::simulate::cli::Simulate;
 
 #[derive(Parser)]
 struct Command {
@@ -17,11 +18,15 @@ struct Command {
 enum Room {
     #[command(subcommand)]
     Lab(LabCommand),
+    Sim(Simulate),
 }
 
 fn main() -> ExitCode {
-    let Room::Lab(command) = Command::parse().room;
-    command.run().unwrap_or_else(|error| {
+    let done = match Command::parse().room {
+        Room::Lab(command) => command.run(),
+        Room::Sim(arguments) => arguments.run(),
+    };
+    done.unwrap_or_else(|error| {
         eprintln!("fatpath: {error:#}");
         ExitCode::FAILURE
     })

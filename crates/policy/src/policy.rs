@@ -166,21 +166,39 @@ impl AfterIdle {
 }
 
 impl Settings {
-    /// How a flow of this rule starts, as `fatpath-cc` has it. `mss_bytes` is what a bdp is counted in.
-    pub fn start(&self, mss_bytes: u32) -> fatpath_cc::Start {
-        use fatpath_cc::Idle;
+    /// How a flow of this rule starts, as `fatpath-cc` has it; `otherwise` where the rule does not say.
+    /// `mss_bytes` is what a bdp is counted in.
+    pub fn start(&self, otherwise: fatpath_cc::Start, mss_bytes: u32) -> fatpath_cc::Start {
+        let mut start = otherwise;
+        let give = |field: &mut u32, value: Option<u32>| *field = value.unwrap_or(*field);
         let ssthresh = self.initial_ssthresh.as_ref();
-        let after_idle = self.after_idle.as_ref().map(|chosen| chosen.value);
-        fatpath_cc::Start {
-            max_ssthresh_pkts: self.max_ssthresh_pkts.as_ref().map_or(0, |c| c.value),
-            initial_ssthresh_pkts: ssthresh.map_or(0, |chosen| chosen.value.pkts(mss_bytes)),
-            initial_rate_bps: self.initial_rate_bps.as_ref().map_or(0, |c| c.value),
-            idle: match after_idle {
-                None | Some(AfterIdle::Restart) => Idle::Restart,
-                Some(AfterIdle::Keep) => Idle::Keep,
-                Some(AfterIdle::Pace) => Idle::Pace,
-            },
-            hystart: self.hystart.as_ref().is_some_and(|chosen| chosen.value),
+        give(
+            &mut start.max_ssthresh_pkts,
+            self.max_ssthresh_pkts.as_ref().map(|chosen| chosen.value),
+        );
+        give(
+            &mut start.initial_ssthresh_pkts,
+            ssthresh.map(|chosen| chosen.value.pkts(mss_bytes)),
+        );
+        if let Some(rate) = &self.initial_rate_bps {
+            start.initial_rate_bps = rate.value;
+        }
+        if let Some(after_idle) = &self.after_idle {
+            start.idle = after_idle.value.into();
+        }
+        if let Some(hystart) = &self.hystart {
+            start.hystart = hystart.value;
+        }
+        start
+    }
+}
+
+impl From<AfterIdle> for fatpath_cc::Idle {
+    fn from(after_idle: AfterIdle) -> Self {
+        match after_idle {
+            AfterIdle::Restart => fatpath_cc::Idle::Restart,
+            AfterIdle::Keep => fatpath_cc::Idle::Keep,
+            AfterIdle::Pace => fatpath_cc::Idle::Pace,
         }
     }
 }

@@ -46,7 +46,7 @@ fn the_simulator_gets_the_same_law_and_start() {
     assert_eq!(ours(5), scalable.ok());
     let bdp_pkts = 12_500_000 / 1448;
     assert_eq!(
-        settings(&policy, 5).start(1448),
+        settings(&policy, 5).start(Start::default(), 1448),
         Start {
             initial_ssthresh_pkts: bdp_pkts,
             idle: Idle::Pace,
@@ -54,13 +54,22 @@ fn the_simulator_gets_the_same_law_and_start() {
             ..Start::default()
         }
     );
-    let highspeed = settings(&policy, 6).start(1448);
+    let highspeed = settings(&policy, 6).start(Start::default(), 1448);
     assert_eq!(highspeed.initial_rate_bps, 500_000_000);
     assert_eq!(
         (highspeed.initial_ssthresh_pkts, highspeed.idle),
         (500, Idle::Keep)
     );
-    assert_eq!(settings(&policy, 1).start(1448).max_ssthresh_pkts, 100);
+    let otherwise = Start {
+        max_ssthresh_pkts: 7,
+        idle: Idle::Keep,
+        ..Start::default()
+    };
+    let of_rule = Start {
+        max_ssthresh_pkts: 100,
+        ..otherwise
+    };
+    assert_eq!(settings(&policy, 1).start(otherwise, 1448), of_rule);
 }
 
 #[test]

@@ -37,12 +37,12 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let kernels = kernels(root, versions)?;
     let programs = programs::build(root)?;
     let job = programs::job(&programs, arguments)?;
+    let (programs, job) = (programs.as_slice(), job.as_str());
     let failed = std::thread::scope(|scope| {
-        let start = |kernel| scope.spawn(|| is_good_under(kernel, &programs, &job));
+        let start = |kernel| scope.spawn(move || is_good_under(kernel, programs, job));
         let runs: Vec<_> = kernels.iter().map(start).collect();
-        runs.into_iter()
-            .filter(|run| !matches!(run.join(), Ok(true)))
-            .count()
+        let verdicts = runs.into_iter().map(|run| run.join().unwrap_or(false));
+        verdicts.filter(|is_good| !is_good).count()
     });
     ensure!(failed == 0, "failed under {failed} of the kernels");
     Ok(())

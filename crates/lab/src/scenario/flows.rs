@@ -330,3 +330,58 @@ fn whole(
 fn flag(section: &mut Section, key: &'static str) -> Result<Option<bool>, Problem> {
     section.take(key).map(|value| value.boolean()).transpose()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scenario;
+
+    const BEGIN: &str = "name = \"x\"\n[set]\nlaw = \"fp_reno\"\n[hosts.left]\ncount = 2\n[hosts.right]\n\
+                         count = 2\n[hosts.r]\nrouter = true\n[hosts.lonely]\n[links.near]\n\
+                         between = [\"left\", \"r\"]\n[links.far]\nbetween = [\"r\", \"right\"]\n[[flow]]\n";
+
+    fn parse(flow: &str) -> Result<Scenario, String> {
+        let parsed = Scenario::parse("x.toml", &format!("{BEGIN}{flow}"));
+        parsed.map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn hosts_with_a_count_send_each_to_its_partner() {
+        let text = "from = \"left\"\nto = \"right\"\nsource = \"bulk\"\nbytes = \"{n}MB\"\nlaw = \"{law}\"";
+        let scenario = parse(text).unwrap();
+        let flows = &scenario.cases[0].flows;
+        let ends: Vec<_> = flows
+            .iter()
+            .map(|flow| (&flow.from[..], &flow.to[..]))
+            .collect();
+        assert_eq!(ends, [("left-1", "right-1"), ("left-2", "right-2")]);
+        let labels: Vec<_> = flows.iter().map(|flow| &flow.label[..]).collect();
+        assert_eq!(labels, ["1-left-1-bulk", "2-left-2-bulk"]);
+        assert_ne!(flows[0].source, flows[1].source);
+        assert_ne!(flows[0].ports, flows[1].ports);
+        assert_eq!(flows[0].wishes.law.as_ref().unwrap().name, "fp_reno");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let ends = "from = \"left-1\"\nto = \"right-1\"\n";
+        let told = [
+            "from = \"left\"".to_owned(),
+            "from = \"left-1\"\nto = \"right\"\nsource = \"bulk\"".to_owned(),
+            "from = \"left-1\"\nto = \"lonely\"\nsource = \"bulk\"".to_owned(),
+            "from = \"left-1\"\nto = \"left-1\"\nsource = \"bulk\"".to_owned(),
+            format!("{ends}source = \"ftp\""),
+            format!("{ends}source = \"bulk\""),
+            format!("{ends}source = \"bulk\"\nbytes = \"1MB\"\nagain = true"),
+            format!("{ends}source = \"bulk\"\nstart = \"5s\"\nstop = \"5s\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nusers = 3"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nstreams = 0"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 1.5 }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"cubic\", b = 0.5 }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndelayed_acks = \"never\""),
+            format!("{ends}source = \"udp\"\nstop = \"5s\"\nrate = \"0bit\""),
+            format!("{ends}source = \"web\"\nstop = \"5s\"\nusers = 1\nmean_object = \"1kB\"\nshape = 1\nthink = \"1s\""),
+        ]
+        .map(|flow| parse(&flow).unwrap_err());
+        insta::assert_snapshot!(told.join("\n"), @"");
+    }
+}

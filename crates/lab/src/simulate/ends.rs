@@ -9,12 +9,12 @@
 use std::net::IpAddr;
 
 use fatpath_cc::{Idle, Law, Start};
-use fatpath_policy::{AfterIdle, Policy, Rule, Settings, SysctlName};
+use fatpath_policy::{Policy, Rule, Settings, SysctlName};
 use fatpath_sim::{Buffer, DelayedAcks, TcpSpec};
 
 use super::host::HostTcp;
 use super::law;
-use crate::scenario::{Flow, Inner, Wishes};
+use crate::scenario::{Flow, Wishes};
 
 /// Headers of IP and TCP without options; timestamps with their padding (RFC 7323, appendix A).
 const IPV4_HEADERS_BYTES: u32 = 40;
@@ -128,22 +128,20 @@ impl Ends<'_> {
         }
     }
 
-    /// What a rule leaves out is as the flow asks.
     fn start(&self, rule: Option<&Settings>, mss_bytes: u32) -> Start {
         let inner = &self.wishes().of_simulator;
-        let chosen = rule.map(|rule| start_of(rule, mss_bytes));
-        let chosen = chosen.unwrap_or_default();
         let of_host = match self.sender.restarts_after_idle {
             true => Idle::Restart,
             false => Idle::Keep,
         };
-        Start {
-            max_ssthresh_pkts: first(chosen.max_ssthresh_pkts, inner.max_ssthresh_pkts),
-            initial_ssthresh_pkts: first(chosen.initial_ssthresh_pkts, inner.initial_ssthresh_pkts),
-            initial_rate_bps: first(chosen.initial_rate_bps, inner.initial_rate_bps),
-            idle: chosen.idle.or(inner.idle).unwrap_or(of_host),
-            hystart: first(chosen.hystart, inner.hystart),
-        }
+        let of_flow = Start {
+            max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
+            initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
+            initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
+            idle: inner.idle.unwrap_or(of_host),
+            hystart: inner.hystart.unwrap_or(false),
+        };
+        rule.map_or(of_flow, |rule| rule.start(of_flow, mss_bytes))
     }
 
     /// Payload and headers of a segment.
@@ -243,26 +241,4 @@ impl Ends<'_> {
             (_, None) => DelayedAcks::QuickAtStart { max_ns },
         }
     }
-}
-
-/// What a rule says of a flow's start; the rest is left out.
-fn start_of(rule: &Settings, mss_bytes: u32) -> Inner {
-    let idle = rule.after_idle.as_ref().map(|one| match one.value {
-        AfterIdle::Restart => Idle::Restart,
-        AfterIdle::Keep => Idle::Keep,
-        AfterIdle::Pace => Idle::Pace,
-    });
-    let ssthresh = rule.initial_ssthresh.as_ref();
-    Inner {
-        max_ssthresh_pkts: rule.max_ssthresh_pkts.as_ref().map(|one| one.value),
-        initial_ssthresh_pkts: ssthresh.map(|one| one.value.pkts(mss_bytes)),
-        initial_rate_bps: rule.initial_rate_bps.as_ref().map(|one| one.value),
-        idle,
-        hystart: rule.hystart.as_ref().map(|one| one.value),
-        ..Inner::default()
-    }
-}
-
-fn first<T: Default>(chosen: Option<T>, wish: Option<T>) -> T {
-    chosen.or(wish).unwrap_or_default()
 }

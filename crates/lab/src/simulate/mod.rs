@@ -14,6 +14,8 @@ pub(crate) mod law;
 mod outcome;
 pub(crate) mod series;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 use std::collections::HashMap;

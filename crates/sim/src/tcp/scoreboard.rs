@@ -362,13 +362,25 @@ impl Scoreboard {
         self.lost.push(Reverse(number));
     }
 
-    /// Nothing counts as lost any more: what was so was late. It walks over the whole window.
+    /// Nothing counts as lost any more: what was so was late. All is judged again. It walks over the
+    /// whole window.
     pub(super) fn find_all(&mut self) {
         self.queue.iter_mut().for_each(|sent| sent.marks &= !LOST);
         self.counts.lost = 0;
         self.lost.clear();
         self.first_sent_from = self.una;
         (self.counted_until, self.sacked_below) = (self.una, 0);
+        let numbered = (self.una..).zip(&self.queue);
+        let resent = numbered.filter(|(_, sent)| sent.is(EVER_RESENT) && !sent.is(SACKED));
+        self.resent = resent
+            .map(|(number, sent)| Resent {
+                number,
+                sent_ns: sent.sent_ns,
+            })
+            .collect();
+        self.resent
+            .make_contiguous()
+            .sort_by_key(|resent| resent.sent_ns);
     }
 
     fn count_step(&mut self) {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::{Ack, Receiver, Segment, Sender};
+use super::super::{Ack, Receiver, Segment, Sender, SenderFigures};
 use crate::TcpSpec;
 
 /// What becomes of a packet.
@@ -26,6 +26,12 @@ enum Packet {
     Ack(Ack),
 }
 
+/// What becomes of the nth packet that is sent.
+pub type FateOf<'a, P> = Box<dyn FnMut(u64, &P) -> Fate + 'a>;
+
+/// Looks at the two ends.
+pub type Look<'a> = Box<dyn FnMut(&Sender, &Receiver) + 'a>;
+
 /// The two ends and the way between them.
 pub struct Channel<'a> {
     pub now_ns: u64,
@@ -40,11 +46,15 @@ pub struct Channel<'a> {
     packets: Vec<Option<Packet>>,
     pub sent: u64,
     pub acked: u64,
+    /// New data sent, and where the widest window ended that was offered, bytes.
+    new_bytes: u64,
+    offered_end: u64,
+    next_new: u64,
     /// Of the nth segment, and of the nth acknowledgement.
-    pub segment_fate: Box<dyn FnMut(u64, &Segment) -> Fate + 'a>,
-    pub ack_fate: Box<dyn FnMut(u64, &Ack) -> Fate + 'a>,
+    pub segment_fate: FateOf<'a, Segment>,
+    pub ack_fate: FateOf<'a, Ack>,
     /// Looks at the two after every event.
-    pub check: Box<dyn FnMut(&Sender, &Receiver) + 'a>,
+    pub check: Look<'a>,
     /// Every segment that was sent, with its time.
     pub log: Option<Vec<(u64, Segment)>>,
 }
@@ -54,6 +64,7 @@ impl<'a> Channel<'a> {
         let mut sender = Sender::new(spec, rtt_ns, 0);
         let receiver = Receiver::new(spec, rtt_ns, 0);
         sender.set_peer_window(receiver.window_bytes());
+        let offered_end = receiver.window_bytes();
         Channel {
             now_ns: 0,
             sender,
@@ -66,11 +77,20 @@ impl<'a> Channel<'a> {
             packets: Vec::new(),
             sent: 0,
             acked: 0,
+            new_bytes: 0,
+            offered_end,
+            next_new: 0,
             segment_fate: Box::new(|_, _| Fate::Arrives),
             ack_fate: Box::new(|_, _| Fate::Arrives),
             check: Box::new(|_, _| ()),
             log: None,
         }
+    }
+
+    /// The receiver's window is this wide from the beginning.
+    pub fn offer(&mut self, bytes: u64) {
+        self.sender.set_peer_window(bytes);
+        self.offered_end = self.offered_end.max(bytes);
     }
 
     pub fn write(&mut self, bytes: u64) {
@@ -128,7 +148,10 @@ impl<'a> Channel<'a> {
     }
 
     fn transmit(&mut self) {
+        let mut before = self.sender.figures();
         while let Some(segment) = self.sender.poll_transmit(self.now_ns) {
+            self.check_bounds(&segment, &before);
+            before = self.sender.figures();
             if let Some(log) = &mut self.log {
                 log.push((self.now_ns, segment));
             }
@@ -138,6 +161,22 @@ impl<'a> Channel<'a> {
                 self.put(at_ns, Packet::Data(segment), fate);
             }
         }
+    }
+
+    /// The peer's window holds for all new data, the congestion window for all but probes.
+    fn check_bounds(&mut self, segment: &Segment, before: &SenderFigures) {
+        if segment.number >= self.next_new && segment.payload_bytes > 0 {
+            self.next_new = segment.number + 1;
+            self.new_bytes += u64::from(segment.payload_bytes);
+        }
+        assert!(
+            self.new_bytes <= self.offered_end,
+            "beyond the peer's window"
+        );
+        let is_probe = self.sender.figures().tail_probes > before.tail_probes;
+        let fits =
+            before.in_flight_pkts < before.cwnd_pkts || is_probe || segment.payload_bytes == 0;
+        assert!(fits, "beyond the congestion window: {before:?}");
     }
 
     /// When the segment has left the queue; `None`: the queue was full.
@@ -155,6 +194,8 @@ impl<'a> Channel<'a> {
 
     fn acknowledge(&mut self) {
         while let Some(ack) = self.receiver.poll_ack(self.now_ns) {
+            let end = self.receiver.delivered_bytes() + ack.window_bytes;
+            self.offered_end = self.offered_end.max(end);
             let fate = (self.ack_fate)(self.acked, &ack);
             self.acked += 1;
             self.put(self.now_ns, Packet::Ack(ack), fate);

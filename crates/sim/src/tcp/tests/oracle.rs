@@ -49,8 +49,10 @@ impl Walker {
             (block.from as usize).max(self.una)..(block.until as usize).min(self.sent.len())
         {
             let sent = &mut self.sent[number];
-            (sent.is_sacked, sent.is_lost) = (true, false);
-            sent.is_resent = false;
+            if !sent.is_sacked {
+                sent.is_resent &= !sent.is_lost;
+                (sent.is_sacked, sent.is_lost) = (true, false);
+            }
         }
     }
 
@@ -73,7 +75,7 @@ impl Walker {
             let beyond = self.sent[number..].iter().filter(|s| s.is_sacked).count();
             let sent = &mut self.sent[number];
             if !sent.is_sacked && !sent.is_lost && beyond >= dupthresh as usize {
-                sent.is_lost = true;
+                (sent.is_lost, sent.is_resent) = (true, false);
             }
         }
     }
@@ -88,6 +90,7 @@ enum Step {
     Lose(u64),
     Resend(u8),
     Timeout,
+    Undo,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -98,6 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0u64..3).prop_map(Step::Lose),
         3 => (1u8..10).prop_map(Step::Resend),
         1 => Just(Step::Timeout),
+        1 => Just(Step::Undo),
     ]
 }
 
@@ -160,6 +164,10 @@ fn compare(by_time: bool, steps: Vec<Step>) {
                     let sent = &mut walker.sent[number as usize];
                     (sent.is_resent, sent.sent_ns) = (true, now_ns);
                 }
+            }
+            Step::Undo => {
+                board.find_all();
+                walker.sent.iter_mut().for_each(|sent| sent.is_lost = false);
             }
             Step::Timeout => {
                 board.lose_all(|_| true);

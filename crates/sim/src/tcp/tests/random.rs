@@ -66,7 +66,7 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn every_byte_arrives_once_and_in_order(
         spec in spec(),

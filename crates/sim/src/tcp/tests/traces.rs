@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use super::super::{Block, Receiver, Segment};
 use super::channel::{Channel, Fate};
 use crate::{Buffer, DelayedAcks, Detection, TcpSpec};
 use fatpath_cc::{Idle, Start};
@@ -461,7 +462,7 @@ fn a_paced_start_sends_at_its_rate_until_the_first_ack() {
         ..spec()
     };
     let mut channel = losing(&spec, &[]);
-    channel.sender.set_peer_window(10_000_000); // of a client's first acknowledgement
+    channel.offer(10_000_000); // a client's first acknowledgement
     channel.write(bytes(10_000));
     channel.run(RTT - MS);
     let sent = channel.sender.figures().sent_pkts;
@@ -483,4 +484,62 @@ fn a_paced_start_sends_at_its_rate_until_the_first_ack() {
         figures.cwnd_pkts.abs_diff(figures.ssthresh_pkts) < 20,
         "{figures:?}"
     );
+}
+
+/// Dynamic right-sizing: the buffer grows to what the path needs, and only then.
+#[test]
+fn the_receive_buffer_grows_with_need() {
+    let buffers = TcpSpec {
+        send_buffer: Buffer::Auto(16_384, 100_000_000),
+        receive_buffer: Buffer::Auto(65_536, 100_000_000),
+        ..spec()
+    };
+    let mut channel = losing(&buffers, &[]);
+    channel.segment_ns = 120_000; // 100 Mb/s: 834 segments a round trip
+    channel.write(bytes(50_000));
+    channel.run(u64::MAX);
+    let buffer = channel.receiver.figures().buffer_bytes;
+    assert!(buffer > 2 * bytes(834), "{buffer}");
+    assert!(
+        channel.now_ns < 50_000 * 120_000 + 20 * RTT,
+        "{} ms",
+        channel.now_ns / MS
+    );
+
+    let mut calm = losing(&buffers, &[]);
+    for _ in 0..50 {
+        calm.write(bytes(5));
+        calm.run(calm.now_ns + 2 * RTT);
+    }
+    assert_eq!(calm.receiver.figures().buffer_bytes, 65_536);
+}
+
+/// RFC 2018: the block of the newest segment comes first. RFC 2883: a duplicate is told before it.
+#[test]
+fn blocks_tell_the_newest_first() {
+    let mut receiver = Receiver::new(&spec(), RTT, 0);
+    let mut arrives = |number| {
+        receiver.handle_segment(
+            MS,
+            &Segment {
+                number,
+                payload_bytes: 1448,
+                sent_ns: 1,
+                echo_ns: 0,
+            },
+        );
+        receiver.poll_ack(MS).unwrap()
+    };
+    let block = |from, until| Block { from, until };
+    assert_eq!(arrives(0).block_count, 0);
+    arrives(2);
+    arrives(5);
+    assert_eq!(arrives(8).sacked(), [block(8, 9), block(5, 6), block(2, 3)]);
+    assert_eq!(arrives(3).sacked(), [block(2, 4), block(8, 9), block(5, 6)]);
+    let again = arrives(5);
+    assert_eq!(again.duplicate(), Some(block(5, 6)));
+    assert_eq!(arrives(4).sacked(), [block(2, 6), block(8, 9)]);
+    let filled = arrives(1);
+    assert_eq!((filled.next, filled.sacked()), (6, &[block(8, 9)][..]));
+    assert_eq!(arrives(0).duplicate(), Some(block(0, 1)));
 }

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scenarios in the simulator, as a command: the same results on any number of threads and after any
+//! end, what is refused, and the comparison with the real kernel.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may panic; clippy sees that only inside #[test]"
+)]
+
+mod bench;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use bench::{Bench, kill, program, wait_for};
+use serde_json::Value;
+
+/// A folder with a scenario, gone with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str, scenario: &str) -> Folder {
+        let name = format!("fatpath-sim-{test}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("x.toml"), scenario).unwrap();
+        Folder(folder)
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(program());
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(&self.0)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, arguments: &str) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn refused(&self, arguments: &str) -> String {
+        let output = self.output(arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// All files but the history, whose lines stand in the order in which runs ended.
+    fn results(&self, out: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let folder = self.0.join(out);
+        read_into(&mut files, &folder, Path::new(""));
+        files.remove(Path::new("history.jsonl"));
+        files
+    }
+
+    fn rows(&self, out: &str) -> Vec<Value> {
+        let text = fs::read(self.0.join(out).join("results.json")).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn read_into(files: &mut BTreeMap<PathBuf, Vec<u8>>, folder: &Path, part: &Path) {
+    for entry in fs::read_dir(folder.join(part)).unwrap() {
+        let path = part.join(entry.unwrap().file_name());
+        match folder.join(&path).is_dir() {
+            true => read_into(files, folder, &path),
+            false => {
+                files.insert(path.clone(), fs::read(folder.join(&path)).unwrap());
+            }
+        }
+    }
+}
+
+/// Of pictures, a difference is told by its file.
+fn assert_alike(one: &BTreeMap<PathBuf, Vec<u8>>, other: &BTreeMap<PathBuf, Vec<u8>>) {
+    let names = one.keys().chain(other.keys());
+    let differ = |name: &&PathBuf| one.get(*name) != other.get(*name);
+    assert_eq!(
+        names.filter(differ).collect::<Vec<_>>(),
+        Vec::<&PathBuf>::new()
+    );
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// A link with random loss, and one flow of every source.
+const SWEEP: &str = r#"
+name = "x"
+[hosts.a]
+sysctl = { "net.ipv4.tcp_congestion_control" = "reno" }
+[hosts.b]
+sysctl = { "net.ipv4.tcp_congestion_control" = "reno" }
+[links.wan]
+between = ["a", "b"]
+rate = "5mbit"
+delay = "10ms"
+loss = "{loss}"
+[vary]
+loss = ["0%", "0.1%", "1%"]
+[experiment]
+repeats = 2
+observe = true
+warm_up = 1
+[[program]]
+host = "b"
+run = "iperf3 -s -1"
+ready = { port = 5201 }
+[[program]]
+host = "a"
+run = "iperf3 -c {b} -t 2 -C fp_aimd --json"
+result = "iperf3"
+[[flow]]
+from = "a"
+to = "b"
+source = "chunks"
+chunk = "20kB"
+every = "200ms"
+count = 5
+[[flow]]
+from = "b"
+to = "a"
+source = "web"
+users = 5
+mean_object = "5kB"
+think = "300ms"
+stop = "2s"
+[[flow]]
+from = "a"
+to = "b"
+source = "udp"
+rate = "200kbit"
+start = "500ms"
+stop = "2s"
+"#;
+
+#[test]
+fn results_are_the_same_on_any_number_of_threads() {
+    let folder = Folder::new("jobs", SWEEP);
+    for jobs in [1, 3] {
+        let output = folder.output(&format!("sim x.toml --jobs {jobs} --out out{jobs} --quiet"));
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let one = folder.results("out1");
+    assert_alike(&one, &folder.results("out3"));
+    let series = one.keys().filter(|name| name.starts_with("series")).count();
+    assert_eq!(series, 6, "{:?}", one.keys());
+    for plot in ["throughput.png", "cwnd.svg", "sweep-loss.svg"] {
+        assert!(one.contains_key(Path::new(plot)), "{plot}");
+    }
+    let rows = folder.rows("out1");
+    assert_eq!(rows.len(), 6);
+    let programs = rows[0]["programs"].as_array().unwrap();
+    let labels: Vec<&str> = programs
+        .iter()
+        .map(|one| one["program"].as_str().unwrap())
+        .collect();
+    assert_eq!(labels, ["2-a-iperf3", "1-a-chunks", "2-b-web", "3-a-udp"]);
+    assert_eq!(programs[1]["transfers"]["count"], 5);
+    assert!(
+        programs[2]["transfers"]["p99_s"].as_f64() >= programs[2]["transfers"]["median_s"].as_f64()
+    );
+    assert_eq!(programs[3]["udp"]["lost_packets"], 0);
+    assert_eq!(rows[0]["directions"].as_array().unwrap().len(), 2);
+    // Losses were drawn anew for the second repeat.
+    assert_ne!(rows[4]["goodput_mbps"], rows[5]["goodput_mbps"]);
+}
+
+#[test]
+fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
+    let scenario = SWEEP.replace("repeats = 2", "repeats = 40");
+    let folder = Folder::new("resume", &scenario);
+    let mut run = folder
+        .command("sim x.toml --jobs 1 --out out --quiet")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let history = folder.0.join("out/history.jsonl");
+    let lines = || fs::read_to_string(&history).map_or(0, |text| text.lines().count());
+    let began = wait_for(Duration::from_secs(60), || lines() > 3);
+    kill(run.id() as i32);
+    run.wait().unwrap();
+    assert!(began, "no runs were made");
+    let kept = lines();
+    let output = folder.output("sim x.toml --out out");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("runs are in out already"),
+        "{}",
+        said(&output)
+    );
+    if kept < 121 {
+        assert!(lines() >= 121, "nothing was left to do");
+    }
+    let output = folder.output("sim x.toml --out whole --quiet");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_alike(&folder.results("out"), &folder.results("whole"));
+    let told = folder.refused("sim x.toml --out out --seed 7");
+    assert!(
+        told.contains("another --seed") && told.contains("--fresh"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_is_not_simulated_is_refused_with_its_place_before_anything_runs() {
+    let told = |from: &str, to: &str| {
+        assert!(SWEEP.contains(from), "{from}");
+        let folder = Folder::new("refused", &SWEEP.replacen(from, to, 1));
+        let told = folder.refused("sim x.toml --quiet");
+        assert!(!folder.0.join("out").exists(), "{told}");
+        told
+    };
+    let told = [
+        told("iperf3 -c {b} -t 2", "iperf3 -c {b} --bidir"),
+        told("iperf3 -c {b} -t 2", "ping {b}"),
+        told("iperf3 -c {b} -t 2", "iperf3 -c {b} -p 5300"),
+        told(
+            "\"net.ipv4.tcp_congestion_control\" = \"reno\"",
+            "\"net.ipv4.tcp_sack\" = 0",
+        ),
+        told("to = \"b\"", "to = \"a\""),
+        told("every = \"200ms\"", "every = \"200ms\"\nsleep = \"1s\""),
+        told("rate = \"200kbit\"", "rate = \"0bit\""),
+        told("between = [\"a\", \"b\"]", "between = [\"a\", \"c\"]").replace("\n", ""),
+    ];
+    insta::assert_snapshot!(told.join(""), @"");
+}
+
+#[test]
+fn a_case_with_a_law_that_is_not_simulated_fails_alone() {
+    let scenario = SWEEP
+        .replace(
+            "loss = [\"0%\", \"0.1%\", \"1%\"]",
+            "law = [\"fp_aimd\", \"cubic\"]",
+        )
+        .replace("{loss}", "0%")
+        .replace("-C fp_aimd", "-C {law}");
+    let folder = Folder::new("law", &scenario);
+    let output = folder.output("sim x.toml --out out --quiet");
+    assert_eq!(output.status.code(), Some(1));
+    let rows = folder.rows("out");
+    assert!(rows[0]["goodput_mbps"].as_f64() > Some(0.0), "{}", rows[0]);
+    let error = rows[2]["error"].as_str().unwrap();
+    assert!(
+        error.contains("law cubic") && error.contains("fp_aimd"),
+        "{error}"
+    );
+}
+
+#[test]
+fn earlier_results_are_compared_without_a_run() {
+    let folder = Folder::new("compare", SWEEP);
+    for (out, seed) in [("one", ""), ("other", "--seed 5")] {
+        let output = folder.output(&format!("sim x.toml --out {out} --quiet {seed}"));
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let same = "lab compare x.toml --lab-out one --sim-out one --max-error 0 --json";
+    let output = folder.output(same);
+    assert!(output.status.success(), "{}", said(&output));
+    let cases: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(cases.len(), 3);
+    assert_eq!(cases[0]["error_percent"], 0.0);
+    let other = same
+        .replace("--sim-out one", "--sim-out other")
+        .replace("--json", "");
+    let output = folder.output(&other);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        said(&output).contains("are not within 0 %"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn a_scenario_runs_on_the_kernel_and_in_the_simulator() {
+    let scenario = r#"
+[hosts.a]
+sysctl = { "net.ipv4.tcp_congestion_control" = "reno" }
+[hosts.b]
+[links.wan]
+between = ["a", "b"]
+rate = "10mbit"
+delay = "5ms"
+[[flow]]
+from = "a"
+to = "b"
+source = "bulk"
+stop = "2s"
+[[flow]]
+from = "a"
+to = "b"
+source = "udp"
+rate = "1mbit"
+start = "1s"
+stop = "2s"
+"#;
+    let Some(bench) = Bench::of("compare", scenario) else {
+        return;
+    };
+    let arguments = [
+        "compare",
+        "scenario.toml",
+        "--out",
+        "out",
+        "--json",
+        "--quiet",
+    ];
+    let output = bench.output(&arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    let case = bench.json("compare.json")[0].clone();
+    for side in ["kernel", "simulator"] {
+        assert!(case[side]["median_mbps"].as_f64() > Some(0.0), "{case}");
+    }
+    assert!(bench.folder.join("out/throughput.svg").exists());
+    bench.assert_nothing_remains("a_scenario_runs");
+}
