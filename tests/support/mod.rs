@@ -5,8 +5,11 @@
 //! else of a test's daemon is its own: run directory, pins, logs.
 #![allow(dead_code)] // each test binary uses its part
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -298,6 +301,27 @@ impl Lab {
             String::from_utf8_lossy(&output.stderr)
         );
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// `work` on a host of the lab: sockets that it makes are the host's.
+    pub fn on<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
+        let namespace = File::open(Path::new("/run/netns").join(self.namespace(host))).unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(namespace.as_fd(), kind).unwrap();
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    /// A connection from `a` to `b`: both ends.
+    pub fn connection(&self, port: u16) -> (TcpStream, TcpStream) {
+        let address = format!("{}:{port}", self.address("b"));
+        let listener = self.on("b", || TcpListener::bind(&address).unwrap());
+        let sender = self.on("a", || TcpStream::connect(&address).unwrap());
+        (sender, listener.accept().unwrap().0)
     }
 
     /// The IPv4 address of a host.

@@ -13,6 +13,7 @@ mod figure;
 mod figures;
 mod group;
 mod loaded;
+mod one_processor;
 mod results;
 mod run;
 mod simulated;

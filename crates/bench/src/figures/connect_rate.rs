@@ -13,9 +13,9 @@ use crate::connect_loop::{Connections, Slice, connect_for_a_slice};
 use crate::figure::{Better, Figure, Summary};
 use crate::group::Group;
 use crate::loaded::Loaded;
+use crate::one_processor::OneProcessor;
 use crate::run::Run;
 use anyhow::{Result, ensure};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt::Write;
 
 /// Samples, each the median of as many pairs of slices.
@@ -102,30 +102,6 @@ fn with(group: &Group, tuned: &mut u64) -> Result<Slice> {
     let slice = slice?;
     *tuned += slice.connections;
     Ok(slice)
-}
-
-/// This thread stays on one processor while it lives.
-struct OneProcessor {
-    before: CpuSet,
-}
-
-impl OneProcessor {
-    /// The last one: the first serves most interrupts.
-    fn keep() -> Result<OneProcessor> {
-        let before = sched_getaffinity(None)?;
-        let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| before.is_set(*cpu));
-        let mut one = CpuSet::new();
-        one.set(last.unwrap_or(0));
-        sched_setaffinity(None, &one)?;
-        Ok(OneProcessor { before })
-    }
-}
-
-impl Drop for OneProcessor {
-    fn drop(&mut self) {
-        // It was taken a moment ago, so it is given back.
-        let _ = sched_setaffinity(None, &self.before);
-    }
 }
 
 /// What the host must allow for the buffers of the rules.

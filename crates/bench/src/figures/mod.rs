@@ -8,6 +8,7 @@ mod emulator_delay;
 mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
+mod reno_cpu;
 mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
@@ -16,7 +17,7 @@ mod unshaped;
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 12] = [
+pub const FIGURES: [&Figure; 13] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -26,6 +27,7 @@ pub const FIGURES: [&Figure; 12] = [
     &emulator_delay::P50,
     &emulator_delay::P99,
     &aimd_window::FIGURE,
+    &reno_cpu::FIGURE,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,

@@ -63,7 +63,8 @@ fn what_takes_no_time() {
 
 #[test]
 fn values_out_of_range() {
-    let tcp: [(fn(&mut Spec), &str); 9] = [
+    type Change = fn(&mut Spec);
+    let tcp: [(Change, &str); 9] = [
         (|spec| spec.flows[0].tcp.mss_bytes = 0, "MSS"),
         (|spec| spec.flows[0].tcp.mss_bytes = 65_500, "MSS"),
         (|spec| spec.flows[0].tcp.header_bytes = u32::MAX, "MSS"),

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What it costs that a law is struct_ops: processor time per byte of one flow under
+//! fp_reno, over that under the kernel's own reno.
+//!
+//! Two connections over a loopback device with Ethernet's MTU, one a law, take turns. One thread
+//! writes and reads, on one processor: sending, receiving and the ACKs all run on it, in its own
+//! time. That time is the clock's less what the thread waited for the processor, so it holds the
+//! softirqs however the kernel books them. A clamp holds the window, so that it is in full use and
+//! the law does its work at every ACK: without it the buffers would limit the flow, and neither law
+//! would do anything.
+
+use crate::alone::{Alone, NETWORK};
+use crate::figure::{Better, Figure, Summary};
+use crate::loaded::Loaded;
+use crate::one_processor::OneProcessor;
+use crate::run::Run;
+use anyhow::{Context, Result, ensure};
+use fatpath_emulator::{Namespace, remove_namespace};
+use fatpath_kernel::Flow;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Samples, each the median of as many pairs of slices.
+const SAMPLES: u32 = 30;
+const PAIRS_A_SAMPLE: u32 = 10;
+/// Long against the first touch of caches, short against the machine's moods.
+const SLICE: Duration = Duration::from_millis(40);
+/// 280 kB: no more than a second-level cache holds.
+const CLAMP_PKTS: u32 = 200;
+/// More than the window, so that there is always more to send.
+const BUFFER_BYTES: u32 = 4 << 20;
+const MTU_BYTES: u32 = 1500;
+const CHUNK_BYTES: usize = 1 << 16;
+
+/// The two laws, and the listening addresses by which the policy tells their flows apart.
+const LAWS: [(&str, [u8; 4]); 2] = [("fp_reno", [127, 0, 9, 1]), ("reno", [127, 0, 9, 2])];
+
+/// Median of thirty samples.
+pub const FIGURE: Figure = Figure {
+    name: "law.reno_cpu_ratio",
+    what: "processor time per byte of a loopback flow, fp_reno over the kernel's reno",
+    unit: "ratio",
+    better: Better::Lower,
+    goal: Some(1.03),
+    summary: Summary::Median,
+    measure,
+};
+
+fn measure(run: &Run) -> Result<Vec<f64>> {
+    let alone = Alone::wait(run)?;
+    let policy: String = LAWS.iter().map(|(law, to)| rule(law, *to)).collect();
+    let loaded = Loaded::start(run, &alone, &(prelude() + &policy), None)?;
+    let host = Host::make()?;
+    let _one = OneProcessor::keep()?;
+    let mut ours = host.transfer(LAWS[0].1)?;
+    let mut kernels = host.transfer(LAWS[1].1)?;
+    for transfer in [&mut ours, &mut kernels] {
+        transfer.bytes_per_s()?;
+    }
+    let samples = (1..=SAMPLES).map(|n| {
+        run.check()?;
+        sample(run, &mut ours, &mut kernels, n)
+    });
+    let samples = samples.collect::<Result<Vec<f64>>>()?;
+    let flows = loaded.kernel()?.flows()?;
+    for (transfer, (law, _)) in [&ours, &kernels].into_iter().zip(LAWS) {
+        check(&flows, transfer.sender.local_addr()?, law)?;
+    }
+    Ok(samples)
+}
+
+fn prelude() -> String {
+    "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n".into()
+}
+
+/// The kernel's reno begins with its clamp as threshold; ours takes it for no knowledge of the path.
+fn rule(law: &str, to: [u8; 4]) -> String {
+    let to = std::net::Ipv4Addr::from(to);
+    let threshold = match law {
+        "reno" => String::new(),
+        _ => format!("initial_ssthresh = {CLAMP_PKTS}\n"),
+    };
+    format!(
+        "[[rule]]\nname = '{law}'\ndestination = ['{to}']\ncongestion_control = '{law}'\n{threshold}\
+         cwnd_clamp = {CLAMP_PKTS}\nsend_buffer = {BUFFER_BYTES}\nreceive_buffer = {BUFFER_BYTES}\n"
+    )
+}
+
+/// Time of ours over time of the kernel's, for the same bytes.
+fn sample(run: &Run, ours: &mut Transfer, kernels: &mut Transfer, n: u32) -> Result<f64> {
+    let pairs = (0..PAIRS_A_SAMPLE).map(|pair| {
+        let (ours, kernels) = match pair % 2 {
+            0 => (ours.bytes_per_s()?, kernels.bytes_per_s()?),
+            _ => {
+                let kernels = kernels.bytes_per_s()?;
+                (ours.bytes_per_s()?, kernels)
+            }
+        };
+        Ok(kernels / ours)
+    });
+    let ratio = Summary::Median
+        .of(&pairs.collect::<Result<Vec<f64>>>()?)
+        .expect("there are pairs");
+    run.say(format!("  sample {n} of {SAMPLES}: {ratio:.3}"));
+    Ok(ratio)
+}
+
+/// Refuses a run in which the laws had nothing to do.
+fn check(flows: &[Flow], local: SocketAddr, law: &str) -> Result<()> {
+    let flow = flows.iter().find(|flow| flow.local == local);
+    let measures = &flow
+        .with_context(|| format!("the flow of {law} is not among those that are tuned"))?
+        .measures;
+    ensure!(measures.law == law, "{} instead of {law}", measures.law);
+    ensure!(
+        measures.cwnd_pkts == CLAMP_PKTS && measures.ssthresh_pkts.is_some_and(|t| t <= CLAMP_PKTS),
+        "{law} is not in congestion avoidance at the clamp: {measures:?}"
+    );
+    Ok(())
+}
+
+/// A namespace whose loopback device cuts segments as Ethernet does; removed when it is dropped.
+struct Host {
+    namespace: Namespace,
+}
+
+impl Host {
+    fn make() -> Result<Host> {
+        let namespace = Namespace::create(&format!("{NETWORK}-client"))?;
+        let host = Host { namespace };
+        let mtu = MTU_BYTES.to_string();
+        let arguments = ["link", "set", "dev", "lo", "mtu", &mtu];
+        let status = host.namespace.command("ip").args(arguments).status()?;
+        ensure!(status.success(), "ip {}: {status}", arguments.join(" "));
+        Ok(host)
+    }
+
+    fn transfer(&self, to: [u8; 4]) -> Result<Transfer> {
+        self.namespace.run(|| Transfer::open(to))?
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // The next run takes away what is left.
+        let _ = remove_namespace(self.namespace.name());
+    }
+}
+
+/// A connection over loopback, both of its ends.
+struct Transfer {
+    sender: TcpStream,
+    receiver: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Transfer {
+    fn open(to: [u8; 4]) -> Result<Transfer> {
+        let listener = TcpListener::bind((std::net::Ipv4Addr::from(to), 0))?;
+        let sender = TcpStream::connect(listener.local_addr()?)?;
+        let receiver = listener.accept()?.0;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
+        Ok(Transfer {
+            sender,
+            receiver,
+            buffer: vec![0; CHUNK_BYTES],
+        })
+    }
+
+    /// Keeps the send buffer full for a slice, and the receive buffer empty.
+    fn bytes_per_s(&mut self) -> Result<f64> {
+        let (start, waited) = (Instant::now(), waited()?);
+        let mut bytes = 0;
+        while start.elapsed() < SLICE {
+            while moved(self.sender.write(&self.buffer))? > 0 {}
+            while let read @ 1.. = moved(self.receiver.read(&mut self.buffer))? {
+                bytes += read;
+            }
+        }
+        let took = start.elapsed().saturating_sub(waited_since(waited)?);
+        Ok(bytes as f64 / took.as_secs_f64())
+    }
+}
+
+/// What this thread has waited for a processor: the second field of its schedstat, ns.
+fn waited() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let waited_ns = text.split(' ').nth(1).context("schedstat is too short")?;
+    Ok(Duration::from_nanos(waited_ns.parse()?))
+}
+
+fn waited_since(before: Duration) -> Result<Duration> {
+    Ok(waited()?.saturating_sub(before))
+}
+
+/// None, when the buffer is full or empty.
+fn moved(result: std::io::Result<usize>) -> Result<usize> {
+    match result {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+        Err(error) => Err(error).context("a transfer over loopback"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_move_for_a_slice() {
+        let mut transfer = Transfer::open([127, 0, 9, 3]).unwrap();
+        assert!(transfer.bytes_per_s().unwrap() > 0.0);
+        assert_eq!(moved(Err(ErrorKind::WouldBlock.into())).unwrap(), 0);
+        assert!(moved(Err(ErrorKind::ConnectionReset.into())).is_err());
+    }
+}
