@@ -27,6 +27,12 @@ pub struct Measured {
     /// Retransmission timeouts; `None` where nothing counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
+    /// Times at which the law reduced the window; `None` where nothing counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_events: Option<u64>,
+    /// Of these, those taken back since the loss was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_events: Option<u64>,
     /// Transfers that were completed; `None` where nothing times them, and of several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
@@ -235,6 +241,8 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
         seen_by,
         intervals: sums.into_iter().map(|sums| sums.sum).collect(),
         timeouts: None,
+        congestion_events: None,
+        undone_events: None,
         transfers: None,
         window: None,
     })
@@ -257,6 +265,9 @@ impl Measured {
                 jitter_ms: a.jitter_ms + (b.jitter_ms - a.jitter_ms) / n,
             });
             sum.timeouts = either(sum.timeouts, next.timeouts, |a, b| a + b);
+            sum.congestion_events =
+                either(sum.congestion_events, next.congestion_events, |a, b| a + b);
+            sum.undone_events = either(sum.undone_events, next.undone_events, |a, b| a + b);
             sum.transfers = sum.transfers.xor(next.transfers);
             sum.window = None;
             if next.seen_by == SeenBy::Sender {

@@ -47,6 +47,12 @@ pub struct Row {
     /// Retransmission timeouts; only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
+    /// Times at which the law reduced the window; only the simulator counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_events: Option<u64>,
+    /// Of these, those taken back since the loss was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_events: Option<u64>,
     /// How long transfers took; absent unless one flow has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
@@ -90,6 +96,12 @@ pub struct ProgramFigures {
     /// Retransmission timeouts; only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
+    /// Times at which the law reduced the window; only the simulator counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_events: Option<u64>,
+    /// Of these, those taken back since the loss was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_events: Option<u64>,
     /// How long its transfers took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
@@ -184,6 +196,8 @@ impl Run {
         self.row.retransmits = sum.retransmits;
         self.row.udp = sum.udp;
         self.row.timeouts = sum.timeouts;
+        self.row.congestion_events = sum.congestion_events;
+        self.row.undone_events = sum.undone_events;
         self.row.transfers = sum.transfers;
         self.row.window = sum.window;
         if programs.len() > 1 {
@@ -201,6 +215,8 @@ impl ProgramFigures {
             retransmits: measured.retransmits,
             udp: measured.udp,
             timeouts: measured.timeouts,
+            congestion_events: measured.congestion_events,
+            undone_events: measured.undone_events,
             transfers: measured.transfers,
             window: measured.window,
         }
@@ -215,8 +231,15 @@ impl Row {
             figures.extend(value.map(|value| (name.to_owned(), value)));
         };
         add("goodput_mbps", self.goodput_mbps);
-        add("retransmits", self.retransmits.map(|count| count as f64));
-        add("timeouts", self.timeouts.map(|count| count as f64));
+        let counts = [
+            ("retransmits", self.retransmits),
+            ("timeouts", self.timeouts),
+            ("congestion_events", self.congestion_events),
+            ("undone_events", self.undone_events),
+        ];
+        counts
+            .into_iter()
+            .for_each(|(name, count)| add(name, count.map(|count| count as f64)));
         for (figure, value) in self.transfers.iter().flat_map(Transfers::figures) {
             add(figure, Some(value));
         }
@@ -228,9 +251,15 @@ impl Row {
         for program in &self.programs {
             let of = |figure: &str| format!("{}.{figure}", program.program);
             add(&of("goodput_mbps"), Some(program.goodput_mbps));
-            let retransmits = program.retransmits.map(|count| count as f64);
-            add(&of("retransmits"), retransmits);
-            add(&of("timeouts"), program.timeouts.map(|count| count as f64));
+            let counts = [
+                ("retransmits", program.retransmits),
+                ("timeouts", program.timeouts),
+                ("congestion_events", program.congestion_events),
+                ("undone_events", program.undone_events),
+            ];
+            counts
+                .into_iter()
+                .for_each(|(name, count)| add(&of(name), count.map(|count| count as f64)));
             let lost = program.udp.map(|udp| udp.lost_percent());
             add(&of("lost_percent"), lost);
             for (figure, value) in program.transfers.iter().flat_map(Transfers::figures) {
@@ -354,6 +383,8 @@ pub(crate) mod examples {
             seen_by: crate::iperf3::SeenBy::Receiver,
             intervals: (0..10).map(interval).collect(),
             timeouts: None,
+            congestion_events: None,
+            undone_events: None,
             transfers: None,
             window: None,
         }

@@ -111,26 +111,34 @@ fn check_finished(flow: &Flow, streams: &[FlowOutcome]) -> Result<(), Unfinished
 }
 
 fn of_flow(flow: &Flow, streams: &[FlowOutcome], rtt_ns: u64, ended_ns: u64) -> Measured {
-    let before_ns = handshake_ns(flow, rtt_ns);
-    let goodput = |stream: &FlowOutcome| match stream.duration_ns.saturating_sub(before_ns) {
-        0 => 0.0,
-        sending_ns => stream.delivered_bytes as f64 * 8e9 / sending_ns as f64,
-    };
-    let retransmits = streams.iter().map(|stream| stream.retransmits).sum();
-    let timeouts = streams.iter().map(|stream| stream.timeouts).sum();
+    let of_tcp =
+        |count: fn(&FlowOutcome) -> u64| (!flow.is_udp()).then(|| streams.iter().map(count).sum());
     Measured {
-        goodput_bps: streams.iter().map(goodput).sum(),
-        retransmits: (!flow.is_udp()).then_some(retransmits),
+        goodput_bps: goodput_bps(streams, handshake_ns(flow, rtt_ns)),
+        retransmits: of_tcp(|stream| stream.retransmits),
         udp: udp(streams),
         reverse: flow.opened_by_receiver,
         seen_by: SeenBy::Receiver,
         intervals: intervals(streams, ended_ns),
-        timeouts: (!flow.is_udp()).then_some(timeouts),
+        timeouts: of_tcp(|stream| stream.timeouts),
+        congestion_events: of_tcp(|stream| stream.congestion_events),
+        undone_events: of_tcp(|stream| stream.undone_events),
         transfers: transfers(flow, streams),
         window: match streams {
             [stream] => window::of(&stream.samples),
             _ => None,
         },
+    }
+}
+
+/// Of all streams together, until the last one is through: rates of streams that ended earlier would
+/// add up to more than the path carries.
+fn goodput_bps(streams: &[FlowOutcome], before_ns: u64) -> f64 {
+    let longest_ns = streams.iter().map(|stream| stream.duration_ns).max();
+    let bytes: u64 = streams.iter().map(|stream| stream.delivered_bytes).sum();
+    match longest_ns.unwrap_or(0).saturating_sub(before_ns) {
+        0 => 0.0,
+        sending_ns => bytes as f64 * 8e9 / sending_ns as f64,
     }
 }
 
@@ -290,6 +298,20 @@ mod tests {
             .sum();
         assert!((bytes - 5700.0).abs() < 1e-6, "{bytes}");
         assert_eq!(intervals[17].rate_bps, 0.0);
+    }
+
+    #[test]
+    fn streams_of_unequal_length_never_exceed_their_path() {
+        let stream = |delivered_bytes, duration_ns| FlowOutcome {
+            delivered_bytes,
+            duration_ns,
+            ..FlowOutcome::default()
+        };
+        let second = 1_000_000_000;
+        let both = [stream(1_000, second), stream(1_000, 2 * second)];
+        assert_eq!(goodput_bps(&both, 0), 8_000.0);
+        assert_eq!(goodput_bps(&both[..1], second / 2), 16_000.0);
+        assert_eq!(goodput_bps(&both[..1], second), 0.0);
     }
 
     #[test]
