@@ -36,6 +36,9 @@ pub struct Measured {
     /// Transfers that were completed; `None` where nothing times them, and of several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
+    /// The congestion window; `None` where nothing tells of it, and of several connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
 }
 
 /// Transfers that were completed: web objects, chunks, files.
@@ -49,6 +52,18 @@ pub struct Transfers {
     pub median_s: f64,
     /// One of a hundred took longer.
     pub p99_s: f64,
+}
+
+/// How the congestion window of one connection moved.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Mean over time, segments.
+    pub mean_pkts: f64,
+    /// Coefficient of variation over time: standard deviation by mean.
+    pub cov: f64,
+    /// From the first loss until the window was again what it had been; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_s: Option<f64>,
 }
 
 /// What the receiver saw of a UDP test.
@@ -77,6 +92,17 @@ impl Transfers {
             ("transfer_mean_s", self.mean_s),
             ("transfer_median_s", self.median_s),
             ("transfer_p99_s", self.p99_s),
+        ]
+    }
+}
+
+impl Window {
+    /// By their names in tables.
+    pub fn figures(&self) -> [(&'static str, Option<f64>); 3] {
+        [
+            ("cwnd_mean_pkts", Some(self.mean_pkts)),
+            ("cwnd_cov", Some(self.cov)),
+            ("recovery_s", self.recovery_s),
         ]
     }
 }
@@ -218,6 +244,7 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
         congestion_events: None,
         undone_events: None,
         transfers: None,
+        window: None,
     })
 }
 
@@ -242,6 +269,7 @@ impl Measured {
                 either(sum.congestion_events, next.congestion_events, |a, b| a + b);
             sum.undone_events = either(sum.undone_events, next.undone_events, |a, b| a + b);
             sum.transfers = sum.transfers.xor(next.transfers);
+            sum.window = None;
             if next.seen_by == SeenBy::Sender {
                 sum.seen_by = SeenBy::Sender;
             }

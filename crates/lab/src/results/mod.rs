@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use fatpath_emulator::Lateness;
 use serde::{Deserialize, Serialize};
 
-use crate::iperf3::{Measured, Transfers, Udp};
+use crate::iperf3::{Measured, Transfers, Udp, Window};
 
 pub(crate) use table::aligned;
 pub use table::{name, table};
@@ -56,6 +56,9 @@ pub struct Row {
     /// How long transfers took; absent unless one flow has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
+    /// How the congestion window moved; absent unless there is one connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
     /// Each program with a result, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramFigures>,
@@ -102,6 +105,9 @@ pub struct ProgramFigures {
     /// How long its transfers took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
+    /// How its congestion window moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
 }
 
 /// One direction of a link while the programs ran, from the observation.
@@ -193,6 +199,7 @@ impl Run {
         self.row.congestion_events = sum.congestion_events;
         self.row.undone_events = sum.undone_events;
         self.row.transfers = sum.transfers;
+        self.row.window = sum.window;
         if programs.len() > 1 {
             self.row.programs = programs.iter().map(ProgramFigures::of).collect();
         }
@@ -211,6 +218,7 @@ impl ProgramFigures {
             congestion_events: measured.congestion_events,
             undone_events: measured.undone_events,
             transfers: measured.transfers,
+            window: measured.window,
         }
     }
 }
@@ -235,6 +243,9 @@ impl Row {
         for (figure, value) in self.transfers.iter().flat_map(Transfers::figures) {
             add(figure, Some(value));
         }
+        for (figure, value) in self.window.iter().flat_map(Window::figures) {
+            add(figure, value);
+        }
         add("lost_percent", self.udp.map(|udp| udp.lost_percent()));
         add("jitter_ms", self.udp.map(|udp| udp.jitter_ms));
         for program in &self.programs {
@@ -253,6 +264,9 @@ impl Row {
             add(&of("lost_percent"), lost);
             for (figure, value) in program.transfers.iter().flat_map(Transfers::figures) {
                 add(&of(figure), Some(value));
+            }
+            for (figure, value) in program.window.iter().flat_map(Window::figures) {
+                add(&of(figure), value);
             }
         }
         for direction in &self.directions {
@@ -372,6 +386,7 @@ pub(crate) mod examples {
             congestion_events: None,
             undone_events: None,
             transfers: None,
+            window: None,
         }
     }
 }

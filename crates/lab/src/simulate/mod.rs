@@ -16,6 +16,7 @@ pub(crate) mod series;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod window;
 mod workers;
 
 use std::collections::HashMap;

@@ -11,6 +11,7 @@ use fatpath_sim::{DatagramOutcome, FlowOutcome, LinkOutcome, Outcome, Source};
 use thiserror::Error;
 
 use super::spec::{Mapped, handshake_ns};
+use super::window;
 use crate::iperf3::{Interval, Measured, SeenBy, Transfers, Udp};
 use crate::limit::Limit;
 use crate::plan::Plan;
@@ -123,6 +124,10 @@ fn of_flow(flow: &Flow, streams: &[FlowOutcome], rtt_ns: u64, ended_ns: u64) -> 
         congestion_events: of_tcp(|stream| stream.congestion_events),
         undone_events: of_tcp(|stream| stream.undone_events),
         transfers: transfers(flow, streams),
+        window: match streams {
+            [stream] => window::of(&stream.samples),
+            _ => None,
+        },
     }
 }
 
