@@ -108,11 +108,13 @@ static inline cc_u64 cc_scaled(cc_u64 value, cc_u32 factor, cc_u32 divisor)
 	return whole * factor + rest * factor / divisor;
 }
 
-/* The first threshold: what fills the path at the initial rate. */
+/* The first threshold: what fills the path at the initial rate, and no less than after a loss. */
 static inline cc_u32 cc_initial_target_pkts(cc_u64 rate_bps, cc_u32 srtt_us, cc_u32 mss_bytes)
 {
 	cc_u64 target = cc_scaled(rate_bps / 8, srtt_us, 1000000) / mss_bytes;
 
+	if (target < CC_MIN_SSTHRESH_PKTS)
+		return CC_MIN_SSTHRESH_PKTS;
 	return target < CC_INFINITE_SSTHRESH ? (cc_u32)target : CC_INFINITE_SSTHRESH - 1;
 }
 

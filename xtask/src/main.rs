@@ -24,10 +24,7 @@ fn main() -> Result<()> {
             abi::check(&root)?;
             rules::check(&root)
         }
-        Some("kernels") if words.get(1).is_some_and(|word| word == "run") => {
-            kernels::run(&root, &words[2..])
-        }
-        Some("kernels") => kernels::test(&root, &words[1..]),
+        Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!("usage: cargo xtask abi | check | kernels [VERSION...] [-- TEST ARGUMENTS]"),
     }
 }

@@ -2,8 +2,9 @@
 //! The kernel matrix: Debian's kernels in QEMU, and the tests of the kernel in them.
 //!
 //! It refuses to pass when a test fails, when nothing ran, when the kernel complains, and when
-//! the guest does not come to its end. Start at `test`.
+//! the guest does not come to its end. Start at `kernels`.
 
+mod compare;
 mod debian;
 mod machine;
 mod programs;
@@ -12,6 +13,7 @@ mod shell;
 mod tally;
 
 use anyhow::{Result, ensure};
+use compare::{Comparison, Table};
 use debian::Kernel;
 use machine::Machine;
 use programs::Program;
@@ -31,10 +33,19 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 const INIT: &str = include_str!("init.sh");
 
+/// `cargo xtask kernels …`: `run`, `compare`, or else the tests.
+pub fn kernels(root: &Path, words: &[String]) -> Result<()> {
+    match words.first().map(String::as_str) {
+        Some("run") => run(root, &words[1..]),
+        Some("compare") => compare(root, &words[1..]),
+        _ => test(root, words),
+    }
+}
+
 /// `[VERSION…] [-- TEST ARGUMENTS]`: runs the tests of the kernel under each version, all at once.
-pub fn test(root: &Path, words: &[String]) -> Result<()> {
+fn test(root: &Path, words: &[String]) -> Result<()> {
     let (versions, arguments) = divided(words);
-    let kernels = kernels(root, versions)?;
+    let kernels = fetched(root, versions)?;
     let programs = programs::build(root)?;
     let job = programs::job(&programs, arguments)?;
     let (programs, job) = (programs.as_slice(), job.as_str());
@@ -49,14 +60,44 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
 }
 
 /// `run [VERSION…] -- COMMAND…`: runs a command in the guest; fatpath is in its path.
-pub fn run(root: &Path, words: &[String]) -> Result<()> {
+fn run(root: &Path, words: &[String]) -> Result<()> {
     let (versions, command) = divided(words);
     ensure!(!command.is_empty(), "run [VERSION…] -- COMMAND…");
-    let kernels = kernels(root, versions)?;
+    let kernels = fetched(root, versions)?;
     let programs = programs::build(root)?;
     let job = programs::command(&programs, command)?;
     for kernel in &kernels {
-        boot(kernel, &programs, &job, |line| println!("{line}"))?;
+        boot(kernel, &programs, &job, LIMIT, |line| println!("{line}"))?;
+    }
+    Ok(())
+}
+
+/// `compare [-- FLOWS SECONDS DELAY_MS OURS=THEIRS…]`: our laws beside those of the kernel.
+fn compare(root: &Path, words: &[String]) -> Result<()> {
+    let (versions, words) = divided(words);
+    let comparison = Comparison::new(words)?;
+    let newest = VERSIONS[VERSIONS.len() - 1].to_owned();
+    let versions = if versions.is_empty() {
+        &[newest]
+    } else {
+        versions
+    };
+    let programs = programs::build(root)?;
+    let job = programs::command(&programs, &comparison.command())?;
+    for kernel in &fetched(root, versions)? {
+        let mut table = Table::default();
+        let mut rows = Ok(());
+        boot(
+            kernel,
+            &programs,
+            &job,
+            comparison.limit(),
+            |line| match table.row(line) {
+                Ok(row) => row.iter().for_each(|row| println!("{row}")),
+                Err(error) => rows = Err(error),
+            },
+        )?;
+        rows?;
     }
     Ok(())
 }
@@ -68,7 +109,7 @@ fn divided(words: &[String]) -> (&[String], &[String]) {
     (before, after.get(1..).unwrap_or_default())
 }
 
-fn kernels(root: &Path, versions: &[String]) -> Result<Vec<Kernel>> {
+fn fetched(root: &Path, versions: &[String]) -> Result<Vec<Kernel>> {
     let cache = root.join("target/kernels");
     let fetch = |version: &str| debian::kernel(&cache, version);
     match versions {
@@ -83,7 +124,7 @@ fn is_good_under(kernel: &Kernel, programs: &[Program], job: &str) -> bool {
     let mut tally = Tally::default();
     let mut transcript = String::new();
     let release = &kernel.release;
-    let run = boot(kernel, programs, job, |line| {
+    let run = boot(kernel, programs, job, LIMIT, |line| {
         tally.add(line);
         transcript += &format!("{line}\n");
         if is_news(line) {
@@ -106,12 +147,18 @@ fn is_news(line: &str) -> bool {
 }
 
 /// Runs a job under a kernel, to its end.
-fn boot(kernel: &Kernel, programs: &[Program], job: &str, on_line: impl FnMut(&str)) -> Result<()> {
+fn boot(
+    kernel: &Kernel,
+    programs: &[Program],
+    job: &str,
+    limit: Duration,
+    on_line: impl FnMut(&str),
+) -> Result<()> {
     Machine {
         image: &kernel.image,
         initramfs: &pack(kernel, programs, job)?,
         console: &kernel.folder.join("console.log"),
-        limit: LIMIT,
+        limit,
     }
     .run(on_line)
 }

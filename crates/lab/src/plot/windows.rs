@@ -13,7 +13,7 @@ use plotters::prelude::*;
 use super::panels::{Panel, Panels};
 use super::{Axes, Drawn, Figure, draw_legend, round_ticks};
 use crate::results::Run;
-use crate::simulate::series;
+use crate::simulate::series::{self, Curve};
 
 /// Connections of a run that are drawn.
 const MOST_LINES: usize = 8;
@@ -24,7 +24,7 @@ pub struct Windows<'r> {
     title: String,
     panels: Panels<'r>,
     /// Of each run of each panel, of each connection: seconds and segments.
-    lines: Vec<Vec<Vec<Vec<(f64, f64)>>>>,
+    lines: Vec<Vec<Vec<Curve>>>,
     end_s: f64,
 }
 
@@ -53,7 +53,7 @@ impl<'r> Windows<'r> {
         &self,
         area: &DrawingArea<B, Shift>,
         panel: &Panel,
-        lines: &[Vec<Vec<(f64, f64)>>],
+        lines: &[Vec<Curve>],
     ) -> Drawn
     where
         B::ErrorType: 'static,
@@ -84,7 +84,7 @@ impl<'r> Windows<'r> {
     }
 }
 
-fn windows(run: &Run, folder: &Path) -> Vec<Vec<(f64, f64)>> {
+fn windows(run: &Run, folder: &Path) -> Vec<Curve> {
     let file = run.series.as_ref().map(|name| folder.join(name));
     // Who has removed a series wants no line of it.
     let bytes = file.and_then(|file| fs::read(file).ok());

@@ -220,10 +220,11 @@ fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Du
             Source::Chunks { count, .. } => count.is_some(),
             Source::Web { .. } | Source::ConstantRate { .. } => false,
         };
-        let missing = "stop: is missing; it is when the flow ends, such as \"10s\"";
+        let name = section.name();
+        let missing = format!("{name}.stop: is missing; it is when the flow ends, such as \"10s\"");
         return match ends {
             true => Ok(None),
-            false => Err(section.problem_here(missing)),
+            false => Err(section.problem(missing)),
         };
     };
     match value.parsed(units::moment_ns)?.checked_sub(start) {
@@ -382,6 +383,22 @@ mod tests {
             format!("{ends}source = \"web\"\nstop = \"5s\"\nusers = 1\nmean_object = \"1kB\"\nshape = 1\nthink = \"1s\""),
         ]
         .map(|flow| parse(&flow).unwrap_err());
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        x.toml:15:1: flow[1].to: is missing; it is one of: left (left-1 to left-2), right (right-1 to right-2), r, lonely
+        x.toml:17:6: flow[1].to: right is 2 hosts; name one, such as right-1
+        x.toml:17:6: flow[1].to: lonely is on no link, so it has no address
+        x.toml:17:6: flow[1].to: left-1 is where the flow begins; it ends at another
+        x.toml:18:10: flow[1].source: "ftp" is not "bulk", "chunks", "web" or "udp"
+        x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
+        x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
+        x.toml:20:8: flow[1].stop: must come after start
+        x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart
+        x.toml:20:11: flow[1].streams: 0 is not a whole number from 1 to 100000
+        x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
+        x.toml:20:7: flow[1].law: the simulator does not have law cubic; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed (and reno, which is fp_reno)
+        x.toml:20:16: flow[1].delayed_acks: "never" is not "off", "on", or "quick" (at the beginning every segment, as Linux)
+        x.toml:20:8: flow[1].rate: "0bit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
+        x.toml:22:9: flow[1].shape: 1 is not a number from 1.01 to 100
+        "#);
     }
 }

@@ -29,7 +29,7 @@ const UDP_HEADER_BYTES: u64 = 28;
 /// What an iperf3 does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Iperf3 {
-    Client(Client),
+    Client(Box<Client>),
     /// It listens on this port.
     Server(u16),
 }
@@ -259,7 +259,7 @@ impl Read {
             (false, true) => self.udp()?,
             (false, false) => self.tcp()?,
         };
-        Ok(Iperf3::Client(Client {
+        let client = Client {
             server: self.server.ok_or("iperf3: needs --client or --server")?,
             port,
             client_port: self.client_port,
@@ -268,7 +268,8 @@ impl Read {
             lasts,
             source,
             wishes: self.wishes,
-        }))
+        };
+        Ok(Iperf3::Client(Box::new(client)))
     }
 
     fn tcp(&self) -> Result<(Source, Option<Duration>), String> {
@@ -363,7 +364,7 @@ mod tests {
 
     fn client(line: &str) -> Client {
         match read(line) {
-            Ok(Iperf3::Client(client)) => client,
+            Ok(Iperf3::Client(client)) => *client,
             other => panic!("{line}: {other:?}"),
         }
     }

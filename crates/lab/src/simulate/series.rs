@@ -11,6 +11,9 @@ use super::spec::Mapped;
 /// The most streams that are written down.
 const MOST_STREAMS: usize = 1_000;
 
+/// Seconds and segments.
+pub(crate) type Curve = Vec<(f64, f64)>;
+
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
@@ -71,8 +74,8 @@ fn line(flow: &str, stream: usize, before: &Sample, sample: &Sample) -> Line {
 }
 
 /// Seconds and segments of the congestion windows in a file, at most so many streams.
-pub(crate) fn windows(file: &[u8], most: usize) -> Vec<Vec<(f64, f64)>> {
-    let mut streams: Vec<((String, usize), Vec<(f64, f64)>)> = vec![];
+pub(crate) fn windows(file: &[u8], most: usize) -> Vec<Curve> {
+    let mut streams: Vec<((String, usize), Curve)> = vec![];
     let lines = csv::Reader::from_reader(file).into_deserialize::<Line>();
     for line in lines.map_while(Result::ok) {
         let key = (line.flow, line.stream);
@@ -86,7 +89,7 @@ pub(crate) fn windows(file: &[u8], most: usize) -> Vec<Vec<(f64, f64)>> {
             points.push((line.t_s, line.cwnd_pkts.into()));
         }
     }
-    let has_window = |points: &Vec<(f64, f64)>| points.iter().any(|(_, cwnd)| *cwnd > 0.0);
+    let has_window = |points: &Curve| points.iter().any(|(_, cwnd)| *cwnd > 0.0);
     let points = streams.into_iter().map(|(_, points)| points);
     points.filter(has_window).collect()
 }

@@ -146,7 +146,7 @@ pub(crate) fn flows(case: &Case, plan: &Plan) -> Result<Vec<Flow>, MapError> {
         match command::iperf3(&words).map_err(at)? {
             Iperf3::Server(port) => servers.push((&program.host, port)),
             Iperf3::Client(client) => {
-                let flow = of_client(client, index, program, plan, &servers).map_err(at)?;
+                let flow = of_client(*client, index, program, plan, &servers).map_err(at)?;
                 flows.push(flow);
             }
         }
