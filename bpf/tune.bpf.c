@@ -126,8 +126,9 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	return flow;
 }
 
-static __always_inline void on_established(struct bpf_sock_ops *ctx, u32 flags)
+static __always_inline void on_established(struct bpf_sock_ops *ctx)
 {
+	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_FLOW_PASSIVE : 0;
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	struct fp_flow *flow = tp ? meet(ctx, sk, tp, FP_ESTABLISHED) : NULL;
@@ -138,7 +139,7 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx, u32 flags)
 	}
 	/* A socket may be used for one connection after another. */
 	flow->seen_ns = bpf_ktime_get_ns();
-	flow->flags = (flow->flags & FP_FLOW_COUNTED) | flags | FP_FLOW_ESTABLISHED;
+	flow->flags = (flow->flags & FP_FLOW_COUNTED) | side | FP_FLOW_ESTABLISHED;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
 }
@@ -182,10 +183,8 @@ int tune(struct bpf_sock_ops *ctx)
 		on_connect(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		on_established(ctx, 0);
-		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		on_established(ctx, FP_FLOW_PASSIVE);
+		on_established(ctx);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ctx->args[1] == BPF_TCP_CLOSE)

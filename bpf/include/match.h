@@ -93,6 +93,15 @@ static __always_inline u64 cut_at(u64 place)
 	return place & (FP_MAX_PORT_CUTS - 1);
 }
 
+/* 1 or 0 without a branch. As a signed shift, clang's choice, Linux 6.18 takes it for one. */
+static __always_inline u64 is_not_after(u64 first, u64 port)
+{
+	u64 sign = (first - port - 1) >> 63;
+
+	barrier_var(sign);
+	return sign;
+}
+
 /*
  * The set of the last cut that does not begin after `port`. Without a branch, and a
  * global function: the verifier has one way through it, and walks it once.
@@ -106,12 +115,8 @@ __noinline u32 set_of_port(u32 slot, u32 is_source, u32 port)
 	if (!s)
 		return 0;
 	cuts = is_source ? s->source_ports : s->destination_ports;
-	for (u64 step = FP_MAX_PORT_CUTS / 2; step; step /= 2) {
-		u64 first = cuts[cut_at(low + step)].first;
-		u64 is_not_after = (first - port - 1) >> 63;
-
-		low += step * is_not_after;
-	}
+	for (u64 step = FP_MAX_PORT_CUTS / 2; step; step /= 2)
+		low += step * is_not_after(cuts[cut_at(low + step)].first, port);
 	return cuts[cut_at(low)].set;
 }
 

@@ -10,6 +10,10 @@ use std::process::Command;
 /// Packages whose integration tests are tests of the kernel.
 const PACKAGES: [&str; 2] = ["fatpath-cli", "fatpath-kernel"];
 
+/// Tests that go over an emulated path: it is itself a program, and an emulated processor is too
+/// slow for its packets.
+const LEFT_OUT: [&str; 1] = ["transfers"];
+
 /// A program that cargo built.
 pub struct Program {
     /// The name of its target.
@@ -48,7 +52,7 @@ fn program(message: &str) -> Option<Program> {
         name: target["name"].as_str()?.to_owned(),
         path,
         folder: manifest.parent()?.to_path_buf(),
-        is_test: target["kind"][0] == "test",
+        is_test: target["kind"][0] == "test" && !LEFT_OUT.contains(&target["name"].as_str()?),
     })
 }
 
