@@ -181,6 +181,45 @@ fn results_are_the_same_on_any_number_of_threads() {
     assert_ne!(rows[4]["goodput_mbps"], rows[5]["goodput_mbps"]);
 }
 
+/// One segment is lost, the other late: both reduce the window, and one reduction is taken back.
+#[test]
+fn reductions_are_counted_and_those_taken_back() {
+    let scenario = r#"
+name = "x"
+[hosts.a]
+[hosts.b]
+[links.wan]
+between = ["a", "b"]
+rate = "20mbit"
+delay = "10ms"
+queue = "10MB"
+[[path]]
+name = "lost"
+links.wan.forward = { loss = { packets = [500] } }
+[[path]]
+name = "reordered"
+links.wan.forward = { reorder = { share = "0.1%", by = 20 } }
+[[flow]]
+from = "a"
+to = "b"
+source = "bulk"
+bytes = "8MB"
+law = "fp_reno"
+detection = "sack"
+"#;
+    let folder = Folder::new("reductions", scenario);
+    let output = folder.output("sim x.toml --out out --quiet");
+    assert!(output.status.success(), "{}", said(&output));
+    let rows = folder.rows("out");
+    let counts = |row: &Value| ["congestion_events", "undone_events"].map(|key| row[key].as_u64());
+    assert_eq!(counts(&rows[0]), [Some(1), Some(0)]);
+    let [events, undone] = counts(&rows[1]);
+    assert!(
+        undone > Some(0) && undone <= events,
+        "{undone:?} of {events:?}"
+    );
+}
+
 #[test]
 fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
     let scenario = SWEEP.replace("repeats = 2", "repeats = 12");
