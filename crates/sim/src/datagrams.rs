@@ -80,7 +80,7 @@ impl Datagrams {
             len_bytes: (self.payload_bytes + HEADER_BYTES) as u16,
             number: self.sent,
             sent_ns: now_ns,
-            under_way: Rc::clone(&self.under_way),
+            _under_way: Rc::clone(&self.under_way),
         };
         self.sent += 1;
         Some(SimPacket {

@@ -85,8 +85,8 @@ pub(crate) enum Body {
         len_bytes: u16,
         number: u64,
         sent_ns: u64,
-        /// See `Datagrams`.
-        under_way: Rc<()>,
+        /// It counts by being there: see `Datagrams`.
+        _under_way: Rc<()>,
     },
     /// Damaged on the way: its checksum is wrong, so no host reads it.
     Damaged {
