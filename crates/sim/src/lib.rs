@@ -5,7 +5,7 @@
 //! results. Segments and windows are counted in segments, as the laws and Linux do.
 //!
 //! It does not model processors, interrupts, or devices: a host sends what its window allows at once,
-//! and only links take time. Nor ECN, window scaling beyond what a SYN says, the expiry of the least
+//! and only links take time. Nor ECN, the expiry of the least
 //! round-trip time (Linux forgets it after 300 s), nor a SYN's consequences: it is repeated without end,
 //! at intervals of a minute at most, and the window is the initial one however many were lost (Linux:
 //! two minutes, seven in all, and a window of 1 after a SYN was lost).
