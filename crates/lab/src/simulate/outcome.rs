@@ -111,10 +111,15 @@ fn check_finished(flow: &Flow, streams: &[FlowOutcome]) -> Result<(), Unfinished
 }
 
 fn of_flow(flow: &Flow, streams: &[FlowOutcome], rtt_ns: u64, ended_ns: u64) -> Measured {
+    let start_ns = flow.start.as_nanos() as u64;
+    let established_ns = streams.iter().filter_map(|stream| stream.established_ns);
+    let before_ns = established_ns
+        .min()
+        .map_or(handshake_ns(flow, rtt_ns), |at_ns| at_ns - start_ns);
     let of_tcp =
         |count: fn(&FlowOutcome) -> u64| (!flow.is_udp()).then(|| streams.iter().map(count).sum());
     Measured {
-        goodput_bps: goodput_bps(streams, handshake_ns(flow, rtt_ns)),
+        goodput_bps: goodput_bps(streams, before_ns),
         retransmits: of_tcp(|stream| stream.retransmits),
         udp: udp(streams),
         reverse: flow.opened_by_receiver,

@@ -49,8 +49,9 @@ fn the_demo_is_tuned_as_its_policy_says() {
     assert_eq!(tuned.spec.links[0].directions, case.links[0].directions);
     let flow = &tuned.spec.flows[0];
     assert_eq!((flow.from, flow.to, tuned.rtt_ns[0]), (0, 1, 100_000_000));
-    assert_eq!(flow.stop_ns, Some(20_100_000_000));
-    assert_eq!(tuned.spec.end_ns, 20_100_000_000);
+    assert_eq!(flow.lasts_ns, Some(20_000_000_000));
+    // It ends with its flow, whose SYN may be late.
+    assert_eq!(tuned.spec.end_ns, 147_100_000_000);
     let tcp = &flow.tcp;
     let law = Law::named("aimd").unwrap();
     assert_eq!(tcp.law, law.with_all(&[("a", 400.0), ("b", 0.05)]).unwrap());
@@ -250,14 +251,14 @@ fn every_source_is_what_the_table_says() {
     };
     assert_eq!(spec.flows[0].source, web);
     assert_eq!(spec.flows[0].start_ns, 1_000_000_000);
-    assert_eq!(spec.flows[0].stop_ns, Some(9_020_000_000));
+    assert_eq!(spec.flows[0].lasts_ns, Some(8_000_000_000));
     let chunks = Source::Chunks {
         chunk_bytes: 10_000_000,
         every_ns: 1_000_000_000,
         count: Some(3),
     };
     assert_eq!(
-        (&spec.flows[1].source, spec.flows[1].stop_ns),
+        (&spec.flows[1].source, spec.flows[1].lasts_ns),
         (&chunks, None)
     );
     let (rate_bps, payload_bytes) = (1_000_000, 200);
@@ -265,9 +266,8 @@ fn every_source_is_what_the_table_says() {
         rate_bps,
         payload_bytes,
     };
-    // A datagram needs no handshake.
     assert_eq!(
-        (&spec.flows[2].source, spec.flows[2].stop_ns),
+        (&spec.flows[2].source, spec.flows[2].lasts_ns),
         (&udp, Some(3_000_000_000))
     );
     // The chunks may take the five minutes of every program.
