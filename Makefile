@@ -11,12 +11,13 @@ FATPATH := target/release/fatpath
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test test-long lint bench fmt install uninstall clean
+.PHONY: help setup build demo test test-long test-kernels lint bench fmt install uninstall clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
 	@echo 'make test       all tests, on the real kernel'
 	@echo 'make test-long  the tests that make test leaves out because they last'
+	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
 	@echo 'make install    binary, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
@@ -36,6 +37,10 @@ test: setup
 
 test-long: setup
 	$(SUDO) tests/run.sh long
+
+test-kernels:
+	@packaging/setup.sh kernels
+	$(CARGO) xtask kernels
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -1,12 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Installs what building, testing and the demo need, and only what is missing.
+# Installs what building, testing and the demo need, and only what is missing; with the word
+# "kernels" also what boots other kernels (make test-kernels).
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
 PACKAGES='make gcc libc6-dev clang clang-format libelf-dev zlib1g-dev pkg-config
 iproute2 iperf3 ethtool tcpdump bpftool git ca-certificates curl'
+KERNELS_PACKAGES='qemu-system-x86 busybox-static binutils debian-archive-keyring'
 RUST_MIN=1.85
+
+if [ "${1:-}" = kernels ]; then PACKAGES="$PACKAGES $KERNELS_PACKAGES"; fi
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi

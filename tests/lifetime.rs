@@ -340,7 +340,7 @@ fn without_its_laws_everything_else_works() {
     let rule = "[[rule]]\nname = 'second'\ndestination = ['127.0.9.1']\nnotsent_lowat = 30000\n";
     let second = Daemon::start_beside("second", rule);
     assert!(
-        second.stderr().contains("fp_aimd cannot be registered"),
+        second.stderr().contains("cannot register fp_reno"),
         "{}",
         second.stderr()
     );

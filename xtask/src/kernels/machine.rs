@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 /// What the job prints last; without it the guest did not come to its end.
 pub const END: &str = "== end";
 
-/// In software, time goes by the host's clock, also where its scheduler stops a processor of the
+/// In software the processors' time stamps may differ, so time comes from the HPET: a guest whose clock
+/// stepped back has hung. It goes on where the host's scheduler stops a processor of the
 /// guest: only a long silence is a stall. `oops=panic` with `-no-reboot` ends the run at once.
-const COMMAND_LINE: &str = "console=ttyS0 panic=-1 oops=panic mitigations=off tsc=reliable \
+const COMMAND_LINE: &str = "console=ttyS0 panic=-1 oops=panic mitigations=off tsc=unstable clocksource=hpet \
     cgroup_no_v1=all rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30";
 
 const MEMORY_MIB: u32 = 2048;
