@@ -132,7 +132,7 @@ fn datagrams_that_do_not_fit_are_refused_with_their_line() {
 fn a_run_has_the_same_number_however_many_there_are() {
     let numbers = |repeats: u32| {
         let text = format!(
-            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"{way}\"\n[vary]\nway = [\"1ms\", \"2ms\", \"3ms\"]\n\
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"{{way}}\"\n[vary]\nway = [\"1ms\", \"2ms\", \"3ms\"]\n\
              [experiment]\nrepeats = {repeats}\norder = \"random\"\n"
         );
         let scenario = Scenario::parse("x.toml", &text).unwrap();
