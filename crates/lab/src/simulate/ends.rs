@@ -157,8 +157,7 @@ impl Ends<'_> {
             true => IPV6_HEADERS_BYTES,
             false => IPV4_HEADERS_BYTES,
         };
-        let both = self.sender.timestamps && self.receiver.timestamps;
-        let headers = headers + if both { TIMESTAMP_BYTES } else { 0 };
+        let headers = headers + TIMESTAMP_BYTES;
         let most = self.path_mtu_bytes.saturating_sub(headers).max(1);
         let mss_bytes = self.wishes().mss_bytes.map_or(most, |wish| wish.min(most));
         (mss_bytes, headers)

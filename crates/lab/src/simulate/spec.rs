@@ -23,6 +23,8 @@ use crate::scenario::{Case, Experiment, Flow, Program, mixed};
 
 /// The first port that the kernel gives to who opens a connection: `ip_local_port_range`.
 const FIRST_CLIENT_PORT: u16 = 32_768;
+/// Headers of IPv4 and UDP, as the simulator counts them.
+const UDP_HEADER_BYTES: u32 = 28;
 /// Samples of a flow, and of all flows of a run together, where the scenario gives no interval.
 const SAMPLES_OF_A_FLOW: u64 = 1_000;
 const SAMPLES_OF_A_RUN: u64 = 200_000;
@@ -319,7 +321,10 @@ impl Mapping<'_> {
     ) -> Result<FlowSpec, MapError> {
         let start_ns = nanos(flow.start);
         let tcp = match flow.source {
-            Source::ConstantRate { .. } => Default::default(),
+            Source::ConstantRate { payload_bytes, .. } => {
+                check_fits(flow, payload_bytes, way)?;
+                Default::default()
+            }
             _ => self.ends(flow, way, stream, connection)?,
         };
         Ok(FlowSpec {
@@ -412,6 +417,23 @@ impl Way {
                 _ => {}
             }
         }
+    }
+}
+
+/// The simulator has no fragments.
+fn check_fits(flow: &Flow, payload_bytes: u32, way: &Way) -> Result<(), MapError> {
+    let most_bytes = way.mtu_bytes.saturating_sub(UDP_HEADER_BYTES);
+    let why = format!(
+        "datagrams with {payload_bytes} bytes of payload do not fit the MTU of {} bytes from {} to {}, and \
+         fragments are not simulated; {most_bytes} bytes do",
+        way.mtu_bytes, flow.from, flow.to
+    );
+    match payload_bytes <= most_bytes {
+        true => Ok(()),
+        false => Err(MapError::Line {
+            line: flow.line,
+            why,
+        }),
     }
 }
 

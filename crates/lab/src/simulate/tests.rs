@@ -89,6 +89,12 @@ fn every_experiment_can_be_simulated_but_for_its_law() {
         simulator
             .check(&cases)
             .unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        for case in cases {
+            if let Err(error) = simulator.mapped(case, &simulator.plan(case), 1) {
+                let told = error.to_string();
+                assert!(told.contains("does not have law"), "{file:?}: {told}");
+            }
+        }
         count += 1;
     }
     assert!(count > 10, "{count}");
@@ -102,6 +108,49 @@ fn fs_files(folder: &Path) -> Vec<PathBuf> {
 fn is_scenario(file: &Path) -> bool {
     let name = file.to_string_lossy();
     name.ends_with(".toml") && !name.ends_with("-policy.toml")
+}
+
+#[test]
+fn datagrams_that_do_not_fit_are_refused_with_their_line() {
+    let of = |payload: u32| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\n[[flow]]\n\
+             from = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\nstop = \"1s\"\npayload = {payload}"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        mapped(&scenario, "default.default").map(|_| ())
+    };
+    assert_eq!(of(1372), Ok(()));
+    let told = of(1373).unwrap_err().to_string();
+    assert!(
+        told.starts_with("line 7: datagrams with 1373 bytes"),
+        "{told}"
+    );
+    assert!(told.ends_with("1372 bytes do"), "{told}");
+}
+
+#[test]
+fn a_run_has_the_same_number_however_many_there_are() {
+    let numbers = |repeats: u32| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"{{way}}\"\n[vary]\nway = [\"1ms\", \"2ms\", \"3ms\"]\n\
+             [experiment]\nrepeats = {repeats}\norder = \"random\"\n"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let (jobs, seed) = (1, None);
+        let simulator = Simulator::of(&scenario, How { jobs, seed }).unwrap();
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        let all = sequence(&cases, &scenario.experiment, |_, _| false);
+        let rows = all
+            .iter()
+            .map(|planned| (planned.name(), simulator.row(planned).run));
+        rows.collect::<HashMap<String, u32>>()
+    };
+    let (two, four) = (numbers(2), numbers(4));
+    assert!(two.iter().all(|(name, number)| four[name] == *number));
+    let mut all: Vec<u32> = four.into_values().collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=12).collect::<Vec<u32>>());
 }
 
 #[test]
@@ -176,12 +225,11 @@ fn repeats_lose_other_segments_and_a_seed_others_again() {
 
 #[test]
 fn sysctls_reach_the_ends_of_the_flows() {
-    let sysctls = "\"net.ipv4.tcp_recovery\" = 0, \"net.ipv4.tcp_timestamps\" = 0, \
+    let sysctls = "\"net.ipv4.tcp_recovery\" = 0, \
                    \"net.ipv4.tcp_wmem\" = \"4096 16384 65536\", \"net.ipv4.tcp_reordering\" = 9, \
                    \"net.ipv4.tcp_slow_start_after_idle\" = 0, \"net.ipv4.tcp_early_retrans\" = 0";
     let tcp = of_text(sysctls, BULK).spec.flows.remove(0).tcp;
     assert_eq!((tcp.detection, tcp.dupthresh), (Detection::Sack, 9));
-    assert_eq!((tcp.mss_bytes, tcp.header_bytes), (1460, 40));
     assert_eq!(tcp.send_buffer, Buffer::Auto(16_384, 65_536));
     assert_eq!(tcp.receive_buffer, Buffer::Auto(87_552, 4_202_496));
     assert_eq!((tcp.start.idle, tcp.tail_loss_probe), (Idle::Keep, false));
