@@ -170,7 +170,10 @@ impl Engine {
 /// with the initial parameters.
 fn refuse_laws_of_others(policy: &Policy, own_pins: &Path) -> Result<(), KernelError> {
     let is_named = |law: &str| {
-        let mut laws = policy.rules.iter().filter_map(|rule| rule.settings.law.as_ref());
+        let mut laws = policy
+            .rules
+            .iter()
+            .filter_map(|rule| rule.settings.law.as_ref());
         laws.any(|chosen| chosen.value.name() == law)
     };
     let mut others = laws_of_others(own_pins).into_iter();

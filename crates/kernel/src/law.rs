@@ -64,7 +64,10 @@ pub(crate) fn take_orphans_away() -> Vec<String> {
 }
 
 fn registered_maps() -> Vec<Registered> {
-    let pinned: Vec<(u32, PathBuf)> = bpf_file_systems().iter().flat_map(|fs| law_pins(fs)).collect();
+    let pinned: Vec<(u32, PathBuf)> = bpf_file_systems()
+        .iter()
+        .flat_map(|fs| law_pins(fs))
+        .collect();
     let ours = MapInfoIter::default().filter(|info| {
         info.ty == MapType::StructOps && info.name.to_string_lossy().starts_with(OUR_PREFIX)
     });
@@ -82,13 +85,18 @@ fn registered_maps() -> Vec<Registered> {
 
 fn is_in_use(map: &MapHandle) -> bool {
     let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-    let state = value.ok().flatten().and_then(|value| value.get(STATE)?.try_into().ok());
+    let state = value
+        .ok()
+        .flatten()
+        .and_then(|value| value.get(STATE)?.try_into().ok());
     state.map(u32::from_ne_bytes) == Some(IN_USE)
 }
 
 fn bpf_file_systems() -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let fields = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
     let bpf = fields.filter(|fields| fields.get(2) == Some(&"bpf"));
     bpf.map(|fields| PathBuf::from(fields[1])).collect()
 }

@@ -82,5 +82,8 @@ fn laws_of_a_living_instance_stay_its_own() {
     };
     assert!(laws_of_others(&second.pin_dir).contains(&aimd));
     drop(second);
-    assert!(laws_of_others(Path::new("/")).contains(&aimd), "still the first one's");
+    assert!(
+        laws_of_others(Path::new("/")).contains(&aimd),
+        "still the first one's"
+    );
 }

@@ -111,7 +111,9 @@ impl Sender {
             return; // of what was never sent
         }
         self.burst.turn = Turn::New;
-        self.end_paced_start();
+        if ack.next > self.board.una() || !ack.sacked().is_empty() {
+            self.end_paced_start(); // not a mere update of the peer's window
+        }
         let had_sent = !self.board.is_empty();
         let prior_una = self.board.una();
         let arrivals = &mut Arrivals::new(now_ns, ack.echo_ns, self.rtt.min_rtt_ns(), self.high);
