@@ -275,8 +275,8 @@ static __always_inline void begin(struct cc_window *w, const struct cc_start *st
 /* RFC 5681, 4.1: RW = min(IW, cwnd). */
 static __always_inline u32 restart_window_pkts(const struct fp_rule *rule)
 {
-	return rule->given & (1u << FP_INITIAL_WINDOW) ? rule->initial_window_pkts :
-							 INITIAL_WINDOW_PKTS;
+	return rule->given & (1u << FP_INITIAL_WINDOW) ? rule->initial_window_pkts
+						       : INITIAL_WINDOW_PKTS;
 }
 
 /*
