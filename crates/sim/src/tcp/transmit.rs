@@ -136,8 +136,10 @@ impl Sender {
             srtt_us: self.rtt.srtt_us() as u32,
             mss_bytes: self.mss_bytes,
         };
-        let rate = self.control.transmission_starts(&mut self.window, &path);
-        self.pacer.set_start(rate);
+        if self.state == State::Open {
+            let rate = self.control.transmission_starts(&mut self.window, &path);
+            self.pacer.set_start(rate);
+        }
     }
 
     /// The first acknowledgement of any of its data ends a paced start; `in_flight` were so before it.
