@@ -231,7 +231,7 @@ fn sysctls_reach_the_ends_of_the_flows() {
     let tcp = of_text(sysctls, BULK).spec.flows.remove(0).tcp;
     assert_eq!((tcp.detection, tcp.dupthresh), (Detection::Sack, 9));
     assert_eq!(tcp.send_buffer, Buffer::Auto(16_384, 65_536));
-    assert_eq!(tcp.receive_buffer, Buffer::Auto(87_552, 4_202_496));
+    assert_eq!(tcp.receive_buffer, Buffer::Auto(87_040, 4_177_920));
     assert_eq!((tcp.start.idle, tcp.tail_loss_probe), (Idle::Keep, false));
 }
 
