@@ -35,8 +35,8 @@ struct law_name {
 	char text[FP_LAW_LEN];
 };
 
-/* The restart window of RFC 5681, 4.1: TCP_INIT_CWND of the kernel (RFC 6928). */
-#define RESTART_WINDOW_PKTS 10
+/* TCP_INIT_CWND of the kernel (RFC 6928). */
+#define INITIAL_WINDOW_PKTS 10
 
 /*
  * tcp_sndbuf_expand() works out 2 x cwnd x a segment's memory in an int. That memory is
@@ -119,12 +119,22 @@ static __always_inline struct cc_start start_of(const struct fp_rule *rule, stru
 	return start;
 }
 
+static __always_inline u32 max_window_pkts(struct tcp_sock *tp)
+{
+	u32 mss_bytes = tp->rx_opt.mss_clamp;
+
+	if (mss_bytes < tp->mss_cache)
+		mss_bytes = tp->mss_cache;
+	return MAX_WINDOW_BYTES / (mss_bytes + SEGMENT_OVERHEAD_BYTES);
+}
+
 static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 {
+	u32 clamp_pkts = max_window_pkts(tp);
 	struct cc_window w = {
 		.cwnd_pkts = tp->snd_cwnd,
 		.ssthresh_pkts = tp->snd_ssthresh,
-		.clamp_pkts = tp->snd_cwnd_clamp,
+		.clamp_pkts = tp->snd_cwnd_clamp < clamp_pkts ? tp->snd_cwnd_clamp : clamp_pkts,
 		.memory = state_of(tp)->memory,
 	};
 	return w;
@@ -149,6 +159,7 @@ static __always_inline int parameters(struct tcp_sock *tp, const struct fp_rule 
 	int is_good;
 
 	if (!rule || !gives(rule, name)) {
+		flag(tp, LAW_BAD_PARAMS, 0);
 		cc_law_initial(law, values);
 		return 1;
 	}
@@ -261,17 +272,24 @@ static __always_inline void begin(struct cc_window *w, const struct cc_start *st
 	cc_begin(w, start);
 }
 
+/* RFC 5681, 4.1: RW = min(IW, cwnd). */
+static __always_inline u32 restart_window_pkts(const struct fp_rule *rule)
+{
+	return rule->given & (1u << FP_INITIAL_WINDOW) ? rule->initial_window_pkts
+						       : INITIAL_WINDOW_PKTS;
+}
+
 /*
  * The pause may be longer than the RTO, and the kernel may have lowered the window
  * already (tcp_slow_start_after_idle): the rule decides anew.
  */
 static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct cc_start *start,
-					      struct cc_window *w)
+					      struct cc_window *w, u32 initial_window_pkts)
 {
 	u32 before_pkts = state_of(tp)->before_pause_pkts;
 	u32 idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
 	u32 rto_ticks = tp->inet_conn.icsk_rto;
-	u32 restart_pkts = RESTART_WINDOW_PKTS;
+	u32 restart_pkts = initial_window_pkts;
 
 	if (idle_ticks <= rto_ticks)
 		return;
@@ -283,9 +301,10 @@ static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct 
 	cc_idle_restart(w, start, idle_ticks, rto_ticks, restart_pkts);
 }
 
-static __always_inline u32 max_window_pkts(u32 mss_bytes)
+/* The kernel then starts with a window of 1 (RFC 5681, 3.1; RFC 6298, 5.7). */
+static __always_inline int is_syn_lost(struct tcp_sock *tp)
 {
-	return MAX_WINDOW_BYTES / (mss_bytes + SEGMENT_OVERHEAD_BYTES);
+	return !tp->data_segs_out && tp->snd_cwnd == 1;
 }
 
 /* Nothing is in flight, and a segment is about to leave. */
@@ -295,18 +314,19 @@ static __always_inline void transmission_starts(struct sock *sk)
 	struct fp_rule *rule = rule_of(sk);
 	struct cc_start start = start_of(rule, tp);
 	struct cc_window w = window_of(tp);
-	u32 clamp_pkts = max_window_pkts(tp->mss_cache);
-	u64 rate_bytes_per_s;
+	u64 rate_bytes_per_s = 0;
 
 	if (!tp->data_segs_out)
 		begin(&w, &start);
 	else
 		w.memory.flags |= CC_BEGAN;
 	if (rule && rule->after_idle && tp->data_segs_out)
-		go_on_after_pause(tp, &start, &w);
-	if (w.clamp_pkts > clamp_pkts)
-		w.clamp_pkts = clamp_pkts;
-	rate_bytes_per_s = cc_transmission_starts(&w, &start, tp->srtt_us >> 3, tp->mss_cache);
+		go_on_after_pause(tp, &start, &w, restart_window_pkts(rule));
+	if (is_syn_lost(tp))
+		w.memory.flags |= CC_BEGAN;
+	else
+		rate_bytes_per_s =
+			cc_transmission_starts(&w, &start, tp->srtt_us >> 3, tp->mss_cache);
 	set_window(tp, &w);
 	flag(tp, LAW_HYSTART, start.hystart);
 	if (rate_bytes_per_s)
@@ -340,7 +360,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	state_of(tp)->before_pause_pkts = 0;
 }
 
-/* An ACK, before cong_avoid. */
+/* An ACK, before cong_avoid; one that only opens the peer's window tells nothing of the path. */
 SEC("struct_ops")
 void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -348,6 +368,8 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	struct cc_start start = {};
 	struct cc_window w;
 
+	if (!sample->pkts_acked && sample->rtt_us <= 0)
+		return;
 	start.hystart = !!(state_of(tp)->flags & LAW_HYSTART);
 	if (!start.hystart && !state_of(tp)->memory.paced_from_pkts)
 		return;

@@ -340,7 +340,7 @@ fn without_its_laws_everything_else_works() {
     let rule = "[[rule]]\nname = 'second'\ndestination = ['127.0.9.1']\nnotsent_lowat = 30000\n";
     let second = Daemon::start_beside("second", rule);
     assert!(
-        second.stderr().contains("cannot register fp_reno"),
+        second.stderr().contains(first.pins().to_str().unwrap()),
         "{}",
         second.stderr()
     );
@@ -348,6 +348,11 @@ fn without_its_laws_everything_else_works() {
     let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let flow = second.flow(here.local_addr().unwrap());
     assert_eq!(flow["settings"][0]["has"], 30_000);
+    let refused = second.apply(RULE);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success(), "a policy with the other's law");
+    assert!(said.contains(first.pins().to_str().unwrap()), "{said}");
+    assert_eq!(second.flow(here.local_addr().unwrap())["rule"], "second");
     drop(second);
     let (here, _there) = loopback_flow();
     assert_eq!(first.flow(here.local_addr().unwrap())["law"], "fp_aimd");

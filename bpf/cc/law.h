@@ -52,14 +52,14 @@ struct cc_memory {
 	cc_u32 slow_start_credit; /* 2^-32 segments */
 	cc_u32 resume_pkts;	  /* the window before a pause, where no ssthresh is known */
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
-	cc_u32 flags;		/* CC_BEGAN and CC_LOST, see start.h */
+	cc_u32 flags;		/* CC_BEGAN, see start.h */
 };
 
 /* The window of one flow. The host stack owns it; a law reads it and grows it. */
 struct cc_window {
 	cc_u32 cwnd_pkts;
 	cc_u32 ssthresh_pkts;
-	cc_u32 clamp_pkts; /* cwnd never grows past it */
+	cc_u32 clamp_pkts; /* cwnd is no more than this after cc_acked() */
 	struct cc_memory memory;
 };
 

@@ -88,16 +88,18 @@ static inline cc_u32 cc_law_ssthresh(enum cc_law law, const cc_u32 *values,
 
 /*
  * `acked_pkts` segments left the network while the window was in full use, outside
- * of recovery. `values` must be accepted.
+ * of recovery. `values` must be accepted. A clamp that was lowered lowers the window, as
+ * in tcp_cong_avoid_ai() of Linux.
  */
 static inline void cc_acked(enum cc_law law, const cc_u32 *values, const struct cc_start *s,
 			    struct cc_window *w, cc_u32 acked_pkts)
 {
-	w->memory.flags &= ~CC_LOST;
 	if (cc_in_slow_start(w))
 		acked_pkts = cc_slow_start(w, s, acked_pkts);
 	if (acked_pkts)
 		cc_law_acked(law, values, w, acked_pkts);
+	if (w->cwnd_pkts > w->clamp_pkts)
+		w->cwnd_pkts = w->clamp_pkts;
 }
 
 /*
@@ -115,7 +117,6 @@ static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct c
 	m->slow_start_credit = 0;
 	m->hystart.prior_phase = m->hystart.phase;
 	m->hystart.phase = CC_HYSTART_DONE;
-	m->flags |= CC_LOST;
 	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
 }
 
@@ -131,7 +132,6 @@ static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
 		m->credit = m->prior_credit;
 	m->prior_credit = 0;
 	m->hystart.phase = m->hystart.prior_phase;
-	m->flags &= ~CC_LOST;
 	return w->cwnd_pkts > prior_cwnd_pkts ? w->cwnd_pkts : prior_cwnd_pkts;
 }
 

@@ -30,7 +30,6 @@ struct cc_start {
 
 /* cc_memory.flags */
 #define CC_BEGAN 1u /* the flow has sent */
-#define CC_LOST 2u  /* nothing was acknowledged since the last congestion event */
 
 static inline int cc_in_slow_start(const struct cc_window *w)
 {
@@ -126,8 +125,6 @@ static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_s
 
 	if (s->idle != CC_IDLE_PACE && !(is_first && s->initial_rate_bps))
 		return 0;
-	if (w->memory.flags & CC_LOST)
-		return 0;
 	return target < w->clamp_pkts ? target : w->clamp_pkts;
 }
 
@@ -135,7 +132,8 @@ static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_s
  * Nothing is in flight and a segment is about to leave. Where a paced start is due
  * (3.2: "no in-flight packets and cwnd < ssthresh") the window opens to ssthresh, and
  * the result is the rate at which to send, ssthresh x MSS / RTT, bytes a second; else 0.
- * After a timeout one segment goes first and alone (RFC 5681, 3.1).
+ * Not to be called in recovery: after a timeout one segment goes first and alone
+ * (RFC 5681, 3.1).
  */
 static inline cc_u64 cc_transmission_starts(struct cc_window *w, const struct cc_start *s,
 					    cc_u32 srtt_us, cc_u32 mss_bytes)
@@ -188,14 +186,14 @@ static inline void cc_rtt_sample(struct cc_window *w, const struct cc_start *s, 
 /*
  * A segment is about to leave after a pause of `idle_us`, longer than the RTO:
  * tcp_cwnd_restart() of Linux (RFC 2861). ssthresh remembers 3/4 of the window, the
- * window is halved for every RTO of the pause, down to the initial window.
+ * window is halved for every RTO that the pause is longer than, down to the initial window.
  */
 static inline void cc_idle_restart(struct cc_window *w, const struct cc_start *s, cc_u64 idle_us,
 				   cc_u32 rto_us, cc_u32 initial_window_pkts)
 {
 	cc_u32 known = (w->cwnd_pkts >> 1) + (w->cwnd_pkts >> 2);
 	cc_u32 floor = initial_window_pkts < w->cwnd_pkts ? initial_window_pkts : w->cwnd_pkts;
-	cc_u64 halvings = rto_us ? idle_us / rto_us : 0;
+	cc_u64 halvings = rto_us && idle_us ? (idle_us - 1) / rto_us : 0;
 
 	if (s->idle == CC_IDLE_KEEP || !halvings)
 		return;

@@ -151,6 +151,7 @@ struct minmax {
 
 struct tcp_options_received {
 	u16 snd_wscale : 4, rcv_wscale : 4;
+	u16 mss_clamp;
 };
 
 struct tcp_sock {

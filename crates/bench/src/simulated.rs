@@ -41,6 +41,7 @@ pub fn flow(law: Law, receive_buffer_bytes: u64) -> FlowSpec {
         to: 1,
         start_ns: 0,
         stop_ns: None,
+        lasts_ns: None,
         source: Source::Bulk {
             bytes: None,
             again: false,

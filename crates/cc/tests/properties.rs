@@ -23,6 +23,8 @@ enum Event {
     Parameters(Law),
     /// The host lowers the window by itself, as Linux does when the program has no data.
     HostLowers(u32),
+    /// The policy of a live flow changes.
+    Clamp(u32),
 }
 
 /// A law of the table with values anywhere in their ranges, near their ends more often than evenly.
@@ -86,6 +88,7 @@ fn any_event(law: Law) -> impl Strategy<Value = Event> {
         1 => any::<u32>().prop_map(Event::AckArrived),
         1 => parameters_of(law.spec()).prop_map(Event::Parameters),
         1 => any::<u32>().prop_map(Event::HostLowers),
+        1 => prop_oneof![2u32..1000, 2u32..=u32::MAX].prop_map(Event::Clamp),
     ]
 }
 
@@ -123,10 +126,12 @@ impl Host {
                 (self.in_recovery, self.is_fresh) = (false, false);
             }
             Event::Pause { rtos } => {
-                control.idle_restart(window, u64::from(rtos) * 200_000, 200_000, 10);
+                control.idle_restart(window, u64::from(rtos) * 200_000 + 1, 200_000, 10);
                 self.is_fresh |= rtos > 0 && self.start.idle != Idle::Keep;
             }
             Event::Rtt(sample) => control.rtt_sample(window, &sample),
+            // A host in recovery does not ask.
+            Event::TransmissionStarts(_) if self.in_recovery => (),
             Event::TransmissionStarts(path) => {
                 control.transmission_starts(window, &path);
             }
@@ -137,6 +142,7 @@ impl Host {
             Event::HostLowers(cwnd_pkts) => {
                 window.cwnd_pkts = window.cwnd_pkts.min(cwnd_pkts.max(1));
             }
+            Event::Clamp(clamp_pkts) => window.clamp_pkts = clamp_pkts,
         }
     }
 
@@ -195,7 +201,9 @@ fn check(
             prop_assert!(is <= was.max(2), "it does not grow by a loss");
         }
         Event::Timeout => prop_assert!(after.ssthresh_pkts >= 2),
+        Event::Acked(_) if was > after.clamp_pkts => prop_assert_eq!(is, after.clamp_pkts),
         Event::Acked(acked_pkts) => {
+            prop_assert!(is <= after.clamp_pkts, "past the clamp");
             prop_assert!(is >= was, "it shrank on an acknowledgement");
             prop_assert_eq!(after.ssthresh_pkts, before.ssthresh_pkts);
             check_growth(*acked_pkts, before, host, was_fresh)?;

@@ -323,7 +323,7 @@ fn after_pause(idle: Idle, rtos: u32) -> (Control, Window) {
     let (mut control, mut window) = begun(Law::RENO, start);
     (window.cwnd_pkts, window.ssthresh_pkts) = (800, 400);
     control.transmission_starts(&mut window, &PATH);
-    control.idle_restart(&mut window, u64::from(rtos) * 300_000, 300_000, 10);
+    control.idle_restart(&mut window, u64::from(rtos) * 300_000 + 1, 300_000, 10);
     (control, window)
 }
 
@@ -371,16 +371,30 @@ fn pace_without_ssthresh_goes_on_at_the_window_before_the_pause() {
     assert_eq!(window.ssthresh_pkts, Window::NO_SSTHRESH);
 }
 
-/// RFC 5681, 3.1: a window of one segment after a timeout.
+/// The tail of a chunk is lost: recovery ends without an acknowledgement in full use of the window.
 #[test]
-fn after_a_timeout_one_segment_goes_alone() {
+fn after_a_lost_tail_the_next_chunk_is_paced() {
     let (mut control, mut window) = after_pause(Idle::Pace, 0);
     window.ssthresh_pkts = control.ssthresh(&mut window);
     window.cwnd_pkts = 1;
-    assert_eq!(control.transmission_starts(&mut window, &PATH), None);
-    assert_eq!(window.cwnd_pkts, 1);
-    control.acked(&mut window, 1);
     assert!(control.transmission_starts(&mut window, &PATH).is_some());
+    assert_eq!(window.cwnd_pkts, window.ssthresh_pkts);
+}
+
+/// tcp_cwnd_restart(): `while ((delta -= rto) > 0)`.
+#[test]
+fn a_pause_of_whole_rtos_halves_one_time_less() {
+    for (idle_us, cwnd_pkts) in [
+        (300_000, 800),
+        (300_001, 400),
+        (600_000, 400),
+        (600_001, 200),
+    ] {
+        let (mut control, mut window) = after_pause(Idle::Restart, 0);
+        window.cwnd_pkts = 800;
+        control.idle_restart(&mut window, idle_us, 300_000, 10);
+        assert_eq!(window.cwnd_pkts, cwnd_pkts, "{idle_us}");
+    }
 }
 
 #[test]

@@ -77,7 +77,17 @@ fn kernel_lines(kernel: &Value) -> Vec<String> {
         counts["events_lost"],
         counts["flows_without_storage"]
     ));
+    lines.extend(bad_parameters(counts));
     lines
+}
+
+fn bad_parameters(counts: &Value) -> Option<String> {
+    let times = counts["bad_law_parameters"]
+        .as_u64()
+        .filter(|times| *times > 0)?;
+    Some(format!(
+        "laws         parameters out of range {times} times: these flows ran as Reno; apply the policy again"
+    ))
 }
 
 fn describe(change: &Value) -> String {
@@ -137,4 +147,18 @@ fn unloaded(report: &UnloadReport) -> String {
         .chain(lines)
         .map(|line| format!("{line}\n"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_parameters_are_told_with_the_remedy() {
+        let lines =
+            |times: u64| kernel_lines(&json!({ "counts": { "bad_law_parameters": times } }));
+        let told = |line: &String| line.contains("out of range 3 times") && line.contains("apply");
+        assert!(lines(3).iter().any(told));
+        assert!(!lines(0).iter().any(|line| line.contains("out of range")));
+    }
 }

@@ -3,13 +3,15 @@
 
 use anyhow::{Context, Result};
 use fatpath_host::Host;
-use fatpath_kernel::{Kernel, Published, Takeover, cgroup_id, registered_laws};
+use fatpath_kernel::{
+    Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
+};
 use fatpath_policy::{
     Classifier, MAX_FILE_BYTES, Policy, Problem, RouteMetrics, our_laws, parse_bytes, routes,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Instance;
@@ -18,6 +20,7 @@ use crate::Instance;
 pub(crate) struct Engine {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) host: Host,
+    pin_dir: PathBuf,
     pub(crate) policy: Policy,
     /// Name of the file that the live policy came from.
     pub(crate) policy_file: String,
@@ -95,10 +98,12 @@ impl Engine {
         if !fatpath_kernel::bpffs_is_mounted() {
             mount_bpffs(&mut host)?;
         }
+        refuse_laws_of_others(&policy, &instance.places.pin_dir)?;
         let (kernel, takeover, laws_missing) = Kernel::load(instance.places.clone())?;
         let mut engine = Engine {
             kernel: Arc::new(kernel),
             host,
+            pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
             policy_file: String::new(),
             cgroups: Vec::new(),
@@ -116,6 +121,7 @@ impl Engine {
 
     /// Makes a policy live. What fails after the kernel took it is a note, not an error.
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
+        refuse_laws_of_others(&policy, &self.pin_dir)?;
         let mut notes = in_file(&policy.warnings, file);
         notes.extend(self.host.raise(&policy.host)?);
         let tables = Classifier::build(&policy);
@@ -157,6 +163,23 @@ impl Engine {
             self.publish(&policy, &Classifier::build(&policy))?;
         }
         Ok(self.host.follow_routes(&self.metrics)?)
+    }
+}
+
+/// The code of a law reads the policy of the instance that registered it, so here its flows would run
+/// with the initial parameters.
+fn refuse_laws_of_others(policy: &Policy, own_pins: &Path) -> Result<(), KernelError> {
+    let is_named = |law: &str| {
+        let mut laws = policy
+            .rules
+            .iter()
+            .filter_map(|rule| rule.settings.law.as_ref());
+        laws.any(|chosen| chosen.value.name() == law)
+    };
+    let mut others = laws_of_others(own_pins).into_iter();
+    match others.find(|other| is_named(&other.law)) {
+        None => Ok(()),
+        Some(other) => Err(other.into()),
     }
 }
 

@@ -31,6 +31,17 @@ pub enum KernelError {
     /// Another process may change what is pinned.
     #[error("another fatpath daemon uses the pins at {}", .0.display())]
     InUse(PathBuf),
+    /// The law's name is another instance's: its flows would follow that one's parameters.
+    #[error(
+        "the law {law} is registered by another fatpath, with its pins at {}: take that one away \
+         (`fatpath unload --pin-dir {}`), or name no {law} here", .owner.display(), .owner.display()
+    )]
+    OthersLaw {
+        /// The kernel's name for the law.
+        law: String,
+        /// Directory of the owner's pins.
+        owner: PathBuf,
+    },
     /// libbpf or the kernel refused a step.
     #[error("cannot {step}: {source}{}", .log.as_deref().map(|l| format!("\n{l}")).unwrap_or_default())]
     Bpf {

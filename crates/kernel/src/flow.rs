@@ -315,7 +315,8 @@ fn start_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, Sett
     let w = &r.flow.wanted;
     let is_ours = has_our_law(r);
     let number = |setting, name, wanted: u64| {
-        let has = if is_ours { wanted } else { 0 };
+        let is_late = is_of_the_beginning(setting) && is_adopted(r);
+        let has = if is_ours && !is_late { wanted } else { 0 };
         let value = SettingValue::Number;
         (setting, name, value(wanted), value(has))
     };
@@ -346,6 +347,14 @@ fn start_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, Sett
     ]
 }
 
+fn is_of_the_beginning(setting: u32) -> bool {
+    setting == abi::FP_INITIAL_SSTHRESH || setting == abi::FP_INITIAL_RATE
+}
+
+fn is_adopted(r: &fp_flow_record) -> bool {
+    r.flow.flags & abi::FP_FLOW_ADOPTED != 0
+}
+
 fn has_our_law(r: &fp_flow_record) -> bool {
     text_of(&r.law).starts_with(OUR_PREFIX)
 }
@@ -374,6 +383,9 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
         }
         0 if setting >= abi::FP_MAX_SSTHRESH && !has_our_law(r) => {
             Some("only fatpath's own laws heed it".into())
+        }
+        0 if is_of_the_beginning(setting) && is_adopted(r) => {
+            Some("the flow had begun before fatpath saw it: too late".to_owned())
         }
         0 => None,
         error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => {
@@ -444,6 +456,32 @@ mod tests {
         assert_eq!(reported("fp_reno", all), expected);
         let ssthresh = number("initial_ssthresh_pkts", 40, 40);
         assert_eq!(reported("fp_reno", "initial_ssthresh = 40"), [ssthresh]);
+    }
+
+    #[test]
+    fn an_adopted_flow_says_that_its_beginning_is_over() {
+        let mut record = fp_flow_record {
+            law: field_of("fp_reno"),
+            ..Default::default()
+        };
+        let text = "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\ninitial_ssthresh = 40\nmax_ssthresh = 9\n";
+        let policy = fatpath_policy::parse(text, None).expect("the policy is good");
+        record.flow.wanted = rule_of(&policy.rules[0].settings);
+        record.flow.flags = abi::FP_FLOW_ADOPTED;
+        let reports = settings_but_the_law(&record);
+        let of = |setting| reports.iter().find(|report| report.setting == setting);
+        let ssthresh = of("initial_ssthresh_pkts").expect("it is wanted");
+        assert_eq!(ssthresh.has, SettingValue::Number(0));
+        assert!(
+            ssthresh
+                .note
+                .as_ref()
+                .is_some_and(|note| note.contains("too late"))
+        );
+        assert_eq!(
+            of("max_ssthresh_pkts"),
+            Some(&number("max_ssthresh_pkts", 9, 9))
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use cgroup::{cgroup_id, cgroup_path};
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport, SettingValue};
-pub use law::registered_laws;
+pub use law::{OthersLaw, laws_of_others, registered_laws};
 pub use load::{Kernel, Takeover};
 pub use places::{Places, bpffs, bpffs_is_mounted, mount_bpffs};
 pub use publish::Published;

@@ -7,6 +7,7 @@
 //! unloaded first, which moves live flows off the old laws, and loaded anew.
 
 use crate::abi;
+use crate::law::{self, OthersLaw};
 use crate::maps::Table;
 use crate::places::Places;
 use crate::{KernelError, unload};
@@ -225,9 +226,14 @@ impl Kernel {
         if laws.iter().all(|law| self.law_pin(law).exists()) {
             return Ok(());
         }
+        law::take_orphans_away();
+        let others = law::laws_of_others(&self.places.pin_dir);
         let mut object = self.load_object("laws", LAWS)?;
         let missing = object.maps_mut().filter(|map| self.is_missing_law(map));
-        let registered = missing.map(|mut map| self.register_law(&mut map));
+        let registered = missing.map(|mut map| {
+            free_of_others(&map.name().to_string_lossy(), &others)?;
+            self.register_law(&mut map)
+        });
         registered.fold(Ok(()), Result::and)
     }
 
@@ -261,6 +267,13 @@ impl Kernel {
         };
         link.disconnect();
         Ok(())
+    }
+}
+
+fn free_of_others(name: &str, others: &[OthersLaw]) -> Result<(), KernelError> {
+    match others.iter().find(|other| other.law == name) {
+        None => Ok(()),
+        Some(other) => Err(other.clone().into()),
     }
 }
 

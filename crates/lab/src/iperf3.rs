@@ -15,6 +15,12 @@ pub struct Measured {
     pub goodput_bps: f64,
     /// Segments sent again; `None` where the sender's system does not count them.
     pub retransmits: Option<u64>,
+    /// When it began, seconds since the programs of its run began.
+    #[serde(default)]
+    pub begin_s: f64,
+    /// Over which `goodput_bps` is taken, in seconds.
+    #[serde(default)]
+    pub lasting_s: f64,
     /// What its datagrams met; `None` with TCP.
     #[serde(default)]
     pub udp: Option<Udp>,
@@ -120,10 +126,10 @@ pub enum SeenBy {
 /// The throughput of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Begin, seconds since the test began.
+    /// Begin, seconds since the programs of the run began.
     #[serde(rename = "start")]
     pub start_s: f64,
-    /// End, seconds since the test began.
+    /// End, likewise.
     #[serde(rename = "end")]
     pub end_s: f64,
     /// Mean rate of application bytes in bits a second.
@@ -190,6 +196,8 @@ struct Sent {
 struct Received {
     bits_per_second: f64,
     #[serde(default)]
+    seconds: f64,
+    #[serde(default)]
     jitter_ms: f64,
     #[serde(default)]
     lost_packets: u64,
@@ -231,6 +239,8 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
     };
     Ok(Measured {
         goodput_bps: received.bits_per_second,
+        begin_s: 0.0,
+        lasting_s: received.seconds,
         retransmits: output.end.sum_sent.and_then(|sent| sent.retransmits),
         udp: is_udp.then_some(Udp {
             packets: received.packets,
@@ -249,15 +259,25 @@ pub fn parse(text: &str) -> Result<Measured, ParseError> {
 }
 
 impl Measured {
-    /// What several programs of one run measured together; `None` of none. They are taken to begin
-    /// together and to report as often: the intervals of equal number are added.
-    pub fn sum<'m>(all: impl IntoIterator<Item = &'m Measured>) -> Option<Measured> {
-        let mut all = all.into_iter();
-        let first = all.next()?.clone();
+    /// The same of a program that began so much later than its run.
+    #[must_use]
+    pub fn begun_at(mut self, begin_s: f64) -> Measured {
+        self.begin_s += begin_s;
+        for interval in &mut self.intervals {
+            interval.start_s += begin_s;
+            interval.end_s += begin_s;
+        }
+        self
+    }
+
+    /// What several programs of one run measured together; `None` of none. Goodput is all bytes over the
+    /// time from the first begin to the last end: rates of different times would add up to more than the
+    /// path carries.
+    pub fn sum(all: &[&Measured]) -> Option<Measured> {
+        let (first, others) = all.split_first()?;
         let mut n = 1.0;
-        Some(all.fold(first, |mut sum, next| {
+        let mut sum = others.iter().fold((*first).clone(), |mut sum, next| {
             n += 1.0;
-            sum.goodput_bps += next.goodput_bps;
             sum.retransmits = either(sum.retransmits, next.retransmits, |a, b| a + b);
             sum.udp = either(sum.udp, next.udp, |a, b| Udp {
                 packets: a.packets + b.packets,
@@ -273,10 +293,63 @@ impl Measured {
             if next.seen_by == SeenBy::Sender {
                 sum.seen_by = SeenBy::Sender;
             }
-            let pairs = sum.intervals.iter_mut().zip(&next.intervals);
-            pairs.for_each(|(mine, theirs)| mine.rate_bps += theirs.rate_bps);
             sum
-        }))
+        });
+        if !others.is_empty() {
+            (sum.begin_s, sum.lasting_s) = span(all);
+            sum.goodput_bps = goodput_bps(all, sum.lasting_s);
+            sum.intervals = intervals(all);
+        }
+        Some(sum)
+    }
+}
+
+/// The first begin, and from there to the last end.
+fn span(all: &[&Measured]) -> (f64, f64) {
+    let begin_s = all.iter().map(|one| one.begin_s).fold(f64::MAX, f64::min);
+    let ends = all.iter().map(|one| one.begin_s + one.lasting_s);
+    (begin_s, ends.fold(begin_s, f64::max) - begin_s)
+}
+
+fn goodput_bps(all: &[&Measured], lasting_s: f64) -> f64 {
+    let bits = all.iter().map(|one| one.goodput_bps * one.lasting_s);
+    match bits.sum::<f64>() / lasting_s {
+        rate_bps if rate_bps.is_finite() => rate_bps,
+        // None of them took any time.
+        _ => 0.0,
+    }
+}
+
+/// Throughput of all together, in intervals as long as the longest of any.
+fn intervals(all: &[&Measured]) -> Vec<Interval> {
+    let own = || all.iter().flat_map(|one| &one.intervals);
+    let begin_s = own().map(|one| one.start_s).fold(f64::MAX, f64::min);
+    let end_s = own().map(|one| one.end_s).fold(0.0, f64::max);
+    let length_s = own().map(|one| one.end_s - one.start_s).fold(0.0, f64::max);
+    if length_s <= 0.0 {
+        return vec![];
+    }
+    // What is left of the last one may be the rounding of times.
+    let count = ((end_s - begin_s) / length_s - 1e-6).ceil().max(1.0) as usize;
+    let at = |n: usize| begin_s + n as f64 * length_s;
+    let mut sum: Vec<Interval> = (0..count)
+        .map(|n| Interval {
+            start_s: at(n),
+            end_s: if n + 1 == count { end_s } else { at(n + 1) },
+            rate_bps: 0.0,
+        })
+        .collect();
+    own().for_each(|one| share_out(one, begin_s, length_s, &mut sum));
+    sum
+}
+
+/// Adds an interval to those of equal length that it lies in, each its part.
+fn share_out(one: &Interval, begin_s: f64, length_s: f64, sum: &mut [Interval]) {
+    let first = ((one.start_s - begin_s) / length_s) as usize;
+    // It is no longer than they are, so it lies in two, or three by the rounding of times.
+    for into in sum.iter_mut().skip(first.saturating_sub(1)).take(3) {
+        let common_s = one.end_s.min(into.end_s) - one.start_s.max(into.start_s);
+        into.rate_bps += one.rate_bps * common_s.max(0.0) / (into.end_s - into.start_s);
     }
 }
 
@@ -310,6 +383,37 @@ mod tests {
         assert!(measured.intervals.len() >= 4);
     }
 
+    fn one(begin_s: f64, lasting_s: f64, rate_bps: f64) -> Measured {
+        let mut one = parse(WITH_SERVER_JSON).unwrap();
+        (one.goodput_bps, one.lasting_s) = (rate_bps, lasting_s);
+        let interval = |n: u32| Interval {
+            start_s: f64::from(n),
+            end_s: f64::from(n) + 1.0,
+            rate_bps,
+        };
+        one.intervals = (0..lasting_s as u32).map(interval).collect();
+        one.begun_at(begin_s)
+    }
+
+    #[test]
+    fn programs_one_after_the_other_never_exceed_their_path() {
+        let sum = Measured::sum(&[&one(0.0, 5.0, 95e6), &one(5.0, 5.0, 95e6)]).unwrap();
+        assert_eq!((sum.goodput_bps, sum.lasting_s), (95e6, 10.0));
+        assert_eq!(sum.intervals.len(), 10);
+        assert!(sum.intervals.iter().all(|one| one.rate_bps == 95e6));
+    }
+
+    #[test]
+    fn programs_that_overlap_are_added_where_they_do() {
+        let sum = Measured::sum(&[&one(0.5, 2.0, 10e6), &one(0.0, 4.0, 40e6)]).unwrap();
+        assert_eq!(sum.goodput_bps, (2.0 * 10e6 + 4.0 * 40e6) / 4.0);
+        let rates: Vec<f64> = sum.intervals.iter().map(|one| one.rate_bps / 1e6).collect();
+        assert_eq!(rates, [45.0, 50.0, 45.0, 40.0]);
+        // Of programs that begin and end together, the sum is that of the rates.
+        let sum = Measured::sum(&[&one(1.0, 3.0, 10e6), &one(1.0, 3.0, 40e6)]).unwrap();
+        assert_eq!((sum.goodput_bps, sum.begin_s), (50e6, 1.0));
+    }
+
     #[test]
     fn without_the_servers_json_the_intervals_are_the_senders() {
         let measured = parse(WITH_SERVER_TEXT).unwrap();
@@ -330,12 +434,13 @@ mod tests {
     #[test]
     fn a_sum_adds_what_can_be_added() {
         let (tcp, udp) = (parse(WITH_SERVER_JSON).unwrap(), parse(UDP).unwrap());
-        let sum = Measured::sum([&tcp, &udp, &udp]).unwrap();
-        let expected_bps = tcp.goodput_bps + 2.0 * udp.goodput_bps;
+        let sum = Measured::sum(&[&tcp, &udp, &udp]).unwrap();
+        let bits = |one: &Measured| one.goodput_bps * one.lasting_s;
+        let expected_bps = (bits(&tcp) + 2.0 * bits(&udp)) / tcp.lasting_s.max(udp.lasting_s);
         assert!((sum.goodput_bps / expected_bps - 1.0).abs() < 1e-12);
         assert_eq!(sum.retransmits, tcp.retransmits);
         assert_eq!(sum.udp.unwrap().packets, 306);
-        assert!(Measured::sum([]).is_none());
+        assert!(Measured::sum(&[]).is_none());
     }
 
     #[test]

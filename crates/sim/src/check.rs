@@ -73,7 +73,7 @@ pub enum SpecError {
 
 /// So that sums of moments never overflow: 100 years.
 const MAX_END_NS: u64 = 100 * 365 * 86_400_000_000_000;
-/// Each takes 48 bytes; more is a mistaken unit.
+/// Of all flows and links together; each takes 48 bytes at most. More is a mistaken unit.
 const MAX_SAMPLES: u64 = 10_000_000;
 /// A host's number has room in a route.
 const MAX_HOSTS: usize = 1 << 20;
@@ -92,9 +92,6 @@ impl Spec {
 
     fn check_whole(&self) -> Result<(), &'static str> {
         let has_row_of_hosts = |row: &Vec<_>| row.len() == self.hosts;
-        let samples = self
-            .sample_every_ns
-            .map_or(Some(0), |every_ns| self.end_ns.checked_div(every_ns));
         let rising = self.changes.is_sorted_by_key(|change| change.at_ns);
         unless(self.hosts <= MAX_HOSTS, "hosts: give at most a million")?;
         unless(
@@ -103,10 +100,28 @@ impl Spec {
         )?;
         unless(self.end_ns <= MAX_END_NS, "end: give at most 100 years")?;
         unless(
-            samples.is_some_and(|samples| samples <= MAX_SAMPLES),
-            "time between samples: give more than 0, and so that there are ten million at most",
+            self.samples().is_some_and(|samples| samples <= MAX_SAMPLES),
+            "time between samples: give more than 0, and so that there are ten million at most, of all \
+             flows and both directions of all links",
         )?;
         unless(rising, "changes: give times that do not fall")
+    }
+
+    /// How many there will be, if connections open at once; `None`: too many to tell.
+    fn samples(&self) -> Option<u64> {
+        let every_ns = match self.sample_every_ns {
+            None => return Some(0),
+            Some(every_ns) => every_ns,
+        };
+        let last_ns = |flow: &FlowSpec| flow.last_ns().min(self.end_ns);
+        let of_link_ns = self.flows.iter().map(last_ns).max().unwrap_or(0);
+        let of_links_ns = of_link_ns.checked_mul(2 * self.links.len() as u64)?;
+        let mut of_flows_ns = self
+            .flows
+            .iter()
+            .map(|flow| last_ns(flow).saturating_sub(flow.start_ns));
+        let sampled_ns = of_flows_ns.try_fold(of_links_ns, u64::checked_add)?;
+        sampled_ns.checked_div(every_ns)
     }
 
     fn check_link(&self, link: &LinkSpec) -> Result<(), String> {

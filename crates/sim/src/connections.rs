@@ -32,6 +32,10 @@ pub(crate) struct Connections<'a> {
     began_ns: u64,
     transfer_bytes: u64,
     stop_ns: u64,
+    /// How long the program sends from `established_ns` on.
+    lasts_ns: u64,
+    /// When the first connection was.
+    established_ns: Option<u64>,
     completed: Option<Completion>,
     closed: Totals,
 }
@@ -56,6 +60,10 @@ enum Phase {
 impl<'a> Connections<'a> {
     pub(crate) fn new(spec: &'a FlowSpec, index: u32, mut program: Program) -> Connections<'a> {
         let until_ns = spec.start_ns + program.first_pause_ns();
+        let stop_ns = match program.is_asked_for() {
+            true => spec.last_ns(),
+            false => spec.stop_ns.unwrap_or(NEVER),
+        };
         Connections {
             tcp: &spec.tcp,
             index,
@@ -65,7 +73,9 @@ impl<'a> Connections<'a> {
             sends: None,
             began_ns: 0,
             transfer_bytes: 0,
-            stop_ns: spec.stop_ns.unwrap_or(NEVER),
+            stop_ns,
+            lasts_ns: spec.lasts_ns.unwrap_or(NEVER),
+            established_ns: None,
             completed: None,
             closed: Totals::default(),
         }
@@ -147,12 +157,17 @@ impl<'a> Connections<'a> {
         self.completed.take()
     }
 
-    /// When it was over, if it is.
-    pub(crate) fn ended_ns(&self) -> Option<u64> {
+    /// When it was over, if it is by now.
+    pub(crate) fn ended_ns(&self, now_ns: u64) -> Option<u64> {
         match self.phase {
             Phase::Ended { at_ns } => Some(at_ns),
-            _ => None,
+            _ => (self.stop_ns <= now_ns).then_some(self.stop_ns),
         }
+    }
+
+    /// When its first connection was established.
+    pub(crate) fn established_ns(&self) -> Option<u64> {
+        self.established_ns
     }
 
     /// Over all its connections.
@@ -255,11 +270,20 @@ impl<'a> Connections<'a> {
 
     fn open(&mut self, now_ns: u64, rtt_ns: u64) {
         self.closed.connections += 1;
+        self.establish(now_ns);
         self.phase = Phase::Open(Box::new(Connection::new(self.tcp, rtt_ns, now_ns)));
         let connected_ns = self.began_ns;
         self.write(now_ns);
         if self.program.counts_handshake() {
             self.began_ns = connected_ns;
+        }
+    }
+
+    /// From the first connection on the program's time counts.
+    fn establish(&mut self, now_ns: u64) {
+        if self.established_ns.is_none() {
+            self.established_ns = Some(now_ns);
+            self.stop_ns = self.stop_ns.min(now_ns.saturating_add(self.lasts_ns));
         }
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDP at a constant rate, and what of it arrives.
 
+use std::rc::Rc;
+
 use crate::outcome::DatagramOutcome;
 use crate::packet::{Body, SimPacket};
 use crate::{FlowSpec, Source};
@@ -18,6 +20,10 @@ pub(crate) struct Datagrams {
     payload_bytes: u32,
     sent: u64,
     seen: Seen,
+    /// Every datagram under way has a part in it, so that their number is known whatever the links do.
+    under_way: Rc<()>,
+    /// Lost when the program stopped; `None`: it sends.
+    lost_at_end: Option<u64>,
 }
 
 impl Datagrams {
@@ -33,16 +39,34 @@ impl Datagrams {
         Datagrams {
             session,
             start_ns: spec.start_ns,
-            stop_ns: spec.stop_ns.unwrap_or(u64::MAX),
+            stop_ns: spec.last_ns(),
             rate_bps,
             payload_bytes,
             sent: 0,
             seen: Seen::default(),
+            under_way: Rc::new(()),
+            lost_at_end: None,
         }
     }
 
-    /// When the next one leaves: counted from the start, so that no rounding adds up.
+    /// When the next one leaves, or the program stops.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        let stop_ns = Some(self.stop_ns).filter(|stop_ns| *stop_ns < u64::MAX);
+        match self.lost_at_end {
+            Some(_) => None,
+            None => self.next_leaves_ns().or(stop_ns),
+        }
+    }
+
+    /// A time that [`Datagrams::next_due_ns`] named has come. What arrives after the stop is nobody's.
+    pub(crate) fn handle_timeout(&mut self, now_ns: u64) {
+        if now_ns >= self.stop_ns && self.lost_at_end.is_none() {
+            self.lost_at_end = Some(self.lost());
+        }
+    }
+
+    /// Counted from the start, so that no rounding adds up.
+    fn next_leaves_ns(&self) -> Option<u64> {
         let bits = u128::from(self.payload_bytes + HEADER_BYTES) * 8;
         let after_ns = u128::from(self.sent) * bits * 1_000_000_000 / u128::from(self.rate_bps);
         let at_ns = self.start_ns.checked_add(u64::try_from(after_ns).ok()?)?;
@@ -51,11 +75,12 @@ impl Datagrams {
 
     /// The datagram that is due.
     pub(crate) fn poll_transmit(&mut self, now_ns: u64) -> Option<SimPacket> {
-        self.next_due_ns().filter(|at_ns| *at_ns <= now_ns)?;
+        self.next_leaves_ns().filter(|at_ns| *at_ns <= now_ns)?;
         let body = Body::Datagram {
             len_bytes: (self.payload_bytes + HEADER_BYTES) as u16,
             number: self.sent,
             sent_ns: now_ns,
+            _under_way: Rc::clone(&self.under_way),
         };
         self.sent += 1;
         Some(SimPacket {
@@ -67,7 +92,23 @@ impl Datagrams {
 
     /// One arrives.
     pub(crate) fn receive(&mut self, now_ns: u64, number: u64, sent_ns: u64) {
-        self.seen.add(number, now_ns - sent_ns);
+        if self.lost_at_end.is_none() {
+            self.seen.add(number, now_ns - sent_ns);
+        }
+    }
+
+    /// When it was over, if it is by now.
+    pub(crate) fn ended_ns(&self, now_ns: u64) -> Option<u64> {
+        (self.stop_ns <= now_ns).then_some(self.stop_ns)
+    }
+
+    pub(crate) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    fn lost(&self) -> u64 {
+        let under_way = Rc::strong_count(&self.under_way) as u64 - 1;
+        self.sent.saturating_sub(self.seen.received + under_way)
     }
 
     pub(crate) fn delivered_bytes(&self) -> u64 {
@@ -79,7 +120,7 @@ impl Datagrams {
         DatagramOutcome {
             sent: self.sent,
             received: seen.received,
-            lost: seen.next.saturating_sub(seen.received),
+            lost: self.lost_at_end.unwrap_or_else(|| self.lost()),
             out_of_order: seen.out_of_order,
             jitter_ns: seen.jitter_ns as u64,
             mean_delay_ns: (seen.delay_sum_ns / u128::from(seen.received.max(1))) as u64,

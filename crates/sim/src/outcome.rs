@@ -12,7 +12,7 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// Both directions of each link, in the order of [`crate::Spec::links`].
     pub links: Vec<[LinkOutcome; 2]>,
-    /// When it ended: with the time of the spec, when nothing was left to happen, or when it was stopped.
+    /// When it ended: with the time of the spec, with the last of its flows, or when it was stopped.
     pub ended_ns: u64,
     /// The caller stopped it.
     pub stopped: bool,
@@ -29,6 +29,8 @@ pub struct FlowOutcome {
     pub delivered_bytes: u64,
     /// From its start to its stop, to its last completion if nothing is left to send, or to the end.
     pub duration_ns: u64,
+    /// When its first connection was established; of datagrams, its start. `None`: never.
+    pub established_ns: Option<u64>,
     /// Connections that were established.
     pub connections: u64,
     /// Segments sent again.
@@ -48,7 +50,8 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
-    /// Delivered data over the time of the flow, bits a second; 0 before any time has passed.
+    /// Delivered data over the time of the flow, handshake and all, bits a second; 0 before any time has
+    /// passed.
     pub fn goodput_bps(&self) -> f64 {
         match self.duration_ns {
             0 => 0.0,
@@ -160,9 +163,9 @@ fn note(times: &mut Histogram<u64>, took_ns: u64) {
 pub struct DatagramOutcome {
     /// Sent.
     pub sent: u64,
-    /// Arrived.
+    /// Arrived before the flow ended; one that the network doubled, twice.
     pub received: u64,
-    /// Missing before the latest one that arrived.
+    /// Neither arrived nor under way when the flow ended.
     pub lost: u64,
     /// Arrived after one that was sent later.
     pub out_of_order: u64,

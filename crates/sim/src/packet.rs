@@ -3,6 +3,7 @@
 //! of tens of thousands lie in them.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
 
 use fatpath_link::{Ecn, Flow, Packet, Wire};
 
@@ -84,6 +85,8 @@ pub(crate) enum Body {
         len_bytes: u16,
         number: u64,
         sent_ns: u64,
+        /// It counts by being there: see `Datagrams`.
+        _under_way: Rc<()>,
     },
     /// Damaged on the way: its checksum is wrong, so no host reads it.
     Damaged {

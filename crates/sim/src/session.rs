@@ -55,6 +55,14 @@ impl FlowSpec {
             _ => 1,
         }
     }
+
+    /// When it stops at the latest if its time counts from its start.
+    pub(crate) fn last_ns(&self) -> u64 {
+        let lasts_until_ns = self
+            .start_ns
+            .saturating_add(self.lasts_ns.unwrap_or(u64::MAX));
+        self.stop_ns.unwrap_or(u64::MAX).min(lasts_until_ns)
+    }
 }
 
 impl<'a> Session<'a> {
@@ -92,8 +100,9 @@ impl<'a> Session<'a> {
 
     /// A time that [`Session::next_due_ns`] named has come.
     pub(crate) fn handle_timeout(&mut self, now_ns: u64) {
-        if let Transport::Tcp(connections) = &mut self.transport {
-            connections.handle_timeout(now_ns);
+        match &mut self.transport {
+            Transport::Tcp(connections) => connections.handle_timeout(now_ns),
+            Transport::Udp(datagrams) => datagrams.handle_timeout(now_ns),
         }
     }
 
@@ -132,11 +141,19 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// When its program was through with all, if it is.
-    pub(crate) fn ended_ns(&self) -> Option<u64> {
+    /// When its program stopped, or was through with all, if it is by now.
+    pub(crate) fn ended_ns(&self, now_ns: u64) -> Option<u64> {
         match &self.transport {
-            Transport::Tcp(connections) => connections.ended_ns(),
-            Transport::Udp(_) => None,
+            Transport::Tcp(connections) => connections.ended_ns(now_ns),
+            Transport::Udp(datagrams) => datagrams.ended_ns(now_ns),
+        }
+    }
+
+    /// When its first connection was established; of datagrams, their start.
+    pub(crate) fn established_ns(&self) -> Option<u64> {
+        match &self.transport {
+            Transport::Tcp(connections) => connections.established_ns(),
+            Transport::Udp(datagrams) => Some(datagrams.start_ns()),
         }
     }
 

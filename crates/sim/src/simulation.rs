@@ -86,12 +86,12 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets happen what is due first; false at the end, or when nothing is left to happen.
+    /// Lets happen what is due first; false at the end, or when all flows are over.
     fn step(&mut self) -> bool {
         let (network_ns, timers_ns) = (self.network.next_due_ns(), self.wakes.first_ns());
         let traffic_ns = network_ns.min(timers_ns);
-        if traffic_ns == NEVER {
-            return false;
+        if timers_ns == NEVER {
+            return false; // nobody waits for anything
         }
         let (change_ns, sample_ns) = (self.next_change_ns(), self.next_sample_ns);
         let due_ns = traffic_ns.min(change_ns).min(sample_ns);
@@ -205,13 +205,11 @@ impl<'a> Simulation<'a> {
         totals
     }
 
-    /// When a flow stopped, or its programs were through with all; `None`: it goes on.
+    /// When a flow's programs stopped, or were through with all; `None`: it goes on.
     fn end_of(&self, flow: usize) -> Option<u64> {
         let sessions = &self.sessions[self.of_flows[flow].clone()];
-        let ends = sessions.iter().map(Session::ended_ns);
-        let through_ns = ends.reduce(|one, other| Some(one?.max(other?))).flatten();
-        let stop_ns = self.spec.flows[flow].stop_ns;
-        through_ns.or(stop_ns.filter(|stop_ns| *stop_ns <= self.now_ns))
+        let mut ends = sessions.iter().map(|session| session.ended_ns(self.now_ns));
+        ends.try_fold(0, |last_ns, end_ns| Some(end_ns?.max(last_ns)))
     }
 
     fn progress(&self) -> Progress {
@@ -239,11 +237,14 @@ impl<'a> Simulation<'a> {
     fn conclude(&mut self, flow: usize) {
         let totals = self.totals(flow);
         let end_ns = self.end_of(flow).unwrap_or(self.now_ns);
-        let datagrams = self.sessions[self.of_flows[flow].start].datagrams();
+        let sessions = &self.sessions[self.of_flows[flow].clone()];
+        let established_ns = sessions.iter().filter_map(Session::established_ns).min();
+        let datagrams = sessions[0].datagrams();
         let datagrams = datagrams.map(|datagrams| datagrams.outcome());
         let outcome = &mut self.flows[flow];
         outcome.delivered_bytes = totals.delivered_bytes;
         outcome.duration_ns = end_ns.saturating_sub(self.spec.flows[flow].start_ns);
+        outcome.established_ns = established_ns;
         outcome.connections = totals.connections;
         outcome.retransmits = totals.retransmits;
         outcome.timeouts = totals.timeouts;

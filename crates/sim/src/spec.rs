@@ -59,6 +59,9 @@ pub struct FlowSpec {
     pub start_ns: u64,
     /// When its program stops sending; `None`: with the simulation.
     pub stop_ns: Option<u64>,
+    /// How long its program sends at most, from the establishment of its first connection on, as iperf3
+    /// counts; users ([`Source::Web`]) and datagrams, which wait for none, from the start on.
+    pub lasts_ns: Option<u64>,
     /// What the program sends.
     pub source: Source,
     /// Its ends; not read for [`Source::ConstantRate`].

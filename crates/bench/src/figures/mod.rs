@@ -8,6 +8,7 @@ mod emulator_delay;
 mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
+mod kernel_sim_error;
 mod reno_cpu;
 mod sim_bytes_per_flow;
 mod sim_packets;
@@ -17,7 +18,7 @@ mod unshaped;
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 13] = [
+pub const FIGURES: [&Figure; 15] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -28,6 +29,8 @@ pub const FIGURES: [&Figure; 13] = [
     &emulator_delay::P99,
     &aimd_window::FIGURE,
     &reno_cpu::FIGURE,
+    &kernel_sim_error::CLEAN,
+    &kernel_sim_error::LOSSY,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,

@@ -12,7 +12,7 @@ use crate::lab;
 use crate::print::{print_json, print_lines};
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
-use crate::run::{self, Options, chosen};
+use crate::run::{self, Options, chosen, detection};
 use crate::scenario::{MOST_REPEATS, Scenario};
 use crate::simulate::cli::jobs;
 use crate::simulate::{self, How};
@@ -102,7 +102,12 @@ impl Compare {
         let plots = plots(&out, &scenario.name, &kernel, &simulator)?;
         match self.json {
             true => print_json(&cases)?,
-            false => print_lines(&self.told(&cases, &plots))?,
+            false => {
+                let mut told = self.told(&cases, &plots);
+                // Runs of an earlier command may be of another kernel.
+                told.extend(detection::note(&scenario).filter(|_| self.lab_out.is_none()));
+                print_lines(&told)?
+            }
         }
         Ok(match (stopped, self.beyond(&cases).is_empty()) {
             (true, _) => ExitCode::from(INTERRUPTED),
@@ -158,13 +163,13 @@ impl Compare {
 
     fn told(&self, cases: &[Compared], plots: &[PathBuf]) -> Vec<String> {
         let mut lines: Vec<String> = table(cases).lines().map(str::to_owned).collect();
-        lines.push("medians in Mb/s, with half the 95 % interval of the mean".to_owned());
+        lines.push("medians in Mb/s; in brackets the mean with half its 95 % interval".to_owned());
         lines.extend(plots.iter().map(|plot| format!("plot: {}", plot.display())));
         let beyond = self.beyond(cases);
         if let Some(most_percent) = self.max_error.filter(|_| !beyond.is_empty()) {
             let (count, all) = (beyond.len(), cases.len());
             lines.push(format!(
-                "{count} of {all} cases are not within {most_percent} %"
+                "{count} of {all} cases are not within {most_percent} %, or have runs that failed or are not to be trusted"
             ));
         }
         lines

@@ -112,10 +112,15 @@ fn side(rows: &[&Row]) -> Option<Side> {
 }
 
 impl Compared {
-    /// Whether the medians differ by that much or less; not if one is missing.
+    /// Whether the medians differ by that much or less; not if one is missing, or runs behind it failed
+    /// or are not to be trusted.
     pub fn is_within(&self, most_percent: f64) -> bool {
-        self.error_percent
-            .is_some_and(|error| error.abs() <= most_percent)
+        let sides = [self.kernel, self.simulator];
+        let is_sound = |side: Side| side.failed == 0 && side.untrusted == 0;
+        sides.into_iter().all(|side| side.is_some_and(is_sound))
+            && self
+                .error_percent
+                .is_some_and(|error| error.abs() <= most_percent)
     }
 }
 
@@ -154,7 +159,10 @@ fn told_side(side: Option<&Side>) -> String {
         return "none".to_owned();
     };
     let mark = if side.untrusted > 0 { "! " } else { "" };
-    let interval = side.goodput_mbps.ci95.map(|ci95| format!(" ± {ci95:.1}"));
+    let mean = side.goodput_mbps;
+    let interval = mean
+        .ci95
+        .map(|ci95| format!(" (mean {:.1} ± {ci95:.1})", mean.mean));
     let failed = match side.failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
@@ -254,6 +262,17 @@ mod tests {
         clean  reno     10.0 Mb/s   9.5 Mb/s  -5.0 %                0.95
         clean  aimd          none  20.0 Mb/s       -                   -
         "#);
+    }
+
+    #[test]
+    fn a_case_with_runs_that_failed_or_are_untrusted_is_within_no_limit() {
+        let good = rows("reno", &[10.0, 10.0]);
+        assert!(compared(&good, &good)[0].is_within(0.0));
+        let mut untrusted = good.clone();
+        untrusted[1].trusted = Some(false);
+        assert!(!compared(&untrusted, &good)[0].is_within(1e9));
+        let failed = [good.clone(), vec![failed("clean", "reno", "why").row]].concat();
+        assert!(!compared(&failed, &good)[0].is_within(1e9));
     }
 
     #[test]

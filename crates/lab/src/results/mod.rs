@@ -27,7 +27,7 @@ pub struct Row {
     pub path: String,
     /// The case of the tuning.
     pub variant: String,
-    /// What the receivers got of application data; `None` (null) if the run failed.
+    /// What the receivers got of application data from the first begin of a program to the last end; `None` (null) if the run failed.
     pub goodput_mbps: Option<f64>,
     /// The rate of the bottleneck in bits on the wire; `None` (null) if there is no limit, or not
     /// one for all programs and the whole run.
@@ -37,7 +37,7 @@ pub struct Row {
     /// What `vary` gave the case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub vary: BTreeMap<String, String>,
-    /// When it ran: 1 is the first counted run.
+    /// When it ran: 1 is the first counted run. In the simulator, by repeat and case.
     pub run: u32,
     /// Which repeat of its case it is, from 1.
     pub repeat: u32,
@@ -189,7 +189,8 @@ pub struct Run {
 impl Run {
     /// Takes on what the programs measured, in order. One alone is not listed for itself.
     pub fn give(&mut self, programs: &[(String, Measured)]) {
-        let Some(sum) = Measured::sum(programs.iter().map(|(_, measured)| measured)) else {
+        let measured: Vec<&Measured> = programs.iter().map(|(_, measured)| measured).collect();
+        let Some(sum) = Measured::sum(&measured) else {
             return;
         };
         self.row.goodput_mbps = Some(mbps(sum.goodput_bps));
@@ -377,6 +378,8 @@ pub(crate) mod examples {
         };
         Measured {
             goodput_bps,
+            begin_s: 0.0,
+            lasting_s: 10.0,
             retransmits: Some(7),
             udp: None,
             reverse: false,

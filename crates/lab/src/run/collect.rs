@@ -70,14 +70,14 @@ fn measured(
     ran: Result<(), RunError>,
 ) -> Result<Vec<(String, Measured)>, CaseError> {
     let programs = written.case.programs.iter().zip(written.jobs);
-    let results = programs.filter_map(|(program, job)| Some((job, program.result?)));
+    let results = programs.filter_map(|(program, job)| Some((job, program.result?, program.start)));
     let parsed: Result<Vec<_>, CaseError> = results
-        .map(|(job, kind)| {
+        .map(|(job, kind, start)| {
             let parsed = parse(&job.output, kind).map_err(|reason| CaseError::Result {
                 label: job.label.clone(),
                 reason,
             });
-            Ok((job.label.clone(), parsed?))
+            Ok((job.label.clone(), parsed?.begun_at(start.as_secs_f64())))
         })
         .collect();
     match (ran, parsed) {

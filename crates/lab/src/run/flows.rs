@@ -61,6 +61,7 @@ fn server(flow: &Flow) -> Program {
         result: None,
         lasts: None,
         time_limit: flow.start + flow.time_limit,
+        start: flow.start,
         line: flow.line,
     }
 }
@@ -88,6 +89,7 @@ fn client(flow: &Flow) -> Result<Program, String> {
         result: Some(ResultKind::Iperf3),
         lasts: flow.lasts.map(|lasts| flow.start + lasts + AROUND_A_TEST),
         time_limit: flow.start + flow.time_limit,
+        start: flow.start,
         line: flow.line,
     })
 }

@@ -45,6 +45,12 @@ pub enum HistoryError {
         /// What differs.
         why: &'static str,
     },
+    /// Its runs would be compared with those of another scenario.
+    #[error(
+        "the runs in {0} are of another state of the scenario or its policies; make them again, or compare \
+         with the files that they were made of"
+    )]
+    Changed(String),
     /// Two at a time.
     #[error("another lab run writes into {0}; wait until it ends, or use another --out DIR")]
     Locked(String),
@@ -197,11 +203,12 @@ impl History {
         Ok(())
     }
 
-    /// The runs in a folder that another command made, of whatever build, if they are of a scenario of
-    /// this name.
+    /// The runs in a folder that another command made, of whatever build, if they are of this scenario
+    /// as `made` has it for who made them.
     pub(super) fn read(
         folder: &Path,
         scenario: &Scenario,
+        made: impl FnOnce(Maker) -> Scenario,
     ) -> Result<Vec<(String, Run)>, HistoryError> {
         let path = folder.join("history.jsonl");
         let foreign = || HistoryError::Foreign(path.display().to_string());
@@ -214,6 +221,9 @@ impl History {
             let (folder, runs) = (folder.display().to_string(), lines.count());
             let why = "of a scenario of another name";
             return Err(HistoryError::Another { folder, runs, why });
+        }
+        if head.fingerprint != fingerprint(&made(head.maker))? {
+            return Err(HistoryError::Changed(folder.display().to_string()));
         }
         let entries = lines.map(|line| serde_json::from_str::<Entry>(line).map_err(|_| foreign()));
         let mut latest = BTreeMap::new();

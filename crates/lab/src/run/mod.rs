@@ -6,6 +6,7 @@
 //! [`run`]; then `one.rs`, a single run.
 
 pub(crate) mod collect;
+pub(crate) mod detection;
 pub(crate) mod flows;
 pub(crate) mod folder;
 mod history;
@@ -161,6 +162,9 @@ enum CaseError {
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioError> {
     let scenario = &flows::with_programs(scenario)?;
     check_has_result(scenario)?;
+    if let Some(note) = detection::note(scenario).filter(|_| !options.quiet) {
+        eprintln!("{note}");
+    }
     experiment(scenario, options, Maker::Lab, |folder, sequence, stop| {
         let expected = sequence.iter().map(expected).collect();
         let mut progress = Progress::new(expected, options.quiet);
@@ -217,7 +221,11 @@ pub(crate) fn earlier(
     scenario: &Scenario,
     cases: &[&Case],
 ) -> Result<Vec<Run>, ScenarioError> {
-    let runs = History::read(folder, scenario)?;
+    let runs = History::read(folder, scenario, |maker| match maker {
+        // Where iperf3 cannot make a flow, the lab has made no runs.
+        Maker::Lab => flows::with_programs(scenario).unwrap_or_else(|_| scenario.clone()),
+        Maker::Simulator { .. } => crate::simulate::without_warm_up(scenario),
+    })?;
     let of = |case: &&Case| {
         let label = case.label().to_owned();
         let runs = runs.iter().filter(move |(other, _)| *other == label);

@@ -25,6 +25,8 @@ use crate::simulate::law;
 const MOST_STREAMS: u64 = 100_000;
 /// The port on which flow 1 is listened for in the lab; iperf3's own is 5201.
 const FIRST_PORT: u16 = 6001;
+/// Each flow listens on a port of its own.
+const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize + 1;
 /// UDP payload where nothing is said: what iperf3 takes over Ethernet.
 const UDP_PAYLOAD_BYTES: u32 = 1448;
 /// Pareto shape of web objects (Crovella and Bestavros 1997, table 2: 1.0 to 1.3).
@@ -45,6 +47,11 @@ pub(super) fn flows(
     for table in tables {
         let (from, who) = end(&mut table.with(values), "from", groups)?;
         for index in indexes(who.count()) {
+            if flows.len() == MOST_FLOWS {
+                let many =
+                    format!("makes more than {MOST_FLOWS} flows; streams makes several of one");
+                return Err(table.problem(many));
+            }
             let reading = Reading {
                 section: table.with(values.of_replica(index)),
                 from: member(who, &from, index),
@@ -99,7 +106,7 @@ impl Reading<'_> {
             to,
             opened_by_receiver: false,
             ipv6: false,
-            ports: (None, FIRST_PORT.saturating_add(self.number as u16 - 1)),
+            ports: (None, FIRST_PORT + (self.number - 1) as u16),
             streams: streams.transpose()?.unwrap_or(1) as u32,
             start: Duration::from_nanos(start),
             lasts,

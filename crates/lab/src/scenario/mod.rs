@@ -201,6 +201,8 @@ pub struct Program {
     pub lasts: Option<Duration>,
     /// When it is killed, and the run has failed.
     pub time_limit: Duration,
+    /// How long it waits before it sends: a flow's `start`.
+    pub start: Duration,
     /// The line of the file where it stands, from 1; 0: it comes from a flow.
     #[serde(skip)]
     pub line: usize,

@@ -65,6 +65,7 @@ fn program(
         result: optional(&mut section, "result", result_kind)?,
         lasts: optional(&mut section, "lasts", units::time_limit)?,
         time_limit: time_limit.unwrap_or(TIME_LIMIT),
+        start: Duration::ZERO,
         line: section.line(),
     };
     section.finish()?;

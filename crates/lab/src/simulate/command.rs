@@ -14,6 +14,8 @@ use crate::scenario::{LawWish, Wishes};
 /// How long a test lasts where nothing is said, and its port: iperf3(1).
 const LASTS: Duration = Duration::from_secs(10);
 const PORT: u16 = 5201;
+/// The longest test: MAX_TIME of iperf.h.
+const MOST_SECONDS: f64 = 86_400.0;
 /// The rate of UDP where nothing is said: iperf3(1).
 const UDP_RATE_BPS: u64 = 1_000_000;
 /// The payload of a datagram where nothing is said: iperf3 takes the control connection's segment, here
@@ -327,7 +329,8 @@ fn meaning(option: &str, is_it: impl Fn(&&(char, &str, Means)) -> bool) -> Resul
 
 fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
-    (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).ok())?
+    let is_possible = seconds > 0.0 && seconds <= MOST_SECONDS;
+    is_possible.then(|| Duration::try_from_secs_f64(seconds).ok())?
 }
 
 /// `64K`, `1M`: 1024 and its powers, as iperf3 reads bytes.
@@ -418,6 +421,7 @@ mod tests {
             "iperf3 -c x -u -b 0",
             "iperf3 -c x -P 0",
             "iperf3 -c x -t",
+            "iperf3 -c x -t 86401",
             "iperf3 x",
             "iperf3 -J",
         ]
@@ -430,6 +434,7 @@ mod tests {
         --bitrate 0 with --udp: as fast as a host can is not simulated
         -P 0: is nothing that the simulator understands
         -t: needs a value
+        -t 86401: is nothing that the simulator understands
         "x" is no option of iperf3
         iperf3: needs --client or --server
         "#);

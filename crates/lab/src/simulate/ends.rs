@@ -2,9 +2,9 @@
 //! The two ends of a connection as the kernel would set them up: the hosts' sysctls, then what the
 //! program asks for, then the policy's rules at either end.
 //!
-//! Pure. Memory that the kernel counts becomes bytes of data: all of it for the sender, half of it for the
-//! receiver's window (`tcp_win_from_space` with TCP_DEFAULT_SCALING_RATIO of include/net/tcp.h). Start
-//! with [`Ends::spec`].
+//! Pure. Memory that the kernel counts becomes bytes of data: all of it for the sender; for the receiver's
+//! window the share of data in the memory of a packet, as the kernel measures it (`scaling_ratio` of
+//! net/ipv4/tcp_input.c, since 6.6). Start with [`Ends::spec`].
 
 use std::net::IpAddr;
 
@@ -25,6 +25,13 @@ const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 const MOST_SHIFT: u32 = 14;
 /// Buffers that flows share get no smaller: FP_MIN_SHARE_BYTES of bpf/include/settings.h.
 const LEAST_SHARE_BYTES: u64 = 64 << 10;
+/// What a packet takes beside itself where a TUN device makes it (`tun_build_skb`): headroom, and behind its
+/// head, rounded up to a cache line, struct skb_shared_info and struct sk_buff.
+const HEADROOM_BYTES: u64 = 64;
+const CACHE_LINE_BYTES: u64 = 64;
+const PACKET_OVERHEAD_BYTES: u64 = 320 + 256;
+/// The kernel keeps the share in 1/256 (TCP_RMEM_TO_WIN_SCALE).
+const SHARE_UNIT: u64 = 256;
 /// The longest wait of a delayed acknowledgement: TCP_DELACK_MIN of include/net/tcp.h.
 const DELAYED_ACK_MAX_NS: u64 = 40_000_000;
 
@@ -150,8 +157,7 @@ impl Ends<'_> {
             true => IPV6_HEADERS_BYTES,
             false => IPV4_HEADERS_BYTES,
         };
-        let both = self.sender.timestamps && self.receiver.timestamps;
-        let headers = headers + if both { TIMESTAMP_BYTES } else { 0 };
+        let headers = headers + TIMESTAMP_BYTES;
         let most = self.path_mtu_bytes.saturating_sub(headers).max(1);
         let mss_bytes = self.wishes().mss_bytes.map_or(most, |wish| wish.min(most));
         (mss_bytes, headers)
@@ -186,13 +192,23 @@ impl Ends<'_> {
         };
         let scaled = |bytes: u64| bytes.min(self.most_window(of_syn));
         match (asked, inner) {
-            (Some(bytes), _) => Buffer::Fixed(scaled(bytes.min(most))),
+            (Some(bytes), _) => Buffer::Fixed(scaled(self.data_in(2 * bytes.min(most)))),
             (None, Some(bytes)) => Buffer::Fixed(bytes),
             (None, None) if self.receiver.grows => {
-                Buffer::Auto(scaled(of_memory[1] / 2), scaled(top / 2))
+                let first = scaled(self.data_in(of_memory[1]));
+                Buffer::Auto(first, scaled(self.data_in(top)))
             }
-            (None, None) => Buffer::Fixed(scaled(of_memory[1] / 2)),
+            (None, None) => Buffer::Fixed(scaled(self.data_in(of_memory[1]))),
         }
+    }
+
+    /// The data that a receiver's memory is reckoned to hold: `tcp_win_from_space`.
+    fn data_in(&self, memory_bytes: u64) -> u64 {
+        let (mss_bytes, header_bytes) = self.segment();
+        let packet_bytes = u64::from(mss_bytes + header_bytes);
+        let head_bytes = (HEADROOM_BYTES + packet_bytes).next_multiple_of(CACHE_LINE_BYTES);
+        let share = u64::from(mss_bytes) * SHARE_UNIT / (head_bytes + PACKET_OVERHEAD_BYTES);
+        memory_bytes * share / SHARE_UNIT
     }
 
     /// A program's own buffer stays, unless the rule overrides it or the program has none.

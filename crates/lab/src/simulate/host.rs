@@ -31,8 +31,6 @@ pub(super) struct HostTcp {
     pub(super) dupthresh: u32,
     /// `tcp_slow_start_after_idle`.
     pub(super) restarts_after_idle: bool,
-    /// `tcp_timestamps`.
-    pub(super) timestamps: bool,
     /// `tcp_window_scaling`.
     pub(super) window_scaling: bool,
     /// `tcp_rto_min_us`, ns.
@@ -53,7 +51,6 @@ impl Default for HostTcp {
             tail_loss_probe: true,
             dupthresh: 3,
             restarts_after_idle: true,
-            timestamps: true,
             window_scaling: true,
             rto_min_ns: 200_000_000,
         }
@@ -97,13 +94,12 @@ impl HostTcp {
             "tcp_early_retrans" => self.tail_loss_probe = one_of(value, "3", "0")?,
             "tcp_reordering" => self.dupthresh = value.parse().ok().filter(|n| *n >= 1)?,
             "tcp_slow_start_after_idle" => self.restarts_after_idle = switch(value)?,
-            "tcp_timestamps" => self.timestamps = switch(value)?,
             "tcp_window_scaling" => self.window_scaling = switch(value)?,
             "tcp_rto_min_us" => {
                 let rto_min_us: u64 = value.parse().ok().filter(|us| *us > 0)?;
                 self.rto_min_ns = rto_min_us * 1000;
             }
-            "tcp_sack" | "tcp_dsack" => return switch(value)?.then_some(()),
+            "tcp_sack" | "tcp_dsack" | "tcp_timestamps" => return switch(value)?.then_some(()),
             // 2: used if the other side asks for it, which none does.
             "tcp_ecn" => return ["0", "2"].contains(&value).then_some(()),
             "tcp_mtu_probing" => return (value == "0").then_some(()),
@@ -189,6 +185,7 @@ mod tests {
     fn what_is_not_simulated_is_refused_by_name() {
         for (name, value) in [
             ("net.ipv4.tcp_sack", "0"),
+            ("net.ipv4.tcp_timestamps", "0"),
             ("net.ipv4.tcp_ecn", "1"),
             ("net.ipv4.tcp_frto", "0"),
             ("net.ipv4.tcp_rmem", "1 2"),

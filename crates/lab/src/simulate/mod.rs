@@ -78,7 +78,7 @@ pub fn names(
 }
 
 /// Nothing gets warm here.
-fn without_warm_up(scenario: &Scenario) -> Scenario {
+pub(crate) fn without_warm_up(scenario: &Scenario) -> Scenario {
     let mut scenario = scenario.clone();
     scenario.experiment.warm_up_runs = 0;
     scenario
@@ -89,8 +89,6 @@ struct Simulator<'s> {
     scenario: &'s Scenario,
     how: How,
     policies: HashMap<&'s Path, Policy>,
-    /// The numbers of the runs: whatever was made before, and by how many at a time.
-    numbers: HashMap<String, u32>,
 }
 
 impl<'s> Simulator<'s> {
@@ -101,14 +99,10 @@ impl<'s> Simulator<'s> {
                 policies.insert(file.as_path(), spec::policy(file)?);
             }
         }
-        let cases: Vec<&Case> = scenario.cases.iter().collect();
-        let all = sequence(&cases, &scenario.experiment, |_, _| false);
-        let numbers = (1..).zip(&all).map(|(number, run)| (run.name(), number));
         Ok(Simulator {
             scenario,
             how,
             policies,
-            numbers: numbers.collect(),
         })
     }
 
@@ -218,14 +212,19 @@ impl<'s> Simulator<'s> {
         }
     }
 
+    /// Its number is that of its case and repeat, whatever else was made, when, and of how many repeats.
     fn row(&self, planned: &Planned) -> Row {
         let case = planned.case;
+        let repeat = planned.repeat().unwrap_or(0);
+        let cases = &self.scenario.cases;
+        let place = cases.iter().position(|one| one.label() == case.label());
+        let earlier = repeat.saturating_sub(1) as usize * cases.len();
         Row {
             path: case.path.clone(),
             variant: case.variant.clone(),
             vary: case.vary.iter().cloned().collect(),
-            run: self.numbers.get(&planned.name()).copied().unwrap_or(0),
-            repeat: planned.repeat().unwrap_or(0),
+            run: (earlier + place.unwrap_or(0) + 1) as u32,
+            repeat,
             ..Row::default()
         }
     }

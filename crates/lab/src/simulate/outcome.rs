@@ -45,8 +45,8 @@ pub(super) fn run(
     let mut measured = vec![];
     for (index, flow) in mapped.flows.iter().enumerate() {
         let streams = mapped.streams_of(index, &outcome.flows);
-        check_finished(flow, streams)?;
         let rtt_ns = mapped.rtt_ns[index];
+        check_finished(flow, streams, handshake_ns(flow, rtt_ns))?;
         measured.push((
             flow.label.clone(),
             of_flow(flow, streams, rtt_ns, outcome.ended_ns),
@@ -95,12 +95,14 @@ impl Mapped {
     }
 }
 
-fn check_finished(flow: &Flow, streams: &[FlowOutcome]) -> Result<(), Unfinished> {
+/// Other flows may have kept the simulation going beyond its limit.
+fn check_finished(flow: &Flow, streams: &[FlowOutcome], before_ns: u64) -> Result<(), Unfinished> {
     let transfers = match flow.source {
         Source::Chunks { count, .. } => count.unwrap_or(0),
         _ => 1,
     };
-    let is_through = |stream: &FlowOutcome| stream.completions.count >= transfers;
+    let in_time = u128::from(lasting_ns(streams, before_ns)) <= flow.time_limit.as_nanos();
+    let is_through = |stream: &FlowOutcome| in_time && stream.completions.count >= transfers;
     match flow.lasts.is_some() || streams.iter().all(is_through) {
         true => Ok(()),
         false => Err(Unfinished {
@@ -111,10 +113,18 @@ fn check_finished(flow: &Flow, streams: &[FlowOutcome]) -> Result<(), Unfinished
 }
 
 fn of_flow(flow: &Flow, streams: &[FlowOutcome], rtt_ns: u64, ended_ns: u64) -> Measured {
+    let start_ns = flow.start.as_nanos() as u64;
+    let established_ns = streams.iter().filter_map(|stream| stream.established_ns);
+    let before_ns = established_ns
+        .min()
+        .map_or(handshake_ns(flow, rtt_ns), |at_ns| at_ns - start_ns);
     let of_tcp =
         |count: fn(&FlowOutcome) -> u64| (!flow.is_udp()).then(|| streams.iter().map(count).sum());
+    let lasting_s = lasting_ns(streams, before_ns) as f64 / 1e9;
     Measured {
-        goodput_bps: goodput_bps(streams, handshake_ns(flow, rtt_ns)),
+        goodput_bps: goodput_bps(streams, before_ns),
+        begin_s: flow.start.as_secs_f64() + before_ns as f64 / 1e9,
+        lasting_s,
         retransmits: of_tcp(|stream| stream.retransmits),
         udp: udp(streams),
         reverse: flow.opened_by_receiver,
@@ -134,12 +144,16 @@ fn of_flow(flow: &Flow, streams: &[FlowOutcome], rtt_ns: u64, ended_ns: u64) -> 
 /// Of all streams together, until the last one is through: rates of streams that ended earlier would
 /// add up to more than the path carries.
 fn goodput_bps(streams: &[FlowOutcome], before_ns: u64) -> f64 {
-    let longest_ns = streams.iter().map(|stream| stream.duration_ns).max();
     let bytes: u64 = streams.iter().map(|stream| stream.delivered_bytes).sum();
-    match longest_ns.unwrap_or(0).saturating_sub(before_ns) {
+    match lasting_ns(streams, before_ns) {
         0 => 0.0,
         sending_ns => bytes as f64 * 8e9 / sending_ns as f64,
     }
+}
+
+fn lasting_ns(streams: &[FlowOutcome], before_ns: u64) -> u64 {
+    let longest_ns = streams.iter().map(|stream| stream.duration_ns).max();
+    longest_ns.unwrap_or(0).saturating_sub(before_ns)
 }
 
 fn udp(streams: &[FlowOutcome]) -> Option<Udp> {

@@ -23,11 +23,15 @@ use crate::scenario::{Case, Experiment, Flow, Program, mixed};
 
 /// The first port that the kernel gives to who opens a connection: `ip_local_port_range`.
 const FIRST_CLIENT_PORT: u16 = 32_768;
+/// Headers of IPv4 and UDP, as the simulator counts them.
+const UDP_HEADER_BYTES: u32 = 28;
 /// Samples of a flow, and of all flows of a run together, where the scenario gives no interval.
 const SAMPLES_OF_A_FLOW: u64 = 1_000;
 const SAMPLES_OF_A_RUN: u64 = 200_000;
 const LEAST_SAMPLES: u64 = 10;
 const LEAST_INTERVAL_NS: u64 = 1_000_000;
+/// Linux gives up on a SYN that was sent seven times, after 1 + 2 + 4 + ... + 64 s (`tcp_syn_retries`).
+const OPENING_NS: u64 = 127_000_000_000;
 
 /// Why a case cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -245,8 +249,9 @@ impl Mapping<'_> {
                 spec.flows.push(self.flow(flow, &way, stream, connection)?);
             }
         }
-        spec.end_ns = self.end_ns(&rtt_ns);
+        spec.end_ns = self.end_ns(&rtt_ns, 0);
         spec.sample_every_ns = Some(sample_every_ns(&spec, experiment));
+        spec.end_ns = self.end_ns(&rtt_ns, OPENING_NS);
         Ok(Mapped {
             spec,
             flows: self.flows,
@@ -316,17 +321,18 @@ impl Mapping<'_> {
     ) -> Result<FlowSpec, MapError> {
         let start_ns = nanos(flow.start);
         let tcp = match flow.source {
-            Source::ConstantRate { .. } => Default::default(),
+            Source::ConstantRate { payload_bytes, .. } => {
+                check_fits(flow, payload_bytes, way)?;
+                Default::default()
+            }
             _ => self.ends(flow, way, stream, connection)?,
         };
         Ok(FlowSpec {
             from: way.from,
             to: way.to,
             start_ns,
-            // A program counts its time from the connection's establishment.
-            stop_ns: flow
-                .lasts
-                .map(|lasts| start_ns + handshake_ns(flow, way.rtt_ns) + nanos(lasts)),
+            stop_ns: None,
+            lasts_ns: flow.lasts.map(nanos),
             source: flow.source.clone(),
             tcp,
         })
@@ -377,11 +383,16 @@ impl Mapping<'_> {
         }
     }
 
-    /// When the last flow stops, or has failed.
-    fn end_ns(&self, rtt_ns: &[u64]) -> u64 {
+    /// When the last flow stops, or has failed, if each connection opens `late_ns` too late.
+    fn end_ns(&self, rtt_ns: &[u64], late_ns: u64) -> u64 {
         let ends = self.flows.iter().zip(rtt_ns).map(|(flow, rtt_ns)| {
-            let lasts = flow.lasts.unwrap_or(flow.time_limit);
-            nanos(flow.start) + handshake_ns(flow, *rtt_ns) + nanos(lasts)
+            let lasts_ns = match flow.lasts {
+                Some(lasts) => nanos(lasts).saturating_add(late_ns),
+                None => nanos(flow.time_limit),
+            };
+            nanos(flow.start)
+                .saturating_add(handshake_ns(flow, *rtt_ns))
+                .saturating_add(lasts_ns)
         });
         ends.max().unwrap_or(0)
     }
@@ -406,6 +417,23 @@ impl Way {
                 _ => {}
             }
         }
+    }
+}
+
+/// The simulator has no fragments.
+fn check_fits(flow: &Flow, payload_bytes: u32, way: &Way) -> Result<(), MapError> {
+    let most_bytes = way.mtu_bytes.saturating_sub(UDP_HEADER_BYTES);
+    let why = format!(
+        "datagrams with {payload_bytes} bytes of payload do not fit the MTU of {} bytes from {} to {}, and \
+         fragments are not simulated; {most_bytes} bytes do",
+        way.mtu_bytes, flow.from, flow.to
+    );
+    match payload_bytes <= most_bytes {
+        true => Ok(()),
+        false => Err(MapError::Line {
+            line: flow.line,
+            why,
+        }),
     }
 }
 

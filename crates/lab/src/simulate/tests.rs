@@ -49,8 +49,9 @@ fn the_demo_is_tuned_as_its_policy_says() {
     assert_eq!(tuned.spec.links[0].directions, case.links[0].directions);
     let flow = &tuned.spec.flows[0];
     assert_eq!((flow.from, flow.to, tuned.rtt_ns[0]), (0, 1, 100_000_000));
-    assert_eq!(flow.stop_ns, Some(20_100_000_000));
-    assert_eq!(tuned.spec.end_ns, 20_100_000_000);
+    assert_eq!(flow.lasts_ns, Some(20_000_000_000));
+    // It ends with its flow, whose SYN may be late.
+    assert_eq!(tuned.spec.end_ns, 147_100_000_000);
     let tcp = &flow.tcp;
     let law = Law::named("aimd").unwrap();
     assert_eq!(tcp.law, law.with_all(&[("a", 400.0), ("b", 0.05)]).unwrap());
@@ -58,7 +59,8 @@ fn the_demo_is_tuned_as_its_policy_says() {
     assert_eq!((tcp.initial_window_pkts, tcp.cwnd_clamp_pkts), (64, 13_000));
     // The program's 64 KiB are overridden.
     assert_eq!(tcp.send_buffer, Buffer::Fixed(50_000_000));
-    assert_eq!(tcp.receive_buffer, Buffer::Fixed(25_000_000));
+    // 25 MB, doubled by the kernel, of which 170/256 is data at this MTU.
+    assert_eq!(tcp.receive_buffer, Buffer::Fixed(33_203_125));
 }
 
 #[test]
@@ -87,6 +89,12 @@ fn every_experiment_can_be_simulated_but_for_its_law() {
         simulator
             .check(&cases)
             .unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        for case in cases {
+            if let Err(error) = simulator.mapped(case, &simulator.plan(case), 1) {
+                let told = error.to_string();
+                assert!(told.contains("does not have law"), "{file:?}: {told}");
+            }
+        }
         count += 1;
     }
     assert!(count > 10, "{count}");
@@ -100,6 +108,49 @@ fn fs_files(folder: &Path) -> Vec<PathBuf> {
 fn is_scenario(file: &Path) -> bool {
     let name = file.to_string_lossy();
     name.ends_with(".toml") && !name.ends_with("-policy.toml")
+}
+
+#[test]
+fn datagrams_that_do_not_fit_are_refused_with_their_line() {
+    let of = |payload: u32| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\n[[flow]]\n\
+             from = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\nstop = \"1s\"\npayload = {payload}"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        mapped(&scenario, "default.default").map(|_| ())
+    };
+    assert_eq!(of(1372), Ok(()));
+    let told = of(1373).unwrap_err().to_string();
+    assert!(
+        told.starts_with("line 7: datagrams with 1373 bytes"),
+        "{told}"
+    );
+    assert!(told.ends_with("1372 bytes do"), "{told}");
+}
+
+#[test]
+fn a_run_has_the_same_number_however_many_there_are() {
+    let numbers = |repeats: u32| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"{{way}}\"\n[vary]\nway = [\"1ms\", \"2ms\", \"3ms\"]\n\
+             [experiment]\nrepeats = {repeats}\norder = \"random\"\n"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let (jobs, seed) = (1, None);
+        let simulator = Simulator::of(&scenario, How { jobs, seed }).unwrap();
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        let all = sequence(&cases, &scenario.experiment, |_, _| false);
+        let rows = all
+            .iter()
+            .map(|planned| (planned.name(), simulator.row(planned).run));
+        rows.collect::<HashMap<String, u32>>()
+    };
+    let (two, four) = (numbers(2), numbers(4));
+    assert!(two.iter().all(|(name, number)| four[name] == *number));
+    let mut all: Vec<u32> = four.into_values().collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=12).collect::<Vec<u32>>());
 }
 
 #[test]
@@ -174,14 +225,13 @@ fn repeats_lose_other_segments_and_a_seed_others_again() {
 
 #[test]
 fn sysctls_reach_the_ends_of_the_flows() {
-    let sysctls = "\"net.ipv4.tcp_recovery\" = 0, \"net.ipv4.tcp_timestamps\" = 0, \
+    let sysctls = "\"net.ipv4.tcp_recovery\" = 0, \
                    \"net.ipv4.tcp_wmem\" = \"4096 16384 65536\", \"net.ipv4.tcp_reordering\" = 9, \
                    \"net.ipv4.tcp_slow_start_after_idle\" = 0, \"net.ipv4.tcp_early_retrans\" = 0";
     let tcp = of_text(sysctls, BULK).spec.flows.remove(0).tcp;
     assert_eq!((tcp.detection, tcp.dupthresh), (Detection::Sack, 9));
-    assert_eq!((tcp.mss_bytes, tcp.header_bytes), (1460, 40));
     assert_eq!(tcp.send_buffer, Buffer::Auto(16_384, 65_536));
-    assert_eq!(tcp.receive_buffer, Buffer::Auto(65_536, 3_145_728));
+    assert_eq!(tcp.receive_buffer, Buffer::Auto(87_552, 4_202_496));
     assert_eq!((tcp.start.idle, tcp.tail_loss_probe), (Idle::Keep, false));
 }
 
@@ -221,11 +271,11 @@ fn a_programs_own_buffers_are_bounded_and_doubled() {
     };
     assert_eq!(
         buffers("64KiB"),
-        (Buffer::Fixed(131_072), Buffer::Fixed(65_536))
+        (Buffer::Fixed(131_072), Buffer::Fixed(87_040))
     );
     assert_eq!(
         buffers("10MiB"),
-        (Buffer::Fixed(425_984), Buffer::Fixed(212_992))
+        (Buffer::Fixed(425_984), Buffer::Fixed(282_880))
     );
 }
 
@@ -249,14 +299,14 @@ fn every_source_is_what_the_table_says() {
     };
     assert_eq!(spec.flows[0].source, web);
     assert_eq!(spec.flows[0].start_ns, 1_000_000_000);
-    assert_eq!(spec.flows[0].stop_ns, Some(9_020_000_000));
+    assert_eq!(spec.flows[0].lasts_ns, Some(8_000_000_000));
     let chunks = Source::Chunks {
         chunk_bytes: 10_000_000,
         every_ns: 1_000_000_000,
         count: Some(3),
     };
     assert_eq!(
-        (&spec.flows[1].source, spec.flows[1].stop_ns),
+        (&spec.flows[1].source, spec.flows[1].lasts_ns),
         (&chunks, None)
     );
     let (rate_bps, payload_bytes) = (1_000_000, 200);
@@ -264,9 +314,8 @@ fn every_source_is_what_the_table_says() {
         rate_bps,
         payload_bytes,
     };
-    // A datagram needs no handshake.
     assert_eq!(
-        (&spec.flows[2].source, spec.flows[2].stop_ns),
+        (&spec.flows[2].source, spec.flows[2].lasts_ns),
         (&udp, Some(3_000_000_000))
     );
     // The chunks may take the five minutes of every program.

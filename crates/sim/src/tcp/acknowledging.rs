@@ -3,6 +3,7 @@
 //! quick succession at the beginning, and compressed where much is out of order (RFC 5681, 4.2;
 //! `__tcp_ack_snd_check` of Linux).
 
+use super::rtt::RttEstimator;
 use crate::{DelayedAcks, TcpSpec};
 
 /// Acknowledgements in quick succession at most (`TCP_MAX_QUICKACKS`).
@@ -28,7 +29,11 @@ pub(super) struct Acknowledging {
     unacked_bytes: u64,
     /// Acknowledgements yet to come in quick succession.
     quick: u64,
-    has_begun: bool,
+    /// When the last in-order data arrived.
+    arrived_ns: Option<u64>,
+    /// A pause that is longer makes acknowledgements quick again: this end's RTO, which the handshake
+    /// alone has told (`tcp_event_data_recv`).
+    pause_ns: u64,
     delayed_until_ns: Option<u64>,
     compressed: u32,
     compressed_until_ns: Option<u64>,
@@ -58,7 +63,8 @@ impl Acknowledging {
             is_due: false,
             unacked_bytes: 0,
             quick: 0,
-            has_begun: false,
+            arrived_ns: None,
+            pause_ns: RttEstimator::new(rtt_ns, spec.rto_min_ns).rto_ns(),
             delayed_until_ns: None,
             compressed: 0,
             compressed_until_ns: None,
@@ -74,8 +80,8 @@ impl Acknowledging {
 
     /// A segment arrived, in order or beyond a hole.
     pub(super) fn arrived(&mut self, arrival: &Arrival) {
-        if !std::mem::replace(&mut self.has_begun, true) {
-            self.quicken(arrival.window_bytes);
+        if arrival.fresh_bytes > 0 {
+            self.note_pause(arrival);
         }
         self.unacked_bytes += arrival.fresh_bytes;
         let is_full = self.unacked_bytes > self.mss_bytes || self.policy == DelayedAcks::Off;
@@ -91,6 +97,13 @@ impl Acknowledging {
     /// The block that it tells of stands where the next acknowledgement might drop it.
     pub(super) fn hurry_compressed(&mut self) {
         self.is_due |= self.compressed > 0;
+    }
+
+    fn note_pause(&mut self, arrival: &Arrival) {
+        let before_ns = self.arrived_ns.replace(arrival.now_ns);
+        if before_ns.is_none_or(|before_ns| arrival.now_ns - before_ns > self.pause_ns) {
+            self.quicken(arrival.window_bytes);
+        }
     }
 
     fn quicken(&mut self, window_bytes: u64) {

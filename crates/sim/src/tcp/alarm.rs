@@ -5,9 +5,9 @@ use super::recovery::State;
 use super::sender::Sender;
 use crate::Detection;
 
-/// The least that Linux waits beyond what an estimate says: two jiffies at 250 Hz (`TCP_TIMEOUT_MIN`),
-/// ns.
-const LEAST_WAIT_NS: u64 = 8_000_000;
+/// The least that Linux waits beyond what an estimate says: `TCP_TIMEOUT_MIN_US`, ns. It was two jiffies
+/// before 6.6.
+const LEAST_WAIT_NS: u64 = 2_000_000;
 
 /// What the timer is set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

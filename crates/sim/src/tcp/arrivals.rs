@@ -101,6 +101,18 @@ impl Arrivals {
         self.acked_pkts > 0
     }
 
+    /// It is the first to tell that something arrived.
+    pub(super) fn tells_arrival(&self) -> bool {
+        self.advances() || self.sacked_pkts > 0
+    }
+
+    /// It starts the timeout anew: it acknowledges, or SACKs what was sent before the oldest segment
+    /// was last (`tcp_clean_rtx_queue`). A SACK of what was sent after that shows that this is late.
+    pub(super) fn restarts_timeout(&self, oldest_sent_ns: Option<u64>) -> bool {
+        let sacked_first_ns = self.sacked_sent_ns.map(|(first_ns, _)| first_ns);
+        self.advances() || sacked_first_ns.is_some_and(|at_ns| Some(at_ns) < oldest_sent_ns)
+    }
+
     /// It may mean a loss (`tcp_ack_is_dubious`).
     pub(super) fn is_dubious(&self) -> bool {
         self.sacked_pkts > 0 || self.tells_duplicate || !(self.advances() || self.window_changed)

@@ -111,7 +111,6 @@ impl Sender {
             return; // of what was never sent
         }
         self.burst.turn = Turn::New;
-        self.end_paced_start();
         let had_sent = !self.board.is_empty();
         let prior_una = self.board.una();
         let arrivals = &mut Arrivals::new(now_ns, ack.echo_ns, self.rtt.min_rtt_ns(), self.high);
@@ -122,7 +121,8 @@ impl Sender {
             if arrivals.is_dubious() || self.state != State::Open {
                 self.judge(arrivals, prior_una);
             }
-            if arrivals.advances() && !arrivals.keeps_alarm {
+            let head_sent_ns = self.board.oldest_sent_ns();
+            if arrivals.restarts_timeout(head_sent_ns) && !arrivals.keeps_alarm {
                 self.set_alarm(now_ns);
             }
             self.steer(arrivals);
@@ -132,7 +132,7 @@ impl Sender {
 
     /// What arrived, and how long it took.
     fn learn(&mut self, ack: &Ack, arrivals: &mut Arrivals) {
-        let highest = self.board.highest_arrived();
+        let (highest, in_flight) = (self.board.highest_arrived(), self.board.in_flight());
         self.learn_duplicate(ack, arrivals);
         self.learn_sacked(ack, arrivals);
         self.board.acknowledge(ack, &mut self.rack, arrivals);
@@ -141,6 +141,9 @@ impl Sender {
         self.figures.delivered_pkts += u64::from(arrivals.delivered_pkts);
         if arrivals.advances() {
             self.timeouts_in_row = 0;
+        }
+        if arrivals.tells_arrival() {
+            self.end_paced_start(in_flight);
         }
         self.measure(ack, arrivals);
         if let Some(late) = arrivals.late_acked.filter(|late| *late < highest) {
@@ -247,7 +250,7 @@ impl Sender {
         progresses && self.usage.is_full(&self.window)
     }
 
-    /// The sender may hold segments for a later acknowledgement, or the program has more to give.
+    /// Something in the buffer has not been sent yet.
     pub(super) fn has_unsent(&self) -> bool {
         self.buffer.next_payload() > 0
     }

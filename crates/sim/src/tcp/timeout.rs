@@ -21,8 +21,8 @@ impl Sender {
             || (self.state == State::Loss && self.timeouts_in_row == 0)
         {
             let prior = self.current_ssthresh();
+            self.begin_undo(); // while the tail loss probe is known
             self.begin_reduction();
-            self.begin_undo();
             self.undo.prior_ssthresh_pkts = prior;
         }
         self.window.cwnd_pkts = self.board.in_flight() + 1;

@@ -136,13 +136,14 @@ impl Sender {
             srtt_us: self.rtt.srtt_us() as u32,
             mss_bytes: self.mss_bytes,
         };
-        let rate = self.control.transmission_starts(&mut self.window, &path);
-        self.pacer.set_start(rate);
+        if self.state == State::Open {
+            let rate = self.control.transmission_starts(&mut self.window, &path);
+            self.pacer.set_start(rate);
+        }
     }
 
-    /// The first acknowledgement ends a paced start.
-    pub(super) fn end_paced_start(&mut self) {
-        let in_flight = self.board.in_flight();
+    /// The first acknowledgement of any of its data ends a paced start; `in_flight` were so before it.
+    pub(super) fn end_paced_start(&mut self, in_flight: u32) {
         if self.pacer.is_start() && self.control.ack_arrived(&mut self.window, in_flight) {
             self.pacer.set_start(None);
         }

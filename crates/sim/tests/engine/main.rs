@@ -2,6 +2,7 @@
 //! Whole simulations: what they give is what the formulas say, and nothing is lost uncounted.
 
 mod flows;
+mod mixed;
 mod networks;
 mod refused;
 mod sources;

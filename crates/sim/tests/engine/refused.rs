@@ -64,7 +64,7 @@ fn what_takes_no_time() {
 #[test]
 fn values_out_of_range() {
     type Change = fn(&mut Spec);
-    let tcp: [(Change, &str); 9] = [
+    let tcp: [(Change, &str); 10] = [
         (|spec| spec.flows[0].tcp.mss_bytes = 0, "MSS"),
         (|spec| spec.flows[0].tcp.mss_bytes = 65_500, "MSS"),
         (|spec| spec.flows[0].tcp.header_bytes = u32::MAX, "MSS"),
@@ -74,6 +74,11 @@ fn values_out_of_range() {
         (|spec| spec.links[0].between = [0, 0], "two different hosts"),
         (
             |spec| spec.sample_every_ns = Some(0),
+            "time between samples",
+        ),
+        (
+            // A second of five series: a flow's, and two links' of two.
+            |spec| spec.sample_every_ns = Some(499),
             "time between samples",
         ),
         (|spec| spec.end_ns = u64::MAX, "100 years"),

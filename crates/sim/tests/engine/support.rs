@@ -58,6 +58,7 @@ pub fn flow(source: Source) -> FlowSpec {
         to: 1,
         start_ns: 0,
         stop_ns: None,
+        lasts_ns: None,
         source,
         tcp: TcpSpec::default(),
     }

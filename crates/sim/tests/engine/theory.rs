@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Goodput against the formulas of the field.
 
+use fatpath_cc::Law;
 use fatpath_link::{CellSpec, LossSpec};
 use fatpath_sim::{Buffer, DelayedAcks, FlowSpec, Spec};
 
@@ -45,6 +46,51 @@ fn periodic_loss_gives_what_mathis_says() {
         let ratio = outcome(&spec).flows[0].goodput_bps() / expected_bps;
         assert!((0.85..1.1).contains(&ratio), "1/{every}: {ratio}");
     }
+}
+
+/// What `law` gives at a loss every `every` segments, as a share of a mean window of `window_pkts`.
+fn share_of(law: Law, every: u64, window_pkts: f64) -> f64 {
+    let lost = CellSpec::Loss(LossSpec::Periodic {
+        every,
+        first: every / 2,
+    });
+    let mut spec = path(20 * MS_NS, [lost], 15 * S_NS);
+    spec.flows = vec![unlimited()];
+    spec.flows[0].tcp.law = law;
+    spec.flows[0].tcp.start.initial_ssthresh_pkts = (0.8 * window_pkts) as u32;
+    outcome(&spec).flows[0].goodput_bps() / (window_pkts * 1448.0 * 8.0 / 0.02)
+}
+
+/// A cycle takes b W / a round trips at a mean of (1 - b/2) W: the mean is sqrt(a (2 - b) / (2 b p)).
+#[test]
+fn aimd_gives_its_formula() {
+    let (a, b, every) = (4.0, 0.25, 2_000);
+    let aimd = Law::named("aimd").unwrap();
+    let law = aimd.with("a", a).unwrap().with("b", b).unwrap();
+    let window_pkts = (a * (2.0 - b) / (2.0 * b) * every as f64).sqrt();
+    let share = share_of(law, every, window_pkts);
+    assert!((0.85..1.1).contains(&share), "{share}");
+}
+
+/// Kelly 2003: the window falls by b and comes back by a for each acknowledgement, in
+/// ln(1 - b) / -ln(1 + a) round trips whatever the window.
+#[test]
+fn scalable_gives_its_formula() {
+    let (a, b, every) = (0.01, 0.125, 5_000);
+    let scalable = Law::named("scalable").unwrap();
+    let law = scalable.with("a", a).unwrap().with("b", b).unwrap();
+    let round_trips = (1.0 - b).ln() / -(1.0 + a).ln();
+    let share = share_of(law, every, every as f64 / round_trips);
+    assert!((0.85..1.1).contains(&share), "{share}");
+}
+
+/// RFC 3649, 5: W = 0.12 / p^0.835, twice what Reno has at 1e-4.
+#[test]
+fn highspeed_gives_its_formula() {
+    let every = 10_000;
+    let window_pkts = 0.12 * (every as f64).powf(0.835);
+    let share = share_of(Law::named("highspeed").unwrap(), every, window_pkts);
+    assert!((0.85..1.15).contains(&share), "{share}");
 }
 
 /// Seed 004: from a window of n on, additive increase by one a round trip.

@@ -3,15 +3,13 @@
 
 use std::cell::Cell;
 
-use super::super::{Block, Receiver, Segment};
 use super::channel::{Channel, Fate};
-use crate::{Buffer, DelayedAcks, Detection, TcpSpec};
-use fatpath_cc::{Idle, Start};
+use crate::{DelayedAcks, Detection, TcpSpec};
 
-const MS: u64 = 1_000_000;
-const RTT: u64 = 100 * MS;
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const RTT: u64 = 100 * MS;
 
-fn spec() -> TcpSpec {
+pub(super) fn spec() -> TcpSpec {
     TcpSpec {
         delayed_acks: DelayedAcks::Off,
         ..TcpSpec::default()
@@ -19,12 +17,12 @@ fn spec() -> TcpSpec {
 }
 
 /// Segments for `count` full ones.
-fn bytes(count: u64) -> u64 {
+pub(super) fn bytes(count: u64) -> u64 {
     count * 1448
 }
 
 /// A channel that loses the segments whose place among all that are sent is in `lost`.
-fn losing<'a>(spec: &TcpSpec, lost: &'a [u64]) -> Channel<'a> {
+pub(super) fn losing<'a>(spec: &TcpSpec, lost: &'a [u64]) -> Channel<'a> {
     let mut channel = Channel::new(spec, RTT);
     channel.segment_ns = 12_000; // 1 Gb/s
     channel.segment_fate = Box::new(move |place, _| {
@@ -322,224 +320,4 @@ fn a_reordered_segment_is_no_loss_the_second_time() {
         );
         assert!(figures.reordering_pkts > 80, "{detection:?}: {figures:?}");
     }
-}
-
-/// An application-limited window does not grow (RFC 7661).
-#[test]
-fn a_window_that_is_not_used_does_not_grow() {
-    let mut channel = Channel::new(&spec(), RTT);
-    for _ in 0..50 {
-        channel.write(bytes(2));
-        channel.run(channel.now_ns + 2 * RTT);
-    }
-    assert_eq!(channel.sender.figures().cwnd_pkts, 10);
-}
-
-/// The receiver's buffer bounds the flight, and the window stays near it.
-#[test]
-fn the_peers_window_bounds_the_flight() {
-    let spec = TcpSpec {
-        receive_buffer: Buffer::Fixed(bytes(30)),
-        ..spec()
-    };
-    let mut channel = losing(&spec, &[]);
-    channel.check = Box::new(|sender, _| assert!(sender.figures().in_flight_pkts <= 30));
-    channel.write(bytes(1000));
-    channel.run(u64::MAX);
-    assert!(channel.sender.is_done());
-    assert!(
-        channel.sender.figures().cwnd_pkts <= 61,
-        "{:?}",
-        channel.sender.figures()
-    );
-}
-
-/// The send buffer bounds what is on its way.
-#[test]
-fn the_send_buffer_bounds_the_flight() {
-    let spec = TcpSpec {
-        send_buffer: Buffer::Fixed(bytes(20)),
-        ..spec()
-    };
-    let mut channel = losing(&spec, &[]);
-    channel.check = Box::new(|sender, _| assert!(sender.figures().in_flight_pkts <= 20));
-    channel.write(bytes(1000) + 7);
-    channel.run(u64::MAX);
-    assert_eq!(channel.receiver.delivered_bytes(), bytes(1000) + 7);
-}
-
-#[test]
-fn delayed_acks_halve_them_and_a_lone_segment_waits() {
-    let on = DelayedAcks::On { max_ns: 40 * MS };
-    let mut channel = losing(
-        &TcpSpec {
-            delayed_acks: on,
-            ..spec()
-        },
-        &[],
-    );
-    channel.write(bytes(1000));
-    channel.run(u64::MAX);
-    assert_eq!(channel.receiver.figures().acks, 500);
-    channel.write(bytes(1));
-    let begin = channel.now_ns;
-    channel.run(u64::MAX);
-    assert!((RTT + 40 * MS..RTT + 41 * MS).contains(&(channel.now_ns - begin)));
-    assert!(channel.sender.is_done());
-}
-
-#[test]
-fn the_first_acks_come_quickly_as_linux_does() {
-    let quick = DelayedAcks::QuickAtStart { max_ns: 40 * MS };
-    let mut channel = losing(
-        &TcpSpec {
-            delayed_acks: quick,
-            ..spec()
-        },
-        &[],
-    );
-    channel.write(bytes(1016));
-    channel.run(u64::MAX);
-    assert_eq!(channel.receiver.figures().acks, 16 + 500);
-}
-
-/// Pacing never above its rate.
-#[test]
-fn pacing_holds_its_rate() {
-    let spec = TcpSpec {
-        pacing_rate_bps: Some(10_000_000),
-        ..spec()
-    };
-    let mut channel = losing(&spec, &[]);
-    channel.write(bytes(1000));
-    channel.run(u64::MAX);
-    let log = channel.log.unwrap();
-    let gap_ns = 1448 * 8 * 100;
-    for spell in log[10..].windows(101) {
-        assert!(
-            spell[100].0 - spell[0].0 >= 99 * gap_ns,
-            "faster than its pace"
-        );
-    }
-    let last = &log[log.len() - 101..];
-    assert!(
-        last[100].0 - last[0].0 <= 101 * gap_ns,
-        "slower than its pace"
-    );
-}
-
-/// RFC 2861, `tcp_slow_start_after_idle`: the window is halved for every timeout of the pause.
-#[test]
-fn a_pause_lets_the_window_decay_or_keeps_it() {
-    for (idle, expected) in [(Idle::Restart, 20), (Idle::Keep, 80)] {
-        let start = Start {
-            idle,
-            ..Start::default()
-        };
-        let mut channel = losing(&TcpSpec { start, ..spec() }, &[]);
-        channel.write(bytes(70));
-        channel.run(u64::MAX);
-        let cwnd = channel.sender.figures().cwnd_pkts;
-        assert_eq!(cwnd, 80);
-        channel.run(channel.now_ns + 800 * MS); // two timeouts of 301 ms
-        channel.write(bytes(1));
-        assert_eq!(channel.sender.figures().cwnd_pkts, expected);
-    }
-}
-
-/// Matsuda et al., 3.2: the first window is the target's, and leaves at the target's rate.
-#[test]
-fn a_paced_start_sends_at_its_rate_until_the_first_ack() {
-    let start = Start {
-        initial_rate_bps: 100_000_000,
-        ..Start::default()
-    };
-    let buffer = Buffer::Fixed(10_000_000);
-    let spec = TcpSpec {
-        start,
-        send_buffer: buffer,
-        receive_buffer: buffer,
-        ..spec()
-    };
-    let mut channel = losing(&spec, &[]);
-    channel.offer(10_000_000); // a client's first acknowledgement
-    channel.write(bytes(10_000));
-    channel.run(RTT - MS);
-    let sent = channel.sender.figures().sent_pkts;
-    let expected = 100_000_000 / 8 / 10 / 1448; // a tenth of a second
-    assert!(
-        sent.abs_diff(expected) < expected / 50,
-        "{sent} for {expected}"
-    );
-    let log = channel.log.take().unwrap();
-    let gap_ns = 1448 * 8 * 10;
-    assert!(
-        log[2..]
-            .windows(2)
-            .all(|pair| (pair[1].0 - pair[0].0).abs_diff(gap_ns) < gap_ns / 50)
-    );
-    channel.run(10 * RTT);
-    let figures = channel.sender.figures();
-    assert!(
-        figures.cwnd_pkts.abs_diff(figures.ssthresh_pkts) < 20,
-        "{figures:?}"
-    );
-}
-
-/// Dynamic right-sizing: the buffer grows to what the path needs, and only then.
-#[test]
-fn the_receive_buffer_grows_with_need() {
-    let buffers = TcpSpec {
-        send_buffer: Buffer::Auto(16_384, 100_000_000),
-        receive_buffer: Buffer::Auto(65_536, 100_000_000),
-        ..spec()
-    };
-    let mut channel = losing(&buffers, &[]);
-    channel.segment_ns = 120_000; // 100 Mb/s: 834 segments a round trip
-    channel.write(bytes(50_000));
-    channel.run(u64::MAX);
-    let buffer = channel.receiver.figures().buffer_bytes;
-    assert!(buffer > 2 * bytes(834), "{buffer}");
-    assert!(
-        channel.now_ns < 50_000 * 120_000 + 20 * RTT,
-        "{} ms",
-        channel.now_ns / MS
-    );
-
-    let mut calm = losing(&buffers, &[]);
-    for _ in 0..50 {
-        calm.write(bytes(5));
-        calm.run(calm.now_ns + 2 * RTT);
-    }
-    assert_eq!(calm.receiver.figures().buffer_bytes, 65_536);
-}
-
-/// RFC 2018: the block of the newest segment comes first. RFC 2883: a duplicate is told before it.
-#[test]
-fn blocks_tell_the_newest_first() {
-    let mut receiver = Receiver::new(&spec(), RTT, 0);
-    let mut arrives = |number| {
-        receiver.handle_segment(
-            MS,
-            &Segment {
-                number,
-                payload_bytes: 1448,
-                sent_ns: 1,
-                echo_ns: 0,
-            },
-        );
-        receiver.poll_ack(MS).unwrap()
-    };
-    let block = |from, until| Block { from, until };
-    assert_eq!(arrives(0).block_count, 0);
-    arrives(2);
-    arrives(5);
-    assert_eq!(arrives(8).sacked(), [block(8, 9), block(5, 6), block(2, 3)]);
-    assert_eq!(arrives(3).sacked(), [block(2, 4), block(8, 9), block(5, 6)]);
-    let again = arrives(5);
-    assert_eq!(again.duplicate(), Some(block(5, 6)));
-    assert_eq!(arrives(4).sacked(), [block(2, 6), block(8, 9)]);
-    let filled = arrives(1);
-    assert_eq!((filled.next, filled.sacked()), (6, &[block(8, 9)][..]));
-    assert_eq!(arrives(0).duplicate(), Some(block(0, 1)));
 }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far the simulator is from the kernel: `fatpath lab compare` of experiments/agreement.toml, every law
+//! over 1 Gb/s and 100 ms, clean and with random loss. A case's error is that of the medians of its runs.
+
+use crate::alone::Alone;
+use crate::figure::{Better, Figure, Summary};
+use crate::run::Run;
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::OnceLock;
+
+const SCENARIO: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../experiments/agreement.toml"
+);
+const REPEATS: usize = 5;
+
+/// Without random loss.
+pub const CLEAN: Figure = Figure {
+    name: "law.kernel_sim_error.clean",
+    what: "goodput of every law, simulator against kernel, 1 Gb/s x 100 ms: worst error of the medians",
+    unit: "ratio - 1",
+    better: Better::Lower,
+    goal: Some(0.10),
+    summary: Summary::Worst,
+    measure: |run| measure(run, true),
+};
+
+/// With it.
+pub const LOSSY: Figure = Figure {
+    name: "law.kernel_sim_error.lossy",
+    what: "the same with one segment lost in 100,000, in 10,000 and in 1,000",
+    unit: "ratio - 1",
+    better: Better::Lower,
+    goal: Some(0.20),
+    summary: Summary::Worst,
+    measure: |run| measure(run, false),
+};
+
+/// A case of compare.json.
+#[derive(Clone, Deserialize)]
+struct Case {
+    variant: String,
+    vary: BTreeMap<String, String>,
+    kernel: Option<Side>,
+    simulator: Option<Side>,
+    error_percent: Option<f64>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Side {
+    goodput_mbps: Values,
+    failed: usize,
+    untrusted: usize,
+}
+
+#[derive(Clone, Deserialize)]
+struct Values {
+    n: usize,
+}
+
+fn measure(run: &Run, is_clean: bool) -> Result<Vec<f64>> {
+    let cases = compared(run)?.into_iter();
+    let cases = cases.filter(|case| (case.loss() == "0%") == is_clean);
+    cases.map(|case| case.error(run)).collect()
+}
+
+/// Both figures are of the same runs.
+fn compared(run: &Run) -> Result<Vec<Case>> {
+    static COMPARED: OnceLock<Vec<Case>> = OnceLock::new();
+    if let Some(cases) = COMPARED.get() {
+        return Ok(cases.clone());
+    }
+    let alone = Alone::wait(run)?;
+    alone.wait_until_unloaded(run)?;
+    run.check()?;
+    run.say_load()?;
+    let out = std::env::temp_dir().join(format!("fatpath-bench-agreement-{}", std::process::id()));
+    let output = Command::new(&run.fatpath)
+        .args(["lab", "compare", SCENARIO, "--json", "--quiet"])
+        .args(["--repeats", &REPEATS.to_string()])
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .context("cannot run fatpath lab compare")?;
+    let removed = std::fs::remove_dir_all(&out);
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "fatpath lab compare: {error}");
+    removed.with_context(|| out.display().to_string())?;
+    let cases: Vec<Case> = serde_json::from_slice(&output.stdout)?;
+    Ok(COMPARED.get_or_init(|| cases).clone())
+}
+
+impl Case {
+    fn loss(&self) -> &str {
+        self.vary.get("loss").map_or("", String::as_str)
+    }
+
+    /// Of the simulator's median, as a share of the kernel's.
+    fn error(&self, run: &Run) -> Result<f64> {
+        let name = format!("{} at {} loss", self.variant, self.loss());
+        let mut untrusted = 0;
+        for side in [&self.kernel, &self.simulator] {
+            let side = side
+                .as_ref()
+                .with_context(|| format!("{name}: no run ended well"))?;
+            let (failed, ended) = (side.failed, side.goodput_mbps.n);
+            ensure!(
+                failed == 0 && ended == REPEATS,
+                "{name}: {failed} runs failed, {ended} of {REPEATS} ended well"
+            );
+            untrusted += side.untrusted;
+        }
+        let percent = self
+            .error_percent
+            .with_context(|| format!("{name}: no goodput"))?;
+        let told = match untrusted {
+            0 => String::new(),
+            count => format!(", {count} of {REPEATS} runs of the kernel are not to be trusted"),
+        };
+        run.say(format!("  {name}: {percent:+.1} %{told}"));
+        Ok(percent / 100.0)
+    }
+}
