@@ -51,15 +51,11 @@ pub struct Machine<'a> {
 impl Machine<'_> {
     /// Runs the guest to its end; each line of its job goes to `on_line`.
     pub fn run(&self, mut on_line: impl FnMut(&str)) -> Result<()> {
-        let mut qemu = self
-            .command()
-            .spawn()
-            .context("qemu-system-x86_64 is not installed, it seems: packaging/setup.sh kernels")?;
-        let ended = self.follow(lines(&mut qemu)?, &mut on_line);
-        if ended.is_err() {
-            let _ = qemu.kill();
-        }
-        qemu.wait()?;
+        let mut qemu = Running(self.command().spawn().context(
+            "qemu-system-x86_64 is not installed, it seems: packaging/setup.sh kernels",
+        )?);
+        let ended = self.follow(lines(&mut qemu.0)?, &mut on_line);
+        drop(qemu);
         let complaints = self.complaints()?;
         ensure!(
             complaints.is_empty(),
@@ -115,6 +111,16 @@ impl Machine<'_> {
             .lines()
             .filter(|line| COMPLAINTS.iter().any(|word| line.contains(word)));
         Ok(complaints.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// A guest that ends with the run, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
