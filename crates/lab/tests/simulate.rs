@@ -99,7 +99,7 @@ fn said(output: &Output) -> String {
     )
 }
 
-/// A link with random loss, and one flow of every source.
+/// A link with random loss only (its queue holds all that is sent), and one flow of every source.
 const SWEEP: &str = r#"
 name = "x"
 [hosts.a]
@@ -111,6 +111,7 @@ between = ["a", "b"]
 rate = "5mbit"
 delay = "10ms"
 loss = "{loss}"
+queue = "10MB"
 [vary]
 loss = ["0%", "0.1%", "1%"]
 [experiment]
