@@ -20,7 +20,7 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 4
+#define FP_ABI_VERSION 5
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -65,11 +65,20 @@ enum fp_after_idle {
 	FP_IDLE_PACE,
 };
 
+/* fp_rule.rude: whether a flow may go on without congestion control. */
+enum fp_rude {
+	FP_RUDE_NEVER,
+	FP_RUDE_ALLOWED, /* its program may ask for it: TCP_RUDE */
+	FP_RUDE_ALWAYS,	 /* whatever its program says */
+};
+
 /* What one rule gives a flow. A setting counts when its bit (1 << enum fp_setting) is in `given`. */
 struct fp_rule {
 	__u64 pacing_rate_bytes_per_s;
 	__u64 initial_rate_bps;	      /* bits a second of a paced start; 0: slow start */
 	__u64 initial_ssthresh_bytes; /* 0: none, or initial_ssthresh_pkts */
+	__u64 rude_rate_bytes_per_s;  /* a rude flow's share of the path; 0: it is estimated */
+	__u64 rude_total_bytes_per_s; /* all rude flows of the rule together; 0: no bound */
 	__u32 given;
 	__u32 flags;
 	__u32 send_buffer_bytes;
@@ -79,9 +88,13 @@ struct fp_rule {
 	__u32 rto_min_us;
 	__u32 delayed_ack_max_us;
 	__u32 notsent_lowat_bytes;
-	__u32 max_ssthresh_pkts;	 /* 0: no limited slow start */
-	__u32 initial_ssthresh_pkts;	 /* 0: none */
-	__u32 after_idle;		 /* enum fp_after_idle */
+	__u32 max_ssthresh_pkts;     /* 0: no limited slow start */
+	__u32 initial_ssthresh_pkts; /* 0: none */
+	__u32 after_idle;	     /* enum fp_after_idle */
+	__u32 rude;		     /* enum fp_rude */
+	__u32 rude_fair_law; /* the law of the fair window, as CC_LAWS counts; see rude.bpf.c */
+	__u32 rude_converged_milli;	 /* RUDE_OFF_NICELY ends when R - F <= this / 1000 of F */
+	__u32 rude_only_users;		 /* 1: those of fp_rude_users; 0: everybody */
 	__u32 law_params[FP_LAW_PARAMS]; /* the law's own units: see bpf/cc/<law>.h */
 	__u8 law[FP_LAW_LEN];
 };
@@ -173,6 +186,35 @@ struct fp_flow {
 	__u32 pad;
 	struct fp_rule wanted;	  /* as applied: after division among flows */
 	__s32 error[FP_SETTINGS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
+};
+
+/* The system-wide gate of Rude TCP, and how its segments are marked. */
+struct fp_rude_gate {
+	__u32 is_open;
+	__u32 mark_bits; /* of the two bytes after the acknowledgement number; 0: none of them */
+	__u32 mark_dscp; /* 1 to 63; 0: the field stays */
+	__u32 pad;
+};
+
+/* fp_rude_flow.mode */
+enum fp_rude_mode {
+	FP_POLITE,
+	FP_RUDE,
+	FP_GOING_POLITE, /* RUDE_OFF_NICELY: its artificial window still exceeds the fair one */
+};
+
+/* What is kept of a flow that was rude (socket storage). Its segments are marked unless it is polite. */
+struct fp_rude_flow {
+	__u32 mode;	   /* enum fp_rude_mode */
+	__u32 marked_pkts; /* counted by mark.bpf.c, which is how the law knows that marks are set */
+	__u32 user;	   /* who asked for it */
+	__u32 flags;
+};
+
+/* Key of fp_rude_users: who may be rude under a rule. */
+struct fp_rude_user {
+	__u32 rule_id;
+	__u32 user;
 };
 
 /* Flows that share a rule's buffers. */

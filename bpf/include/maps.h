@@ -52,6 +52,34 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_asked SEC(".maps");
 
+/* fp_rude_flow of every flow that asked to be rude, or whose rule wants it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fp_rude_flow);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_rudes SEC(".maps");
+
+FP_ARRAY(fp_rude_gate, 1, struct fp_rude_gate);
+
+/* Network namespaces (inode) whose interfaces mark: only there may a flow be rude. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u32); /* interfaces */
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_marked_netns SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct fp_rude_user);
+	__type(value, u32); /* 1 */
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_rude_users SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 * 1024 * 1024);

@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 4;
+pub const FP_ABI_VERSION: u32 = 5;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -53,12 +53,18 @@ pub const FP_IDLE_RESTART: fp_after_idle = 1;
 pub const FP_IDLE_KEEP: fp_after_idle = 2;
 pub const FP_IDLE_PACE: fp_after_idle = 3;
 pub type fp_after_idle = ::core::ffi::c_uint;
+pub const FP_RUDE_NEVER: fp_rude = 0;
+pub const FP_RUDE_ALLOWED: fp_rude = 1;
+pub const FP_RUDE_ALWAYS: fp_rude = 2;
+pub type fp_rude = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_rule {
     pub pacing_rate_bytes_per_s: __u64,
     pub initial_rate_bps: __u64,
     pub initial_ssthresh_bytes: __u64,
+    pub rude_rate_bytes_per_s: __u64,
+    pub rude_total_bytes_per_s: __u64,
     pub given: __u32,
     pub flags: __u32,
     pub send_buffer_bytes: __u32,
@@ -71,12 +77,16 @@ pub struct fp_rule {
     pub max_ssthresh_pkts: __u32,
     pub initial_ssthresh_pkts: __u32,
     pub after_idle: __u32,
+    pub rude: __u32,
+    pub rude_fair_law: __u32,
+    pub rude_converged_milli: __u32,
+    pub rude_only_users: __u32,
     pub law_params: [__u32; 6usize],
     pub law: [__u8; 16usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 112usize];
+    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 144usize];
     ["Alignment of fp_rule"][::core::mem::align_of::<fp_rule>() - 8usize];
     ["Offset of field: fp_rule::pacing_rate_bytes_per_s"]
         [::core::mem::offset_of!(fp_rule, pacing_rate_bytes_per_s) - 0usize];
@@ -84,31 +94,42 @@ const _: () = {
         [::core::mem::offset_of!(fp_rule, initial_rate_bps) - 8usize];
     ["Offset of field: fp_rule::initial_ssthresh_bytes"]
         [::core::mem::offset_of!(fp_rule, initial_ssthresh_bytes) - 16usize];
-    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 24usize];
-    ["Offset of field: fp_rule::flags"][::core::mem::offset_of!(fp_rule, flags) - 28usize];
+    ["Offset of field: fp_rule::rude_rate_bytes_per_s"]
+        [::core::mem::offset_of!(fp_rule, rude_rate_bytes_per_s) - 24usize];
+    ["Offset of field: fp_rule::rude_total_bytes_per_s"]
+        [::core::mem::offset_of!(fp_rule, rude_total_bytes_per_s) - 32usize];
+    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 40usize];
+    ["Offset of field: fp_rule::flags"][::core::mem::offset_of!(fp_rule, flags) - 44usize];
     ["Offset of field: fp_rule::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_rule, send_buffer_bytes) - 32usize];
+        [::core::mem::offset_of!(fp_rule, send_buffer_bytes) - 48usize];
     ["Offset of field: fp_rule::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_rule, receive_buffer_bytes) - 36usize];
+        [::core::mem::offset_of!(fp_rule, receive_buffer_bytes) - 52usize];
     ["Offset of field: fp_rule::initial_window_pkts"]
-        [::core::mem::offset_of!(fp_rule, initial_window_pkts) - 40usize];
+        [::core::mem::offset_of!(fp_rule, initial_window_pkts) - 56usize];
     ["Offset of field: fp_rule::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_rule, cwnd_clamp_pkts) - 44usize];
+        [::core::mem::offset_of!(fp_rule, cwnd_clamp_pkts) - 60usize];
     ["Offset of field: fp_rule::rto_min_us"]
-        [::core::mem::offset_of!(fp_rule, rto_min_us) - 48usize];
+        [::core::mem::offset_of!(fp_rule, rto_min_us) - 64usize];
     ["Offset of field: fp_rule::delayed_ack_max_us"]
-        [::core::mem::offset_of!(fp_rule, delayed_ack_max_us) - 52usize];
+        [::core::mem::offset_of!(fp_rule, delayed_ack_max_us) - 68usize];
     ["Offset of field: fp_rule::notsent_lowat_bytes"]
-        [::core::mem::offset_of!(fp_rule, notsent_lowat_bytes) - 56usize];
+        [::core::mem::offset_of!(fp_rule, notsent_lowat_bytes) - 72usize];
     ["Offset of field: fp_rule::max_ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_rule, max_ssthresh_pkts) - 60usize];
+        [::core::mem::offset_of!(fp_rule, max_ssthresh_pkts) - 76usize];
     ["Offset of field: fp_rule::initial_ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_rule, initial_ssthresh_pkts) - 64usize];
+        [::core::mem::offset_of!(fp_rule, initial_ssthresh_pkts) - 80usize];
     ["Offset of field: fp_rule::after_idle"]
-        [::core::mem::offset_of!(fp_rule, after_idle) - 68usize];
+        [::core::mem::offset_of!(fp_rule, after_idle) - 84usize];
+    ["Offset of field: fp_rule::rude"][::core::mem::offset_of!(fp_rule, rude) - 88usize];
+    ["Offset of field: fp_rule::rude_fair_law"]
+        [::core::mem::offset_of!(fp_rule, rude_fair_law) - 92usize];
+    ["Offset of field: fp_rule::rude_converged_milli"]
+        [::core::mem::offset_of!(fp_rule, rude_converged_milli) - 96usize];
+    ["Offset of field: fp_rule::rude_only_users"]
+        [::core::mem::offset_of!(fp_rule, rude_only_users) - 100usize];
     ["Offset of field: fp_rule::law_params"]
-        [::core::mem::offset_of!(fp_rule, law_params) - 72usize];
-    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 96usize];
+        [::core::mem::offset_of!(fp_rule, law_params) - 104usize];
+    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -273,7 +294,7 @@ pub struct fp_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 200usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 232usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -286,7 +307,64 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
     ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 28usize];
     ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 32usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 144usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 176usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_rude_gate {
+    pub is_open: __u32,
+    pub mark_bits: __u32,
+    pub mark_dscp: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_rude_gate"][::core::mem::size_of::<fp_rude_gate>() - 16usize];
+    ["Alignment of fp_rude_gate"][::core::mem::align_of::<fp_rude_gate>() - 4usize];
+    ["Offset of field: fp_rude_gate::is_open"]
+        [::core::mem::offset_of!(fp_rude_gate, is_open) - 0usize];
+    ["Offset of field: fp_rude_gate::mark_bits"]
+        [::core::mem::offset_of!(fp_rude_gate, mark_bits) - 4usize];
+    ["Offset of field: fp_rude_gate::mark_dscp"]
+        [::core::mem::offset_of!(fp_rude_gate, mark_dscp) - 8usize];
+    ["Offset of field: fp_rude_gate::pad"][::core::mem::offset_of!(fp_rude_gate, pad) - 12usize];
+};
+pub const FP_POLITE: fp_rude_mode = 0;
+pub const FP_RUDE: fp_rude_mode = 1;
+pub const FP_GOING_POLITE: fp_rude_mode = 2;
+pub type fp_rude_mode = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_rude_flow {
+    pub mode: __u32,
+    pub marked_pkts: __u32,
+    pub user: __u32,
+    pub flags: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_rude_flow"][::core::mem::size_of::<fp_rude_flow>() - 16usize];
+    ["Alignment of fp_rude_flow"][::core::mem::align_of::<fp_rude_flow>() - 4usize];
+    ["Offset of field: fp_rude_flow::mode"][::core::mem::offset_of!(fp_rude_flow, mode) - 0usize];
+    ["Offset of field: fp_rude_flow::marked_pkts"]
+        [::core::mem::offset_of!(fp_rude_flow, marked_pkts) - 4usize];
+    ["Offset of field: fp_rude_flow::user"][::core::mem::offset_of!(fp_rude_flow, user) - 8usize];
+    ["Offset of field: fp_rude_flow::flags"]
+        [::core::mem::offset_of!(fp_rude_flow, flags) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_rude_user {
+    pub rule_id: __u32,
+    pub user: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_rude_user"][::core::mem::size_of::<fp_rude_user>() - 8usize];
+    ["Alignment of fp_rude_user"][::core::mem::align_of::<fp_rude_user>() - 4usize];
+    ["Offset of field: fp_rude_user::rule_id"]
+        [::core::mem::offset_of!(fp_rude_user, rule_id) - 0usize];
+    ["Offset of field: fp_rude_user::user"][::core::mem::offset_of!(fp_rude_user, user) - 4usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -364,7 +442,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 432usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 464usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -389,65 +467,65 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 72usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 272usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 304usize];
     ["Offset of field: fp_flow_record::cgroup_id"]
-        [::core::mem::offset_of!(fp_flow_record, cgroup_id) - 280usize];
+        [::core::mem::offset_of!(fp_flow_record, cgroup_id) - 312usize];
     ["Offset of field: fp_flow_record::bytes_acked"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_acked) - 288usize];
+        [::core::mem::offset_of!(fp_flow_record, bytes_acked) - 320usize];
     ["Offset of field: fp_flow_record::bytes_received"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_received) - 296usize];
+        [::core::mem::offset_of!(fp_flow_record, bytes_received) - 328usize];
     ["Offset of field: fp_flow_record::bytes_retransmitted"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_retransmitted) - 304usize];
+        [::core::mem::offset_of!(fp_flow_record, bytes_retransmitted) - 336usize];
     ["Offset of field: fp_flow_record::max_pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_flow_record, max_pacing_rate_bytes_per_s) - 312usize];
+        [::core::mem::offset_of!(fp_flow_record, max_pacing_rate_bytes_per_s) - 344usize];
     ["Offset of field: fp_flow_record::pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_flow_record, pacing_rate_bytes_per_s) - 320usize];
+        [::core::mem::offset_of!(fp_flow_record, pacing_rate_bytes_per_s) - 352usize];
     ["Offset of field: fp_flow_record::segments_sent"]
-        [::core::mem::offset_of!(fp_flow_record, segments_sent) - 328usize];
+        [::core::mem::offset_of!(fp_flow_record, segments_sent) - 360usize];
     ["Offset of field: fp_flow_record::segments_received"]
-        [::core::mem::offset_of!(fp_flow_record, segments_received) - 332usize];
+        [::core::mem::offset_of!(fp_flow_record, segments_received) - 364usize];
     ["Offset of field: fp_flow_record::segments_retransmitted"]
-        [::core::mem::offset_of!(fp_flow_record, segments_retransmitted) - 336usize];
+        [::core::mem::offset_of!(fp_flow_record, segments_retransmitted) - 368usize];
     ["Offset of field: fp_flow_record::srtt_us"]
-        [::core::mem::offset_of!(fp_flow_record, srtt_us) - 340usize];
+        [::core::mem::offset_of!(fp_flow_record, srtt_us) - 372usize];
     ["Offset of field: fp_flow_record::min_rtt_us"]
-        [::core::mem::offset_of!(fp_flow_record, min_rtt_us) - 344usize];
+        [::core::mem::offset_of!(fp_flow_record, min_rtt_us) - 376usize];
     ["Offset of field: fp_flow_record::mss_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, mss_bytes) - 348usize];
+        [::core::mem::offset_of!(fp_flow_record, mss_bytes) - 380usize];
     ["Offset of field: fp_flow_record::cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, cwnd_pkts) - 352usize];
+        [::core::mem::offset_of!(fp_flow_record, cwnd_pkts) - 384usize];
     ["Offset of field: fp_flow_record::ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, ssthresh_pkts) - 356usize];
+        [::core::mem::offset_of!(fp_flow_record, ssthresh_pkts) - 388usize];
     ["Offset of field: fp_flow_record::in_flight_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, in_flight_pkts) - 360usize];
+        [::core::mem::offset_of!(fp_flow_record, in_flight_pkts) - 392usize];
     ["Offset of field: fp_flow_record::peer_window_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, peer_window_bytes) - 364usize];
+        [::core::mem::offset_of!(fp_flow_record, peer_window_bytes) - 396usize];
     ["Offset of field: fp_flow_record::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, send_buffer_bytes) - 368usize];
+        [::core::mem::offset_of!(fp_flow_record, send_buffer_bytes) - 400usize];
     ["Offset of field: fp_flow_record::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, receive_buffer_bytes) - 372usize];
+        [::core::mem::offset_of!(fp_flow_record, receive_buffer_bytes) - 404usize];
     ["Offset of field: fp_flow_record::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, cwnd_clamp_pkts) - 376usize];
+        [::core::mem::offset_of!(fp_flow_record, cwnd_clamp_pkts) - 408usize];
     ["Offset of field: fp_flow_record::rto_min_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, rto_min_ticks) - 380usize];
+        [::core::mem::offset_of!(fp_flow_record, rto_min_ticks) - 412usize];
     ["Offset of field: fp_flow_record::delayed_ack_max_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, delayed_ack_max_ticks) - 384usize];
+        [::core::mem::offset_of!(fp_flow_record, delayed_ack_max_ticks) - 416usize];
     ["Offset of field: fp_flow_record::notsent_lowat_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, notsent_lowat_bytes) - 388usize];
+        [::core::mem::offset_of!(fp_flow_record, notsent_lowat_bytes) - 420usize];
     ["Offset of field: fp_flow_record::send_window_scale"]
-        [::core::mem::offset_of!(fp_flow_record, send_window_scale) - 392usize];
+        [::core::mem::offset_of!(fp_flow_record, send_window_scale) - 424usize];
     ["Offset of field: fp_flow_record::receive_window_scale"]
-        [::core::mem::offset_of!(fp_flow_record, receive_window_scale) - 396usize];
+        [::core::mem::offset_of!(fp_flow_record, receive_window_scale) - 428usize];
     ["Offset of field: fp_flow_record::busy_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, busy_ticks) - 400usize];
+        [::core::mem::offset_of!(fp_flow_record, busy_ticks) - 432usize];
     ["Offset of field: fp_flow_record::receiver_limited_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, receiver_limited_ticks) - 404usize];
+        [::core::mem::offset_of!(fp_flow_record, receiver_limited_ticks) - 436usize];
     ["Offset of field: fp_flow_record::send_buffer_limited_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, send_buffer_limited_ticks) - 408usize];
+        [::core::mem::offset_of!(fp_flow_record, send_buffer_limited_ticks) - 440usize];
     ["Offset of field: fp_flow_record::law"]
-        [::core::mem::offset_of!(fp_flow_record, law) - 412usize];
+        [::core::mem::offset_of!(fp_flow_record, law) - 444usize];
     ["Offset of field: fp_flow_record::pad"]
-        [::core::mem::offset_of!(fp_flow_record, pad) - 428usize];
+        [::core::mem::offset_of!(fp_flow_record, pad) - 460usize];
 };
 pub const FP_COUNT_MET: fp_count = 0;
 pub const FP_COUNT_PASSED: fp_count = 1;
