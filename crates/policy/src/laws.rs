@@ -12,6 +12,9 @@ use std::fmt;
 /// What the names of our laws begin with in the kernel: modules own the bare names.
 pub const OUR_PREFIX: &str = "fp_";
 
+/// What a rude flow runs: no law of congestion control, and not to be chosen as one.
+pub const RUDE_LAW: &str = "fp_rude";
+
 /// A congestion-control law as a rule chooses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
