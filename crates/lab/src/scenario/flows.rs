@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use fatpath_cc::Idle;
-use fatpath_sim::{DelayedAcks, Detection, Source};
+use fatpath_sim::{DelayedAcks, Detection, RudeOff, Source};
 
 use super::effects::{needed, optional};
-use super::flow::{Flow, Inner, LawWish, Wishes};
+use super::flow::{Flow, Inner, LawWish, RudeWish, Wishes};
 use super::groups::{Groups, Who, find, indexes, member};
 use super::programs::{TIME_LIMIT, check_reached};
 use super::section::{Problem, Section, Value};
@@ -273,6 +273,7 @@ fn inner(section: &mut Section) -> Result<Inner, Problem> {
         initial_rate_bps: optional(section, "initial_rate", units::rate_bps)?,
         idle: optional(section, "idle", idle)?,
         hystart: flag(section, "hystart")?,
+        rude: section.take("rude").map(rude_wish).transpose()?,
     })
 }
 
@@ -294,6 +295,31 @@ fn law_wish(value: Value) -> Result<LawWish, Problem> {
     match law::of_wish(&wish) {
         Err(why) if !wish.parameters.is_empty() => Err(place.problem(why)),
         _ => Ok(wish),
+    }
+}
+
+/// `{ rate = "950mbit", off = "nicely", at = "3s" }`, each or none of them.
+fn rude_wish(value: Value) -> Result<RudeWish, Problem> {
+    let mut section = value.section()?;
+    let share_bps = optional(&mut section, "rate", units::rate_bps)?;
+    let nicely = optional(&mut section, "off", is_nicely)?;
+    let at_ns = optional(&mut section, "at", units::moment_ns)?;
+    let off = match (nicely, at_ns) {
+        (Some(nicely), Some(at_ns)) => Some(RudeOff { at_ns, nicely }),
+        (None, None) => None,
+        _ => {
+            return Err(section.problem("off and at belong together, such as \"nicely\" and \"3s\""));
+        }
+    };
+    section.finish()?;
+    Ok(RudeWish { share_bps, off })
+}
+
+fn is_nicely(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "nicely" => Ok(true),
+        "now" => Ok(false),
+        _ => Err("\"now\" or \"nicely\""),
     }
 }
 

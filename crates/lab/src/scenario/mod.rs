@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use beside::Beside;
-pub use flow::{Flow, Inner, LawWish, Wishes};
+pub use flow::{Flow, Inner, LawWish, RudeWish, Wishes};
 pub use section::Problem;
 pub(crate) use seed::mixed;
 

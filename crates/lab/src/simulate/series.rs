@@ -23,6 +23,8 @@ struct Line {
     cwnd_pkts: u32,
     /// Empty: none was found yet.
     ssthresh_pkts: Option<u32>,
+    /// Empty: the flow is polite.
+    fair_pkts: Option<u32>,
     in_flight_pkts: u64,
     srtt_ms: f64,
     /// Since the sample before.
@@ -65,6 +67,7 @@ fn line(flow: &str, stream: usize, before: &Sample, sample: &Sample) -> Line {
         t_s: sample.at_ns as f64 / 1e9,
         cwnd_pkts: sample.cwnd_pkts,
         ssthresh_pkts: (sample.ssthresh_pkts < i32::MAX as u32).then_some(sample.ssthresh_pkts),
+        fair_pkts: sample.fair_pkts,
         in_flight_pkts: sample.in_flight_pkts,
         srtt_ms: f64::from(sample.srtt_us) / 1e3,
         goodput_mbps: (bits / us.max(1e-3) * 1e3).round() / 1e3,
