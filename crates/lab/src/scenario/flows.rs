@@ -308,7 +308,9 @@ fn rude_wish(value: Value) -> Result<RudeWish, Problem> {
         (Some(nicely), Some(at_ns)) => Some(RudeOff { at_ns, nicely }),
         (None, None) => None,
         _ => {
-            return Err(section.problem("off and at belong together, such as \"nicely\" and \"3s\""));
+            return Err(
+                section.problem("off and at belong together, such as \"nicely\" and \"3s\"")
+            );
         }
     };
     section.finish()?;
