@@ -19,6 +19,7 @@ mod losses;
 mod names;
 mod parse;
 mod programs;
+mod rude;
 mod section;
 mod seed;
 mod size;
