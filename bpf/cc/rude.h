@@ -246,6 +246,8 @@ static inline cc_u64 cc_rude_pacing_bytes_per_s(const struct cc_rude *r,
 /*
  * RUDE_OFF_NOW, and when permission is gone: the flow has the window r->fair from now on.
  * With more in flight than F, "as though a serious congestion event has just occurred".
+ * However it ends, the host must not undo a reduction of before (prior_cwnd of Linux): the
+ * window that it would go back to was the peer's.
  */
 static inline void cc_rude_off_now(struct cc_rude *r, cc_u32 in_flight_pkts)
 {

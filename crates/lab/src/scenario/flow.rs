@@ -101,7 +101,7 @@ pub struct Inner {
 /// A flow that goes on without congestion control (docs/rude.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RudeWish {
-    /// Its share of the path, bits a second; `None`: it is estimated.
+    /// Its share of the path, bits of IP packets a second; `None`: it is estimated.
     pub share_bps: Option<u64>,
     /// When it ends being so.
     #[serde(serialize_with = "shown")]

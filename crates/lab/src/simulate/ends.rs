@@ -156,10 +156,19 @@ impl Ends<'_> {
         is_rude.then(|| RudeSpec {
             share_bps: share
                 .map(|one| one.value)
-                .or(wish.and_then(|wish| wish.share_bps)),
+                .or(wish.and_then(|wish| wish.share_bps))
+                .map(|bits| self.without_headers(bits)),
             off: wish.and_then(|wish| wish.off),
             converged_milli: converged.map_or(RUDE_CONVERGED_MILLI, |one| one.value),
         })
+    }
+
+    /// Of a rate of IP packets, what pacing counts: `without_headers()` of bpf/rude.bpf.c.
+    fn without_headers(&self, rate_bps: u64) -> u64 {
+        let (mss_bytes, header_bytes) = self.segment();
+        let packet_bytes = u128::from(mss_bytes + header_bytes);
+        let data_bps = u128::from(rate_bps) * u128::from(mss_bytes) / packet_bytes;
+        (data_bps as u64).max(1)
     }
 
     fn start(&self, rule: Option<&Settings>, mss_bytes: u32) -> Start {

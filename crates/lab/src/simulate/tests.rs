@@ -72,7 +72,7 @@ fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
     };
     assert_eq!(of("reno").rude, None);
     let rude = of("rude-share");
-    assert_eq!(rude.rude.unwrap().share_bps, Some(950_000_000));
+    assert_eq!(rude.rude.unwrap().share_bps, Some(917_066_666));
     assert_eq!(rude.law, Law::RENO);
     assert_eq!(of("rude").rude.unwrap().share_bps, None);
     let off = "rude = { rate = \"1mbit\", off = \"nicely\", at = \"3s\" }\n";
@@ -81,7 +81,7 @@ fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
         .clone();
     let (at_ns, nicely) = (3_000_000_000, true);
     let expected = RudeSpec {
-        share_bps: Some(1_000_000),
+        share_bps: Some(965_333), // 1448 of 1500 bytes are data
         off: Some(RudeOff { at_ns, nicely }),
         converged_milli: 10,
     };
