@@ -182,6 +182,62 @@ fn results_are_the_same_on_any_number_of_threads() {
     assert_ne!(rows[4]["goodput_mbps"], rows[5]["goodput_mbps"]);
 }
 
+#[test]
+fn a_case_that_draws_nothing_is_simulated_once_and_has_no_interval() {
+    let scenario = r#"
+name = "x"
+[hosts.a]
+[hosts.b]
+[links.wan]
+between = ["a", "b"]
+rate = "20mbit"
+delay = "10ms"
+loss = "{loss}"
+[vary]
+loss = ["0%", "0.1%"]
+[experiment]
+repeats = 3
+[[flow]]
+from = "a"
+to = "b"
+source = "bulk"
+stop = "2s"
+law = "fp_reno"
+"#;
+    let folder = Folder::new("once", scenario);
+    let listed = folder.output("sim x.toml --list");
+    assert_eq!(String::from_utf8(listed.stdout).unwrap().lines().count(), 4);
+    let output = folder.output("sim x.toml --out out --quiet");
+    assert!(output.status.success(), "{}", said(&output));
+    let table = said(&output);
+    assert_eq!(
+        table.lines().filter(|line| line.contains('±')).count(),
+        1,
+        "{table}"
+    );
+    let rows = folder.rows("out");
+    let every = |row: &Value| row["every_repeat"] == true;
+    assert_eq!(
+        rows.iter().map(every).collect::<Vec<_>>(),
+        [true, false, false, false]
+    );
+    let summary = fs::read(folder.0.join("out/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let goodput = |case: usize| &summary[case]["figures"]["goodput_mbps"];
+    assert_eq!(
+        (&goodput(0)["n"], &goodput(0)["ci95"]),
+        (&1.into(), &Value::Null)
+    );
+    assert_eq!(goodput(1)["n"], 3);
+    assert!(goodput(1)["ci95"].as_f64() > Some(0.0));
+    let again = folder.output("sim x.toml --out out");
+    assert!(
+        said(&again).contains("all 4 runs are in out already"),
+        "{}",
+        said(&again)
+    );
+}
+
 /// One segment is lost, the other late: both reduce the window, and one reduction is taken back.
 #[test]
 fn reductions_are_counted_and_those_taken_back() {

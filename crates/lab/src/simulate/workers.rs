@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::progress::Together;
-use crate::results::Run;
+use crate::results::{Row, Run};
 use crate::run::ScenarioError;
 
 /// How often the display moves while nothing is made.
@@ -23,6 +23,19 @@ pub(super) struct Made {
     pub(super) run: Run,
     /// Its series as a file; `None` if it failed.
     pub(super) series: Option<Vec<u8>>,
+}
+
+impl Made {
+    pub(super) fn failed(row: Row, error: String) -> Made {
+        let error = Some(error);
+        Made {
+            run: Run {
+                row: Row { error, ..row },
+                ..Run::default()
+            },
+            series: None,
+        }
+    }
 }
 
 /// Runs that are to be made.
