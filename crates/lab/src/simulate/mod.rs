@@ -155,11 +155,11 @@ impl<'s> Simulator<'s> {
         let series = folder.part(files::SERIES)?;
         let mut progress = Together::new(sequence.len(), quiet);
         let work = Work::new(sequence.len(), self.how.jobs, stop);
-        let make = |index: usize, watch: &mut dyn FnMut(f64) -> bool| {
-            let planned = sequence.get(index)?;
-            self.make(planned, watch)
+        let sweep = Sweep {
+            simulator: self,
+            sequence,
         };
-        let made = work.share(&make, &mut progress, |index, made: Made| {
+        let made = work.share(&sweep, &mut progress, |index, made| {
             let planned = &sequence[index];
             folder.check_room()?;
             let mut run = made.run;
@@ -231,6 +231,26 @@ impl<'s> Simulator<'s> {
             repeat,
             ..Row::default()
         }
+    }
+}
+
+/// Runs of a simulator.
+struct Sweep<'w> {
+    simulator: &'w Simulator<'w>,
+    sequence: &'w [Planned<'w>],
+}
+
+impl workers::Runs for Sweep<'_> {
+    fn make(&self, index: usize, watch: &mut dyn FnMut(f64) -> bool) -> Option<Made> {
+        self.simulator.make(&self.sequence[index], watch)
+    }
+
+    fn panicked(&self, index: usize, said: &str) -> Made {
+        let row = self.simulator.row(&self.sequence[index]);
+        Made::failed(
+            row,
+            format!("the simulator panicked, which is a mistake in it: {said}"),
+        )
     }
 }
 
