@@ -15,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use bench::{Bench, kill, program, wait_for};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 /// A folder with a scenario, gone with the test.
@@ -310,6 +311,42 @@ fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
         told.contains("another --seed") && told.contains("--fresh"),
         "{told}"
     );
+}
+
+#[test]
+fn what_was_interrupted_has_its_tables_and_goes_on() {
+    let scenario = SWEEP.replace("repeats = 2", "repeats = 200");
+    let folder = Folder::new("interrupted", &scenario);
+    let run = folder
+        .command("sim x.toml --jobs 1 --out out --quiet")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let history = folder.0.join("out/history.jsonl");
+    let made = || fs::read_to_string(&history).map_or(0, |text| text.lines().count() - 1);
+    let began = wait_for(Duration::from_secs(60), || history.exists() && made() > 3);
+    let pid = Pid::from_raw(run.id() as i32).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert!(began, "no runs were made");
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(said(&output).contains("interrupted; "), "{}", said(&output));
+    let kept = made();
+    assert!((3..600).contains(&kept), "{kept} of 600 runs were made");
+    assert_eq!(folder.rows("out").len(), kept);
+    let output = folder.output("sim x.toml --repeats 2 --out out");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("runs are in out already"),
+        "{}",
+        said(&output)
+    );
+    let kept_and_new = folder.rows("out");
+    let output = folder.output("sim x.toml --repeats 2 --out whole --quiet");
+    assert!(output.status.success(), "{}", said(&output));
+    for row in folder.rows("whole") {
+        assert!(kept_and_new.contains(&row), "{row}");
+    }
 }
 
 #[test]
