@@ -26,7 +26,7 @@ use crate::scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order, Scenario};
 use crate::settings::settings_line;
 
 /// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Emulated networks and experiments.
 #[derive(Debug, Subcommand)]

@@ -3,6 +3,7 @@
 
 use fatpath_link::{CellSpec, ChainSpec, Service};
 
+use crate::headers::UDP_BYTES;
 use crate::{FlowSpec, LinkSpec, Source, Spec, TcpSpec};
 
 /// A [`Spec`] that asks for the impossible. Numbers are indexes into its lists.
@@ -286,7 +287,7 @@ fn check_datagrams(rate_bps: u64, payload_bytes: u32) -> Result<(), &'static str
         "rate: give 1 kb/s to 1 Tb/s",
     )?;
     unless(
-        payload_bytes <= MAX_PACKET_BYTES - crate::datagrams::HEADER_BYTES,
+        payload_bytes <= MAX_PACKET_BYTES - UDP_BYTES,
         "datagrams: give at most 65507 bytes",
     )
 }

@@ -17,6 +17,7 @@ mod check;
 mod connection;
 mod connections;
 mod datagrams;
+pub mod headers;
 mod network;
 mod outcome;
 mod packet;

@@ -4,6 +4,8 @@
 use fatpath_cc::{Law, Start};
 use fatpath_link::ChainSpec;
 
+use crate::headers::{ETHERNET_MSS_BYTES, IPV4_TCP_BYTES, TIMESTAMP_BYTES};
+
 /// A whole simulation. Hosts are numbers from 0; all of them forward.
 #[derive(Clone, Debug, Default)]
 pub struct Spec {
@@ -188,6 +190,11 @@ pub enum DelayedAcks {
     },
 }
 
+impl DelayedAcks {
+    /// The longest wait in Linux: TCP_DELACK_MIN of include/net/tcp.h.
+    pub const MAX_NS: u64 = 40_000_000;
+}
+
 impl Default for TcpSpec {
     /// Linux over Ethernet: 1448 bytes of data beside 52 of headers, 10 segments, 200 ms of least RTO,
     /// `tcp_wmem` `4096 16384 4194304`, `tcp_rmem` `4096 131072 6291456` of which half is data.
@@ -195,8 +202,8 @@ impl Default for TcpSpec {
         TcpSpec {
             law: Law::RENO,
             start: Start::default(),
-            mss_bytes: 1448,
-            header_bytes: 52,
+            mss_bytes: ETHERNET_MSS_BYTES,
+            header_bytes: IPV4_TCP_BYTES + TIMESTAMP_BYTES,
             initial_window_pkts: 10,
             cwnd_clamp_pkts: u32::MAX,
             send_buffer: Buffer::Auto(16_384, 4_194_304),
@@ -206,7 +213,9 @@ impl Default for TcpSpec {
             dupthresh: 3,
             rto_min_ns: 200_000_000,
             tail_loss_probe: true,
-            delayed_acks: DelayedAcks::QuickAtStart { max_ns: 40_000_000 },
+            delayed_acks: DelayedAcks::QuickAtStart {
+                max_ns: DelayedAcks::MAX_NS,
+            },
         }
     }
 }

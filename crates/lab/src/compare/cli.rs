@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::{Compared, compared, plots, table};
+use crate::cli::INTERRUPTED;
 use crate::lab;
 use crate::print::{print_json, print_lines};
 use crate::results::files::{self, WriteError};
@@ -16,9 +17,6 @@ use crate::run::{self, Options, chosen, detection};
 use crate::scenario::{MOST_REPEATS, MOST_RETRIES, Scenario};
 use crate::simulate::cli::jobs;
 use crate::simulate::{self, How};
-
-/// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
-const INTERRUPTED: u8 = 130;
 
 /// Arguments of `lab compare`.
 #[derive(Debug, Args)]

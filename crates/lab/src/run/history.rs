@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::fingerprint::{build, fingerprint};
 use super::is_enough;
 
 use crate::results::files::{self, WriteError};
@@ -307,56 +307,6 @@ fn head(scenario: &Scenario, maker: Maker) -> Result<Head, WriteError> {
     })
 }
 
-/// This program: its version, and length and date of its file, which tell a law that was changed.
-fn build() -> String {
-    // The link leads to the file even when it was removed since.
-    let file = fs::metadata("/proc/self/exe");
-    let file = file.map_or((0, 0), |file| (file.len(), file.mtime()));
-    format!("{} {} {}", env!("CARGO_PKG_VERSION"), file.0, file.1)
-}
-
-/// Of the cases with everything resolved and their policies. More repeats, another order, another
-/// comment or another display leave it as it is.
-fn fingerprint(scenario: &Scenario) -> Result<String, WriteError> {
-    let mut hash = Fnv1a(0xcbf2_9ce4_8422_2325);
-    // A path that is not UTF-8 is no JSON.
-    serde_json::to_writer(&mut hash, &(&scenario.cases, &scenario.experiment))
-        .map_err(|error| WriteError::at(Path::new(&scenario.name))(error.into()))?;
-    let mut policies: Vec<&PathBuf> = scenario
-        .cases
-        .iter()
-        .flat_map(|case| &case.policy)
-        .collect();
-    policies.dedup();
-    for policy in policies {
-        let text = fs::read(policy).map_err(WriteError::at(policy))?;
-        hash.add(&text);
-    }
-    Ok(format!("{:016x}", hash.0))
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every machine and with every compiler.
-struct Fnv1a(u64);
-
-impl Fnv1a {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-}
-
-impl Write for Fnv1a {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,30 +416,6 @@ mod tests {
         let history = History::open(&folder.0, &two, Maker::Lab, true).unwrap();
         assert!(!history.is_done(case, 1, 0));
         assert!(!sweep.exists() && own.exists());
-    }
-
-    #[test]
-    fn only_what_decides_the_result_of_a_run_tells_experiments_apart() {
-        let of = |text: &str| {
-            let program = "[[program]]\nhost = \"a\"\nrun = \"x\"\n";
-            fingerprint(&scenario(&format!("{program}{text}"))).unwrap()
-        };
-        let plain = of("");
-        for same in [
-            "lasts = \"3s\"",
-            "[experiment]\nrepeats = 9\norder = \"random\"",
-        ] {
-            assert_eq!(of(same), plain, "{same}");
-        }
-        for other in [
-            "time_limit = \"3s\"",
-            "[experiment]\nwarm_up = 1",
-            "[experiment]\nobserve = true",
-            "[experiment]\nlateness_limit = \"none\"",
-            "[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"1ns\"",
-        ] {
-            assert_ne!(of(other), plain, "{other}");
-        }
     }
 
     #[test]

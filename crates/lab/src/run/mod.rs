@@ -5,8 +5,10 @@
 //! stopped. A run that fails is told and the others go on; a full disk ends it all. Start with
 //! [`run`]; then `making.rs`, the lab's runs, and `one.rs`, a single one.
 
+mod choice;
 pub(crate) mod collect;
 pub(crate) mod detection;
+mod fingerprint;
 pub(crate) mod flows;
 pub(crate) mod folder;
 mod history;
@@ -30,8 +32,10 @@ use crate::progress::{Expected, Progress};
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
-use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
+use crate::scenario::{Case, Program, Scenario};
 
+pub(crate) use choice::cases;
+pub use choice::chosen;
 pub use flows::OnlySimulated;
 use folder::Folder;
 use history::History;
@@ -42,8 +46,6 @@ use order::{Planned, sequence};
 
 /// Where nothing says how long a program lasts.
 const EXPECTED: Duration = Duration::from_secs(10);
-/// Of a second each they would take twelve days; each is planned, and kept, in memory.
-const MOST_RUNS: u64 = 1_000_000;
 
 /// Which cases to run and where the results go.
 #[derive(Clone, Debug, Default)]
@@ -284,71 +286,6 @@ fn check_has_result(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-pub(crate) fn cases<'s>(
-    scenario: &'s Scenario,
-    options: &Options,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let cases = chosen(
-        scenario,
-        options.path.as_deref(),
-        options.variant.as_deref(),
-    )?;
-    check_count(cases.len(), &scenario.experiment)?;
-    Ok(cases)
-}
-
-/// A command line may give other repeats than the file, and fewer cases.
-fn check_count(cases: usize, experiment: &Experiment) -> Result<(), ScenarioError> {
-    let repeats = u64::from(experiment.repeats);
-    let of_a_case = repeats + u64::from(experiment.warm_up_runs);
-    let runs = of_a_case.saturating_mul(cases as u64);
-    let limits = [
-        ("repeats of a case", repeats, MOST_REPEATS.into()),
-        ("runs in all", runs, MOST_RUNS),
-    ];
-    match limits.into_iter().find(|(_, count, most)| count > most) {
-        Some((what, count, most)) => Err(ScenarioError::TooMany { what, count, most }),
-        None => Ok(()),
-    }
-}
-
-/// The cases of a path and a variant, or of all where none is named; at least one.
-///
-/// # Errors
-/// If there is none of that name.
-pub fn chosen<'s>(
-    scenario: &'s Scenario,
-    path: Option<&str>,
-    variant: Option<&str>,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let cases = scenario.cases.iter().collect();
-    let cases = named(cases, "path", |case| &case.path, path)?;
-    named(cases, "variant", |case| &case.variant, variant)
-}
-
-fn named<'s>(
-    mut cases: Vec<&'s scenario::Case>,
-    what: &'static str,
-    name_of: fn(&scenario::Case) -> &String,
-    name: Option<&str>,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let Some(name) = name else {
-        return Ok(cases);
-    };
-    let mut known: Vec<&str> = cases.iter().map(|case| name_of(case).as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    if !known.contains(&name) {
-        return Err(ScenarioError::NoCase {
-            what,
-            name: name.to_owned(),
-            known: known.join(", "),
-        });
-    }
-    cases.retain(|case| name_of(case) == name);
-    Ok(cases)
-}
-
 /// A run for the display; it lasts as long as its longest program says.
 fn expected(planned: &Planned) -> Expected {
     let programs = planned.case.programs.iter();
@@ -391,24 +328,4 @@ fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_runs_than_fit_are_refused_before_they_are_planned() {
-        let told = |cases, repeats| {
-            let experiment = Experiment {
-                repeats,
-                ..Experiment::default()
-            };
-            let checked = check_count(cases, &experiment);
-            checked.map_or_else(|error| error.to_string(), |()| "fine".into())
-        };
-        assert_eq!(told(100, 10_000), "fine");
-        assert_eq!(told(101, 10_000), "1010000 runs in all; at most 1000000");
-        assert_eq!(told(1, 10_001), "10001 repeats of a case; at most 10000");
-    }
 }

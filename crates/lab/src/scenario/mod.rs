@@ -26,6 +26,7 @@ mod size;
 mod tests;
 mod units;
 mod values;
+mod wishes;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

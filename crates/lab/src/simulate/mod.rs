@@ -11,6 +11,8 @@ mod command;
 mod ends;
 mod host;
 pub(crate) mod law;
+mod mapping;
+mod options;
 mod outcome;
 pub(crate) mod series;
 mod spec;
