@@ -404,6 +404,8 @@ from = "a"
 to = "b"
 source = "bulk"
 stop = "5s"
+[experiment]
+retries = 5
 "#;
     let Some(bench) = Bench::of("agree", scenario) else {
         return;
@@ -445,6 +447,9 @@ source = "udp"
 rate = "1mbit"
 start = "1s"
 stop = "2s"
+[experiment]
+lateness_limit = "none"
+retries = 5
 "#;
     let Some(bench) = Bench::of("compare", scenario) else {
         return;

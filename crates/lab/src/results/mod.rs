@@ -41,6 +41,10 @@ pub struct Row {
     pub run: u32,
     /// Which repeat of its case it is, from 1.
     pub repeat: u32,
+    /// How often it was made until it was to be trusted or given up, this time included; absent in the
+    /// simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
     /// What the datagrams met; absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<Udp>,
@@ -232,6 +236,7 @@ impl Row {
             figures.extend(value.map(|value| (name.to_owned(), value)));
         };
         add("goodput_mbps", self.goodput_mbps);
+        add("attempts", self.attempts.map(f64::from));
         let counts = [
             ("retransmits", self.retransmits),
             ("timeouts", self.timeouts),

@@ -14,8 +14,10 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::results::Run;
+use super::is_enough;
+
 use crate::results::files::{self, WriteError};
+use crate::results::{Row, Run};
 use crate::scenario::{Case, Scenario};
 
 /// The runs so far of the experiment in a folder.
@@ -235,10 +237,17 @@ impl History {
         Ok(runs.map(|((label, _), run)| (label, run)).collect())
     }
 
-    /// Whether a run was made and did not fail. One that failed is tried again.
-    pub(super) fn has(&self, case: &Case, repeat: u32) -> bool {
+    /// Whether a run was made that need not be made again, with so many retries of one that is not to be
+    /// trusted.
+    pub(super) fn is_done(&self, case: &Case, repeat: u32, retries: u32) -> bool {
+        let row = self.row(case, repeat);
+        row.is_some_and(|row| is_enough(row, retries))
+    }
+
+    /// The row of the latest run.
+    pub(super) fn row(&self, case: &Case, repeat: u32) -> Option<&Row> {
         let run = self.runs.get(&(case.label().to_owned(), repeat));
-        run.is_some_and(|run| run.row.error.is_none())
+        run.map(|run| &run.row)
     }
 
     /// The number of the next run.
@@ -393,9 +402,9 @@ mod tests {
         for torn in 0..whole.len() {
             fs::write(&path, &whole[..torn]).unwrap();
             let history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
-            assert!(!history.has(case, 2), "one that failed is not done");
+            assert!(!history.is_done(case, 2, 0), "one that failed is not done");
             let lines = whole[..torn].iter().filter(|byte| **byte == b'\n').count();
-            assert_eq!(history.has(case, 1), lines >= 2, "{torn}");
+            assert_eq!(history.is_done(case, 1, 0), lines >= 2, "{torn}");
         }
         fs::write(&path, &whole).unwrap();
         let mut history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
@@ -408,8 +417,27 @@ mod tests {
         assert!(
             History::open(&folder.0, &scenario, Maker::Lab, false)
                 .unwrap()
-                .has(case, 2)
+                .is_done(case, 2, 0)
         );
+    }
+
+    #[test]
+    fn a_run_that_is_not_to_be_trusted_is_done_when_it_was_made_again_so_often() {
+        let folder = Folder::new("retries");
+        let scenario = scenario("");
+        let case = &scenario.cases[0];
+        let mut history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
+        let mut late = run("default", "default", 1e6);
+        late.row.trusted = Some(false);
+        history.add(case, 1, late.clone()).unwrap();
+        let done = |history: &History| [0, 1, 2].map(|most| history.is_done(case, 1, most));
+        assert_eq!(done(&history), [true, false, false]);
+        late.row.attempts = Some(2);
+        history.add(case, 1, late.clone()).unwrap();
+        assert_eq!(done(&history), [true, true, false]);
+        late.row.trusted = Some(true);
+        history.add(case, 1, late).unwrap();
+        assert_eq!(done(&history), [true; 3]);
     }
 
     #[test]
@@ -436,7 +464,7 @@ mod tests {
         fs::write(&sweep, "old").unwrap();
         fs::write(&own, "mine").unwrap();
         let history = History::open(&folder.0, &two, Maker::Lab, true).unwrap();
-        assert!(!history.has(case, 1));
+        assert!(!history.is_done(case, 1, 0));
         assert!(!sweep.exists() && own.exists());
     }
 

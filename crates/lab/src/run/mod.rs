@@ -3,13 +3,14 @@
 //!
 //! What is done is noted after every run, so an experiment that was interrupted goes on where it
 //! stopped. A run that fails is told and the others go on; a full disk ends it all. Start with
-//! [`run`]; then `one.rs`, a single run.
+//! [`run`]; then `making.rs`, the lab's runs, and `one.rs`, a single one.
 
 pub(crate) mod collect;
 pub(crate) mod detection;
 pub(crate) mod flows;
 pub(crate) mod folder;
 mod history;
+mod making;
 mod one;
 pub(crate) mod order;
 
@@ -36,7 +37,7 @@ use folder::Folder;
 use history::History;
 pub use history::HistoryError;
 pub(crate) use history::Maker;
-use one::OneRun;
+use making::Making;
 use order::{Planned, sequence};
 
 /// Where nothing says how long a program lasts.
@@ -168,14 +169,14 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
     experiment(scenario, options, Maker::Lab, |folder, sequence, stop| {
         let expected = sequence.iter().map(expected).collect();
         let mut progress = Progress::new(expected, options.quiet);
-        let mut running = Running {
+        let mut making = Making {
             scenario,
             raw: folder.part(files::RUNS)?,
             folder,
             stop,
             is_first: true,
         };
-        let made = running.make_all(sequence, &mut progress);
+        let made = making.make_all(sequence, &mut progress);
         progress.finish();
         made
     })
@@ -191,10 +192,12 @@ pub(crate) fn experiment(
     let cases = cases(scenario, options)?;
     let stop = stop_flag().map_err(ScenarioError::Signals)?;
     let mut folder = Folder::open(scenario, options, maker)?;
-    let done = |case: &Case, repeat| folder.history.has(case, repeat);
+    let retries = scenario.experiment.retries;
+    let done = |case: &Case, repeat| folder.history.is_done(case, repeat, retries);
     let sequence = sequence(&cases, &scenario.experiment, done);
     let kept = folder.history.runs_of(&cases);
-    let kept = kept.iter().filter(|run| run.row.error.is_none()).count();
+    let kept = kept.iter().filter(|run| is_enough(&run.row, retries));
+    let kept = kept.count();
     if kept > 0 && !options.quiet {
         eprintln!("{}", told_of_kept(kept, sequence.len(), &options.out));
     }
@@ -234,74 +237,17 @@ pub(crate) fn earlier(
     Ok(cases.iter().flat_map(of).collect())
 }
 
+/// Whether a run is not to be made again: it ended, and is to be trusted or was made again so often.
+fn is_enough(row: &Row, retries: u32) -> bool {
+    let is_trusted = row.trusted != Some(false);
+    row.error.is_none() && (is_trusted || row.attempts.unwrap_or(1) > retries)
+}
+
 fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
     let out = out.display();
     match left {
         0 => format!("all {kept} runs are in {out} already; --fresh makes them anew"),
         left => format!("{kept} runs are in {out} already, {left} are left"),
-    }
-}
-
-/// The lab's runs, one after the other.
-struct Running<'r, 'f> {
-    scenario: &'r Scenario,
-    raw: PathBuf,
-    folder: &'r mut Folder<'f>,
-    stop: &'r AtomicBool,
-    /// No run was made yet by this command.
-    is_first: bool,
-}
-
-enum Next {
-    GoOn,
-    Stop,
-}
-
-impl Running<'_, '_> {
-    fn make_all(
-        &mut self,
-        sequence: Vec<Planned>,
-        progress: &mut Progress,
-    ) -> Result<(), ScenarioError> {
-        for planned in sequence {
-            match self.make(planned, progress)? {
-                Next::GoOn => {}
-                Next::Stop => break,
-            }
-        }
-        Ok(())
-    }
-
-    fn make(&mut self, planned: Planned, progress: &mut Progress) -> Result<Next, ScenarioError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Ok(Next::Stop);
-        }
-        self.folder.check_room()?;
-        progress.begin();
-        let is_first = std::mem::replace(&mut self.is_first, false);
-        let mut one = OneRun {
-            scenario: self.scenario,
-            planned,
-            raw: &self.raw,
-            stop: self.stop,
-            progress,
-            tells_settings: is_first,
-        };
-        let mut run = match one.run() {
-            Err(CaseError::Program(program::RunError::Interrupted)) => return Ok(Next::Stop),
-            Err(CaseError::Up(error)) if is_first => return Err(error.into()),
-            Err(error) => {
-                let failed = one.failed(&error);
-                // A full disk makes runs fail that would not; this one is made again.
-                self.folder.check_room()?;
-                failed
-            }
-            Ok(run) => run,
-        };
-        run.row.run = self.folder.next_run();
-        progress.end(&told(&planned, &run.row));
-        self.folder.add(&planned, run)?;
-        Ok(Next::GoOn)
     }
 }
 
@@ -420,8 +366,10 @@ pub(crate) fn told(planned: &Planned, row: &Row) -> String {
         .distrust
         .as_ref()
         .map(|why| format!("; not to be trusted: {why}"));
-    let [late, doubt] = [late, doubt].map(Option::unwrap_or_default);
-    format!("{}: {result}{late}{doubt}", planned.told())
+    let attempt = row.attempts.filter(|attempts| *attempts > 1);
+    let attempt = attempt.map(|attempt| format!(", attempt {attempt}"));
+    let [late, doubt, attempt] = [late, doubt, attempt].map(Option::unwrap_or_default);
+    format!("{}{attempt}: {result}{late}{doubt}", planned.told())
 }
 
 /// Set by Ctrl-C, SIGTERM and the end of the terminal.

@@ -41,6 +41,8 @@ pub(crate) use seed::mixed;
 
 /// The most repeats of a case.
 pub const MOST_REPEATS: u32 = 10_000;
+/// How often a run that is not to be trusted is made again at most.
+pub const MOST_RETRIES: u32 = 100;
 
 /// What a scenario file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,6 +126,10 @@ pub struct Experiment {
     /// Runs of each case that count; 1 to [`MOST_REPEATS`].
     #[serde(skip)]
     pub repeats: u32,
+    /// How often a run that is not to be trusted is made again; 0 to [`MOST_RETRIES`]. The simulator has
+    /// no such runs.
+    #[serde(skip)]
+    pub retries: u32,
     /// In which order.
     #[serde(skip)]
     pub order: Order,
@@ -267,6 +273,7 @@ impl Default for Experiment {
     fn default() -> Experiment {
         Experiment {
             repeats: 1,
+            retries: 0,
             order: Order::File,
             warm_up_runs: 0,
             observe: None,
