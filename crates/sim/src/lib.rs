@@ -27,7 +27,7 @@ mod spec;
 pub mod tcp;
 mod wakes;
 
-pub use check::SpecError;
+pub use check::{FlowProblem, SpecError};
 pub use outcome::{
     Completion, Completions, DatagramOutcome, FlowOutcome, LinkOutcome, LinkSample, Outcome, Sample,
 };

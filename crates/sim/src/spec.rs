@@ -26,6 +26,16 @@ pub struct Spec {
     pub sample_every_ns: Option<u64>,
 }
 
+impl Spec {
+    /// Whether seeds matter. If not, equal specs but for their seeds give equal outcomes.
+    pub fn is_random(&self) -> bool {
+        let links = self.links.iter().flat_map(|link| &link.directions);
+        let changes = self.changes.iter().flat_map(|change| &change.directions);
+        let is_web = |flow: &FlowSpec| matches!(flow.source, Source::Web { .. });
+        links.chain(changes).any(ChainSpec::is_random) || self.flows.iter().any(is_web)
+    }
+}
+
 /// A link.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::plot::{self, Throughput};
 use crate::results::statistics::{Ratio, Statistic, median};
 use crate::results::summary::summaries;
-use crate::results::{Row, Run, aligned, files};
+use crate::results::{Row, Run, aligned, files, pairs};
 use crate::run::ScenarioError;
 use crate::run::folder::draw;
 
@@ -79,10 +79,8 @@ fn key(row: &Row) -> Key<'_> {
 }
 
 fn of_case((path, variant, vary): Key, kernel: &[&Row], simulator: &[&Row]) -> Compared {
-    let of_simulator: BTreeMap<u32, f64> = goodputs(simulator).collect();
-    let pairs =
-        goodputs(kernel).filter_map(|(repeat, kernel)| Some((*of_simulator.get(&repeat)?, kernel)));
-    let ratio = Ratio::of(pairs);
+    let pairs = pairs(&trusted(simulator), &trusted(kernel));
+    let ratio = Ratio::of(pairs.into_iter());
     let [kernel, simulator] = [kernel, simulator].map(side);
     let [of_kernel, of_simulator] = [kernel, simulator].map(|side| side?.median_mbps);
     let medians = of_kernel.filter(|kernel| *kernel > 0.0).zip(of_simulator);
@@ -97,15 +95,14 @@ fn of_case((path, variant, vary): Key, kernel: &[&Row], simulator: &[&Row]) -> C
     }
 }
 
-/// Of the runs that are to be trusted, by repeat.
-fn goodputs<'r>(rows: &'r [&Row]) -> impl Iterator<Item = (u32, f64)> + 'r {
-    rows.iter()
-        .filter(|row| row.trusted != Some(false))
-        .filter_map(|row| Some((row.repeat, row.goodput_mbps?)))
+fn trusted<'r>(rows: &[&'r Row]) -> Vec<&'r Row> {
+    let rows = rows.iter().copied();
+    rows.filter(|row| row.trusted != Some(false)).collect()
 }
 
 fn side(rows: &[&Row]) -> Option<Side> {
-    let values: Vec<f64> = goodputs(rows).map(|(_, mbps)| mbps).collect();
+    let values = trusted(rows).into_iter().filter_map(|row| row.goodput_mbps);
+    let values: Vec<f64> = values.collect();
     (!rows.is_empty()).then(|| Side {
         median_mbps: median(&values),
         goodput_mbps: Statistic::of(&values),

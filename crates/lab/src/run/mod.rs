@@ -166,34 +166,46 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
     if let Some(note) = detection::note(scenario).filter(|_| !options.quiet) {
         eprintln!("{note}");
     }
-    experiment(scenario, options, Maker::Lab, |folder, sequence, stop| {
-        let expected = sequence.iter().map(expected).collect();
-        let mut progress = Progress::new(expected, options.quiet);
-        let mut making = Making {
-            scenario,
-            raw: folder.part(files::RUNS)?,
-            folder,
-            stop,
-            is_first: true,
-        };
-        let made = making.make_all(sequence, &mut progress);
-        progress.finish();
-        made
-    })
+    let never = |_: &Case| false;
+    experiment(
+        scenario,
+        options,
+        Maker::Lab,
+        never,
+        |folder, sequence, stop| {
+            let expected = sequence.iter().map(expected).collect();
+            let mut progress = Progress::new(expected, options.quiet);
+            let mut making = Making {
+                scenario,
+                raw: folder.part(files::RUNS)?,
+                folder,
+                stop,
+                is_first: true,
+            };
+            let made = making.make_all(sequence, &mut progress);
+            progress.finish();
+            made
+        },
+    )
 }
 
-/// Makes the runs of an experiment that are not in its folder yet, and then tables and plots of all.
+/// Makes the runs of an experiment that are not in its folder yet, and then tables and plots of all. Of a case
+/// that `is_made_once`, the first repeat is that of every repeat.
 pub(crate) fn experiment(
     scenario: &Scenario,
     options: &Options,
     maker: Maker,
+    is_made_once: impl Fn(&Case) -> bool,
     make_all: impl FnOnce(&mut Folder, Vec<Planned>, &AtomicBool) -> Result<(), ScenarioError>,
 ) -> Result<Outcome, ScenarioError> {
     let cases = cases(scenario, options)?;
     let stop = stop_flag().map_err(ScenarioError::Signals)?;
     let mut folder = Folder::open(scenario, options, maker)?;
     let retries = scenario.experiment.retries;
-    let done = |case: &Case, repeat| folder.history.is_done(case, repeat, retries);
+    let done = |case: &Case, repeat| {
+        let is_needless = repeat > 1 && is_made_once(case);
+        is_needless || folder.history.is_done(case, repeat, retries)
+    };
     let sequence = sequence(&cases, &scenario.experiment, done);
     let kept = folder.history.runs_of(&cases);
     let kept = kept.iter().filter(|run| is_enough(&run.row, retries));

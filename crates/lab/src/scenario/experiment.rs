@@ -22,6 +22,7 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
         order: order(&mut section)?,
         warm_up_runs: count(&mut section, "warm_up", 0..=100)?.unwrap_or(plain.warm_up_runs),
         observe: section.take("observe").map(observe).transpose()?.flatten(),
+        sample_every_line: section.line_of("sample_every"),
         sample_every: optional(&mut section, "sample_every", units::interval)?,
         lateness_limit: optional(&mut section, "lateness_limit", lateness_limit)?
             .unwrap_or(plain.lateness_limit),

@@ -384,6 +384,7 @@ mod tests {
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nusers = 3"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nstreams = 0"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 1.5 }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 0.0625 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"cubic\", b = 0.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndelayed_acks = \"never\""),
             format!("{ends}source = \"udp\"\nstop = \"5s\"\nrate = \"0bit\""),
@@ -402,6 +403,7 @@ mod tests {
         x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart
         x.toml:20:11: flow[1].streams: 0 is not a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
+        x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: the simulator does not have law cubic; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed (and reno, which is fp_reno)
         x.toml:20:16: flow[1].delayed_acks: "never" is not "off", "on", or "quick" (at the beginning every segment, as Linux)
         x.toml:20:8: flow[1].rate: "0bit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)

@@ -139,6 +139,9 @@ pub struct Experiment {
     pub observe: Option<Observe>,
     /// Time between two samples of a flow in the simulator; `None`: it chooses.
     pub sample_every: Option<Duration>,
+    /// The line of the file that says so, from 1.
+    #[serde(skip)]
+    pub sample_every_line: Option<usize>,
     /// When the emulator was too late.
     pub lateness_limit: LatenessLimit,
 }
@@ -278,6 +281,7 @@ impl Default for Experiment {
             warm_up_runs: 0,
             observe: None,
             sample_every: None,
+            sample_every_line: None,
             lateness_limit: LatenessLimit::default(),
         }
     }

@@ -441,6 +441,7 @@ fn an_experiment_says_how_often_and_in_which_order() {
     );
     let expected = Experiment {
         sample_every: None,
+        sample_every_line: None,
         repeats: 5,
         retries: 2,
         order: Order::Random { seed: 3 },

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fatpath_link::CellSpec;
 use fatpath_policy::Policy;
-use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, Source, Spec};
+use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, Source, Spec, SpecError};
 use thiserror::Error;
 
 use super::command::{self, Client, Iperf3};
@@ -44,6 +44,17 @@ pub enum MapError {
         /// What, in words.
         why: String,
     },
+    /// A link, likewise.
+    #[error("link {link}: {why}")]
+    Link {
+        /// Which.
+        link: String,
+        /// What, in words.
+        why: String,
+    },
+    /// Anything that has no place in the file.
+    #[error("{0}")]
+    Whole(String),
     /// A host's settings, likewise.
     #[error("host {host}: {why}")]
     Host {
@@ -131,7 +142,35 @@ impl Mapped {
             flows: flows(case, plan)?,
             hosts: hosts(plan)?,
         };
-        mapping.simulation(experiment, random.of_sources())
+        let mapped = mapping.simulation(experiment, random.of_sources())?;
+        let checked = mapped.spec.check();
+        checked.map_err(|error| mapped.refused(error, plan, experiment))?;
+        Ok(mapped)
+    }
+
+    /// What the simulator refuses, in the file's terms.
+    fn refused(&self, error: SpecError, plan: &Plan, experiment: &Experiment) -> MapError {
+        let why = error.to_string();
+        match error {
+            SpecError::Flow { flow, problem } => MapError::Line {
+                line: self.flow_of_stream(flow).line,
+                why: problem.to_string(),
+            },
+            SpecError::Link { link, problem } => MapError::Link {
+                link: plan.links[link].name.clone(),
+                why: problem,
+            },
+            SpecError::Samples => match experiment.sample_every_line {
+                Some(line) => MapError::Line { line, why },
+                None => MapError::Whole(why),
+            },
+            SpecError::Whole(_) => MapError::Whole(why),
+        }
+    }
+
+    fn flow_of_stream(&self, stream: usize) -> &Flow {
+        let after = self.first_streams.partition_point(|first| *first <= stream);
+        &self.flows[after.saturating_sub(1)]
     }
 }
 
