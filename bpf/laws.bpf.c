@@ -55,9 +55,9 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 	struct cc_window w = window_of(tp);
 
 	if (parameters(tp, rule_of(sk), law, name, values))
-		ssthresh_pkts = cc_ssthresh(law, values, &w);
+		ssthresh_pkts = cc_ssthresh(law, values, &w, tp->packets_out);
 	else
-		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w);
+		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
 }
