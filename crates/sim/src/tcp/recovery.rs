@@ -226,7 +226,8 @@ impl Sender {
         self.high = self.board.next();
         self.tail_probe = None;
         self.reduction.begin(self.window.cwnd_pkts);
-        self.window.ssthresh_pkts = self.control.ssthresh(&mut self.window);
+        let unacked_pkts = (self.board.next() - self.board.una()) as u32;
+        self.window.ssthresh_pkts = self.control.ssthresh(&mut self.window, unacked_pkts);
         self.figures.congestion_events += 1;
     }
 
