@@ -63,19 +63,6 @@ fn each_law_has_the_window_of_its_formula_under_loss() {
     }
 }
 
-/// Some counters of the kernel, of host `a`, together.
-fn counted(lab: &Lab, names: &[&str]) -> u64 {
-    let netstat = lab.on("a", || {
-        std::fs::read_to_string("/proc/thread-self/net/netstat")
-    });
-    let netstat = netstat.unwrap();
-    let mut rows = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
-    let (keys, values) = (rows.next().unwrap(), rows.next().unwrap());
-    let both = keys.split(' ').zip(values.split(' '));
-    let named = both.filter(|(key, _)| names.contains(key));
-    named.map(|(_, value)| value.parse::<u64>().unwrap()).sum()
-}
-
 /// The clamp: all of the window is in use, and each loss finds it.
 const WINDOW_PKTS: f64 = 100.0;
 
@@ -96,9 +83,11 @@ fn each_law_takes_back(lab: &Lab, undos: &[&str]) {
     let daemon = Daemon::start(&clamped());
     for (port, law) in (PORT..).zip(LAWS) {
         let transfer = Transfer::open(lab, &daemon, port);
-        let before = counted(lab, undos);
+        let before = lab.counted("a", undos);
         transfer.send_on();
-        until("an undo", || (counted(lab, undos) > before).then_some(()));
+        until("an undo", || {
+            (lab.counted("a", undos) > before).then_some(())
+        });
         // Within the same round trip: acknowledgements alone would take many from any smaller window.
         let flow = transfer.flow();
         assert_eq!(flow["law"], law);

@@ -6,6 +6,8 @@
 mod support;
 
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::transfer::{PORT, Transfer, cwnd, number, policy, rule, ssthresh};
@@ -102,6 +104,60 @@ fn a_paced_start_spreads_the_first_window_over_the_round_trip() {
         (0.8 * target_pkts..=target_pkts + 2.0).contains(&cwnd(&first)),
         "{first}"
     );
+}
+
+/// RFC 5681, 3.1: the window is one segment after a lost SYN (Linux: after two), whatever the rule says.
+#[test]
+fn a_lost_syn_leaves_no_paced_start() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("syn", "delay = '300ms'\nforward = { loss = '100%' }");
+    let keys = "congestion_control = 'fp_reno'\ninitial_rate = '2mbit'";
+    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
+    let transfer = thread::scope(|scope| {
+        let opens = scope.spawn(|| Transfer::open(&lab, &daemon, PORT));
+        until("two SYNs to be sent anew", || {
+            (lab.counted("a", &["TCPSynRetrans"]) >= 2).then_some(())
+        });
+        lab.set("forward.loss=0%");
+        opens.join().unwrap()
+    });
+    let acked = number(&transfer.flow(), "bytes_acked");
+    transfer.send(100_000);
+    let flow = transfer.flow();
+    assert_eq!(number(&flow, "bytes_acked"), acked, "looked too late");
+    assert_eq!(cwnd(&flow), 1.0, "{flow}");
+    assert_eq!(ssthresh(&flow), None, "{flow}");
+}
+
+/// The peer reads what it had, and tells its window: nothing of the paced start has arrived.
+#[test]
+fn a_window_update_does_not_end_a_paced_start() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("update", "delay = '800ms'");
+    let keys = "congestion_control = 'fp_reno'\nafter_idle = 'pace'\ninitial_window = 2\n\
+                initial_ssthresh = 20";
+    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
+    let (sender, mut receiver) = lab.connection(PORT);
+    let flow = || daemon.flow(sender.local_addr().unwrap());
+    let unread = 50_000;
+    (&sender).write_all(&vec![0; unread]).unwrap();
+    until("all to be acknowledged", || {
+        (number(&flow(), "bytes_acked") >= unread as f64).then_some(())
+    });
+    thread::sleep(Duration::from_secs(6));
+    let before = flow();
+    (&sender).write_all(&[0; 30_000]).unwrap();
+    until("a paced start", || (cwnd(&flow()) == 20.0).then_some(()));
+    receiver.read_exact(&mut vec![0; unread]).unwrap();
+    let after = until("a window update", || {
+        let flow = flow();
+        let window = |flow| number(flow, "peer_window_bytes");
+        (window(&flow) > window(&before)).then_some(flow)
+    });
+    assert_eq!(after["bytes_acked"], before["bytes_acked"], "{after}");
+    assert!(number(&after, "in_flight_pkts") < 20.0, "{after}");
+    assert_eq!(cwnd(&after), 20.0, "{after}");
+    sender.shutdown(Shutdown::Both).unwrap();
 }
 
 #[test]

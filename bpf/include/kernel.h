@@ -162,6 +162,7 @@ struct tcp_sock {
 	u32 segs_in;
 	u32 segs_out;
 	u32 data_segs_out;
+	u32 delivered;
 	u32 lsndtime;
 	u32 snd_una;
 	u32 snd_nxt;
