@@ -498,6 +498,7 @@ to = "b"
 source = "bulk"
 stop = "5s"
 [experiment]
+lateness_limit = "none"
 retries = 5
 "#;
     let Some(bench) = Bench::of("agree", scenario) else {
