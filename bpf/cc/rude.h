@@ -105,7 +105,7 @@ static inline void cc_rude_reduce(enum cc_law law, const cc_u32 *values, struct 
 {
 	r->prior_cwnd_pkts = r->fair.cwnd_pkts;
 	r->prior_ssthresh_pkts = r->fair.ssthresh_pkts;
-	r->fair.ssthresh_pkts = cc_ssthresh(law, values, &r->fair);
+	r->fair.ssthresh_pkts = cc_ssthresh(law, values, &r->fair, r->fair.cwnd_pkts);
 	r->fair.cwnd_pkts = r->fair.ssthresh_pkts;
 	r->acked_credit = 0;
 }
@@ -231,15 +231,16 @@ static inline cc_u64 cc_rude_pacing_bytes_per_s(const struct cc_rude *r,
 						const struct cc_rude_now *now,
 						cc_u64 share_bytes_per_s)
 {
-	cc_u64 least = cc_scaled(2 * (cc_u64)now->wire_bytes, 1000000, cc_rude_srtt_us(now));
+	cc_u64 least = 1 + cc_scaled(2 * (cc_u64)now->wire_bytes, 1000000, cc_rude_srtt_us(now));
 	cc_u64 rate;
 
 	if (share_bytes_per_s)
 		return share_bytes_per_s;
 	rate = cc_path_pacing_bytes_per_s(&r->path, now->srtt_us, cc_rude_in_flight_bytes(now));
 	if (!rate || !now->mss_bytes)
-		return cc_rude_first_bytes_per_s(r, now);
-	rate = cc_scaled(rate, now->wire_bytes, now->mss_bytes);
+		rate = cc_rude_first_bytes_per_s(r, now);
+	else
+		rate = cc_scaled(rate, now->wire_bytes, now->mss_bytes);
 	return rate > least ? rate : least;
 }
 

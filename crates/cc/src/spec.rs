@@ -82,6 +82,24 @@ impl ParameterSpec {
         let is_in_range = value >= f64::from(self.min) && value <= f64::from(self.max);
         is_in_range.then_some(value as u32)
     }
+
+    /// A number in its range that the law's integers hold exactly.
+    pub fn exactly(&self, number: f64) -> Option<f64> {
+        let value = self.to_number(self.from_number(number)?);
+        // A decimal fraction is no binary one.
+        ((value - number).abs() <= 1e-9 * value).then_some(value)
+    }
+
+    /// Its range and its meaning, for people.
+    pub fn allowed(&self) -> String {
+        let (min, max) = (self.to_number(self.min), self.to_number(self.max));
+        let decimals = match self.unit.per_one().ilog10() {
+            0 => String::new(),
+            3 => " with at most three decimals".to_owned(),
+            count => format!(" with at most {count} decimals"),
+        };
+        format!("{min} to {max}{decimals} ({})", self.meaning)
+    }
 }
 
 fn read_table() -> Vec<LawSpec> {

@@ -22,11 +22,11 @@ use crate::print::{print_json, print_lines};
 use crate::results::{name, table};
 use crate::room::Room;
 use crate::run::{self, Options, Outcome, chosen};
-use crate::scenario::{Link, MOST_REPEATS, Order, Scenario};
+use crate::scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order, Scenario};
 use crate::settings::settings_line;
 
 /// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Emulated networks and experiments.
 #[derive(Debug, Subcommand)]
@@ -160,6 +160,9 @@ pub struct Run {
     /// How often each case runs, in place of what the scenario says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
+    /// How often a run that is not to be trusted is made again, in place of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
+    retries: Option<u32>,
     /// Run in random order, shuffled with this seed
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -296,6 +299,7 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     let mut scenario = Scenario::load(&args.file)?;
     let experiment = &mut scenario.experiment;
     experiment.repeats = args.repeats.unwrap_or(experiment.repeats);
+    experiment.retries = args.retries.unwrap_or(experiment.retries);
     experiment.order = args
         .seed
         .map_or(experiment.order, |seed| Order::Random { seed });

@@ -288,7 +288,6 @@ impl Measured {
             sum.congestion_events =
                 either(sum.congestion_events, next.congestion_events, |a, b| a + b);
             sum.undone_events = either(sum.undone_events, next.undone_events, |a, b| a + b);
-            sum.transfers = sum.transfers.xor(next.transfers);
             sum.window = None;
             if next.seen_by == SeenBy::Sender {
                 sum.seen_by = SeenBy::Sender;
@@ -296,12 +295,20 @@ impl Measured {
             sum
         });
         if !others.is_empty() {
+            sum.transfers = of_the_only_one(all);
             (sum.begin_s, sum.lasting_s) = span(all);
             sum.goodput_bps = goodput_bps(all, sum.lasting_s);
             sum.intervals = intervals(all);
         }
         Some(sum)
     }
+}
+
+/// Times of transfers: those of several programs have no common median.
+fn of_the_only_one(all: &[&Measured]) -> Option<Transfers> {
+    let mut timed = all.iter().filter_map(|one| one.transfers);
+    let first = timed.next();
+    first.filter(|_| timed.next().is_none())
 }
 
 /// The first begin, and from there to the last end.
@@ -441,6 +448,26 @@ mod tests {
         assert_eq!(sum.retransmits, tcp.retransmits);
         assert_eq!(sum.udp.unwrap().packets, 306);
         assert!(Measured::sum(&[]).is_none());
+    }
+
+    #[test]
+    fn transfers_of_several_programs_are_no_figure() {
+        let without = one(0.0, 1.0, 1e6);
+        let timed = |mean_s: f64| Measured {
+            transfers: Some(Transfers {
+                count: 1,
+                mean_s,
+                median_s: mean_s,
+                p99_s: mean_s,
+            }),
+            ..without.clone()
+        };
+        let of = |all: &[&Measured]| Measured::sum(all).unwrap().transfers;
+        let (one, two, three) = (timed(1.0), timed(2.0), timed(3.0));
+        assert_eq!(of(&[&one]), one.transfers);
+        assert_eq!(of(&[&without, &two]), two.transfers);
+        assert_eq!(of(&[&one, &two]), None);
+        assert_eq!(of(&[&one, &two, &three]), None);
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl Progress {
         self.show();
     }
 
+    /// The run that has ended is made again.
+    pub fn begin_again(&mut self) {
+        self.time.run_started = Instant::now();
+        self.show();
+    }
+
     /// Time passes; to be called often.
     pub fn tick(&mut self) {
         if self.last_tick.elapsed() >= TICK {

@@ -169,6 +169,29 @@ fn assert_observed(bench: &Bench) {
 }
 
 #[test]
+fn a_run_that_is_not_to_be_trusted_is_made_again_so_often() {
+    let scenario = format!(
+        "[experiment]\nlateness_limit = \"1us\"\nretries = 1\n{}",
+        lasting("1.022")
+    );
+    let Some(bench) = Bench::new("retries", &scenario) else {
+        return;
+    };
+    let attempts = |retries: &[&str]| {
+        let output = bench.output(&[&RUN[..], retries].concat());
+        assert!(output.status.success(), "{}", started(&output));
+        let row = &bench.json("results.json")[0];
+        assert_eq!(row["trusted"], false, "{row}");
+        (row["attempts"].as_u64().unwrap(), history(&bench).len())
+    };
+    assert_eq!(attempts(&[]), (2, 2));
+    assert_eq!(attempts(&[]), (2, 2), "there are no more");
+    assert_eq!(attempts(&["--retries", "2"]), (3, 3), "one is left");
+    assert_eq!(attempts(&["--retries", "0"]), (3, 3));
+    bench.assert_nothing_remains("1.022");
+}
+
+#[test]
 fn the_runs_can_be_listed_without_making_them() {
     let Some(bench) = Bench::new("list", &format!("{REPEATED}{}", bench::IPERF3)) else {
         return;

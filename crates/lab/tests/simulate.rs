@@ -15,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use bench::{Bench, kill, program, wait_for};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 /// A folder with a scenario, gone with the test.
@@ -182,6 +183,62 @@ fn results_are_the_same_on_any_number_of_threads() {
     assert_ne!(rows[4]["goodput_mbps"], rows[5]["goodput_mbps"]);
 }
 
+#[test]
+fn a_case_that_draws_nothing_is_simulated_once_and_has_no_interval() {
+    let scenario = r#"
+name = "x"
+[hosts.a]
+[hosts.b]
+[links.wan]
+between = ["a", "b"]
+rate = "20mbit"
+delay = "10ms"
+loss = "{loss}"
+[vary]
+loss = ["0%", "0.1%"]
+[experiment]
+repeats = 3
+[[flow]]
+from = "a"
+to = "b"
+source = "bulk"
+stop = "2s"
+law = "fp_reno"
+"#;
+    let folder = Folder::new("once", scenario);
+    let listed = folder.output("sim x.toml --list");
+    assert_eq!(String::from_utf8(listed.stdout).unwrap().lines().count(), 4);
+    let output = folder.output("sim x.toml --out out --quiet");
+    assert!(output.status.success(), "{}", said(&output));
+    let table = said(&output);
+    assert_eq!(
+        table.lines().filter(|line| line.contains('±')).count(),
+        1,
+        "{table}"
+    );
+    let rows = folder.rows("out");
+    let every = |row: &Value| row["every_repeat"] == true;
+    assert_eq!(
+        rows.iter().map(every).collect::<Vec<_>>(),
+        [true, false, false, false]
+    );
+    let summary = fs::read(folder.0.join("out/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let goodput = |case: usize| &summary[case]["figures"]["goodput_mbps"];
+    assert_eq!(
+        (&goodput(0)["n"], &goodput(0)["ci95"]),
+        (&1.into(), &Value::Null)
+    );
+    assert_eq!(goodput(1)["n"], 3);
+    assert!(goodput(1)["ci95"].as_f64() > Some(0.0));
+    let again = folder.output("sim x.toml --out out");
+    assert!(
+        said(&again).contains("all 4 runs are in out already"),
+        "{}",
+        said(&again)
+    );
+}
+
 /// One segment is lost, the other late: both reduce the window, and one reduction is taken back.
 #[test]
 fn reductions_are_counted_and_those_taken_back() {
@@ -257,6 +314,42 @@ fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
 }
 
 #[test]
+fn what_was_interrupted_has_its_tables_and_goes_on() {
+    let scenario = SWEEP.replace("repeats = 2", "repeats = 200");
+    let folder = Folder::new("interrupted", &scenario);
+    let run = folder
+        .command("sim x.toml --jobs 1 --out out --quiet")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let history = folder.0.join("out/history.jsonl");
+    let made = || fs::read_to_string(&history).map_or(0, |text| text.lines().count() - 1);
+    let began = wait_for(Duration::from_secs(60), || history.exists() && made() > 3);
+    let pid = Pid::from_raw(run.id() as i32).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert!(began, "no runs were made");
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(said(&output).contains("interrupted; "), "{}", said(&output));
+    let kept = made();
+    assert!((3..600).contains(&kept), "{kept} of 600 runs were made");
+    assert_eq!(folder.rows("out").len(), kept);
+    let output = folder.output("sim x.toml --repeats 2 --out out");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("runs are in out already"),
+        "{}",
+        said(&output)
+    );
+    let kept_and_new = folder.rows("out");
+    let output = folder.output("sim x.toml --repeats 2 --out whole --quiet");
+    assert!(output.status.success(), "{}", said(&output));
+    for row in folder.rows("whole") {
+        assert!(kept_and_new.contains(&row), "{row}");
+    }
+}
+
+#[test]
 fn flows_one_after_the_other_never_exceed_their_link_and_keep_their_time_limit() {
     let scenario = r#"
 name = "x"
@@ -327,13 +420,13 @@ fn what_is_not_simulated_is_refused_with_its_place_before_anything_runs() {
         told("between = [\"a\", \"b\"]", "between = [\"a\", \"c\"]").replace("\n", ""),
     ];
     insta::assert_snapshot!(told.join(""), @r#"
-    fatpath: x.toml: line 22: --bidir: the simulator cannot do what this option of iperf3 asks for
-    fatpath: x.toml: line 22: ping: the simulator runs no programs but iperf3; write a [[flow]]
-    fatpath: x.toml: line 22: no iperf3 before it listens on port 5300 of b
+    fatpath: x.toml: line 23: --bidir: the simulator cannot do what this option of iperf3 asks for
+    fatpath: x.toml: line 23: ping: the simulator runs no programs but iperf3; write a [[flow]]
+    fatpath: x.toml: line 23: no iperf3 before it listens on port 5300 of b
     fatpath: x.toml: host a: net.ipv4.tcp_sack = 0: is not simulated; leave it out, or run the scenario in the lab
-    fatpath: x.toml:28:6: flow[1].to: a is where the flow begins; it ends at another
-    fatpath: x.toml:32:1: flow[1].sleep: unknown key; allowed here: from, to, source, chunk, every, count, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart
-    fatpath: x.toml:45:8: flow[3].rate: "0bit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
+    fatpath: x.toml:29:6: flow[1].to: a is where the flow begins; it ends at another
+    fatpath: x.toml:33:1: flow[1].sleep: unknown key; allowed here: from, to, source, chunk, every, count, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart
+    fatpath: x.toml:46:8: flow[3].rate: "0bit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
     fatpath: x.toml:8:11: links.wan.between: "c" is no host; the hosts are: a, b
     "#);
 }
@@ -404,6 +497,9 @@ from = "a"
 to = "b"
 source = "bulk"
 stop = "5s"
+[experiment]
+lateness_limit = "none"
+retries = 5
 "#;
     let Some(bench) = Bench::of("agree", scenario) else {
         return;
@@ -445,6 +541,9 @@ source = "udp"
 rate = "1mbit"
 start = "1s"
 stop = "2s"
+[experiment]
+lateness_limit = "none"
+retries = 5
 "#;
     let Some(bench) = Bench::of("compare", scenario) else {
         return;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::at_once::{Effect, Outcome};
 use crate::random::{Picker, Random, Stretch};
+use crate::spec::is_drawn;
 use crate::{CellSpec, DropCause, Packet, SpecError};
 
 use gilbert_elliott::GilbertElliott;
@@ -91,6 +92,25 @@ impl LossSpec {
             LossSpec::Packets { flow, packets } => listed::check(*flow, packets),
             LossSpec::Periodic { every, first } => periodic::check(*every, *first),
             LossSpec::Windows { windows } => windows::check(windows),
+        }
+    }
+
+    pub(crate) fn is_random(&self) -> bool {
+        match self {
+            LossSpec::Independent { probability } => is_drawn(*probability),
+            LossSpec::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_in_good,
+                loss_in_bad,
+            } => [to_bad, to_good, loss_in_good, loss_in_bad]
+                .into_iter()
+                .any(|probability| is_drawn(*probability)),
+            LossSpec::Packets { .. } | LossSpec::Periodic { .. } => false,
+            LossSpec::Windows { windows } => {
+                let mut windows = windows.iter();
+                windows.any(|window| is_drawn(window.probability))
+            }
         }
     }
 }

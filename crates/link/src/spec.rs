@@ -111,6 +111,11 @@ impl ChainSpec {
         self.cells.iter().try_for_each(CellSpec::check)
     }
 
+    /// Whether its seed matters.
+    pub fn is_random(&self) -> bool {
+        self.cells.iter().any(CellSpec::is_random)
+    }
+
     /// The chain. A chain of no cells passes everything at once.
     pub fn build<P: Packet + 'static>(&self) -> Result<Chain<P>, SpecError> {
         let mut chain = Chain::empty();
@@ -156,6 +161,20 @@ impl CellSpec {
             CellSpec::Duplicate(duplicate) => duplicate.check(),
             CellSpec::Corrupt(corrupt) => corrupt.check(),
             CellSpec::Mtu(mtu) => mtu.check(),
+        }
+    }
+
+    /// Whether it draws what becomes of a packet: a probability of 0 or 1 leaves nothing to draw.
+    fn is_random(&self) -> bool {
+        match self {
+            CellSpec::Delay(delay) => delay.jitter.is_some(),
+            CellSpec::Rate(rate) => matches!(rate.queue.discipline, Discipline::Red { .. }),
+            CellSpec::Loss(loss) => loss.is_random(),
+            CellSpec::Reorder(reorder) => is_drawn(reorder.probability),
+            CellSpec::Duplicate(duplicate) => is_drawn(duplicate.probability),
+            // Which bit is flipped is drawn too.
+            CellSpec::Corrupt(corrupt) => corrupt.probability > 0.0,
+            CellSpec::Mtu(_) => false,
         }
     }
 
@@ -208,4 +227,9 @@ impl CellSpec {
     pub(crate) fn is_same_effect(&self, other: &CellSpec) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
+}
+
+/// Whether an event of this probability may happen and may not.
+pub(crate) fn is_drawn(probability: f64) -> bool {
+    probability > 0.0 && probability < 1.0
 }

@@ -80,24 +80,6 @@ impl From<fatpath_cc::Law> for Law {
     }
 }
 
-/// A parameter's value of a number in its range that the law's integers hold exactly.
-pub(crate) fn exactly(spec: &ParameterSpec, number: f64) -> Option<f64> {
-    let value = spec.to_number(spec.from_number(number)?);
-    // A decimal fraction is no binary one.
-    ((value - number).abs() <= 1e-9 * value).then_some(value)
-}
-
-/// The range and the meaning of a parameter, for people.
-pub(crate) fn range(spec: &ParameterSpec) -> String {
-    let (min, max) = (spec.to_number(spec.min), spec.to_number(spec.max));
-    let decimals = match spec.unit.per_one().ilog10() {
-        0 => String::new(),
-        3 => " with at most three decimals".to_owned(),
-        count => format!(" with at most {count} decimals"),
-    };
-    format!("{min} to {max}{decimals} ({})", spec.meaning)
-}
-
 /// `fp_aimd(a = 6, b = 0.3)`.
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,6 @@
 //!
 //! Start at [`import_wad`].
 
-use crate::laws::{exactly, range};
 use crate::policy::MAX_RULES;
 use crate::problem::{Refusal, Report};
 use crate::read::SSTHRESH;
@@ -461,9 +460,11 @@ fn aimd_parameters(entry: &Entry, reader: &mut Reader) -> String {
         if number == Some(0.0) {
             continue;
         }
-        match number.and_then(|number| exactly(spec, number)) {
+        match number.and_then(|number| spec.exactly(number)) {
             Some(value) => text += &format!(", {} = {value}", spec.key),
-            None => reader.refuse_field(field, &format!("0 (leave it alone), or {}", range(spec))),
+            None => {
+                reader.refuse_field(field, &format!("0 (leave it alone), or {}", spec.allowed()))
+            }
         }
     }
     text

@@ -3,60 +3,19 @@
 
 use fatpath_link::{CellSpec, ChainSpec, Service};
 
+use crate::headers::UDP_BYTES;
 use crate::{FlowSpec, LinkSpec, Source, Spec, TcpSpec};
 
 /// A [`Spec`] that asks for the impossible. Numbers are indexes into its lists.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
-    /// A flow names a host that is not there.
-    #[error("flow {flow}: there is no host {host}")]
-    UnknownHost {
-        /// The flow.
-        flow: usize,
-        /// What it names.
-        host: usize,
-    },
-    /// A flow goes to where it comes from.
-    #[error("flow {flow}: from a host to itself")]
-    ToItself {
-        /// The flow.
-        flow: usize,
-    },
-    /// Packets of a flow, data or acknowledgements, find no way.
-    #[error("flow {flow}: no way from host {from} to host {to}: none leads on from host {at}")]
-    NoWay {
-        /// The flow.
-        flow: usize,
-        /// Where the packets come from.
-        from: usize,
-        /// Where they are meant to go.
-        to: usize,
-        /// Where they are stranded.
-        at: usize,
-    },
-    /// Packets of a flow go round and round.
-    #[error("flow {flow}: the way from host {from} to host {to} is a loop")]
-    Loop {
-        /// The flow.
-        flow: usize,
-        /// Where the packets come from.
-        from: usize,
-        /// Where they are meant to go.
-        to: usize,
-    },
-    /// Packets of a flow come and go in no time: it would go round for ever in one moment.
-    #[error("flow {flow}: its round trip takes no time: give one of its links a delay or a rate")]
-    NoTime {
-        /// The flow.
-        flow: usize,
-    },
-    /// Something else about a flow: what it is, and what is allowed.
+    /// A flow cannot be.
     #[error("flow {flow}: {problem}")]
     Flow {
         /// The flow.
         flow: usize,
-        /// The problem.
-        problem: &'static str,
+        /// Why.
+        problem: FlowProblem,
     },
     /// A link is out of range, or what it becomes is.
     #[error("link {link}: {problem}")]
@@ -66,9 +25,50 @@ pub enum SpecError {
         /// The problem.
         problem: String,
     },
-    /// Something about the whole.
+    /// More samples than there is memory for.
+    #[error(
+        "time between samples: give more than 0, and so that there are ten million at most, of all flows and \
+         both directions of all links"
+    )]
+    Samples,
+    /// Something else about the whole.
     #[error("{0}")]
     Whole(&'static str),
+}
+
+/// Why a flow cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlowProblem {
+    /// It names a host that is not there.
+    #[error("there is no host {0}")]
+    UnknownHost(usize),
+    /// It goes to where it comes from.
+    #[error("from a host to itself")]
+    ToItself,
+    /// Its packets, data or acknowledgements, find no way.
+    #[error("no way from host {from} to host {to}: none leads on from host {at}")]
+    NoWay {
+        /// Where the packets come from.
+        from: usize,
+        /// Where they are meant to go.
+        to: usize,
+        /// Where they are stranded.
+        at: usize,
+    },
+    /// Its packets go round and round.
+    #[error("the way from host {from} to host {to} is a loop")]
+    Loop {
+        /// Where the packets come from.
+        from: usize,
+        /// Where they are meant to go.
+        to: usize,
+    },
+    /// Its packets come and go in no time: it would go round for ever in one moment.
+    #[error("its round trip takes no time: give one of its links a delay or a rate")]
+    NoTime,
+    /// A value is out of range: which, and what is allowed.
+    #[error("{0}")]
+    Range(&'static str),
 }
 
 /// So that sums of moments never overflow: 100 years.
@@ -82,12 +82,19 @@ impl Spec {
     /// Says what is out of range.
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_whole().map_err(SpecError::Whole)?;
+        if self.samples().is_none_or(|samples| samples > MAX_SAMPLES) {
+            return Err(SpecError::Samples);
+        }
         for (link, spec) in self.links.iter().enumerate() {
             let refuse = |problem| SpecError::Link { link, problem };
             self.check_link(spec).map_err(refuse)?;
         }
         self.check_changes()?;
-        (0..self.flows.len()).try_for_each(|flow| self.check_flow(flow))
+        for (flow, spec) in self.flows.iter().enumerate() {
+            let refuse = |problem| SpecError::Flow { flow, problem };
+            self.check_flow(spec).map_err(refuse)?;
+        }
+        Ok(())
     }
 
     fn check_whole(&self) -> Result<(), &'static str> {
@@ -99,11 +106,6 @@ impl Spec {
             "routes: give a row a host, and a place a destination in each",
         )?;
         unless(self.end_ns <= MAX_END_NS, "end: give at most 100 years")?;
-        unless(
-            self.samples().is_some_and(|samples| samples <= MAX_SAMPLES),
-            "time between samples: give more than 0, and so that there are ten million at most, of all \
-             flows and both directions of all links",
-        )?;
         unless(rising, "changes: give times that do not fall")
     }
 
@@ -154,40 +156,35 @@ impl Spec {
         Ok(())
     }
 
-    fn check_flow(&self, flow: usize) -> Result<(), SpecError> {
-        let spec = &self.flows[flow];
-        if let Some(host) = [spec.from, spec.to]
-            .into_iter()
-            .find(|host| *host >= self.hosts)
-        {
-            return Err(SpecError::UnknownHost { flow, host });
+    fn check_flow(&self, flow: &FlowSpec) -> Result<(), FlowProblem> {
+        let mut ends = [flow.from, flow.to].into_iter();
+        if let Some(host) = ends.find(|host| *host >= self.hosts) {
+            return Err(FlowProblem::UnknownHost(host));
         }
-        if spec.from == spec.to {
-            return Err(SpecError::ToItself { flow });
+        if flow.from == flow.to {
+            return Err(FlowProblem::ToItself);
         }
-        let there = self.check_way(flow, spec.from, spec.to)?;
-        let back = self.check_way(flow, spec.to, spec.from)?;
+        let there = self.check_way(flow.from, flow.to)?;
+        let back = self.check_way(flow.to, flow.from)?;
         if !there && !back {
-            return Err(SpecError::NoTime { flow });
+            return Err(FlowProblem::NoTime);
         }
-        spec.check()
-            .map_err(|problem| SpecError::Flow { flow, problem })
+        flow.check().map_err(FlowProblem::Range)
     }
 
     /// Whether the way takes time.
-    fn check_way(&self, flow: usize, from: usize, to: usize) -> Result<bool, SpecError> {
+    fn check_way(&self, from: usize, to: usize) -> Result<bool, FlowProblem> {
         let (mut at, mut takes_time) = (from, false);
         for _ in 0..self.hosts {
             if at == to {
                 return Ok(takes_time);
             }
-            let (link, direction) =
-                self.next_link(at, to)
-                    .ok_or(SpecError::NoWay { flow, from, to, at })?;
+            let next = self.next_link(at, to);
+            let (link, direction) = next.ok_or(FlowProblem::NoWay { from, to, at })?;
             takes_time |= self.takes_time(link, direction);
             at = self.links[link].between[1 - direction];
         }
-        Err(SpecError::Loop { flow, from, to })
+        Err(FlowProblem::Loop { from, to })
     }
 
     /// The link and direction that a route names, if it is a link of this host.
@@ -238,51 +235,61 @@ impl Source {
                 chunk_bytes,
                 every_ns,
                 count,
-            } => {
-                unless(chunk_bytes > 0, "chunk: give more than 0 bytes")?;
-                unless(
-                    every_ns <= MAX_END_NS,
-                    "chunk: give at most 100 years to the next",
-                )?;
-                unless(count != Some(0), "chunks: give more than 0")
-            }
-            Source::Web {
-                users,
-                mean_object_bytes,
-                shape,
-                objects_per_page,
-                mean_think_ns,
-            } => {
-                unless(users > 0, "users: give more than 0")?;
-                unless(
-                    (1.0..=1e15).contains(&mean_object_bytes),
-                    "objects: give a mean of 1 byte to a petabyte",
-                )?;
-                unless(
-                    shape > 1.0 && shape.is_finite(),
-                    "objects: give a Pareto shape above 1, or there is no mean",
-                )?;
-                unless(objects_per_page > 0, "objects a page: give more than 0")?;
-                unless(
-                    mean_think_ns <= MAX_END_NS,
-                    "think time: give at most 100 years",
-                )
-            }
+            } => check_chunks(chunk_bytes, every_ns, count),
+            Source::Web { .. } => self.check_web(),
             Source::ConstantRate {
                 rate_bps,
                 payload_bytes,
-            } => {
-                unless(
-                    Service::RANGE_BPS.contains(&rate_bps),
-                    "rate: give 1 kb/s to 1 Tb/s",
-                )?;
-                unless(
-                    payload_bytes <= MAX_PACKET_BYTES - crate::datagrams::HEADER_BYTES,
-                    "datagrams: give at most 65507 bytes",
-                )
-            }
+            } => check_datagrams(rate_bps, payload_bytes),
         }
     }
+
+    fn check_web(&self) -> Result<(), &'static str> {
+        let Source::Web {
+            users,
+            mean_object_bytes,
+            shape,
+            objects_per_page,
+            mean_think_ns,
+        } = *self
+        else {
+            return Ok(());
+        };
+        unless(users > 0, "users: give more than 0")?;
+        unless(
+            (1.0..=1e15).contains(&mean_object_bytes),
+            "objects: give a mean of 1 byte to a petabyte",
+        )?;
+        unless(
+            shape > 1.0 && shape.is_finite(),
+            "objects: give a Pareto shape above 1, or there is no mean",
+        )?;
+        unless(objects_per_page > 0, "objects a page: give more than 0")?;
+        unless(
+            mean_think_ns <= MAX_END_NS,
+            "think time: give at most 100 years",
+        )
+    }
+}
+
+fn check_chunks(bytes: u64, every_ns: u64, count: Option<u64>) -> Result<(), &'static str> {
+    unless(bytes > 0, "chunk: give more than 0 bytes")?;
+    unless(
+        every_ns <= MAX_END_NS,
+        "chunk: give at most 100 years to the next",
+    )?;
+    unless(count != Some(0), "chunks: give more than 0")
+}
+
+fn check_datagrams(rate_bps: u64, payload_bytes: u32) -> Result<(), &'static str> {
+    unless(
+        Service::RANGE_BPS.contains(&rate_bps),
+        "rate: give 1 kb/s to 1 Tb/s",
+    )?;
+    unless(
+        payload_bytes <= MAX_PACKET_BYTES - UDP_BYTES,
+        "datagrams: give at most 65507 bytes",
+    )
 }
 
 /// RFC 791: the length is 16 bits.

@@ -4,9 +4,7 @@
 use crate::TcpSpec;
 use crate::packet::{Body, Label, Side, SimPacket};
 use crate::tcp::{Ack, Receiver, Sender, SenderFigures};
-
-/// Never.
-const NEVER: u64 = u64::MAX;
+use crate::wakes::NEVER;
 
 /// A connection.
 #[derive(Debug)]

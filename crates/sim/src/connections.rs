@@ -7,14 +7,13 @@ use crate::outcome::Completion;
 use crate::packet::{Body, Handshake, Label, Side, SimPacket};
 use crate::program::{Next, Program};
 use crate::tcp::SenderFigures;
+use crate::wakes::NEVER;
 use crate::{FlowSpec, TcpSpec};
 
 /// The first timeout of a SYN, doubled each time (RFC 6298, section 2.1 and 5.5).
 const SYN_TIMEOUT_NS: u64 = 1_000_000_000;
 /// RFC 6298, section 2.5.
 const MAX_SYN_TIMEOUT_NS: u64 = 60_000_000_000;
-/// Never.
-const NEVER: u64 = u64::MAX;
 
 /// A program and its connections.
 #[derive(Debug)]

@@ -3,12 +3,10 @@
 
 use std::rc::Rc;
 
+use crate::headers::UDP_BYTES;
 use crate::outcome::DatagramOutcome;
 use crate::packet::{Body, SimPacket};
 use crate::{FlowSpec, Source};
-
-/// IPv4 and UDP.
-pub(crate) const HEADER_BYTES: u32 = 28;
 
 /// A sender of datagrams and its receiver.
 #[derive(Debug)]
@@ -67,7 +65,7 @@ impl Datagrams {
 
     /// Counted from the start, so that no rounding adds up.
     fn next_leaves_ns(&self) -> Option<u64> {
-        let bits = u128::from(self.payload_bytes + HEADER_BYTES) * 8;
+        let bits = u128::from(self.payload_bytes + UDP_BYTES) * 8;
         let after_ns = u128::from(self.sent) * bits * 1_000_000_000 / u128::from(self.rate_bps);
         let at_ns = self.start_ns.checked_add(u64::try_from(after_ns).ok()?)?;
         (at_ns < self.stop_ns).then_some(at_ns)
@@ -77,7 +75,7 @@ impl Datagrams {
     pub(crate) fn poll_transmit(&mut self, now_ns: u64) -> Option<SimPacket> {
         self.next_leaves_ns().filter(|at_ns| *at_ns <= now_ns)?;
         let body = Body::Datagram {
-            len_bytes: (self.payload_bytes + HEADER_BYTES) as u16,
+            len_bytes: (self.payload_bytes + UDP_BYTES) as u16,
             number: self.sent,
             sent_ns: now_ns,
             _under_way: Rc::clone(&self.under_way),

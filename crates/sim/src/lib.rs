@@ -17,6 +17,7 @@ mod check;
 mod connection;
 mod connections;
 mod datagrams;
+pub mod headers;
 mod network;
 mod outcome;
 mod packet;
@@ -27,7 +28,7 @@ mod spec;
 pub mod tcp;
 mod wakes;
 
-pub use check::SpecError;
+pub use check::{FlowProblem, SpecError};
 pub use outcome::{
     Completion, Completions, DatagramOutcome, FlowOutcome, LinkOutcome, LinkSample, Outcome, Sample,
 };

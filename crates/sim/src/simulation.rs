@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::outcome::{FlowOutcome, Outcome, Sample};
 use crate::packet::SimPacket;
 use crate::session::{Session, sessions};
-use crate::wakes::Wakes;
+use crate::wakes::{NEVER, Wakes};
 use crate::{Spec, SpecError};
 
 /// How far a simulation is.
@@ -27,8 +27,6 @@ pub struct Progress {
 
 /// Events between two reports of progress: some hundredths of a second.
 const EVENTS_A_REPORT: u64 = 1 << 16;
-/// Never.
-const NEVER: u64 = u64::MAX;
 
 /// Simulates all of `spec`, or until `on_progress` breaks; that is called often, and costs nothing if it
 /// returns at once. Fails on a spec that asks for the impossible.

@@ -4,6 +4,8 @@
 use fatpath_cc::{Law, Start};
 use fatpath_link::ChainSpec;
 
+use crate::headers::{ETHERNET_MSS_BYTES, IPV4_TCP_BYTES, TIMESTAMP_BYTES};
+
 /// A whole simulation. Hosts are numbers from 0; all of them forward.
 #[derive(Clone, Debug, Default)]
 pub struct Spec {
@@ -24,6 +26,16 @@ pub struct Spec {
     pub seed: u64,
     /// Time between two samples of a flow; `None`: no series.
     pub sample_every_ns: Option<u64>,
+}
+
+impl Spec {
+    /// Whether seeds matter. If not, equal specs but for their seeds give equal outcomes.
+    pub fn is_random(&self) -> bool {
+        let links = self.links.iter().flat_map(|link| &link.directions);
+        let changes = self.changes.iter().flat_map(|change| &change.directions);
+        let is_web = |flow: &FlowSpec| matches!(flow.source, Source::Web { .. });
+        links.chain(changes).any(ChainSpec::is_random) || self.flows.iter().any(is_web)
+    }
 }
 
 /// A link.
@@ -200,6 +212,11 @@ pub enum DelayedAcks {
     },
 }
 
+impl DelayedAcks {
+    /// The longest wait in Linux: TCP_DELACK_MIN of include/net/tcp.h.
+    pub const MAX_NS: u64 = 40_000_000;
+}
+
 impl Default for TcpSpec {
     /// Linux over Ethernet: 1448 bytes of data beside 52 of headers, 10 segments, 200 ms of least RTO,
     /// `tcp_wmem` `4096 16384 4194304`, `tcp_rmem` `4096 131072 6291456` of which half is data.
@@ -208,8 +225,8 @@ impl Default for TcpSpec {
             law: Law::RENO,
             rude: None,
             start: Start::default(),
-            mss_bytes: 1448,
-            header_bytes: 52,
+            mss_bytes: ETHERNET_MSS_BYTES,
+            header_bytes: IPV4_TCP_BYTES + TIMESTAMP_BYTES,
             initial_window_pkts: 10,
             cwnd_clamp_pkts: u32::MAX,
             send_buffer: Buffer::Auto(16_384, 4_194_304),
@@ -219,7 +236,9 @@ impl Default for TcpSpec {
             dupthresh: 3,
             rto_min_ns: 200_000_000,
             tail_loss_probe: true,
-            delayed_acks: DelayedAcks::QuickAtStart { max_ns: 40_000_000 },
+            delayed_acks: DelayedAcks::QuickAtStart {
+                max_ns: DelayedAcks::MAX_NS,
+            },
         }
     }
 }

@@ -2,8 +2,8 @@
 //! Which of a fixed number of things is due first: a tournament of their times. A change costs one
 //! comparison a level, and of equal times the lowest index wins.
 
-/// Never.
-const NEVER: u64 = u64::MAX;
+/// The moment of what does not come.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// A time for each index.
 #[derive(Clone, Debug)]

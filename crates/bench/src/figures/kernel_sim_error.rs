@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the simulator is from the kernel: `fatpath lab compare` of experiments/agreement.toml, every law
-//! over 1 Gb/s and 100 ms, clean and with random loss. A case's error is that of the medians of its runs.
+//! over 1 Gb/s and 100 ms, clean and with random loss. A case's error is that of the medians of its runs,
+//! each of which is to be trusted: one that is not is made again.
 
 use crate::alone::Alone;
 use crate::figure::{Better, Figure, Summary};
@@ -16,6 +17,8 @@ const SCENARIO: &str = concat!(
     "/../../experiments/agreement.toml"
 );
 const REPEATS: usize = 5;
+/// Of a run that is not to be trusted: a hypervisor that takes the processor for seconds spoils some.
+const RETRIES: u32 = 5;
 
 /// Without random loss.
 pub const CLEAN: Figure = Figure {
@@ -51,9 +54,9 @@ struct Case {
 
 #[derive(Clone, Deserialize)]
 struct Side {
-    goodput_mbps: Values,
-    failed: usize,
-    untrusted: usize,
+    /// Of the runs that are to be trusted; `None`: there are none.
+    goodput_mbps: Option<Values>,
+    most_attempts: Option<u32>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -81,6 +84,7 @@ fn compared(run: &Run) -> Result<Vec<Case>> {
     let output = Command::new(&run.fatpath)
         .args(["lab", "compare", SCENARIO, "--json", "--quiet"])
         .args(["--repeats", &REPEATS.to_string()])
+        .args(["--retries", &RETRIES.to_string()])
         .arg("--out")
         .arg(&out)
         .output()
@@ -101,26 +105,25 @@ impl Case {
     /// Of the simulator's median, as a share of the kernel's.
     fn error(&self, run: &Run) -> Result<f64> {
         let name = format!("{} at {} loss", self.variant, self.loss());
-        let mut untrusted = 0;
-        for side in [&self.kernel, &self.simulator] {
-            let side = side
-                .as_ref()
-                .with_context(|| format!("{name}: no run ended well"))?;
-            let (failed, ended) = (side.failed, side.goodput_mbps.n);
-            ensure!(
-                failed == 0 && ended == REPEATS,
-                "{name}: {failed} runs failed, {ended} of {REPEATS} ended well"
-            );
-            untrusted += side.untrusted;
-        }
+        let trusted = |side: &Option<Side>| {
+            let values = side.as_ref().and_then(|side| side.goodput_mbps.as_ref());
+            values.map_or(0, |values| values.n)
+        };
+        let of_kernel = trusted(&self.kernel);
+        ensure!(
+            of_kernel == REPEATS,
+            "{name}: {of_kernel} of {REPEATS} runs ended well and are to be trusted, after {RETRIES} retries"
+        );
+        // Where nothing is drawn, one run is that of every repeat.
+        ensure!(trusted(&self.simulator) > 0, "{name}: was not simulated");
         let percent = self
             .error_percent
             .with_context(|| format!("{name}: no goodput"))?;
-        let told = match untrusted {
-            0 => String::new(),
-            count => format!(", {count} of {REPEATS} runs of the kernel are not to be trusted"),
-        };
-        run.say(format!("  {name}: {percent:+.1} %{told}"));
+        let attempts = self.kernel.as_ref().and_then(|side| side.most_attempts);
+        let attempts = attempts.unwrap_or(1);
+        run.say(format!(
+            "  {name}: {percent:+.1} %, {attempts} attempts at most"
+        ));
         Ok(percent / 100.0)
     }
 }

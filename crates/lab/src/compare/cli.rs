@@ -8,17 +8,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::{Compared, compared, plots, table};
+use crate::cli::INTERRUPTED;
 use crate::lab;
 use crate::print::{print_json, print_lines};
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
 use crate::run::{self, Options, chosen, detection};
-use crate::scenario::{MOST_REPEATS, Scenario};
+use crate::scenario::{MOST_REPEATS, MOST_RETRIES, Scenario};
 use crate::simulate::cli::jobs;
 use crate::simulate::{self, How};
-
-/// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
-const INTERRUPTED: u8 = 130;
 
 /// Arguments of `lab compare`.
 #[derive(Debug, Args)]
@@ -51,6 +49,9 @@ pub struct Compare {
     /// How often each case runs, in place of what the scenario says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
+    /// How often a run that is not to be trusted is made again, in place of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
+    retries: Option<u32>,
     /// Runs of the simulator at a time; one a processor if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
@@ -83,6 +84,7 @@ impl Compare {
         let mut scenario = Scenario::load(&self.file)?;
         let experiment = &mut scenario.experiment;
         experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
+        experiment.retries = self.retries.unwrap_or(experiment.retries);
         let folder = || Path::new("out").join(format!("{}-compare", scenario.name));
         let out = self.out.clone().unwrap_or_else(folder);
         let file = || self.file.display().to_string();

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::plot::{self, Throughput};
 use crate::results::statistics::{Ratio, Statistic, median};
 use crate::results::summary::summaries;
-use crate::results::{Row, Run, aligned, files};
+use crate::results::{Row, Run, aligned, files, pairs};
 use crate::run::ScenarioError;
 use crate::run::folder::draw;
 
@@ -27,7 +27,7 @@ pub struct Compared {
     /// What `vary` gave the case.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub vary: BTreeMap<String, String>,
-    /// On the real kernel; `None` (null) if no run ended well.
+    /// On the real kernel; `None` (null) without runs.
     pub kernel: Option<Side>,
     /// In the simulator, likewise.
     pub simulator: Option<Side>,
@@ -38,17 +38,19 @@ pub struct Compared {
     pub ratio: Option<Ratio>,
 }
 
-/// Goodput of the runs of a case on one side, Mb/s.
+/// Goodput of the runs of a case on one side that are to be trusted, Mb/s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// The median.
-    pub median_mbps: f64,
-    /// Mean, standard deviation and half the width of the mean's 95 % confidence interval.
-    pub goodput_mbps: Statistic,
+    /// The median; `None` (null) if no run is to be trusted.
+    pub median_mbps: Option<f64>,
+    /// Mean, standard deviation and half the width of the mean's 95 % confidence interval; likewise.
+    pub goodput_mbps: Option<Statistic>,
     /// Runs that failed.
     pub failed: usize,
     /// Runs that are not to be trusted.
     pub untrusted: usize,
+    /// The most attempts that a run took; `None` (null) where none is counted, as in the simulator.
+    pub most_attempts: Option<u32>,
 }
 
 /// What names a case.
@@ -77,14 +79,11 @@ fn key(row: &Row) -> Key<'_> {
 }
 
 fn of_case((path, variant, vary): Key, kernel: &[&Row], simulator: &[&Row]) -> Compared {
-    let of_simulator: BTreeMap<u32, f64> = goodputs(simulator).collect();
-    let pairs =
-        goodputs(kernel).filter_map(|(repeat, kernel)| Some((*of_simulator.get(&repeat)?, kernel)));
-    let ratio = Ratio::of(pairs);
+    let pairs = pairs(&trusted(simulator), &trusted(kernel));
+    let ratio = Ratio::of(pairs.into_iter());
     let [kernel, simulator] = [kernel, simulator].map(side);
-    let medians = kernel.zip(simulator);
-    let medians = medians.map(|(kernel, simulator)| (kernel.median_mbps, simulator.median_mbps));
-    let medians = medians.filter(|(kernel, _)| *kernel > 0.0);
+    let [of_kernel, of_simulator] = [kernel, simulator].map(|side| side?.median_mbps);
+    let medians = of_kernel.filter(|kernel| *kernel > 0.0).zip(of_simulator);
     Compared {
         path: path.to_owned(),
         variant: variant.to_owned(),
@@ -96,18 +95,20 @@ fn of_case((path, variant, vary): Key, kernel: &[&Row], simulator: &[&Row]) -> C
     }
 }
 
-fn goodputs<'r>(rows: &'r [&Row]) -> impl Iterator<Item = (u32, f64)> + 'r {
-    rows.iter()
-        .filter_map(|row| Some((row.repeat, row.goodput_mbps?)))
+fn trusted<'r>(rows: &[&'r Row]) -> Vec<&'r Row> {
+    let rows = rows.iter().copied();
+    rows.filter(|row| row.trusted != Some(false)).collect()
 }
 
 fn side(rows: &[&Row]) -> Option<Side> {
-    let values: Vec<f64> = goodputs(rows).map(|(_, mbps)| mbps).collect();
-    Some(Side {
-        median_mbps: median(&values)?,
-        goodput_mbps: Statistic::of(&values)?,
+    let values = trusted(rows).into_iter().filter_map(|row| row.goodput_mbps);
+    let values: Vec<f64> = values.collect();
+    (!rows.is_empty()).then(|| Side {
+        median_mbps: median(&values),
+        goodput_mbps: Statistic::of(&values),
         failed: rows.iter().filter(|row| row.error.is_some()).count(),
         untrusted: rows.iter().filter(|row| row.trusted == Some(false)).count(),
+        most_attempts: rows.iter().filter_map(|row| row.attempts).max(),
     })
 }
 
@@ -158,20 +159,21 @@ fn told_side(side: Option<&Side>) -> String {
     let Some(side) = side else {
         return "none".to_owned();
     };
-    let mark = if side.untrusted > 0 { "! " } else { "" };
     let mean = side.goodput_mbps;
-    let interval = mean
-        .ci95
-        .map(|ci95| format!(" (mean {:.1} ± {ci95:.1})", mean.mean));
-    let failed = match side.failed {
-        0 => String::new(),
-        failed => format!(", {failed} failed"),
-    };
-    format!(
-        "{mark}{:.1}{} Mb/s{failed}",
-        side.median_mbps,
-        interval.unwrap_or_default()
-    )
+    let interval = mean.and_then(|mean| Some((mean.mean, mean.ci95?)));
+    let interval = interval.map(|(mean, ci95)| format!(" (mean {mean:.1} ± {ci95:.1})"));
+    let interval = interval.unwrap_or_default();
+    let goodput = side
+        .median_mbps
+        .map(|median| format!("{median:.1}{interval} Mb/s"));
+    let counts = [(side.failed, "failed"), (side.untrusted, "not trusted")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, what)| format!("{count} {what}"));
+    goodput
+        .into_iter()
+        .chain(counts)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn told_ratio(ratio: Ratio) -> String {
@@ -238,7 +240,7 @@ mod tests {
         let kernel = rows("reno", &[100.0, 10.0, 50.0]);
         let simulator = rows("reno", &[110.0, 11.0, 55.0]);
         let case = &compared(&kernel, &simulator)[0];
-        assert_eq!(case.kernel.unwrap().median_mbps, 50.0);
+        assert_eq!(case.kernel.unwrap().median_mbps, Some(50.0));
         assert!((case.error_percent.unwrap() - 10.0).abs() < 1e-9);
         let ratio = case.ratio.unwrap();
         assert_eq!(ratio.n, 3);
@@ -260,7 +262,7 @@ mod tests {
         insta::assert_snapshot!(table(&cases), @r#"
         path   variant     kernel  simulator   error  simulator / kernel
         clean  reno     10.0 Mb/s   9.5 Mb/s  -5.0 %                0.95
-        clean  aimd          none  20.0 Mb/s       -                   -
+        clean  aimd      1 failed  20.0 Mb/s       -                   -
         "#);
     }
 
@@ -271,6 +273,18 @@ mod tests {
         let mut untrusted = good.clone();
         untrusted[1].trusted = Some(false);
         assert!(!compared(&untrusted, &good)[0].is_within(1e9));
+        // It has no part in the figures.
+        untrusted[1].goodput_mbps = Some(500.0);
+        let case = &compared(&untrusted, &good)[0];
+        let kernel = case.kernel.unwrap();
+        assert_eq!((kernel.median_mbps, kernel.untrusted), (Some(10.0), 1));
+        assert_eq!((case.error_percent, case.ratio.unwrap().n), (Some(0.0), 1));
+        untrusted[0].trusted = Some(false);
+        let case = &compared(&untrusted, &good)[0];
+        assert_eq!(
+            (case.kernel.unwrap().median_mbps, case.error_percent),
+            (None, None)
+        );
         let failed = [good.clone(), vec![failed("clean", "reno", "why").row]].concat();
         assert!(!compared(&failed, &good)[0].is_within(1e9));
     }

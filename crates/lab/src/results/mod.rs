@@ -6,6 +6,7 @@
 
 mod csv;
 pub mod files;
+mod pairs;
 pub mod statistics;
 pub mod summary;
 mod table;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::iperf3::{Measured, Transfers, Udp, Window};
 
+pub(crate) use pairs::pairs;
 pub(crate) use table::aligned;
 pub use table::{name, table};
 
@@ -41,6 +43,13 @@ pub struct Row {
     pub run: u32,
     /// Which repeat of its case it is, from 1.
     pub repeat: u32,
+    /// It is the run of every repeat, for nothing in it is drawn; absent: it is not. Only the simulator tells.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub every_repeat: bool,
+    /// How often it was made until it was to be trusted or given up, this time included; absent in the
+    /// simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
     /// What the datagrams met; absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<Udp>,
@@ -232,6 +241,7 @@ impl Row {
             figures.extend(value.map(|value| (name.to_owned(), value)));
         };
         add("goodput_mbps", self.goodput_mbps);
+        add("attempts", self.attempts.map(f64::from));
         let counts = [
             ("retransmits", self.retransmits),
             ("timeouts", self.timeouts),

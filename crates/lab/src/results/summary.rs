@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Row;
 use super::statistics::{Ratio, Statistic};
+use super::{Row, pairs};
 
 /// One row of `summary.json`: a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -70,16 +70,6 @@ fn case_of(row: &Row) -> (&str, &str, &BTreeMap<String, String>) {
     (&row.path, &row.variant, &row.vary)
 }
 
-/// Goodputs of the same repeat, which has the same random numbers.
-fn pairs<'p>(rows: &'p [&Row], base: &'p [&Row]) -> impl Iterator<Item = (f64, f64)> + 'p {
-    let base: BTreeMap<u32, f64> = base
-        .iter()
-        .filter_map(|row| Some((row.repeat, row.goodput_mbps?)))
-        .collect();
-    rows.iter()
-        .filter_map(move |row| Some((row.goodput_mbps?, *base.get(&row.repeat)?)))
-}
-
 /// Of the rows of one case, of which there is at least one, compared with another.
 fn summary(rows: &[&Row], base: &[&Row]) -> Summary {
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -104,7 +94,7 @@ fn summary(rows: &[&Row], base: &[&Row]) -> Summary {
             let untrusted = rows.iter().filter(|row| row.trusted == Some(false));
             untrusted.count()
         },
-        ratio: Ratio::of(pairs(rows, base)),
+        ratio: Ratio::of(pairs(rows, base).into_iter()),
         figures: figures.collect(),
     }
 }

@@ -93,7 +93,10 @@ fn lateness(case: &Summary) -> Option<String> {
 fn distrust(rows: &[Row]) -> String {
     let told = rows.iter().filter_map(|row| {
         let reason = row.distrust.as_ref()?;
-        Some(format!("! {}: not to be trusted: {reason}\n", name(row)))
+        let attempts = row.attempts.filter(|attempts| *attempts > 1);
+        let attempts = attempts.map_or(String::new(), |n| format!(" (attempt {n})"));
+        let name = name(row);
+        Some(format!("! {name}: not to be trusted{attempts}: {reason}\n"))
     });
     told.collect()
 }

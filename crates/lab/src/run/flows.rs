@@ -6,16 +6,13 @@
 use std::time::Duration;
 
 use fatpath_sim::Source;
+use fatpath_sim::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
 use thiserror::Error;
 
 use crate::scenario::{Case, Flow, Inner, Program, ResultKind, Scenario};
 
 /// Connections of one iperf3: MAX_STREAMS of iperf.h.
 const MOST_STREAMS: u32 = 128;
-/// TCP_MAXSEG counts the options; timestamps take 12 of it (RFC 7323, appendix A).
-const TIMESTAMP_BYTES: u32 = 12;
-/// Headers of IPv4 and UDP: iperf3's rates are of the payload.
-const UDP_HEADER_BYTES: u64 = 28;
 /// What an iperf3 takes beside its time.
 const AROUND_A_TEST: Duration = Duration::from_secs(2);
 
@@ -121,10 +118,10 @@ fn source(flow: &Flow) -> Result<String, String> {
             rate_bps,
             payload_bytes,
         } => {
-            let payload = u64::from(payload_bytes);
-            let rate_bps = u128::from(rate_bps) * u128::from(payload);
-            let rate_bps = rate_bps / u128::from(payload + UDP_HEADER_BYTES);
-            Ok(format!(" --udp --bitrate {rate_bps} --length {payload}"))
+            let rate_bps = udp_payload_rate_bps(rate_bps, payload_bytes);
+            Ok(format!(
+                " --udp --bitrate {rate_bps} --length {payload_bytes}"
+            ))
         }
     }
 }

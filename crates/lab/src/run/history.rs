@@ -7,15 +7,17 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::results::Run;
+use super::fingerprint::{build, fingerprint};
+use super::is_enough;
+
 use crate::results::files::{self, WriteError};
+use crate::results::{Row, Run};
 use crate::scenario::{Case, Scenario};
 
 /// The runs so far of the experiment in a folder.
@@ -235,10 +237,17 @@ impl History {
         Ok(runs.map(|((label, _), run)| (label, run)).collect())
     }
 
-    /// Whether a run was made and did not fail. One that failed is tried again.
-    pub(super) fn has(&self, case: &Case, repeat: u32) -> bool {
+    /// Whether a run was made that need not be made again, with so many retries of one that is not to be
+    /// trusted.
+    pub(super) fn is_done(&self, case: &Case, repeat: u32, retries: u32) -> bool {
+        let row = self.row(case, repeat);
+        row.is_some_and(|row| is_enough(row, retries))
+    }
+
+    /// The row of the latest run.
+    pub(super) fn row(&self, case: &Case, repeat: u32) -> Option<&Row> {
         let run = self.runs.get(&(case.label().to_owned(), repeat));
-        run.is_some_and(|run| run.row.error.is_none())
+        run.map(|run| &run.row)
     }
 
     /// The number of the next run.
@@ -298,56 +307,6 @@ fn head(scenario: &Scenario, maker: Maker) -> Result<Head, WriteError> {
     })
 }
 
-/// This program: its version, and length and date of its file, which tell a law that was changed.
-fn build() -> String {
-    // The link leads to the file even when it was removed since.
-    let file = fs::metadata("/proc/self/exe");
-    let file = file.map_or((0, 0), |file| (file.len(), file.mtime()));
-    format!("{} {} {}", env!("CARGO_PKG_VERSION"), file.0, file.1)
-}
-
-/// Of the cases with everything resolved and their policies. More repeats, another order, another
-/// comment or another display leave it as it is.
-fn fingerprint(scenario: &Scenario) -> Result<String, WriteError> {
-    let mut hash = Fnv1a(0xcbf2_9ce4_8422_2325);
-    // A path that is not UTF-8 is no JSON.
-    serde_json::to_writer(&mut hash, &(&scenario.cases, &scenario.experiment))
-        .map_err(|error| WriteError::at(Path::new(&scenario.name))(error.into()))?;
-    let mut policies: Vec<&PathBuf> = scenario
-        .cases
-        .iter()
-        .flat_map(|case| &case.policy)
-        .collect();
-    policies.dedup();
-    for policy in policies {
-        let text = fs::read(policy).map_err(WriteError::at(policy))?;
-        hash.add(&text);
-    }
-    Ok(format!("{:016x}", hash.0))
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every machine and with every compiler.
-struct Fnv1a(u64);
-
-impl Fnv1a {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-}
-
-impl Write for Fnv1a {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,9 +352,9 @@ mod tests {
         for torn in 0..whole.len() {
             fs::write(&path, &whole[..torn]).unwrap();
             let history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
-            assert!(!history.has(case, 2), "one that failed is not done");
+            assert!(!history.is_done(case, 2, 0), "one that failed is not done");
             let lines = whole[..torn].iter().filter(|byte| **byte == b'\n').count();
-            assert_eq!(history.has(case, 1), lines >= 2, "{torn}");
+            assert_eq!(history.is_done(case, 1, 0), lines >= 2, "{torn}");
         }
         fs::write(&path, &whole).unwrap();
         let mut history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
@@ -408,8 +367,27 @@ mod tests {
         assert!(
             History::open(&folder.0, &scenario, Maker::Lab, false)
                 .unwrap()
-                .has(case, 2)
+                .is_done(case, 2, 0)
         );
+    }
+
+    #[test]
+    fn a_run_that_is_not_to_be_trusted_is_done_when_it_was_made_again_so_often() {
+        let folder = Folder::new("retries");
+        let scenario = scenario("");
+        let case = &scenario.cases[0];
+        let mut history = History::open(&folder.0, &scenario, Maker::Lab, false).unwrap();
+        let mut late = run("default", "default", 1e6);
+        late.row.trusted = Some(false);
+        history.add(case, 1, late.clone()).unwrap();
+        let done = |history: &History| [0, 1, 2].map(|most| history.is_done(case, 1, most));
+        assert_eq!(done(&history), [true, false, false]);
+        late.row.attempts = Some(2);
+        history.add(case, 1, late.clone()).unwrap();
+        assert_eq!(done(&history), [true, true, false]);
+        late.row.trusted = Some(true);
+        history.add(case, 1, late).unwrap();
+        assert_eq!(done(&history), [true; 3]);
     }
 
     #[test]
@@ -436,32 +414,8 @@ mod tests {
         fs::write(&sweep, "old").unwrap();
         fs::write(&own, "mine").unwrap();
         let history = History::open(&folder.0, &two, Maker::Lab, true).unwrap();
-        assert!(!history.has(case, 1));
+        assert!(!history.is_done(case, 1, 0));
         assert!(!sweep.exists() && own.exists());
-    }
-
-    #[test]
-    fn only_what_decides_the_result_of_a_run_tells_experiments_apart() {
-        let of = |text: &str| {
-            let program = "[[program]]\nhost = \"a\"\nrun = \"x\"\n";
-            fingerprint(&scenario(&format!("{program}{text}"))).unwrap()
-        };
-        let plain = of("");
-        for same in [
-            "lasts = \"3s\"",
-            "[experiment]\nrepeats = 9\norder = \"random\"",
-        ] {
-            assert_eq!(of(same), plain, "{same}");
-        }
-        for other in [
-            "time_limit = \"3s\"",
-            "[experiment]\nwarm_up = 1",
-            "[experiment]\nobserve = true",
-            "[experiment]\nlateness_limit = \"none\"",
-            "[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"1ns\"",
-        ] {
-            assert_ne!(of(other), plain, "{other}");
-        }
     }
 
     #[test]

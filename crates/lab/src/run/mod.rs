@@ -3,13 +3,16 @@
 //!
 //! What is done is noted after every run, so an experiment that was interrupted goes on where it
 //! stopped. A run that fails is told and the others go on; a full disk ends it all. Start with
-//! [`run`]; then `one.rs`, a single run.
+//! [`run`]; then `making.rs`, the lab's runs, and `one.rs`, a single one.
 
+mod choice;
 pub(crate) mod collect;
 pub(crate) mod detection;
+mod fingerprint;
 pub(crate) mod flows;
 pub(crate) mod folder;
 mod history;
+mod making;
 mod one;
 pub(crate) mod order;
 
@@ -29,20 +32,20 @@ use crate::progress::{Expected, Progress};
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
-use crate::scenario::{self, Case, Experiment, MOST_REPEATS, Program, Scenario};
+use crate::scenario::{Case, Program, Scenario};
 
+pub(crate) use choice::cases;
+pub use choice::chosen;
 pub use flows::OnlySimulated;
 use folder::Folder;
 use history::History;
 pub use history::HistoryError;
 pub(crate) use history::Maker;
-use one::OneRun;
+use making::Making;
 use order::{Planned, sequence};
 
 /// Where nothing says how long a program lasts.
 const EXPECTED: Duration = Duration::from_secs(10);
-/// Of a second each they would take twelve days; each is planned, and kept, in memory.
-const MOST_RUNS: u64 = 1_000_000;
 
 /// Which cases to run and where the results go.
 #[derive(Clone, Debug, Default)]
@@ -165,36 +168,50 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioEr
     if let Some(note) = detection::note(scenario).filter(|_| !options.quiet) {
         eprintln!("{note}");
     }
-    experiment(scenario, options, Maker::Lab, |folder, sequence, stop| {
-        let expected = sequence.iter().map(expected).collect();
-        let mut progress = Progress::new(expected, options.quiet);
-        let mut running = Running {
-            scenario,
-            raw: folder.part(files::RUNS)?,
-            folder,
-            stop,
-            is_first: true,
-        };
-        let made = running.make_all(sequence, &mut progress);
-        progress.finish();
-        made
-    })
+    let never = |_: &Case| false;
+    experiment(
+        scenario,
+        options,
+        Maker::Lab,
+        never,
+        |folder, sequence, stop| {
+            let expected = sequence.iter().map(expected).collect();
+            let mut progress = Progress::new(expected, options.quiet);
+            let mut making = Making {
+                scenario,
+                raw: folder.part(files::RUNS)?,
+                folder,
+                stop,
+                is_first: true,
+            };
+            let made = making.make_all(sequence, &mut progress);
+            progress.finish();
+            made
+        },
+    )
 }
 
-/// Makes the runs of an experiment that are not in its folder yet, and then tables and plots of all.
+/// Makes the runs of an experiment that are not in its folder yet, and then tables and plots of all. Of a case
+/// that `is_made_once`, the first repeat is that of every repeat.
 pub(crate) fn experiment(
     scenario: &Scenario,
     options: &Options,
     maker: Maker,
+    is_made_once: impl Fn(&Case) -> bool,
     make_all: impl FnOnce(&mut Folder, Vec<Planned>, &AtomicBool) -> Result<(), ScenarioError>,
 ) -> Result<Outcome, ScenarioError> {
     let cases = cases(scenario, options)?;
     let stop = stop_flag().map_err(ScenarioError::Signals)?;
     let mut folder = Folder::open(scenario, options, maker)?;
-    let done = |case: &Case, repeat| folder.history.has(case, repeat);
+    let retries = scenario.experiment.retries;
+    let done = |case: &Case, repeat| {
+        let is_needless = repeat > 1 && is_made_once(case);
+        is_needless || folder.history.is_done(case, repeat, retries)
+    };
     let sequence = sequence(&cases, &scenario.experiment, done);
     let kept = folder.history.runs_of(&cases);
-    let kept = kept.iter().filter(|run| run.row.error.is_none()).count();
+    let kept = kept.iter().filter(|run| is_enough(&run.row, retries));
+    let kept = kept.count();
     if kept > 0 && !options.quiet {
         eprintln!("{}", told_of_kept(kept, sequence.len(), &options.out));
     }
@@ -234,74 +251,17 @@ pub(crate) fn earlier(
     Ok(cases.iter().flat_map(of).collect())
 }
 
+/// Whether a run is not to be made again: it ended, and is to be trusted or was made again so often.
+fn is_enough(row: &Row, retries: u32) -> bool {
+    let is_trusted = row.trusted != Some(false);
+    row.error.is_none() && (is_trusted || row.attempts.unwrap_or(1) > retries)
+}
+
 fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
     let out = out.display();
     match left {
         0 => format!("all {kept} runs are in {out} already; --fresh makes them anew"),
         left => format!("{kept} runs are in {out} already, {left} are left"),
-    }
-}
-
-/// The lab's runs, one after the other.
-struct Running<'r, 'f> {
-    scenario: &'r Scenario,
-    raw: PathBuf,
-    folder: &'r mut Folder<'f>,
-    stop: &'r AtomicBool,
-    /// No run was made yet by this command.
-    is_first: bool,
-}
-
-enum Next {
-    GoOn,
-    Stop,
-}
-
-impl Running<'_, '_> {
-    fn make_all(
-        &mut self,
-        sequence: Vec<Planned>,
-        progress: &mut Progress,
-    ) -> Result<(), ScenarioError> {
-        for planned in sequence {
-            match self.make(planned, progress)? {
-                Next::GoOn => {}
-                Next::Stop => break,
-            }
-        }
-        Ok(())
-    }
-
-    fn make(&mut self, planned: Planned, progress: &mut Progress) -> Result<Next, ScenarioError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Ok(Next::Stop);
-        }
-        self.folder.check_room()?;
-        progress.begin();
-        let is_first = std::mem::replace(&mut self.is_first, false);
-        let mut one = OneRun {
-            scenario: self.scenario,
-            planned,
-            raw: &self.raw,
-            stop: self.stop,
-            progress,
-            tells_settings: is_first,
-        };
-        let mut run = match one.run() {
-            Err(CaseError::Program(program::RunError::Interrupted)) => return Ok(Next::Stop),
-            Err(CaseError::Up(error)) if is_first => return Err(error.into()),
-            Err(error) => {
-                let failed = one.failed(&error);
-                // A full disk makes runs fail that would not; this one is made again.
-                self.folder.check_room()?;
-                failed
-            }
-            Ok(run) => run,
-        };
-        run.row.run = self.folder.next_run();
-        progress.end(&told(&planned, &run.row));
-        self.folder.add(&planned, run)?;
-        Ok(Next::GoOn)
     }
 }
 
@@ -324,71 +284,6 @@ fn check_has_result(scenario: &Scenario) -> Result<(), ScenarioError> {
         true => Ok(()),
         false => Err(ScenarioError::NoResult),
     }
-}
-
-pub(crate) fn cases<'s>(
-    scenario: &'s Scenario,
-    options: &Options,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let cases = chosen(
-        scenario,
-        options.path.as_deref(),
-        options.variant.as_deref(),
-    )?;
-    check_count(cases.len(), &scenario.experiment)?;
-    Ok(cases)
-}
-
-/// A command line may give other repeats than the file, and fewer cases.
-fn check_count(cases: usize, experiment: &Experiment) -> Result<(), ScenarioError> {
-    let repeats = u64::from(experiment.repeats);
-    let of_a_case = repeats + u64::from(experiment.warm_up_runs);
-    let runs = of_a_case.saturating_mul(cases as u64);
-    let limits = [
-        ("repeats of a case", repeats, MOST_REPEATS.into()),
-        ("runs in all", runs, MOST_RUNS),
-    ];
-    match limits.into_iter().find(|(_, count, most)| count > most) {
-        Some((what, count, most)) => Err(ScenarioError::TooMany { what, count, most }),
-        None => Ok(()),
-    }
-}
-
-/// The cases of a path and a variant, or of all where none is named; at least one.
-///
-/// # Errors
-/// If there is none of that name.
-pub fn chosen<'s>(
-    scenario: &'s Scenario,
-    path: Option<&str>,
-    variant: Option<&str>,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let cases = scenario.cases.iter().collect();
-    let cases = named(cases, "path", |case| &case.path, path)?;
-    named(cases, "variant", |case| &case.variant, variant)
-}
-
-fn named<'s>(
-    mut cases: Vec<&'s scenario::Case>,
-    what: &'static str,
-    name_of: fn(&scenario::Case) -> &String,
-    name: Option<&str>,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let Some(name) = name else {
-        return Ok(cases);
-    };
-    let mut known: Vec<&str> = cases.iter().map(|case| name_of(case).as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    if !known.contains(&name) {
-        return Err(ScenarioError::NoCase {
-            what,
-            name: name.to_owned(),
-            known: known.join(", "),
-        });
-    }
-    cases.retain(|case| name_of(case) == name);
-    Ok(cases)
 }
 
 /// A run for the display; it lasts as long as its longest program says.
@@ -420,8 +315,10 @@ pub(crate) fn told(planned: &Planned, row: &Row) -> String {
         .distrust
         .as_ref()
         .map(|why| format!("; not to be trusted: {why}"));
-    let [late, doubt] = [late, doubt].map(Option::unwrap_or_default);
-    format!("{}: {result}{late}{doubt}", planned.told())
+    let attempt = row.attempts.filter(|attempts| *attempts > 1);
+    let attempt = attempt.map(|attempt| format!(", attempt {attempt}"));
+    let [late, doubt, attempt] = [late, doubt, attempt].map(Option::unwrap_or_default);
+    format!("{}{attempt}: {result}{late}{doubt}", planned.told())
 }
 
 /// Set by Ctrl-C, SIGTERM and the end of the terminal.
@@ -431,24 +328,4 @@ fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_runs_than_fit_are_refused_before_they_are_planned() {
-        let told = |cases, repeats| {
-            let experiment = Experiment {
-                repeats,
-                ..Experiment::default()
-            };
-            let checked = check_count(cases, &experiment);
-            checked.map_or_else(|error| error.to_string(), |()| "fine".into())
-        };
-        assert_eq!(told(100, 10_000), "fine");
-        assert_eq!(told(101, 10_000), "1010000 runs in all; at most 1000000");
-        assert_eq!(told(1, 10_001), "10001 repeats of a case; at most 10000");
-    }
 }

@@ -5,7 +5,7 @@
 
 use super::effects::optional;
 use super::section::{Problem, Section, Value};
-use super::{Experiment, LatenessLimit, MOST_REPEATS, Observe, Order, units};
+use super::{Experiment, LatenessLimit, MOST_REPEATS, MOST_RETRIES, Observe, Order, units};
 
 /// Reads the table, if it is there.
 pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
@@ -17,9 +17,12 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
     let experiment = Experiment {
         repeats: count(&mut section, "repeats", 1..=u64::from(MOST_REPEATS))?
             .unwrap_or(plain.repeats),
+        retries: count(&mut section, "retries", 0..=u64::from(MOST_RETRIES))?
+            .unwrap_or(plain.retries),
         order: order(&mut section)?,
         warm_up_runs: count(&mut section, "warm_up", 0..=100)?.unwrap_or(plain.warm_up_runs),
         observe: section.take("observe").map(observe).transpose()?.flatten(),
+        sample_every_line: section.line_of("sample_every"),
         sample_every: optional(&mut section, "sample_every", units::interval)?,
         lateness_limit: optional(&mut section, "lateness_limit", lateness_limit)?
             .unwrap_or(plain.lateness_limit),

@@ -2,24 +2,23 @@
 //! The tables `[[flow]]`: flows without a program, for the simulator and, where iperf3 can make them,
 //! for the lab.
 //!
-//! Pure. The keys are those of its source, of what a program may ask, and of the inside of a
-//! connection's ends. Start with [`flows`].
+//! Pure. The keys are those of its source, and of `wishes.rs`. Start with [`flows`].
 
 use std::time::Duration;
 
-use fatpath_cc::Idle;
-use fatpath_sim::{DelayedAcks, Detection, Source};
+use fatpath_sim::Source;
+use fatpath_sim::headers::ETHERNET_MSS_BYTES;
 
 use super::effects::{needed, optional};
-use super::flow::{Flow, Inner, LawWish, Wishes};
+use super::flow::{Flow, Wishes};
 use super::groups::{Groups, Who, find, indexes, member};
 use super::programs::{TIME_LIMIT, check_reached};
 use super::section::{Problem, Section, Value};
 use super::size::Size;
 use super::values::Values;
-use super::{Host, Link, names, rude, units};
+use super::wishes::wishes;
+use super::{Host, Link, units};
 use crate::routes::Map;
-use crate::simulate::law;
 
 /// Connections of a flow.
 const MOST_STREAMS: u64 = 100_000;
@@ -27,12 +26,8 @@ const MOST_STREAMS: u64 = 100_000;
 const FIRST_PORT: u16 = 6001;
 /// Each flow listens on a port of its own.
 const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize + 1;
-/// UDP payload where nothing is said: what iperf3 takes over Ethernet.
-const UDP_PAYLOAD_BYTES: u32 = 1448;
 /// Pareto shape of web objects (Crovella and Bestavros 1997, table 2: 1.0 to 1.3).
 const WEB_SHAPE: f64 = 1.2;
-/// The longest wait of a delayed acknowledgement: TCP_DELACK_MIN of include/net/tcp.h.
-const DELAYED_ACK_MAX_NS: u64 = 40_000_000;
 
 /// All flows of a case, from their tables.
 pub(super) fn flows(
@@ -215,7 +210,8 @@ fn udp(section: &mut Section) -> Result<Source, Problem> {
         rate_bps: needed(section, "rate", units::rate_bps)?,
         payload_bytes: payload
             .transpose()?
-            .map_or(UDP_PAYLOAD_BYTES, |bytes| bytes as u32),
+            // What iperf3 takes over Ethernet.
+            .map_or(ETHERNET_MSS_BYTES, |bytes| bytes as u32),
     })
 }
 
@@ -243,89 +239,7 @@ fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Du
     }
 }
 
-fn wishes(section: &mut Section) -> Result<Wishes, Problem> {
-    Ok(Wishes {
-        law: section.take("law").map(law_wish).transpose()?,
-        mss_bytes: whole(section, "mss", 64..=65_000)?.map(|bytes| bytes as u32),
-        window_bytes: optional(section, "window", units::buffer_bytes)?.map(|bytes| bytes as u32),
-        pacing_rate_bps: optional(section, "pacing_rate", units::rate_bps)?,
-        of_simulator: inner(section)?,
-    })
-}
-
-fn inner(section: &mut Section) -> Result<Inner, Problem> {
-    let packets = |section: &mut Section, key, least| {
-        let packets = whole(section, key, least..=1 << 30)?;
-        Ok(packets.map(|packets| packets as u32))
-    };
-    Ok(Inner {
-        send_buffer_bytes: optional(section, "send_buffer", units::buffer_bytes)?,
-        receive_buffer_bytes: optional(section, "receive_buffer", units::buffer_bytes)?,
-        initial_window_pkts: packets(section, "initial_window", 1)?,
-        cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2)?,
-        detection: optional(section, "detection", detection)?,
-        dupthresh: packets(section, "dupthresh", 1)?,
-        rto_min_ns: optional(section, "rto_min", units::period_ns)?,
-        delayed_acks: optional(section, "delayed_acks", delayed_acks)?,
-        tail_loss_probe: flag(section, "tail_loss_probe")?,
-        max_ssthresh_pkts: packets(section, "max_ssthresh", 2)?,
-        initial_ssthresh_pkts: packets(section, "initial_ssthresh", 2)?,
-        initial_rate_bps: optional(section, "initial_rate", units::rate_bps)?,
-        idle: optional(section, "idle", idle)?,
-        hystart: flag(section, "hystart")?,
-        rude: section.take("rude").map(rude::wish).transpose()?,
-    })
-}
-
-/// A name, or a table of it and parameters; the parameters of laws that the simulator has are checked.
-fn law_wish(value: Value) -> Result<LawWish, Problem> {
-    if !value.is_table() {
-        let name = value.parsed(names::law)?;
-        let parameters = vec![];
-        return Ok(LawWish { name, parameters });
-    }
-    let place = value.copy();
-    let mut section = value.section()?;
-    let name = section.need("law", names::LAW_NAME)?.parsed(names::law)?;
-    let mut parameters = vec![];
-    for (key, value) in section.into_entries() {
-        parameters.push((key, value.number(0.0, f64::MAX)?));
-    }
-    let wish = LawWish { name, parameters };
-    match law::of_wish(&wish) {
-        Err(why) if !wish.parameters.is_empty() => Err(place.problem(why)),
-        _ => Ok(wish),
-    }
-}
-
-fn detection(text: &str) -> Result<Detection, &'static str> {
-    match text {
-        "rack" => Ok(Detection::Rack),
-        "sack" => Ok(Detection::Sack),
-        _ => Err("\"rack\" or \"sack\""),
-    }
-}
-
-fn delayed_acks(text: &str) -> Result<DelayedAcks, &'static str> {
-    let max_ns = DELAYED_ACK_MAX_NS;
-    match text {
-        "off" => Ok(DelayedAcks::Off),
-        "on" => Ok(DelayedAcks::On { max_ns }),
-        "quick" => Ok(DelayedAcks::QuickAtStart { max_ns }),
-        _ => Err("\"off\", \"on\", or \"quick\" (at the beginning every segment, as Linux)"),
-    }
-}
-
-fn idle(text: &str) -> Result<Idle, &'static str> {
-    match text {
-        "restart" => Ok(Idle::Restart),
-        "keep" => Ok(Idle::Keep),
-        "pace" => Ok(Idle::Pace),
-        _ => Err("\"restart\", \"keep\" or \"pace\""),
-    }
-}
-
-fn whole(
+pub(super) fn whole(
     section: &mut Section,
     key: &'static str,
     range: std::ops::RangeInclusive<u64>,
@@ -336,7 +250,7 @@ fn whole(
         .transpose()
 }
 
-fn flag(section: &mut Section, key: &'static str) -> Result<Option<bool>, Problem> {
+pub(super) fn flag(section: &mut Section, key: &'static str) -> Result<Option<bool>, Problem> {
     section.take(key).map(|value| value.boolean()).transpose()
 }
 
@@ -385,6 +299,7 @@ mod tests {
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nusers = 3"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nstreams = 0"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 1.5 }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 0.0625 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"cubic\", b = 0.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndelayed_acks = \"never\""),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"nicely\" }}"),
@@ -405,6 +320,7 @@ mod tests {
         x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude
         x.toml:20:11: flow[1].streams: 0 is not a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
+        x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: the simulator does not have law cubic; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed (and reno, which is fp_reno)
         x.toml:20:16: flow[1].delayed_acks: "never" is not "off", "on", or "quick" (at the beginning every segment, as Linux)
         x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"

@@ -27,6 +27,7 @@ mod size;
 mod tests;
 mod units;
 mod values;
+mod wishes;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub(crate) use seed::mixed;
 
 /// The most repeats of a case.
 pub const MOST_REPEATS: u32 = 10_000;
+/// How often a run that is not to be trusted is made again at most.
+pub const MOST_RETRIES: u32 = 100;
 
 /// What a scenario file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +128,10 @@ pub struct Experiment {
     /// Runs of each case that count; 1 to [`MOST_REPEATS`].
     #[serde(skip)]
     pub repeats: u32,
+    /// How often a run that is not to be trusted is made again; 0 to [`MOST_RETRIES`]. The simulator has
+    /// no such runs.
+    #[serde(skip)]
+    pub retries: u32,
     /// In which order.
     #[serde(skip)]
     pub order: Order,
@@ -134,6 +141,9 @@ pub struct Experiment {
     pub observe: Option<Observe>,
     /// Time between two samples of a flow in the simulator; `None`: it chooses.
     pub sample_every: Option<Duration>,
+    /// The line of the file that says so, from 1.
+    #[serde(skip)]
+    pub sample_every_line: Option<usize>,
     /// When the emulator was too late.
     pub lateness_limit: LatenessLimit,
 }
@@ -268,10 +278,12 @@ impl Default for Experiment {
     fn default() -> Experiment {
         Experiment {
             repeats: 1,
+            retries: 0,
             order: Order::File,
             warm_up_runs: 0,
             observe: None,
             sample_every: None,
+            sample_every_line: None,
             lateness_limit: LatenessLimit::default(),
         }
     }

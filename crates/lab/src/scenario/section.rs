@@ -97,6 +97,12 @@ impl<'s> Section<'s> {
         self.problem("").line
     }
 
+    /// The line of the value of `key`, if it is there.
+    pub(super) fn line_of(&self, key: &str) -> Option<usize> {
+        let value = self.table.get(key)?;
+        Some(self.source.problem(&value.span(), "").line)
+    }
+
     /// Whether no key is left.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()

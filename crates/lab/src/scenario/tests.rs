@@ -436,12 +436,14 @@ fn values_are_not_looked_into_for_placeholders() {
 #[test]
 fn an_experiment_says_how_often_and_in_which_order() {
     let text = with(
-        "[experiment]\nrepeats = 5\norder = \"random\"\nseed = 3\nwarm_up = 1\n\
+        "[experiment]\nrepeats = 5\nretries = 2\norder = \"random\"\nseed = 3\nwarm_up = 1\n\
          observe = { flows = true }\nlateness_limit = \"1ms\"",
     );
     let expected = Experiment {
         sample_every: None,
+        sample_every_line: None,
         repeats: 5,
+        retries: 2,
         order: Order::Random { seed: 3 },
         warm_up_runs: 1,
         observe: Some(Observe { per_flow: true }),
@@ -595,6 +597,7 @@ fn errors_name_the_place_the_key_and_what_is_allowed() {
         with("[[path]]\nname = \"p\"\nlinks.wan.loss = \"{los}\""),
         with("[[path]]\nname = \"p\"\nlinks.wan.loss = \"{window\""),
         with("[experiment]\nrepeats = 0"),
+        with("[experiment]\nretries = 101"),
         with("[experiment]\norder = \"shuffled\""),
         with("[experiment]\nseed = 1"),
         with("[experiment]\nobserve = 1"),

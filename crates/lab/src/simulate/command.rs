@@ -2,13 +2,15 @@
 //! Command lines of iperf3 as flows, for hosts on which no program can run.
 //!
 //! Pure. Options of reporting are passed over; what would change the traffic and cannot be simulated is
-//! refused by name. Written for iperf 3.9 to 3.19. Start with [`flow`].
+//! refused by name. Start with [`flow`].
 
 use std::time::Duration;
 
 use fatpath_sim::Source;
+use fatpath_sim::headers::{ETHERNET_MSS_BYTES, TIMESTAMP_BYTES, udp_rate_bps};
 use fatpath_units::Quantity;
 
+use super::options::{Means, meaning};
 use crate::scenario::{LawWish, Wishes};
 
 /// How long a test lasts where nothing is said, and its port: iperf3(1).
@@ -18,15 +20,8 @@ const PORT: u16 = 5201;
 const MOST_SECONDS: f64 = 86_400.0;
 /// The rate of UDP where nothing is said: iperf3(1).
 const UDP_RATE_BPS: u64 = 1_000_000;
-/// The payload of a datagram where nothing is said: iperf3 takes the control connection's segment, here
-/// that of Ethernet.
-const UDP_PAYLOAD_BYTES: u64 = 1448;
 /// The block of TCP where nothing is said, which counts with `--blockcount`: iperf3(1).
 const BLOCK_BYTES: u64 = 128 << 10;
-/// TCP_MAXSEG counts the options; timestamps take 12 of it (RFC 7323, appendix A).
-const TIMESTAMP_BYTES: u32 = 12;
-/// Headers of IPv4 and UDP: iperf3's rates are of the payload.
-const UDP_HEADER_BYTES: u64 = 28;
 
 /// What an iperf3 does.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,95 +63,6 @@ pub(super) fn iperf3(words: &[String]) -> Result<Iperf3, String> {
         read.word(word, &mut arguments)?;
     }
     read.finish()
-}
-
-/// What an option does here.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Means {
-    Server,
-    Client,
-    Port,
-    ClientPort,
-    Time,
-    Bytes,
-    Blocks,
-    Length,
-    Parallel,
-    Reverse,
-    Udp,
-    Rate,
-    Congestion,
-    SetMss,
-    Window,
-    PacingRate,
-    /// Nothing that the simulator would show; with a value or without.
-    Nothing {
-        has_value: bool,
-    },
-}
-
-/// Short name (or a space), long name, meaning. Source: iperf3(1).
-const OPTIONS: [(char, &str, Means); 47] = {
-    const FLAG: Means = Means::Nothing { has_value: false };
-    const VALUE: Means = Means::Nothing { has_value: true };
-    [
-        ('s', "server", Means::Server),
-        ('c', "client", Means::Client),
-        ('p', "port", Means::Port),
-        (' ', "cport", Means::ClientPort),
-        ('t', "time", Means::Time),
-        ('n', "bytes", Means::Bytes),
-        ('k', "blockcount", Means::Blocks),
-        ('l', "length", Means::Length),
-        ('P', "parallel", Means::Parallel),
-        ('R', "reverse", Means::Reverse),
-        ('u', "udp", Means::Udp),
-        ('b', "bitrate", Means::Rate),
-        (' ', "bandwidth", Means::Rate),
-        ('C', "congestion", Means::Congestion),
-        (' ', "linux-congestion", Means::Congestion),
-        ('M', "set-mss", Means::SetMss),
-        ('w', "window", Means::Window),
-        (' ', "fq-rate", Means::PacingRate),
-        ('1', "one-off", FLAG),
-        ('D', "daemon", FLAG),
-        ('J', "json", FLAG),
-        ('4', "version4", FLAG),
-        ('6', "version6", FLAG),
-        ('N', "no-delay", FLAG),
-        ('Z', "zerocopy", FLAG),
-        ('V', "verbose", FLAG),
-        ('d', "debug", FLAG),
-        ('i', "interval", VALUE),
-        ('f', "format", VALUE),
-        ('T', "title", VALUE),
-        ('A', "affinity", VALUE),
-        ('I', "pidfile", VALUE),
-        ('F', "file", VALUE),
-        ('S', "tos", VALUE),
-        (' ', "dscp", VALUE),
-        ('L', "flowlabel", VALUE),
-        (' ', "logfile", VALUE),
-        (' ', "extra-data", VALUE),
-        (' ', "connect-timeout", VALUE),
-        (' ', "rcv-timeout", VALUE),
-        (' ', "snd-timeout", VALUE),
-        (' ', "pacing-timer", VALUE),
-        (' ', "get-server-output", FLAG),
-        (' ', "udp-counters-64bit", FLAG),
-        (' ', "repeating-payload", FLAG),
-        (' ', "forceflush", FLAG),
-        (' ', "dont-fragment", FLAG),
-    ]
-};
-
-impl Means {
-    fn has_value(self) -> bool {
-        !matches!(
-            self,
-            Means::Server | Means::Reverse | Means::Udp | Means::Nothing { has_value: false }
-        )
-    }
 }
 
 /// What was read so far.
@@ -299,32 +205,26 @@ impl Read {
         if self.bytes.or(self.blocks).is_some() {
             return Err("--bytes with --udp: is not simulated; use --time".to_owned());
         }
-        let payload_bytes = self.block_bytes.unwrap_or(UDP_PAYLOAD_BYTES);
+        // Where nothing is said, iperf3 takes the segment of the control connection.
+        let payload_bytes = self.block_bytes.unwrap_or(ETHERNET_MSS_BYTES.into());
         if !(16..=65_507).contains(&payload_bytes) {
             return Err("--length: 16 to 65507 bytes with --udp".to_owned());
         }
-        let rate_bps = match self.rate_bps.unwrap_or(UDP_RATE_BPS) {
+        let payload_bytes = payload_bytes as u32;
+        let payload_rate_bps = match self.rate_bps.unwrap_or(UDP_RATE_BPS) {
             0 => {
                 return Err(
                     "--bitrate 0 with --udp: as fast as a host can is not simulated".into(),
                 );
             }
-            rate_bps => u128::from(rate_bps),
+            rate_bps => rate_bps,
         };
-        let on_wire = u128::from(payload_bytes + UDP_HEADER_BYTES);
         let source = Source::ConstantRate {
-            rate_bps: (rate_bps * on_wire / u128::from(payload_bytes)) as u64,
-            payload_bytes: payload_bytes as u32,
+            rate_bps: udp_rate_bps(payload_rate_bps, payload_bytes),
+            payload_bytes,
         };
         Ok((source, Some(self.lasts.unwrap_or(LASTS))))
     }
-}
-
-fn meaning(option: &str, is_it: impl Fn(&&(char, &str, Means)) -> bool) -> Result<Means, String> {
-    let found = OPTIONS.iter().find(is_it);
-    found.map(|(.., means)| *means).ok_or_else(|| {
-        format!("{option}: the simulator cannot do what this option of iperf3 asks for")
-    })
 }
 
 fn seconds(text: &str) -> Option<Duration> {

@@ -10,16 +10,13 @@ use std::net::IpAddr;
 
 use fatpath_cc::{Idle, Law, Start};
 use fatpath_policy::{Policy, Rude, Rule, Settings, SysctlName};
+use fatpath_sim::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
 use super::host::HostTcp;
 use super::law;
 use crate::scenario::{Flow, Wishes};
 
-/// Headers of IP and TCP without options; timestamps with their padding (RFC 7323, appendix A).
-const IPV4_HEADERS_BYTES: u32 = 40;
-const IPV6_HEADERS_BYTES: u32 = 60;
-const TIMESTAMP_BYTES: u32 = 12;
 /// The largest window without scaling, and the largest shift (RFC 7323, section 2).
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 const MOST_SHIFT: u32 = 14;
@@ -32,8 +29,6 @@ const CACHE_LINE_BYTES: u64 = 64;
 const PACKET_OVERHEAD_BYTES: u64 = 320 + 256;
 /// The kernel keeps the share in 1/256 (TCP_RMEM_TO_WIN_SCALE).
 const SHARE_UNIT: u64 = 256;
-/// The longest wait of a delayed acknowledgement: TCP_DELACK_MIN of include/net/tcp.h.
-const DELAYED_ACK_MAX_NS: u64 = 40_000_000;
 /// R and F within 1 %: section 3.2 of the paper (docs/rude.md).
 const RUDE_CONVERGED_MILLI: u32 = 10;
 
@@ -190,8 +185,8 @@ impl Ends<'_> {
     /// Payload and headers of a segment.
     fn segment(&self) -> (u32, u32) {
         let headers = match self.flow.ipv6 {
-            true => IPV6_HEADERS_BYTES,
-            false => IPV4_HEADERS_BYTES,
+            true => IPV6_TCP_BYTES,
+            false => IPV4_TCP_BYTES,
         };
         let headers = headers + TIMESTAMP_BYTES;
         let most = self.path_mtu_bytes.saturating_sub(headers).max(1);
@@ -285,7 +280,7 @@ impl Ends<'_> {
 
     fn delayed_acks(&self, rule: Option<&Settings>) -> DelayedAcks {
         let of_rule = rule.and_then(|to| to.delayed_ack_max_us.as_ref());
-        let max_ns = of_rule.map_or(DELAYED_ACK_MAX_NS, |one| u64::from(one.value) * 1000);
+        let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |one| u64::from(one.value) * 1000);
         let quick = rule.and_then(|to| to.quickack.as_ref());
         match (quick, self.wishes().of_simulator.delayed_acks) {
             (Some(quick), _) if quick.value => DelayedAcks::Off,

@@ -11,11 +11,19 @@ use crate::scenario::LawWish;
 /// The law with its parameters.
 ///
 /// # Errors
-/// In words, with the laws that there are, or the range of the parameter.
+/// In words, with the laws that there are, or what the parameter may be.
 pub(crate) fn of_wish(wish: &LawWish) -> Result<Law, String> {
     let parameters = wish.parameters.iter();
     let parameters: Vec<(&str, f64)> = parameters.map(|(key, value)| (&key[..], *value)).collect();
-    with_parameters(&wish.name, &parameters)
+    let law = with_parameters(&wish.name, &parameters)?;
+    let specs = &law.spec().parameters;
+    for (key, value) in parameters {
+        let spec = specs.iter().find(|spec| spec.key == key);
+        if let Some(spec) = spec.filter(|spec| spec.exactly(value).is_none()) {
+            return Err(format!("{key} = {value} is not {}", spec.allowed()));
+        }
+    }
+    Ok(law)
 }
 
 /// The law that a policy gives.

@@ -11,6 +11,8 @@ mod command;
 mod ends;
 mod host;
 pub(crate) mod law;
+mod mapping;
+mod options;
 mod outcome;
 pub(crate) mod series;
 mod spec;
@@ -19,7 +21,8 @@ mod tests;
 mod window;
 mod workers;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -27,8 +30,8 @@ use fatpath_policy::Policy;
 
 use crate::plan::Plan;
 use crate::progress::Together;
+use crate::results::Row;
 use crate::results::files;
-use crate::results::{Row, Run};
 use crate::run::folder::Folder;
 use crate::run::order::{Planned, sequence};
 use crate::run::{self, Maker, Options, Outcome, ScenarioError};
@@ -54,11 +57,16 @@ pub struct How {
 pub fn run(scenario: &Scenario, options: &Options, how: How) -> Result<Outcome, ScenarioError> {
     let scenario = &without_warm_up(scenario);
     let simulator = Simulator::of(scenario, how)?;
-    simulator.check(&run::cases(scenario, options)?)?;
+    let once = simulator.check(&run::cases(scenario, options)?)?;
+    let is_made_once = |case: &Case| once.contains(case.label());
     let maker = Maker::Simulator { seed: how.seed };
-    run::experiment(scenario, options, maker, |folder, sequence, stop| {
-        simulator.make_all(folder, &sequence, options.quiet, stop)
-    })
+    run::experiment(
+        scenario,
+        options,
+        maker,
+        is_made_once,
+        |folder, sequence, stop| simulator.make_all(folder, &sequence, options.quiet, stop),
+    )
 }
 
 /// All runs that a command would make, in order: the names of their files.
@@ -72,8 +80,9 @@ pub fn names(
 ) -> Result<Vec<String>, ScenarioError> {
     let scenario = &without_warm_up(scenario);
     let cases = run::cases(scenario, options)?;
-    Simulator::of(scenario, how)?.check(&cases)?;
-    let sequence = sequence(&cases, &scenario.experiment, |_, _| false);
+    let once = Simulator::of(scenario, how)?.check(&cases)?;
+    let is_needless = |case: &Case, repeat| repeat > 1 && once.contains(case.label());
+    let sequence = sequence(&cases, &scenario.experiment, is_needless);
     Ok(sequence.iter().map(Planned::name).collect())
 }
 
@@ -107,15 +116,21 @@ impl<'s> Simulator<'s> {
     }
 
     /// Finds what the simulator cannot do with the file before anything runs. A case that cannot be
-    /// simulated for itself is a run that fails.
-    fn check(&self, cases: &[&Case]) -> Result<(), MapError> {
+    /// simulated for itself is a run that fails. Gives the labels of the cases of which all repeats are the
+    /// same run.
+    fn check<'c>(&self, cases: &[&'c Case]) -> Result<HashSet<&'c str>, MapError> {
+        let mut once = HashSet::new();
         for case in cases {
             match self.mapped(case, &self.plan(case), 1) {
-                Ok(_) | Err(MapError::Case { .. }) => {}
+                Ok(mapped) if mapped.spec.is_random() => {}
+                Ok(_) => {
+                    once.insert(case.label());
+                }
+                Err(MapError::Case { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(once)
     }
 
     fn plan(&self, case: &Case) -> Plan {
@@ -142,11 +157,11 @@ impl<'s> Simulator<'s> {
         let series = folder.part(files::SERIES)?;
         let mut progress = Together::new(sequence.len(), quiet);
         let work = Work::new(sequence.len(), self.how.jobs, stop);
-        let make = |index: usize, watch: &mut dyn FnMut(f64) -> bool| {
-            let planned = sequence.get(index)?;
-            self.make(planned, watch)
+        let sweep = Sweep {
+            simulator: self,
+            sequence,
         };
-        let made = work.share(&make, &mut progress, |index, made: Made| {
+        let made = work.share(&sweep, &mut progress, |index, made| {
             let planned = &sequence[index];
             folder.check_room()?;
             let mut run = made.run;
@@ -165,51 +180,42 @@ impl<'s> Simulator<'s> {
 
     /// A run; `None`: it was stopped. `watch` gets the share that is done, and says whether to go on.
     fn make(&self, planned: &Planned, watch: &mut dyn FnMut(f64) -> bool) -> Option<Made> {
-        let case = planned.case;
+        let mut row = self.row(planned);
+        match self.simulate(planned.case, &mut row, watch) {
+            Ok(made) => made,
+            Err(error) => Some(Made::failed(row, error)),
+        }
+    }
+
+    /// Of a run that fails, `row` has what was known by then.
+    fn simulate(
+        &self,
+        case: &Case,
+        row: &mut Row,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Option<Made>, String> {
         let plan = self.plan(case);
-        let row = self.row(planned);
-        let failed = |row: Row, error: String| {
-            let error = Some(error);
-            Some(Made {
-                run: Run {
-                    row: Row { error, ..row },
-                    ..Run::default()
-                },
-                series: None,
-            })
-        };
-        let mapped = match self.mapped(case, &plan, row.repeat) {
-            Ok(mapped) => mapped,
-            Err(error) => return failed(row, error.to_string()),
-        };
+        let mapped = self.mapped(case, &plan, row.repeat);
+        let mapped = mapped.map_err(|error| error.to_string())?;
+        row.every_repeat = !mapped.spec.is_random();
+        row.bottleneck_mbps = outcome::bottleneck_mbps(case, &plan, &mapped, NO_END);
         let outcome = fatpath_sim::run(&mapped.spec, |progress| {
             let share = progress.now_ns as f64 / progress.end_ns.max(1) as f64;
             match watch(share) {
-                true => std::ops::ControlFlow::Continue(()),
-                false => std::ops::ControlFlow::Break(()),
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
             }
         });
-        let outcome = match outcome {
-            Ok(outcome) if outcome.stopped => return None,
-            Ok(outcome) => outcome,
-            Err(error) => return failed(row, error.to_string()),
-        };
-        let experiment = &self.scenario.experiment;
-        let bottleneck = (
-            row.clone(),
-            outcome::bottleneck_mbps(case, &plan, &mapped, NO_END),
-        );
-        match outcome::run(case, &plan, experiment, &mapped, &outcome, row) {
-            Ok(run) => Some(Made {
-                run,
-                series: Some(series::csv(&mapped, &outcome)),
-            }),
-            Err(error) => {
-                let (mut row, mbps) = bottleneck;
-                row.bottleneck_mbps = mbps;
-                failed(row, error.to_string())
-            }
+        let outcome = outcome.map_err(|error| error.to_string())?;
+        if outcome.stopped {
+            return Ok(None);
         }
+        let experiment = &self.scenario.experiment;
+        let run = outcome::run(case, &plan, experiment, &mapped, &outcome, row.clone());
+        Ok(Some(Made {
+            run: run.map_err(|error| error.to_string())?,
+            series: Some(series::csv(&mapped, &outcome)),
+        }))
     }
 
     /// Its number is that of its case and repeat, whatever else was made, when, and of how many repeats.
@@ -227,6 +233,26 @@ impl<'s> Simulator<'s> {
             repeat,
             ..Row::default()
         }
+    }
+}
+
+/// Runs of a simulator.
+struct Sweep<'w> {
+    simulator: &'w Simulator<'w>,
+    sequence: &'w [Planned<'w>],
+}
+
+impl workers::Runs for Sweep<'_> {
+    fn make(&self, index: usize, watch: &mut dyn FnMut(f64) -> bool) -> Option<Made> {
+        self.simulator.make(&self.sequence[index], watch)
+    }
+
+    fn panicked(&self, index: usize, said: &str) -> Made {
+        let row = self.simulator.row(&self.sequence[index]);
+        Made::failed(
+            row,
+            format!("the simulator panicked, which is a mistake in it: {said}"),
+        )
     }
 }
 

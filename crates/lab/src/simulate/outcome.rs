@@ -10,7 +10,8 @@ use fatpath_link::DropCause;
 use fatpath_sim::{DatagramOutcome, FlowOutcome, LinkOutcome, Outcome, Source};
 use thiserror::Error;
 
-use super::spec::{Mapped, handshake_ns};
+use super::mapping::handshake_ns;
+use super::spec::Mapped;
 use super::window;
 use crate::iperf3::{Interval, Measured, SeenBy, Transfers, Udp};
 use crate::limit::Limit;

@@ -139,7 +139,7 @@ fn is_scenario(file: &Path) -> bool {
 fn datagrams_that_do_not_fit_are_refused_with_their_line() {
     let of = |payload: u32| {
         let text = format!(
-            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\n[[flow]]\n\
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\ndelay = \"1ms\"\n[[flow]]\n\
              from = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\nstop = \"1s\"\npayload = {payload}"
         );
         let scenario = Scenario::parse("x.toml", &text).unwrap();
@@ -148,10 +148,38 @@ fn datagrams_that_do_not_fit_are_refused_with_their_line() {
     assert_eq!(of(1372), Ok(()));
     let told = of(1373).unwrap_err().to_string();
     assert!(
-        told.starts_with("line 7: datagrams with 1373 bytes"),
+        told.starts_with("line 8: datagrams with 1373 bytes"),
         "{told}"
     );
     assert!(told.ends_with("1372 bytes do"), "{told}");
+}
+
+#[test]
+fn what_the_simulator_refuses_is_told_with_the_line_of_the_file() {
+    let of = |delay: &str, experiment: &str| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[hosts.c]\n[links.ab]\nbetween = [\"a\", \"b\"]\ndelay = \"1ms\"\n\
+             [links.ac]\nbetween = [\"a\", \"c\"]\ndelay = \"{delay}\"\n\
+             [[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"bulk\"\nstop = \"9s\"\nstreams = 3\nlaw = \"fp_reno\"\n\
+             [[flow]]\nfrom = \"a\"\nto = \"c\"\nsource = \"bulk\"\nstop = \"9s\"\nstreams = 2\nlaw = \"fp_reno\"\n{experiment}"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let (jobs, seed) = (1, None);
+        let simulator = Simulator::of(&scenario, How { jobs, seed }).unwrap();
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        simulator
+            .check(&cases)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(of("1ms", ""), Ok(()));
+    let told = of("0ms", "").unwrap_err();
+    assert!(
+        told.starts_with("line 18: its round trip takes no time"),
+        "{told}"
+    );
+    let told = of("1ms", "[experiment]\nsample_every = \"1us\"").unwrap_err();
+    assert!(told.starts_with("line 26: time between samples"), "{told}");
 }
 
 #[test]

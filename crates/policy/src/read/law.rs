@@ -2,7 +2,6 @@
 //! `congestion_control`: a law and its parameters. Start at [`read_law`].
 
 use super::values::{self, BUFFER, STREAMS};
-use crate::laws::{exactly, range};
 use crate::policy::Chosen;
 use crate::problem::{Refusal, Report};
 use crate::toml_reader::{Section, found, under_key};
@@ -104,8 +103,8 @@ fn read_each(section: &mut Section, name: &str, spec: &LawSpec) -> Chosen<Law> {
 /// A number that the law's integers hold.
 fn read_parameter(value: &DeValue, spec: &ParameterSpec) -> Result<f64, Refusal> {
     values::number(value)
-        .and_then(|number| exactly(spec, number))
-        .ok_or_else(|| found(value, range(spec)))
+        .and_then(|number| spec.exactly(number))
+        .ok_or_else(|| found(value, spec.allowed()))
 }
 
 /// One of [`EQUIVALENTS`], which must stand alone.

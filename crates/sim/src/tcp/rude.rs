@@ -154,7 +154,10 @@ impl Sender {
         match &mut self.rudeness {
             Some(flow) if flow.is_going_polite => flow.rude.shadow_ssthresh(self.window.cwnd_pkts),
             Some(_) => Window::NO_SSTHRESH,
-            None => self.control.ssthresh(&mut self.window),
+            None => {
+                let unacked_pkts = self.board.packets_out();
+                self.control.ssthresh(&mut self.window, unacked_pkts)
+            }
         }
     }
 
