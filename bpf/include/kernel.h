@@ -43,6 +43,7 @@ typedef __s32 s32;
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define TCP_CA_OPEN 0
+#define TC_ACT_UNSPEC (-1)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

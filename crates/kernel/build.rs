@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 5] = ["tune", "override", "flows", "laws", "replay"];
+const OBJECTS: [&str; 6] = ["tune", "override", "flows", "laws", "replay", "mark"];
 
 fn main() {
     // At run time, for a target directory may be that of another checkout.

@@ -23,6 +23,7 @@ use std::time::Duration;
 const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
 const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
 const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
+const MARK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mark.bpf.o"));
 const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
 
 /// Pins of links, programs and laws, beside the maps'.
@@ -153,7 +154,8 @@ impl Kernel {
         let tune = self.load_object("tune", TUNE)?;
         let overrides = self.load_object("override", OVERRIDE)?;
         let flows = self.load_object("flows", FLOWS)?;
-        for mut program in overrides.progs_mut() {
+        let mark = self.load_object("mark", MARK)?;
+        for mut program in overrides.progs_mut().chain(mark.progs_mut()) {
             self.pin_program(&mut program)?;
         }
         self.attach_walk(&tune)?;
@@ -299,7 +301,7 @@ fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelE
 
 /// Names the objects that are embedded here, and the cgroup whose flows they tune.
 fn this_build(places: &Places) -> abi::fp_build {
-    let images = [TUNE, OVERRIDE, FLOWS, LAWS];
+    let images = [TUNE, OVERRIDE, FLOWS, MARK, LAWS];
     let hash = images
         .into_iter()
         .flatten()
