@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 6] = ["tune", "override", "flows", "laws", "replay", "mark"];
+const OBJECTS: [&str; 7] = [
+    "tune", "override", "flows", "laws", "replay", "mark", "police",
+];
 
 fn main() {
     // At run time, for a target directory may be that of another checkout.

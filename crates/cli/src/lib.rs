@@ -4,6 +4,7 @@
 
 mod arguments;
 mod flows;
+mod police;
 mod policy;
 mod status;
 
@@ -38,6 +39,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flows(arguments) => flows::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
+        Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
     }
