@@ -166,13 +166,18 @@ impl Police {
         }
     }
 
-    /// The police of an interface, if it has one.
+    /// The police of an interface, if it has one; also of one that is gone.
     ///
     /// # Errors
-    /// No such interface, or pins that cannot be read.
+    /// Pins that cannot be read.
     pub fn of(root: &Path, interface: &str) -> Result<Option<Police>, KernelError> {
         quieten_libbpf();
-        Police::at(root, find(&netlink()?, interface)?.index)
+        if let Ok(there) = find(&netlink()?, interface) {
+            return Police::at(root, there.index);
+        }
+        let netns = netns_here()?;
+        let mut all = Police::all(root)?.into_iter();
+        Ok(all.find(|p| p.facts.netns == netns && p.interface() == interface))
     }
 
     fn at(root: &Path, ifindex: u32) -> Result<Option<Police>, KernelError> {
@@ -297,7 +302,7 @@ impl Police {
         self.program()
     }
 
-    fn program(&self) -> Result<OwnedFd, KernelError> {
+    pub(crate) fn program(&self) -> Result<OwnedFd, KernelError> {
         Program::fd_from_pinned_path(self.pins.join(PROGRAM))
             .map_err(KernelError::bpf("open the program of the police"))
     }
@@ -399,10 +404,7 @@ impl Police {
                 0 => PoliceMark::Dscp(facts.mark_dscp as u8),
                 bits => PoliceMark::Bits(bits as u16),
             },
-            hook: match facts.hook {
-                abi::FP_POLICE_XDP => Hook::Xdp,
-                _ => Hook::Tc,
-            },
+            hook: self.hook(),
             watches: facts.watches == 1,
             tallies: self.tallies()?,
             exceptions: self.exceptions()?,
@@ -440,14 +442,16 @@ impl Police {
             .collect()
     }
 
+    pub(crate) fn hook(&self) -> Hook {
+        match self.facts.hook {
+            abi::FP_POLICE_XDP => Hook::Xdp,
+            _ => Hook::Tc,
+        }
+    }
+
     /// The interface's name when the police was put in place.
     pub fn interface(&self) -> String {
         text_of(&self.facts.interface)
-    }
-
-    /// The namespace and the number of its interface, as text.
-    pub fn place(&self) -> String {
-        format!("{}-{}", self.facts.netns, self.facts.ifindex)
     }
 
     /// The largest TCP segment's data that the interface takes: IPv4, timestamps.
