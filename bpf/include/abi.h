@@ -174,6 +174,7 @@ struct fp_asked {
 #define FP_FLOW_ADOPTED 2u /* it was established before fatpath saw it */
 #define FP_FLOW_COUNTED 4u /* it stands in its rule's fp_share */
 #define FP_FLOW_ESTABLISHED 8u
+#define FP_FLOW_RUDE 16u /* it is to be rude, when it last met the policy */
 
 /* The state that fatpath keeps of a tuned flow (socket storage). */
 struct fp_flow {
@@ -191,9 +192,9 @@ struct fp_flow {
 /* The system-wide gate of Rude TCP, and how its segments are marked. */
 struct fp_rude_gate {
 	__u32 is_open;
-	__u32 mark_bits; /* of the two bytes after the acknowledgement number; 0: none of them */
-	__u32 mark_dscp; /* 1 to 63; 0: the field stays */
-	__u32 pad;
+	__u32 mark_bits;  /* of the two bytes after the acknowledgement number; 0: none of them */
+	__u32 mark_dscp;  /* 1 to 63; 0: the field stays */
+	__u32 marks_here; /* 1: the daemon's network namespace marks, whatever interfaces it has */
 };
 
 /* fp_rude_flow.mode */
@@ -203,12 +204,33 @@ enum fp_rude_mode {
 	FP_GOING_POLITE, /* RUDE_OFF_NICELY: its artificial window still exceeds the fair one */
 };
 
+/* fp_rude_flow.flags */
+#define FP_RUDE_UNMARKED 1u /* its segments were found without marks: polite until asked again */
+#define FP_RUDE_COUNTED 2u  /* it stands in fp_rude_shares, at counted_rule */
+
 /* What is kept of a flow that was rude (socket storage). Its segments are marked unless it is polite. */
 struct fp_rude_flow {
 	__u32 mode;	   /* enum fp_rude_mode */
 	__u32 marked_pkts; /* counted by mark.bpf.c, which is how the law knows that marks are set */
 	__u32 user;	   /* who asked for it */
 	__u32 flags;
+	__u32 fair_cwnd_pkts; /* F, for people */
+	__u32 counted_rule;
+};
+
+/* What fp_rude_gate.mark_bits may name: TCP's three reserved bits, and AE (RFC 9768), reserved once. */
+#define FP_MARK_BITS 0x0f00u
+
+/* Key of fp_marks: an interface of a network namespace. */
+struct fp_interface {
+	__u32 netns; /* inode */
+	__u32 ifindex;
+};
+
+/* What was done to an interface so that its segments are marked. */
+struct fp_mark {
+	__u32 priority;	   /* of the filter */
+	__u32 made_clsact; /* 1: there was none before */
 };
 
 /* Key of fp_rude_users: who may be rude under a rule. */
@@ -279,6 +301,10 @@ struct fp_flow_record {
 	__u32 receiver_limited_ticks;
 	__u32 send_buffer_limited_ticks;
 	__u8 law[FP_LAW_LEN];
+	__u32 rude_mode; /* enum fp_rude_mode */
+	__u32 rude_fair_cwnd_pkts;
+	__u32 rude_marked_pkts;
+	__u32 rude_user;
 	__u32 pad;
 };
 
@@ -289,6 +315,7 @@ enum fp_count {
 	FP_COUNT_LOST,	     /* events that the full ring buffer could not take */
 	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
 	FP_COUNT_BAD_PARAMS, /* flows that fell back to Reno, their parameters being out of range */
+	FP_COUNT_UNMARKED,   /* rude flows that went polite because nobody marked their segments */
 	FP_COUNTS,
 };
 
@@ -296,6 +323,7 @@ enum fp_count {
 enum fp_walk_mode {
 	FP_WALK_MEET,	 /* every flow meets the live policy */
 	FP_WALK_SHARE,	 /* flows of shared rules get their present share */
+	FP_WALK_RUDE,	 /* flows become rude or polite, as they now may */
 	FP_WALK_RELEASE, /* undo what can be undone: laws, deferred buffers */
 };
 
@@ -306,6 +334,78 @@ struct fp_walk {
 	__u32 changed;	 /* counted by the walk */
 	__u32 pad;
 	__u8 law[FP_LAW_LEN]; /* the namespace's default law: for flows that lose ours */
+};
+
+/* What the police of an interface does with marked segments. */
+enum fp_police_mode {
+	FP_POLICE_COUNT,
+	FP_POLICE_DROP,
+	FP_POLICE_RESET, /* both ends are answered with a RST */
+	FP_POLICE_LIMIT, /* all marked segments together are held to a rate */
+};
+
+/* Where the police sees an interface's packets. */
+enum fp_police_hook {
+	FP_POLICE_XDP,
+	FP_POLICE_TC,
+};
+
+/* The police of one interface: what police.bpf.c does, and what user space needs to undo it. */
+struct fp_police {
+	__u64 limit_bps; /* bits a second on the wire; FP_POLICE_LIMIT */
+	__u32 mode;	 /* enum fp_police_mode */
+	__u32 mark_bits; /* a marked segment has all of them; 0: the DSCP tells */
+	__u32 mark_dscp;
+	__u32 has_ethernet; /* 0: packets begin with IP */
+	__u32 has_exceptions;
+	__u32 watches; /* 1: unmarked flows are watched */
+	__u32 netns;   /* inode */
+	__u32 ifindex;
+	__u32 hook;	   /* enum fp_police_hook */
+	__u32 priority;	   /* of the filter of tc */
+	__u32 made_clsact; /* 1: there was none before */
+	__u32 is_whole;	   /* 0: it was cut short while it was put in place */
+	__u8 interface[16];
+};
+
+/* Counters of a police, index into fp_police_tallies. Bytes are those of the frame, GRO's as one. */
+enum fp_police_tally {
+	FP_TALLY_UNMARKED, /* never touched */
+	FP_TALLY_CUT,	   /* among the unmarked: TCP by its IP header, but malformed */
+	FP_TALLY_MARKED,
+	FP_TALLY_EXCEPTED, /* of the marked: passed by an exception */
+	FP_TALLY_PASSED,   /* of the marked: passed by the mode */
+	FP_TALLY_DROPPED,
+	FP_TALLY_RESET,
+	FP_TALLIES,
+};
+
+struct fp_tally {
+	__u64 pkts;
+	__u64 bytes;
+};
+
+/* One direction of a connection; IPv4 as ::ffff:a.b.c.d, ports in network order. */
+struct fp_watched_flow {
+	__u8 source[16];
+	__u8 destination[16];
+	__u16 source_port;
+	__u16 destination_port;
+};
+
+/* What a router sees of a flow that is not marked. Sequence numbers are ends of segments. */
+struct fp_watched {
+	__u64 seen_ns; /* CLOCK_MONOTONIC */
+	__u64 bytes;   /* of data, repeated ones too */
+	__u64 repeated_bytes;
+	__u64 syn_ns;	  /* of the SYN that no segment has followed yet */
+	__u64 checked_ns; /* when `recent_end` was the highest */
+	__u32 highest_end;
+	__u32 recent_end;
+	__u32 settled_end; /* the highest one at the check before: what repeats it is no reordering */
+	__u32 rtt_us;	   /* from the SYN to the next segment; 0: the SYN was not seen */
+	__u32 segment_bytes; /* the largest of data; GRO's may be several */
+	__u32 pad;
 };
 
 #endif

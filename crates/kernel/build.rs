@@ -4,7 +4,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 6] = ["tune", "override", "flows", "laws", "replay", "trace"];
+const OBJECTS: [&str; 10] = [
+    "tune",
+    "override",
+    "flows",
+    "laws",
+    "replay",
+    "mark",
+    "police",
+    "trace",
+    "rude",
+    "rude_option",
+];
 
 fn main() {
     // At run time, for a target directory may be that of another checkout.

@@ -23,7 +23,13 @@ use std::time::Duration;
 const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
 const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
 const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
+const MARK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mark.bpf.o"));
 const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
+const RUDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude.bpf.o"));
+const RUDE_OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_option.bpf.o"));
+
+/// Objects whose struct_ops maps are registered.
+const LAW_OBJECTS: [(&str, &[u8]); 2] = [("laws", LAWS), ("rude", RUDE)];
 
 /// Pins of links, programs and laws, beside the maps'.
 pub(crate) const LINK_TUNE: &str = "link_tune";
@@ -153,7 +159,10 @@ impl Kernel {
         let tune = self.load_object("tune", TUNE)?;
         let overrides = self.load_object("override", OVERRIDE)?;
         let flows = self.load_object("flows", FLOWS)?;
-        for mut program in overrides.progs_mut() {
+        let mark = self.load_object("mark", MARK)?;
+        let option = self.load_object("rude_option", RUDE_OPTION)?;
+        let unattached = [&overrides, &mark, &option];
+        for mut program in unattached.iter().flat_map(|object| object.progs_mut()) {
             self.pin_program(&mut program)?;
         }
         self.attach_walk(&tune)?;
@@ -222,13 +231,23 @@ impl Kernel {
 
     /// Those that are not pinned yet. One that cannot be registered does not keep the others away.
     fn register_laws(&self) -> Result<(), KernelError> {
-        let laws = brought_laws()?;
-        if laws.iter().all(|law| self.law_pin(law).exists()) {
-            return Ok(());
+        let mut missing = Vec::new();
+        for (name, image) in LAW_OBJECTS {
+            let laws = brought_laws(name, image)?;
+            if !laws.iter().all(|law| self.law_pin(law).exists()) {
+                missing.push((name, image));
+            }
         }
-        law::take_orphans_away();
+        if !missing.is_empty() {
+            law::take_orphans_away();
+        }
+        let register = |(name, image)| self.register_laws_of(name, image);
+        missing.into_iter().map(register).fold(Ok(()), Result::and)
+    }
+
+    fn register_laws_of(&self, name: &str, image: &[u8]) -> Result<(), KernelError> {
         let others = law::laws_of_others(&self.places.pin_dir);
-        let mut object = self.load_object("laws", LAWS)?;
+        let mut object = self.load_object(name, image)?;
         let missing = object.maps_mut().filter(|map| self.is_missing_law(map));
         let registered = missing.map(|mut map| {
             free_of_others(&map.name().to_string_lossy(), &others)?;
@@ -277,11 +296,11 @@ fn free_of_others(name: &str, others: &[OthersLaw]) -> Result<(), KernelError> {
     }
 }
 
-/// The laws of laws.bpf.c by name: its struct_ops maps.
-fn brought_laws() -> Result<Vec<String>, KernelError> {
+/// The laws of an object by name: its struct_ops maps.
+fn brought_laws(object: &str, image: &[u8]) -> Result<Vec<String>, KernelError> {
     let open = ObjectBuilder::default()
-        .open_memory(LAWS)
-        .map_err(KernelError::bpf("open laws.bpf.o"))?;
+        .open_memory(image)
+        .map_err(KernelError::bpf(format!("open {object}.bpf.o")))?;
     let laws = open
         .maps()
         .filter(|map| map.map_type() == MapType::StructOps);
@@ -290,7 +309,7 @@ fn brought_laws() -> Result<Vec<String>, KernelError> {
         .collect())
 }
 
-fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
+pub(crate) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
     object
         .progs_mut()
         .find(|p| p.name() == name)
@@ -299,7 +318,7 @@ fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelE
 
 /// Names the objects that are embedded here, and the cgroup whose flows they tune.
 fn this_build(places: &Places) -> abi::fp_build {
-    let images = [TUNE, OVERRIDE, FLOWS, LAWS];
+    let images = [TUNE, OVERRIDE, FLOWS, MARK, LAWS, RUDE, RUDE_OPTION];
     let hash = images
         .into_iter()
         .flatten()
@@ -320,7 +339,7 @@ fn fnv1a(hash: u64, byte: &u8) -> u64 {
 static LIBBPF_SAID: Mutex<String> = Mutex::new(String::new());
 
 /// libbpf prints to stderr by itself; kept instead, and shown with the error that it explains.
-fn quieten_libbpf() {
+pub(crate) fn quieten_libbpf() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
         if let Ok(mut said) = LIBBPF_SAID.lock() {
             said.push_str(&line);
@@ -329,7 +348,7 @@ fn quieten_libbpf() {
 }
 
 /// The end of what libbpf said; the verifier's verdict is in its last lines.
-fn last_said() -> Option<String> {
+pub(crate) fn last_said() -> Option<String> {
     let said = LIBBPF_SAID.lock().ok()?;
     let lines: Vec<_> = said.lines().collect();
     let from = lines.len().saturating_sub(25);

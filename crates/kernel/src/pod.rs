@@ -28,9 +28,17 @@ pods!(
     abi::fp_control,
     abi::fp_share,
     abi::fp_share_event,
+    abi::fp_rude_gate,
+    abi::fp_rude_user,
     abi::fp_flow_record,
     abi::fp_walk,
-    abi::fp_address_key
+    abi::fp_address_key,
+    abi::fp_interface,
+    abi::fp_mark,
+    abi::fp_police,
+    abi::fp_tally,
+    abi::fp_watched,
+    abi::fp_watched_flow
 );
 
 /// The bytes of a value.

@@ -29,6 +29,8 @@ pub(crate) enum Mode {
     Meet,
     /// They get their present share of a divided buffer.
     Share,
+    /// They become rude or polite, as they now may.
+    Rude,
     /// They lose our laws, and get what their programs asked for.
     Release,
 }
@@ -74,16 +76,7 @@ impl Kernel {
     }
 
     fn walk_in(&self, namespace: File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                let kind = Some(LinkNameSpaceType::Network);
-                match move_into_link_name_space(namespace.as_fd(), kind) {
-                    Ok(()) => self.walk_here(mode).map(Some),
-                    Err(_) => Ok(None),
-                }
-            });
-            thread.join().unwrap_or(Ok(None))
-        })
+        within(&namespace, || self.walk_here(mode)).transpose()
     }
 
     fn walk_here(&self, mode: Mode) -> Result<abi::fp_walk, KernelError> {
@@ -91,6 +84,7 @@ impl Kernel {
         let mode = match mode {
             Mode::Meet => abi::FP_WALK_MEET,
             Mode::Share => abi::FP_WALK_SHARE,
+            Mode::Rude => abi::FP_WALK_RUDE,
             Mode::Release => abi::FP_WALK_RELEASE,
         };
         let build: abi::fp_build = self.table("fp_build")?.get(0)?;
@@ -118,8 +112,20 @@ impl Kernel {
     }
 }
 
+/// Does `work` in a network namespace; `None` when it cannot be entered.
+pub(crate) fn within<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let kind = Some(LinkNameSpaceType::Network);
+            let entered = move_into_link_name_space(namespace.as_fd(), kind);
+            entered.ok().map(|()| work())
+        });
+        thread.join().ok().flatten()
+    })
+}
+
 /// One open file for each network namespace that has a process or a name.
-fn namespaces() -> Vec<File> {
+pub(crate) fn namespaces() -> Vec<File> {
     let named = children("/run/netns");
     let of_processes = children("/proc").into_iter().map(|p| p.join("ns/net"));
     let mut found: HashMap<u64, File> = HashMap::new();
