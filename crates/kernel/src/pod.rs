@@ -34,6 +34,8 @@ pods!(
     abi::fp_interface,
     abi::fp_mark,
     abi::fp_police,
+    abi::fp_rude_flow,
+    abi::fp_rude_gate,
     abi::fp_tally,
     abi::fp_watched,
     abi::fp_watched_flow

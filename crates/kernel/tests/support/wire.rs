@@ -97,7 +97,7 @@ pub fn run(host: &Namespace, command: &str) -> String {
 /// Sends `bytes` that do not repeat from one end to the other, and checks what arrives. Both ends
 /// stay open.
 pub fn transfer(sender: &TcpStream, receiver: &TcpStream, bytes: usize) {
-    let data: Vec<u8> = (0..bytes as u64).map(|i| (i * i >> 5) as u8).collect();
+    let data: Vec<u8> = (0..bytes as u64).map(|i| ((i * i) >> 5) as u8).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sender = sender;
