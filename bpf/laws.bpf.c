@@ -12,163 +12,17 @@
  *
  * Start reading at LAW(), at the end.
  */
-#include "include/kernel.h"
-#include "include/maps.h"
-#include "cc/laws.h"
+#include "include/going_polite.h"
 
-/* law_state.flags */
-#define LAW_PACES 1u	  /* the pacing is a paced start's, and ends with it */
-#define LAW_BAD_PARAMS 2u /* counted, until they are good again */
-#define LAW_HYSTART 4u	  /* the rule wants it, when it was last read */
-
-/* What is kept of a flow in icsk_ca_priv. */
-struct law_state {
-	struct cc_memory memory;
-	u32 before_pause_pkts; /* cwnd, before the kernel lowered it after a pause; 0 = it did not */
-	u32 flags;
-};
-_Static_assert(sizeof(struct law_state) <= 104, "the size of icsk_ca_priv");
-_Static_assert(CC_PARAMS == FP_LAW_PARAMS, "a rule holds every parameter of a law");
-
-/* A law's name as the kernel and fp_rule keep it. */
-struct law_name {
-	char text[FP_LAW_LEN];
-};
+/* law_state.flags, beside those of law_flow.h */
+#define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
 
 /* TCP_INIT_CWND of the kernel (RFC 6928). */
 #define INITIAL_WINDOW_PKTS 10
 
-/*
- * tcp_sndbuf_expand() works out 2 x cwnd x a segment's memory in an int. That memory is
- * below twice the MSS and its headers, rounded up to a power of two and struct sk_buff.
- */
-#define MAX_WINDOW_BYTES (1u << 29)
-#define SEGMENT_OVERHEAD_BYTES 768
-
-static __always_inline struct tcp_sock *tcp(struct sock *sk)
+static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)
 {
-	return (struct tcp_sock *)sk;
-}
-
-static __always_inline struct law_state *state_of(struct tcp_sock *tp)
-{
-	return (struct law_state *)tp->inet_conn.icsk_ca_priv;
-}
-
-static __always_inline void flag(struct tcp_sock *tp, u32 flag, int is_on)
-{
-	u32 flags = state_of(tp)->flags;
-
-	if (!(flags & flag) != !is_on)
-		state_of(tp)->flags = flags ^ flag;
-}
-
-static __always_inline struct fp_rule *rule_of(struct sock *sk)
-{
-	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
-
-	return flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
-}
-
-/* A program may have chosen another law than its rule. */
-static __always_inline int gives(const struct fp_rule *rule, const struct law_name *name)
-{
-	u64 has[2], wants[2];
-
-	__builtin_memcpy(has, rule->law, sizeof(has));
-	__builtin_memcpy(wants, name, sizeof(wants));
-	return rule->given & (1u << FP_LAW) && has[0] == wants[0] && has[1] == wants[1];
-}
-
-static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32 mss_bytes)
-{
-	u64 pkts;
-
-	if (!rule->initial_ssthresh_bytes || !mss_bytes)
-		return rule->initial_ssthresh_pkts;
-	pkts = rule->initial_ssthresh_bytes / mss_bytes;
-	if (pkts < CC_MIN_SSTHRESH_PKTS)
-		return CC_MIN_SSTHRESH_PKTS;
-	return pkts < CC_INFINITE_SSTHRESH ? pkts : CC_INFINITE_SSTHRESH;
-}
-
-/* Where the host's own way after a pause holds, it has been gone already. */
-static __always_inline enum cc_idle idle_of(u32 after_idle)
-{
-	switch (after_idle) {
-	case FP_IDLE_KEEP:
-		return CC_IDLE_KEEP;
-	case FP_IDLE_PACE:
-		return CC_IDLE_PACE;
-	default:
-		return CC_IDLE_RESTART;
-	}
-}
-
-static __always_inline struct cc_start start_of(const struct fp_rule *rule, struct tcp_sock *tp)
-{
-	struct cc_start start = {};
-
-	if (!rule)
-		return start;
-	start.initial_rate_bps = rule->initial_rate_bps;
-	start.max_ssthresh_pkts = rule->max_ssthresh_pkts;
-	start.initial_ssthresh_pkts = initial_ssthresh_pkts(rule, tp->mss_cache);
-	start.hystart = !!(rule->flags & FP_RULE_HYSTART);
-	start.idle = idle_of(rule->after_idle);
-	return start;
-}
-
-static __always_inline u32 max_window_pkts(struct tcp_sock *tp)
-{
-	u32 mss_bytes = tp->rx_opt.mss_clamp;
-
-	if (mss_bytes < tp->mss_cache)
-		mss_bytes = tp->mss_cache;
-	return MAX_WINDOW_BYTES / (mss_bytes + SEGMENT_OVERHEAD_BYTES);
-}
-
-static __always_inline struct cc_window window_of(struct tcp_sock *tp)
-{
-	u32 clamp_pkts = max_window_pkts(tp);
-	struct cc_window w = {
-		.cwnd_pkts = tp->snd_cwnd,
-		.ssthresh_pkts = tp->snd_ssthresh,
-		.clamp_pkts = tp->snd_cwnd_clamp < clamp_pkts ? tp->snd_cwnd_clamp : clamp_pkts,
-		.memory = state_of(tp)->memory,
-	};
-	return w;
-}
-
-static __always_inline void set_window(struct tcp_sock *tp, const struct cc_window *w)
-{
-	tp->snd_cwnd = w->cwnd_pkts;
-	tp->snd_ssthresh = w->ssthresh_pkts;
-	state_of(tp)->memory = w->memory;
-}
-
-/*
- * 1 = `values` are the flow's parameters, its rule's or the law's initial ones; 0 = its
- * rule's are out of range. They are copied before they are checked, for the map may
- * change at any moment.
- */
-static __always_inline int parameters(struct tcp_sock *tp, const struct fp_rule *rule,
-				      enum cc_law law, const struct law_name *name,
-				      cc_u32 values[CC_PARAMS])
-{
-	int is_good;
-
-	if (!rule || !gives(rule, name)) {
-		flag(tp, LAW_BAD_PARAMS, 0);
-		cc_law_initial(law, values);
-		return 1;
-	}
-	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
-	is_good = cc_law_accepts(law, values);
-	if (!is_good && !(state_of(tp)->flags & LAW_BAD_PARAMS))
-		count(FP_COUNT_BAD_PARAMS);
-	flag(tp, LAW_BAD_PARAMS, !is_good);
-	return is_good;
+	return !!(state_of(tp)->flags & flag);
 }
 
 /* tcp_is_cwnd_limited(): a window that is not used does not grow (RFC 7661). */
@@ -188,6 +42,10 @@ static __always_inline void acked_by(enum cc_law law, const struct law_name *nam
 	struct cc_window w;
 	struct fp_rule *rule;
 
+	if (is_flagged(tp, LAW_GOING_POLITE)) {
+		flag(tp, LAW_GOING_POLITE, going_polite_acked(sk, acked));
+		return;
+	}
 	if (!is_cwnd_limited(tp))
 		return;
 	rule = rule_of(sk);
@@ -208,10 +66,12 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 	cc_u32 values[CC_PARAMS], ssthresh_pkts;
 	struct cc_window w = window_of(tp);
 
+	if (is_flagged(tp, LAW_GOING_POLITE))
+		return going_polite_ssthresh(sk);
 	if (parameters(tp, rule_of(sk), law, name, values))
-		ssthresh_pkts = cc_ssthresh(law, values, &w);
+		ssthresh_pkts = cc_ssthresh(law, values, &w, tp->packets_out);
 	else
-		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w);
+		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
 }
@@ -222,43 +82,69 @@ static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
 	u64 most = sk->sk_max_pacing_rate;
 
 	sk->sk_pacing_rate = rate_bytes_per_s < most ? rate_bytes_per_s : most;
-	if (sk->sk_pacing_status != SK_PACING_NONE)
-		return;
-	sk->sk_pacing_status = SK_PACING_NEEDED;
-	flag(tcp(sk), LAW_PACES, 1);
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* SO_MAX_PACING_RATE is what asks for pacing, beside laws. */
+/*
+ * Pacing that was for a paced start, for a rule's pacing_rate or for a law before this
+ * one: beside them SO_MAX_PACING_RATE is what asks for it.
+ */
+static __always_inline int is_paced_for_nobody(struct sock *sk)
+{
+	return sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul &&
+	       !state_of(tcp(sk))->memory.paced_from_pkts;
+}
+
+/*
+ * The time of the next segment may lie ahead. Without pacing it would leave at once and
+ * still bear that time (__tcp_transmit_skb()): too short a round trip would be measured.
+ * It waits for an event with no such time; at every ACK until then the kernel sets the
+ * rate to more than what a window needs (tcp_update_pacing_rate()).
+ */
 static __always_inline void unpace(struct sock *sk)
 {
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
-	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
+	struct tcp_sock *tp = tcp(sk);
+
+	if (is_paced_for_nobody(sk) && tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
-static __always_inline void end_paced_start(struct sock *sk)
-{
-	if (!(state_of(tcp(sk))->flags & LAW_PACES))
-		return;
-	flag(tcp(sk), LAW_PACES, 0);
-	unpace(sk);
-}
-
-/* A law that ran before may have left its own pacing, which would hold this one back. */
+/* A law that ran before may have left a rate of its own, which would hold this one back. */
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
 	struct law_state none = {};
 
 	*state_of(tcp(sk)) = none;
+	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 	unpace(sk);
 }
 
-/* The next law finds no pacing of ours. */
+static __always_inline void go_polite(struct sock *sk)
+{
+	if (!is_flagged(tcp(sk), LAW_GOING_POLITE))
+		return;
+	flag(tcp(sk), LAW_GOING_POLITE, 0);
+	end_going_polite(sk);
+}
+
+/*
+ * The next law finds neither pacing of ours, which it would not end, nor a window that
+ * was to be paced.
+ */
 SEC("struct_ops")
 void BPF_PROG(law_release, struct sock *sk)
 {
-	end_paced_start(sk);
+	struct tcp_sock *tp = tcp(sk);
+	struct cc_window w = window_of(tp);
+
+	cc_ack_arrived(&w, tp->packets_out);
+	set_window(tp, &w);
+	go_polite(sk);
+	if (is_paced_for_nobody(sk))
+		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
 /*
@@ -272,33 +158,37 @@ static __always_inline void begin(struct cc_window *w, const struct cc_start *st
 	cc_begin(w, start);
 }
 
-/* RFC 5681, 4.1: RW = min(IW, cwnd). */
-static __always_inline u32 restart_window_pkts(const struct fp_rule *rule)
+/*
+ * RFC 5681, 4.1: RW = min(IW, cwnd). The kernel, if it restarted the window, knows the
+ * IW of the route, but not that of the rule.
+ */
+static __always_inline u32 restart_window_pkts(const struct fp_rule *rule, u32 kernels_pkts)
 {
-	return rule->given & (1u << FP_INITIAL_WINDOW) ? rule->initial_window_pkts
-						       : INITIAL_WINDOW_PKTS;
+	if (rule->given & (1u << FP_INITIAL_WINDOW))
+		return rule->initial_window_pkts;
+	return kernels_pkts ? kernels_pkts : INITIAL_WINDOW_PKTS;
 }
 
 /*
  * The pause may be longer than the RTO, and the kernel may have lowered the window
  * already (tcp_slow_start_after_idle): the rule decides anew.
  */
-static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct cc_start *start,
-					      struct cc_window *w, u32 initial_window_pkts)
+static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct fp_rule *rule,
+					      const struct cc_start *start, struct cc_window *w)
 {
 	u32 before_pkts = state_of(tp)->before_pause_pkts;
 	u32 idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
 	u32 rto_ticks = tp->inet_conn.icsk_rto;
-	u32 restart_pkts = initial_window_pkts;
+	u32 kernels_pkts = 0;
 
 	if (idle_ticks <= rto_ticks)
 		return;
 	if (before_pkts) {
-		restart_pkts = w->cwnd_pkts;
+		kernels_pkts = w->cwnd_pkts;
 		w->cwnd_pkts = before_pkts;
 	}
 	/* Only the ratio of the two times counts. */
-	cc_idle_restart(w, start, idle_ticks, rto_ticks, restart_pkts);
+	cc_idle_restart(w, start, idle_ticks, rto_ticks, restart_window_pkts(rule, kernels_pkts));
 }
 
 /* The kernel then starts with a window of 1 (RFC 5681, 3.1; RFC 6298, 5.7). */
@@ -321,7 +211,7 @@ static __always_inline void transmission_starts(struct sock *sk)
 	else
 		w.memory.flags |= CC_BEGAN;
 	if (rule && rule->after_idle && tp->data_segs_out)
-		go_on_after_pause(tp, &start, &w, restart_window_pkts(rule));
+		go_on_after_pause(tp, rule, &start, &w);
 	if (is_syn_lost(tp))
 		w.memory.flags |= CC_BEGAN;
 	else
@@ -351,34 +241,40 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp(sk);
 
+	/* A timeout takes R below F. */
+	if (event == CA_EVENT_LOSS)
+		go_polite(sk);
 	if (event == CA_EVENT_CWND_RESTART)
 		window_is_restarted(tp);
 	if (event != CA_EVENT_TX_START)
 		return;
+	unpace(sk);
 	if (is_open(tp))
 		transmission_starts(sk);
 	state_of(tp)->before_pause_pkts = 0;
+}
+
+static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	struct cc_start start = { .hystart = !!(state_of(tp)->flags & LAW_HYSTART) };
+	struct cc_window w;
+
+	if (!start.hystart && !state_of(tp)->memory.paced_from_pkts)
+		return;
+	w = window_of(tp);
+	cc_ack_arrived(&w, tp->packets_out + sample->pkts_acked);
+	if (sample->rtt_us > 0)
+		cc_rtt_sample(&w, &start, sample->rtt_us, tp->snd_una, tp->snd_nxt);
+	set_window(tp, &w);
 }
 
 /* An ACK, before cong_avoid; one that only opens the peer's window tells nothing of the path. */
 SEC("struct_ops")
 void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct tcp_sock *tp = tcp(sk);
-	struct cc_start start = {};
-	struct cc_window w;
-
-	if (!sample->pkts_acked && sample->rtt_us <= 0)
-		return;
-	start.hystart = !!(state_of(tp)->flags & LAW_HYSTART);
-	if (!start.hystart && !state_of(tp)->memory.paced_from_pkts)
-		return;
-	w = window_of(tp);
-	if (cc_ack_arrived(&w, tp->packets_out + sample->pkts_acked))
-		end_paced_start(sk);
-	if (sample->rtt_us > 0)
-		cc_rtt_sample(&w, &start, sample->rtt_us, tp->snd_una, tp->snd_nxt);
-	set_window(tp, &w);
+	if (sample->pkts_acked || sample->rtt_us > 0)
+		learn(tcp(sk), sample);
+	unpace(sk);
 }
 
 /* As tcp_reno_undo_cwnd(); the law's memory goes back too. */
@@ -389,6 +285,8 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 	struct cc_window w = window_of(tp);
 	u32 cwnd_pkts = cc_undo_cwnd(&w, tp->prior_cwnd);
 
+	if (is_flagged(tp, LAW_GOING_POLITE))
+		going_polite_undone(sk);
 	state_of(tp)->memory = w.memory;
 	return cwnd_pkts;
 }

@@ -43,6 +43,11 @@ typedef __s32 s32;
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define TCP_CA_OPEN 0
+#define TCP_CA_LOSS 4
+#define EPERM 1
+#define ENOMEM 12
+#define EINVAL 22
+#define ENOTCONN 107
 #define TC_ACT_UNSPEC (-1)
 #define TC_ACT_SHOT 2
 #define CHECKSUM_PARTIAL 3
@@ -97,6 +102,10 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
 struct sock {
 	struct sock_common __sk_common;
 	int sk_sndbuf;
@@ -105,6 +114,7 @@ struct sock {
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 	u8 sk_userlocks;
+	kuid_t sk_uid;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 
@@ -115,6 +125,8 @@ struct inet_sock {
 enum tcp_ca_event {
 	CA_EVENT_TX_START,
 	CA_EVENT_CWND_RESTART,
+	CA_EVENT_COMPLETE_CWR,
+	CA_EVENT_LOSS,
 };
 
 struct ack_sample {
@@ -125,8 +137,10 @@ struct ack_sample {
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*cong_control)(struct sock *sk); /* what follows differs before and after 6.10 */
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
@@ -165,10 +179,13 @@ struct tcp_sock {
 	u32 segs_in;
 	u32 segs_out;
 	u32 data_segs_out;
+	u16 tcp_header_len;
 	u32 lsndtime;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 total_retrans;
+	u64 tcp_wstamp_ns;   /* when the next segment may leave */
+	u64 tcp_clock_cache; /* now, at this event */
 	u32 srtt_us;
 	u32 mss_cache;
 	u32 packets_out;
@@ -176,6 +193,11 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 sacked_out;
 	u32 retrans_out;
+	u32 delivered;
+	u32 lost;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u64 tcp_mstamp;
 	u32 snd_wnd;
 	u32 snd_cwnd;
 	u32 snd_cwnd_cnt;
@@ -187,6 +209,7 @@ struct tcp_sock {
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
 	u8 is_cwnd_limited : 1;
+	u8 rate_app_limited : 1;
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
 };

@@ -4,8 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 7] = [
-    "tune", "override", "flows", "laws", "replay", "mark", "police",
+const OBJECTS: [&str; 10] = [
+    "tune",
+    "override",
+    "flows",
+    "laws",
+    "replay",
+    "mark",
+    "police",
+    "trace",
+    "rude",
+    "rude_option",
 ];
 
 fn main() {

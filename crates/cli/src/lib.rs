@@ -6,6 +6,7 @@ mod arguments;
 mod flows;
 mod police;
 mod policy;
+mod rude;
 mod status;
 
 use arguments::{Arguments, Command};
@@ -39,6 +40,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flows(arguments) => flows::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
+        Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),

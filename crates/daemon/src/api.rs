@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
 use fatpath_host::Change;
-use fatpath_kernel::Status;
+use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -135,6 +135,9 @@ pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::i
         .route("/v1/flows", get(flows))
         .route("/v1/policy", get(policy))
         .route("/v1/policy/apply", post(apply))
+        .route("/v1/rude", get(rude))
+        .route("/v1/rude/on", post(rude_on))
+        .route("/v1/rude/off", post(rude_off))
         .route("/v1/unload", post(unload))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
@@ -221,6 +224,38 @@ async fn apply(
         Ok(engine.apply(policy, &name.file)?)
     })
     .await
+}
+
+async fn rude(State(shared): State<Arc<Shared>>) -> Answer<RudeStatus> {
+    on_engine(shared, |engine| Ok(engine.kernel.rude_status()?)).await
+}
+
+/// `?mark=0x200&netns=a,b`
+#[derive(Deserialize)]
+struct Asked {
+    mark: String,
+    netns: String,
+}
+
+async fn rude_on(
+    State(shared): State<Arc<Shared>>,
+    _: OnlyRoot,
+    Query(asked): Query<Asked>,
+) -> Answer<Gated> {
+    let mark: RudeMark = asked
+        .mark
+        .parse()
+        .map_err(|allowed| Failure(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
+    on_engine(shared, move |engine| {
+        let named = asked.netns.split(',').filter(|name| !name.is_empty());
+        let named: Vec<String> = named.map(str::to_owned).collect();
+        Ok(engine.kernel.open_rude_gate(mark, &named)?)
+    })
+    .await
+}
+
+async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gated> {
+    on_engine(shared, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
 }
 
 async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<UnloadReport> {

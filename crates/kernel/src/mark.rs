@@ -152,6 +152,20 @@ impl Kernel {
         rude.map(|rude: abi::fp_rude_flow| rude.marked_pkts)
     }
 
+    /// Marks anew where it is marked, for interfaces that came since.
+    ///
+    /// # Errors
+    /// As of [`Kernel::mark_here`].
+    pub(crate) fn mark_again(&self) -> Result<(), KernelError> {
+        let marked: HashSet<u32> = keys_of(&open(&self.places, MARKED_NETNS)?).collect();
+        for namespace in namespaces() {
+            if netns_of(&namespace).is_some_and(|netns| marked.contains(&netns)) {
+                self.mark_in(&namespace)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets the namespaces that are gone: the kernel gives their numbers to others.
     ///
     /// # Errors

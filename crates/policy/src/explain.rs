@@ -5,7 +5,7 @@
 //! `fatpath policy explain` prints. Start at [`explain`].
 
 use crate::classifier::Classifier;
-use crate::policy::{Chosen, Match, Policy, Rule, Settings, Ssthresh};
+use crate::policy::{Chosen, Match, Policy, Rule, Settings, Ssthresh, User};
 use crate::{Dimension, Flow, Law, Verdict, routes};
 use fatpath_units as quantity;
 use serde::Serialize;
@@ -67,6 +67,8 @@ pub enum SettingValue {
     Word(&'static str),
     /// A law with its parameters.
     Law(Law),
+    /// Users.
+    Users(Vec<User>),
 }
 
 /// A rule that was passed over.
@@ -218,6 +220,16 @@ impl Settings {
                 |truth| SettingValue::Truth(*truth),
                 "",
             ),
+            line("rude", &self.rude, |rude| SettingValue::Word(rude.name()), ""),
+            number("rude_rate", &self.rude_rate_bps, "bit/s"),
+            number("rude_total_rate", &self.rude_total_rate_bps, "bit/s"),
+            line(
+                "rude_users",
+                &self.rude_users,
+                |users| SettingValue::Users(users.clone()),
+                "",
+            ),
+            number("rude_converged", &self.rude_converged_milli, "thousandths"),
             number("reordering", &self.reordering_pkts, "segments"),
             line(
                 "quickack",
@@ -302,6 +314,7 @@ impl SettingLine {
             (SettingValue::Truth(truth), _) => truth.to_string(),
             (SettingValue::Word(word), _) => (*word).to_owned(),
             (SettingValue::Law(law), _) => law.to_string(),
+            (SettingValue::Users(users), _) => some_of(users),
         }
     }
 }

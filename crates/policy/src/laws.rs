@@ -12,6 +12,9 @@ use std::fmt;
 /// What the names of our laws begin with in the kernel: modules own the bare names.
 pub const OUR_PREFIX: &str = "fp_";
 
+/// What a rude flow runs: no law of congestion control, and not to be chosen as one.
+pub const RUDE_LAW: &str = "fp_rude";
+
 /// A congestion-control law as a rule chooses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
@@ -54,6 +57,13 @@ impl Law {
     /// The law of `fatpath-cc`, with its parameters; `None` for a law of the kernel's own.
     pub fn ours(&self) -> Option<fatpath_cc::Law> {
         self.ours
+    }
+
+    /// Its place among the laws of `fatpath-cc`, as the kernel half counts them; `None` as in [`ours`](Self::ours).
+    pub fn number(&self) -> Option<u32> {
+        our_laws()
+            .position(|law| law == self.name)
+            .and_then(|number| u32::try_from(number).ok())
     }
 
     /// Every parameter in the order in which the law reads them; empty for a law without any.

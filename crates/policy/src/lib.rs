@@ -30,10 +30,10 @@ pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Explanation, PassedOver, RuleName, SettingLine, SettingValue, explain};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
-pub use laws::{Law, OUR_PREFIX, Parameter, our_laws};
+pub use laws::{Law, OUR_PREFIX, Parameter, RUDE_LAW, our_laws};
 pub use policy::{
-    AfterIdle, Chosen, MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Match, Path, Policy, Rule,
-    Settings, Ssthresh,
+    AfterIdle, Chosen, MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Match, Path, Policy, Rude,
+    Rule, Settings, Ssthresh, User,
 };
 pub use ports::PortRange;
 pub use prefix::{Prefix, PrefixError};

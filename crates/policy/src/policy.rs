@@ -109,6 +109,16 @@ pub struct Settings {
     pub after_idle: Option<Chosen<AfterIdle>>,
     /// Slow start ends when the round-trip time rises (RFC 9406).
     pub hystart: Option<Chosen<bool>>,
+    /// Whether a flow may go on without congestion control; absent: never. This and the next four: docs/rude.md.
+    pub rude: Option<Chosen<Rude>>,
+    /// A rude flow's share of the path in bits a second, 8 kb/s to 1 Tb/s; absent: it is estimated.
+    pub rude_rate_bps: Option<Chosen<u64>>,
+    /// All rude flows of the rule together, bits a second, 8 kb/s to 1 Tb/s.
+    pub rude_total_rate_bps: Option<Chosen<u64>>,
+    /// Who may be rude; absent: everybody. Never empty.
+    pub rude_users: Option<Chosen<Vec<User>>>,
+    /// RUDE_OFF_NICELY ends when the artificial window is within this of the fair one, thousandths, 1 to 1000.
+    pub rude_converged_milli: Option<Chosen<u32>>,
     /// Route metric `reordering` in segments, 3 to 300. See [`routes`](crate::routes).
     pub reordering_pkts: Option<Chosen<u32>>,
     /// Route metric `quickack`. See [`routes`](crate::routes).
@@ -141,6 +151,50 @@ pub enum AfterIdle {
     Pace,
 }
 
+/// Whether a flow may go on without congestion control, once the gate is open (`fatpath rude on`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rude {
+    /// Whatever is asked.
+    Never,
+    /// When its program asks, by the socket option TCP_RUDE or `fatpath rude run`.
+    Allowed,
+    /// Whatever its program says.
+    Always,
+}
+
+/// A user as the policy names him.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum User {
+    /// By the name in /etc/passwd.
+    Name(String),
+    /// By number.
+    Id(u32),
+}
+
+impl Rude {
+    pub(crate) const ALL: [Rude; 3] = [Rude::Never, Rude::Allowed, Rude::Always];
+
+    /// As it stands in the policy file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rude::Never => "never",
+            Rude::Allowed => "allowed",
+            Rude::Always => "always",
+        }
+    }
+}
+
+impl std::fmt::Display for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            User::Name(name) => f.write_str(name),
+            User::Id(id) => write!(f, "uid {id}"),
+        }
+    }
+}
+
 impl Ssthresh {
     /// In segments of `mss_bytes`; 2 at least, as the kernel half has it.
     pub fn pkts(self, mss_bytes: u32) -> u32 {
@@ -166,6 +220,12 @@ impl AfterIdle {
 }
 
 impl Settings {
+    /// Whether some flow of the rule may be rude.
+    pub fn may_be_rude(&self) -> bool {
+        let rude = self.rude.as_ref().map(|chosen| chosen.value);
+        matches!(rude, Some(Rude::Allowed | Rude::Always))
+    }
+
     /// How a flow of this rule starts, as `fatpath-cc` has it; `otherwise` where the rule does not say.
     /// `mss_bytes` is what a bdp is counted in.
     pub fn start(&self, otherwise: fatpath_cc::Start, mss_bytes: u32) -> fatpath_cc::Start {

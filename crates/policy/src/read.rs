@@ -6,6 +6,7 @@
 
 mod host;
 mod law;
+mod rude;
 mod rule;
 mod start;
 mod values;

@@ -2,6 +2,7 @@
 //! Two hosts `a` and `b` (namespaces) on one wire (veth), and the frames that reach `b`.
 
 use fatpath_emulator::{Namespace, remove_namespace};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -146,7 +147,8 @@ impl Capture {
     pub fn start(host: &Namespace) -> Capture {
         let open = || Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(ALL))).unwrap();
         let mut socket = host.run(open).unwrap();
-        let _ = socket.set_recv_buffer_size(1 << 26);
+        // Beyond rmem_max: a frame that is not seen here counts as not sent.
+        set_socket_recv_buffer_size_force(&socket, 1 << 28).unwrap();
         let tick = Some(Duration::from_millis(50));
         socket.set_read_timeout(tick).unwrap();
         let ended = Arc::new(AtomicBool::new(false));

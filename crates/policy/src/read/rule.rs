@@ -2,6 +2,7 @@
 //! One `[[rule]]` of the policy file. Start at [`read`].
 
 use super::law::read_law;
+use super::rude::read_rude;
 use super::start::read_start;
 use super::values::{
     self, CWND_CLAMP, INITIAL_WINDOW, NOTSENT_LOWAT, PACING_RATE, RATE, REORDERING, RTT, TIMER,
@@ -37,6 +38,11 @@ const KEYS: &[&str] = &[
     "initial_rate",
     "after_idle",
     "hystart",
+    "rude",
+    "rude_rate",
+    "rude_total_rate",
+    "rude_users",
+    "rude_converged",
     "reordering",
     "quickack",
     "override_application",
@@ -120,6 +126,7 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
     let path = as_given(section, path);
     let buffer = |value: &DeValue| values::buffer(value, path);
     let start = read_start(section, path);
+    let rude = read_rude(section);
     Settings {
         send_buffer_bytes: section.read("send_buffer", buffer).flatten(),
         receive_buffer_bytes: section.read("receive_buffer", buffer).flatten(),
@@ -135,6 +142,11 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
         initial_rate_bps: start.initial_rate_bps,
         after_idle: start.after_idle,
         hystart: start.hystart,
+        rude: rude.rude,
+        rude_rate_bps: rude.rate_bps,
+        rude_total_rate_bps: rude.total_rate_bps,
+        rude_users: rude.users,
+        rude_converged_milli: rude.converged_milli,
         reordering_pkts: section.read("reordering", |value| REORDERING.read_u32(value)),
         quickack: section
             .read("quickack", values::truth)

@@ -3,10 +3,10 @@
 //!
 //! Every range of the policy file stands in this file, in a [`Measure`] or at its reader.
 
-use crate::policy::Chosen;
+use crate::policy::{Chosen, User};
 use crate::problem::Refusal;
 use crate::toml_reader::{found, shortened};
-use crate::{Path, PortRange, Prefix};
+use crate::{Path, PortRange, Prefix, RUDE_LAW};
 use fatpath_units as quantity;
 use toml::de::{DeInteger, DeValue};
 
@@ -92,6 +92,8 @@ pub(crate) const INITIAL_RATE: Measure = Measure {
     with_unit: Some(quantity::rate_bps),
     allowed: "8kbit to 1tbit, with its unit (kbit, mbit, gbit, tbit, or Mb/s and the like; decimal, a second): \"500mbit\"",
 };
+/// As INITIAL_RATE: a share of the path.
+pub(crate) const RUDE_RATE: Measure = INITIAL_RATE;
 /// The kernel's TCP_FASTRETRANS_THRESH and net.ipv4.tcp_max_reordering.
 pub(crate) const REORDERING: Measure = count(3, 300, "an integer of 3 to 300 segments");
 
@@ -320,6 +322,24 @@ pub(crate) fn cgroup(value: &DeValue) -> Result<String, Refusal> {
     }
 }
 
+/// A user's name (useradd(8)) or number; the last number means nobody (chown(2)).
+pub(crate) fn user(value: &DeValue) -> Result<User, Refusal> {
+    let begins = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$".contains(&byte);
+    let read = match value {
+        DeValue::Integer(number) => integer(number)
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|id| *id != u32::MAX)
+            .map(User::Id),
+        DeValue::String(text) => Some(text)
+            .filter(|text| (1..=32).contains(&text.len()) && begins(text.as_bytes()[0]))
+            .filter(|text| text.bytes().all(plain))
+            .map(|text| User::Name(text.to_string())),
+        _ => None,
+    };
+    read.ok_or_else(|| found(value, "a user's name, such as \"alice\", or number"))
+}
+
 /// The name of a law, as the kernel bounds it (TCP_CA_NAME_MAX with its end) and has it registered.
 pub(crate) fn law_name(value: &DeValue, registered: Option<&[String]>) -> Result<String, Refusal> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
@@ -332,6 +352,10 @@ pub(crate) fn law_name(value: &DeValue, registered: Option<&[String]>) -> Result
             ));
         }
     };
+    if name == RUDE_LAW {
+        let message = format!("`{name}` is no law of congestion control");
+        return Err(Refusal::new(message, "write rude = \"always\""));
+    }
     match registered {
         Some(laws) if !laws.iter().any(|law| law == name) => {
             let message = format!("no law `{name}` is registered with the kernel");
