@@ -18,6 +18,8 @@ mod results;
 mod run;
 mod simulated;
 mod table;
+mod transfer;
+mod wire;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;

@@ -8,6 +8,7 @@ use crate::options::DaemonOptions;
 use crate::{Instance, engine};
 use anyhow::{Context, Result};
 use fatpath_kernel::{Event, Kernel};
+use fatpath_netlink::InterfaceEvents;
 use rustix::fs::Mode;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -42,6 +43,10 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
         move || follow_events(&kernel, &shared, &ended)
     });
+    let interfaces = std::thread::spawn({
+        let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
+        move || follow_interfaces(&shared, &ended)
+    });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -55,6 +60,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     ended.store(true, Ordering::Relaxed);
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();
+    let _ = interfaces.join();
     served
 }
 
@@ -127,6 +133,25 @@ fn log_end(shared: &Shared, flow: &fatpath_kernel::Flow) {
     let told = Told::ended(flow, &mut held(&shared.cgroups));
     if let Some(said) = held(&shared.flow_log).write(&told) {
         tracing::error!("{said}");
+    }
+}
+
+/// An interface that comes marks at once, for a flow may be rude over it.
+fn follow_interfaces(shared: &Shared, ended: &AtomicBool) {
+    let follow = || -> std::io::Result<()> {
+        let events = InterfaceEvents::open()?;
+        while !ended.load(Ordering::Relaxed) {
+            if events.wait(EVENT_TICK)?
+                && let Some(engine) = shared.engine().as_mut()
+                && let Err(error) = engine.kernel.follow_marks()
+            {
+                tracing::error!("cannot mark an interface that came: {error}");
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = follow() {
+        tracing::error!("interfaces that come mark only within 2 s: {error}");
     }
 }
 

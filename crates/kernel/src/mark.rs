@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 const MARKS: &str = "fp_marks";
@@ -119,6 +119,37 @@ impl Kernel {
             clear(&open(&self.places, name)?);
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Lets a flow be marked as though it were rude, with 0x200 where no mark is chosen; its law stays.
+    /// To measure what the mark costs.
+    ///
+    /// # Errors
+    /// When a map cannot be written.
+    #[doc(hidden)]
+    pub fn mark_as_if_rude(&self, flow: BorrowedFd<'_>) -> Result<(), KernelError> {
+        let gate = self.table("fp_rude_gate")?;
+        let mut chosen: abi::fp_rude_gate = gate.get(0)?;
+        if chosen.mark_bits == 0 && chosen.mark_dscp == 0 {
+            chosen.mark_bits = 0x200;
+            gate.set(0, &chosen)?;
+        }
+        let rude = abi::fp_rude_flow {
+            mode: abi::FP_RUDE,
+            ..Default::default()
+        };
+        // Socket storage takes a descriptor for its key.
+        self.table("fp_rudes")?.set(flow.as_raw_fd() as u32, &rude)
+    }
+
+    /// Segments of a flow that were marked.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    #[doc(hidden)]
+    pub fn marked_pkts(&self, flow: BorrowedFd<'_>) -> Result<u32, KernelError> {
+        let rude = self.table("fp_rudes")?.get(flow.as_raw_fd() as u32);
+        rude.map(|rude: abi::fp_rude_flow| rude.marked_pkts)
     }
 
     /// Marks anew where it is marked, for interfaces that came since.

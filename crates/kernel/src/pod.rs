@@ -28,7 +28,6 @@ pods!(
     abi::fp_control,
     abi::fp_share,
     abi::fp_share_event,
-    abi::fp_rude_gate,
     abi::fp_rude_user,
     abi::fp_flow_record,
     abi::fp_walk,
@@ -36,6 +35,8 @@ pods!(
     abi::fp_interface,
     abi::fp_mark,
     abi::fp_police,
+    abi::fp_rude_flow,
+    abi::fp_rude_gate,
     abi::fp_tally,
     abi::fp_watched,
     abi::fp_watched_flow

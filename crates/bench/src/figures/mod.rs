@@ -9,6 +9,8 @@ mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
 mod kernel_sim_error;
+mod mark_cpu;
+mod police;
 mod reno_cpu;
 mod sim_bytes_per_flow;
 mod sim_packets;
@@ -18,7 +20,7 @@ mod unshaped;
 use crate::figure::Figure;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 15] = [
+pub const FIGURES: [&Figure; 18] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -29,6 +31,9 @@ pub const FIGURES: [&Figure; 15] = [
     &emulator_delay::P99,
     &aimd_window::FIGURE,
     &reno_cpu::FIGURE,
+    &mark_cpu::FIGURE,
+    &police::PASS,
+    &police::DROP,
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
     &sim_packets::FIGURE,

@@ -14,12 +14,12 @@ use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
 use crate::one_processor::OneProcessor;
 use crate::run::Run;
+use crate::transfer::Transfer;
 use anyhow::{Context, Result, ensure};
 use fatpath_emulator::{Namespace, remove_namespace};
 use fatpath_kernel::Flow;
-use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Samples, each the median of as many pairs of slices.
 const SAMPLES: u32 = 30;
@@ -31,7 +31,6 @@ const CLAMP_PKTS: u32 = 200;
 /// More than the window, so that there is always more to send.
 const BUFFER_BYTES: u32 = 4 << 20;
 const MTU_BYTES: u32 = 1500;
-const CHUNK_BYTES: usize = 1 << 16;
 
 /// The two laws, and the listening addresses by which the policy tells their flows apart.
 const LAWS: [(&str, [u8; 4]); 2] = [("fp_reno", [127, 0, 9, 1]), ("reno", [127, 0, 9, 2])];
@@ -56,7 +55,7 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
     let mut ours = host.transfer(LAWS[0].1)?;
     let mut kernels = host.transfer(LAWS[1].1)?;
     for transfer in [&mut ours, &mut kernels] {
-        transfer.bytes_per_s()?;
+        transfer.bytes_per_s(SLICE)?;
     }
     let samples = (1..=SAMPLES).map(|n| {
         run.check()?;
@@ -91,10 +90,10 @@ fn rule(law: &str, to: [u8; 4]) -> String {
 fn sample(run: &Run, ours: &mut Transfer, kernels: &mut Transfer, n: u32) -> Result<f64> {
     let pairs = (0..PAIRS_A_SAMPLE).map(|pair| {
         let (ours, kernels) = match pair % 2 {
-            0 => (ours.bytes_per_s()?, kernels.bytes_per_s()?),
+            0 => (ours.bytes_per_s(SLICE)?, kernels.bytes_per_s(SLICE)?),
             _ => {
-                let kernels = kernels.bytes_per_s()?;
-                (ours.bytes_per_s()?, kernels)
+                let kernels = kernels.bytes_per_s(SLICE)?;
+                (ours.bytes_per_s(SLICE)?, kernels)
             }
         };
         Ok(kernels / ours)
@@ -137,7 +136,11 @@ impl Host {
     }
 
     fn transfer(&self, to: [u8; 4]) -> Result<Transfer> {
-        self.namespace.run(|| Transfer::open(to))?
+        let to = std::net::Ipv4Addr::from(to);
+        let listener = self.namespace.run(|| TcpListener::bind((to, 0)))??;
+        let address = listener.local_addr()?;
+        let sender = self.namespace.run(|| TcpStream::connect(address))??;
+        Transfer::new(sender, listener.accept()?.0)
     }
 }
 
@@ -145,74 +148,5 @@ impl Drop for Host {
     fn drop(&mut self) {
         // The next run takes away what is left.
         let _ = remove_namespace(self.namespace.name());
-    }
-}
-
-/// A connection over loopback, both of its ends.
-struct Transfer {
-    sender: TcpStream,
-    receiver: TcpStream,
-    buffer: Vec<u8>,
-}
-
-impl Transfer {
-    fn open(to: [u8; 4]) -> Result<Transfer> {
-        let listener = TcpListener::bind((std::net::Ipv4Addr::from(to), 0))?;
-        let sender = TcpStream::connect(listener.local_addr()?)?;
-        let receiver = listener.accept()?.0;
-        sender.set_nonblocking(true)?;
-        receiver.set_nonblocking(true)?;
-        Ok(Transfer {
-            sender,
-            receiver,
-            buffer: vec![0; CHUNK_BYTES],
-        })
-    }
-
-    /// Keeps the send buffer full for a slice, and the receive buffer empty.
-    fn bytes_per_s(&mut self) -> Result<f64> {
-        let (start, waited) = (Instant::now(), waited()?);
-        let mut bytes = 0;
-        while start.elapsed() < SLICE {
-            while moved(self.sender.write(&self.buffer))? > 0 {}
-            while let read @ 1.. = moved(self.receiver.read(&mut self.buffer))? {
-                bytes += read;
-            }
-        }
-        let took = start.elapsed().saturating_sub(waited_since(waited)?);
-        Ok(bytes as f64 / took.as_secs_f64())
-    }
-}
-
-/// What this thread has waited for a processor: the second field of its schedstat, ns.
-fn waited() -> Result<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let waited_ns = text.split(' ').nth(1).context("schedstat is too short")?;
-    Ok(Duration::from_nanos(waited_ns.parse()?))
-}
-
-fn waited_since(before: Duration) -> Result<Duration> {
-    Ok(waited()?.saturating_sub(before))
-}
-
-/// None, when the buffer is full or empty.
-fn moved(result: std::io::Result<usize>) -> Result<usize> {
-    match result {
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
-        Err(error) => Err(error).context("a transfer over loopback"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_move_for_a_slice() {
-        let mut transfer = Transfer::open([127, 0, 9, 3]).unwrap();
-        assert!(transfer.bytes_per_s().unwrap() > 0.0);
-        assert_eq!(moved(Err(ErrorKind::WouldBlock.into())).unwrap(), 0);
-        assert!(moved(Err(ErrorKind::ConnectionReset.into())).is_err());
     }
 }

@@ -65,13 +65,13 @@ impl Loaded {
             .unwrap();
     }
 
-    /// struct fp_rude_flow: mode, marked segments, user, flags. Socket storage takes a descriptor as key.
+    /// struct fp_rude_flow: mode, marked segments, what the law keeps. Socket storage takes a descriptor as key.
     pub fn set_mode(&self, flow: &TcpStream, mode: Mode) {
-        let value = words(&[mode as u32, 0, 0, 0]);
+        let map = self.map("fp_rudes");
+        let mut value = words(&[mode as u32]);
+        value.resize(map.value_size() as usize, 0);
         let key = flow.as_raw_fd().to_ne_bytes();
-        self.map("fp_rudes")
-            .update(&key, &value, MapFlags::ANY)
-            .unwrap();
+        map.update(&key, &value, MapFlags::ANY).unwrap();
     }
 
     pub fn marked_pkts(&self, flow: &TcpStream) -> u32 {

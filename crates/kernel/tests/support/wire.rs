@@ -2,6 +2,7 @@
 //! Two hosts `a` and `b` (namespaces) on one wire (veth), and the frames that reach `b`.
 
 use fatpath_emulator::{Namespace, remove_namespace};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -84,7 +85,14 @@ impl Drop for Wire {
 }
 
 pub fn try_run(host: &Namespace, command: &str) -> Output {
-    host.command("sh").args(["-c", command]).output().unwrap()
+    // No shell: that of a small guest has an `ip` of its own.
+    let quoted = command.split('\'').enumerate();
+    let words = quoted.flat_map(|(n, text)| match n % 2 {
+        0 => text.split_whitespace().collect(),
+        _ => vec![text],
+    });
+    let words: Vec<&str> = words.collect();
+    host.command(words[0]).args(&words[1..]).output().unwrap()
 }
 
 pub fn run(host: &Namespace, command: &str) -> String {
@@ -97,7 +105,7 @@ pub fn run(host: &Namespace, command: &str) -> String {
 /// Sends `bytes` that do not repeat from one end to the other, and checks what arrives. Both ends
 /// stay open.
 pub fn transfer(sender: &TcpStream, receiver: &TcpStream, bytes: usize) {
-    let data: Vec<u8> = (0..bytes as u64).map(|i| (i * i >> 5) as u8).collect();
+    let data: Vec<u8> = (0..bytes as u64).map(|i| ((i * i) >> 5) as u8).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sender = sender;
@@ -139,7 +147,8 @@ impl Capture {
     pub fn start(host: &Namespace) -> Capture {
         let open = || Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(ALL))).unwrap();
         let mut socket = host.run(open).unwrap();
-        let _ = socket.set_recv_buffer_size(1 << 26);
+        // Beyond rmem_max: a frame that is not seen here counts as not sent.
+        set_socket_recv_buffer_size_force(&socket, 1 << 28).unwrap();
         let tick = Some(Duration::from_millis(50));
         socket.set_read_timeout(tick).unwrap();
         let ended = Arc::new(AtomicBool::new(false));

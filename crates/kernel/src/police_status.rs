@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a police is and what it did: from its pins alone.
+
+use crate::abi;
+use crate::error::KernelError;
+use crate::pod::{bytes_of, text_of, value_of};
+use crate::police::{Hook, Police, PoliceMark, PoliceMode, get};
+use libbpf_rs::{MapCore, MapFlags};
+use serde::Serialize;
+use std::net::Ipv6Addr;
+
+/// Segments and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Segments on the wire.
+    pub pkts: u64,
+    /// Bytes of frames.
+    pub bytes: u64,
+}
+
+/// What a police has seen and done since it was put in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tallies {
+    /// Not marked: passed.
+    pub unmarked: Tally,
+    /// TCP by its IP header, but malformed: passed.
+    pub malformed: Tally,
+    /// Marked; the sum of those below.
+    pub marked: Tally,
+    /// Passed by an exception.
+    pub excepted: Tally,
+    /// Passed by the mode.
+    pub passed: Tally,
+    /// Dropped.
+    pub dropped: Tally,
+    /// Answered with RSTs.
+    pub reset: Tally,
+}
+
+/// A police as it is now.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoliceStatus {
+    /// The interface's name when the police was put in place.
+    pub interface: String,
+    /// Inode of its network namespace.
+    pub netns: u32,
+    /// The interface's number there.
+    pub ifindex: u32,
+    /// What it does.
+    pub mode: PoliceMode,
+    /// With which segments.
+    pub mark: PoliceMark,
+    /// Where.
+    pub hook: Hook,
+    /// Whether it watches flows that are not marked.
+    pub watches: bool,
+    /// Since it was put in place.
+    pub tallies: Tallies,
+    /// Segments that each exception let through.
+    pub exceptions: Vec<(String, u64)>,
+}
+
+impl Police {
+    /// What it is and what it did.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn status(&self) -> Result<PoliceStatus, KernelError> {
+        let facts = &self.facts;
+        Ok(PoliceStatus {
+            interface: text_of(&facts.interface),
+            netns: facts.netns,
+            ifindex: facts.ifindex,
+            mode: match facts.mode {
+                abi::FP_POLICE_DROP => PoliceMode::Drop,
+                abi::FP_POLICE_RESET => PoliceMode::Reset,
+                abi::FP_POLICE_LIMIT => PoliceMode::Limit(facts.limit_bps),
+                _ => PoliceMode::Count,
+            },
+            mark: match facts.mark_bits {
+                0 => PoliceMark::Dscp(facts.mark_dscp as u8),
+                bits => PoliceMark::Bits(bits as u16),
+            },
+            hook: self.hook(),
+            watches: facts.watches == 1,
+            tallies: self.tallies()?,
+            exceptions: self.exceptions()?,
+        })
+    }
+
+    fn tallies(&self) -> Result<Tallies, KernelError> {
+        let map = self.map("fp_police_tallies")?;
+        let of = |which: u32| -> Result<Tally, KernelError> {
+            let values = map.lookup_percpu(bytes_of(&which), MapFlags::ANY);
+            let values = values.map_err(KernelError::bpf("read the tallies"))?;
+            let tallies = values.unwrap_or_default().into_iter();
+            let tallies = tallies.filter_map(|value| value_of::<abi::fp_tally>(&value));
+            Ok(tallies.fold(Tally::default(), |sum, tally| Tally {
+                pkts: sum.pkts + tally.pkts,
+                bytes: sum.bytes + tally.bytes,
+            }))
+        };
+        Ok(Tallies {
+            unmarked: of(abi::FP_TALLY_UNMARKED)?,
+            malformed: of(abi::FP_TALLY_CUT)?,
+            marked: of(abi::FP_TALLY_MARKED)?,
+            excepted: of(abi::FP_TALLY_EXCEPTED)?,
+            passed: of(abi::FP_TALLY_PASSED)?,
+            dropped: of(abi::FP_TALLY_DROPPED)?,
+            reset: of(abi::FP_TALLY_RESET)?,
+        })
+    }
+
+    fn exceptions(&self) -> Result<Vec<(String, u64)>, KernelError> {
+        let map = self.map("fp_police_exceptions")?;
+        let keys = map.keys().collect::<Vec<_>>().into_iter();
+        keys.filter_map(|key| value_of::<abi::fp_address_key>(&key))
+            .map(|key| Ok((shown(&key), get(&map, key)?)))
+            .collect()
+    }
+}
+
+fn shown(key: &abi::fp_address_key) -> String {
+    let address = Ipv6Addr::from(key.address);
+    match address.to_ipv4_mapped() {
+        Some(address) if key.prefix_len >= 96 => format!("{address}/{}", key.prefix_len - 96),
+        _ => format!("{address}/{}", key.prefix_len),
+    }
+}
