@@ -166,7 +166,8 @@ static __always_inline void on_close(struct bpf_sock_ops *ctx)
 	if (r) {
 		r->kind = FP_EVENT_FLOW_END;
 		r->cookie = bpf_get_socket_cookie(ctx);
-		fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0));
+		fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0),
+			    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
 		bpf_ringbuf_submit(r, wake_flag());
 	} else {
 		count(FP_COUNT_LOST);

@@ -174,6 +174,7 @@ struct fp_asked {
 #define FP_FLOW_ADOPTED 2u /* it was established before fatpath saw it */
 #define FP_FLOW_COUNTED 4u /* it stands in its rule's fp_share */
 #define FP_FLOW_ESTABLISHED 8u
+#define FP_FLOW_RUDE 16u /* it is to be rude, when it last met the policy */
 
 /* The state that fatpath keeps of a tuned flow (socket storage). */
 struct fp_flow {
@@ -203,12 +204,18 @@ enum fp_rude_mode {
 	FP_GOING_POLITE, /* RUDE_OFF_NICELY: its artificial window still exceeds the fair one */
 };
 
+/* fp_rude_flow.flags */
+#define FP_RUDE_UNMARKED 1u /* its segments were found without marks: polite until asked again */
+#define FP_RUDE_COUNTED 2u  /* it stands in fp_rude_shares, at counted_rule */
+
 /* What is kept of a flow that was rude (socket storage). Its segments are marked unless it is polite. */
 struct fp_rude_flow {
 	__u32 mode;	   /* enum fp_rude_mode */
 	__u32 marked_pkts; /* counted by mark.bpf.c, which is how the law knows that marks are set */
 	__u32 user;	   /* who asked for it */
 	__u32 flags;
+	__u32 fair_cwnd_pkts; /* F, for people */
+	__u32 counted_rule;
 };
 
 /* Key of fp_rude_users: who may be rude under a rule. */
@@ -279,6 +286,10 @@ struct fp_flow_record {
 	__u32 receiver_limited_ticks;
 	__u32 send_buffer_limited_ticks;
 	__u8 law[FP_LAW_LEN];
+	__u32 rude_mode; /* enum fp_rude_mode */
+	__u32 rude_fair_cwnd_pkts;
+	__u32 rude_marked_pkts;
+	__u32 rude_user;
 	__u32 pad;
 };
 
@@ -289,6 +300,7 @@ enum fp_count {
 	FP_COUNT_LOST,	     /* events that the full ring buffer could not take */
 	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
 	FP_COUNT_BAD_PARAMS, /* flows that fell back to Reno, their parameters being out of range */
+	FP_COUNT_UNMARKED,   /* rude flows that went polite because nobody marked their segments */
 	FP_COUNTS,
 };
 

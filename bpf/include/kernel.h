@@ -43,6 +43,10 @@ typedef __s32 s32;
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define TCP_CA_OPEN 0
+#define TCP_CA_LOSS 4
+#define EPERM 1
+#define EINVAL 22
+#define ENOTCONN 107
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -94,6 +98,10 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
 struct sock {
 	struct sock_common __sk_common;
 	int sk_sndbuf;
@@ -102,6 +110,7 @@ struct sock {
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 	u8 sk_userlocks;
+	kuid_t sk_uid;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 
@@ -112,6 +121,8 @@ struct inet_sock {
 enum tcp_ca_event {
 	CA_EVENT_TX_START,
 	CA_EVENT_CWND_RESTART,
+	CA_EVENT_COMPLETE_CWR,
+	CA_EVENT_LOSS,
 };
 
 struct ack_sample {
@@ -122,8 +133,10 @@ struct ack_sample {
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*cong_control)(struct sock *sk); /* what follows differs before and after 6.10 */
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
@@ -173,6 +186,11 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 sacked_out;
 	u32 retrans_out;
+	u32 delivered;
+	u32 lost;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u64 tcp_mstamp;
 	u32 snd_wnd;
 	u32 snd_cwnd;
 	u32 snd_cwnd_cnt;
@@ -184,6 +202,7 @@ struct tcp_sock {
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
 	u8 is_cwnd_limited : 1;
+	u8 rate_app_limited : 1;
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
 };

@@ -80,6 +80,17 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_rude_users SEC(".maps");
 
+/* Cgroups (id) whose programs `fatpath rude run` runs: their flows ask to be rude. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, u32); /* 1 */
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_rude_cgroups SEC(".maps");
+
+FP_ARRAY(fp_rude_shares, FP_MAX_RULE_IDS, struct fp_share); /* rude flows of each rule */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 * 1024 * 1024);

@@ -78,9 +78,18 @@ static __always_inline void fill_identity(struct fp_flow_record *r, struct tcp_s
 	r->cgroup_id = BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
 }
 
+static __always_inline void fill_rude(struct fp_flow_record *r, const struct fp_rude_flow *rude)
+{
+	r->rude_mode = rude ? rude->mode : FP_POLITE;
+	r->rude_fair_cwnd_pkts = rude ? rude->fair_cwnd_pkts : 0;
+	r->rude_marked_pkts = rude ? rude->marked_pkts : 0;
+	r->rude_user = rude ? rude->user : 0;
+}
+
 /* Fills all but `kind` and `cookie`. */
 static __always_inline void fill_record(struct fp_flow_record *r, struct tcp_sock *tp,
-					const struct fp_flow *flow, const struct fp_asked *asked)
+					const struct fp_flow *flow, const struct fp_asked *asked,
+					const struct fp_rude_flow *rude)
 {
 	fill_identity(r, tp);
 	fill_measures(r, tp);
@@ -91,6 +100,7 @@ static __always_inline void fill_record(struct fp_flow_record *r, struct tcp_soc
 		__builtin_memcpy(&r->asked, asked, sizeof(*asked));
 	else
 		__builtin_memset(&r->asked, 0, sizeof(r->asked));
+	fill_rude(r, rude);
 	r->pad = 0;
 }
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A flow as a law sees it: its window, what is remembered of it, and what its rule
+ * says. Reads and writes tcp_sock; it decides nothing. Start at window_of().
+ */
+#ifndef FATPATH_LAW_FLOW_H
+#define FATPATH_LAW_FLOW_H
+
+#include "kernel.h"
+#include "maps.h"
+#include "../cc/laws.h"
+
+/* law_state.flags */
+#define LAW_BAD_PARAMS 1u /* counted, until they are good again */
+#define LAW_HYSTART 2u	  /* the rule wants it, when it was last read */
+
+/* What is kept of a flow in icsk_ca_priv. */
+struct law_state {
+	struct cc_memory memory;
+	u32 before_pause_pkts; /* cwnd, before the kernel lowered it after a pause; 0 = it did not */
+	u32 flags;
+};
+_Static_assert(sizeof(struct law_state) <= 104, "the size of icsk_ca_priv");
+_Static_assert(CC_PARAMS == FP_LAW_PARAMS, "a rule holds every parameter of a law");
+
+/* A law's name as the kernel and fp_rule keep it. */
+struct law_name {
+	char text[FP_LAW_LEN];
+};
+
+/*
+ * tcp_sndbuf_expand() works out 2 x cwnd x a segment's memory in an int. That memory is
+ * below twice the MSS and its headers, rounded up to a power of two and struct sk_buff.
+ */
+#define MAX_WINDOW_BYTES (1u << 29)
+#define SEGMENT_OVERHEAD_BYTES 768
+
+static __always_inline struct tcp_sock *tcp(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct law_state *state_of(struct tcp_sock *tp)
+{
+	return (struct law_state *)tp->inet_conn.icsk_ca_priv;
+}
+
+static __always_inline void flag(struct tcp_sock *tp, u32 flag, int is_on)
+{
+	u32 flags = state_of(tp)->flags;
+
+	if (!(flags & flag) != !is_on)
+		state_of(tp)->flags = flags ^ flag;
+}
+
+static __always_inline struct fp_rule *rule_of(struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	return flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
+}
+
+/* A program may have chosen another law than its rule. */
+static __always_inline int gives(const struct fp_rule *rule, const struct law_name *name)
+{
+	u64 has[2], wants[2];
+
+	__builtin_memcpy(has, rule->law, sizeof(has));
+	__builtin_memcpy(wants, name, sizeof(wants));
+	return rule->given & (1u << FP_LAW) && has[0] == wants[0] && has[1] == wants[1];
+}
+
+static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32 mss_bytes)
+{
+	u64 pkts;
+
+	if (!rule->initial_ssthresh_bytes || !mss_bytes)
+		return rule->initial_ssthresh_pkts;
+	pkts = rule->initial_ssthresh_bytes / mss_bytes;
+	if (pkts < CC_MIN_SSTHRESH_PKTS)
+		return CC_MIN_SSTHRESH_PKTS;
+	return pkts < CC_INFINITE_SSTHRESH ? pkts : CC_INFINITE_SSTHRESH;
+}
+
+/* Where the host's own way after a pause holds, it has been gone already. */
+static __always_inline enum cc_idle idle_of(u32 after_idle)
+{
+	switch (after_idle) {
+	case FP_IDLE_KEEP:
+		return CC_IDLE_KEEP;
+	case FP_IDLE_PACE:
+		return CC_IDLE_PACE;
+	default:
+		return CC_IDLE_RESTART;
+	}
+}
+
+static __always_inline struct cc_start start_of(const struct fp_rule *rule, struct tcp_sock *tp)
+{
+	struct cc_start start = {};
+
+	if (!rule)
+		return start;
+	start.initial_rate_bps = rule->initial_rate_bps;
+	start.max_ssthresh_pkts = rule->max_ssthresh_pkts;
+	start.initial_ssthresh_pkts = initial_ssthresh_pkts(rule, tp->mss_cache);
+	start.hystart = !!(rule->flags & FP_RULE_HYSTART);
+	start.idle = idle_of(rule->after_idle);
+	return start;
+}
+
+static __always_inline u32 max_window_pkts(struct tcp_sock *tp)
+{
+	u32 mss_bytes = tp->rx_opt.mss_clamp;
+
+	if (mss_bytes < tp->mss_cache)
+		mss_bytes = tp->mss_cache;
+	return MAX_WINDOW_BYTES / (mss_bytes + SEGMENT_OVERHEAD_BYTES);
+}
+
+static __always_inline struct cc_window window_of(struct tcp_sock *tp)
+{
+	u32 clamp_pkts = max_window_pkts(tp);
+	struct cc_window w = {
+		.cwnd_pkts = tp->snd_cwnd,
+		.ssthresh_pkts = tp->snd_ssthresh,
+		.clamp_pkts = tp->snd_cwnd_clamp < clamp_pkts ? tp->snd_cwnd_clamp : clamp_pkts,
+		.memory = state_of(tp)->memory,
+	};
+	return w;
+}
+
+static __always_inline void set_window(struct tcp_sock *tp, const struct cc_window *w)
+{
+	tp->snd_cwnd = w->cwnd_pkts;
+	tp->snd_ssthresh = w->ssthresh_pkts;
+	state_of(tp)->memory = w->memory;
+}
+
+/*
+ * 1 = `values` are the flow's parameters, its rule's or the law's initial ones; 0 = its
+ * rule's are out of range. They are copied before they are checked, for the map may
+ * change at any moment.
+ */
+static __always_inline int parameters(struct tcp_sock *tp, const struct fp_rule *rule,
+				      enum cc_law law, const struct law_name *name,
+				      cc_u32 values[CC_PARAMS])
+{
+	int is_good;
+
+	if (!rule || !gives(rule, name)) {
+		flag(tp, LAW_BAD_PARAMS, 0);
+		cc_law_initial(law, values);
+		return 1;
+	}
+	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
+	is_good = cc_law_accepts(law, values);
+	if (!is_good && !(state_of(tp)->flags & LAW_BAD_PARAMS))
+		count(FP_COUNT_BAD_PARAMS);
+	flag(tp, LAW_BAD_PARAMS, !is_good);
+	return is_good;
+}
+
+#endif
