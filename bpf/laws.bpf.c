@@ -12,13 +12,19 @@
  *
  * Start reading at LAW(), at the end.
  */
-#include "include/law_flow.h"
+#include "include/going_polite.h"
 
 /* law_state.flags, beside those of law_flow.h */
-#define LAW_PACES 4u /* the pacing is a paced start's, and ends with it */
+#define LAW_PACES 4u	    /* the pacing is a paced start's, and ends with it */
+#define LAW_GOING_POLITE 8u /* the flow was rude: see going_polite.h */
 
 /* TCP_INIT_CWND of the kernel (RFC 6928). */
 #define INITIAL_WINDOW_PKTS 10
+
+static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)
+{
+	return !!(state_of(tp)->flags & flag);
+}
 
 /* tcp_is_cwnd_limited(): a window that is not used does not grow (RFC 7661). */
 static __always_inline int is_cwnd_limited(struct tcp_sock *tp)
@@ -37,6 +43,10 @@ static __always_inline void acked_by(enum cc_law law, const struct law_name *nam
 	struct cc_window w;
 	struct fp_rule *rule;
 
+	if (is_flagged(tp, LAW_GOING_POLITE)) {
+		flag(tp, LAW_GOING_POLITE, going_polite_acked(sk, acked));
+		return;
+	}
 	if (!is_cwnd_limited(tp))
 		return;
 	rule = rule_of(sk);
@@ -57,6 +67,8 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 	cc_u32 values[CC_PARAMS], ssthresh_pkts;
 	struct cc_window w = window_of(tp);
 
+	if (is_flagged(tp, LAW_GOING_POLITE))
+		return going_polite_ssthresh(sk);
 	if (parameters(tp, rule_of(sk), law, name, values))
 		ssthresh_pkts = cc_ssthresh(law, values, &w);
 	else
@@ -100,13 +112,23 @@ void BPF_PROG(law_init, struct sock *sk)
 	struct law_state none = {};
 
 	*state_of(tcp(sk)) = none;
+	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
 	unpace(sk);
+}
+
+static __always_inline void go_polite(struct sock *sk)
+{
+	if (!is_flagged(tcp(sk), LAW_GOING_POLITE))
+		return;
+	flag(tcp(sk), LAW_GOING_POLITE, 0);
+	end_going_polite(sk);
 }
 
 /* The next law finds no pacing of ours. */
 SEC("struct_ops")
 void BPF_PROG(law_release, struct sock *sk)
 {
+	go_polite(sk);
 	end_paced_start(sk);
 }
 
@@ -200,6 +222,9 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp(sk);
 
+	/* A timeout takes R below F. */
+	if (event == CA_EVENT_LOSS)
+		go_polite(sk);
 	if (event == CA_EVENT_CWND_RESTART)
 		window_is_restarted(tp);
 	if (event != CA_EVENT_TX_START)
@@ -238,6 +263,8 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 	struct cc_window w = window_of(tp);
 	u32 cwnd_pkts = cc_undo_cwnd(&w, tp->prior_cwnd);
 
+	if (is_flagged(tp, LAW_GOING_POLITE))
+		going_polite_undone(sk);
 	state_of(tp)->memory = w.memory;
 	return cwnd_pkts;
 }

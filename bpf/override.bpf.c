@@ -12,18 +12,11 @@
  * Attached only while some rule overrides. SO_SNDBUFFORCE and SO_RCVBUFFORCE
  * take CAP_NET_ADMIN, so they are the administrator's word and pass.
  */
-#include "include/kernel.h"
-#include "include/maps.h"
+#include "include/option.h"
 
 static __always_inline int is_buffer(int level, int option)
 {
 	return level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
-}
-
-static __always_inline int is_tcp(struct bpf_sock *sk)
-{
-	return sk && sk->type == SOCK_STREAM && sk->protocol == IPPROTO_TCP &&
-	       (sk->family == AF_INET || sk->family == AF_INET6);
 }
 
 static __always_inline int has_no_peer(struct bpf_sock *sk)
@@ -74,9 +67,7 @@ int keep_asked(struct bpf_sockopt *ctx)
 		ctx->optlen = -1; /* the kernel is skipped, the program sees success */
 	return 1;
 pass:
-	/* A long option of another kind is handed on unseen: the kernel copies only a page. */
-	if (ctx->optlen > 4096)
-		ctx->optlen = 0;
+	pass_unseen(ctx);
 	return 1;
 }
 
@@ -117,8 +108,7 @@ int tell_asked(struct bpf_sockopt *ctx)
 				  MIN_RCVBUF_BYTES);
 	return 1;
 pass:
-	if (ctx->optlen > 4096)
-		ctx->optlen = 0;
+	pass_unseen(ctx);
 	return 1;
 }
 

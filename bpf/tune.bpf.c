@@ -9,7 +9,7 @@
 #include "include/kernel.h"
 #include "include/match.h"
 #include "include/record.h"
-#include "include/settings.h"
+#include "include/rude.h"
 
 FP_ARRAY(fp_walk, 1, struct fp_walk);
 
@@ -53,18 +53,30 @@ static __always_inline void leave_share(struct fp_flow *flow)
 		say_share_changed(flow->rule_id);
 }
 
-static __always_inline void leave_rule(struct fp_flow *flow, void *target)
+/* The next ACK of a rude flow enters it among the rude flows of its new rule. */
+static __always_inline void leave_shares(struct fp_flow *flow, void *sk)
 {
+	struct fp_rude_flow *rude = rude_of(sk);
+
 	leave_share(flow);
+	if (rude)
+		leave_rude_share(rude);
+}
+
+static __always_inline void leave_rule(struct fp_flow *flow, void *target, void *sk)
+{
+	leave_shares(flow, sk);
 	take_back(flow, target, NULL);
 	flow->rule_id = FP_NO_RULE;
 	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
 }
 
 static __always_inline void enter_rule(struct fp_flow *flow, void *target, u32 rule_id,
-				       const struct fp_rule *rule, enum fp_stage stage)
+				       const struct fp_rule *rule, enum fp_stage stage, void *sk)
 {
-	if (flow->rule_id != rule_id || !(rule->flags & FP_RULE_DIVIDE))
+	if (flow->rule_id != rule_id)
+		leave_shares(flow, sk);
+	else if (!(rule->flags & FP_RULE_DIVIDE))
 		leave_share(flow);
 	take_back(flow, target, rule);
 	flow->rule_id = rule_id;
@@ -87,6 +99,88 @@ static __always_inline struct fp_flow *flow_of(void *sk)
 	flow->seen_ns = bpf_ktime_get_ns();
 	flow->rule_id = FP_NO_RULE;
 	return flow;
+}
+
+/* Did the flow ask, or is it not asked? That its segments were not marked stands until it asks anew. */
+static __always_inline int wants_rude(struct tcp_sock *tp, const struct fp_rude_flow *rude,
+				      const struct fp_rule *rule, enum fp_stage stage)
+{
+	if (rude && rude->flags & FP_RUDE_UNMARKED && stage == FP_LIVE)
+		return 0;
+	if (rule->rude == FP_RUDE_ALWAYS || (rude && rude->mode == FP_RUDE))
+		return 1;
+	return stage == FP_ESTABLISHED && rule->rude == FP_RUDE_ALLOWED && is_run_rude(tp);
+}
+
+static __always_inline int is_to_be_rude(struct tcp_sock *tp, void *sk, u32 rule_id,
+					 const struct fp_rule *rule, enum fp_stage stage)
+{
+	struct fp_rude_flow *rude = rude_of(sk);
+	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
+	u32 user;
+
+	if (rule->rude == FP_RUDE_NEVER || !wants_rude(tp, rude, rule, stage))
+		return 0;
+	user = rude && rude->mode == FP_RUDE ? rude->user : owner_of(owned);
+	return may_be_rude(owned, rule_id, rule, user);
+}
+
+/* Before the flow is given its law. */
+static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_sock *tp, void *sk,
+					    const struct fp_rule *rule, enum fp_stage stage)
+{
+	flow->flags &= ~FP_FLOW_RUDE;
+	if (stage != FP_BEFORE_SYN && is_to_be_rude(tp, sk, flow->rule_id, rule, stage))
+		flow->flags |= FP_FLOW_RUDE;
+}
+
+static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *sk)
+{
+	struct fp_rude_flow *rude =
+		bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!rude) {
+		count(FP_COUNT_NO_STORAGE);
+		return;
+	}
+	if (rude->mode == FP_RUDE && has_rude_law(tp))
+		return;
+	rude->user = owner_of(&tp->inet_conn.icsk_inet.sk);
+	rude->mode = FP_RUDE;
+	rude->flags &= ~FP_RUDE_UNMARKED;
+	if (set_rude_law(target))
+		rude->mode = FP_POLITE;
+}
+
+/* A flow that goes polite nicely goes on so, unless it may not any more. */
+static __always_inline void make_polite(const struct fp_flow *flow, struct tcp_sock *tp,
+					void *target, void *sk, const struct fp_rule *rule)
+{
+	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
+	struct fp_rude_flow *rude = rude_of(sk);
+
+	if (rude && rude->mode != FP_POLITE &&
+	    (rude->mode == FP_RUDE || !may_stay_rude(owned, flow, rude)))
+		rude->mode = FP_POLITE;
+	if (has_rude_law(tp))
+		set_fair_law(target, rule);
+}
+
+static __always_inline void make_rude_or_polite(const struct fp_flow *flow, struct tcp_sock *tp,
+						void *target, void *sk, const struct fp_rule *rule)
+{
+	if (flow->flags & FP_FLOW_RUDE)
+		make_rude(tp, target, sk);
+	else
+		make_polite(flow, tp, target, sk, rule);
+}
+
+/* The flow has the law that its being rude, or going polite, needs. */
+static __always_inline int is_not_polite(void *sk)
+{
+	struct fp_rude_flow *rude = rude_of(sk);
+
+	return rude && rude->mode != FP_POLITE;
 }
 
 /*
@@ -115,14 +209,17 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	if (!rule) {
 		flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 		if (flow)
-			leave_rule(flow, target);
+			leave_rule(flow, target, sk);
 		return NULL;
 	}
 	flow = flow_of(sk);
 	if (!flow)
 		return NULL;
-	enter_rule(flow, target, rule_id, rule, stage);
+	enter_rule(flow, target, rule_id, rule, stage, sk);
+	decide_rudeness(flow, tp, sk, rule, stage);
 	give_all(flow, tp, target, rule, stage);
+	if (stage != FP_BEFORE_SYN)
+		make_rude_or_polite(flow, tp, target, sk, rule);
 	return flow;
 }
 
@@ -139,7 +236,7 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx)
 	}
 	/* A socket may be used for one connection after another. */
 	flow->seen_ns = bpf_ktime_get_ns();
-	flow->flags = (flow->flags & FP_FLOW_COUNTED) | side | FP_FLOW_ESTABLISHED;
+	flow->flags = (flow->flags & (FP_FLOW_COUNTED | FP_FLOW_RUDE)) | side | FP_FLOW_ESTABLISHED;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
 }
@@ -219,7 +316,7 @@ static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_wal
 	if (asked)
 		honour_asked(tp, asked, NULL);
 	if (flow)
-		leave_rule(flow, tp);
+		leave_rule(flow, tp, tp);
 	return lose_law(tp, walk);
 }
 
@@ -239,6 +336,20 @@ static __always_inline int reshare_flow(struct tcp_sock *tp)
 		give_receive_buffer(flow, tp, tp, rule);
 	return send != flow->wanted.send_buffer_bytes ||
 	       receive != flow->wanted.receive_buffer_bytes;
+}
+
+static __always_inline int rude_again(struct tcp_sock *tp)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+	struct fp_rule *rule = flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
+	int was_rude;
+
+	if (!rule || !(flow->flags & FP_FLOW_ESTABLISHED))
+		return 0;
+	was_rude = is_not_polite(tp);
+	decide_rudeness(flow, tp, tp, rule, FP_LIVE);
+	make_rude_or_polite(flow, tp, tp, tp, rule);
+	return was_rude != is_not_polite(tp);
 }
 
 /*
@@ -266,7 +377,7 @@ static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk 
 
 	if (flow && !is_known)
 		adopt(flow, tp);
-	if (flow ? !FP_IS_GIVEN(&flow->wanted, FP_LAW) : had_rule)
+	if (flow ? !FP_IS_GIVEN(&flow->wanted, FP_LAW) && !is_not_polite(tp) : had_rule)
 		lose_law(tp, walk);
 	return flow || had_rule;
 }
@@ -293,6 +404,8 @@ int walk(struct bpf_iter__tcp *ctx)
 		return 0;
 	else if (!is_in_cgroup(tp, walk->cgroup_id))
 		return 0;
+	else if (walk->mode == FP_WALK_RUDE)
+		walk->changed += rude_again(tp);
 	else if (walk->mode == FP_WALK_SHARE)
 		walk->changed += reshare_flow(tp);
 	else

@@ -308,6 +308,7 @@ enum fp_count {
 enum fp_walk_mode {
 	FP_WALK_MEET,	 /* every flow meets the live policy */
 	FP_WALK_SHARE,	 /* flows of shared rules get their present share */
+	FP_WALK_RUDE,	 /* flows become rude or polite, as they now may */
 	FP_WALK_RELEASE, /* undo what can be undone: laws, deferred buffers */
 };
 

@@ -45,6 +45,7 @@ typedef __s32 s32;
 #define TCP_CA_OPEN 0
 #define TCP_CA_LOSS 4
 #define EPERM 1
+#define ENOMEM 12
 #define EINVAL 22
 #define ENOTCONN 107
 
@@ -175,6 +176,7 @@ struct tcp_sock {
 	u32 segs_in;
 	u32 segs_out;
 	u32 data_segs_out;
+	u16 tcp_header_len;
 	u32 lsndtime;
 	u32 snd_una;
 	u32 snd_nxt;

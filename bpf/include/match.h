@@ -165,6 +165,21 @@ static __always_inline int is_in_cgroup(struct tcp_sock *tp, u64 id)
 	return 0;
 }
 
+/* Whether `fatpath rude run` started the flow's program. */
+static __always_inline int is_run_rude(struct tcp_sock *tp)
+{
+	struct cgroup_subsys_state *css = cgroup_of(tp);
+
+	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
+		u64 id = id_of(css);
+
+		if (bpf_map_lookup_elem(&fp_rude_cgroups, &id))
+			return 1;
+		css = BPF_CORE_READ(css, parent);
+	}
+	return 0;
+}
+
 /*
  * The place of the lowest bit of a word that is not 0: what a de Bruijn sequence has in
  * its highest six bits when it is shifted so far (Leiserson, Prokop, Randall 1998).

@@ -129,7 +129,7 @@ static __always_inline int set_law(void *target, const u8 law[FP_LAW_LEN])
 static __always_inline void give_law(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				     const struct fp_rule *rule)
 {
-	if (!FP_IS_GIVEN(rule, FP_LAW))
+	if (!FP_IS_GIVEN(rule, FP_LAW) || flow->flags & FP_FLOW_RUDE)
 		return;
 	flow->error[FP_LAW] = has_law(tp, rule->law) ? 0 : set_law(target, rule->law);
 }

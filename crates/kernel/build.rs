@@ -4,7 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 5] = ["tune", "override", "flows", "laws", "replay"];
+const OBJECTS: [&str; 7] = [
+    "tune",
+    "override",
+    "flows",
+    "laws",
+    "replay",
+    "rude",
+    "rude_option",
+];
 
 fn main() {
     // At run time, for a target directory may be that of another checkout.

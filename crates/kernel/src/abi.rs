@@ -27,6 +27,9 @@ pub const FP_FLOW_PASSIVE: u32 = 1;
 pub const FP_FLOW_ADOPTED: u32 = 2;
 pub const FP_FLOW_COUNTED: u32 = 4;
 pub const FP_FLOW_ESTABLISHED: u32 = 8;
+pub const FP_FLOW_RUDE: u32 = 16;
+pub const FP_RUDE_UNMARKED: u32 = 1;
+pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_KEPT_PROGRAMS_OWN: u32 = 1;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __s32 = ::core::ffi::c_int;
@@ -340,10 +343,12 @@ pub struct fp_rude_flow {
     pub marked_pkts: __u32,
     pub user: __u32,
     pub flags: __u32,
+    pub fair_cwnd_pkts: __u32,
+    pub counted_rule: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_rude_flow"][::core::mem::size_of::<fp_rude_flow>() - 16usize];
+    ["Size of fp_rude_flow"][::core::mem::size_of::<fp_rude_flow>() - 24usize];
     ["Alignment of fp_rude_flow"][::core::mem::align_of::<fp_rude_flow>() - 4usize];
     ["Offset of field: fp_rude_flow::mode"][::core::mem::offset_of!(fp_rude_flow, mode) - 0usize];
     ["Offset of field: fp_rude_flow::marked_pkts"]
@@ -351,6 +356,10 @@ const _: () = {
     ["Offset of field: fp_rude_flow::user"][::core::mem::offset_of!(fp_rude_flow, user) - 8usize];
     ["Offset of field: fp_rude_flow::flags"]
         [::core::mem::offset_of!(fp_rude_flow, flags) - 12usize];
+    ["Offset of field: fp_rude_flow::fair_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_rude_flow, fair_cwnd_pkts) - 16usize];
+    ["Offset of field: fp_rude_flow::counted_rule"]
+        [::core::mem::offset_of!(fp_rude_flow, counted_rule) - 20usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -438,11 +447,15 @@ pub struct fp_flow_record {
     pub receiver_limited_ticks: __u32,
     pub send_buffer_limited_ticks: __u32,
     pub law: [__u8; 16usize],
+    pub rude_mode: __u32,
+    pub rude_fair_cwnd_pkts: __u32,
+    pub rude_marked_pkts: __u32,
+    pub rude_user: __u32,
     pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 464usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 480usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -524,19 +537,29 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow_record, send_buffer_limited_ticks) - 440usize];
     ["Offset of field: fp_flow_record::law"]
         [::core::mem::offset_of!(fp_flow_record, law) - 444usize];
+    ["Offset of field: fp_flow_record::rude_mode"]
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 460usize];
+    ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 464usize];
+    ["Offset of field: fp_flow_record::rude_marked_pkts"]
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 468usize];
+    ["Offset of field: fp_flow_record::rude_user"]
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 472usize];
     ["Offset of field: fp_flow_record::pad"]
-        [::core::mem::offset_of!(fp_flow_record, pad) - 460usize];
+        [::core::mem::offset_of!(fp_flow_record, pad) - 476usize];
 };
 pub const FP_COUNT_MET: fp_count = 0;
 pub const FP_COUNT_PASSED: fp_count = 1;
 pub const FP_COUNT_LOST: fp_count = 2;
 pub const FP_COUNT_NO_STORAGE: fp_count = 3;
 pub const FP_COUNT_BAD_PARAMS: fp_count = 4;
-pub const FP_COUNTS: fp_count = 5;
+pub const FP_COUNT_UNMARKED: fp_count = 5;
+pub const FP_COUNTS: fp_count = 6;
 pub type fp_count = ::core::ffi::c_uint;
 pub const FP_WALK_MEET: fp_walk_mode = 0;
 pub const FP_WALK_SHARE: fp_walk_mode = 1;
-pub const FP_WALK_RELEASE: fp_walk_mode = 2;
+pub const FP_WALK_RUDE: fp_walk_mode = 2;
+pub const FP_WALK_RELEASE: fp_walk_mode = 3;
 pub type fp_walk_mode = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use crate::KernelError;
 use crate::abi::{self, fp_flow_record};
 use crate::load::{Kernel, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
+use crate::rude::RudeFlow;
 use fatpath_policy::OUR_PREFIX;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -52,6 +53,9 @@ pub struct Flow {
     pub measures: Measures,
     /// What held it back.
     pub limited: Limits,
+    /// While it is rude, or going polite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rude: Option<RudeFlow>,
 }
 
 /// One setting: asked for, and read back.
@@ -160,6 +164,7 @@ pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> Flow {
         settings: settings(r),
         measures: measures(r, duration_s),
         limited: limits(r),
+        rude: RudeFlow::of(r),
     }
 }
 

@@ -24,6 +24,11 @@ const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
 const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
 const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
 const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
+const RUDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude.bpf.o"));
+const RUDE_OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_option.bpf.o"));
+
+/// Objects whose struct_ops maps are registered.
+const LAW_OBJECTS: [(&str, &[u8]); 2] = [("laws", LAWS), ("rude", RUDE)];
 
 /// Pins of links, programs and laws, beside the maps'.
 pub(crate) const LINK_TUNE: &str = "link_tune";
@@ -153,7 +158,8 @@ impl Kernel {
         let tune = self.load_object("tune", TUNE)?;
         let overrides = self.load_object("override", OVERRIDE)?;
         let flows = self.load_object("flows", FLOWS)?;
-        for mut program in overrides.progs_mut() {
+        let option = self.load_object("rude_option", RUDE_OPTION)?;
+        for mut program in overrides.progs_mut().chain(option.progs_mut()) {
             self.pin_program(&mut program)?;
         }
         self.attach_walk(&tune)?;
@@ -222,13 +228,23 @@ impl Kernel {
 
     /// Those that are not pinned yet. One that cannot be registered does not keep the others away.
     fn register_laws(&self) -> Result<(), KernelError> {
-        let laws = brought_laws()?;
-        if laws.iter().all(|law| self.law_pin(law).exists()) {
-            return Ok(());
+        let mut missing = Vec::new();
+        for (name, image) in LAW_OBJECTS {
+            let laws = brought_laws(name, image)?;
+            if !laws.iter().all(|law| self.law_pin(law).exists()) {
+                missing.push((name, image));
+            }
         }
-        law::take_orphans_away();
+        if !missing.is_empty() {
+            law::take_orphans_away();
+        }
+        let register = |(name, image)| self.register_laws_of(name, image);
+        missing.into_iter().map(register).fold(Ok(()), Result::and)
+    }
+
+    fn register_laws_of(&self, name: &str, image: &[u8]) -> Result<(), KernelError> {
         let others = law::laws_of_others(&self.places.pin_dir);
-        let mut object = self.load_object("laws", LAWS)?;
+        let mut object = self.load_object(name, image)?;
         let missing = object.maps_mut().filter(|map| self.is_missing_law(map));
         let registered = missing.map(|mut map| {
             free_of_others(&map.name().to_string_lossy(), &others)?;
@@ -277,11 +293,11 @@ fn free_of_others(name: &str, others: &[OthersLaw]) -> Result<(), KernelError> {
     }
 }
 
-/// The laws of laws.bpf.c by name: its struct_ops maps.
-fn brought_laws() -> Result<Vec<String>, KernelError> {
+/// The laws of an object by name: its struct_ops maps.
+fn brought_laws(object: &str, image: &[u8]) -> Result<Vec<String>, KernelError> {
     let open = ObjectBuilder::default()
-        .open_memory(LAWS)
-        .map_err(KernelError::bpf("open laws.bpf.o"))?;
+        .open_memory(image)
+        .map_err(KernelError::bpf(format!("open {object}.bpf.o")))?;
     let laws = open
         .maps()
         .filter(|map| map.map_type() == MapType::StructOps);
@@ -299,7 +315,7 @@ fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelE
 
 /// Names the objects that are embedded here, and the cgroup whose flows they tune.
 fn this_build(places: &Places) -> abi::fp_build {
-    let images = [TUNE, OVERRIDE, FLOWS, LAWS];
+    let images = [TUNE, OVERRIDE, FLOWS, LAWS, RUDE, RUDE_OPTION];
     let hash = images
         .into_iter()
         .flatten()

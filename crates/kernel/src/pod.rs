@@ -28,6 +28,8 @@ pods!(
     abi::fp_control,
     abi::fp_share,
     abi::fp_share_event,
+    abi::fp_rude_gate,
+    abi::fp_rude_user,
     abi::fp_flow_record,
     abi::fp_walk,
     abi::fp_address_key

@@ -9,6 +9,7 @@ use crate::abi;
 use crate::cgroup::cgroup_id;
 use crate::load::Kernel;
 use crate::maps::Table;
+use crate::options::OVERRIDES;
 use crate::pod::{bytes_of, field_of, text_of};
 use crate::rule::rule_of;
 use crate::walk::Mode;
@@ -23,6 +24,8 @@ use std::os::fd::{AsFd, AsRawFd};
 pub struct Published {
     /// Cgroups that rules name and that do not exist now: those rules match nothing yet.
     pub absent_cgroups: Vec<String>,
+    /// Users of `rude_users` that /etc/passwd does not have: nobody is permitted by them.
+    pub absent_users: Vec<String>,
     /// The live flows that met the new policy.
     pub walked: Walked,
     /// What did not work after the switch: the new policy is live all the same.
@@ -45,18 +48,26 @@ impl Kernel {
     pub fn publish(&self, policy: &Policy, tables: &Classifier) -> Result<Published, KernelError> {
         let overrides = policy.rules.iter().any(|r| r.settings.override_application);
         if overrides {
-            self.attach_overrides()?;
+            self.attach_options(OVERRIDES)?;
         }
         let mut written = Written::default();
+        let users_before = self.rude_users()?;
+        let mut absent_users = Vec::new();
         let switched = self
             .write_rules(&policy.rules, &mut written)
+            .and_then(|()| self.permit_rude_users(&policy.rules, &written.ids))
+            .map(|absent| absent_users = absent)
             .and_then(|()| self.switch_to(policy, tables, &written.ids));
-        let absent_cgroups = switched.inspect_err(|_| self.unwrite(&written))?;
+        let absent_cgroups = switched.inspect_err(|_| {
+            self.unwrite(&written);
+            let _ = self.set_rude_users(&users_before);
+        })?;
+        let rude_option = self.attach_rude_option();
         let walked = self.walk(Mode::Meet);
         // A rule that a flow may still be on keeps its id.
         let tidied = walked.is_ok().then(|| self.free_rules_but(&written.ids));
-        let detached = (!overrides).then(|| self.detach_overrides());
-        let after = [tidied, detached]
+        let detached = (!overrides).then(|| self.detach_options(OVERRIDES));
+        let after = [tidied, detached, Some(rude_option)]
             .into_iter()
             .flatten()
             .filter_map(Result::err);
@@ -69,6 +80,7 @@ impl Kernel {
         );
         Ok(Published {
             absent_cgroups,
+            absent_users,
             walked: walked.unwrap_or_default(),
             problems,
         })
@@ -210,6 +222,7 @@ impl Kernel {
     fn free_rules_but(&self, ids: &[u32]) -> Result<(), KernelError> {
         let names = self.table("fp_names")?;
         let (settings, shares) = (self.table("fp_rules")?, self.table("fp_shares")?);
+        let rude_shares = self.table("fp_rude_shares")?;
         let kept: HashSet<u32> = ids.iter().copied().collect();
         for id in named_ids(&names)?
             .into_values()
@@ -217,6 +230,7 @@ impl Kernel {
         {
             settings.set(id, &abi::fp_rule::default())?;
             shares.set(id, &abi::fp_share::default())?;
+            rude_shares.set(id, &abi::fp_share::default())?;
             names.set(id, &abi::fp_name::default())?;
         }
         Ok(())

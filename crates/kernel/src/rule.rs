@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{AfterIdle, Law, Settings, Ssthresh};
+use fatpath_policy::{AfterIdle, Law, Rude, Settings, Ssthresh};
 
 /// The settings that a socket can be given; route metrics are not among them.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
@@ -68,7 +68,31 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     if let Some(law) = &settings.law {
         give_law(&mut rule, &law.value);
     }
+    give_rude(&mut rule, settings);
     rule
+}
+
+/// The users stand in a map of their own.
+fn give_rude(rule: &mut abi::fp_rule, settings: &Settings) {
+    let s = settings;
+    rule.rude = match s.rude.as_ref().map(|rude| rude.value) {
+        None | Some(Rude::Never) => abi::FP_RUDE_NEVER,
+        Some(Rude::Allowed) => abi::FP_RUDE_ALLOWED,
+        Some(Rude::Always) => abi::FP_RUDE_ALWAYS,
+    };
+    let rate = |chosen: &Option<fatpath_policy::Chosen<u64>>| {
+        chosen.as_ref().map_or(0, |rate| rate.value / 8)
+    };
+    rule.rude_rate_bytes_per_s = rate(&s.rude_rate_bps);
+    rule.rude_total_bytes_per_s = rate(&s.rude_total_rate_bps);
+    rule.rude_only_users = s.rude_users.is_some().into();
+    // Without a law of its own: the first, Reno.
+    rule.rude_fair_law = s
+        .law
+        .as_ref()
+        .and_then(|law| law.value.number())
+        .unwrap_or(0);
+    rule.rude_converged_milli = s.rude_converged_milli.as_ref().map_or(0, |c| c.value);
 }
 
 fn flags_of(settings: &Settings) -> u32 {

@@ -47,6 +47,8 @@ pub struct Counts {
     pub flows_without_storage: u64,
     /// Times a law found parameters out of range and took Reno's.
     pub bad_law_parameters: u64,
+    /// Rude flows that went polite because nobody marked their segments.
+    pub rude_flows_unmarked: u64,
 }
 
 impl Kernel {
@@ -92,6 +94,7 @@ impl Kernel {
             events_lost: counts.sum(abi::FP_COUNT_LOST)?,
             flows_without_storage: counts.sum(abi::FP_COUNT_NO_STORAGE)?,
             bad_law_parameters: counts.sum(abi::FP_COUNT_BAD_PARAMS)?,
+            rude_flows_unmarked: counts.sum(abi::FP_COUNT_UNMARKED)?,
         })
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::abi;
 use crate::load::{Kernel, LAW_PREFIX, LINK_TUNE};
+use crate::options::{OVERRIDES, RUDE_OPTION};
 use crate::pod::bytes_of;
 use crate::walk::Mode;
 use crate::{KernelError, Walked};
@@ -35,7 +36,8 @@ impl Kernel {
             .and_then(|control| control.set(0, &stop));
         // Nothing new comes in: then the walk undoes what did.
         let mut removed = Vec::new();
-        let mut failed = self.detach_overrides().err();
+        let mut failed = self.detach_options(OVERRIDES).err();
+        failed = failed.or(self.detach_options(RUDE_OPTION).err());
         failed = failed.or(remove(&self.places.pin(LINK_TUNE), &mut removed).err());
         let walked = self.walk(Mode::Release).unwrap_or_default();
         for pin in pins(&self.places.pin_dir)? {

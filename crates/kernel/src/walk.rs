@@ -29,6 +29,8 @@ pub(crate) enum Mode {
     Meet,
     /// They get their present share of a divided buffer.
     Share,
+    /// They become rude or polite, as they now may.
+    Rude,
     /// They lose our laws, and get what their programs asked for.
     Release,
 }
@@ -91,6 +93,7 @@ impl Kernel {
         let mode = match mode {
             Mode::Meet => abi::FP_WALK_MEET,
             Mode::Share => abi::FP_WALK_SHARE,
+            Mode::Rude => abi::FP_WALK_RUDE,
             Mode::Release => abi::FP_WALK_RELEASE,
         };
         let build: abi::fp_build = self.table("fp_build")?.get(0)?;

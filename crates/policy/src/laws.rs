@@ -59,6 +59,13 @@ impl Law {
         self.ours
     }
 
+    /// Its place among the laws of `fatpath-cc`, as the kernel half counts them; `None` as in [`ours`](Self::ours).
+    pub fn number(&self) -> Option<u32> {
+        our_laws()
+            .position(|law| law == self.name)
+            .and_then(|number| u32::try_from(number).ok())
+    }
+
     /// Every parameter in the order in which the law reads them; empty for a law without any.
     pub fn parameters(&self) -> Vec<Parameter> {
         let ours = self.ours.iter();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two socket-option programs, attached only while some rule overrides: every
-//! getsockopt and setsockopt of the host passes them.
+//! The programs on socket options: every getsockopt and setsockopt of the host passes them,
+//! so they are attached only while some rule, or the gate of Rude TCP, needs them.
 #![allow(unsafe_code)] // links to programs known only by their pins: libbpf-rs has no call for that
 
 use crate::KernelError;
@@ -11,26 +11,36 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-const HOOKS: [(&str, sys::bpf_attach_type); 2] = [
+/// Programs that come and go together: their names and hooks.
+type Hooks = [(&'static str, sys::bpf_attach_type); 2];
+
+/// Some rule overrides the program's own buffers.
+pub(crate) const OVERRIDES: Hooks = [
     ("keep_asked", sys::BPF_CGROUP_SETSOCKOPT),
     ("tell_asked", sys::BPF_CGROUP_GETSOCKOPT),
 ];
 
+/// TCP_RUDE.
+pub(crate) const RUDE_OPTION: Hooks = [
+    ("set_rude", sys::BPF_CGROUP_SETSOCKOPT),
+    ("get_rude", sys::BPF_CGROUP_GETSOCKOPT),
+];
+
 impl Kernel {
     /// Attaches the programs unless they are attached.
-    pub(crate) fn attach_overrides(&self) -> Result<(), KernelError> {
-        for (name, kind) in HOOKS {
+    pub(crate) fn attach_options(&self, hooks: Hooks) -> Result<(), KernelError> {
+        for (name, kind) in hooks {
             let pin = self.places.pin(&format!("link_{name}"));
             if !pin.exists() {
-                self.attach_override(name, kind, &pin)?;
+                self.attach_option(name, kind, &pin)?;
             }
         }
         Ok(())
     }
 
     /// Detaches them: a link whose last pin goes is gone.
-    pub(crate) fn detach_overrides(&self) -> Result<(), KernelError> {
-        for (name, _) in HOOKS {
+    pub(crate) fn detach_options(&self, hooks: Hooks) -> Result<(), KernelError> {
+        for (name, _) in hooks {
             let pin = self.places.pin(&format!("link_{name}"));
             if pin.exists() {
                 std::fs::remove_file(&pin)
@@ -40,7 +50,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn attach_override(
+    fn attach_option(
         &self,
         name: &str,
         kind: sys::bpf_attach_type,

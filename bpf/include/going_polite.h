@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RUDE_OFF_NICELY: the flow has the law of its fair window F and the kernel's recovery, but
+ * still the artificial window R, from which it goes down to F: every increase and decrease
+ * is F's, applied to both (Table 1 of the paper). Its segments stay marked until the two
+ * are close. Whoever loses permission meanwhile has F at the next ACK.
+ *
+ * Start at going_polite_acked().
+ */
+#ifndef FATPATH_GOING_POLITE_H
+#define FATPATH_GOING_POLITE_H
+
+#include "rude_flow.h"
+
+/* How close R is to F, in thousandths of F, where the rule does not say. */
+#define CONVERGED_MILLI 10
+
+static __always_inline int is_going_polite(struct sock *sk)
+{
+	struct fp_rude_flow *rude = rude_of(sk);
+
+	return rude && rude->mode == FP_GOING_POLITE;
+}
+
+/* The window from here on: F, or less where the kernel has lowered R below it. */
+static __always_inline void end_going_polite(struct sock *sk)
+{
+	struct fp_rude_flow *rude = rude_of(sk);
+	struct rude_state *s = rude_state_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+	u32 cwnd_pkts = tp->snd_cwnd;
+
+	if (!rude || !s || !s->keeps_fair)
+		return;
+	become_polite(tp, s, rude);
+	if (tp->snd_cwnd > cwnd_pkts)
+		tp->snd_cwnd = cwnd_pkts;
+}
+
+static __always_inline int may_go_on(struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	struct fp_rude_flow *rude = rude_of(sk);
+
+	return rude && rude->mode == FP_GOING_POLITE && may_stay_rude(sk, flow, rude);
+}
+
+static __always_inline u32 converged_milli(const struct fp_rule *rule)
+{
+	return rule->rude_converged_milli ? rule->rude_converged_milli : CONVERGED_MILLI;
+}
+
+/* In the place of cc_acked(). 0 = the flow is polite from here on. */
+static __always_inline int going_polite_acked(struct sock *sk, u32 acked_pkts)
+{
+	struct rude_state *s = rude_state_of(sk);
+	struct fp_rude_flow *rude = rude_of(sk);
+	struct fp_rule *rule = rule_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+	cc_u32 values[CC_PARAMS];
+	struct cc_start start;
+	enum cc_law law;
+
+	if (!s || !rude || !rule || !may_go_on(sk)) {
+		end_going_polite(sk);
+		return 0;
+	}
+	law = fair_law(rule, values);
+	start = start_of(rule, tp);
+	s->rude.fair.clamp_pkts = clamp_pkts(tp);
+	tp->snd_cwnd =
+		cc_rude_shadow_acked(law, values, &start, &s->rude, tp->snd_cwnd, acked_pkts);
+	rude->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
+	if (!cc_rude_has_converged(tp->snd_cwnd, s->rude.fair.cwnd_pkts, converged_milli(rule)))
+		return 1;
+	end_going_polite(sk);
+	return 0;
+}
+
+/* In the place of cc_ssthresh(). */
+static __always_inline u32 going_polite_ssthresh(struct sock *sk)
+{
+	struct rude_state *s = rude_state_of(sk);
+	struct fp_rule *rule = rule_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+	cc_u32 values[CC_PARAMS];
+
+	if (!s || !rule)
+		return tp->snd_ssthresh;
+	return cc_rude_shadow_ssthresh(fair_law(rule, values), values, &s->rude, tp->snd_cwnd);
+}
+
+static __always_inline void going_polite_undone(struct sock *sk)
+{
+	struct rude_state *s = rude_state_of(sk);
+
+	if (s)
+		cc_rude_undone(&s->rude);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who may go on without congestion control: the one place that permits it, asked by the
+ * socket option, when a flow meets the policy, and at every ACK of a rude flow. Reads the
+ * socket by BPF_CORE_READ, for the option's programs know it only as struct bpf_sock.
+ * Start at may_be_rude().
+ */
+#ifndef FATPATH_RUDE_H
+#define FATPATH_RUDE_H
+
+#include "settings.h"
+
+/* A law's name as the kernel and fp_rule keep it; the struct keeps it on the stack. */
+struct fp_law_text {
+	u8 text[FP_LAW_LEN];
+};
+
+static __always_inline struct fp_rude_flow *rude_of(void *sk)
+{
+	return bpf_sk_storage_get(&fp_rudes, sk, NULL, 0);
+}
+
+static __always_inline int is_gate_open(void)
+{
+	u32 zero = 0;
+	struct fp_rude_gate *gate = bpf_map_lookup_elem(&fp_rude_gate, &zero);
+
+	return gate && gate->is_open;
+}
+
+static __always_inline u32 owner_of(const struct sock *sk)
+{
+	return BPF_CORE_READ(sk, sk_uid.val);
+}
+
+static __always_inline int is_listed(u32 rule_id, u32 user)
+{
+	struct fp_rude_user key = { .rule_id = rule_id, .user = user };
+
+	return !!bpf_map_lookup_elem(&fp_rude_users, &key);
+}
+
+/* A rude flow that nobody marks is impossible. */
+static __always_inline int is_marked(const struct sock *sk)
+{
+	u32 netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	u32 *interfaces = bpf_map_lookup_elem(&fp_marked_netns, &netns);
+
+	return interfaces && *interfaces;
+}
+
+/* `user` is who asked; a socket that was handed on has an owner beside him. */
+static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
+				       const struct fp_rule *rule, u32 user)
+{
+	if (!is_gate_open() || !rule || rule->rude == FP_RUDE_NEVER)
+		return 0;
+	if (rule->rude_only_users &&
+	    !(is_listed(rule_id, user) && is_listed(rule_id, owner_of(sk))))
+		return 0;
+	return is_marked(sk);
+}
+
+/* May a flow go on that was rude until now? */
+static __always_inline int may_stay_rude(const struct sock *sk, const struct fp_flow *flow,
+					 const struct fp_rude_flow *rude)
+{
+	u32 rule_id = flow ? flow->rule_id : FP_NO_RULE;
+	struct fp_rule *rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
+
+	return !(rude->flags & FP_RUDE_UNMARKED) && may_be_rude(sk, rule_id, rule, rude->user);
+}
+
+/* The rude flows of a rule share its rude_total_rate. */
+static __always_inline void join_rude_share(struct fp_rude_flow *rude, u32 rule_id)
+{
+	struct fp_share *share = bpf_map_lookup_elem(&fp_rude_shares, &rule_id);
+
+	if (!share || rude->flags & FP_RUDE_COUNTED)
+		return;
+	rude->flags |= FP_RUDE_COUNTED;
+	rude->counted_rule = rule_id;
+	__sync_fetch_and_add(&share->flows, 1);
+}
+
+static __always_inline void leave_rude_share(struct fp_rude_flow *rude)
+{
+	u32 rule_id = rude->counted_rule;
+	struct fp_share *share = bpf_map_lookup_elem(&fp_rude_shares, &rule_id);
+
+	if (!share || !(rude->flags & FP_RUDE_COUNTED))
+		return;
+	rude->flags &= ~FP_RUDE_COUNTED;
+	__sync_fetch_and_add(&share->flows, -1ull);
+}
+
+/*
+ * The flow gets the law of its fair window, and with it that window: see rude_release()
+ * in rude.bpf.c. The kernel's own Reno is always there.
+ */
+static __always_inline int set_fair_law(void *target, const struct fp_rule *rule)
+{
+	struct fp_law_text fair = { "fp_reno" }, last = { "reno" };
+
+	if (rule && FP_IS_GIVEN(rule, FP_LAW))
+		__builtin_memcpy(&fair, rule->law, sizeof(fair));
+	if (!set_law(target, fair.text))
+		return 0;
+	return set_law(target, last.text);
+}
+
+static __always_inline int set_rude_law(void *target)
+{
+	struct fp_law_text rude = { "fp_rude" };
+
+	return set_law(target, rude.text);
+}
+
+static __always_inline int has_rude_law(struct tcp_sock *tp)
+{
+	struct fp_law_text rude = { "fp_rude" };
+
+	return has_law(tp, rude.text);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is kept of a flow while it is rude (rude.bpf.c) or going polite (laws.bpf.c), and
+ * how it becomes polite. Start at become_polite().
+ */
+#ifndef FATPATH_RUDE_FLOW_H
+#define FATPATH_RUDE_FLOW_H
+
+#include "law_flow.h"
+#include "rude.h"
+#include "../cc/rude.h"
+
+struct rude_state {
+	struct cc_rude rude;
+	u64 looked_us;	 /* when it was last looked whether its segments are marked */
+	u32 sent_pkts;	 /* data segments, then */
+	u32 marked_pkts; /* then */
+	u32 keeps_fair;	 /* F lives: the flow is rude or going polite */
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct rude_state);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_rude_states SEC(".maps");
+
+static __always_inline struct rude_state *rude_state_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&fp_rude_states, sk, NULL, 0);
+}
+
+/* tcp_packets_in_flight() */
+static __always_inline u32 in_flight_pkts(const struct tcp_sock *tp)
+{
+	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
+
+static __always_inline u32 clamp_pkts(struct tcp_sock *tp)
+{
+	u32 most = max_window_pkts(tp);
+
+	return tp->snd_cwnd_clamp < most ? tp->snd_cwnd_clamp : most;
+}
+
+/* The law of the fair window and its parameters; Reno where the rule's are out of range. */
+static __always_inline enum cc_law fair_law(const struct fp_rule *rule, cc_u32 values[CC_PARAMS])
+{
+	u32 law = rule->rude_fair_law;
+
+	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
+	return cc_law_accepts(law, values) ? law : CC_LAW_reno;
+}
+
+static __always_inline void forget(struct rude_state *s, struct fp_rude_flow *flow)
+{
+	s->keeps_fair = 0;
+	flow->mode = FP_POLITE;
+	flow->fair_cwnd_pkts = 0;
+}
+
+/* RUDE_OFF_NOW, and every way of losing permission: what is in flight drains to F. */
+static __always_inline void become_polite(struct tcp_sock *tp, struct rude_state *s,
+					  struct fp_rude_flow *flow)
+{
+	cc_rude_off_now(&s->rude, in_flight_pkts(tp));
+	tp->snd_cwnd = s->rude.fair.cwnd_pkts;
+	tp->snd_ssthresh = s->rude.fair.ssthresh_pkts;
+	forget(s, flow);
+}
+
+#endif

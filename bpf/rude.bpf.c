@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rude TCP: a flow without congestion control, by permission, as struct_ops fp_rude
+ * (Weigle, Feng, "Enhancing TCP Performance for Dedicated Clusters and Grids").
+ *
+ * With cong_control the kernel lowers no window by itself; what it sends again, and
+ * when, stays its own (SACK, RACK). The window is the peer's, the pacing bounds the rate,
+ * and the fair window F is kept beside it (cc/rude.h). At every ACK it is asked anew
+ * whether the flow may be rude; one that may not gets the law of its fair window, and on
+ * the way, in rude_release(), that window.
+ *
+ * It refuses a flow that did not ask (TCP_RUDE, or its rule): one that merely selects
+ * this law by TCP_CONGESTION gets the fair law. Start at rude_cong_control().
+ */
+#include "include/rude_flow.h"
+
+/* A flow whose segments nobody marks is found out after so long. */
+#define LOOK_FOR_MARKS_US 1000000ull
+
+/* IP's header without options; TCP's is in tcp_header_len. */
+#define IPV4_HEADER_BYTES 20
+#define IPV6_HEADER_BYTES 40
+
+static __always_inline u64 rate_sample(const struct tcp_sock *tp)
+{
+	u64 bytes = (u64)tp->rate_delivered * tp->mss_cache;
+
+	return tp->rate_interval_us ? bytes * 1000000 / tp->rate_interval_us : 0;
+}
+
+/* The kernel's pacing counts what a segment carries, without its headers. */
+static __always_inline void look(struct tcp_sock *tp, struct cc_rude_now *now)
+{
+	u32 mss_bytes = tp->mss_cache ? tp->mss_cache : 1;
+
+	now->now_us = tp->tcp_mstamp;
+	now->rate_bytes_per_s = rate_sample(tp);
+	now->rate_is_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	now->delivered_pkts = tp->delivered;
+	now->lost_pkts = tp->lost;
+	now->in_flight_pkts = in_flight_pkts(tp);
+	now->peer_window_pkts = tp->snd_wnd / mss_bytes;
+	now->max_window_pkts = clamp_pkts(tp);
+	now->srtt_us = tp->srtt_us >> 3;
+	now->min_rtt_us = tp->rtt_min.s[0].v;
+	now->mss_bytes = mss_bytes;
+	now->wire_bytes = mss_bytes;
+}
+
+/* Of a rate of IP packets, what pacing counts. */
+static __always_inline u64 without_headers(struct tcp_sock *tp, u64 bytes_per_s)
+{
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	u32 ip_bytes =
+		sk->__sk_common.skc_family == AF_INET6 ? IPV6_HEADER_BYTES : IPV4_HEADER_BYTES;
+	u32 packet_bytes = tp->mss_cache + tp->tcp_header_len + ip_bytes;
+
+	return cc_scaled(bytes_per_s, tp->mss_cache, packet_bytes ? packet_bytes : 1);
+}
+
+/* The flow's part of rude_total_rate; 0 = no bound. */
+static __always_inline u64 part_of_total(const struct fp_rule *rule, u32 rule_id)
+{
+	struct fp_share *share = bpf_map_lookup_elem(&fp_rude_shares, &rule_id);
+	u64 flows = share && share->flows ? share->flows : 1;
+
+	return rule->rude_total_bytes_per_s / flows;
+}
+
+static __always_inline u64 pacing_rate(struct tcp_sock *tp, const struct rude_state *s,
+				       const struct cc_rude_now *now, const struct fp_rule *rule,
+				       u32 rule_id)
+{
+	u64 most = part_of_total(rule, rule_id);
+	u64 share = without_headers(tp, rule->rude_rate_bytes_per_s);
+	u64 rate = cc_rude_pacing_bytes_per_s(&s->rude, now, share);
+
+	most = without_headers(tp, most);
+	return most && most < rate ? most : rate;
+}
+
+static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
+{
+	u64 most = sk->sk_max_pacing_rate;
+
+	sk->sk_pacing_rate = rate_bytes_per_s < most ? rate_bytes_per_s : most;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
+/* SO_MAX_PACING_RATE is what asks for pacing, beside laws. */
+static __always_inline void unpace(struct sock *sk)
+{
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
+/* What leaves next, and how fast. */
+static __always_inline void send_on(struct sock *sk, struct rude_state *s,
+				    struct fp_rude_flow *flow, const struct cc_rude_now *now,
+				    const struct fp_rule *rule)
+{
+	struct tcp_sock *tp = tcp(sk);
+
+	tp->snd_cwnd = cc_rude_cwnd_pkts(&s->rude, now);
+	pace(sk, pacing_rate(tp, s, now, rule, flow->counted_rule));
+	flow->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
+}
+
+/* Segments went out for a second, and none was marked. */
+static __always_inline int is_unmarked(struct tcp_sock *tp, struct rude_state *s,
+				       const struct fp_rude_flow *flow)
+{
+	u64 now_us = tp->tcp_mstamp;
+	int is_unmarked;
+
+	if (now_us - s->looked_us < LOOK_FOR_MARKS_US)
+		return 0;
+	is_unmarked = tp->data_segs_out != s->sent_pkts && flow->marked_pkts == s->marked_pkts;
+	s->looked_us = now_us;
+	s->sent_pkts = tp->data_segs_out;
+	s->marked_pkts = flow->marked_pkts;
+	return is_unmarked;
+}
+
+static __always_inline int is_rude(struct sock *sk, const struct fp_flow *flow,
+				   const struct fp_rude_flow *rude)
+{
+	return rude && rude->mode == FP_RUDE && may_stay_rude(sk, flow, rude);
+}
+
+/* RUDE again before it was polite: F goes on where it was. */
+static __always_inline void begin(struct tcp_sock *tp, struct rude_state *s,
+				  const struct fp_rude_flow *flow, const struct cc_rude_now *now)
+{
+	struct cc_window polite = window_of(tp);
+
+	if (!s->keeps_fair)
+		cc_rude_begin(&s->rude, &polite, now);
+	s->keeps_fair = 1;
+	s->looked_us = now->now_us;
+	s->sent_pkts = tp->data_segs_out;
+	s->marked_pkts = flow->marked_pkts;
+}
+
+/* 1 = the flow may not be rude, and has the fair law now. */
+static __always_inline int leave(struct sock *sk, const struct fp_flow *flow,
+				 struct fp_rude_flow *rude)
+{
+	u32 rule_id = flow ? flow->rule_id : FP_NO_RULE;
+
+	if (is_rude(sk, flow, rude))
+		return 0;
+	if (rude && rude->mode == FP_RUDE)
+		rude->mode = FP_POLITE;
+	set_fair_law(sk, bpf_map_lookup_elem(&fp_rules, &rule_id));
+	return 1;
+}
+
+SEC("struct_ops")
+void BPF_PROG(rude_init, struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	struct fp_rude_flow *rude = rude_of(sk);
+	struct cc_rude_now now = {};
+	struct rude_state *s;
+	struct fp_rule *rule;
+
+	if (leave(sk, flow, rude) || !flow || !rude)
+		return;
+	s = bpf_sk_storage_get(&fp_rude_states, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	rule = bpf_map_lookup_elem(&fp_rules, &flow->rule_id);
+	if (!s || !rule) {
+		rude->mode = FP_POLITE;
+		return;
+	}
+	look(tcp(sk), &now);
+	begin(tcp(sk), s, rude, &now);
+	join_rude_share(rude, flow->rule_id);
+	send_on(sk, s, rude, &now, rule);
+}
+
+/* The flow's next law, whichever it is, finds the fair window, or R when it goes polite nicely. */
+SEC("struct_ops")
+void BPF_PROG(rude_release, struct sock *sk)
+{
+	struct fp_rude_flow *rude = rude_of(sk);
+	struct rude_state *s = rude_state_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+	u32 r_pkts;
+
+	unpace(sk);
+	if (!rude || !s || !s->keeps_fair)
+		return;
+	leave_rude_share(rude);
+	if (rude->mode != FP_GOING_POLITE || in_flight_pkts(tp) <= s->rude.fair.cwnd_pkts) {
+		become_polite(tp, s, rude);
+		return;
+	}
+	r_pkts = cc_rude_off_nicely(&s->rude, in_flight_pkts(tp));
+	tp->snd_cwnd = r_pkts;
+	tp->snd_ssthresh = r_pkts;
+}
+
+static __always_inline void acked(struct sock *sk, struct rude_state *s, struct fp_rude_flow *rude,
+				  const struct fp_rule *rule)
+{
+	struct tcp_sock *tp = tcp(sk);
+	struct cc_start start = start_of(rule, tp);
+	struct cc_rude_now now = {};
+	cc_u32 values[CC_PARAMS];
+	enum cc_law law = fair_law(rule, values);
+
+	look(tp, &now);
+	s->rude.fair.clamp_pkts = clamp_pkts(tp);
+	cc_rude_acked(law, values, &start, &s->rude, &now);
+	send_on(sk, s, rude, &now, rule);
+}
+
+/* Its arguments after the first differ before and after 6.10: tcp_sock has them too. */
+SEC("struct_ops")
+void BPF_PROG(rude_cong_control, struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	struct fp_rude_flow *rude = rude_of(sk);
+	struct rude_state *s = rude_state_of(sk);
+	struct fp_rule *rule;
+
+	if (rude && s && rude->mode == FP_RUDE && is_unmarked(tcp(sk), s, rude)) {
+		rude->flags |= FP_RUDE_UNMARKED;
+		count(FP_COUNT_UNMARKED);
+	}
+	if (leave(sk, flow, rude) || !flow || !rude || !s)
+		return;
+	rule = bpf_map_lookup_elem(&fp_rules, &flow->rule_id);
+	if (!rule)
+		return;
+	if (rude->counted_rule != flow->rule_id)
+		leave_rude_share(rude);
+	join_rude_share(rude, flow->rule_id);
+	acked(sk, s, rude, rule);
+}
+
+/* tcp_enter_loss() has just set the window to one segment. */
+static __always_inline void timed_out(struct sock *sk, struct rude_state *s,
+				      const struct fp_rule *rule)
+{
+	struct cc_rude_now now = {};
+	cc_u32 values[CC_PARAMS];
+	enum cc_law law = fair_law(rule, values);
+
+	look(tcp(sk), &now);
+	cc_rude_timed_out(law, values, &s->rude);
+	tcp(sk)->snd_cwnd = cc_rude_cwnd_pkts(&s->rude, &now);
+}
+
+SEC("struct_ops")
+void BPF_PROG(rude_set_state, struct sock *sk, u8 new_state)
+{
+	struct rude_state *s = rude_state_of(sk);
+	struct fp_rule *rule = rule_of(sk);
+
+	if (new_state == TCP_CA_LOSS && s && rule && s->keeps_fair)
+		timed_out(sk, s, rule);
+}
+
+/* After a pause: the gate may have closed meanwhile, and nothing rude shall leave. */
+SEC("struct_ops")
+void BPF_PROG(rude_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	if (event == CA_EVENT_TX_START)
+		leave(sk, flow, rude_of(sk));
+}
+
+/* The kernel's threshold stays: it is the polite law's again one day. */
+SEC("struct_ops")
+u32 BPF_PROG(rude_ssthresh, struct sock *sk)
+{
+	return tcp(sk)->snd_ssthresh;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(rude_undo_cwnd, struct sock *sk)
+{
+	struct rude_state *s = rude_state_of(sk);
+
+	if (s && s->keeps_fair)
+		cc_rude_undone(&s->rude);
+	return tcp(sk)->snd_cwnd;
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops fp_rude = {
+	.init = (void *)rude_init,
+	.release = (void *)rude_release,
+	.cong_control = (void *)rude_cong_control,
+	.set_state = (void *)rude_set_state,
+	.cwnd_event = (void *)rude_cwnd_event,
+	.ssthresh = (void *)rude_ssthresh,
+	.undo_cwnd = (void *)rude_undo_cwnd,
+	.name = "fp_rude",
+};
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rude TCP's gate, its users, the cgroups of `fatpath rude run`, and which flows are rude.
+//!
+//! Permission is asked in the kernel half (bpf/include/rude.h); here is written what it reads.
+//! Start at [`Kernel::open_rude_gate`].
+
+use crate::KernelError;
+use crate::abi::{self, fp_flow_record, fp_rude_gate, fp_rude_user};
+use crate::load::Kernel;
+use crate::options::RUDE_OPTION;
+use crate::pod::{bytes_of, value_of};
+use crate::walk::{Mode, Walked};
+use fatpath_policy::{Rule, User};
+use libbpf_rs::{MapCore, MapFlags};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// How segments of rude flows are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RudeMark {
+    /// A reserved bit of the TCP header, in the two bytes of data offset and flags: 0x100, 0x200,
+    /// 0x400 or 0x800.
+    TcpBit(u16),
+    /// A DSCP, 1 to 63.
+    Dscp(u8),
+}
+
+/// The lowest bit that RFC 9768 leaves reserved. The paper's, 0x100, is AE there.
+impl Default for RudeMark {
+    fn default() -> RudeMark {
+        RudeMark::TcpBit(0x200)
+    }
+}
+
+impl fmt::Display for RudeMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RudeMark::TcpBit(bit) => write!(f, "{bit:#x}"),
+            RudeMark::Dscp(dscp) => write!(f, "dscp:{dscp}"),
+        }
+    }
+}
+
+impl FromStr for RudeMark {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RudeMark, String> {
+        let bit = |text: &str| u16::from_str_radix(text, 16).ok();
+        let mark = match (text.strip_prefix("0x"), text.strip_prefix("dscp:")) {
+            (Some(digits), _) => bit(digits)
+                .filter(|bit| [0x100, 0x200, 0x400, 0x800].contains(bit))
+                .map(RudeMark::TcpBit),
+            (_, Some(number)) => number
+                .parse()
+                .ok()
+                .filter(|dscp| (1..=63).contains(dscp))
+                .map(RudeMark::Dscp),
+            _ => None,
+        };
+        mark.ok_or_else(|| "0x100, 0x200, 0x400, 0x800, or dscp:1 to dscp:63".to_owned())
+    }
+}
+
+/// The gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RudeGate {
+    /// While it is shut nobody is rude.
+    pub is_open: bool,
+    /// How segments are marked.
+    pub mark: RudeMark,
+}
+
+/// What a flow that was rude is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RudeMode {
+    /// Without congestion control.
+    Rude,
+    /// RUDE_OFF_NICELY: above its fair window still.
+    GoingPolite,
+}
+
+/// A flow that is not polite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RudeFlow {
+    /// What it is.
+    pub mode: RudeMode,
+    /// The window that it would have, or is going to, segments.
+    pub fair_cwnd_pkts: u32,
+    /// Packets that were marked, a TSO packet once, modulo 2^32.
+    pub marked_pkts: u32,
+    /// Number of the user who asked for it, or who owns the socket.
+    pub user: u32,
+}
+
+/// All of Rude TCP on this host.
+#[derive(Clone, Debug, Serialize)]
+pub struct RudeStatus {
+    /// The gate.
+    pub gate: RudeGate,
+    /// Network namespaces whose interfaces mark: inode, and how many.
+    pub marked_namespaces: Vec<(u32, u32)>,
+    /// Rude flows that went polite because nobody marked their segments, since the load.
+    pub flows_unmarked: u64,
+    /// The flows that are not polite.
+    pub flows: Vec<crate::Flow>,
+}
+
+impl RudeFlow {
+    pub(crate) fn of(record: &fp_flow_record) -> Option<RudeFlow> {
+        let mode = match record.rude_mode {
+            abi::FP_RUDE => RudeMode::Rude,
+            abi::FP_GOING_POLITE => RudeMode::GoingPolite,
+            _ => return None,
+        };
+        Some(RudeFlow {
+            mode,
+            fair_cwnd_pkts: record.rude_fair_cwnd_pkts,
+            marked_pkts: record.rude_marked_pkts,
+            user: record.rude_user,
+        })
+    }
+}
+
+impl Kernel {
+    /// Opens the gate: flows of rules that want it are rude from now on, others may ask.
+    ///
+    /// # Errors
+    /// When a map cannot be written or the option's programs cannot be attached: the gate is shut then.
+    pub fn open_rude_gate(&self, mark: RudeMark) -> Result<Walked, KernelError> {
+        self.attach_options(RUDE_OPTION)?;
+        self.set_gate(RudeGate {
+            is_open: true,
+            mark,
+        })?;
+        self.walk(Mode::Rude)
+    }
+
+    /// Shuts the gate: whoever is rude is polite from now on.
+    ///
+    /// # Errors
+    /// When a map cannot be written, or a walk fails: the flow is polite at its next ACK then.
+    pub fn shut_rude_gate(&self) -> Result<Walked, KernelError> {
+        let mark = self.rude_gate()?.mark;
+        self.set_gate(RudeGate {
+            is_open: false,
+            mark,
+        })?;
+        let walked = self.walk(Mode::Rude)?;
+        self.attach_rude_option()?;
+        Ok(walked)
+    }
+
+    /// The gate as it is.
+    ///
+    /// # Errors
+    /// When its map cannot be read.
+    pub fn rude_gate(&self) -> Result<RudeGate, KernelError> {
+        let gate: fp_rude_gate = self.table("fp_rude_gate")?.get(0)?;
+        let mark = match (gate.mark_bits, gate.mark_dscp) {
+            (0, 0) => RudeMark::default(),
+            (0, dscp) => RudeMark::Dscp(dscp as u8),
+            (bits, _) => RudeMark::TcpBit(bits as u16),
+        };
+        Ok(RudeGate {
+            is_open: gate.is_open != 0,
+            mark,
+        })
+    }
+
+    fn set_gate(&self, gate: RudeGate) -> Result<(), KernelError> {
+        let (mark_bits, mark_dscp) = match gate.mark {
+            RudeMark::TcpBit(bit) => (bit.into(), 0),
+            RudeMark::Dscp(dscp) => (0, dscp.into()),
+        };
+        let gate = fp_rude_gate {
+            is_open: gate.is_open.into(),
+            mark_bits,
+            mark_dscp,
+            pad: 0,
+        };
+        self.table("fp_rude_gate")?.set(0, &gate)
+    }
+
+    /// The gate, the marks, and who is rude.
+    ///
+    /// # Errors
+    /// When a map or the list of flows cannot be read.
+    pub fn rude_status(&self) -> Result<RudeStatus, KernelError> {
+        let mut flows = self.flows()?;
+        flows.retain(|flow| flow.rude.is_some());
+        Ok(RudeStatus {
+            gate: self.rude_gate()?,
+            marked_namespaces: self.marked_namespaces()?,
+            flows_unmarked: self.counts()?.rude_flows_unmarked,
+            flows,
+        })
+    }
+
+    fn marked_namespaces(&self) -> Result<Vec<(u32, u32)>, KernelError> {
+        let table = self.table("fp_marked_netns")?;
+        let keys = table.handle().keys().filter_map(|key| value_of(&key));
+        keys.map(|netns| Ok((netns, table.get(netns)?))).collect()
+    }
+
+    /// The option is there while somebody could become rude, or could be told that he may not.
+    pub(crate) fn attach_rude_option(&self) -> Result<(), KernelError> {
+        let gate: fp_rude_gate = self.table("fp_rude_gate")?.get(0)?;
+        match gate.is_open != 0 || self.some_rule_is_of_rudeness()? {
+            true => self.attach_options(RUDE_OPTION),
+            false => self.detach_options(RUDE_OPTION),
+        }
+    }
+
+    fn some_rule_is_of_rudeness(&self) -> Result<bool, KernelError> {
+        let rules = self.table("fp_rules")?;
+        for id in self.rule_names()?.into_keys() {
+            let rule: abi::fp_rule = rules.get(id)?;
+            if rule.rude != abi::FP_RUDE_NEVER {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Flows of programs in this cgroup and below ask to be rude when they are established.
+    ///
+    /// # Errors
+    /// When the map is full or cannot be written.
+    pub fn run_rude(&self, cgroup_id: u64) -> Result<(), KernelError> {
+        self.table("fp_rude_cgroups")?
+            .handle()
+            .update(bytes_of(&cgroup_id), bytes_of(&1u32), MapFlags::ANY)
+            .map_err(KernelError::bpf("note the cgroup of the command"))
+    }
+
+    /// Takes a cgroup back that [`run_rude`](Self::run_rude) noted.
+    ///
+    /// # Errors
+    /// When it was not noted.
+    pub fn end_rude_run(&self, cgroup_id: u64) -> Result<(), KernelError> {
+        self.table("fp_rude_cgroups")?
+            .handle()
+            .delete(bytes_of(&cgroup_id))
+            .map_err(KernelError::bpf("forget the cgroup of the command"))
+    }
+
+    /// Answers the names that /etc/passwd does not have.
+    pub(crate) fn permit_rude_users(
+        &self,
+        rules: &[Rule],
+        ids: &[u32],
+    ) -> Result<Vec<String>, KernelError> {
+        let mut absent = Vec::new();
+        let mut wanted = HashSet::new();
+        for (rule, rule_id) in rules.iter().zip(ids) {
+            let users = rule.settings.rude_users.iter();
+            for user in users.flat_map(|chosen| &chosen.value) {
+                match number_of(user) {
+                    Some(user) => drop(wanted.insert((*rule_id, user))),
+                    None => absent.push(user.to_string()),
+                }
+            }
+        }
+        self.set_rude_users(&wanted)?;
+        Ok(absent)
+    }
+
+    /// Pairs of a rule's id and a user's number.
+    pub(crate) fn rude_users(&self) -> Result<HashSet<(u32, u32)>, KernelError> {
+        let table = self.table("fp_rude_users")?;
+        let keys = table.handle().keys();
+        let pair = |key: fp_rude_user| (key.rule_id, key.user);
+        Ok(keys.filter_map(|key| value_of(&key)).map(pair).collect())
+    }
+
+    /// Whoever is not wanted goes first.
+    pub(crate) fn set_rude_users(&self, wanted: &HashSet<(u32, u32)>) -> Result<(), KernelError> {
+        let table = self.table("fp_rude_users")?;
+        let permitted = self.rude_users()?;
+        let key = |(rule_id, user): &(u32, u32)| fp_rude_user {
+            rule_id: *rule_id,
+            user: *user,
+        };
+        let failed = || KernelError::bpf("write the users who may be rude");
+        for gone in permitted.difference(wanted) {
+            table
+                .handle()
+                .delete(bytes_of(&key(gone)))
+                .map_err(failed())?;
+        }
+        for new in wanted.difference(&permitted) {
+            table
+                .handle()
+                .update(bytes_of(&key(new)), bytes_of(&1u32), MapFlags::ANY)
+                .map_err(failed())?;
+        }
+        Ok(())
+    }
+}
+
+/// `None`: /etc/passwd has no such name.
+fn number_of(user: &User) -> Option<u32> {
+    let name = match user {
+        User::Id(number) => return Some(*number),
+        User::Name(name) => name,
+    };
+    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+    let fields = passwd
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    let mut of_name = fields.filter(|fields| fields.first() == Some(&name.as_str()));
+    of_name.next()?.get(2)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_numbers() {
+        assert_eq!(number_of(&User::Name("root".into())), Some(0));
+        assert_eq!(number_of(&User::Id(77)), Some(77));
+        assert_eq!(number_of(&User::Name("no-such-user".into())), None);
+    }
+
+    #[test]
+    fn marks_are_read_as_they_are_shown() {
+        for text in ["0x100", "0x800", "dscp:1", "dscp:63"] {
+            let mark: RudeMark = text.parse().expect("it is a mark");
+            assert_eq!(mark.to_string(), text);
+        }
+        for text in [
+            "", "0x", "0x300", "0x80", "dscp:0", "dscp:64", "512", "dscp:",
+        ] {
+            assert!(text.parse::<RudeMark>().is_err(), "{text}");
+        }
+        assert_eq!(RudeMark::default().to_string(), "0x200");
+    }
+}
