@@ -3,6 +3,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
+use fatpath_kernel::RudeMark;
 use fatpath_lab::cli::LabCommand;
 use fatpath_lab::simulate::cli::Simulate;
 use std::path::PathBuf;
@@ -40,6 +41,9 @@ pub enum Command {
     /// List the flows that are tuned now
     #[command(after_help = FLOWS_HELP)]
     Flows(FlowsArguments),
+    /// Allow flows without congestion control, forbid them, list them, run a program with them
+    #[command(subcommand)]
+    Rude(RudeCommand),
     /// Say what is loaded, changed and pinned
     Status(StatusArguments),
     /// Remove every program, map, pin, law, route metric and sysctl change
@@ -161,6 +165,62 @@ fn interval(text: &str) -> Result<f64, String> {
         true => Ok(seconds),
         false => Err("0.1 to 3600 seconds".to_owned()),
     }
+}
+
+#[derive(Subcommand)]
+pub enum RudeCommand {
+    /// Open the gate: what rules allow is allowed from now on
+    On(RudeOnArguments),
+    /// Shut the gate: every flow has congestion control from now on
+    Off(RudeOffArguments),
+    /// Say whether the gate is open and which flows are rude
+    Status(StatusArguments),
+    /// Run a command whose connections are rude where rules allow it
+    #[command(after_help = RUDE_RUN_HELP)]
+    Run(RudeRunArguments),
+}
+
+const RUDE_RUN_HELP: &str = "\
+The command runs in a cgroup of its own, below the present one. Its connections ask to be rude
+when they are established; where the gate is shut, or the rule of the path or the user forbids
+it, they have congestion control as ever.
+
+Examples:
+  fatpath rude run -- iperf3 --client 10.5.128.74
+  fatpath rude run --user alice -- rsync -a data/ far.example:data/";
+
+#[derive(Args)]
+pub struct RudeOnArguments {
+    /// Mark of rude segments: a bit of the TCP header, 0x100, 0x200, 0x400 or 0x800, or dscp:N.
+    /// 0x100 is the paper's, and AE of Accurate ECN (RFC 9768) since
+    #[arg(long, value_name = "MARK", default_value_t)]
+    pub mark: RudeMark,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct RudeOffArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct RudeRunArguments {
+    /// Run as this user: a name of /etc/passwd
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    pub command: Vec<String>,
 }
 
 #[derive(Args)]

@@ -5,6 +5,7 @@
 mod arguments;
 mod flows;
 mod policy;
+mod rude;
 mod status;
 
 use arguments::{Arguments, Command};
@@ -38,6 +39,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flows(arguments) => flows::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
+        Command::Rude(command) => rude::run(command)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
     }

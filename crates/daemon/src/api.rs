@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
 use fatpath_host::Change;
-use fatpath_kernel::Status;
+use fatpath_kernel::{RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -135,6 +135,9 @@ pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::i
         .route("/v1/flows", get(flows))
         .route("/v1/policy", get(policy))
         .route("/v1/policy/apply", post(apply))
+        .route("/v1/rude", get(rude))
+        .route("/v1/rude/on", post(rude_on))
+        .route("/v1/rude/off", post(rude_off))
         .route("/v1/unload", post(unload))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
@@ -219,6 +222,47 @@ async fn apply(
     on_engine(shared, move |engine| {
         let policy = read_policy(&body, &name.file).map_err(anyhow::Error::from)?;
         Ok(engine.apply(policy, &name.file)?)
+    })
+    .await
+}
+
+async fn rude(State(shared): State<Arc<Shared>>) -> Answer<RudeStatus> {
+    on_engine(shared, |engine| Ok(engine.kernel.rude_status()?)).await
+}
+
+/// `?mark=0x200`
+#[derive(Deserialize)]
+struct Mark {
+    mark: String,
+}
+
+/// What opening or shutting the gate of Rude TCP did.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Gated {
+    /// Live flows that became rude, or polite.
+    pub flows_changed: u32,
+}
+
+async fn rude_on(
+    State(shared): State<Arc<Shared>>,
+    _: OnlyRoot,
+    Query(asked): Query<Mark>,
+) -> Answer<Gated> {
+    let mark: RudeMark = asked
+        .mark
+        .parse()
+        .map_err(|allowed| Failure(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
+    on_engine(shared, move |engine| {
+        let flows_changed = engine.kernel.open_rude_gate(mark)?.changed;
+        Ok(Gated { flows_changed })
+    })
+    .await
+}
+
+async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gated> {
+    on_engine(shared, |engine| {
+        let flows_changed = engine.kernel.shut_rude_gate()?.changed;
+        Ok(Gated { flows_changed })
     })
     .await
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other end of the API, for the command line.
 
-use crate::{Applied, UnloadReport};
+use crate::{Applied, Gated, UnloadReport};
 use anyhow::{Context, Result, bail};
+use fatpath_kernel::RudeMark;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
@@ -32,6 +33,23 @@ pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>
         &format!("/v1/policy/apply?file={query}"),
         text,
     )
+}
+
+/// Opens the gate of Rude TCP; `None` when no daemon answers.
+///
+/// # Errors
+/// What the daemon could not do.
+pub fn open_rude_gate(socket: &Path, mark: RudeMark) -> Result<Option<Gated>> {
+    let path = format!("/v1/rude/on?mark={mark}");
+    request(socket, Method::POST, &path, Vec::new())
+}
+
+/// Shuts it; `None` when no daemon answers.
+///
+/// # Errors
+/// What the daemon could not do.
+pub fn shut_rude_gate(socket: &Path) -> Result<Option<Gated>> {
+    request(socket, Method::POST, "/v1/rude/off", Vec::new())
 }
 
 /// Has the daemon unload everything and end; `None` when no daemon answers.

@@ -130,6 +130,10 @@ impl Engine {
         notes.extend(
             absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")),
         );
+        let users = published.absent_users.iter();
+        notes.extend(users.map(|user| {
+            format!("/etc/passwd has no user {user}: nobody may be rude by that name")
+        }));
         notes.extend(published.problems.iter().cloned());
         self.metrics = routes(&policy, &tables);
         match self.host.set_routes(&self.metrics) {
@@ -156,8 +160,9 @@ impl Engine {
     }
 
     /// A cgroup that came or went since has another id: the policy is published again. Routes that
-    /// changed get their metrics again.
+    /// changed get their metrics again, and cgroups of `fatpath rude run` go when they are empty.
     pub(crate) fn follow_host(&mut self) -> Result<Vec<String>> {
+        self.kernel.tidy_rude_runs()?;
         if cgroups_of(&self.policy) != self.cgroups {
             let policy = self.policy.clone();
             self.publish(&policy, &Classifier::build(&policy))?;

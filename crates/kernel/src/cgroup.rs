@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cgroup ids and paths. An id is the inode of the cgroup's directory.
 
+use crate::KernelError;
 use crate::places::cgroup_root;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The id of a cgroup-2 path such as `/system.slice/gridftp.service`; `None` when there is no such cgroup.
 pub fn cgroup_id(path: &str) -> Option<u64> {
-    let root = cgroup_root().ok()?;
-    let directory = root.join(path.trim_start_matches('/'));
+    let directory = cgroup_directory(path).ok()?;
     std::fs::metadata(directory).ok().map(|meta| meta.ino())
+}
+
+/// The directory of a cgroup-2 path such as `/system.slice`.
+///
+/// # Errors
+/// When no cgroup of version 2 is mounted.
+pub fn cgroup_directory(path: &str) -> Result<PathBuf, KernelError> {
+    Ok(cgroup_root()?.join(path.trim_start_matches('/')))
 }
 
 /// The path of a cgroup id; `None` when it is gone. Walks the hierarchy: keep the answer.

@@ -25,9 +25,10 @@ mod rude;
 mod rule;
 mod status;
 mod unload;
+mod users;
 mod walk;
 
-pub use cgroup::{cgroup_id, cgroup_path};
+pub use cgroup::{cgroup_directory, cgroup_id, cgroup_path};
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport, SettingValue};
@@ -38,4 +39,5 @@ pub use publish::Published;
 pub use rude::{RudeFlow, RudeGate, RudeMark, RudeMode, RudeStatus};
 pub use status::{Counts, Pinned, Status};
 pub use unload::Unloaded;
+pub use users::{Account, account};
 pub use walk::Walked;

@@ -6,9 +6,11 @@
 
 use crate::KernelError;
 use crate::abi::{self, fp_flow_record, fp_rude_gate, fp_rude_user};
+use crate::cgroup::{cgroup_directory, cgroup_path};
 use crate::load::Kernel;
 use crate::options::RUDE_OPTION;
 use crate::pod::{bytes_of, value_of};
+use crate::users::account;
 use crate::walk::{Mode, Walked};
 use fatpath_policy::{Rule, User};
 use libbpf_rs::{MapCore, MapFlags};
@@ -230,6 +232,8 @@ impl Kernel {
     ///
     /// # Errors
     /// When the map is full or cannot be written.
+    ///
+    /// The cgroup must have a process already, or [`tidy_rude_runs`](Self::tidy_rude_runs) may take it.
     pub fn run_rude(&self, cgroup_id: u64) -> Result<(), KernelError> {
         self.table("fp_rude_cgroups")?
             .handle()
@@ -237,15 +241,25 @@ impl Kernel {
             .map_err(KernelError::bpf("note the cgroup of the command"))
     }
 
-    /// Takes a cgroup back that [`run_rude`](Self::run_rude) noted.
+    /// Removes the cgroups of [`run_rude`](Self::run_rude) in which nothing runs any more.
     ///
     /// # Errors
-    /// When it was not noted.
-    pub fn end_rude_run(&self, cgroup_id: u64) -> Result<(), KernelError> {
-        self.table("fp_rude_cgroups")?
+    /// When the map cannot be read.
+    pub fn tidy_rude_runs(&self) -> Result<(), KernelError> {
+        let table = self.table("fp_rude_cgroups")?;
+        let ids: Vec<u64> = table
             .handle()
-            .delete(bytes_of(&cgroup_id))
-            .map_err(KernelError::bpf("forget the cgroup of the command"))
+            .keys()
+            .filter_map(|key| value_of(&key))
+            .collect();
+        for id in ids {
+            let directory = cgroup_path(id).and_then(|path| cgroup_directory(&path).ok());
+            // A cgroup with processes refuses.
+            if directory.is_none_or(|directory| std::fs::remove_dir(directory).is_ok()) {
+                let _ = table.handle().delete(bytes_of(&id));
+            }
+        }
+        Ok(())
     }
 
     /// Answers the names that /etc/passwd does not have.
@@ -304,16 +318,10 @@ impl Kernel {
 
 /// `None`: /etc/passwd has no such name.
 fn number_of(user: &User) -> Option<u32> {
-    let name = match user {
-        User::Id(number) => return Some(*number),
-        User::Name(name) => name,
-    };
-    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
-    let fields = passwd
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let mut of_name = fields.filter(|fields| fields.first() == Some(&name.as_str()));
-    of_name.next()?.get(2)?.parse().ok()
+    match user {
+        User::Id(number) => Some(*number),
+        User::Name(name) => account(name).map(|account| account.user),
+    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ impl Kernel {
         let mut failed = self.detach_options(OVERRIDES).err();
         failed = failed.or(self.detach_options(RUDE_OPTION).err());
         failed = failed.or(remove(&self.places.pin(LINK_TUNE), &mut removed).err());
+        let _ = self.tidy_rude_runs();
         let walked = self.walk(Mode::Release).unwrap_or_default();
         for pin in pins(&self.places.pin_dir)? {
             if name_of(&pin).starts_with(LAW_PREFIX) {
