@@ -23,10 +23,16 @@ static __always_inline int is_ours(struct bpf_sockopt *ctx)
 	return ctx->level == IPPROTO_TCP && ctx->optname == TCP_RUDE && is_tcp(ctx->sk);
 }
 
-/* The socket with its fields: only what BPF_CORE_READ reads of it. */
+/*
+ * The socket for BPF_CORE_READ. The verifier lets nobody reach past struct bpf_sock, and
+ * gives these programs no bpf_skc_to_tcp_sock(): so the address is taken as a number.
+ */
 static __always_inline struct sock *whole(struct bpf_sock *sk)
 {
-	return (struct sock *)sk;
+	struct sock *address = NULL;
+
+	bpf_probe_read_kernel(&address, sizeof(address), &sk);
+	return address;
 }
 
 /* In these states data may still leave. */
@@ -154,6 +160,7 @@ int get_rude(struct bpf_sockopt *ctx)
 	rude = rude_of(ctx->sk);
 	*value = rude ? rude->mode : FP_POLITE;
 	ctx->optlen = sizeof(*value);
+	barrier(); /* one store to both is refused */
 	ctx->retval = 0;
 	return 1;
 }
