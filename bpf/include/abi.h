@@ -218,6 +218,21 @@ struct fp_rude_flow {
 	__u32 counted_rule;
 };
 
+/* What fp_rude_gate.mark_bits may name: TCP's three reserved bits, and AE (RFC 9768), reserved once. */
+#define FP_MARK_BITS 0x0f00u
+
+/* Key of fp_marks: an interface of a network namespace. */
+struct fp_interface {
+	__u32 netns; /* inode */
+	__u32 ifindex;
+};
+
+/* What was done to an interface so that its segments are marked. */
+struct fp_mark {
+	__u32 priority;	   /* of the filter */
+	__u32 made_clsact; /* 1: there was none before */
+};
+
 /* Key of fp_rude_users: who may be rude under a rule. */
 struct fp_rude_user {
 	__u32 rule_id;

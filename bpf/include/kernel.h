@@ -48,6 +48,7 @@ typedef __s32 s32;
 #define ENOMEM 12
 #define EINVAL 22
 #define ENOTCONN 107
+#define TC_ACT_UNSPEC (-1)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 7] = [
+const OBJECTS: [&str; 8] = [
     "tune",
     "override",
     "flows",
     "laws",
     "replay",
+    "mark",
     "rude",
     "rude_option",
 ];

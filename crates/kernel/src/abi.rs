@@ -30,6 +30,7 @@ pub const FP_FLOW_ESTABLISHED: u32 = 8;
 pub const FP_FLOW_RUDE: u32 = 16;
 pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
+pub const FP_MARK_BITS: u32 = 3840;
 pub const FP_KEPT_PROGRAMS_OWN: u32 = 1;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __s32 = ::core::ffi::c_int;
@@ -360,6 +361,34 @@ const _: () = {
         [::core::mem::offset_of!(fp_rude_flow, fair_cwnd_pkts) - 16usize];
     ["Offset of field: fp_rude_flow::counted_rule"]
         [::core::mem::offset_of!(fp_rude_flow, counted_rule) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_interface {
+    pub netns: __u32,
+    pub ifindex: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_interface"][::core::mem::size_of::<fp_interface>() - 8usize];
+    ["Alignment of fp_interface"][::core::mem::align_of::<fp_interface>() - 4usize];
+    ["Offset of field: fp_interface::netns"][::core::mem::offset_of!(fp_interface, netns) - 0usize];
+    ["Offset of field: fp_interface::ifindex"]
+        [::core::mem::offset_of!(fp_interface, ifindex) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_mark {
+    pub priority: __u32,
+    pub made_clsact: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_mark"][::core::mem::size_of::<fp_mark>() - 8usize];
+    ["Alignment of fp_mark"][::core::mem::align_of::<fp_mark>() - 4usize];
+    ["Offset of field: fp_mark::priority"][::core::mem::offset_of!(fp_mark, priority) - 0usize];
+    ["Offset of field: fp_mark::made_clsact"]
+        [::core::mem::offset_of!(fp_mark, made_clsact) - 4usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

@@ -23,6 +23,7 @@ use std::time::Duration;
 const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
 const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
 const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
+const MARK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mark.bpf.o"));
 const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
 const RUDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude.bpf.o"));
 const RUDE_OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_option.bpf.o"));
@@ -158,8 +159,10 @@ impl Kernel {
         let tune = self.load_object("tune", TUNE)?;
         let overrides = self.load_object("override", OVERRIDE)?;
         let flows = self.load_object("flows", FLOWS)?;
+        let mark = self.load_object("mark", MARK)?;
         let option = self.load_object("rude_option", RUDE_OPTION)?;
-        for mut program in overrides.progs_mut().chain(option.progs_mut()) {
+        let unattached = [&overrides, &mark, &option];
+        for mut program in unattached.iter().flat_map(|object| object.progs_mut()) {
             self.pin_program(&mut program)?;
         }
         self.attach_walk(&tune)?;
@@ -315,7 +318,7 @@ fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelE
 
 /// Names the objects that are embedded here, and the cgroup whose flows they tune.
 fn this_build(places: &Places) -> abi::fp_build {
-    let images = [TUNE, OVERRIDE, FLOWS, LAWS, RUDE, RUDE_OPTION];
+    let images = [TUNE, OVERRIDE, FLOWS, MARK, LAWS, RUDE, RUDE_OPTION];
     let hash = images
         .into_iter()
         .flatten()

@@ -32,7 +32,9 @@ pods!(
     abi::fp_rude_user,
     abi::fp_flow_record,
     abi::fp_walk,
-    abi::fp_address_key
+    abi::fp_address_key,
+    abi::fp_interface,
+    abi::fp_mark
 );
 
 /// The bytes of a value.

@@ -41,6 +41,8 @@ impl Kernel {
         failed = failed.or(remove(&self.places.pin(LINK_TUNE), &mut removed).err());
         let _ = self.tidy_rude_runs();
         let walked = self.walk(Mode::Release).unwrap_or_default();
+        // After the walk: no flow is rude any more.
+        failed = failed.or(self.unmark().err());
         for pin in pins(&self.places.pin_dir)? {
             if name_of(&pin).starts_with(LAW_PREFIX) {
                 failed = failed.or(unregister(&pin).err());

@@ -76,16 +76,7 @@ impl Kernel {
     }
 
     fn walk_in(&self, namespace: File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                let kind = Some(LinkNameSpaceType::Network);
-                match move_into_link_name_space(namespace.as_fd(), kind) {
-                    Ok(()) => self.walk_here(mode).map(Some),
-                    Err(_) => Ok(None),
-                }
-            });
-            thread.join().unwrap_or(Ok(None))
-        })
+        within(&namespace, || self.walk_here(mode)).transpose()
     }
 
     fn walk_here(&self, mode: Mode) -> Result<abi::fp_walk, KernelError> {
@@ -121,8 +112,20 @@ impl Kernel {
     }
 }
 
+/// Does `work` in a network namespace; `None` when it cannot be entered.
+pub(crate) fn within<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let kind = Some(LinkNameSpaceType::Network);
+            let entered = move_into_link_name_space(namespace.as_fd(), kind);
+            entered.ok().map(|()| work())
+        });
+        thread.join().ok().flatten()
+    })
+}
+
 /// One open file for each network namespace that has a process or a name.
-fn namespaces() -> Vec<File> {
+pub(crate) fn namespaces() -> Vec<File> {
     let named = children("/run/netns");
     let of_processes = children("/proc").into_iter().map(|p| p.join("ns/net"));
     let mut found: HashMap<u64, File> = HashMap::new();

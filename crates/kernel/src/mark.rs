@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The mark of rude flows, on the interfaces of a network namespace: put there, kept there as
+//! interfaces come and go, taken away.
+//!
+//! What was done to which interface stands in the pinned map `fp_marks` before it is done, so that
+//! any later process can undo it. `fp_marked_netns` names the namespaces that mark: only there may a
+//! flow be rude, so it says so last, and takes it back first.
+//!
+//! Start at [`Kernel::mark_here`].
+
+use crate::abi;
+use crate::load::Kernel;
+use crate::pod::{bytes_of, value_of};
+use crate::tc::{Direction, Filter, has_clsact, program_id, remove_idle_clsact};
+use crate::walk::{namespaces, within};
+use crate::{KernelError, places::Places};
+use fatpath_netlink::{Interface, Netlink};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+const MARKS: &str = "fp_marks";
+const MARKED_NETNS: &str = "fp_marked_netns";
+
+/// ARPHRD_ETHER of linux/if_arp.h.
+const ETHERNET: u16 = 1;
+/// Packets of these begin with IP: ARPHRD_PPP, TUNNEL, TUNNEL6, SIT, RAWIP and NONE (TUN, WireGuard).
+const BARE: [u16; 6] = [512, 768, 769, 776, 519, 0xfffe];
+
+/// Which interfaces of a namespace mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Marking {
+    /// Inode of the namespace.
+    pub netns: u32,
+    /// Names of those that mark.
+    pub interfaces: Vec<String>,
+    /// Those that cannot, and why: flows over them are not marked, and so cannot stay rude.
+    pub unmarked: Vec<String>,
+}
+
+impl Kernel {
+    /// Makes every interface of the calling thread's network namespace mark, but the loopback device.
+    /// To be called again when interfaces came or went; what is in place stays as it is.
+    ///
+    /// # Errors
+    /// When the interfaces cannot be listed or a map cannot be written. An interface that refuses is
+    /// no error: see [`Marking::unmarked`].
+    pub fn mark_here(&self) -> Result<Marking, KernelError> {
+        let marker = Marker::open(&self.places)?;
+        let mut marking = Marking {
+            netns: marker.netns,
+            ..Marking::default()
+        };
+        let interfaces = marker.interfaces()?;
+        marker.forget_gone(&interfaces)?;
+        for interface in interfaces.iter().filter(|i| !i.is_loopback) {
+            match marker.mark(interface) {
+                Ok(()) => marking.interfaces.push(interface.name.clone()),
+                Err(why) => marking.unmarked.push(format!("{}: {why}", interface.name)),
+            }
+        }
+        marker.tell(marking.interfaces.len())?;
+        Ok(marking)
+    }
+
+    /// The same in another network namespace: `/run/netns/NAME`, or a process's `ns/net`.
+    ///
+    /// # Errors
+    /// As of [`Kernel::mark_here`], and when the namespace cannot be entered.
+    pub fn mark_in(&self, namespace: &File) -> Result<Marking, KernelError> {
+        let entered = within(namespace, || self.mark_here());
+        entered.unwrap_or_else(|| Err(cannot_enter()))
+    }
+
+    /// Takes the marks away from the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// The first thing that could not be undone; what could be is.
+    pub fn unmark_here(&self) -> Result<(), KernelError> {
+        let marker = Marker::open(&self.places)?;
+        marker.tell(0)?;
+        let undone = marker.marks()?.into_iter().map(|interface| {
+            let undone = marker.unmark(interface.ifindex);
+            undone.map_err(KernelError::io("take the mark off an interface"))
+        });
+        undone.fold(Ok(()), Result::and)
+    }
+
+    /// The same in another network namespace.
+    ///
+    /// # Errors
+    /// As of [`Kernel::unmark_here`], and when the namespace cannot be entered.
+    pub fn unmark_in(&self, namespace: &File) -> Result<(), KernelError> {
+        let entered = within(namespace, || self.unmark_here());
+        entered.unwrap_or_else(|| Err(cannot_enter()))
+    }
+
+    /// Takes them away from all namespaces. Of one that is gone, or that nobody can find, only the
+    /// record goes: with a namespace go its interfaces.
+    ///
+    /// # Errors
+    /// The first thing that could not be undone; what could be is.
+    pub fn unmark(&self) -> Result<(), KernelError> {
+        if !self.places.pin(MARKS).exists() {
+            return Ok(());
+        }
+        let marked: HashSet<u32> = keys(&open(&self.places, MARKS)?).map(|i| i.netns).collect();
+        let mut failed = None;
+        for namespace in namespaces() {
+            if netns_of(&namespace).is_some_and(|netns| marked.contains(&netns)) {
+                failed = failed.or(self.unmark_in(&namespace).err());
+            }
+        }
+        for name in [MARKS, MARKED_NETNS] {
+            clear(&open(&self.places, name)?);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Forgets the namespaces that are gone: the kernel gives their numbers to others.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn forget_gone_namespaces(&self) -> Result<(), KernelError> {
+        let there: HashSet<u32> = namespaces().iter().filter_map(netns_of).collect();
+        let marked = open(&self.places, MARKED_NETNS)?;
+        for netns in keys_of::<u32>(&marked).filter(|netns| !there.contains(netns)) {
+            let _ = marked.delete(bytes_of(&netns));
+        }
+        let marks = open(&self.places, MARKS)?;
+        for interface in keys(&marks).filter(|i| !there.contains(&i.netns)) {
+            let _ = marks.delete(bytes_of(&interface));
+        }
+        Ok(())
+    }
+}
+
+/// What marking one namespace needs.
+struct Marker {
+    netns: u32,
+    netlink: Netlink,
+    marks: MapHandle,
+    marked_netns: MapHandle,
+    ethernet: OwnedFd,
+    bare: OwnedFd,
+}
+
+impl Marker {
+    fn open(places: &Places) -> Result<Marker, KernelError> {
+        let program = |name: &str| {
+            Program::fd_from_pinned_path(places.pin(&format!("prog_{name}")))
+                .map_err(KernelError::bpf(format!("open the program {name}")))
+        };
+        let here = File::open("/proc/thread-self/ns/net")
+            .map_err(KernelError::io("open this network namespace"))?;
+        Ok(Marker {
+            netns: netns_of(&here).unwrap_or_default(),
+            netlink: Netlink::open().map_err(KernelError::io("open a netlink socket"))?,
+            marks: open(places, MARKS)?,
+            marked_netns: open(places, MARKED_NETNS)?,
+            ethernet: program("mark_ethernet")?,
+            bare: program("mark_bare")?,
+        })
+    }
+
+    fn interfaces(&self) -> Result<Vec<Interface>, KernelError> {
+        let listed = self.netlink.interfaces();
+        listed.map_err(KernelError::io("list the interfaces"))
+    }
+
+    fn filter<'m>(&self, ifindex: u32, program: &'m OwnedFd) -> Filter<'m> {
+        Filter {
+            ifindex,
+            direction: Direction::Egress,
+            program: program.as_fd(),
+        }
+    }
+
+    fn mark(&self, interface: &Interface) -> io::Result<()> {
+        let program = match interface.hardware {
+            ETHERNET => &self.ethernet,
+            hardware if BARE.contains(&hardware) => &self.bare,
+            other => return Err(io::Error::other(format!("unknown kind of link {other}"))),
+        };
+        let filter = self.filter(interface.index, program);
+        let noted = self.noted(interface.index);
+        if noted.is_some_and(|mark| self.is_ours(&filter, mark.priority)) {
+            return Ok(());
+        }
+        let mut mark = noted.unwrap_or_default();
+        if !has_clsact(&self.netlink, interface.index)? {
+            mark.made_clsact = 1;
+        }
+        self.note(interface.index, &mark)?;
+        let attached = filter.make_clsact().and_then(|()| filter.attach());
+        match attached {
+            Ok(priority) => self.note(interface.index, &abi::fp_mark { priority, ..mark }),
+            Err(why) => {
+                let _ = self.unmark(interface.index);
+                Err(why)
+            }
+        }
+    }
+
+    /// Detaches the filter if it is still ours, and removes a clsact that we made and nobody uses.
+    fn unmark(&self, ifindex: u32) -> io::Result<()> {
+        let filter = self.filter(ifindex, &self.ethernet);
+        let mark = self.noted(ifindex).unwrap_or_default();
+        if self.is_ours(&filter, mark.priority) {
+            filter.detach(mark.priority)?;
+        }
+        if mark.made_clsact == 1 && has_clsact(&self.netlink, ifindex)? {
+            remove_idle_clsact(&self.netlink, &filter)?;
+        }
+        let _ = self.marks.delete(bytes_of(&self.key(ifindex)));
+        Ok(())
+    }
+
+    /// Somebody may have put another program where ours was.
+    fn is_ours(&self, filter: &Filter<'_>, priority: u32) -> bool {
+        let there = (priority > 0)
+            .then(|| filter.program_id(priority))
+            .flatten();
+        let ours = [&self.ethernet, &self.bare].map(|program| program_id(program.as_fd()));
+        there.is_some() && ours.contains(&there)
+    }
+
+    fn key(&self, ifindex: u32) -> abi::fp_interface {
+        let netns = self.netns;
+        abi::fp_interface { netns, ifindex }
+    }
+
+    fn noted(&self, ifindex: u32) -> Option<abi::fp_mark> {
+        let bytes = self
+            .marks
+            .lookup(bytes_of(&self.key(ifindex)), MapFlags::ANY);
+        value_of(&bytes.ok().flatten()?)
+    }
+
+    fn note(&self, ifindex: u32, mark: &abi::fp_mark) -> io::Result<()> {
+        let key = self.key(ifindex);
+        let noted = self
+            .marks
+            .update(bytes_of(&key), bytes_of(mark), MapFlags::ANY);
+        noted.map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Those of this namespace.
+    fn marks(&self) -> Result<Vec<abi::fp_interface>, KernelError> {
+        let here = keys(&self.marks).filter(|interface| interface.netns == self.netns);
+        Ok(here.collect())
+    }
+
+    fn forget_gone(&self, interfaces: &[Interface]) -> Result<(), KernelError> {
+        for noted in self.marks()? {
+            if interfaces.iter().all(|there| there.index != noted.ifindex) {
+                let _ = self.marks.delete(bytes_of(&noted));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that so many interfaces of the namespace mark.
+    fn tell(&self, interfaces: usize) -> Result<(), KernelError> {
+        if interfaces == 0 {
+            let _ = self.marked_netns.delete(bytes_of(&self.netns));
+            return Ok(());
+        }
+        let told = self.marked_netns.update(
+            bytes_of(&self.netns),
+            bytes_of(&(interfaces as u32)),
+            MapFlags::ANY,
+        );
+        told.map_err(KernelError::bpf("say that a namespace marks"))
+    }
+}
+
+fn open(places: &Places, name: &str) -> Result<MapHandle, KernelError> {
+    MapHandle::from_pinned_path(places.pin(name))
+        .map_err(KernelError::bpf(format!("open the map {name}")))
+}
+
+fn keys(map: &MapHandle) -> impl Iterator<Item = abi::fp_interface> {
+    keys_of(map)
+}
+
+/// Collected first: a key that is deleted would begin the walk anew.
+fn keys_of<T: crate::pod::Pod>(map: &MapHandle) -> impl Iterator<Item = T> + use<T> {
+    let keys: Vec<Vec<u8>> = map.keys().collect();
+    keys.into_iter().filter_map(|key| value_of(&key))
+}
+
+fn clear(map: &MapHandle) {
+    let keys: Vec<Vec<u8>> = map.keys().collect();
+    for key in keys {
+        let _ = map.delete(&key);
+    }
+}
+
+fn netns_of(namespace: &File) -> Option<u32> {
+    namespace.metadata().ok().map(|meta| meta.ino() as u32)
+}
+
+fn cannot_enter() -> KernelError {
+    KernelError::io("enter a network namespace")(io::ErrorKind::PermissionDenied.into())
+}
