@@ -133,7 +133,8 @@ int set_rude(struct bpf_sockopt *ctx)
 		pass_unseen(ctx);
 		return 1;
 	}
-	if ((void *)(value + 1) <= ctx->optval_end)
+	/* The buffer is never shorter than 16 bytes, whatever the program gave. */
+	if (ctx->optlen >= (s32)sizeof(*value) && (void *)(value + 1) <= ctx->optval_end)
 		error = set(ctx->sk, *value);
 	if (!error) {
 		ctx->optlen = -1; /* the kernel is skipped */

@@ -5,8 +5,8 @@ use crate::arguments::{
     RudeCommand, RudeOffArguments, RudeOnArguments, RudeRunArguments, StatusArguments,
 };
 use anyhow::{Context, Result};
-use fatpath_daemon::{Gated, Instance, client};
-use fatpath_kernel::{Kernel, account, cgroup_directory, cgroup_id};
+use fatpath_daemon::{Instance, client};
+use fatpath_kernel::{Gated, Kernel, account, cgroup_directory, cgroup_id};
 use serde_json::Value;
 use std::io::{Write, stdout};
 use std::os::unix::process::CommandExt;
@@ -23,13 +23,10 @@ pub fn run(command: RudeCommand) -> Result<()> {
 
 fn on(arguments: &RudeOnArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let gated = match client::open_rude_gate(&instance.socket(), arguments.mark)? {
+    let (mark, netns) = (arguments.mark, &arguments.netns);
+    let gated = match client::open_rude_gate(&instance.socket(), mark, netns)? {
         Some(gated) => gated,
-        None => {
-            let kernel = Kernel::open_to_change(instance.places.clone())?;
-            let flows_changed = kernel.open_rude_gate(arguments.mark)?.changed;
-            Gated { flows_changed }
-        }
+        None => Kernel::open_to_change(instance.places)?.open_rude_gate(mark, netns)?,
     };
     say(
         &gated,
@@ -42,11 +39,7 @@ fn off(arguments: &RudeOffArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     let gated = match client::shut_rude_gate(&instance.socket())? {
         Some(gated) => gated,
-        None => {
-            let kernel = Kernel::open_to_change(instance.places.clone())?;
-            let flows_changed = kernel.shut_rude_gate()?.changed;
-            Gated { flows_changed }
-        }
+        None => Kernel::open_to_change(instance.places)?.shut_rude_gate()?,
     };
     say(
         &gated,
@@ -56,11 +49,17 @@ fn off(arguments: &RudeOffArguments) -> Result<()> {
 }
 
 fn say(gated: &Gated, json: bool, sentence: &str) -> Result<()> {
-    let text = match json {
-        true => serde_json::to_string_pretty(gated)?,
-        false => sentence.replace("{}", &gated.flows_changed.to_string()),
-    };
-    Ok(writeln!(stdout(), "{text}")?)
+    if json {
+        return Ok(writeln!(
+            stdout(),
+            "{}",
+            serde_json::to_string_pretty(gated)?
+        )?);
+    }
+    let interfaces = gated.unmarked.iter();
+    interfaces.for_each(|why| eprintln!("no flow stays rude over {why}"));
+    let flows = gated.flows_changed.to_string();
+    Ok(writeln!(stdout(), "{}", sentence.replace("{}", &flows))?)
 }
 
 /// With a daemon it is the daemon's answer, else what is pinned.

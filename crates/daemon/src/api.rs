@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
 use fatpath_host::Change;
-use fatpath_kernel::{RudeMark, RudeStatus, Status};
+use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -230,41 +230,32 @@ async fn rude(State(shared): State<Arc<Shared>>) -> Answer<RudeStatus> {
     on_engine(shared, |engine| Ok(engine.kernel.rude_status()?)).await
 }
 
-/// `?mark=0x200`
+/// `?mark=0x200&netns=a,b`
 #[derive(Deserialize)]
-struct Mark {
+struct Asked {
     mark: String,
-}
-
-/// What opening or shutting the gate of Rude TCP did.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Gated {
-    /// Live flows that became rude, or polite.
-    pub flows_changed: u32,
+    netns: String,
 }
 
 async fn rude_on(
     State(shared): State<Arc<Shared>>,
     _: OnlyRoot,
-    Query(asked): Query<Mark>,
+    Query(asked): Query<Asked>,
 ) -> Answer<Gated> {
     let mark: RudeMark = asked
         .mark
         .parse()
         .map_err(|allowed| Failure(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
     on_engine(shared, move |engine| {
-        let flows_changed = engine.kernel.open_rude_gate(mark)?.changed;
-        Ok(Gated { flows_changed })
+        let named = asked.netns.split(',').filter(|name| !name.is_empty());
+        let named: Vec<String> = named.map(str::to_owned).collect();
+        Ok(engine.kernel.open_rude_gate(mark, &named)?)
     })
     .await
 }
 
 async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gated> {
-    on_engine(shared, |engine| {
-        let flows_changed = engine.kernel.shut_rude_gate()?.changed;
-        Ok(Gated { flows_changed })
-    })
-    .await
+    on_engine(shared, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
 }
 
 async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<UnloadReport> {

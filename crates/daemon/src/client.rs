@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other end of the API, for the command line.
 
-use crate::{Applied, Gated, UnloadReport};
+use crate::{Applied, UnloadReport};
 use anyhow::{Context, Result, bail};
-use fatpath_kernel::RudeMark;
+use fatpath_kernel::{Gated, RudeMark};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
@@ -39,8 +39,13 @@ pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>
 ///
 /// # Errors
 /// What the daemon could not do.
-pub fn open_rude_gate(socket: &Path, mark: RudeMark) -> Result<Option<Gated>> {
-    let path = format!("/v1/rude/on?mark={mark}");
+pub fn open_rude_gate(
+    socket: &Path,
+    mark: RudeMark,
+    netns: &[String],
+) -> Result<Option<Gated>> {
+    let netns: String = netns.join(",").bytes().map(percent_encoded).collect();
+    let path = format!("/v1/rude/on?mark={mark}&netns={netns}");
     request(socket, Method::POST, &path, Vec::new())
 }
 

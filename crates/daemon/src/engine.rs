@@ -163,6 +163,7 @@ impl Engine {
     /// changed get their metrics again, and cgroups of `fatpath rude run` go when they are empty.
     pub(crate) fn follow_host(&mut self) -> Result<Vec<String>> {
         self.kernel.tidy_rude_runs()?;
+        self.kernel.follow_marks()?;
         if cgroups_of(&self.policy) != self.cgroups {
             let policy = self.policy.clone();
             self.publish(&policy, &Classifier::build(&policy))?;

@@ -16,7 +16,6 @@ mod options;
 mod run;
 mod unload;
 
-pub use api::Gated;
 pub use engine::{Applied, Refused, read_policy_file};
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};

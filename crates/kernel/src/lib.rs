@@ -39,7 +39,7 @@ pub use load::{Kernel, Takeover};
 pub use mark::Marking;
 pub use places::{Places, bpffs, bpffs_is_mounted, mount_bpffs};
 pub use publish::Published;
-pub use rude::{RudeFlow, RudeGate, RudeMark, RudeMode, RudeStatus};
+pub use rude::{Gated, RudeFlow, RudeGate, RudeMark, RudeMode, RudeStatus};
 pub use status::{Counts, Pinned, Status};
 pub use unload::Unloaded;
 pub use users::{Account, account};

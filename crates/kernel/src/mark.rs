@@ -121,6 +121,20 @@ impl Kernel {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Marks anew where it is marked, for interfaces that came since.
+    ///
+    /// # Errors
+    /// As of [`Kernel::mark_here`].
+    pub(crate) fn mark_again(&self) -> Result<(), KernelError> {
+        let marked: HashSet<u32> = keys_of(&open(&self.places, MARKED_NETNS)?).collect();
+        for namespace in namespaces() {
+            if netns_of(&namespace).is_some_and(|netns| marked.contains(&netns)) {
+                self.mark_in(&namespace)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets the namespaces that are gone: the kernel gives their numbers to others.
     ///
     /// # Errors

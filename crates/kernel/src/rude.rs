@@ -11,12 +11,14 @@ use crate::load::Kernel;
 use crate::options::RUDE_OPTION;
 use crate::pod::{bytes_of, value_of};
 use crate::users::account;
-use crate::walk::{Mode, Walked};
+use crate::walk::Mode;
 use fatpath_policy::{Rule, User};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
+use std::fs::File;
+use std::path::Path;
 use std::str::FromStr;
 
 /// How segments of rude flows are marked.
@@ -75,6 +77,15 @@ pub struct RudeGate {
     pub mark: RudeMark,
 }
 
+/// What opening or shutting the gate did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gated {
+    /// Live flows that became rude, or polite.
+    pub flows_changed: u32,
+    /// Interfaces that cannot mark, and why: no flow stays rude over them.
+    pub unmarked: Vec<String>,
+}
+
 /// What a flow that was rude is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,32 +139,61 @@ impl RudeFlow {
 }
 
 impl Kernel {
-    /// Opens the gate: flows of rules that want it are rude from now on, others may ask.
+    /// Opens the gate: flows of rules that want it are rude from now on, others may ask. The calling
+    /// thread's network namespace marks from now on, and those in `named` (as of `ip netns`).
     ///
     /// # Errors
-    /// When a map cannot be written or the option's programs cannot be attached: the gate is shut then.
-    pub fn open_rude_gate(&self, mark: RudeMark) -> Result<Walked, KernelError> {
+    /// When a namespace or a map cannot be used: the gate stays as it was.
+    pub fn open_rude_gate(&self, mark: RudeMark, named: &[String]) -> Result<Gated, KernelError> {
         self.attach_options(RUDE_OPTION)?;
+        let mut unmarked = self.mark_here()?.unmarked;
+        for name in named {
+            let path = Path::new("/run/netns").join(name);
+            let step = format!("open {}", path.display());
+            let namespace = File::open(path).map_err(KernelError::io(step))?;
+            let marking = self.mark_in(&namespace)?;
+            unmarked.extend(marking.unmarked);
+        }
         self.set_gate(RudeGate {
             is_open: true,
             mark,
         })?;
-        self.walk(Mode::Rude)
+        Ok(Gated {
+            flows_changed: self.walk(Mode::Rude)?.changed,
+            unmarked,
+        })
     }
 
-    /// Shuts the gate: whoever is rude is polite from now on.
+    /// Shuts the gate: whoever is rude is polite from now on, and nothing marks any more.
     ///
     /// # Errors
     /// When a map cannot be written, or a walk fails: the flow is polite at its next ACK then.
-    pub fn shut_rude_gate(&self) -> Result<Walked, KernelError> {
+    pub fn shut_rude_gate(&self) -> Result<Gated, KernelError> {
         let mark = self.rude_gate()?.mark;
         self.set_gate(RudeGate {
             is_open: false,
             mark,
         })?;
-        let walked = self.walk(Mode::Rude)?;
+        let flows_changed = self.walk(Mode::Rude)?.changed;
+        self.unmark()?;
         self.attach_rude_option()?;
-        Ok(walked)
+        Ok(Gated {
+            flows_changed,
+            unmarked: Vec::new(),
+        })
+    }
+
+    /// While the gate is open: interfaces that came since mark too, and those that went are forgotten.
+    ///
+    /// # Errors
+    /// When a map cannot be read or written.
+    pub fn follow_marks(&self) -> Result<(), KernelError> {
+        if !self.rude_gate()?.is_open {
+            return Ok(());
+        }
+        self.forget_gone_namespaces()?;
+        self.mark_here()?;
+        self.mark_again()
     }
 
     /// The gate as it is.
