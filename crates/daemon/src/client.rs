@@ -39,11 +39,7 @@ pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>
 ///
 /// # Errors
 /// What the daemon could not do.
-pub fn open_rude_gate(
-    socket: &Path,
-    mark: RudeMark,
-    netns: &[String],
-) -> Result<Option<Gated>> {
+pub fn open_rude_gate(socket: &Path, mark: RudeMark, netns: &[String]) -> Result<Option<Gated>> {
     let netns: String = netns.join(",").bytes().map(percent_encoded).collect();
     let path = format!("/v1/rude/on?mark={mark}&netns={netns}");
     request(socket, Method::POST, &path, Vec::new())
