@@ -161,10 +161,13 @@ impl Transfer {
 
 fn send_until(mut socket: TcpStream, end: &std::sync::mpsc::Receiver<()>) -> u64 {
     let mut sent = 0;
-    while end.try_recv().is_err() {
+    loop {
         let bytes = pattern(sent, 65536);
         socket.write_all(&bytes).unwrap();
         sent += bytes.len() as u64;
+        if end.try_recv().is_ok() {
+            break;
+        }
     }
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     sent
@@ -185,12 +188,13 @@ fn check_all(mut socket: TcpStream) -> u64 {
     }
 }
 
-/// Until the flow has much more in flight than its fair window.
+/// Until losses have made the fair window small, and the flow has much more in flight.
 fn until_above_fair(path: &Path, socket: &TcpStream) -> u64 {
     until("a flow above its fair window", || {
         let flow = path.flow(socket);
         let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
-        (flow["in_flight_pkts"].as_u64()? > 2 * fair).then_some(fair)
+        let has_lost = flow["segments_retransmitted"].as_u64()? > 20;
+        (has_lost && flow["in_flight_pkts"].as_u64()? > 2 * fair).then_some(fair)
     })
 }
 
@@ -466,7 +470,7 @@ fn rude_flows_share_the_rules_total_rate() {
         assert_eq!(set(&transfer.socket, ON), 0);
     }
     let rate = |transfer: &Transfer| {
-        let port = transfer.socket.local_addr().unwrap().port().to_string();
+        let port = format!(":{}", transfer.socket.local_addr().unwrap().port());
         let said = path.lab.output("a", &["ss", "-Htin", "sport", "=", &port]);
         let rate = said
             .split("pacing_rate ")
@@ -474,7 +478,7 @@ fn rude_flows_share_the_rules_total_rate() {
             .split("bps")
             .next()?
             .to_owned();
-        rate.strip_suffix('M')?.parse::<f64>().ok()
+        Some(rate.parse::<f64>().ok()? / 1e6)
     };
     for transfer in &transfers {
         until("each to be paced at half of it", || {

@@ -22,7 +22,10 @@ static __always_inline int is_going_polite(struct sock *sk)
 	return rude && rude->mode == FP_GOING_POLITE;
 }
 
-/* The window from here on: F, or less where the kernel has lowered R below it. */
+/*
+ * The window from here on: F, or less where the kernel has lowered R below it. A flow
+ * that is rude again goes on with the same F.
+ */
 static __always_inline void end_going_polite(struct sock *sk)
 {
 	struct fp_rude_flow *rude = rude_of(sk);
@@ -30,7 +33,7 @@ static __always_inline void end_going_polite(struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	u32 cwnd_pkts = tp->snd_cwnd;
 
-	if (!rude || !s || !s->keeps_fair)
+	if (!rude || !s || !s->keeps_fair || rude->mode == FP_RUDE)
 		return;
 	become_polite(tp, s, rude);
 	if (tp->snd_cwnd > cwnd_pkts)
