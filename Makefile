@@ -20,7 +20,7 @@ help:
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
-	@echo 'make install    binary, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
+	@echo 'make install    binary, header, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
 	@echo 'make uninstall  takes them away again; the policy stays'
 
 setup:
@@ -59,6 +59,7 @@ bench: build
 install: build
 	install -D -m 755 $(FATPATH) $(DESTDIR)$(PREFIX)/bin/fatpath
 	$(CARGO) run --release --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
+	install -D -m 644 include/fatpath/rude.h $(DESTDIR)$(PREFIX)/include/fatpath/rude.h
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
 	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service
 	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \
@@ -68,6 +69,8 @@ install: build
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/fatpath $(DESTDIR)$(PREFIX)/share/man/man1/fatpath*.1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man5/fatpath-policy.5 \
+	  $(DESTDIR)$(PREFIX)/share/man/man7/fatpath-rude.7 \
+	  $(DESTDIR)$(PREFIX)/include/fatpath/rude.h \
 	  $(DESTDIR)/etc/systemd/system/fatpath.service
 
 clean:

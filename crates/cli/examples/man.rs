@@ -12,14 +12,20 @@ fn main() -> Result<()> {
 /// The reference of the policy file, which is also a page of the documentation.
 const POLICY: &str = include_str!("../../../docs/policy.md");
 
-/// Writes `man1/fatpath.1`, a page for each subcommand, and `man5/fatpath-policy.5`.
+/// Rude TCP: the administrator's page, and the socket option's.
+const RUDE: &str = include_str!("../../../docs/rude.md");
+
+/// Writes `man1/fatpath.1`, a page for each subcommand, `man5/fatpath-policy.5` and `man7/fatpath-rude.7`.
 fn write(directory: &Path) -> Result<()> {
     let failed = || format!("cannot write into {}", directory.display());
-    for section in ["man1", "man5"] {
+    for section in ["man1", "man5", "man7"] {
         std::fs::create_dir_all(directory.join(section)).with_context(failed)?;
     }
-    let page = mandown::convert(&without_tables(POLICY), "fatpath-policy", 5);
-    std::fs::write(directory.join("man5/fatpath-policy.5"), page).with_context(failed)?;
+    for (text, name, section) in [(POLICY, "fatpath-policy", 5), (RUDE, "fatpath-rude", 7)] {
+        let page = mandown::convert(&without_tables(text), name, section);
+        let file = directory.join(format!("man{section}/{name}.{section}"));
+        std::fs::write(file, page).with_context(failed)?;
+    }
     clap_mangen::generate_to(fatpath_cli::command(), directory.join("man1")).with_context(failed)
 }
 
