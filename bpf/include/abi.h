@@ -336,4 +336,76 @@ struct fp_walk {
 	__u8 law[FP_LAW_LEN]; /* the namespace's default law: for flows that lose ours */
 };
 
+/* What the police of an interface does with marked segments. */
+enum fp_police_mode {
+	FP_POLICE_COUNT,
+	FP_POLICE_DROP,
+	FP_POLICE_RESET, /* both ends are answered with a RST */
+	FP_POLICE_LIMIT, /* all marked segments together are held to a rate */
+};
+
+/* Where the police sees an interface's packets. */
+enum fp_police_hook {
+	FP_POLICE_XDP,
+	FP_POLICE_TC,
+};
+
+/* The police of one interface: what police.bpf.c does, and what user space needs to undo it. */
+struct fp_police {
+	__u64 limit_bps; /* bits a second on the wire; FP_POLICE_LIMIT */
+	__u32 mode;	 /* enum fp_police_mode */
+	__u32 mark_bits; /* a marked segment has all of them; 0: the DSCP tells */
+	__u32 mark_dscp;
+	__u32 has_ethernet; /* 0: packets begin with IP */
+	__u32 has_exceptions;
+	__u32 watches; /* 1: unmarked flows are watched */
+	__u32 netns;   /* inode */
+	__u32 ifindex;
+	__u32 hook;	   /* enum fp_police_hook */
+	__u32 priority;	   /* of the filter of tc */
+	__u32 made_clsact; /* 1: there was none before */
+	__u32 is_whole;	   /* 0: it was cut short while it was put in place */
+	__u8 interface[16];
+};
+
+/* Counters of a police, index into fp_police_tallies. Bytes are those of the frame, GRO's as one. */
+enum fp_police_tally {
+	FP_TALLY_UNMARKED, /* never touched */
+	FP_TALLY_CUT,	   /* among the unmarked: TCP by its IP header, but malformed */
+	FP_TALLY_MARKED,
+	FP_TALLY_EXCEPTED, /* of the marked: passed by an exception */
+	FP_TALLY_PASSED,   /* of the marked: passed by the mode */
+	FP_TALLY_DROPPED,
+	FP_TALLY_RESET,
+	FP_TALLIES,
+};
+
+struct fp_tally {
+	__u64 pkts;
+	__u64 bytes;
+};
+
+/* One direction of a connection; IPv4 as ::ffff:a.b.c.d, ports in network order. */
+struct fp_watched_flow {
+	__u8 source[16];
+	__u8 destination[16];
+	__u16 source_port;
+	__u16 destination_port;
+};
+
+/* What a router sees of a flow that is not marked. Sequence numbers are ends of segments. */
+struct fp_watched {
+	__u64 seen_ns; /* CLOCK_MONOTONIC */
+	__u64 bytes;   /* of data, repeated ones too */
+	__u64 repeated_bytes;
+	__u64 syn_ns;	  /* of the SYN that no segment has followed yet */
+	__u64 checked_ns; /* when `recent_end` was the highest */
+	__u32 highest_end;
+	__u32 recent_end;
+	__u32 settled_end; /* the highest one at the check before: what repeats it is no reordering */
+	__u32 rtt_us;	   /* from the SYN to the next segment; 0: the SYN was not seen */
+	__u32 segment_bytes; /* the largest of data; GRO's may be several */
+	__u32 pad;
+};
+
 #endif

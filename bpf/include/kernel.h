@@ -49,6 +49,8 @@ typedef __s32 s32;
 #define EINVAL 22
 #define ENOTCONN 107
 #define TC_ACT_UNSPEC (-1)
+#define TC_ACT_SHOT 2
+#define CHECKSUM_PARTIAL 3
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -208,6 +210,10 @@ struct tcp_sock {
 	u8 rate_app_limited : 1;
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
+};
+
+struct sk_buff {
+	u8 ip_summed : 2;
 };
 
 struct seq_file;

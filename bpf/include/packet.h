@@ -79,6 +79,28 @@ struct ipv6_header {
 	u8 destination[16];
 };
 
+struct tcp_header {
+	__be16 source;
+	__be16 destination;
+	__be32 sequence;
+	__be32 acknowledgement;
+	__be16 flags; /* and the header's length */
+	__be16 window;
+	u16 checksum;
+	__be16 urgent;
+};
+
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_RST 0x04
+#define TCP_ACK 0x10
+
+/* IPv4 as ::ffff:a.b.c.d, as fp_address_key has it. */
+struct packet_addresses {
+	u8 source[16];
+	u8 destination[16];
+} __attribute__((aligned(4)));
+
 struct ipv6_extension {
 	u8 next;
 	u8 length; /* in units of its kind */
@@ -94,6 +116,25 @@ static __always_inline int packet_load(void *ctx, enum packet_in in, u32 at, voi
 static __always_inline u32 packet_bytes(void *ctx, enum packet_in in)
 {
 	return in == PACKET_IN_SKB ? ((struct __sk_buff *)ctx)->len : bpf_xdp_get_buff_len(ctx);
+}
+
+/* Of a packet with a whole IP header. */
+static __always_inline int packet_load_addresses(void *ctx, enum packet_in in,
+						 const struct packet *p, struct packet_addresses *a)
+{
+	struct packet_addresses mapped = {
+		.source = { [10] = 0xff, 0xff },
+		.destination = { [10] = 0xff, 0xff },
+	};
+
+	*a = mapped;
+	if (p->version == 6)
+		return packet_load(ctx, in, p->ip + offsetof(struct ipv6_header, source), a,
+				   sizeof(*a));
+	return packet_load(ctx, in, p->ip + offsetof(struct ipv4_header, source), a->source + 12,
+			   4) ||
+	       packet_load(ctx, in, p->ip + offsetof(struct ipv4_header, destination),
+			   a->destination + 12, 4);
 }
 
 /* Puts the end of the IP packet into `p`; a length of 0 is one of BIG TCP's, only within a host. */

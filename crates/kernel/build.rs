@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 8] = [
+const OBJECTS: [&str; 9] = [
     "tune",
     "override",
     "flows",
     "laws",
     "replay",
     "mark",
+    "police",
     "rude",
     "rude_option",
 ];

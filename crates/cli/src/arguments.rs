@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
+use crate::police;
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_kernel::RudeMark;
@@ -49,6 +50,9 @@ pub enum Command {
     /// Remove every program, map, pin, law, route metric and sysctl change
     #[command(after_help = UNLOAD_HELP)]
     Unload(UnloadArguments),
+    /// What a router does with the segments of rude flows
+    #[command(after_help = police::HELP)]
+    Police(police::PoliceArguments),
     /// Emulated networks and experiments
     #[command(subcommand)]
     Lab(LabCommand),

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod flows;
+mod police;
 mod policy;
 mod rude;
 mod status;
@@ -40,6 +41,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Rude(command) => rude::run(command)?,
+        Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
     }

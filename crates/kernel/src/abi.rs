@@ -33,6 +33,7 @@ pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;
 pub const FP_KEPT_PROGRAMS_OWN: u32 = 1;
 pub type __u8 = ::core::ffi::c_uchar;
+pub type __u16 = ::core::ffi::c_ushort;
 pub type __s32 = ::core::ffi::c_int;
 pub type __u32 = ::core::ffi::c_uint;
 pub type __u64 = ::core::ffi::c_ulonglong;
@@ -610,4 +611,138 @@ const _: () = {
     ["Offset of field: fp_walk::changed"][::core::mem::offset_of!(fp_walk, changed) - 16usize];
     ["Offset of field: fp_walk::pad"][::core::mem::offset_of!(fp_walk, pad) - 20usize];
     ["Offset of field: fp_walk::law"][::core::mem::offset_of!(fp_walk, law) - 24usize];
+};
+pub const FP_POLICE_COUNT: fp_police_mode = 0;
+pub const FP_POLICE_DROP: fp_police_mode = 1;
+pub const FP_POLICE_RESET: fp_police_mode = 2;
+pub const FP_POLICE_LIMIT: fp_police_mode = 3;
+pub type fp_police_mode = ::core::ffi::c_uint;
+pub const FP_POLICE_XDP: fp_police_hook = 0;
+pub const FP_POLICE_TC: fp_police_hook = 1;
+pub type fp_police_hook = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_police {
+    pub limit_bps: __u64,
+    pub mode: __u32,
+    pub mark_bits: __u32,
+    pub mark_dscp: __u32,
+    pub has_ethernet: __u32,
+    pub has_exceptions: __u32,
+    pub watches: __u32,
+    pub netns: __u32,
+    pub ifindex: __u32,
+    pub hook: __u32,
+    pub priority: __u32,
+    pub made_clsact: __u32,
+    pub is_whole: __u32,
+    pub interface: [__u8; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_police"][::core::mem::size_of::<fp_police>() - 72usize];
+    ["Alignment of fp_police"][::core::mem::align_of::<fp_police>() - 8usize];
+    ["Offset of field: fp_police::limit_bps"]
+        [::core::mem::offset_of!(fp_police, limit_bps) - 0usize];
+    ["Offset of field: fp_police::mode"][::core::mem::offset_of!(fp_police, mode) - 8usize];
+    ["Offset of field: fp_police::mark_bits"]
+        [::core::mem::offset_of!(fp_police, mark_bits) - 12usize];
+    ["Offset of field: fp_police::mark_dscp"]
+        [::core::mem::offset_of!(fp_police, mark_dscp) - 16usize];
+    ["Offset of field: fp_police::has_ethernet"]
+        [::core::mem::offset_of!(fp_police, has_ethernet) - 20usize];
+    ["Offset of field: fp_police::has_exceptions"]
+        [::core::mem::offset_of!(fp_police, has_exceptions) - 24usize];
+    ["Offset of field: fp_police::watches"][::core::mem::offset_of!(fp_police, watches) - 28usize];
+    ["Offset of field: fp_police::netns"][::core::mem::offset_of!(fp_police, netns) - 32usize];
+    ["Offset of field: fp_police::ifindex"][::core::mem::offset_of!(fp_police, ifindex) - 36usize];
+    ["Offset of field: fp_police::hook"][::core::mem::offset_of!(fp_police, hook) - 40usize];
+    ["Offset of field: fp_police::priority"]
+        [::core::mem::offset_of!(fp_police, priority) - 44usize];
+    ["Offset of field: fp_police::made_clsact"]
+        [::core::mem::offset_of!(fp_police, made_clsact) - 48usize];
+    ["Offset of field: fp_police::is_whole"]
+        [::core::mem::offset_of!(fp_police, is_whole) - 52usize];
+    ["Offset of field: fp_police::interface"]
+        [::core::mem::offset_of!(fp_police, interface) - 56usize];
+};
+pub const FP_TALLY_UNMARKED: fp_police_tally = 0;
+pub const FP_TALLY_CUT: fp_police_tally = 1;
+pub const FP_TALLY_MARKED: fp_police_tally = 2;
+pub const FP_TALLY_EXCEPTED: fp_police_tally = 3;
+pub const FP_TALLY_PASSED: fp_police_tally = 4;
+pub const FP_TALLY_DROPPED: fp_police_tally = 5;
+pub const FP_TALLY_RESET: fp_police_tally = 6;
+pub const FP_TALLIES: fp_police_tally = 7;
+pub type fp_police_tally = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_tally {
+    pub pkts: __u64,
+    pub bytes: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_tally"][::core::mem::size_of::<fp_tally>() - 16usize];
+    ["Alignment of fp_tally"][::core::mem::align_of::<fp_tally>() - 8usize];
+    ["Offset of field: fp_tally::pkts"][::core::mem::offset_of!(fp_tally, pkts) - 0usize];
+    ["Offset of field: fp_tally::bytes"][::core::mem::offset_of!(fp_tally, bytes) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_watched_flow {
+    pub source: [__u8; 16usize],
+    pub destination: [__u8; 16usize],
+    pub source_port: __u16,
+    pub destination_port: __u16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_watched_flow"][::core::mem::size_of::<fp_watched_flow>() - 36usize];
+    ["Alignment of fp_watched_flow"][::core::mem::align_of::<fp_watched_flow>() - 2usize];
+    ["Offset of field: fp_watched_flow::source"]
+        [::core::mem::offset_of!(fp_watched_flow, source) - 0usize];
+    ["Offset of field: fp_watched_flow::destination"]
+        [::core::mem::offset_of!(fp_watched_flow, destination) - 16usize];
+    ["Offset of field: fp_watched_flow::source_port"]
+        [::core::mem::offset_of!(fp_watched_flow, source_port) - 32usize];
+    ["Offset of field: fp_watched_flow::destination_port"]
+        [::core::mem::offset_of!(fp_watched_flow, destination_port) - 34usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_watched {
+    pub seen_ns: __u64,
+    pub bytes: __u64,
+    pub repeated_bytes: __u64,
+    pub syn_ns: __u64,
+    pub checked_ns: __u64,
+    pub highest_end: __u32,
+    pub recent_end: __u32,
+    pub settled_end: __u32,
+    pub rtt_us: __u32,
+    pub segment_bytes: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_watched"][::core::mem::size_of::<fp_watched>() - 64usize];
+    ["Alignment of fp_watched"][::core::mem::align_of::<fp_watched>() - 8usize];
+    ["Offset of field: fp_watched::seen_ns"][::core::mem::offset_of!(fp_watched, seen_ns) - 0usize];
+    ["Offset of field: fp_watched::bytes"][::core::mem::offset_of!(fp_watched, bytes) - 8usize];
+    ["Offset of field: fp_watched::repeated_bytes"]
+        [::core::mem::offset_of!(fp_watched, repeated_bytes) - 16usize];
+    ["Offset of field: fp_watched::syn_ns"][::core::mem::offset_of!(fp_watched, syn_ns) - 24usize];
+    ["Offset of field: fp_watched::checked_ns"]
+        [::core::mem::offset_of!(fp_watched, checked_ns) - 32usize];
+    ["Offset of field: fp_watched::highest_end"]
+        [::core::mem::offset_of!(fp_watched, highest_end) - 40usize];
+    ["Offset of field: fp_watched::recent_end"]
+        [::core::mem::offset_of!(fp_watched, recent_end) - 44usize];
+    ["Offset of field: fp_watched::settled_end"]
+        [::core::mem::offset_of!(fp_watched, settled_end) - 48usize];
+    ["Offset of field: fp_watched::rtt_us"][::core::mem::offset_of!(fp_watched, rtt_us) - 52usize];
+    ["Offset of field: fp_watched::segment_bytes"]
+        [::core::mem::offset_of!(fp_watched, segment_bytes) - 56usize];
+    ["Offset of field: fp_watched::pad"][::core::mem::offset_of!(fp_watched, pad) - 60usize];
 };

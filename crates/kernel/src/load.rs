@@ -309,7 +309,7 @@ fn brought_laws(object: &str, image: &[u8]) -> Result<Vec<String>, KernelError> 
         .collect())
 }
 
-fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
+pub(crate) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
     object
         .progs_mut()
         .find(|p| p.name() == name)
@@ -339,7 +339,7 @@ fn fnv1a(hash: u64, byte: &u8) -> u64 {
 static LIBBPF_SAID: Mutex<String> = Mutex::new(String::new());
 
 /// libbpf prints to stderr by itself; kept instead, and shown with the error that it explains.
-fn quieten_libbpf() {
+pub(crate) fn quieten_libbpf() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
         if let Ok(mut said) = LIBBPF_SAID.lock() {
             said.push_str(&line);
@@ -348,7 +348,7 @@ fn quieten_libbpf() {
 }
 
 /// The end of what libbpf said; the verifier's verdict is in its last lines.
-fn last_said() -> Option<String> {
+pub(crate) fn last_said() -> Option<String> {
     let said = LIBBPF_SAID.lock().ok()?;
     let lines: Vec<_> = said.lines().collect();
     let from = lines.len().saturating_sub(25);

@@ -169,10 +169,8 @@ impl Marker {
             Program::fd_from_pinned_path(places.pin(&format!("prog_{name}")))
                 .map_err(KernelError::bpf(format!("open the program {name}")))
         };
-        let here = File::open("/proc/thread-self/ns/net")
-            .map_err(KernelError::io("open this network namespace"))?;
         Ok(Marker {
-            netns: netns_of(&here).unwrap_or_default(),
+            netns: netns_here()?,
             netlink: Netlink::open().map_err(KernelError::io("open a netlink socket"))?,
             marks: open(places, MARKS)?,
             marked_netns: open(places, MARKED_NETNS)?,
@@ -196,8 +194,8 @@ impl Marker {
 
     fn mark(&self, interface: &Interface) -> io::Result<()> {
         let program = match interface.hardware {
-            ETHERNET => &self.ethernet,
-            hardware if BARE.contains(&hardware) => &self.bare,
+            _ if is_ethernet(interface) => &self.ethernet,
+            _ if is_bare(interface) => &self.bare,
             other => return Err(io::Error::other(format!("unknown kind of link {other}"))),
         };
         let filter = self.filter(interface.index, program);
@@ -317,6 +315,21 @@ fn clear(map: &MapHandle) {
 
 fn netns_of(namespace: &File) -> Option<u32> {
     namespace.metadata().ok().map(|meta| meta.ino() as u32)
+}
+
+/// Inode of the calling thread's network namespace.
+pub(crate) fn netns_here() -> Result<u32, KernelError> {
+    let here = std::fs::metadata("/proc/thread-self/ns/net");
+    let here = here.map_err(KernelError::io("look at this network namespace"))?;
+    Ok(here.ino() as u32)
+}
+
+pub(crate) fn is_ethernet(interface: &Interface) -> bool {
+    interface.hardware == ETHERNET
+}
+
+pub(crate) fn is_bare(interface: &Interface) -> bool {
+    BARE.contains(&interface.hardware)
 }
 
 fn cannot_enter() -> KernelError {

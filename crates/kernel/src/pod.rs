@@ -34,7 +34,11 @@ pods!(
     abi::fp_walk,
     abi::fp_address_key,
     abi::fp_interface,
-    abi::fp_mark
+    abi::fp_mark,
+    abi::fp_police,
+    abi::fp_tally,
+    abi::fp_watched,
+    abi::fp_watched_flow
 );
 
 /// The bytes of a value.

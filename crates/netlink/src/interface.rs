@@ -11,6 +11,7 @@ use std::time::Duration;
 // linux/rtnetlink.h, linux/if_link.h, linux/if.h
 const RTM_GETLINK: u16 = 18;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFF_LOOPBACK: u32 = 8;
 const RTMGRP_LINK: u32 = 1;
 /// struct ifinfomsg: family, kind, index, flags, changed flags.
@@ -25,6 +26,8 @@ pub struct Interface {
     pub name: String,
     /// What its packets begin with (`ARPHRD_…` of linux/if_arp.h).
     pub hardware: u16,
+    /// The largest IP packet that it takes.
+    pub mtu_bytes: u32,
     /// It leads nowhere but back.
     pub is_loopback: bool,
 }
@@ -35,10 +38,13 @@ impl Interface {
         let number = |at: usize| Some(u32::from_ne_bytes(*header.get(at..)?.first_chunk()?));
         let (_, name) = attributes(rest).find(|(kind, _)| *kind == IFLA_IFNAME)?;
         let name = name.split(|byte| *byte == 0).next()?;
+        let mtu = attributes(rest).find(|(kind, _)| *kind == IFLA_MTU);
+        let mtu = mtu.and_then(|(_, value)| value.first_chunk());
         Some(Interface {
             index: number(4)?,
             name: String::from_utf8_lossy(name).into_owned(),
             hardware: u16::from_ne_bytes([header[2], header[3]]),
+            mtu_bytes: mtu.map_or(0, |bytes| u32::from_ne_bytes(*bytes)),
             is_loopback: number(8)? & IFF_LOOPBACK != 0,
         })
     }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a router can tell of a flow that is not marked: how much it sends, how much of
+ * that it sends again, and its round-trip time. User space judges (watch.rs).
+ *
+ * One direction of a connection is seen, so what is sent again is told by its sequence
+ * numbers: a segment that ends before what was the highest end some time ago. What comes
+ * sooner was reordered. The round-trip time is that from a SYN to the segment after it:
+ * between the two lies the peer's answer.
+ */
+#ifndef FATPATH_WATCH_H
+#define FATPATH_WATCH_H
+
+#include "abi.h"
+#include "packet.h"
+
+/* The least recently seen flow leaves for a new one. Made small unless flows are watched. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct fp_watched_flow);
+	__type(value, struct fp_watched);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_watched SEC(".maps");
+
+/*
+ * Reordering on a path is over within a few milliseconds; a retransmission takes a
+ * round trip, and where that is shorter half of it.
+ */
+#define REORDERED_NS (4 * 1000 * 1000ull)
+
+static __always_inline u64 reordered_ns(const struct fp_watched *w)
+{
+	u64 half_ns = w->rtt_us * 500ull;
+
+	return half_ns && half_ns < REORDERED_NS ? half_ns : REORDERED_NS;
+}
+
+static __always_inline int is_after(u32 a, u32 b)
+{
+	return (s32)(a - b) > 0;
+}
+
+static __always_inline struct fp_watched *watched(const struct fp_watched_flow *flow, u32 sequence,
+						  u64 now_ns)
+{
+	struct fp_watched fresh = {
+		.checked_ns = now_ns,
+		.highest_end = sequence,
+		.recent_end = sequence,
+		.settled_end = sequence,
+	};
+	struct fp_watched *w = bpf_map_lookup_elem(&fp_watched, flow);
+
+	if (w)
+		return w;
+	bpf_map_update_elem(&fp_watched, flow, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&fp_watched, flow);
+}
+
+static __always_inline void watch_data(struct fp_watched *w, u32 end, u32 bytes, u64 now_ns)
+{
+	w->bytes += bytes;
+	if (bytes > w->segment_bytes)
+		w->segment_bytes = bytes;
+	if (!is_after(end, w->settled_end))
+		w->repeated_bytes += bytes;
+	if (is_after(end, w->highest_end))
+		w->highest_end = end;
+	if (now_ns - w->checked_ns < reordered_ns(w))
+		return;
+	w->settled_end = w->recent_end;
+	w->recent_end = w->highest_end;
+	w->checked_ns = now_ns;
+}
+
+/* Processors may write at once: a count that is a little off judges the same. */
+static __always_inline void watch(void *ctx, enum packet_in in, const struct packet *p)
+{
+	u32 data_at = p->tcp + (p->flags >> 12) * 4;
+	struct packet_addresses addresses;
+	struct fp_watched_flow flow;
+	struct tcp_header tcp;
+	u64 now_ns = bpf_ktime_get_ns();
+	struct fp_watched *w;
+
+	if (packet_load_addresses(ctx, in, p, &addresses) ||
+	    packet_load(ctx, in, p->tcp, &tcp, sizeof(tcp)))
+		return;
+	__builtin_memcpy(flow.source, addresses.source, sizeof(flow.source));
+	__builtin_memcpy(flow.destination, addresses.destination, sizeof(flow.destination));
+	flow.source_port = tcp.source;
+	flow.destination_port = tcp.destination;
+	w = watched(&flow, bpf_ntohl(tcp.sequence), now_ns);
+	if (!w)
+		return;
+	w->seen_ns = now_ns;
+	if (p->flags & TCP_SYN) {
+		w->syn_ns = now_ns;
+	} else if (w->syn_ns) {
+		w->rtt_us = (now_ns - w->syn_ns) / 1000;
+		w->syn_ns = 0;
+	}
+	if (p->end > data_at)
+		watch_data(w, bpf_ntohl(tcp.sequence) + p->end - data_at, p->end - data_at, now_ns);
+}
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The police of a router's interface: what becomes of marked segments that arrive there.
+ *
+ * One police an interface, each with maps of its own; it lives without a daemon. At XDP
+ * where the driver has it, else at tc ingress. A RST to both ends makes two packets of
+ * one, which XDP cannot: `reset` is at tc always. An unmarked packet is never touched,
+ * and neither is one that cannot be read.
+ *
+ * Start reading at police().
+ */
+#include "include/kernel.h"
+#include "include/abi.h"
+#include "include/packet.h"
+#include "include/watch.h"
+#include "include/reset.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_police);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_police SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FP_TALLIES);
+	__type(key, u32);
+	__type(value, struct fp_tally);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_police_tallies SEC(".maps");
+
+/* Segments that each exception has let through, by prefix. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct fp_address_key);
+	__type(value, u64);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_police_exceptions SEC(".maps");
+
+/* When the next marked segment would leave, were the rate a link's. */
+struct bucket {
+	struct bpf_spin_lock lock;
+	u32 pad;
+	u64 next_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct bucket);
+} bucket SEC(".maps");
+
+/* A burst is what the rate gives in this time: some flights of TSO at a few hundred Mb/s. */
+#define BURST_NS (10 * 1000 * 1000ull)
+#define NS_PER_S (1000 * 1000 * 1000ull)
+
+static __always_inline void tally(enum fp_police_tally which, u32 pkts, u32 bytes)
+{
+	u32 key = which;
+	struct fp_tally *t = bpf_map_lookup_elem(&fp_police_tallies, &key);
+
+	if (!t)
+		return;
+	t->pkts += pkts;
+	t->bytes += bytes;
+}
+
+/* Bits are TCP's, so only in its header; a DSCP is also in fragments without one. */
+static __always_inline int is_marked(const struct fp_police *how, enum packet_kind kind,
+				     const struct packet *p)
+{
+	u16 bits = how->mark_bits & FP_MARK_BITS;
+
+	if (bits)
+		return kind == PACKET_TCP && (p->flags & bits) == bits;
+	return how->mark_dscp && (kind == PACKET_TCP || kind == PACKET_LATER_FRAGMENT) &&
+	       p->traffic_class >> 2 == how->mark_dscp;
+}
+
+static __always_inline int is_within(const u8 address[16], u32 pkts)
+{
+	struct fp_address_key key = { .prefix_len = 128 };
+	u64 *passed;
+
+	__builtin_memcpy(key.address, address, sizeof(key.address));
+	passed = bpf_map_lookup_elem(&fp_police_exceptions, &key);
+	if (passed)
+		__sync_fetch_and_add(passed, pkts);
+	return !!passed;
+}
+
+static __always_inline int is_excepted(void *ctx, enum packet_in in, const struct packet *p,
+				       u32 pkts)
+{
+	struct packet_addresses addresses;
+
+	if (packet_load_addresses(ctx, in, p, &addresses))
+		return 0;
+	return is_within(addresses.source, pkts) || is_within(addresses.destination, pkts);
+}
+
+/* The generic cell rate algorithm (ITU-T I.371): a token bucket that keeps a time. */
+static __always_inline int fits(u64 limit_bps, u32 bytes)
+{
+	u64 cost_ns = limit_bps ? bytes * 8ull * NS_PER_S / limit_bps : 0;
+	u64 now_ns = bpf_ktime_get_ns();
+	u32 zero = 0, is_early;
+	struct bucket *b = bpf_map_lookup_elem(&bucket, &zero);
+
+	if (!b || !limit_bps)
+		return 0;
+	bpf_spin_lock(&b->lock);
+	is_early = b->next_ns > now_ns + BURST_NS;
+	if (!is_early)
+		b->next_ns = (b->next_ns > now_ns ? b->next_ns : now_ns) + cost_ns;
+	bpf_spin_unlock(&b->lock);
+	return !is_early;
+}
+
+static __always_inline u32 segments(void *ctx, enum packet_in in)
+{
+	u32 segments = in == PACKET_IN_SKB ? ((struct __sk_buff *)ctx)->gso_segs : 1;
+
+	return segments ? segments : 1;
+}
+
+/* What becomes of a marked segment. */
+static __always_inline enum fp_police_tally judge(void *ctx, enum packet_in in,
+						  const struct fp_police *how,
+						  enum packet_kind kind, const struct packet *p,
+						  u32 bytes)
+{
+	switch (how->mode) {
+	case FP_POLICE_DROP:
+		return FP_TALLY_DROPPED;
+	case FP_POLICE_LIMIT:
+		return fits(how->limit_bps, bytes) ? FP_TALLY_PASSED : FP_TALLY_DROPPED;
+	case FP_POLICE_RESET:
+		if (in != PACKET_IN_SKB)
+			return FP_TALLY_DROPPED;
+		if (kind == PACKET_TCP && p->flags & TCP_RST)
+			return FP_TALLY_PASSED;
+		return kind == PACKET_TCP && !reset(ctx, how->has_ethernet, p) ? FP_TALLY_RESET
+									       : FP_TALLY_DROPPED;
+	default:
+		return FP_TALLY_PASSED;
+	}
+}
+
+/* 1 = the packet is dropped. */
+static __always_inline int police(void *ctx, enum packet_in in)
+{
+	enum fp_police_tally verdict;
+	enum packet_kind kind;
+	struct fp_police *how;
+	struct packet p;
+	u32 zero = 0, bytes, pkts;
+
+	how = bpf_map_lookup_elem(&fp_police, &zero);
+	if (!how)
+		return 0;
+	kind = packet_read(ctx, in, how->has_ethernet, &p);
+	bytes = packet_bytes(ctx, in);
+	pkts = segments(ctx, in);
+	if (!is_marked(how, kind, &p)) {
+		tally(kind == PACKET_CUT ? FP_TALLY_CUT : FP_TALLY_UNMARKED, pkts, bytes);
+		if (how->watches && kind == PACKET_TCP)
+			watch(ctx, in, &p);
+		return 0;
+	}
+	tally(FP_TALLY_MARKED, pkts, bytes);
+	if (how->has_exceptions && is_excepted(ctx, in, &p, pkts))
+		verdict = FP_TALLY_EXCEPTED;
+	else
+		verdict = judge(ctx, in, how, kind, &p, bytes);
+	tally(verdict, pkts, bytes);
+	return verdict == FP_TALLY_DROPPED;
+}
+
+SEC("xdp.frags")
+int police_xdp(struct xdp_md *xdp)
+{
+	return police(xdp, PACKET_IN_XDP) ? XDP_DROP : XDP_PASS;
+}
+
+SEC("tc")
+int police_tc(struct __sk_buff *skb)
+{
+	return police(skb, PACKET_IN_SKB) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath police`: what a router does with marked segments. No daemon takes part.
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Subcommand, ValueEnum};
+use fatpath_kernel::{
+    Hook, Orders, Police, PoliceMark, PoliceMode, PoliceStatus, Suspect, Watch, bpffs,
+    bpffs_is_mounted,
+};
+use fatpath_policy::Prefix;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the flows that are watched.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub const HELP: &str = "\
+A police stays in place without this program until --off, or until the interface goes. A second one
+on the same interface replaces the first. Unmarked packets are never touched.
+
+Modes:
+  count         marked segments pass
+  drop          none passes
+  reset         both ends of the connection get a RST; always at tc
+  limit=RATE    all marked segments together get RATE, such as 50mbit
+
+Examples:
+  fatpath police eth0 --mode count
+  fatpath police eth0 --mode drop --except 192.0.2.0/24 --except 2001:db8::/32
+  fatpath police eth0 --mode limit=200mbit --mark dscp=4
+  fatpath police eth0 --watch --least-rtt 20ms
+  fatpath police status
+  fatpath police eth0 --off";
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct PoliceArguments {
+    #[command(subcommand)]
+    command: Option<PoliceCommand>,
+    /// Interface on which marked segments arrive
+    #[arg(required = true)]
+    interface: Option<String>,
+    /// What becomes of marked segments: count, drop, reset, limit=RATE
+    #[arg(long, default_value = "count", value_parser = mode, conflicts_with = "off")]
+    mode: PoliceMode,
+    /// Marked segments from or to these pass
+    #[arg(long = "except", value_name = "PREFIX", conflicts_with = "off")]
+    exceptions: Vec<Prefix>,
+    /// The mark: bits of TCP's header among 0x0f00, or dscp=N
+    #[arg(long, default_value = "0x200", value_parser = mark, conflicts_with = "off")]
+    mark: PoliceMark,
+    /// Where packets are seen [default: xdp where the driver has it, else tc]
+    #[arg(long, conflicts_with = "off")]
+    hook: Option<HookArgument>,
+    /// Report flows that do not slow down under loss although they are not marked, until Ctrl-C
+    #[arg(long, conflicts_with = "off")]
+    watch: bool,
+    /// With --watch: round-trip time of flows whose begin was not seen
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time_us)]
+    least_rtt: u32,
+    /// Take the police away
+    #[arg(long)]
+    off: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Subcommand)]
+enum PoliceCommand {
+    /// Say what is in place and what it has seen
+    Status(Place),
+}
+
+#[derive(Args)]
+struct Place {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Directory of the pins of all polices, on a BPF file system
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/fatpath-police")]
+    police_dir: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HookArgument {
+    Xdp,
+    Tc,
+}
+
+fn mode(text: &str) -> Result<PoliceMode, String> {
+    match text {
+        "count" => Ok(PoliceMode::Count),
+        "drop" => Ok(PoliceMode::Drop),
+        "reset" => Ok(PoliceMode::Reset),
+        _ => {
+            let rate = text
+                .strip_prefix("limit=")
+                .and_then(fatpath_units::rate_bps);
+            let rate = rate.and_then(|bps| u64::try_from(bps).ok());
+            rate.filter(|bps| *bps > 0)
+                .map(PoliceMode::Limit)
+                .ok_or_else(|| "count, drop, reset or limit=RATE, such as limit=50mbit".into())
+        }
+    }
+}
+
+fn mark(text: &str) -> Result<PoliceMark, String> {
+    if let Some(dscp) = text.strip_prefix("dscp=") {
+        let dscp = dscp.parse().ok().filter(|dscp| (1..=63).contains(dscp));
+        return dscp
+            .map(PoliceMark::Dscp)
+            .ok_or_else(|| "a DSCP is 1 to 63".into());
+    }
+    let bits = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    bits.filter(|bits| *bits != 0 && bits & !0x0f00 == 0)
+        .map(PoliceMark::Bits)
+        .ok_or_else(|| "one or more of the bits 0x100, 0x200, 0x400, 0x800, or dscp=N".into())
+}
+
+fn time_us(text: &str) -> Result<u32, String> {
+    let us = fatpath_units::time_us(text).and_then(|us| u32::try_from(us).ok());
+    us.filter(|us| *us > 0)
+        .ok_or_else(|| "a time such as 10ms is wanted".into())
+}
+
+pub fn run(arguments: PoliceArguments) -> Result<()> {
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "run as root: BPF programs and interfaces need it"
+    );
+    let (interface, place) = match (arguments.command, arguments.interface) {
+        (Some(PoliceCommand::Status(place)), _) => return status(&place),
+        (None, Some(interface)) => (interface, arguments.place),
+        (None, None) => bail!("an interface is wanted"),
+    };
+    if arguments.off {
+        return take_away(&place, &interface);
+    }
+    if !bpffs_is_mounted() && place.police_dir.starts_with(bpffs()) {
+        return Err(fatpath_kernel::KernelError::NoBpffs(bpffs()).into());
+    }
+    let orders = Orders {
+        mode: arguments.mode,
+        mark: arguments.mark,
+        exceptions: arguments.exceptions,
+        watches: arguments.watch,
+        hook: arguments.hook.map(|hook| match hook {
+            HookArgument::Xdp => Hook::Xdp,
+            HookArgument::Tc => Hook::Tc,
+        }),
+    };
+    let police = Police::put(&place.police_dir, &interface, &orders)?;
+    print(&[police.status()?], place.json && !arguments.watch)?;
+    match arguments.watch {
+        true => watch(&police, arguments.least_rtt, place.json),
+        false => Ok(()),
+    }
+}
+
+fn take_away(place: &Place, interface: &str) -> Result<()> {
+    let police = Police::of(&place.police_dir, interface)?;
+    let police = police.with_context(|| format!("{interface} has no police"))?;
+    let last = police.status()?;
+    police.take_away()?;
+    print(&[last], place.json)
+}
+
+fn status(place: &Place) -> Result<()> {
+    let polices = Police::all(&place.police_dir)?;
+    let told: Result<Vec<PoliceStatus>, _> = polices.iter().map(Police::status).collect();
+    print(&told?, place.json)
+}
+
+fn print(polices: &[PoliceStatus], as_json: bool) -> Result<()> {
+    let text = match as_json {
+        true => serde_json::to_string_pretty(polices)? + "\n",
+        false if polices.is_empty() => "no interface has a police\n".into(),
+        false => polices.iter().map(shown).collect(),
+    };
+    Ok(stdout().write_all(text.as_bytes())?)
+}
+
+fn shown(police: &PoliceStatus) -> String {
+    let mode = match police.mode {
+        PoliceMode::Count => "count".into(),
+        PoliceMode::Drop => "drop".into(),
+        PoliceMode::Reset => "reset".into(),
+        PoliceMode::Limit(bps) => format!("limit={}", fatpath_units::show_rate(bps)),
+    };
+    let mark = match police.mark {
+        PoliceMark::Bits(bits) => format!("{bits:#x}"),
+        PoliceMark::Dscp(dscp) => format!("dscp={dscp}"),
+    };
+    let hook = match police.hook {
+        Hook::Xdp => "xdp",
+        Hook::Tc => "tc",
+    };
+    let t = &police.tallies;
+    let head = format!("{}: {mode}, mark {mark}, at {hook}\n", police.interface);
+    let rows = [
+        ("unmarked", t.unmarked),
+        ("malformed", t.malformed),
+        ("marked", t.marked),
+        ("  excepted", t.excepted),
+        ("  passed", t.passed),
+        ("  dropped", t.dropped),
+        ("  reset", t.reset),
+    ];
+    let rows = rows.map(|(name, tally)| {
+        format!(
+            "  {name:12} {:>14} pkts {:>18} bytes\n",
+            tally.pkts, tally.bytes
+        )
+    });
+    let exceptions = police.exceptions.iter();
+    let exceptions =
+        exceptions.map(|(prefix, pkts)| format!("  except {prefix:24} {pkts:>8} pkts\n"));
+    head + &rows.concat() + &exceptions.collect::<String>()
+}
+
+/// Each flow is reported again as long as it goes on. Ctrl-C ends the reports; the police stays.
+fn watch(police: &Police, least_rtt_us: u32, as_json: bool) -> Result<()> {
+    let mut watch = Watch::over(police, least_rtt_us)?;
+    let mut last = Instant::now();
+    loop {
+        std::thread::sleep(LOOK);
+        let interval = last.elapsed();
+        last = Instant::now();
+        for suspect in watch.look(interval.as_secs_f64()) {
+            let line = match as_json {
+                true => serde_json::to_string(&suspect)?,
+                false => reported(&suspect),
+            };
+            writeln!(stdout(), "{line}")?;
+        }
+    }
+}
+
+fn reported(suspect: &Suspect) -> String {
+    let measured = if suspect.rtt_is_measured {
+        "measured"
+    } else {
+        "assumed"
+    };
+    format!(
+        "{} -> {}: {} at {:.2} % loss, {} times Reno's at a round trip of {} ({measured})",
+        suspect.source,
+        suspect.destination,
+        fatpath_units::show_rate(suspect.rate_bps as u64),
+        suspect.loss * 100.0,
+        suspect.times_reno.round(),
+        fatpath_units::show_time(suspect.rtt_us.into()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_marks_are_read() {
+        assert_eq!(mode("limit=50mbit"), Ok(PoliceMode::Limit(50_000_000)));
+        assert_eq!(mode("reset"), Ok(PoliceMode::Reset));
+        assert_eq!(mark("0x200"), Ok(PoliceMark::Bits(0x200)));
+        assert_eq!(mark("256"), Ok(PoliceMark::Bits(0x100)));
+        assert_eq!(mark("dscp=63"), Ok(PoliceMark::Dscp(63)));
+    }
+
+    #[test]
+    fn what_would_match_flags_or_everything_is_refused() {
+        for text in [
+            "0x2", "0x202", "0", "0x1000", "dscp=0", "dscp=64", "dscp=", "x",
+        ] {
+            assert!(mark(text).is_err(), "{text}");
+        }
+        for text in [
+            "limit",
+            "limit=",
+            "limit=0",
+            "limit=0mbit",
+            "limit=5",
+            "halt",
+        ] {
+            assert!(mode(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The police on frames that nobody sent: what matches, what never does, what becomes of it.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use fatpath_kernel::{Hook, Orders, Police, PoliceMark, PoliceMode, Tally};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use std::path::PathBuf;
+use support::alone;
+use support::frame::{ACKNOWLEDGEMENT, Dress, QINQ, SEQUENCE, VLAN};
+use support::wire::{RST, Wire, segment};
+
+const BIT: u16 = 0x200;
+
+fn orders(mode: PoliceMode, hook: Hook) -> Orders {
+    Orders {
+        mode,
+        mark: PoliceMark::Bits(BIT),
+        exceptions: Vec::new(),
+        watches: false,
+        hook: Some(hook),
+    }
+}
+
+struct Station {
+    wire: Wire,
+    root: PathBuf,
+    _alone: std::fs::File,
+}
+
+impl Station {
+    fn make(name: &str) -> Option<Station> {
+        let alone = alone()?;
+        Some(Station {
+            wire: Wire::lay(name),
+            root: format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()).into(),
+            _alone: alone,
+        })
+    }
+
+    fn put(&self, orders: &Orders) -> Police {
+        let put = || Police::put(&self.root, "wb", orders).unwrap();
+        self.wire.b.run(put).unwrap()
+    }
+
+    fn take_away(&self, police: Police) {
+        self.wire.b.run(|| police.take_away().unwrap()).unwrap();
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        let left = self.wire.b.run(|| Police::of(&self.root, "wb"));
+        if let Ok(Ok(Some(police))) = left {
+            self.take_away(police);
+        }
+    }
+}
+
+/// Whether the police should know the mark of such a frame.
+fn shows_mark(dress: &Dress) -> bool {
+    dress.protocol == 6
+        && dress.fragment_at == 0
+        && dress.flags & BIT != 0
+        && dress.tags.len() <= 2
+        && (!dress.is_v6 || chain(dress) <= 6)
+}
+
+fn chain(dress: &Dress) -> usize {
+    dress.extensions.len() + usize::from(dress.more_fragments)
+}
+
+fn dress() -> impl Strategy<Value = Dress> {
+    let tag = prop_oneof![Just(VLAN), Just(QINQ)];
+    let extension = prop_oneof![Just(0u8), Just(43), Just(60), Just(51)];
+    let outer = (prop::collection::vec(tag, 0..4), any::<bool>(), 0u8..=10);
+    let fragment = (
+        prop_oneof![4 => Just(0u16), 1 => 1u16..0x1000],
+        any::<bool>(),
+    );
+    let inner = (
+        prop_oneof![6 => Just(6u8), 1 => Just(17), 1 => Just(1), 1 => Just(59)],
+        any::<u8>(),
+        0u16..0x1000,
+        5u8..=15,
+        0usize..120,
+        0usize..20,
+    );
+    let extensions = prop::collection::vec(extension, 0..8);
+    (outer, extensions, fragment, inner).prop_map(|(outer, extensions, fragment, inner)| Dress {
+        tags: outer.0,
+        is_v6: outer.1,
+        options: outer.2,
+        extensions,
+        fragment_at: fragment.0,
+        more_fragments: fragment.1,
+        protocol: inner.0,
+        traffic_class: inner.1,
+        flags: inner.2,
+        tcp_words: inner.3,
+        payload: inner.4,
+        padding: inner.5,
+    })
+}
+
+#[test]
+fn a_mark_is_found_in_every_dress_and_nowhere_else() {
+    let Some(station) = Station::make("dress") else {
+        return;
+    };
+    for hook in [Hook::Xdp, Hook::Tc] {
+        let police = station.put(&orders(PoliceMode::Drop, hook));
+        let mut runner = TestRunner::new(Config::with_cases(2000));
+        let run = runner.run(&dress(), |dress| {
+            let frame = dress.frame();
+            let done = police.rehearse(&frame, 1).unwrap();
+            prop_assert_eq!(done.is_dropped, shows_mark(&dress), "{:?}", hook);
+            prop_assert_eq!(done.frame, frame, "untouched");
+            Ok(())
+        });
+        run.unwrap();
+        station.take_away(police);
+    }
+}
+
+#[test]
+fn what_is_cut_is_never_taken_for_marked() {
+    let Some(station) = Station::make("cut") else {
+        return;
+    };
+    for hook in [Hook::Xdp, Hook::Tc] {
+        let police = station.put(&orders(PoliceMode::Drop, hook));
+        for is_v6 in [false, true] {
+            let whole = Dress {
+                is_v6,
+                flags: 0xfff,
+                tcp_words: 8,
+                payload: 0,
+                tags: vec![QINQ, VLAN],
+                ..Dress::default()
+            };
+            let frame = whole.frame();
+            for bytes in 14..frame.len() {
+                let done = police.rehearse(&frame[..bytes], 1).unwrap();
+                assert!(!done.is_dropped, "{bytes} bytes of {}", frame.len());
+            }
+            assert!(police.rehearse(&frame, 1).unwrap().is_dropped);
+        }
+        let tallies = police.status().unwrap().tallies;
+        assert!(
+            tallies.malformed.pkts > 0 && tallies.marked.pkts == 2,
+            "{tallies:?}"
+        );
+        station.take_away(police);
+    }
+}
+
+/// Bytes of chance, and frames with bytes of chance in them: a length that lies, a version of 5.
+#[test]
+fn chance_crashes_nothing_and_changes_nothing() {
+    let Some(station) = Station::make("chance") else {
+        return;
+    };
+    let xdp = station.put(&orders(PoliceMode::Drop, Hook::Xdp));
+    let frame = prop_oneof![
+        prop::collection::vec(any::<u8>(), 14..200),
+        (
+            dress(),
+            prop::collection::vec((0usize..120, any::<u8>()), 1..6)
+        )
+            .prop_map(|(dress, changes)| {
+                let mut frame = dress.frame();
+                for (at, byte) in changes {
+                    let at = 12 + at % (frame.len() - 12);
+                    frame[at] = byte;
+                }
+                frame
+            }),
+    ];
+    let mut verdicts = Vec::new();
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..3000 {
+        let frame = frame.new_tree(&mut runner).unwrap().current();
+        let done = xdp.rehearse(&frame, 1).unwrap();
+        assert_eq!(done.frame, frame);
+        verdicts.push((frame, done.is_dropped));
+    }
+    assert!(verdicts.iter().any(|(_, is_dropped)| *is_dropped));
+    station.take_away(xdp);
+    let tc = station.put(&orders(PoliceMode::Drop, Hook::Tc));
+    for (frame, was_dropped) in &verdicts {
+        let done = tc.rehearse(frame, 1).unwrap();
+        // A length of 0 is BIG TCP's within a host, and a lie on a wire.
+        assert!(done.is_dropped || !was_dropped, "{frame:02x?}");
+        assert_eq!(done.frame, *frame);
+    }
+    station.take_away(tc);
+    // With RSTs, and with other marks, nothing crashes either.
+    for (mode, mark) in [
+        (PoliceMode::Reset, PoliceMark::Bits(0x100)),
+        (PoliceMode::Reset, PoliceMark::Dscp(7)),
+        (PoliceMode::Limit(1), PoliceMark::Dscp(1)),
+    ] {
+        let other = station.put(&Orders {
+            mark,
+            watches: true,
+            ..orders(mode, Hook::Tc)
+        });
+        for (frame, _) in &verdicts {
+            station
+                .wire
+                .b
+                .run(|| other.rehearse(frame, 1).unwrap())
+                .unwrap();
+        }
+        station.take_away(other);
+    }
+}
+
+#[test]
+fn a_dscp_is_the_whole_of_it_whatever_ecn_says() {
+    let Some(station) = Station::make("dscp") else {
+        return;
+    };
+    let police = station.put(&Orders {
+        mark: PoliceMark::Dscp(44),
+        ..orders(PoliceMode::Drop, Hook::Xdp)
+    });
+    for is_v6 in [false, true] {
+        for traffic_class in 0..=255 {
+            for fragment_at in [0, 3] {
+                let dress = Dress {
+                    is_v6,
+                    traffic_class,
+                    fragment_at,
+                    ..Dress::default()
+                };
+                let done = police.rehearse(&dress.frame(), 1).unwrap();
+                assert_eq!(done.is_dropped, traffic_class >> 2 == 44, "{dress:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn exceptions_pass_and_are_counted_by_prefix() {
+    let Some(station) = Station::make("except") else {
+        return;
+    };
+    let police = station.put(&Orders {
+        exceptions: vec![
+            "198.51.100.0/24".parse().unwrap(),
+            "2001::/16".parse().unwrap(),
+        ],
+        ..orders(PoliceMode::Drop, Hook::Xdp)
+    });
+    for is_v6 in [false, true] {
+        let dress = Dress {
+            is_v6,
+            flags: BIT,
+            ..Dress::default()
+        };
+        let mut frame = dress.frame();
+        assert!(!police.rehearse(&frame, 1).unwrap().is_dropped);
+        // Neither 2001::… nor 198.51.100.2 any more.
+        let at = if is_v6 { 14 + 8 } else { 14 + 16 };
+        frame[at] ^= 1;
+        assert!(police.rehearse(&frame, 1).unwrap().is_dropped);
+    }
+    let status = police.status().unwrap();
+    assert_eq!(status.tallies.excepted.pkts, 2);
+    assert_eq!(status.tallies.dropped.pkts, 2);
+    let mut exceptions = status.exceptions;
+    exceptions.sort();
+    let counted = [
+        ("198.51.100.0/24".to_owned(), 1),
+        ("2001::/16".to_owned(), 1),
+    ];
+    assert_eq!(exceptions, counted);
+}
+
+#[test]
+fn a_segment_becomes_a_rst_with_its_own_sequence_number() {
+    let Some(station) = Station::make("rst") else {
+        return;
+    };
+    let police = station.put(&orders(PoliceMode::Reset, Hook::Tc));
+    for is_v6 in [false, true] {
+        let marked = Dress {
+            is_v6,
+            flags: BIT | 0x18,
+            tcp_words: 8,
+            payload: 333,
+            ..Dress::default()
+        };
+        let rehearse = |dress: &Dress| {
+            let run = || police.rehearse(&dress.frame(), 1).unwrap();
+            station.wire.b.run(run).unwrap()
+        };
+        let frame = marked.frame();
+        let done = rehearse(&marked);
+        assert!(!done.is_dropped);
+        assert_eq!(done.frame[..14], frame[..14], "the same way");
+        let (was, is) = (segment(&frame).unwrap(), segment(&done.frame).unwrap());
+        assert_eq!((is.from, is.to), (was.from, was.to));
+        assert_eq!(
+            (is.sequence, is.acknowledgement),
+            (SEQUENCE, ACKNOWLEDGEMENT)
+        );
+        assert_eq!(is.flags, 5 << 12 | RST | 0x10, "no mark");
+        assert_eq!(is.payload_bytes, 0);
+        assert!(is.tcp_checksum_is_good && is.ip_checksum_is_good, "{is:?}");
+        // A RST is not answered, a fragment and what has options cannot be: dropped.
+        let rst = Dress {
+            flags: BIT | RST,
+            ..marked.clone()
+        };
+        assert_eq!(rehearse(&rst).frame, rst.frame());
+        let fragment = Dress {
+            more_fragments: true,
+            ..marked.clone()
+        };
+        assert!(rehearse(&fragment).is_dropped);
+        let dressed = Dress {
+            options: 1,
+            extensions: vec![60],
+            ..marked
+        };
+        assert!(rehearse(&dressed).is_dropped);
+    }
+}
+
+#[test]
+fn all_marked_together_get_the_rate_and_a_burst() {
+    let Some(station) = Station::make("limit") else {
+        return;
+    };
+    // A frame of 1514 bytes takes 121 s at 100 b/s: the second one is early by more than the burst.
+    let police = station.put(&orders(PoliceMode::Limit(100), Hook::Xdp));
+    let marked = Dress {
+        flags: BIT,
+        payload: 1460,
+        ..Dress::default()
+    }
+    .frame();
+    let polite = Dress {
+        payload: 1460,
+        ..Dress::default()
+    }
+    .frame();
+    assert!(!police.rehearse(&marked, 1).unwrap().is_dropped);
+    assert!(police.rehearse(&marked, 1).unwrap().is_dropped);
+    for _ in 0..10 {
+        assert!(!police.rehearse(&polite, 1).unwrap().is_dropped);
+    }
+    let tallies = police.status().unwrap().tallies;
+    let frames = |pkts| Tally {
+        pkts,
+        bytes: pkts * marked.len() as u64,
+    };
+    assert_eq!((tallies.passed, tallies.dropped), (frames(1), frames(1)));
+    assert_eq!((tallies.marked, tallies.unmarked), (frames(2), frames(10)));
+}

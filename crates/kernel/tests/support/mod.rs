@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests on the real kernel share: a kernel half of their own, two hosts on a wire, and what
+//! passes there.
+#![allow(dead_code, clippy::unwrap_used)] // each test uses its part, and ends where it cannot go on
+
+pub mod frame;
+pub mod wire;
+
+use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// As the tests of the whole program: one test at a time on this machine.
+pub fn alone() -> Option<File> {
+    if !rustix::process::geteuid().is_root() || !bpffs_is_mounted() {
+        println!("skipped: not root, or no BPF file system");
+        return None;
+    }
+    let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    Some(lock)
+}
+
+/// A kernel half with pins of its own, taken away when it is dropped.
+pub struct Loaded {
+    pub kernel: Kernel,
+    pub pin_dir: PathBuf,
+    pub laws_missing: Option<KernelError>,
+}
+
+/// enum fp_rude_mode of abi.h.
+#[derive(Clone, Copy)]
+pub enum Mode {
+    Polite = 0,
+    Rude = 1,
+    GoingPolite = 2,
+}
+
+impl Loaded {
+    pub fn at(name: &str) -> Loaded {
+        let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
+        let places = Places::new(Some(pin_dir.clone()), None).unwrap();
+        let (kernel, _, laws_missing) = Kernel::load(places).unwrap();
+        Loaded {
+            kernel,
+            pin_dir,
+            laws_missing,
+        }
+    }
+
+    pub fn map(&self, name: &str) -> MapHandle {
+        MapHandle::from_pinned_path(self.pin_dir.join(name)).unwrap()
+    }
+
+    /// struct fp_rude_gate: open, bits, DSCP, padding.
+    pub fn mark_with(&self, bits: u32, dscp: u32) {
+        let gate = words(&[1, bits, dscp, 0]);
+        let zero = 0u32.to_ne_bytes();
+        self.map("fp_rude_gate")
+            .update(&zero, &gate, MapFlags::ANY)
+            .unwrap();
+    }
+
+    /// struct fp_rude_flow: mode, marked segments, user, flags. Socket storage takes a descriptor as key.
+    pub fn set_mode(&self, flow: &TcpStream, mode: Mode) {
+        let value = words(&[mode as u32, 0, 0, 0]);
+        let key = flow.as_raw_fd().to_ne_bytes();
+        self.map("fp_rudes")
+            .update(&key, &value, MapFlags::ANY)
+            .unwrap();
+    }
+
+    pub fn marked_pkts(&self, flow: &TcpStream) -> u32 {
+        let key = flow.as_raw_fd().to_ne_bytes();
+        let value = self.map("fp_rudes").lookup(&key, MapFlags::ANY).unwrap();
+        u32::from_ne_bytes(value.unwrap()[4..8].try_into().unwrap())
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let _ = self.kernel.unload();
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
