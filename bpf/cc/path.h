@@ -22,6 +22,9 @@
 #define CC_PATH_DOWN_MILLI 950
 #define CC_PATH_DRAIN_MILLI 750
 
+/* In start-up no more than twice what the path holds is in flight: the queue gets one such. */
+#define CC_PATH_START_HOLDS 2
+
 /* Rounds of a cycle: one up, two down, the rest at the estimate. */
 #define CC_PATH_DOWN_ROUND 1
 #define CC_PATH_CRUISE_ROUND 3
@@ -99,15 +102,20 @@ static inline cc_u32 cc_path_loss(const struct cc_path *p)
 	return loss < CC_PATH_MAX_LOSS ? loss : CC_PATH_MAX_LOSS;
 }
 
+/* What is in flight at the estimated rate when there is no queue. */
+static inline cc_u64 cc_path_holds_bytes(const struct cc_path *p)
+{
+	return cc_scaled(cc_path_rate_bytes_per_s(p), cc_path_base_rtt_us(p), 1000000);
+}
+
 /* More in flight than the path holds, and it takes longer: a queue, perhaps this flow's. */
 static inline int cc_path_is_queueing(const struct cc_path *p, cc_u32 srtt_us,
 				      cc_u32 in_flight_bytes)
 {
 	cc_u64 base_us = cc_path_base_rtt_us(p);
-	cc_u64 holds_bytes = cc_scaled(cc_path_rate_bytes_per_s(p), (cc_u32)base_us, 1000000);
 
 	return base_us && srtt_us > base_us + base_us / 4 + CC_PATH_QUEUE_US &&
-	       in_flight_bytes > holds_bytes;
+	       in_flight_bytes > cc_path_holds_bytes(p);
 }
 
 static inline void cc_path_cycle_begins(struct cc_path *p)
@@ -222,7 +230,9 @@ static inline cc_u32 cc_path_gain_milli(const struct cc_path *p, cc_u32 srtt_us,
 					cc_u32 in_flight_bytes)
 {
 	if (!p->is_started_up)
-		return CC_PATH_START_MILLI;
+		return in_flight_bytes / CC_PATH_START_HOLDS > cc_path_holds_bytes(p)
+			       ? 1000
+			       : CC_PATH_START_MILLI;
 	if (p->drain_rounds < CC_PATH_DRAIN_ROUNDS &&
 	    cc_path_is_queueing(p, srtt_us, in_flight_bytes))
 		return CC_PATH_DRAIN_MILLI;

@@ -6,9 +6,9 @@
  *
  * While it is rude, only F / R of the segments count for F, delivered and lost: they
  * are those that the polite flow would have sent. F's mean under random loss is then the
- * law's. While it is going polite (RUDE_OFF_NICELY) F decides for both windows: R grows by as many segments and
- * falls by the same part, so Table 1 of the paper holds for any law: R - F stays on an
- * increase, R / F on a decrease.
+ * law's. While it is going polite (RUDE_OFF_NICELY) F decides for both windows: R grows
+ * by as many segments and falls by the same part, so Table 1 of the paper holds for any
+ * law: R - F stays on an increase, R / F on a decrease.
  *
  * It refuses to say who may be rude. Start with cc_rude_acked(); when a flow ends being
  * rude, with cc_rude_off_now() or cc_rude_off_nicely().

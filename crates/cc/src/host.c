@@ -5,6 +5,7 @@
  */
 #define CC_ON_HOST
 #include "laws.h"
+#include "rude.h"
 
 struct fatpath_law {
 	const char *name;
@@ -63,6 +64,67 @@ int fatpath_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
 	return cc_ack_arrived(w, in_flight_pkts);
 }
 
+void fatpath_rude_begin(struct cc_rude *r, const struct cc_window *polite,
+			const struct cc_rude_now *now)
+{
+	cc_rude_begin(r, polite, now);
+}
+
+void fatpath_rude_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s,
+			struct cc_rude *r, const struct cc_rude_now *now)
+{
+	cc_rude_acked((enum cc_law)law, values, s, r, now);
+}
+
+void fatpath_rude_timed_out(cc_u32 law, const cc_u32 *values, struct cc_rude *r)
+{
+	cc_rude_timed_out((enum cc_law)law, values, r);
+}
+
+void fatpath_rude_undone(struct cc_rude *r)
+{
+	cc_rude_undone(r);
+}
+
+cc_u32 fatpath_rude_cwnd_pkts(const struct cc_rude *r, const struct cc_rude_now *now)
+{
+	return cc_rude_cwnd_pkts(r, now);
+}
+
+cc_u64 fatpath_rude_pacing_bytes_per_s(const struct cc_rude *r, const struct cc_rude_now *now,
+				       cc_u64 share_bytes_per_s)
+{
+	return cc_rude_pacing_bytes_per_s(r, now, share_bytes_per_s);
+}
+
+void fatpath_rude_off_now(struct cc_rude *r, cc_u32 in_flight_pkts)
+{
+	cc_rude_off_now(r, in_flight_pkts);
+}
+
+cc_u32 fatpath_rude_off_nicely(struct cc_rude *r, cc_u32 in_flight_pkts)
+{
+	return cc_rude_off_nicely(r, in_flight_pkts);
+}
+
+int fatpath_rude_has_converged(cc_u32 r_pkts, cc_u32 fair_pkts, cc_u32 milli)
+{
+	return cc_rude_has_converged(r_pkts, fair_pkts, milli);
+}
+
+cc_u32 fatpath_rude_shadow_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s,
+				 struct cc_rude *r, cc_u32 r_pkts, cc_u32 acked_pkts)
+{
+	return cc_rude_shadow_acked((enum cc_law)law, values, s, r, r_pkts, acked_pkts);
+}
+
+cc_u32 fatpath_rude_shadow_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_rude *r,
+				    cc_u32 r_pkts)
+{
+	return cc_rude_shadow_ssthresh((enum cc_law)law, values, r, r_pkts);
+}
+
 /* What raw.rs asserts of its twins. */
 const cc_u32 fatpath_sizes[] = { sizeof(struct cc_window), sizeof(struct cc_memory),
-				 sizeof(struct cc_start) };
+				 sizeof(struct cc_start), sizeof(struct cc_rude),
+				 sizeof(struct cc_rude_now) };

@@ -2,7 +2,7 @@
 //! The twin of host.c: the C functions and the structs that they share.
 #![allow(unsafe_code)] // declarations of the laws' C
 
-use crate::Window;
+use crate::{RudeNow, Window};
 use std::ffi::{c_char, c_int};
 
 /// `CC_PARAMS`.
@@ -33,6 +33,41 @@ pub struct RawMemory {
     flags: u32,
 }
 
+/// `struct cc_path`, of which Rust reads nothing by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawPath {
+    rates_and_times: [u64; 6],
+    rtts_losses_and_counts: [u32; 6],
+    phase: [u8; 4],
+}
+
+/// `struct cc_rude`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawRude {
+    pub fair: Window,
+    pub path: RawPath,
+    recovers_until_us: u64,
+    credits: [u32; 2],
+    prior: [u32; 2],
+    counted: [u32; 2],
+}
+
+impl RawRude {
+    /// Before `cc_rude_begin`.
+    pub fn none() -> RawRude {
+        RawRude {
+            fair: Window::new(0),
+            path: RawPath::default(),
+            recovers_until_us: 0,
+            credits: [0; 2],
+            prior: [0; 2],
+            counted: [0; 2],
+        }
+    }
+}
+
 /// `struct cc_param`.
 #[repr(C)]
 pub struct RawParam {
@@ -53,7 +88,7 @@ pub struct RawLaw {
 unsafe extern "C" {
     pub static fatpath_laws: [RawLaw; 0];
     #[cfg(test)]
-    pub static fatpath_sizes: [u32; 3];
+    pub static fatpath_sizes: [u32; 5];
     pub fn fatpath_accepts(law: u32, values: *const u32) -> c_int;
     pub fn fatpath_begin(w: *mut Window, s: *const RawStart);
     pub fn fatpath_acked(law: u32, values: *const u32, s: *const RawStart, w: *mut Window, n: u32);
@@ -80,6 +115,39 @@ unsafe extern "C" {
         mss_bytes: u32,
     ) -> u64;
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: u32) -> c_int;
+    pub fn fatpath_rude_begin(r: *mut RawRude, polite: *const Window, now: *const RudeNow);
+    pub fn fatpath_rude_acked(
+        law: u32,
+        values: *const u32,
+        s: *const RawStart,
+        r: *mut RawRude,
+        now: *const RudeNow,
+    );
+    pub fn fatpath_rude_timed_out(law: u32, values: *const u32, r: *mut RawRude);
+    pub fn fatpath_rude_undone(r: *mut RawRude);
+    pub fn fatpath_rude_cwnd_pkts(r: *const RawRude, now: *const RudeNow) -> u32;
+    pub fn fatpath_rude_pacing_bytes_per_s(
+        r: *const RawRude,
+        now: *const RudeNow,
+        share_bytes_per_s: u64,
+    ) -> u64;
+    pub fn fatpath_rude_off_now(r: *mut RawRude, in_flight_pkts: u32);
+    pub fn fatpath_rude_off_nicely(r: *mut RawRude, in_flight_pkts: u32) -> u32;
+    pub fn fatpath_rude_has_converged(r_pkts: u32, fair_pkts: u32, milli: u32) -> c_int;
+    pub fn fatpath_rude_shadow_acked(
+        law: u32,
+        values: *const u32,
+        s: *const RawStart,
+        r: *mut RawRude,
+        r_pkts: u32,
+        acked_pkts: u32,
+    ) -> u32;
+    pub fn fatpath_rude_shadow_ssthresh(
+        law: u32,
+        values: *const u32,
+        r: *mut RawRude,
+        r_pkts: u32,
+    ) -> u32;
 }
 
 #[cfg(test)]
@@ -92,6 +160,8 @@ mod tests {
             size_of::<Window>(),
             size_of::<RawMemory>(),
             size_of::<RawStart>(),
+            size_of::<RawRude>(),
+            size_of::<RudeNow>(),
         ];
         // SAFETY: a constant.
         let sizes = unsafe { fatpath_sizes }.map(|size| size as usize);

@@ -314,6 +314,8 @@ impl TcpSpec {
             self.pacing_rate_bps != Some(0),
             "pacing: give more than 0 bit/s",
         )?;
+        let is_still = self.rude.is_some_and(|rude| rude.share_bps == Some(0));
+        unless(!is_still, "share: give more than 0 bit/s")?;
         unless(self.rto_min_ns > 0, "least RTO: give more than 0")
     }
 }

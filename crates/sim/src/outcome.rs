@@ -70,6 +70,8 @@ pub struct Sample {
     pub cwnd_pkts: u32,
     /// Slow-start threshold.
     pub ssthresh_pkts: u32,
+    /// The fair window, while the flow is rude or going polite.
+    pub fair_pkts: Option<u32>,
     /// Segments in flight, as the sender estimates them.
     pub in_flight_pkts: u64,
     /// Smoothed round-trip time.

@@ -191,6 +191,7 @@ impl<'a> Simulation<'a> {
                 sample.cwnd_pkts = figures.cwnd_pkts;
                 sample.ssthresh_pkts = figures.ssthresh_pkts;
                 sample.srtt_us = figures.srtt_us;
+                sample.fair_pkts = figures.fair_pkts;
             }
         }
         sample

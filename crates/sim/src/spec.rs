@@ -112,8 +112,10 @@ pub enum Source {
 /// The two ends of a connection. The default is a mainline kernel's.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {
-    /// The law.
+    /// The law; of a rude flow that of its fair window.
     pub law: Law,
+    /// Without congestion control, from the beginning.
+    pub rude: Option<RudeSpec>,
     /// How it starts.
     pub start: Start,
     /// Largest payload of a segment (MTU less IP and TCP headers and timestamps).
@@ -141,6 +143,26 @@ pub struct TcpSpec {
     pub tail_loss_probe: bool,
     /// When the receiver acknowledges.
     pub delayed_acks: DelayedAcks,
+}
+
+/// A flow without congestion control ("Rude TCP").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RudeSpec {
+    /// What it may send, bits of data a second; `None`: it finds out what the path carries.
+    pub share_bps: Option<u64>,
+    /// When it gets congestion control again; `None`: never.
+    pub off: Option<RudeOff>,
+    /// Its artificial window is within so many thousandths of the fair one: it is polite.
+    pub converged_milli: u32,
+}
+
+/// The end of being rude.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RudeOff {
+    /// When.
+    pub at_ns: u64,
+    /// RUDE_OFF_NICELY, not RUDE_OFF_NOW.
+    pub nicely: bool,
 }
 
 /// A buffer's size.
@@ -184,6 +206,7 @@ impl Default for TcpSpec {
     fn default() -> TcpSpec {
         TcpSpec {
             law: Law::RENO,
+            rude: None,
             start: Start::default(),
             mss_bytes: 1448,
             header_bytes: 52,

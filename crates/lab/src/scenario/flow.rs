@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use fatpath_cc::Idle;
-use fatpath_sim::{DelayedAcks, Detection, Source};
+use fatpath_sim::{DelayedAcks, Detection, RudeOff, Source};
 use serde::{Serialize, Serializer};
 
 /// Data from one host to another, over one connection or several alike. What serialises is what
@@ -94,6 +94,18 @@ pub struct Inner {
     pub idle: Option<Idle>,
     /// Slow start ends when the round-trip time rises.
     pub hystart: Option<bool>,
+    /// Without congestion control.
+    pub rude: Option<RudeWish>,
+}
+
+/// A flow that goes on without congestion control (docs/rude.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RudeWish {
+    /// Its share of the path, bits a second; `None`: it is estimated.
+    pub share_bps: Option<u64>,
+    /// When it ends being so.
+    #[serde(serialize_with = "shown")]
+    pub off: Option<RudeOff>,
 }
 
 /// A law by its name with some of its parameters.

@@ -17,7 +17,7 @@ use super::programs::{TIME_LIMIT, check_reached};
 use super::section::{Problem, Section, Value};
 use super::size::Size;
 use super::values::Values;
-use super::{Host, Link, names, units};
+use super::{Host, Link, names, rude, units};
 use crate::routes::Map;
 use crate::simulate::law;
 
@@ -273,6 +273,7 @@ fn inner(section: &mut Section) -> Result<Inner, Problem> {
         initial_rate_bps: optional(section, "initial_rate", units::rate_bps)?,
         idle: optional(section, "idle", idle)?,
         hystart: flag(section, "hystart")?,
+        rude: section.take("rude").map(rude::wish).transpose()?,
     })
 }
 
@@ -386,6 +387,8 @@ mod tests {
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 1.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"cubic\", b = 0.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndelayed_acks = \"never\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"nicely\" }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"soon\", at = \"1s\" }}"),
             format!("{ends}source = \"udp\"\nstop = \"5s\"\nrate = \"0bit\""),
             format!("{ends}source = \"web\"\nstop = \"5s\"\nusers = 1\nmean_object = \"1kB\"\nshape = 1\nthink = \"1s\""),
         ]
@@ -399,11 +402,13 @@ mod tests {
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:20:8: flow[1].stop: must come after start
-        x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart
+        x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude
         x.toml:20:11: flow[1].streams: 0 is not a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: the simulator does not have law cubic; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed (and reno, which is fp_reno)
         x.toml:20:16: flow[1].delayed_acks: "never" is not "off", "on", or "quick" (at the beginning every segment, as Linux)
+        x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"
+        x.toml:20:16: flow[1].rude.off: "soon" is not "now" or "nicely"
         x.toml:20:8: flow[1].rate: "0bit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
         x.toml:22:9: flow[1].shape: 1 is not a number from 1.01 to 100
         "#);

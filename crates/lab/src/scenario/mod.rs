@@ -19,6 +19,7 @@ mod losses;
 mod names;
 mod parse;
 mod programs;
+mod rude;
 mod section;
 mod seed;
 mod size;
@@ -35,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use beside::Beside;
-pub use flow::{Flow, Inner, LawWish, Wishes};
+pub use flow::{Flow, Inner, LawWish, RudeWish, Wishes};
 pub use section::Problem;
 pub(crate) use seed::mixed;
 

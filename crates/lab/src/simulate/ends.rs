@@ -9,8 +9,8 @@
 use std::net::IpAddr;
 
 use fatpath_cc::{Idle, Law, Start};
-use fatpath_policy::{Policy, Rule, Settings, SysctlName};
-use fatpath_sim::{Buffer, DelayedAcks, TcpSpec};
+use fatpath_policy::{Policy, Rude, Rule, Settings, SysctlName};
+use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
 use super::host::HostTcp;
 use super::law;
@@ -34,6 +34,8 @@ const PACKET_OVERHEAD_BYTES: u64 = 320 + 256;
 const SHARE_UNIT: u64 = 256;
 /// The longest wait of a delayed acknowledgement: TCP_DELACK_MIN of include/net/tcp.h.
 const DELAYED_ACK_MAX_NS: u64 = 40_000_000;
+/// R and F within 1 %: section 3.2 of the paper (docs/rude.md).
+const RUDE_CONVERGED_MILLI: u32 = 10;
 
 /// The addresses and ports of a connection, and the cgroup that its programs are in.
 pub(super) struct Names {
@@ -72,8 +74,10 @@ impl Ends<'_> {
         let clamp = at_sender.and_then(|to| to.cwnd_clamp_pkts.as_ref());
         let reordering = at_sender.and_then(|to| to.reordering_pkts.as_ref());
         let rto_min = at_sender.and_then(|to| to.rto_min_us.as_ref());
+        let rude = self.rude(at_sender);
         Ok(TcpSpec {
-            law: self.law(at_sender)?,
+            law: self.law(at_sender, rude.is_some())?,
+            rude,
             start: self.start(at_sender, mss_bytes),
             mss_bytes,
             header_bytes,
@@ -121,10 +125,12 @@ impl Ends<'_> {
         Some(&rule.settings)
     }
 
-    fn law(&self, rule: Option<&Settings>) -> Result<Law, String> {
+    /// Of a rude flow the law of its fair window, Reno where none is given.
+    fn law(&self, rule: Option<&Settings>, is_rude: bool) -> Result<Law, String> {
         match (rule.and_then(|rule| rule.law.as_ref()), &self.wishes().law) {
             (Some(chosen), _) => law::of_policy(&chosen.value),
             (None, Some(wish)) => law::of_wish(wish),
+            (None, None) if is_rude => Ok(Law::RENO),
             (None, None) => law::named(&self.sender.law).map_err(|why| {
                 let host = &self.flow.from;
                 format!(
@@ -133,6 +139,27 @@ impl Ends<'_> {
                 )
             }),
         }
+    }
+
+    /// A rule that allows it leaves it to the program, here the flow's own key; its rates hold for both.
+    fn rude(&self, rule: Option<&Settings>) -> Option<RudeSpec> {
+        let wish = self.wishes().of_simulator.rude;
+        let of_rule = rule.and_then(|rule| rule.rude.as_ref());
+        let is_rude = match of_rule.map(|one| one.value) {
+            Some(Rude::Always) => true,
+            Some(Rude::Allowed) => wish.is_some(),
+            Some(Rude::Never) => false,
+            None => wish.is_some() && self.policy.is_none(),
+        };
+        let share = rule.and_then(|rule| rule.rude_rate_bps.as_ref());
+        let converged = rule.and_then(|rule| rule.rude_converged_milli.as_ref());
+        is_rude.then(|| RudeSpec {
+            share_bps: share
+                .map(|one| one.value)
+                .or(wish.and_then(|wish| wish.share_bps)),
+            off: wish.and_then(|wish| wish.off),
+            converged_milli: converged.map_or(RUDE_CONVERGED_MILLI, |one| one.value),
+        })
     }
 
     fn start(&self, rule: Option<&Settings>, mss_bytes: u32) -> Start {

@@ -23,6 +23,8 @@ struct Line {
     cwnd_pkts: u32,
     /// Empty: none was found yet.
     ssthresh_pkts: Option<u32>,
+    /// Empty: the flow is polite.
+    fair_pkts: Option<u32>,
     in_flight_pkts: u64,
     srtt_ms: f64,
     /// Since the sample before.
@@ -65,6 +67,7 @@ fn line(flow: &str, stream: usize, before: &Sample, sample: &Sample) -> Line {
         t_s: sample.at_ns as f64 / 1e9,
         cwnd_pkts: sample.cwnd_pkts,
         ssthresh_pkts: (sample.ssthresh_pkts < i32::MAX as u32).then_some(sample.ssthresh_pkts),
+        fair_pkts: sample.fair_pkts,
         in_flight_pkts: sample.in_flight_pkts,
         srtt_ms: f64::from(sample.srtt_us) / 1e3,
         goodput_mbps: (bits / us.max(1e-3) * 1e3).round() / 1e3,
@@ -73,23 +76,34 @@ fn line(flow: &str, stream: usize, before: &Sample, sample: &Sample) -> Line {
     }
 }
 
-/// Seconds and segments of the congestion windows in a file, at most so many streams.
+/// Seconds and segments of the congestion windows in a file, at most so many streams; after that of a
+/// flow that is rude or going polite, its fair window.
 pub(crate) fn windows(file: &[u8], most: usize) -> Vec<Curve> {
-    let mut streams: Vec<((String, usize), Curve)> = vec![];
+    let mut streams: Vec<((String, usize), [Curve; 2])> = vec![];
     let lines = csv::Reader::from_reader(file).into_deserialize::<Line>();
     for line in lines.map_while(Result::ok) {
+        let window_pkts = window_pkts(&line);
         let key = (line.flow, line.stream);
         if streams.last().is_none_or(|(last, _)| *last != key) {
             if streams.len() == most {
                 break;
             }
-            streams.push((key, vec![]));
+            streams.push((key, [vec![], vec![]]));
         }
-        if let Some((_, points)) = streams.last_mut() {
-            points.push((line.t_s, line.cwnd_pkts.into()));
+        if let Some((_, [windows, fair])) = streams.last_mut() {
+            windows.push((line.t_s, window_pkts as f64));
+            fair.extend(line.fair_pkts.map(|fair_pkts| (line.t_s, fair_pkts.into())));
         }
     }
     let has_window = |points: &Curve| points.iter().any(|(_, cwnd)| *cwnd > 0.0);
-    let points = streams.into_iter().map(|(_, points)| points);
+    let points = streams.into_iter().flat_map(|(_, curves)| curves);
     points.filter(has_window).collect()
+}
+
+/// A rude flow's window is the peer's; what it has in flight tells more.
+fn window_pkts(line: &Line) -> u64 {
+    match line.fair_pkts {
+        Some(_) => line.in_flight_pkts.min(line.cwnd_pkts.into()),
+        None => line.cwnd_pkts.into(),
+    }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fatpath_cc::{Idle, Law};
-use fatpath_sim::{Buffer, DelayedAcks, Detection, Source};
+use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeOff, RudeSpec, Source};
 
 use super::*;
 use crate::scenario::Scenario;
@@ -61,6 +61,31 @@ fn the_demo_is_tuned_as_its_policy_says() {
     assert_eq!(tcp.send_buffer, Buffer::Fixed(50_000_000));
     // 25 MB, doubled by the kernel, of which 170/256 is data at this MTU.
     assert_eq!(tcp.receive_buffer, Buffer::Fixed(33_203_125));
+}
+
+#[test]
+fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
+    let share = load("rude/share.toml");
+    let of = |variant| {
+        let label = format!("default.{variant}.loss=0%");
+        mapped(&share, &label).unwrap().spec.flows[0].tcp.clone()
+    };
+    assert_eq!(of("reno").rude, None);
+    let rude = of("rude-share");
+    assert_eq!(rude.rude.unwrap().share_bps, Some(950_000_000));
+    assert_eq!(rude.law, Law::RENO);
+    assert_eq!(of("rude").rude.unwrap().share_bps, None);
+    let off = "rude = { rate = \"1mbit\", off = \"nicely\", at = \"3s\" }\n";
+    let tcp = of_text("", &format!("{BULK}{off}")).spec.flows[0]
+        .tcp
+        .clone();
+    let (at_ns, nicely) = (3_000_000_000, true);
+    let expected = RudeSpec {
+        share_bps: Some(1_000_000),
+        off: Some(RudeOff { at_ns, nicely }),
+        converged_milli: 10,
+    };
+    assert_eq!(tcp.rude, Some(expected));
 }
 
 #[test]

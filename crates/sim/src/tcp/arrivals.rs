@@ -44,6 +44,8 @@ pub(super) struct Arrivals {
     /// When the first and the last were sent of those that arrived and were sent only once.
     pub(super) acked_sent_ns: Option<(u64, u64)>,
     pub(super) sacked_sent_ns: Option<(u64, u64)>,
+    /// When that of all which arrived was sent that was sent last, and its number.
+    pub(super) newest: Option<(u64, u64)>,
 }
 
 impl Arrivals {
@@ -69,13 +71,15 @@ impl Arrivals {
             late_acked: None,
             acked_sent_ns: None,
             sacked_sent_ns: None,
+            newest: None,
         }
     }
 
     /// RACK learns of a segment that arrived.
-    pub(super) fn advance(&self, rack: &mut Rack, number: u64, sent_ns: u64, was_resent: bool) {
+    pub(super) fn advance(&mut self, rack: &mut Rack, number: u64, sent_ns: u64, was_resent: bool) {
         let rtt_ns = self.now_ns - sent_ns;
         rack.advance(rtt_ns, self.min_rtt_ns, (sent_ns, number, was_resent));
+        self.newest = self.newest.max(Some((sent_ns, number)));
     }
 
     /// A SACK tells of a segment that was sent once; `highest` had arrived before.

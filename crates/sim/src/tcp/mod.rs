@@ -7,6 +7,7 @@
 mod acknowledging;
 mod alarm;
 mod arrivals;
+mod delivery_rate;
 mod figures;
 mod pacer;
 mod rack;
@@ -16,6 +17,7 @@ mod receiver;
 mod recovery;
 mod reduction;
 mod rtt;
+mod rude;
 mod scoreboard;
 mod segment;
 mod send_buffer;

@@ -16,6 +16,8 @@ pub(super) struct Pacer {
     ceiling: u64,
     /// The rate of a paced start, bytes a second.
     start_rate: Option<u64>,
+    /// The rate of a flow without congestion control, bytes a second.
+    rude_rate: Option<u64>,
     /// When the next segment may leave.
     next_ns: u64,
 }
@@ -33,6 +35,7 @@ impl Pacer {
         Pacer {
             ceiling: ceiling_bps.map_or(0, |bits| (bits / 8).max(1)),
             start_rate: None,
+            rude_rate: None,
             next_ns: 0,
         }
     }
@@ -47,13 +50,18 @@ impl Pacer {
         self.start_rate.is_some()
     }
 
+    /// The flow has no congestion control, and this rate, bytes a second; `None`: it has.
+    pub(super) fn set_rude(&mut self, rate: Option<u64>) {
+        self.rude_rate = rate.map(|rate| rate.max(1));
+    }
+
     /// How long segments have to wait; `None`: they may leave.
     pub(super) fn waits_until_ns(&self, now_ns: u64) -> Option<u64> {
         (self.is_on() && self.next_ns > now_ns).then_some(self.next_ns)
     }
 
     pub(super) fn is_on(&self) -> bool {
-        self.ceiling > 0 || self.start_rate.is_some()
+        self.ceiling > 0 || self.start_rate.is_some() || self.rude_rate.is_some()
     }
 
     /// A segment leaves.
@@ -69,14 +77,13 @@ impl Pacer {
 
     fn rate(&self, pace: &Pace) -> Option<u64> {
         if let Some(rate) = self.start_rate {
-            return Some(if self.ceiling > 0 {
-                rate.min(self.ceiling)
-            } else {
-                rate
-            });
+            return Some(self.at_most_ceiling(rate));
         }
         if pace.sent_pkts < UNPACED_PKTS {
             return None;
+        }
+        if let Some(rate) = self.rude_rate {
+            return Some(self.at_most_ceiling(rate));
         }
         let percent = if pace.is_slow_start {
             SLOW_START_PERCENT
@@ -85,6 +92,13 @@ impl Pacer {
         };
         let rate = pace.window_bytes.saturating_mul(percent * 10_000) / pace.srtt_us.max(1);
         Some(rate.clamp(1, self.ceiling))
+    }
+
+    fn at_most_ceiling(&self, rate: u64) -> u64 {
+        match self.ceiling {
+            0 => rate,
+            ceiling => rate.min(ceiling),
+        }
     }
 }
 

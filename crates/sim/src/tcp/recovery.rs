@@ -205,7 +205,9 @@ impl Sender {
         if self.board.in_flight() != in_flight {
             if self.state != State::Recovery {
                 self.enter_recovery();
-                self.reduce_by(1, false);
+                if !self.is_rude() {
+                    self.reduce_by(1, false);
+                }
             }
             self.burst.turn = Turn::Lost;
         }
@@ -226,13 +228,13 @@ impl Sender {
         self.high = self.board.next();
         self.tail_probe = None;
         self.reduction.begin(self.window.cwnd_pkts);
-        self.window.ssthresh_pkts = self.control.ssthresh(&mut self.window);
-        self.figures.congestion_events += 1;
+        self.window.ssthresh_pkts = self.ssthresh_of_event();
+        self.figures.congestion_events += u64::from(!self.is_rude());
     }
 
     /// Recovery is over (`tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self) {
-        if self.undo.is_possible() {
+        if !self.is_rude() && self.undo.is_possible() {
             self.window.cwnd_pkts = self.window.ssthresh_pkts;
         }
     }
@@ -260,7 +262,9 @@ impl Sender {
             self.tail_probe = None;
         } else if ack.next > end {
             self.begin_reduction();
-            self.window.cwnd_pkts = self.window.ssthresh_pkts;
+            if !self.is_rude() {
+                self.window.cwnd_pkts = self.window.ssthresh_pkts;
+            }
             self.keep_open();
         }
     }

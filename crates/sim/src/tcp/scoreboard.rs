@@ -68,6 +68,8 @@ pub(super) struct Scoreboard {
     counted_until: u64,
     /// SACKed segments below `counted_until`.
     sacked_below: u32,
+    /// Times that a segment was found lost.
+    ever_lost: u64,
     #[cfg(test)]
     pub(super) steps: u64,
 }
@@ -98,6 +100,11 @@ impl Scoreboard {
 
     pub(super) fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Times that a segment, or its retransmission, was found lost since the connection began.
+    pub(super) fn ever_lost_pkts(&self) -> u64 {
+        self.ever_lost
     }
 
     /// Segments in the network, as far as is known: `pipe` of RFC 6675.
@@ -356,6 +363,7 @@ impl Scoreboard {
         if sent.is(SACKED) || (sent.is(LOST) && !sent.is(RESENT)) {
             return;
         }
+        self.ever_lost += 1;
         self.counts.lost += u32::from(!sent.is(LOST));
         self.counts.resent -= u32::from(sent.is(RESENT));
         sent.marks = sent.marks & !RESENT | LOST;

@@ -12,6 +12,7 @@ use super::rack::Rack;
 use super::recovery::{Reordering, State};
 use super::reduction::Reduction;
 use super::rtt::RttEstimator;
+use super::rude::Rudeness;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::transmit::{Burst, Turn};
@@ -28,6 +29,8 @@ pub struct Sender {
     pub(super) detection: Detection,
     pub(super) tail_loss_probe: bool,
     pub(super) control: Control,
+    /// None of a polite flow.
+    pub(super) rudeness: Option<Box<Rudeness>>,
     pub(super) window: Window,
     pub(super) board: Scoreboard,
     pub(super) buffer: SendBuffer,
@@ -68,6 +71,7 @@ impl Sender {
             initial_window_pkts: spec.initial_window_pkts,
             detection: spec.detection,
             tail_loss_probe: spec.tail_loss_probe,
+            rudeness: Rudeness::new(spec, &window),
             control,
             window,
             board: Scoreboard::default(),
@@ -98,6 +102,7 @@ impl Sender {
     /// What the receiver offered in the handshake.
     pub fn set_peer_window(&mut self, bytes: u64) {
         self.peer_window_end = self.peer_window_end.max(bytes);
+        self.open_rude_window(self.last_sent_ns);
     }
 
     /// The program gives data.
@@ -224,11 +229,12 @@ impl Sender {
 
     /// The window follows (`tcp_cong_control`): it is reduced in recovery and grows outside.
     fn steer(&mut self, arrivals: &Arrivals) {
-        if self.state == State::Recovery {
+        if self.is_rude() {
+            self.steer_rudely(arrivals);
+        } else if self.state == State::Recovery {
             self.reduce(arrivals.delivered_pkts, arrivals);
         } else if self.may_grow(arrivals) {
-            self.control
-                .acked(&mut self.window, arrivals.delivered_pkts);
+            self.grow(arrivals.delivered_pkts);
         }
         self.grow_buffer();
         self.buffer.acknowledged(self.board.bytes());
@@ -304,6 +310,7 @@ impl Sender {
             min_rtt_us: (self.rtt.min_rtt_ns() / 1000) as u32,
             rto_us: self.rtt.rto_us(),
             in_flight_pkts: self.board.in_flight(),
+            fair_pkts: self.rudeness.as_ref().map(|flow| flow.fair_pkts()),
             reordering_pkts: self.reordering.degree_pkts(),
             ..self.figures
         }

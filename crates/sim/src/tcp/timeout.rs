@@ -26,6 +26,7 @@ impl Sender {
             self.undo.prior_ssthresh_pkts = prior;
         }
         self.window.cwnd_pkts = self.board.in_flight() + 1;
+        self.time_out_rudely(now_ns);
         self.distrust_reordering();
         self.state = State::Loss;
         self.high = self.board.next();

@@ -80,6 +80,7 @@ impl Sender {
     fn retransmission(&mut self, now_ns: u64) -> Option<Segment> {
         let number = self.board.next_lost()?;
         let payload_bytes = self.board.resend(number, now_ns);
+        self.mark_rude(now_ns, number, false);
         self.undo.resent(now_ns);
         self.figures.retransmits += 1;
         self.count_in_recovery();
@@ -106,7 +107,9 @@ impl Sender {
 
     fn send_new(&mut self, now_ns: u64, payload_bytes: u32) -> Segment {
         self.buffer.take(payload_bytes);
+        let was_idle = self.board.is_empty();
         let number = self.board.send(now_ns, payload_bytes);
+        self.mark_rude(now_ns, number, was_idle);
         self.segment(now_ns, number, payload_bytes)
     }
 
@@ -125,6 +128,9 @@ impl Sender {
     /// Nothing is on its way, and something is about to leave: the window may have decayed, and the
     /// start may be paced.
     fn begin_transmission(&mut self, now_ns: u64) {
+        if self.is_rude() {
+            return;
+        }
         let idle_ns = now_ns - self.last_sent_ns;
         if idle_ns > self.rtt.rto_ns() {
             let (window, rto_us) = (&mut self.window, self.rtt.rto_us() as u32);
@@ -190,6 +196,7 @@ impl Sender {
             self.schedule_tail_probe_of_burst(now_ns);
         }
         self.schedule_window_probe(now_ns);
+        self.note_program_limits();
     }
 
     /// No acknowledgement came for two round trips (RFC 8985, 7.3); one probe at most is on its way.
@@ -207,6 +214,7 @@ impl Sender {
         let is_resent = payload_bytes == 0;
         let segment = if is_resent {
             let (number, payload_bytes) = self.board.probe_tail(now_ns);
+            self.mark_rude(now_ns, number, false);
             self.figures.retransmits += 1;
             self.segment(now_ns, number, payload_bytes)
         } else {

@@ -75,7 +75,7 @@ impl Sender {
         }
         if self.undo.prior_ssthresh_pkts > 0 {
             let prior = self.reduction.prior_cwnd_pkts;
-            self.window.cwnd_pkts = self.control.undo_cwnd(&mut self.window, prior);
+            self.window.cwnd_pkts = self.undone_cwnd_pkts(prior);
             let ssthresh = self.window.ssthresh_pkts;
             self.window.ssthresh_pkts = ssthresh.max(self.undo.prior_ssthresh_pkts);
             self.figures.undone_events += 1;

@@ -5,6 +5,7 @@ mod flows;
 mod mixed;
 mod networks;
 mod refused;
+mod rude;
 mod sources;
 mod support;
 mod theory;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flow without congestion control, and the fair window that is kept beside it: bpf/cc/rude.h.
+
+use crate::raw::{self, RawRude, RawStart};
+use crate::{Law, Start, Window};
+
+/// What is remembered of a flow that is rude, or going polite.
+#[derive(Clone, Debug)]
+pub struct Rude {
+    law: Law,
+    start: RawStart,
+    raw: RawRude,
+}
+
+/// The flow when an acknowledgement has been worked in and before anything is sent for it,
+/// `struct cc_rude_now`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RudeNow {
+    /// Of any clock.
+    pub now_us: u64,
+    /// The latest sample of the delivery rate; 0: none.
+    pub rate_bytes_per_s: u64,
+    /// 1: the program had less to send then than it could have.
+    pub rate_is_app_limited: u32,
+    /// Segments delivered since the flow began, modulo 2³².
+    pub delivered_pkts: u32,
+    /// Segments lost, likewise; a retransmission that is lost counts again.
+    pub lost_pkts: u32,
+    /// `pipe` of RFC 6675.
+    pub in_flight_pkts: u32,
+    /// What the peer's window holds.
+    pub peer_window_pkts: u32,
+    /// What the host can bear.
+    pub max_window_pkts: u32,
+    /// Smoothed round-trip time; 0: none.
+    pub srtt_us: u32,
+    /// The least round-trip time.
+    pub min_rtt_us: u32,
+    /// Bytes of data in a segment.
+    pub mss_bytes: u32,
+    /// A full segment as the host's pacing counts it.
+    pub wire_bytes: u32,
+}
+
+// SAFETY of all calls below: as in control.rs; the C writes `raw` only.
+impl Rude {
+    /// The flow becomes rude; until now it had the window `polite`. `law` is that of its fair window.
+    pub fn new(law: Law, start: Start, polite: &Window, now: &RudeNow) -> Rude {
+        let mut raw = RawRude::none();
+        unsafe { raw::fatpath_rude_begin(&mut raw, polite, now) }
+        Rude {
+            law,
+            start: start.into(),
+            raw,
+        }
+    }
+
+    /// The fair window, F.
+    pub fn fair(&self) -> &Window {
+        &self.raw.fair
+    }
+
+    /// An acknowledgement of a rude flow.
+    pub fn acked(&mut self, now: &RudeNow) {
+        let Law { number, values } = &self.law;
+        let values = values.as_ptr();
+        unsafe { raw::fatpath_rude_acked(*number, values, &self.start, &mut self.raw, now) }
+    }
+
+    /// A retransmission timeout of a rude flow.
+    pub fn timed_out(&mut self) {
+        let Law { number, values } = &self.law;
+        unsafe { raw::fatpath_rude_timed_out(*number, values.as_ptr(), &mut self.raw) }
+    }
+
+    /// The last loss was none: F is what it was before.
+    pub fn undone(&mut self) {
+        unsafe { raw::fatpath_rude_undone(&mut self.raw) }
+    }
+
+    /// The window of a rude flow.
+    pub fn cwnd_pkts(&self, now: &RudeNow) -> u32 {
+        unsafe { raw::fatpath_rude_cwnd_pkts(&self.raw, now) }
+    }
+
+    /// Bytes a second at which a rude flow sends: its share, or what the path is found to carry.
+    pub fn pacing_bytes_per_s(&self, now: &RudeNow, share_bytes_per_s: Option<u64>) -> u64 {
+        let share = share_bytes_per_s.unwrap_or(0);
+        unsafe { raw::fatpath_rude_pacing_bytes_per_s(&self.raw, now, share) }
+    }
+
+    /// It ends being rude at once, and goes on with [`Rude::fair`].
+    pub fn off_now(&mut self, in_flight_pkts: u32) {
+        unsafe { raw::fatpath_rude_off_now(&mut self.raw, in_flight_pkts) }
+    }
+
+    /// It begins going polite: its window and threshold from now on, R.
+    pub fn off_nicely(&mut self, in_flight_pkts: u32) -> u32 {
+        unsafe { raw::fatpath_rude_off_nicely(&mut self.raw, in_flight_pkts) }
+    }
+
+    /// Going polite: R after an acknowledgement of new data, with the window in full use, outside of
+    /// recovery.
+    pub fn shadow_acked(&mut self, r_pkts: u32, acked_pkts: u32) -> u32 {
+        let Law { number, values } = &self.law;
+        let (values, raw) = (values.as_ptr(), &mut self.raw);
+        unsafe {
+            raw::fatpath_rude_shadow_acked(*number, values, &self.start, raw, r_pkts, acked_pkts)
+        }
+    }
+
+    /// Going polite: R's threshold after a congestion event; F has fallen too.
+    pub fn shadow_ssthresh(&mut self, r_pkts: u32) -> u32 {
+        let Law { number, values } = &self.law;
+        let values = values.as_ptr();
+        unsafe { raw::fatpath_rude_shadow_ssthresh(*number, values, &mut self.raw, r_pkts) }
+    }
+
+    /// R and F are within `milli` / 1000 of F: the flow is polite, with [`Rude::fair`].
+    pub fn has_converged(&self, r_pkts: u32, milli: u32) -> bool {
+        let fair_pkts = self.raw.fair.cwnd_pkts;
+        unsafe { raw::fatpath_rude_has_converged(r_pkts, fair_pkts, milli) != 0 }
+    }
+}

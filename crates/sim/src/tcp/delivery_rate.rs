@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How fast segments are delivered, as Linux samples it (`tcp_rate.c`,
+//! draft-cheng-iccrg-delivery-rate-estimation): what was delivered between the sending of a segment
+//! and its arrival, over the longer of the times that sending and arriving took.
+
+use std::collections::VecDeque;
+
+use super::arrivals::Arrivals;
+
+/// How things stood when a segment was last sent.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    sent_ns: u64,
+    /// When the segment was sent that was the newest to have arrived.
+    first_sent_ns: u64,
+    delivered_pkts: u64,
+    delivered_ns: u64,
+    is_app_limited: bool,
+}
+
+/// The samples of a flow.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryRate {
+    /// Of the segments that are on their way, from number `first` on.
+    marks: VecDeque<Mark>,
+    first: u64,
+    delivered_pkts: u64,
+    delivered_ns: u64,
+    first_sent_ns: u64,
+    /// While fewer have been delivered, the program is what limits; 0: it does not.
+    app_limited_until_pkts: u64,
+    pkts_per_s: f64,
+    is_app_limited: bool,
+}
+
+impl DeliveryRate {
+    /// A segment leaves, for the first time or again. `was_idle`: nothing was on its way.
+    pub(super) fn sent(&mut self, now_ns: u64, number: u64, was_idle: bool) {
+        if was_idle {
+            (self.first_sent_ns, self.delivered_ns) = (now_ns, now_ns);
+            (self.marks, self.first) = (VecDeque::new(), number);
+        }
+        let mark = Mark {
+            sent_ns: now_ns,
+            first_sent_ns: self.first_sent_ns,
+            delivered_pkts: self.delivered_pkts,
+            delivered_ns: self.delivered_ns,
+            is_app_limited: self.app_limited_until_pkts > 0,
+        };
+        match self.marks.get_mut((number - self.first) as usize) {
+            Some(sent) => *sent = mark,
+            None => self.marks.push_back(mark),
+        }
+    }
+
+    /// All has been sent that the program gave.
+    pub(super) fn program_limits(&mut self, in_flight: u32) {
+        self.app_limited_until_pkts = (self.delivered_pkts + u64::from(in_flight)).max(1);
+    }
+
+    /// An acknowledgement arrived, by which `delivered_pkts` have been delivered since the flow began,
+    /// and `una` is the oldest segment on its way.
+    pub(super) fn acknowledged(&mut self, arrivals: &Arrivals, delivered_pkts: u64, una: u64) {
+        if delivered_pkts > self.app_limited_until_pkts {
+            self.app_limited_until_pkts = 0;
+        }
+        let index = arrivals.newest.map(|(_, number)| number - self.first);
+        if let Some(mark) = index.and_then(|index| self.marks.get(index as usize).copied()) {
+            self.delivered_pkts = delivered_pkts;
+            self.delivered_ns = arrivals.now_ns;
+            self.first_sent_ns = mark.sent_ns;
+            self.sample(&mark, arrivals);
+        }
+        let gone = una.saturating_sub(self.first).min(self.marks.len() as u64);
+        self.marks.drain(..gone as usize);
+        self.first += gone;
+    }
+
+    /// Shorter than any round trip it tells of a burst, not of the path.
+    fn sample(&mut self, mark: &Mark, arrivals: &Arrivals) {
+        let sending_ns = mark.sent_ns - mark.first_sent_ns;
+        let arriving_ns = arrivals.now_ns - mark.delivered_ns;
+        let interval_ns = sending_ns.max(arriving_ns);
+        if interval_ns == 0 || interval_ns < arrivals.min_rtt_ns {
+            return;
+        }
+        let pkts = self.delivered_pkts - mark.delivered_pkts;
+        let pkts_per_s = pkts as f64 * 1e9 / interval_ns as f64;
+        if !mark.is_app_limited || pkts_per_s >= self.pkts_per_s {
+            self.pkts_per_s = pkts_per_s;
+            self.is_app_limited = mark.is_app_limited;
+        }
+    }
+
+    /// The latest sample, segments a second, and whether the program was what limited it.
+    pub(super) fn latest(&self) -> (f64, bool) {
+        (self.pkts_per_s, self.is_app_limited)
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sender without congestion control (`fp_rude`), and how it goes back to it: its window is what the
+//! peer's holds, nothing reduces it, and all that leaves is paced. Its fair window is kept by
+//! bpf/cc/rude.h, as in the kernel.
+
+use fatpath_cc::{Rude, RudeNow, Window};
+
+use super::arrivals::Arrivals;
+use super::delivery_rate::DeliveryRate;
+use super::sender::Sender;
+use super::undo::Undo;
+use crate::{RudeSpec, TcpSpec};
+
+/// A flow that is rude, or going polite.
+#[derive(Debug)]
+pub(super) struct Rudeness {
+    spec: RudeSpec,
+    rude: Rude,
+    /// RUDE_OFF_NICELY: its window is R, and the law's hooks move both R and F.
+    is_going_polite: bool,
+    rate: DeliveryRate,
+}
+
+impl Rudeness {
+    pub(super) fn new(spec: &TcpSpec, window: &Window) -> Option<Box<Rudeness>> {
+        let rude = spec.rude?;
+        Some(Box::new(Rudeness {
+            spec: rude,
+            rude: Rude::new(spec.law, spec.start, window, &RudeNow::default()),
+            is_going_polite: false,
+            rate: DeliveryRate::default(),
+        }))
+    }
+
+    /// Segments of the fair window.
+    pub(super) fn fair_pkts(&self) -> u32 {
+        self.rude.fair().cwnd_pkts
+    }
+
+    /// R and F are close enough.
+    fn has_converged(&self, window: &Window) -> bool {
+        let milli = self.spec.converged_milli;
+        self.is_going_polite && self.rude.has_converged(window.cwnd_pkts, milli)
+    }
+}
+
+impl Sender {
+    /// Without congestion control now.
+    pub(super) fn is_rude(&self) -> bool {
+        let rudeness = self.rudeness.as_ref();
+        rudeness.is_some_and(|flow| !flow.is_going_polite)
+    }
+
+    /// An acknowledgement of a rude flow, in the place of `tcp_cong_control`.
+    pub(super) fn steer_rudely(&mut self, arrivals: &Arrivals) {
+        let (delivered_pkts, una) = (self.figures.delivered_pkts, self.board.una());
+        let now = self.rude_now(arrivals.now_ns);
+        if let Some(flow) = &mut self.rudeness {
+            flow.rate.acknowledged(arrivals, delivered_pkts, una);
+            flow.rude.acked(&now);
+        }
+        self.open_rude_window(arrivals.now_ns);
+        self.end_rudeness_in_time(arrivals.now_ns);
+    }
+
+    /// Its window and its pace.
+    pub(super) fn open_rude_window(&mut self, now_ns: u64) {
+        let now = self.rude_now(now_ns);
+        if let Some(flow) = &self.rudeness {
+            let share = flow.spec.share_bps.map(|bits| (bits / 8).max(1));
+            self.window.cwnd_pkts = flow.rude.cwnd_pkts(&now);
+            self.window.ssthresh_pkts = Window::NO_SSTHRESH;
+            let pace = flow.rude.pacing_bytes_per_s(&now, share);
+            self.pacer.set_rude(Some(pace));
+        }
+    }
+
+    fn rude_now(&self, now_ns: u64) -> RudeNow {
+        let room_bytes = self.peer_window_end - self.figures.acked_bytes;
+        let latest = self.rudeness.as_ref().map(|flow| flow.rate.latest());
+        let (pkts_per_s, is_app_limited) = latest.unwrap_or_default();
+        RudeNow {
+            now_us: now_ns / 1000,
+            rate_bytes_per_s: (pkts_per_s * f64::from(self.mss_bytes)) as u64,
+            rate_is_app_limited: is_app_limited.into(),
+            delivered_pkts: self.figures.delivered_pkts as u32,
+            lost_pkts: self.board.ever_lost_pkts() as u32,
+            in_flight_pkts: self.board.in_flight(),
+            peer_window_pkts: u32::try_from(room_bytes / u64::from(self.mss_bytes))
+                .unwrap_or(u32::MAX),
+            max_window_pkts: self.window.clamp_pkts,
+            srtt_us: self.rtt.srtt_us() as u32,
+            min_rtt_us: (self.rtt.min_rtt_ns() / 1000) as u32,
+            mss_bytes: self.mss_bytes,
+            wire_bytes: self.mss_bytes, // the pacer counts data, as Linux
+        }
+    }
+
+    fn end_rudeness_in_time(&mut self, now_ns: u64) {
+        let off = self.rudeness.as_ref().and_then(|flow| flow.spec.off);
+        let Some(off) = off.filter(|off| off.at_ns <= now_ns) else {
+            return;
+        };
+        self.undo = Undo::default(); // the window before is none of the law's
+        self.pacer.set_rude(None);
+        let in_flight = self.board.in_flight();
+        let Some(flow) = &mut self.rudeness else {
+            return;
+        };
+        if off.nicely {
+            let r_pkts = flow.rude.off_nicely(in_flight);
+            flow.is_going_polite = true;
+            self.window.cwnd_pkts = r_pkts;
+            self.window.ssthresh_pkts = r_pkts;
+            self.be_polite_if_converged();
+        } else {
+            flow.rude.off_now(in_flight);
+            self.be_polite();
+        }
+    }
+
+    /// From now on the fair window is the flow's.
+    fn be_polite(&mut self) {
+        if let Some(flow) = self.rudeness.take() {
+            self.window = *flow.rude.fair();
+        }
+    }
+
+    fn be_polite_if_converged(&mut self) {
+        let window = &self.window;
+        if self
+            .rudeness
+            .as_ref()
+            .is_some_and(|flow| flow.has_converged(window))
+        {
+            self.be_polite();
+        }
+    }
+
+    /// Segments were acknowledged outside of recovery, with the window in full use.
+    pub(super) fn grow(&mut self, acked_pkts: u32) {
+        match &mut self.rudeness {
+            Some(flow) => {
+                let r_pkts = self.window.cwnd_pkts;
+                self.window.cwnd_pkts = flow.rude.shadow_acked(r_pkts, acked_pkts);
+                self.be_polite_if_converged();
+            }
+            None => self.control.acked(&mut self.window, acked_pkts),
+        }
+    }
+
+    /// A congestion event: the slow-start threshold after it.
+    pub(super) fn ssthresh_of_event(&mut self) -> u32 {
+        match &mut self.rudeness {
+            Some(flow) if flow.is_going_polite => flow.rude.shadow_ssthresh(self.window.cwnd_pkts),
+            Some(_) => Window::NO_SSTHRESH,
+            None => self.control.ssthresh(&mut self.window),
+        }
+    }
+
+    /// The last reduction was needless: the window of before.
+    pub(super) fn undone_cwnd_pkts(&mut self, prior_pkts: u32) -> u32 {
+        match &mut self.rudeness {
+            Some(flow) => {
+                flow.rude.undone();
+                self.window.cwnd_pkts.max(prior_pkts)
+            }
+            None => self.control.undo_cwnd(&mut self.window, prior_pkts),
+        }
+    }
+
+    /// After a retransmission timeout, which has left next to no window: a rude flow goes on, one that
+    /// was going polite is so, for nothing is left of R.
+    pub(super) fn time_out_rudely(&mut self, now_ns: u64) {
+        if self.is_rude() {
+            if let Some(flow) = &mut self.rudeness {
+                flow.rude.timed_out();
+            }
+            self.open_rude_window(now_ns);
+        } else if self.rudeness.is_some() {
+            let cwnd_pkts = self.window.cwnd_pkts;
+            self.be_polite();
+            self.window.cwnd_pkts = cwnd_pkts;
+        }
+    }
+
+    /// A segment leaves; its delivery will be a sample.
+    pub(super) fn mark_rude(&mut self, now_ns: u64, number: u64, was_idle: bool) {
+        if let Some(flow) = &mut self.rudeness {
+            flow.rate.sent(now_ns, number, was_idle);
+        }
+    }
+
+    /// A burst has left, and nothing but the program holds more back.
+    pub(super) fn note_program_limits(&mut self) {
+        let in_flight = self.board.in_flight();
+        let has_more = self.has_unsent() || in_flight >= self.window.cwnd_pkts;
+        if let Some(flow) = self.rudeness.as_mut().filter(|_| !has_more)
+            && self.board.next_lost().is_none()
+        {
+            flow.rate.program_limits(in_flight);
+        }
+    }
+}
