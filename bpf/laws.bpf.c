@@ -15,8 +15,7 @@
 #include "include/going_polite.h"
 
 /* law_state.flags, beside those of law_flow.h */
-#define LAW_PACES 4u	    /* the pacing is a paced start's, and ends with it */
-#define LAW_GOING_POLITE 8u /* the flow was rude: see going_polite.h */
+#define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
 
 /* TCP_INIT_CWND of the kernel (RFC 6928). */
 #define INITIAL_WINDOW_PKTS 10
@@ -70,9 +69,9 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		return going_polite_ssthresh(sk);
 	if (parameters(tp, rule_of(sk), law, name, values))
-		ssthresh_pkts = cc_ssthresh(law, values, &w);
+		ssthresh_pkts = cc_ssthresh(law, values, &w, tp->packets_out);
 	else
-		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w);
+		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
 }
@@ -83,29 +82,35 @@ static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
 	u64 most = sk->sk_max_pacing_rate;
 
 	sk->sk_pacing_rate = rate_bytes_per_s < most ? rate_bytes_per_s : most;
-	if (sk->sk_pacing_status != SK_PACING_NONE)
-		return;
-	sk->sk_pacing_status = SK_PACING_NEEDED;
-	flag(tcp(sk), LAW_PACES, 1);
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* SO_MAX_PACING_RATE is what asks for pacing, beside laws. */
+/*
+ * Pacing that was for a paced start, for a rule's pacing_rate or for a law before this
+ * one: beside them SO_MAX_PACING_RATE is what asks for it.
+ */
+static __always_inline int is_paced_for_nobody(struct sock *sk)
+{
+	return sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul &&
+	       !state_of(tcp(sk))->memory.paced_from_pkts;
+}
+
+/*
+ * The time of the next segment may lie ahead. Without pacing it would leave at once and
+ * still bear that time (__tcp_transmit_skb()): too short a round trip would be measured.
+ * It waits for an event with no such time; at every ACK until then the kernel sets the
+ * rate to more than what a window needs (tcp_update_pacing_rate()).
+ */
 static __always_inline void unpace(struct sock *sk)
 {
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
-	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
+	struct tcp_sock *tp = tcp(sk);
+
+	if (is_paced_for_nobody(sk) && tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
-static __always_inline void end_paced_start(struct sock *sk)
-{
-	if (!(state_of(tcp(sk))->flags & LAW_PACES))
-		return;
-	flag(tcp(sk), LAW_PACES, 0);
-	unpace(sk);
-}
-
-/* A law that ran before may have left its own pacing, which would hold this one back. */
+/* A law that ran before may have left a rate of its own, which would hold this one back. */
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
@@ -113,6 +118,7 @@ void BPF_PROG(law_init, struct sock *sk)
 
 	*state_of(tcp(sk)) = none;
 	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 	unpace(sk);
 }
 
@@ -124,12 +130,21 @@ static __always_inline void go_polite(struct sock *sk)
 	end_going_polite(sk);
 }
 
-/* The next law finds no pacing of ours. */
+/*
+ * The next law finds neither pacing of ours, which it would not end, nor a window that
+ * was to be paced.
+ */
 SEC("struct_ops")
 void BPF_PROG(law_release, struct sock *sk)
 {
+	struct tcp_sock *tp = tcp(sk);
+	struct cc_window w = window_of(tp);
+
+	cc_ack_arrived(&w, tp->packets_out);
+	set_window(tp, &w);
 	go_polite(sk);
-	end_paced_start(sk);
+	if (is_paced_for_nobody(sk))
+		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
 /*
@@ -143,33 +158,37 @@ static __always_inline void begin(struct cc_window *w, const struct cc_start *st
 	cc_begin(w, start);
 }
 
-/* RFC 5681, 4.1: RW = min(IW, cwnd). */
-static __always_inline u32 restart_window_pkts(const struct fp_rule *rule)
+/*
+ * RFC 5681, 4.1: RW = min(IW, cwnd). The kernel, if it restarted the window, knows the
+ * IW of the route, but not that of the rule.
+ */
+static __always_inline u32 restart_window_pkts(const struct fp_rule *rule, u32 kernels_pkts)
 {
-	return rule->given & (1u << FP_INITIAL_WINDOW) ? rule->initial_window_pkts
-						       : INITIAL_WINDOW_PKTS;
+	if (rule->given & (1u << FP_INITIAL_WINDOW))
+		return rule->initial_window_pkts;
+	return kernels_pkts ? kernels_pkts : INITIAL_WINDOW_PKTS;
 }
 
 /*
  * The pause may be longer than the RTO, and the kernel may have lowered the window
  * already (tcp_slow_start_after_idle): the rule decides anew.
  */
-static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct cc_start *start,
-					      struct cc_window *w, u32 initial_window_pkts)
+static __always_inline void go_on_after_pause(struct tcp_sock *tp, const struct fp_rule *rule,
+					      const struct cc_start *start, struct cc_window *w)
 {
 	u32 before_pkts = state_of(tp)->before_pause_pkts;
 	u32 idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
 	u32 rto_ticks = tp->inet_conn.icsk_rto;
-	u32 restart_pkts = initial_window_pkts;
+	u32 kernels_pkts = 0;
 
 	if (idle_ticks <= rto_ticks)
 		return;
 	if (before_pkts) {
-		restart_pkts = w->cwnd_pkts;
+		kernels_pkts = w->cwnd_pkts;
 		w->cwnd_pkts = before_pkts;
 	}
 	/* Only the ratio of the two times counts. */
-	cc_idle_restart(w, start, idle_ticks, rto_ticks, restart_pkts);
+	cc_idle_restart(w, start, idle_ticks, rto_ticks, restart_window_pkts(rule, kernels_pkts));
 }
 
 /* The kernel then starts with a window of 1 (RFC 5681, 3.1; RFC 6298, 5.7). */
@@ -192,7 +211,7 @@ static __always_inline void transmission_starts(struct sock *sk)
 	else
 		w.memory.flags |= CC_BEGAN;
 	if (rule && rule->after_idle && tp->data_segs_out)
-		go_on_after_pause(tp, &start, &w, restart_window_pkts(rule));
+		go_on_after_pause(tp, rule, &start, &w);
 	if (is_syn_lost(tp))
 		w.memory.flags |= CC_BEGAN;
 	else
@@ -229,30 +248,33 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		window_is_restarted(tp);
 	if (event != CA_EVENT_TX_START)
 		return;
+	unpace(sk);
 	if (is_open(tp))
 		transmission_starts(sk);
 	state_of(tp)->before_pause_pkts = 0;
+}
+
+static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	struct cc_start start = { .hystart = !!(state_of(tp)->flags & LAW_HYSTART) };
+	struct cc_window w;
+
+	if (!start.hystart && !state_of(tp)->memory.paced_from_pkts)
+		return;
+	w = window_of(tp);
+	cc_ack_arrived(&w, tp->packets_out + sample->pkts_acked);
+	if (sample->rtt_us > 0)
+		cc_rtt_sample(&w, &start, sample->rtt_us, tp->snd_una, tp->snd_nxt);
+	set_window(tp, &w);
 }
 
 /* An ACK, before cong_avoid; one that only opens the peer's window tells nothing of the path. */
 SEC("struct_ops")
 void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct tcp_sock *tp = tcp(sk);
-	struct cc_start start = {};
-	struct cc_window w;
-
-	if (!sample->pkts_acked && sample->rtt_us <= 0)
-		return;
-	start.hystart = !!(state_of(tp)->flags & LAW_HYSTART);
-	if (!start.hystart && !state_of(tp)->memory.paced_from_pkts)
-		return;
-	w = window_of(tp);
-	if (cc_ack_arrived(&w, tp->packets_out + sample->pkts_acked))
-		end_paced_start(sk);
-	if (sample->rtt_us > 0)
-		cc_rtt_sample(&w, &start, sample->rtt_us, tp->snd_una, tp->snd_nxt);
-	set_window(tp, &w);
+	if (sample->pkts_acked || sample->rtt_us > 0)
+		learn(tcp(sk), sample);
+	unpace(sk);
 }
 
 /* As tcp_reno_undo_cwnd(); the law's memory goes back too. */

@@ -42,7 +42,7 @@ static __always_inline u64 happen(struct replay *r)
 		cc_acked(r->law, r->values, &r->start, w, r->given[0]);
 		return 0;
 	case REPLAY_SSTHRESH:
-		return cc_ssthresh(r->law, r->values, w);
+		return cc_ssthresh(r->law, r->values, w, r->given[0]);
 	case REPLAY_UNDO:
 		return cc_undo_cwnd(w, r->given[0]);
 	case REPLAY_RTT_SAMPLE:

@@ -5,9 +5,9 @@
 mod support;
 
 use serde_json::Value;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use support::{Daemon, Lab, alone, setting, until};
+use support::{Daemon, FATPATH, Lab, alone, setting, until};
 
 fn policy(peer_net: &str, law: &str) -> String {
     format!(
@@ -100,4 +100,30 @@ fn new_parameters_reach_a_live_flow() {
     // sqrt(a(2-b)/(2bp)): 27 and 390 segments.
     assert!(tuned > 4.0 * reno, "{reno} then {tuned} segments");
     let _ = transfer.wait_with_output();
+}
+
+/// A run whose policy names a law that a living instance has registered would run with that one's
+/// parameters.
+#[test]
+fn a_run_is_refused_while_another_instance_has_its_law() {
+    let Some(_alone) = alone() else { return };
+    let other = Daemon::start(&policy("192.0.2.1", AIMD));
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = "name = 'other'\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = ['a', 'b']\n\
+                    [[variant]]\nname = 'tuned'\npolicy = 'policy.toml'\n\
+                    [[flow]]\nfrom = 'a'\nto = 'b'\nsource = 'bulk'\nbytes = '100kB'\n";
+    std::fs::write(dir.path().join("scenario.toml"), scenario).unwrap();
+    std::fs::write(dir.path().join("policy.toml"), policy("192.0.2.2", AIMD)).unwrap();
+    let mut run = Command::new(FATPATH);
+    run.args(["lab", "run", "scenario.toml", "--out", "out", "--quiet"]);
+    let output = run.current_dir(dir.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let remedy = format!("fatpath unload --pin-dir {}", other.pins().display());
+    assert!(said.contains("fp_aimd") && said.contains(&remedy), "{said}");
+    // The remedy is one.
+    drop(other);
+    let output = run.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
 }

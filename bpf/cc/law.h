@@ -43,7 +43,7 @@ struct cc_memo {
 	cc_u32 result; /* in the law's own unit */
 };
 
-/* What is remembered of a flow between calls: 88 bytes, of the 104 in icsk_ca_priv. All 0 at its beginning. */
+/* What is remembered of a flow between calls: 96 bytes, of the 104 in icsk_ca_priv. All 0 at its beginning. */
 struct cc_memory {
 	cc_u64 credit;	     /* growth earned but not yet a whole segment, in the law's own unit */
 	cc_u64 prior_credit; /* before the last congestion event */
@@ -52,7 +52,9 @@ struct cc_memory {
 	cc_u32 slow_start_credit; /* 2^-32 segments */
 	cc_u32 resume_pkts;	  /* the window before a pause, where no ssthresh is known */
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
+	cc_u32 undo_limit_pkts; /* an undo restores no more; 0 = no limit */
 	cc_u32 flags;		/* CC_BEGAN, see start.h */
+	cc_u32 pad;
 };
 
 /* The window of one flow. The host stack owns it; a law reads it and grows it. */

@@ -103,15 +103,21 @@ static inline void cc_acked(enum cc_law law, const cc_u32 *values, const struct 
 }
 
 /*
- * A congestion event: the slow-start threshold after it. The window itself is the
- * host stack's to reduce. Credit earned at the larger window would be worth more at
- * the smaller one.
+ * A congestion event: the slow-start threshold after it, of the window that was tried
+ * (RFC 5681 (4): of FlightSize); `in_flight_pkts` are sent and not acknowledged. The
+ * window itself is the host stack's to reduce. Credit earned at the larger window would
+ * be worth more at the smaller one.
  */
-static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct cc_window *w)
+static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct cc_window *w,
+				 cc_u32 in_flight_pkts)
 {
-	cc_u32 kept = cc_law_ssthresh(law, values, w);
+	cc_u32 cwnd_pkts = w->cwnd_pkts, kept;
 	struct cc_memory *m = &w->memory;
 
+	w->cwnd_pkts = cc_tried_pkts(w, in_flight_pkts);
+	m->undo_limit_pkts = m->paced_from_pkts ? w->cwnd_pkts : 0;
+	kept = cc_law_ssthresh(law, values, w);
+	w->cwnd_pkts = cwnd_pkts;
 	m->prior_credit = m->credit;
 	m->credit = 0;
 	m->slow_start_credit = 0;
@@ -121,8 +127,8 @@ static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct c
 }
 
 /*
- * The loss was spurious: the window to go back to. What the law and HyStart++ forgot
- * at the congestion event comes back too.
+ * The loss was spurious: the window to go back to, but for the part of a paced start that
+ * was not tried. What the law and HyStart++ forgot at the congestion event comes back too.
  */
 static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
 {
@@ -132,6 +138,8 @@ static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
 		m->credit = m->prior_credit;
 	m->prior_credit = 0;
 	m->hystart.phase = m->hystart.prior_phase;
+	if (m->undo_limit_pkts && prior_cwnd_pkts > m->undo_limit_pkts)
+		prior_cwnd_pkts = m->undo_limit_pkts;
 	return w->cwnd_pkts > prior_cwnd_pkts ? w->cwnd_pkts : prior_cwnd_pkts;
 }
 

@@ -105,7 +105,7 @@ static inline void cc_rude_reduce(enum cc_law law, const cc_u32 *values, struct 
 {
 	r->prior_cwnd_pkts = r->fair.cwnd_pkts;
 	r->prior_ssthresh_pkts = r->fair.ssthresh_pkts;
-	r->fair.ssthresh_pkts = cc_ssthresh(law, values, &r->fair);
+	r->fair.ssthresh_pkts = cc_ssthresh(law, values, &r->fair, r->fair.cwnd_pkts);
 	r->fair.cwnd_pkts = r->fair.ssthresh_pkts;
 	r->acked_credit = 0;
 }

@@ -155,23 +155,29 @@ static inline cc_u64 cc_transmission_starts(struct cc_window *w, const struct cc
 }
 
 /*
+ * The part of the window that was tried: all, but in a paced start what was sent, and no
+ * less than before it. `in_flight_pkts` are sent and not acknowledged (FlightSize).
+ */
+static inline cc_u32 cc_tried_pkts(const struct cc_window *w, cc_u32 in_flight_pkts)
+{
+	cc_u32 before = w->memory.paced_from_pkts;
+	cc_u32 tried = in_flight_pkts > before ? in_flight_pkts : before;
+
+	return before && tried < w->cwnd_pkts ? tried : w->cwnd_pkts;
+}
+
+/*
  * An acknowledgement arrived; `in_flight_pkts` were in flight before it. 1 = a paced
  * start ends now ("stopped immediately upon receiving an acknowledgement"). The
- * window is then what was sent: ssthresh, and congestion avoidance follows, if the
- * program had the data; less, and slow start, if not, for the rest of the way was not
- * tried. It is never less than before the paced start.
+ * window is then what was tried: ssthresh, and congestion avoidance follows, if the
+ * program had the data; less, and slow start, if not.
  */
 static inline int cc_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
 {
-	cc_u32 before = w->memory.paced_from_pkts;
-
-	if (!before)
+	if (!w->memory.paced_from_pkts)
 		return 0;
+	w->cwnd_pkts = cc_tried_pkts(w, in_flight_pkts);
 	w->memory.paced_from_pkts = 0;
-	if (in_flight_pkts < before)
-		in_flight_pkts = before;
-	if (w->cwnd_pkts > in_flight_pkts)
-		w->cwnd_pkts = in_flight_pkts;
 	return 1;
 }
 

@@ -184,6 +184,8 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 total_retrans;
+	u64 tcp_wstamp_ns;   /* when the next segment may leave */
+	u64 tcp_clock_cache; /* now, at this event */
 	u32 srtt_us;
 	u32 mss_cache;
 	u32 packets_out;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 9] = [
+const OBJECTS: [&str; 10] = [
     "tune",
     "override",
     "flows",
@@ -12,6 +12,7 @@ const OBJECTS: [&str; 9] = [
     "replay",
     "mark",
     "police",
+    "trace",
     "rude",
     "rude_option",
 ];

@@ -5,6 +5,8 @@
 //! else of a test's daemon is its own: run directory, pins, logs.
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod transfer;
+
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::fs::File;
@@ -322,6 +324,27 @@ impl Lab {
         let listener = self.on("b", || TcpListener::bind(&address).unwrap());
         let sender = self.on("a", || TcpStream::connect(&address).unwrap());
         (sender, listener.accept().unwrap().0)
+    }
+
+    /// Some TcpExt counters of a host's kernel, together.
+    pub fn counted(&self, host: &str, names: &[&str]) -> u64 {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/netstat");
+        let netstat = self.on(host, read).unwrap();
+        let mut rows = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
+        let (keys, values) = (rows.next().unwrap(), rows.next().unwrap());
+        let both = keys.split(' ').zip(values.split(' '));
+        let named = both.filter(|(key, _)| names.contains(key));
+        named.map(|(_, value)| value.parse::<u64>().unwrap()).sum()
+    }
+
+    /// Changes the link: `forward.loss=1%`.
+    pub fn set(&self, change: &str) {
+        let output = Command::new(FATPATH)
+            .args(["lab", "set", "wan", change, "--lab", &self.name])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
     }
 
     /// The IPv4 address of a host.

@@ -64,10 +64,11 @@ impl Control {
         unsafe { raw::fatpath_acked(*number, values.as_ptr(), &self.start, window, acked_pkts) }
     }
 
-    /// A congestion event: the slow-start threshold after it, segments. The window itself is the host
-    /// stack's to reduce.
-    pub fn ssthresh(&mut self, window: &mut Window) -> u32 {
-        unsafe { raw::fatpath_ssthresh(self.law.number, self.law.values.as_ptr(), window) }
+    /// A congestion event: the slow-start threshold after it, segments; `in_flight_pkts` are sent and not
+    /// acknowledged. The window itself is the host stack's to reduce.
+    pub fn ssthresh(&mut self, window: &mut Window, in_flight_pkts: u32) -> u32 {
+        let Law { number, values } = &self.law;
+        unsafe { raw::fatpath_ssthresh(*number, values.as_ptr(), window, in_flight_pkts) }
     }
 
     /// The loss was spurious: the window to go back to; `prior_cwnd_pkts` is the one before the event.

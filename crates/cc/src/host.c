@@ -31,9 +31,10 @@ void fatpath_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s, s
 	cc_acked((enum cc_law)law, values, s, w, acked_pkts);
 }
 
-cc_u32 fatpath_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_window *w)
+cc_u32 fatpath_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_window *w,
+			cc_u32 in_flight_pkts)
 {
-	return cc_ssthresh((enum cc_law)law, values, w);
+	return cc_ssthresh((enum cc_law)law, values, w, in_flight_pkts);
 }
 
 cc_u32 fatpath_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)

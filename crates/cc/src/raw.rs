@@ -30,7 +30,9 @@ pub struct RawMemory {
     slow_start_credit: u32,
     resume_pkts: u32,
     paced_from_pkts: u32,
+    undo_limit_pkts: u32,
     flags: u32,
+    pad: u32,
 }
 
 /// `struct cc_path`, of which Rust reads nothing by name.
@@ -92,7 +94,7 @@ unsafe extern "C" {
     pub fn fatpath_accepts(law: u32, values: *const u32) -> c_int;
     pub fn fatpath_begin(w: *mut Window, s: *const RawStart);
     pub fn fatpath_acked(law: u32, values: *const u32, s: *const RawStart, w: *mut Window, n: u32);
-    pub fn fatpath_ssthresh(law: u32, values: *const u32, w: *mut Window) -> u32;
+    pub fn fatpath_ssthresh(law: u32, values: *const u32, w: *mut Window, in_flight: u32) -> u32;
     pub fn fatpath_undo_cwnd(w: *mut Window, prior_cwnd_pkts: u32) -> u32;
     pub fn fatpath_rtt_sample(
         w: *mut Window,

@@ -99,7 +99,7 @@ fn a_and_b(law: Law, window_pkts: u32) -> (f64, f64) {
     control.acked(&mut window, window_pkts * times);
     let a = f64::from(window.cwnd_pkts - window_pkts) / f64::from(times);
     let mut window = avoiding(window_pkts);
-    let b = 1.0 - f64::from(control.ssthresh(&mut window)) / f64::from(window_pkts);
+    let b = 1.0 - f64::from(control.ssthresh(&mut window, window_pkts)) / f64::from(window_pkts);
     (a, b)
 }
 

@@ -18,7 +18,7 @@ static const cc_u32 values[CC_PARAMS] = { 1000, 500 };
 
 static cc_u32 lose(struct cc_window *w)
 {
-	w->cwnd_pkts = w->ssthresh_pkts = cc_ssthresh(CC_LAW_sqrt, values, w);
+	w->cwnd_pkts = w->ssthresh_pkts = cc_ssthresh(CC_LAW_sqrt, values, w, w->cwnd_pkts);
 	return 0;
 }
 
@@ -48,7 +48,7 @@ const FOR_BPF: &str = r#"
 cc_u32 run(struct cc_window *w, const struct cc_start *s, const cc_u32 *values, cc_u32 law)
 {
 	cc_acked((enum cc_law)law, values, s, w, 10);
-	return cc_ssthresh((enum cc_law)law, values, w) + cc_law_accepts((enum cc_law)law, values);
+	return cc_ssthresh((enum cc_law)law, values, w, 10) + cc_law_accepts((enum cc_law)law, values);
 }
 "#;
 

@@ -11,8 +11,9 @@ use support::avoiding;
 #[derive(Clone, Debug)]
 enum Event {
     Acked(u32),
-    Loss,
-    Timeout,
+    /// Each with so many in flight, or a window if that is less.
+    Loss(u32),
+    Timeout(u32),
     Undo,
     Pause {
         rtos: u32,
@@ -67,6 +68,10 @@ fn any_start() -> impl Strategy<Value = Start> {
         )
 }
 
+fn in_flight() -> impl Strategy<Value = u32> {
+    prop_oneof![1u32..100, any::<u32>()]
+}
+
 fn any_event(law: Law) -> impl Strategy<Value = Event> {
     let sample = (any::<u32>(), any::<u32>(), any::<u32>());
     let sample = sample.prop_map(|(rtt_us, acked_seq, next_seq)| RttSample {
@@ -79,8 +84,8 @@ fn any_event(law: Law) -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => (0u32..70_000).prop_map(Event::Acked),
         2 => any::<u32>().prop_map(Event::Acked),
-        1 => Just(Event::Loss),
-        1 => Just(Event::Timeout),
+        1 => in_flight().prop_map(Event::Loss),
+        1 => in_flight().prop_map(Event::Timeout),
         1 => Just(Event::Undo),
         1 => (0u32..100).prop_map(|rtos| Event::Pause { rtos }),
         2 => sample.prop_map(Event::Rtt),
@@ -101,6 +106,10 @@ struct Host {
     control: Control,
     window: Window,
     prior: Window,
+    /// The window before the paced start under way.
+    paced_from_pkts: Option<u32>,
+    /// What was tried of the window before the last congestion event.
+    tried_pkts: u32,
     /// Between a congestion event and the first acknowledgement of new data behind it.
     in_recovery: bool,
     /// Whatever was earned before has been forgotten: a congestion event, or a pause.
@@ -118,8 +127,8 @@ impl Host {
                 control.acked(window, acked_pkts);
                 (self.in_recovery, self.is_fresh) = (false, false);
             }
-            Event::Loss => self.lose(|ssthresh_pkts| ssthresh_pkts),
-            Event::Timeout => self.lose(|_| 1),
+            Event::Loss(in_flight_pkts) => self.lose(in_flight_pkts, |ssthresh_pkts| ssthresh_pkts),
+            Event::Timeout(in_flight_pkts) => self.lose(in_flight_pkts, |_| 1),
             Event::Undo => {
                 window.cwnd_pkts = control.undo_cwnd(window, self.prior.cwnd_pkts);
                 window.ssthresh_pkts = window.ssthresh_pkts.max(self.prior.ssthresh_pkts);
@@ -133,10 +142,14 @@ impl Host {
             // A host in recovery does not ask.
             Event::TransmissionStarts(_) if self.in_recovery => (),
             Event::TransmissionStarts(path) => {
-                control.transmission_starts(window, &path);
+                let before_pkts = window.cwnd_pkts;
+                if control.transmission_starts(window, &path).is_some() {
+                    self.paced_from_pkts = Some(before_pkts);
+                }
             }
             Event::AckArrived(in_flight_pkts) => {
-                control.ack_arrived(window, in_flight_pkts);
+                let is_end = control.ack_arrived(window, in_flight_pkts);
+                assert_eq!(is_end, self.paced_from_pkts.take().is_some());
             }
             Event::Parameters(law) => control.set_law(law),
             Event::HostLowers(cwnd_pkts) => {
@@ -146,9 +159,14 @@ impl Host {
         }
     }
 
-    fn lose(&mut self, cwnd_pkts: fn(u32) -> u32) {
+    fn lose(&mut self, in_flight_pkts: u32, cwnd_pkts: fn(u32) -> u32) {
         self.prior = self.window;
-        self.window.ssthresh_pkts = self.control.ssthresh(&mut self.window);
+        let all_pkts = self.window.cwnd_pkts;
+        let in_flight_pkts = in_flight_pkts.min(all_pkts);
+        let tried_pkts = |from: u32| from.max(in_flight_pkts).min(all_pkts);
+        self.tried_pkts = self.paced_from_pkts.map_or(all_pkts, tried_pkts);
+        self.window.ssthresh_pkts = self.control.ssthresh(&mut self.window, in_flight_pkts);
+        assert_eq!(self.window.cwnd_pkts, all_pkts);
         self.window.cwnd_pkts = cwnd_pkts(self.window.ssthresh_pkts);
         (self.in_recovery, self.is_fresh) = (true, true);
     }
@@ -196,11 +214,14 @@ fn check(
     let after = &host.window;
     let (was, is) = (before.cwnd_pkts, after.cwnd_pkts);
     match event {
-        Event::Loss => {
-            prop_assert!(is >= 2, "at least 2 after a loss");
+        Event::Loss(_) | Event::Timeout(_) => {
+            prop_assert!(after.ssthresh_pkts >= 2, "at least 2 after a loss");
+            prop_assert!(
+                after.ssthresh_pkts <= host.tried_pkts.max(2),
+                "of what was tried"
+            );
             prop_assert!(is <= was.max(2), "it does not grow by a loss");
         }
-        Event::Timeout => prop_assert!(after.ssthresh_pkts >= 2),
         Event::Acked(_) if was > after.clamp_pkts => prop_assert_eq!(is, after.clamp_pkts),
         Event::Acked(acked_pkts) => {
             prop_assert!(is <= after.clamp_pkts, "past the clamp");
@@ -208,7 +229,7 @@ fn check(
             prop_assert_eq!(after.ssthresh_pkts, before.ssthresh_pkts);
             check_growth(*acked_pkts, before, host, was_fresh)?;
         }
-        Event::Undo => prop_assert!(is >= was.max(host.prior.cwnd_pkts)),
+        Event::Undo => prop_assert_eq!(is, was.max(host.tried_pkts)),
         Event::Pause { .. } => {
             prop_assert!(is <= was && is >= was.min(10));
             prop_assert!(after.ssthresh_pkts >= before.ssthresh_pkts);
@@ -243,7 +264,7 @@ proptest! {
         clamp_pkts in prop_oneof![2u32..100_000, 2u32..=u32::MAX],
     ) {
         let window = Window { clamp_pkts, ..Window::new(cwnd_pkts.min(clamp_pkts)) };
-        let mut host = Host { control: Control::new(law, start), window, prior: window, in_recovery: false, is_fresh: true, start };
+        let mut host = Host { control: Control::new(law, start), window, prior: window, paced_from_pkts: None, tried_pkts: window.cwnd_pkts, in_recovery: false, is_fresh: true, start };
         host.control.begin(&mut host.window);
         for event in &events {
             let (before, was_in_recovery, was_fresh) =
@@ -285,7 +306,7 @@ proptest! {
         control.acked(&mut undisturbed, acked_pkts);
         let mut disturbed = undisturbed;
         let prior = disturbed;
-        disturbed.ssthresh_pkts = control.ssthresh(&mut disturbed);
+        disturbed.ssthresh_pkts = control.ssthresh(&mut disturbed, cwnd_pkts);
         disturbed.cwnd_pkts = disturbed.ssthresh_pkts;
         disturbed.cwnd_pkts = control.undo_cwnd(&mut disturbed, prior.cwnd_pkts);
         disturbed.ssthresh_pkts = prior.ssthresh_pkts;
@@ -311,7 +332,7 @@ proptest! {
         prop_assert!(grown(law, acked_pkts) >= grown(law, acked_pkts - acked_pkts / 3));
         let kept = |cwnd_pkts| {
             let initial = Law::named(spec.name).unwrap();
-            Control::new(initial, Start::default()).ssthresh(&mut avoiding(cwnd_pkts))
+            Control::new(initial, Start::default()).ssthresh(&mut avoiding(cwnd_pkts), cwnd_pkts)
         };
         prop_assert!(kept(cwnd_pkts + 1) >= kept(cwnd_pkts));
     }
@@ -330,7 +351,7 @@ proptest! {
             let mut control = Control::new(law, Start::default());
             let mut window = avoiding(cwnd_pkts);
             control.acked(&mut window, acked_pkts);
-            (window.cwnd_pkts, control.ssthresh(&mut avoiding(cwnd_pkts)))
+            (window.cwnd_pkts, control.ssthresh(&mut avoiding(cwnd_pkts), cwnd_pkts))
         };
         prop_assert!(after(law(2.0 * a, b)).0 >= after(law(a, b)).0);
         prop_assert!(after(law(a, 2.0 * b)).1 <= after(law(a, b)).1);
@@ -389,7 +410,7 @@ fn an_undo_gives_credit_back_once() {
     let mut control = Control::new(Law::RENO, Start::default());
     let mut window = avoiding(100);
     control.acked(&mut window, 60);
-    window.ssthresh_pkts = control.ssthresh(&mut window);
+    window.ssthresh_pkts = control.ssthresh(&mut window, 100);
     window.cwnd_pkts = control.undo_cwnd(&mut window, 100);
     control.acked(&mut window, 60);
     assert_eq!(window.cwnd_pkts, 101, "60 of before and 60");

@@ -375,10 +375,30 @@ fn pace_without_ssthresh_goes_on_at_the_window_before_the_pause() {
 #[test]
 fn after_a_lost_tail_the_next_chunk_is_paced() {
     let (mut control, mut window) = after_pause(Idle::Pace, 0);
-    window.ssthresh_pkts = control.ssthresh(&mut window);
+    window.ssthresh_pkts = control.ssthresh(&mut window, 1);
     window.cwnd_pkts = 1;
     assert!(control.transmission_starts(&mut window, &PATH).is_some());
     assert_eq!(window.cwnd_pkts, window.ssthresh_pkts);
+}
+
+/// A timeout within a paced start: neither the threshold nor an undo is of the window that was not tried.
+#[test]
+fn a_loss_in_a_paced_start_is_of_what_was_sent() {
+    let (mut control, mut window) = after_pause(Idle::Pace, 2);
+    let before_pkts = window.cwnd_pkts;
+    assert!(control.transmission_starts(&mut window, &PATH).is_some());
+    let target_pkts = window.cwnd_pkts;
+    let sent_pkts = before_pkts + 4;
+    assert!(sent_pkts < target_pkts);
+    assert_eq!(control.ssthresh(&mut window, sent_pkts), sent_pkts / 2);
+    window.cwnd_pkts = 1;
+    assert!(control.ack_arrived(&mut window, sent_pkts));
+    assert_eq!(control.undo_cwnd(&mut window, target_pkts), sent_pkts);
+    // A loss after it is of the whole window again.
+    window.cwnd_pkts = target_pkts;
+    assert_eq!(control.ssthresh(&mut window, sent_pkts), target_pkts / 2);
+    window.cwnd_pkts = 1;
+    assert_eq!(control.undo_cwnd(&mut window, target_pkts), target_pkts);
 }
 
 /// tcp_cwnd_restart(): `while ((delta -= rto) > 0)`.

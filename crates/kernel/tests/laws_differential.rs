@@ -34,7 +34,7 @@ struct Replay {
 enum Event {
     Begin,
     Acked(u32),
-    Ssthresh,
+    Ssthresh { in_flight_pkts: u32 },
     Undo { prior_cwnd_pkts: u32 },
     RttSample(RttSample),
     IdleRestart { idle_us: u64, rto_us: u32 },
@@ -82,7 +82,9 @@ impl Pair<'_> {
         match event {
             Event::Begin => control.begin(window),
             Event::Acked(acked_pkts) => control.acked(window, acked_pkts),
-            Event::Ssthresh => return u64::from(control.ssthresh(window)),
+            Event::Ssthresh { in_flight_pkts } => {
+                return u64::from(control.ssthresh(window, in_flight_pkts));
+            }
             Event::Undo { prior_cwnd_pkts } => {
                 return u64::from(control.undo_cwnd(window, prior_cwnd_pkts));
             }
@@ -105,7 +107,7 @@ impl Pair<'_> {
         (self.kernel.event, self.kernel.given) = match event {
             Event::Begin => (0, [0; 3]),
             Event::Acked(acked_pkts) => (1, [small(acked_pkts), 0, 0]),
-            Event::Ssthresh => (2, [0; 3]),
+            Event::Ssthresh { in_flight_pkts } => (2, [small(in_flight_pkts), 0, 0]),
             Event::Undo { prior_cwnd_pkts } => (3, [small(prior_cwnd_pkts), 0, 0]),
             Event::RttSample(s) => (4, [small(s.rtt_us), small(s.acked_seq), small(s.next_seq)]),
             Event::IdleRestart { idle_us, rto_us } => {
@@ -128,9 +130,9 @@ impl Pair<'_> {
         self.kernel.values = values_of(law);
     }
 
-    fn lose(&mut self, is_timeout: bool) {
+    fn lose(&mut self, is_timeout: bool, in_flight_pkts: u32) {
         self.prior = self.window;
-        let ssthresh_pkts = self.event(Event::Ssthresh) as u32;
+        let ssthresh_pkts = self.event(Event::Ssthresh { in_flight_pkts }) as u32;
         self.set(|window| {
             window.ssthresh_pkts = ssthresh_pkts;
             window.cwnd_pkts = if is_timeout { 1 } else { ssthresh_pkts };
@@ -269,8 +271,8 @@ fn any_event(pair: &mut Pair, random: &mut Random, name: &str, acked_seq: &mut u
         }
         8 => drop(pair.event(Event::Acked(random.number()))),
         9..13 => drop(pair.event(Event::RttSample(random.rtt_sample(*acked_seq)))),
-        13 => pair.lose(false),
-        14 => pair.lose(true),
+        13 => pair.lose(false, random.number()),
+        14 => pair.lose(true, random.number()),
         15 => pair.undo(),
         16 => {
             let (idle_us, rto_us) = (random.next() >> random.below(64), random.number());

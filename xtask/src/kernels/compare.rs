@@ -70,10 +70,14 @@ fn number(word: Option<&String>, otherwise: u32) -> Result<u32> {
     })
 }
 
+/// "As fast as the in-tree modules of the same law, within 10 %".
+const AGREES_WITHIN: f64 = 0.1;
+
 /// Lines of the job, as they become a table.
 #[derive(Default)]
 pub struct Table {
     ours: Option<(String, f64)>,
+    differ: Vec<String>,
 }
 
 impl Table {
@@ -89,11 +93,26 @@ impl Table {
                 self.ours = Some((law.to_owned(), mbps));
                 None
             }
-            Some((ours, ours_mbps)) => Some(format!(
-                "{ours} {ours_mbps:.1} Mb/s, {law} {mbps:.1} Mb/s: law.in_tree_ratio.{ours} {:.3}",
-                ours_mbps / mbps
-            )),
+            Some((ours, ours_mbps)) => {
+                let ratio = ours_mbps / mbps;
+                if (ratio - 1.0).abs() > AGREES_WITHIN {
+                    self.differ.push(ours.clone());
+                }
+                Some(format!(
+                    "{ours} {ours_mbps:.1} Mb/s, {law} {mbps:.1} Mb/s: law.in_tree_ratio.{ours} {ratio:.3}"
+                ))
+            }
         })
+    }
+
+    /// An error that names the laws of ours that are not as fast as those of the kernel.
+    pub fn verdict(&self) -> Result<()> {
+        let differ = self.differ.join(", ");
+        ensure!(
+            differ.is_empty(),
+            "more than 10 % from the kernel's own: {differ}"
+        );
+        Ok(())
     }
 }
 
@@ -119,6 +138,14 @@ mod tests {
         assert_eq!(
             table.row(&result("reno", 10_000_000)).unwrap().unwrap(),
             "fp_reno 9.5 Mb/s, reno 10.0 Mb/s: law.in_tree_ratio.fp_reno 0.950"
+        );
+        assert!(table.verdict().is_ok());
+        table.row(&result("fp_aimd", 8_900_000)).unwrap();
+        table.row(&result("reno", 10_000_000)).unwrap();
+        let said = table.verdict().unwrap_err().to_string();
+        assert!(
+            said.contains("fp_aimd") && !said.contains("fp_reno"),
+            "{said}"
         );
     }
 

@@ -2,6 +2,9 @@
 # In a guest: flows of one law of fatpath's and as many of the kernel's own, side by side over one
 # path; each pair of iperf3 prints `== result LAW JSON`, each pair of laws how idle the guest was.
 # Arguments: flows of each law, seconds, milliseconds each way, then pairs OURS=THEIRS.
+# A shell of busybox may prefer its own applets to what is in its path.
+ip() { /usr/bin/ip "$@"; }
+tc() { /usr/bin/tc "$@"; }
 flows=$1 seconds=$2 delay_ms=$3
 shift 3
 

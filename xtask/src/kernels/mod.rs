@@ -100,6 +100,7 @@ fn compare(root: &Path, words: &[String]) -> Result<()> {
             },
         )?;
         rows?;
+        table.verdict()?;
     }
     Ok(())
 }

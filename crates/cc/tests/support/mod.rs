@@ -37,7 +37,7 @@ pub fn recovery_trips(law: Law, cwnd_pkts: u32) -> u32 {
 
 /// A congestion event, with its recovery at once behind it.
 pub fn lose(control: &mut Control, window: &mut Window) {
-    window.ssthresh_pkts = control.ssthresh(window);
+    window.ssthresh_pkts = control.ssthresh(window, window.cwnd_pkts);
     window.cwnd_pkts = window.ssthresh_pkts;
 }
 

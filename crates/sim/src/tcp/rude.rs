@@ -151,10 +151,11 @@ impl Sender {
 
     /// A congestion event: the slow-start threshold after it.
     pub(super) fn ssthresh_of_event(&mut self) -> u32 {
+        let unacked_pkts = (self.board.next() - self.board.una()) as u32;
         match &mut self.rudeness {
             Some(flow) if flow.is_going_polite => flow.rude.shadow_ssthresh(self.window.cwnd_pkts),
             Some(_) => Window::NO_SSTHRESH,
-            None => self.control.ssthresh(&mut self.window),
+            None => self.control.ssthresh(&mut self.window, unacked_pkts),
         }
     }
 

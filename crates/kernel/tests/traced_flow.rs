@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real flows, traced: what the adapter met at every acknowledgement goes to the law on the host, which
+//! must come to the same window and memory at every step.
+#![allow(unsafe_code)] // a record is the bytes of a struct
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+use fatpath_cc::{Control, Law, Start, Window};
+use fatpath_kernel::{Kernel, Places, bpffs_is_mounted};
+use fatpath_policy::{Classifier, parse};
+use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
+use rustix::fs::{FlockOperation, flock};
+use socket2::{Domain, Socket, Type};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
+
+/// `TCP_CA_Open`.
+const OPEN: u32 = 0;
+
+/// `struct step` of bpf/trace.bpf.c.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    window: Window,
+    delivered_pkts: u32,
+    snd_una: u32,
+    max_packets_out: u32,
+    is_cwnd_limited: u32,
+    ca_state: u32,
+    local_port: u32,
+}
+
+impl Step {
+    /// `tcp_is_cwnd_limited()`.
+    fn is_in_full_use(&self) -> bool {
+        let cwnd_pkts = self.window.cwnd_pkts;
+        let is_slow_start = cwnd_pkts < self.window.ssthresh_pkts;
+        self.is_cwnd_limited != 0 || is_slow_start && cwnd_pkts < 2 * self.max_packets_out
+    }
+}
+
+/// One rule a law: slow start to 30 segments, and then the law.
+fn policy(laws: &[(&str, Law)]) -> String {
+    let rules = laws.iter().zip(1..).map(|((law, _), last_byte)| {
+        format!(
+            "[[rule]]\nname = 'law-{last_byte}'\ndestination = ['127.0.12.{last_byte}']\n\
+             initial_window = 4\ninitial_ssthresh = 30\ncongestion_control = {law}\n"
+        )
+    });
+    rules.collect()
+}
+
+/// As the tests of the whole program: laws are the host's.
+fn alone() -> Option<File> {
+    if !rustix::process::geteuid().is_root() || !bpffs_is_mounted() {
+        println!("skipped: not root, or no BPF file system");
+        return None;
+    }
+    let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    Some(lock)
+}
+
+/// The kernel half, taken away when it is dropped.
+struct Loaded(Kernel);
+
+impl Loaded {
+    fn with(policy: &str) -> Loaded {
+        let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-trace-{}", std::process::id()));
+        let (kernel, _, missing) = Kernel::load(Places::new(Some(pins), None).unwrap()).unwrap();
+        let loaded = Loaded(kernel);
+        assert!(missing.is_none(), "{missing:?}");
+        let policy = parse(policy, None).unwrap();
+        loaded
+            .0
+            .publish(&policy, &Classifier::build(&policy))
+            .unwrap();
+        loaded
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unload() {
+            eprintln!("unload: {error}");
+        }
+    }
+}
+
+/// Thirty megabytes to this address in segments of 988 bytes; the sender's port.
+fn transfer(to: &str) -> u32 {
+    let listener = TcpListener::bind((to, 0)).unwrap();
+    let mut sender = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    sender.set_tcp_mss(1000).unwrap();
+    sender
+        .connect(&listener.local_addr().unwrap().into())
+        .unwrap();
+    let mut receiver = listener.accept().unwrap().0;
+    let data = vec![0; 30_000_000];
+    std::thread::scope(|scope| {
+        scope.spawn(|| receiver.read_exact(&mut vec![0; data.len()]).unwrap());
+        sender.write_all(&data).unwrap();
+    });
+    sender
+        .local_addr()
+        .unwrap()
+        .as_socket()
+        .unwrap()
+        .port()
+        .into()
+}
+
+fn traced(object: &Object, transfer: impl FnOnce() -> u32) -> Vec<Step> {
+    let all = RefCell::new(Vec::new());
+    let steps = object.maps().find(|map| map.name() == "steps").unwrap();
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&steps, |bytes| {
+        assert!(bytes.len() >= size_of::<Step>());
+        // SAFETY: a struct of integers, written by its twin.
+        let step = unsafe { bytes.as_ptr().cast::<Step>().read_unaligned() };
+        all.borrow_mut().push(step);
+        0
+    })
+    .unwrap();
+    let ring = ring.build().unwrap();
+    let port = transfer();
+    ring.consume().unwrap();
+    drop(ring);
+    let mut all = all.into_inner();
+    all.retain(|step| step.local_port == port);
+    all
+}
+
+/// What the law on the host makes of each acknowledgement; how many let the window grow.
+fn follow(law: Law, steps: &[Step]) -> usize {
+    let mut control = Control::new(law, Start::default());
+    let mut grown = 0;
+    for pair in steps.windows(2) {
+        let (step, next) = (&pair[0], &pair[1]);
+        assert_eq!((step.ca_state, next.ca_state), (OPEN, OPEN), "no loss here");
+        let mut window = step.window;
+        if step.snd_una != next.snd_una && step.is_in_full_use() {
+            control.acked(&mut window, next.delivered_pkts - step.delivered_pkts);
+        }
+        assert_eq!(window, next.window, "{law} at {step:?}");
+        grown += usize::from(window.cwnd_pkts > step.window.cwnd_pkts);
+    }
+    grown
+}
+
+#[test]
+fn a_real_flow_has_the_window_of_the_law_on_the_host() {
+    let Some(_alone) = alone() else { return };
+    let laws = [
+        ("'fp_reno'", Law::RENO),
+        (
+            "{ law = 'fp_aimd', a = 5, b = 0.3 }",
+            Law::aimd(5.0, 0.3).unwrap(),
+        ),
+        ("'fp_scalable'", Law::named("scalable").unwrap()),
+        ("'fp_highspeed'", Law::named("highspeed").unwrap()),
+    ];
+    let _loaded = Loaded::with(&policy(&laws));
+    let open = ObjectBuilder::default().open_memory(TRACE).unwrap();
+    let object = open.load().unwrap();
+    let program = object.progs_mut().next().unwrap();
+    let _link = program.attach().unwrap();
+    for ((name, law), last_byte) in laws.into_iter().zip(1..) {
+        let steps = traced(&object, || transfer(&format!("127.0.12.{last_byte}")));
+        let grown = follow(law, &steps);
+        println!("{name}: {} acknowledgements, {grown} grew", steps.len());
+        assert!(steps.len() > 100 && grown > 20, "{} steps", steps.len());
+    }
+}

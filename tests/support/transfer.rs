@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One flow between two hosts of the lab, given a law by a rule, and what its window is.
+
+use super::{Daemon, Lab, until};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread;
+
+pub const PORT: u16 = 7001;
+
+/// A rule for the flows to one port, whose buffers limit nothing.
+pub fn rule(port: u16, keys: &str) -> String {
+    format!(
+        "[[rule]]\nname = 'port-{port}'\ndestination_ports = [{port}]\n\
+         send_buffer = '8MiB'\nreceive_buffer = '8MiB'\n{keys}\n"
+    )
+}
+
+pub fn policy(rules: &[String]) -> String {
+    let prelude =
+        "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n".to_owned();
+    prelude + &rules.concat()
+}
+
+/// One flow from `a` to `b`, with what was sent read at once.
+pub struct Transfer<'d> {
+    daemon: &'d Daemon,
+    sender: TcpStream,
+    reader: Option<thread::JoinHandle<()>>,
+}
+
+impl<'d> Transfer<'d> {
+    pub fn open(lab: &Lab, daemon: &'d Daemon, port: u16) -> Transfer<'d> {
+        let (sender, mut receiver) = lab.connection(port);
+        let reader =
+            thread::spawn(move || while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
+        Transfer {
+            daemon,
+            sender,
+            reader: Some(reader),
+        }
+    }
+
+    pub fn send(&self, bytes: usize) {
+        (&self.sender).write_all(&vec![0; bytes]).unwrap();
+    }
+
+    /// Sends for as long as it lives.
+    pub fn send_on(&self) {
+        let mut sender = self.sender.try_clone().unwrap();
+        thread::spawn(move || while sender.write(&[0; 65536]).is_ok() {});
+    }
+
+    pub fn flow(&self) -> Value {
+        self.daemon.flow(self.sender.local_addr().unwrap())
+    }
+
+    /// Once so many bytes are acknowledged, and no more are on their way.
+    pub fn quiet(&self, bytes: usize) -> Value {
+        until("everything to be acknowledged", || {
+            let flow = self.flow();
+            let acked = number(&flow, "bytes_acked") >= bytes as f64;
+            (acked && number(&flow, "in_flight_pkts") == 0.0).then_some(flow)
+        })
+    }
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        let _ = self.sender.shutdown(Shutdown::Both);
+        self.reader.take().map(thread::JoinHandle::join);
+    }
+}
+
+pub fn number(flow: &Value, key: &str) -> f64 {
+    flow[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no {key} in {flow:#}"))
+}
+
+pub fn cwnd(flow: &Value) -> f64 {
+    number(flow, "cwnd_pkts")
+}
+
+/// Segments; none was found.
+pub fn ssthresh(flow: &Value) -> Option<f64> {
+    flow["ssthresh_pkts"].as_f64()
+}
