@@ -9,7 +9,7 @@
 #include "include/kernel.h"
 #include "include/match.h"
 #include "include/record.h"
-#include "include/rude.h"
+#include "include/rude_meet.h"
 
 FP_ARRAY(fp_walk, 1, struct fp_walk);
 
@@ -99,88 +99,6 @@ static __always_inline struct fp_flow *flow_of(void *sk)
 	flow->seen_ns = bpf_ktime_get_ns();
 	flow->rule_id = FP_NO_RULE;
 	return flow;
-}
-
-/* Did the flow ask, or is it not asked? That its segments were not marked stands until it asks anew. */
-static __always_inline int wants_rude(struct tcp_sock *tp, const struct fp_rude_flow *rude,
-				      const struct fp_rule *rule, enum fp_stage stage)
-{
-	if (rude && rude->flags & FP_RUDE_UNMARKED && stage == FP_LIVE)
-		return 0;
-	if (rule->rude == FP_RUDE_ALWAYS || (rude && rude->mode == FP_RUDE))
-		return 1;
-	return stage == FP_ESTABLISHED && rule->rude == FP_RUDE_ALLOWED && is_run_rude(tp);
-}
-
-static __always_inline int is_to_be_rude(struct tcp_sock *tp, void *sk, u32 rule_id,
-					 const struct fp_rule *rule, enum fp_stage stage)
-{
-	struct fp_rude_flow *rude = rude_of(sk);
-	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
-	u32 user;
-
-	if (rule->rude == FP_RUDE_NEVER || !wants_rude(tp, rude, rule, stage))
-		return 0;
-	user = rude && rude->mode == FP_RUDE ? rude->user : owner_of(owned);
-	return may_be_rude(owned, rule_id, rule, user);
-}
-
-/* Before the flow is given its law. */
-static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_sock *tp, void *sk,
-					    const struct fp_rule *rule, enum fp_stage stage)
-{
-	flow->flags &= ~FP_FLOW_RUDE;
-	if (stage != FP_BEFORE_SYN && is_to_be_rude(tp, sk, flow->rule_id, rule, stage))
-		flow->flags |= FP_FLOW_RUDE;
-}
-
-static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *sk)
-{
-	struct fp_rude_flow *rude =
-		bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-
-	if (!rude) {
-		count(FP_COUNT_NO_STORAGE);
-		return;
-	}
-	if (rude->mode == FP_RUDE && has_rude_law(tp))
-		return;
-	rude->user = owner_of(&tp->inet_conn.icsk_inet.sk);
-	rude->mode = FP_RUDE;
-	rude->flags &= ~FP_RUDE_UNMARKED;
-	if (set_rude_law(target))
-		rude->mode = FP_POLITE;
-}
-
-/* A flow that goes polite nicely goes on so, unless it may not any more. */
-static __always_inline void make_polite(const struct fp_flow *flow, struct tcp_sock *tp,
-					void *target, void *sk, const struct fp_rule *rule)
-{
-	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
-	struct fp_rude_flow *rude = rude_of(sk);
-
-	if (rude && rude->mode != FP_POLITE &&
-	    (rude->mode == FP_RUDE || !may_stay_rude(owned, flow, rude)))
-		rude->mode = FP_POLITE;
-	if (has_rude_law(tp))
-		set_fair_law(target, rule);
-}
-
-static __always_inline void make_rude_or_polite(const struct fp_flow *flow, struct tcp_sock *tp,
-						void *target, void *sk, const struct fp_rule *rule)
-{
-	if (flow->flags & FP_FLOW_RUDE)
-		make_rude(tp, target, sk);
-	else
-		make_polite(flow, tp, target, sk, rule);
-}
-
-/* The flow has the law that its being rude, or going polite, needs. */
-static __always_inline int is_not_polite(void *sk)
-{
-	struct fp_rude_flow *rude = rude_of(sk);
-
-	return rude && rude->mode != FP_POLITE;
 }
 
 /*

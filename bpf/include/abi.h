@@ -192,9 +192,9 @@ struct fp_flow {
 /* The system-wide gate of Rude TCP, and how its segments are marked. */
 struct fp_rude_gate {
 	__u32 is_open;
-	__u32 mark_bits; /* of the two bytes after the acknowledgement number; 0: none of them */
-	__u32 mark_dscp; /* 1 to 63; 0: the field stays */
-	__u32 pad;
+	__u32 mark_bits;  /* of the two bytes after the acknowledgement number; 0: none of them */
+	__u32 mark_dscp;  /* 1 to 63; 0: the field stays */
+	__u32 marks_here; /* 1: the daemon's network namespace marks, whatever interfaces it has */
 };
 
 /* fp_rude_flow.mode */

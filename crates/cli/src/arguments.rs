@@ -199,7 +199,8 @@ pub struct RudeOnArguments {
     /// 0x100 is the paper's, and AE of Accurate ECN (RFC 9768) since
     #[arg(long, value_name = "MARK", default_value_t)]
     pub mark: RudeMark,
-    /// Also mark in this network namespace, of those that `ip netns` lists; may be repeated
+    /// Mark in this network namespace, of those that `ip netns` lists, instead of the daemon's own; may
+    /// be repeated
     #[arg(long, value_name = "NAME")]
     pub netns: Vec<String>,
     /// Print JSON

@@ -320,7 +320,7 @@ pub struct fp_rude_gate {
     pub is_open: __u32,
     pub mark_bits: __u32,
     pub mark_dscp: __u32,
-    pub pad: __u32,
+    pub marks_here: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -332,7 +332,8 @@ const _: () = {
         [::core::mem::offset_of!(fp_rude_gate, mark_bits) - 4usize];
     ["Offset of field: fp_rude_gate::mark_dscp"]
         [::core::mem::offset_of!(fp_rude_gate, mark_dscp) - 8usize];
-    ["Offset of field: fp_rude_gate::pad"][::core::mem::offset_of!(fp_rude_gate, pad) - 12usize];
+    ["Offset of field: fp_rude_gate::marks_here"]
+        [::core::mem::offset_of!(fp_rude_gate, marks_here) - 12usize];
 };
 pub const FP_POLITE: fp_rude_mode = 0;
 pub const FP_RUDE: fp_rude_mode = 1;

@@ -75,6 +75,8 @@ pub struct RudeGate {
     pub is_open: bool,
     /// How segments are marked.
     pub mark: RudeMark,
+    /// Whether the daemon's own network namespace marks.
+    pub marks_here: bool,
 }
 
 /// What opening or shutting the gate did.
@@ -139,14 +141,18 @@ impl RudeFlow {
 }
 
 impl Kernel {
-    /// Opens the gate: flows of rules that want it are rude from now on, others may ask. The calling
-    /// thread's network namespace marks from now on, and those in `named` (as of `ip netns`).
+    /// Opens the gate: flows of rules that want it are rude from now on, others may ask. The network
+    /// namespaces in `named` (as of `ip netns`) mark from now on; where none is, the calling thread's.
     ///
     /// # Errors
     /// When a namespace or a map cannot be used: the gate stays as it was.
     pub fn open_rude_gate(&self, mark: RudeMark, named: &[String]) -> Result<Gated, KernelError> {
         self.attach_options(RUDE_OPTION)?;
-        let mut unmarked = self.mark_here()?.unmarked;
+        let marks_here = named.is_empty();
+        let mut unmarked = match marks_here {
+            true => self.mark_here()?.unmarked,
+            false => Vec::new(),
+        };
         for name in named {
             let path = Path::new("/run/netns").join(name);
             let step = format!("open {}", path.display());
@@ -157,6 +163,7 @@ impl Kernel {
         self.set_gate(RudeGate {
             is_open: true,
             mark,
+            marks_here,
         })?;
         Ok(Gated {
             flows_changed: self.walk(Mode::Rude)?.changed,
@@ -169,10 +176,10 @@ impl Kernel {
     /// # Errors
     /// When a map cannot be written, or a walk fails: the flow is polite at its next ACK then.
     pub fn shut_rude_gate(&self) -> Result<Gated, KernelError> {
-        let mark = self.rude_gate()?.mark;
         self.set_gate(RudeGate {
             is_open: false,
-            mark,
+            marks_here: false,
+            ..self.rude_gate()?
         })?;
         let flows_changed = self.walk(Mode::Rude)?.changed;
         self.unmark()?;
@@ -188,11 +195,14 @@ impl Kernel {
     /// # Errors
     /// When a map cannot be read or written.
     pub fn follow_marks(&self) -> Result<(), KernelError> {
-        if !self.rude_gate()?.is_open {
+        let gate = self.rude_gate()?;
+        if !gate.is_open {
             return Ok(());
         }
         self.forget_gone_namespaces()?;
-        self.mark_here()?;
+        if gate.marks_here {
+            self.mark_here()?;
+        }
         self.mark_again()
     }
 
@@ -210,6 +220,7 @@ impl Kernel {
         Ok(RudeGate {
             is_open: gate.is_open != 0,
             mark,
+            marks_here: gate.marks_here != 0,
         })
     }
 
@@ -222,7 +233,7 @@ impl Kernel {
             is_open: gate.is_open.into(),
             mark_bits,
             mark_dscp,
-            pad: 0,
+            marks_here: gate.marks_here.into(),
         };
         self.table("fp_rude_gate")?.set(0, &gate)
     }

@@ -167,6 +167,7 @@ fn bring_up(
     let cgroup = make_cgroup(&plan.lab, journal)?;
     if let Some(daemon) = &plan.daemon {
         start_daemon(daemon, room, &cgroup, journal)?;
+        open_rude_gate(plan, daemon, room)?;
     }
     Ok((network, settings))
 }
@@ -278,6 +279,31 @@ fn start_daemon(
         reason,
         log: crate::tail::of_file(&log),
     })
+}
+
+/// A lab's policy is its administrator's word: where it lets flows be rude, the hosts of the lab mark them.
+fn open_rude_gate(plan: &Plan, daemon: &DaemonPlan, room: &Room) -> Result<(), KeepError> {
+    let policy = fs::read(&daemon.policy).map_err(system(daemon.policy.display()))?;
+    let policy = fatpath_policy::parse_bytes(&policy, None).unwrap_or_default();
+    if !policy.rules.iter().any(|rule| rule.settings.may_be_rude()) {
+        return Ok(());
+    }
+    let mut command = child::this_program();
+    command.args(["rude", "on", "--run-dir"]);
+    command.arg(room.path("daemon"));
+    for host in &plan.hosts {
+        command.arg("--netns").arg(plan.namespace(&host.name));
+    }
+    let output = command
+        .output()
+        .map_err(system("opening the gate of Rude TCP"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(KeepError::Daemon {
+            reason: "cannot open the gate of Rude TCP".to_owned(),
+            log: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }),
+    }
 }
 
 fn log_to(command: &mut Command, file: &Path) -> io::Result<()> {
