@@ -110,11 +110,20 @@ static __always_inline void unpace(struct sock *sk)
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
+/*
+ * What the kernel would restore of a flow that was rude, were its last loss spurious
+ * (prior_cwnd), is the peer's window: no polite flow may have that.
+ */
+static __always_inline u32 undo_limit_pkts(struct sock *sk)
+{
+	return rude_state_of(sk) ? tcp(sk)->snd_cwnd : 0;
+}
+
 /* A law that ran before may have left a rate of its own, which would hold this one back. */
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
-	struct law_state none = {};
+	struct law_state none = { .memory.undo_limit_pkts = undo_limit_pkts(sk) };
 
 	*state_of(tcp(sk)) = none;
 	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
