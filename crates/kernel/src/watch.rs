@@ -180,12 +180,12 @@ fn address(address: [u8; 16], port: u16) -> SocketAddr {
 mod tests {
     use super::*;
 
-    fn passed(rate_bps: f64, loss: f64, rtt_s: f64) -> Passed {
-        let bytes = rate_bps / 8.0;
+    fn passed(interval_s: f64, rate_bps: f64, loss: f64, rtt_s: f64) -> Passed {
+        let bytes = rate_bps / 8.0 * interval_s;
         Passed {
             bytes,
             repeated_bytes: bytes * loss,
-            interval_s: 1.0,
+            interval_s,
             rtt_s,
             segment_bytes: 1448.0,
         }
@@ -195,19 +195,19 @@ mod tests {
     fn reno_is_once_reno_whatever_loss_and_distance() {
         for (loss, rtt_s) in [(0.001_f64, 0.1), (0.01, 0.02), (0.05, 0.001)] {
             let reno_bps = RENO * 1448.0 * 8.0 / (rtt_s * loss.sqrt());
-            let times = passed(reno_bps, loss, rtt_s).times_reno().unwrap();
+            let times = passed(1000.0, reno_bps, loss, rtt_s).times_reno().unwrap();
             assert!((times - 1.0).abs() < 1e-9, "{times}");
         }
     }
 
     #[test]
     fn half_a_gigabit_at_one_percent_and_a_tenth_of_a_second_is_not_reno() {
-        assert!(passed(5e8, 0.01, 0.1).times_reno().unwrap() > 100.0);
+        assert!(passed(1.0, 5e8, 0.01, 0.1).times_reno().unwrap() > 100.0);
     }
 
     #[test]
     fn without_loss_nothing_is_told_of_a_flow() {
-        assert_eq!(passed(1e10, 0.0, 0.1).times_reno(), None);
-        assert_eq!(passed(1e5, 0.1, 0.1).times_reno(), None, "one segment");
+        assert_eq!(passed(1.0, 1e10, 0.0, 0.1).times_reno(), None);
+        assert_eq!(passed(1.0, 1e5, 0.1, 0.1).times_reno(), None, "one segment");
     }
 }
