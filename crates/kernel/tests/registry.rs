@@ -2,23 +2,11 @@
 //! Laws are the host's: whose they are, and what becomes of those that nobody owns any more.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-use fatpath_kernel::{
-    Kernel, KernelError, OthersLaw, Places, bpffs_is_mounted, laws_of_others, registered_laws,
-};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+mod support;
 
-/// As the tests of the whole program: one test at a time on this machine.
-fn alone() -> Option<File> {
-    if !rustix::process::geteuid().is_root() || !bpffs_is_mounted() {
-        println!("skipped: not root, or no BPF file system");
-        return None;
-    }
-    let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
-    Some(lock)
-}
+use fatpath_kernel::{Kernel, KernelError, OthersLaw, Places, laws_of_others, registered_laws};
+use std::path::{Path, PathBuf};
+use support::alone;
 
 /// A kernel half with pins of its own, taken away when it is dropped.
 struct Loaded {
