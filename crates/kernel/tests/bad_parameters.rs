@@ -3,15 +3,16 @@
 //! Reno, and each flow that meets them is counted once for each change.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-use fatpath_kernel::{Kernel, Measures, Places, bpffs_is_mounted};
+mod support;
+
+use fatpath_kernel::{Kernel, Measures, Places};
 use fatpath_policy::{Classifier, parse};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use rustix::fs::{FlockOperation, flock};
 use socket2::{Domain, Socket, Type};
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use support::alone;
 
 /// Congestion avoidance from the beginning.
 const POLICY: &str = "[[rule]]\nname = 'loopback'\ndestination = ['127.0.11.0/24']\n\
@@ -80,17 +81,6 @@ impl Drop for Loaded {
             eprintln!("unload: {error}");
         }
     }
-}
-
-/// As the tests of the whole program: laws are the host's.
-fn alone() -> Option<File> {
-    if !rustix::process::geteuid().is_root() || !bpffs_is_mounted() {
-        println!("skipped: not root, or no BPF file system");
-        return None;
-    }
-    let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
-    Some(lock)
 }
 
 /// A flow over the loopback device, in segments of 988 bytes: windows that its buffers do not limit.

@@ -481,6 +481,14 @@ fn earlier_results_are_compared_without_a_run() {
     assert!(told.contains("another state of the scenario"), "{told}");
 }
 
+/// The one case of the bench's scenario, run on both sides.
+fn compared(bench: &Bench) -> Value {
+    let command = "compare scenario.toml --out out --json --quiet";
+    let output = bench.output(&command.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", said(&output));
+    bench.json("compare.json")[0].clone()
+}
+
 /// A path that is clean and short, so that the machine hardly matters: goodput within a quarter.
 #[test]
 fn kernel_and_simulator_agree_on_a_clean_path() {
@@ -504,16 +512,7 @@ retries = 5
     let Some(bench) = Bench::of("agree", scenario) else {
         return;
     };
-    let output = bench.output(&[
-        "compare",
-        "scenario.toml",
-        "--out",
-        "out",
-        "--json",
-        "--quiet",
-    ]);
-    assert!(output.status.success(), "{}", said(&output));
-    let case = bench.json("compare.json")[0].clone();
+    let case = compared(&bench);
     let error = case["error_percent"].as_f64().unwrap();
     assert!(error.abs() <= 25.0, "{case}");
     bench.assert_nothing_remains("kernel_and_simulator_agree");
@@ -548,17 +547,7 @@ retries = 5
     let Some(bench) = Bench::of("compare", scenario) else {
         return;
     };
-    let arguments = [
-        "compare",
-        "scenario.toml",
-        "--out",
-        "out",
-        "--json",
-        "--quiet",
-    ];
-    let output = bench.output(&arguments);
-    assert!(output.status.success(), "{}", said(&output));
-    let case = bench.json("compare.json")[0].clone();
+    let case = compared(&bench);
     for side in ["kernel", "simulator"] {
         assert!(case[side]["median_mbps"].as_f64() > Some(0.0), "{case}");
     }
