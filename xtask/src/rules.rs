@@ -5,7 +5,15 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 
 /// Crates that read no clock, make no randomness and do no I/O (ARCHITECTURE.md).
-const PURE: [&str; 6] = ["cc", "link", "observation", "policy", "sim", "units"];
+const PURE: [&str; 7] = [
+    "cc",
+    "estats",
+    "link",
+    "observation",
+    "policy",
+    "sim",
+    "units",
+];
 
 /// What a pure crate's sources may not name.
 const IMPURE: [&str; 6] = [

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One flow at one moment, as the kernel half gives it.
+//!
+//! Counters count since the connection began and wrap as the kernel's do not: they are widened. What this
+//! kernel does not have is `None`, never 0. The name of RFC 4898 and the kernel's own stand in brackets.
+
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Why a sample was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SampleKind {
+    /// The connection is established, or fatpath saw it for the first time.
+    Begin,
+    /// The interval has passed, at an acknowledgement.
+    Interval,
+    /// The kernel's recovery state changed (Open, Disorder, CWR, Recovery, Loss).
+    State,
+    /// The congestion window was reduced (CongSignals).
+    Congestion,
+    /// The retransmission timer ended (Timeouts).
+    Timeout,
+    /// Segments were retransmitted since the last sample.
+    Retransmission,
+    /// The connection is closed.
+    End,
+    /// Read by a walk over all sockets, without an event of the flow's.
+    Walk,
+}
+
+/// Which flow it is. `cookie` names it within one boot of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Flow {
+    /// The socket's cookie: unique until the host boots.
+    pub cookie: u64,
+    /// LocalAddress, LocalPort.
+    pub local: SocketAddr,
+    /// RemAddress, RemPort.
+    pub remote: SocketAddr,
+    /// Inode of its network namespace.
+    pub netns: u32,
+    /// Inode of its cgroup; 0 = unknown.
+    pub cgroup_id: u64,
+    /// The rule of the live policy that it met, by its stable number.
+    pub rule_id: Option<u32>,
+    /// The peer opened the connection.
+    pub is_passive: bool,
+    /// It was established before fatpath saw it.
+    pub is_adopted: bool,
+}
+
+/// enum tcp_ca_state: where loss recovery stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaState {
+    /// Nothing unusual.
+    #[default]
+    Open,
+    /// Duplicate or selective acknowledgements, no loss declared yet.
+    Disorder,
+    /// The window was reduced by ECN or a local queue.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
+/// What held the sender back at that moment (`chrono_type`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedBy {
+    /// Nothing to send and nothing in flight.
+    #[default]
+    Idle,
+    /// Busy: the congestion window, or nothing but the path.
+    Network,
+    /// The receiver's window.
+    Receiver,
+    /// The sender's own buffer.
+    SendBuffer,
+}
+
+/// One flow at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // each field's meaning is its variable's: see `variables`
+pub struct Sample {
+    pub kind: SampleKind,
+    pub flow: Flow,
+    /// CLOCK_MONOTONIC of the host, ns.
+    pub now_ns: u64,
+    /// When fatpath first saw the flow, same clock.
+    pub begin_ns: u64,
+    pub state: u8,
+    pub ca_state: CaState,
+    /// Law in use (`icsk_ca_ops->name`).
+    pub law: String,
+
+    // tcpEStatsPerf
+    pub segs_out: u64,
+    pub data_segs_out: u64,
+    pub bytes_sent: u64,
+    pub segs_retrans: u64,
+    pub bytes_retrans: u64,
+    pub segs_in: u64,
+    pub data_segs_in: u64,
+    pub bytes_received: u64,
+    pub bytes_acked: u64,
+    pub delivered_pkts: u64,
+    pub delivered_ce_pkts: u64,
+    pub lost_pkts: u64,
+    pub snd_una: u32,
+    pub snd_nxt: u32,
+    pub rcv_nxt: u32,
+    /// SndLimTimeRwin, SndLimTimeSnd; busy contains both.
+    pub busy_us: u64,
+    pub rwnd_limited_us: u64,
+    pub sndbuf_limited_us: u64,
+    /// What holds it back now; the transitions that samples saw (SndLimTrans*).
+    pub limited_by: LimitedBy,
+    pub lim_trans_rwin: u32,
+    pub lim_trans_cwnd: u32,
+    pub lim_trans_snd: u32,
+    /// Counted by fatpath since it first saw the flow.
+    pub cong_signals: u32,
+    pub timeouts: u32,
+    pub slow_start_acks: u32,
+    pub cong_avoid_acks: u32,
+    pub pre_cong_sum_cwnd_pkts: u64,
+    pub post_cong_sum_ssthresh_pkts: u64,
+    pub pre_cong_sum_rtt_us: u64,
+
+    // tcpEStatsPath
+    /// The latest measurement; none at events without one.
+    pub rtt_us: Option<u32>,
+    pub srtt_us: u32,
+    pub rttvar_us: u32,
+    pub min_rtt_us: Option<u32>,
+    pub max_rtt_us: u32,
+    pub sum_rtt_us: u64,
+    pub count_rtt: u32,
+    pub rto_us: u32,
+    pub rcv_rtt_us: u32,
+    pub mss_bytes: u32,
+    pub adv_mss_bytes: u32,
+    pub pmtu_bytes: u32,
+    pub dsack_dups: u32,
+    pub reord_seen: u32,
+    pub reordering_pkts: u32,
+    pub rcv_ooopack: u32,
+    pub ecn_is_on: bool,
+    pub sack_is_on: bool,
+    pub timestamps_are_on: bool,
+
+    // tcpEStatsStack
+    pub cwnd_pkts: u32,
+    /// None while it was never set.
+    pub ssthresh_pkts: Option<u32>,
+    pub packets_out: u32,
+    pub sacked_out: u32,
+    pub lost_out: u32,
+    pub retrans_out: u32,
+    pub peer_window_bytes: u32,
+    pub max_peer_window_bytes: u32,
+    pub receive_window_bytes: u32,
+    pub send_wscale: u8,
+    pub receive_wscale: u8,
+    pub retransmits: u8,
+    pub backoff: u8,
+    /// Latest delivery-rate sample, bytes a second; none without one.
+    pub delivery_rate_bytes_per_s: Option<u64>,
+    pub delivery_rate_is_app_limited: bool,
+    pub is_cwnd_limited: bool,
+
+    // tcpEStatsApp
+    pub unsent_bytes: u32,
+    pub unread_bytes: u32,
+
+    // tcpEStatsTune, and what fatpath or the program set
+    pub send_buffer_bytes: u32,
+    pub receive_buffer_bytes: u32,
+    pub send_buffer_is_locked: bool,
+    pub receive_buffer_is_locked: bool,
+    pub cwnd_clamp_pkts: u32,
+    pub window_clamp_bytes: u32,
+    pub pacing_rate_bytes_per_s: u64,
+    pub is_rude: bool,
+}
+
+impl Sample {
+    /// Segments in flight, as tcp_packets_in_flight() counts them.
+    pub fn in_flight_pkts(&self) -> u32 {
+        let gone = self.sacked_out + self.lost_out;
+        (self.packets_out + self.retrans_out).saturating_sub(gone)
+    }
+
+    /// Seconds since fatpath first saw the flow (ElapsedSecs, ElapsedMicroSecs).
+    pub fn elapsed_s(&self) -> f64 {
+        self.now_ns.saturating_sub(self.begin_ns) as f64 / 1e9
+    }
+}
