@@ -8,8 +8,13 @@
 
 pub mod derived;
 pub mod diagnosis;
+mod events;
+mod record;
 pub mod sample;
+mod span;
 pub mod table;
+mod totals;
+pub mod variables;
 pub mod view;
 
 pub use derived::{BadFormula, Derived};
