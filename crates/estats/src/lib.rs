@@ -7,4 +7,4 @@
 
 pub mod sample;
 
-pub use sample::{Flow, Sample, SampleKind};
+pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
