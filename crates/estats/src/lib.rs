@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What TCP knows of a flow, by the names of RFC 4898, and what follows from it.
 //!
-//! A [`Sample`] is everything that the kernel half says of one flow at one moment. From samples come
-//! variables, differences and rates, the administrator's own derived events, and the diagnosis. The crate is
-//! pure: samples and the time are arguments. Start reading at [`sample`].
+//! A [`Sample`] is everything that the kernel half says of one flow at one moment. A [`FlowTable`] takes
+//! samples and answers with [`view`]s: differences and rates, the administrator's own [`derived`] events, and
+//! the [`diagnosis`]. The crate is pure: samples and the time are arguments. It reads no socket and changes
+//! none. Start reading at [`sample`], then [`table`].
 
+pub mod derived;
+pub mod diagnosis;
+mod events;
+mod record;
 pub mod sample;
+mod span;
+pub mod table;
+mod totals;
+pub mod variables;
+pub mod view;
 
+pub use derived::{BadFormula, Derived};
+pub use diagnosis::{Evidence, Finding, Severity};
 pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
+pub use table::{Bounds, Changes, FlowTable};
+pub use view::{Event, EventKind, FlowDetail, FlowView, Point, Rates, Shares, Why};
