@@ -13,6 +13,8 @@ mod record;
 pub mod sample;
 mod span;
 pub mod table;
+#[cfg(test)]
+mod testing;
 mod totals;
 pub mod variables;
 pub mod view;
