@@ -10,10 +10,12 @@ pub mod derived;
 pub mod diagnosis;
 pub mod sample;
 pub mod table;
+pub mod tally;
 pub mod view;
 
 pub use derived::{BadFormula, Derived};
 pub use diagnosis::{Evidence, Finding, Severity};
 pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
 pub use table::{Bounds, Changes, FlowTable};
+pub use tally::{Tally, TallyBounds};
 pub use view::{Event, EventKind, FlowDetail, FlowView, Point, Rates, Shares, Why};
