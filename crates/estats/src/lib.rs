@@ -8,9 +8,14 @@
 
 pub mod derived;
 pub mod diagnosis;
+mod events;
+mod record;
 pub mod sample;
+mod span;
 pub mod table;
 pub mod tally;
+mod totals;
+pub mod variables;
 pub mod view;
 
 pub use derived::{BadFormula, Derived};
