@@ -162,7 +162,6 @@ impl Record {
         per_second(life.bytes_acked.max(life.bytes_received), &life)
     }
 
-
     pub(crate) fn rated_span(&self) -> Span<'_> {
         self.span_since(&self.rated.older)
     }

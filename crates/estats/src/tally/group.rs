@@ -22,27 +22,62 @@ const LIMITED: &str = "Time of flows by what held the sender back (RFC 4898, Snd
 const MICROS: f64 = 1e6;
 
 const fn sum(name: &'static str, help: &'static str, of: fn(&Sample) -> u64) -> Sum {
-    Sum { name, help, by: None, per_unit: 1.0, of }
+    Sum {
+        name,
+        help,
+        by: None,
+        per_unit: 1.0,
+        of,
+    }
 }
 
 const fn limited(by: &'static str, of: fn(&Sample) -> u64) -> Sum {
-    Sum { name: "limited_seconds", help: LIMITED, by: Some(by), per_unit: MICROS, of }
+    Sum {
+        name: "limited_seconds",
+        help: LIMITED,
+        by: Some(by),
+        per_unit: MICROS,
+        of,
+    }
 }
 
 /// The sums of each group; those that are one metric stand together.
 pub const SUMS: [Sum; 12] = [
-    sum("sent_bytes", "Payload sent, retransmissions included", |s| s.bytes_sent),
-    sum("acked_bytes", "Payload that the peer acknowledged", |s| s.bytes_acked),
-    sum("received_bytes", "Payload received in order", |s| s.bytes_received),
-    sum("retransmitted_bytes", "Payload sent again", |s| s.bytes_retrans),
-    sum("sent_segments", "Segments with payload sent", |s| s.data_segs_out),
-    sum("retransmitted_segments", "Segments sent again", |s| s.segs_retrans),
-    sum("congestion_signals", "Reductions of the congestion window", |s| s.cong_signals.into()),
-    sum("timeouts", "Ends of the retransmission timer", |s| s.timeouts.into()),
+    sum(
+        "sent_bytes",
+        "Payload sent, retransmissions included",
+        |s| s.bytes_sent,
+    ),
+    sum("acked_bytes", "Payload that the peer acknowledged", |s| {
+        s.bytes_acked
+    }),
+    sum("received_bytes", "Payload received in order", |s| {
+        s.bytes_received
+    }),
+    sum("retransmitted_bytes", "Payload sent again", |s| {
+        s.bytes_retrans
+    }),
+    sum("sent_segments", "Segments with payload sent", |s| {
+        s.data_segs_out
+    }),
+    sum("retransmitted_segments", "Segments sent again", |s| {
+        s.segs_retrans
+    }),
+    sum(
+        "congestion_signals",
+        "Reductions of the congestion window",
+        |s| s.cong_signals.into(),
+    ),
+    sum("timeouts", "Ends of the retransmission timer", |s| {
+        s.timeouts.into()
+    }),
     limited("application", |s| elapsed_us(s).saturating_sub(s.busy_us)),
     limited("receiver", |s| s.rwnd_limited_us),
     limited("send_buffer", |s| s.sndbuf_limited_us),
-    limited("network", |s| s.busy_us.saturating_sub(s.rwnd_limited_us + s.sndbuf_limited_us)),
+    limited("network", |s| {
+        s.busy_us
+            .saturating_sub(s.rwnd_limited_us + s.sndbuf_limited_us)
+    }),
 ];
 
 fn elapsed_us(sample: &Sample) -> u64 {
@@ -77,7 +112,9 @@ impl Counters {
         Counters {
             sums,
             sent_bytes: self.sent_bytes.saturating_sub(before.sent_bytes),
-            retransmitted_bytes: self.retransmitted_bytes.saturating_sub(before.retransmitted_bytes),
+            retransmitted_bytes: self
+                .retransmitted_bytes
+                .saturating_sub(before.retransmitted_bytes),
             moved_bytes: self.moved_bytes.saturating_sub(before.moved_bytes),
         }
     }
@@ -104,12 +141,16 @@ pub const HISTOGRAMS: [HistogramOf; 3] = [
         name: "rtt_seconds",
         help: "Smoothed round-trip time of flows, every 10 s and at the end",
         // From a rack to a geostationary satellite and a full buffer before it.
-        bounds: &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0],
+        bounds: &[
+            0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0,
+        ],
     },
     HistogramOf {
         name: "goodput_bits_per_second",
         help: "Payload acknowledged or received by flows that moved any, every 10 s and at the end",
-        bounds: &[1e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9, 3e9, 1e10, 3e10, 1e11],
+        bounds: &[
+            1e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9, 3e9, 1e10, 3e10, 1e11,
+        ],
     },
     HistogramOf {
         name: "retransmitted_share",

@@ -87,6 +87,8 @@ pub struct Tally {
     began_ns: u64,
     seen: HashMap<u64, Seen>,
     seated_ns: u64,
+    /// Of the live policy's rules.
+    names: HashMap<u32, Arc<str>>,
     /// By rule; flows without one under `None`.
     pub rules: Seats<Option<Arc<str>>>,
     /// By destination.
@@ -101,13 +103,22 @@ impl Tally {
             began_ns: now_ns,
             seen: HashMap::new(),
             seated_ns: now_ns,
+            names: HashMap::new(),
             rules: Seats::new(bounds.rules),
             prefixes: Seats::new(bounds.prefixes),
         }
     }
 
-    /// Takes the next sample of any flow, and the name of the rule that it met.
-    pub fn take(&mut self, sample: &Sample, rule: Option<&Arc<str>>) {
+    /// The rules of a policy that became live, by number.
+    pub fn set_rules(&mut self, rules: impl IntoIterator<Item = (u32, String)>) {
+        let shared = |(id, name): (u32, String)| (id, Arc::from(name));
+        self.names = rules.into_iter().map(shared).collect();
+    }
+
+    /// Takes the next sample of any flow.
+    pub fn take(&mut self, sample: &Sample) {
+        let rule = sample.flow.rule_id.and_then(|id| self.names.get(&id));
+        let rule = &rule.cloned();
         let cookie = sample.flow.cookie;
         if !self.seen.contains_key(&cookie) {
             self.make_room();
@@ -131,15 +142,19 @@ impl Tally {
         }
     }
 
-    fn first_seen(&self, sample: &Sample, rule: Option<&Arc<str>>) -> Seen {
+    fn first_seen(&self, sample: &Sample, rule: &Option<Arc<str>>) -> Seen {
         let is_whole = !sample.flow.is_adopted && sample.begin_ns >= self.began_ns;
         let counted = match is_whole {
             true => Counters::default(),
             false => Counters::of(sample),
         };
-        let begin_ns = if is_whole { sample.begin_ns } else { sample.now_ns };
+        let begin_ns = if is_whole {
+            sample.begin_ns
+        } else {
+            sample.now_ns
+        };
         Seen {
-            rule: rule.cloned(),
+            rule: rule.clone(),
             network: Network::of(sample.flow.remote.ip()),
             now_ns: sample.now_ns,
             counted,
@@ -149,7 +164,7 @@ impl Tally {
     }
 
     /// Counts what is new since the flow's last sample.
-    fn follow(&mut self, sample: &Sample, rule: Option<&Arc<str>>) {
+    fn follow(&mut self, sample: &Sample, rule: &Option<Arc<str>>) {
         let Some(seen) = self.seen.get_mut(&sample.flow.cookie) else {
             return;
         };
@@ -158,12 +173,12 @@ impl Tally {
             return;
         }
         // A new policy may have given it another rule.
-        seen.rule = rule.cloned();
+        seen.rule.clone_from(rule);
         seen.now_ns = sample.now_ns;
         let counters = Counters::of(sample);
         let new = counters.since(&seen.counted);
         seen.counted = counters;
-        let bytes = new.bytes_moved();
+        let bytes = new.moved_bytes();
         self.count(sample.flow.cookie, bytes, |group| group.add(&new));
     }
 
@@ -180,7 +195,9 @@ impl Tally {
         let span_s = sample.now_ns.saturating_sub(seen.period_ns) as f64 / 1e9;
         (seen.period_ns, seen.at_period) = (sample.now_ns, seen.counted);
         let srtt_us = sample.srtt_us;
-        self.count(sample.flow.cookie, 0, |group| group.observe(srtt_us, &new, span_s));
+        self.count(sample.flow.cookie, 0, |group| {
+            group.observe(srtt_us, &new, span_s)
+        });
     }
 
     fn count(&mut self, cookie: u64, bytes: u64, in_group: impl Fn(&mut Group)) {
@@ -194,8 +211,14 @@ impl Tally {
     pub fn live(&self) -> Live {
         let mut live = Live::default();
         for seen in self.seen.values() {
-            *live.rules.entry(self.rules.name_of(&seen.rule)).or_default() += 1;
-            *live.prefixes.entry(self.prefixes.name_of(&seen.network)).or_default() += 1;
+            *live
+                .rules
+                .entry(self.rules.name_of(&seen.rule))
+                .or_default() += 1;
+            *live
+                .prefixes
+                .entry(self.prefixes.name_of(&seen.network))
+                .or_default() += 1;
         }
         live
     }

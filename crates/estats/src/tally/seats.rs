@@ -87,7 +87,10 @@ impl<K: Clone + Eq + Hash> Seats<K> {
 
     /// Every series; that of the rest has no name, and comes last.
     pub fn iter(&self) -> impl Iterator<Item = (Option<&K>, &Group)> {
-        let seated = self.seated.iter().map(|(key, seat)| (Some(key), &seat.group));
+        let seated = self
+            .seated
+            .iter()
+            .map(|(key, seat)| (Some(key), &seat.group));
         seated.chain([(None, &self.others)])
     }
 }
