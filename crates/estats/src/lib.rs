@@ -13,6 +13,7 @@ mod record;
 pub mod sample;
 mod span;
 pub mod table;
+pub mod tally;
 #[cfg(test)]
 mod testing;
 mod totals;
@@ -23,4 +24,5 @@ pub use derived::{BadFormula, Derived};
 pub use diagnosis::{Evidence, Finding, Severity};
 pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
 pub use table::{Bounds, Changes, FlowTable};
+pub use tally::{Tally, TallyBounds};
 pub use view::{Event, EventKind, FlowDetail, FlowView, Point, Rates, Shares, Why};
