@@ -15,12 +15,17 @@ pub struct Path<'n> {
 /// One way.
 const DELAY_NS: u64 = 10_000_000;
 
-/// Both directions: 20 ms round trip, and these cells on the way from client to server.
+/// Two hosts with Reno, both directions: 20 ms round trip, and these cells on the way from client to server.
 pub fn over(name: &str, cells: &[CellSpec], work: impl FnOnce(&Path)) {
     let name = format!("fpt-{name}-{}", std::process::id());
     let mut topology = two_hosts(&name, &way(&[]));
     topology.links[0].directions[0] = way(cells);
     let network = Network::up(&topology).unwrap();
+    for host in ["client", "server"] {
+        let host = network.host(host).unwrap();
+        host.set_sysctl("net.ipv4.tcp_congestion_control", "reno")
+            .unwrap();
+    }
     network
         .forward_while(ForwardOptions::default(), |control| {
             work(&Path {
