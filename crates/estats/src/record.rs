@@ -4,7 +4,7 @@
 use crate::diagnosis::{Finding, diagnose};
 use crate::events::Events;
 use crate::sample::{Sample, SampleKind};
-use crate::span::{Span, per_second, ratio};
+use crate::span::{Span, per_second};
 use crate::totals::{Seen, Totals};
 use crate::view::Point;
 use std::collections::VecDeque;
@@ -161,7 +161,6 @@ impl Record {
         let life = self.totals.since(&self.origin);
         per_second(life.bytes_acked.max(life.bytes_received), &life)
     }
-
 
     pub(crate) fn rated_span(&self) -> Span<'_> {
         self.span_since(&self.rated.older)
