@@ -13,11 +13,13 @@ mod flow_log;
 mod instance;
 mod notify;
 mod options;
+mod page;
 mod run;
 mod unload;
 
 pub use engine::{Applied, Refused, read_policy_file};
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
+pub use page::token_file;
 pub use run::run;
 pub use unload::{UnloadReport, unload};
