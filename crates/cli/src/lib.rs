@@ -4,6 +4,7 @@
 
 mod arguments;
 mod flows;
+mod page;
 mod police;
 mod policy;
 mod rude;
@@ -39,6 +40,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::ImportWad(arguments) => policy::import_wad(&arguments)?,
         Command::Flows(arguments) => flows::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
+        Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,
