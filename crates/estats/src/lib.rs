@@ -8,12 +8,19 @@
 
 pub mod derived;
 pub mod diagnosis;
+mod events;
+mod record;
 pub mod sample;
+mod span;
 pub mod table;
+pub mod tally;
+mod totals;
+pub mod variables;
 pub mod view;
 
 pub use derived::{BadFormula, Derived};
 pub use diagnosis::{Evidence, Finding, Severity};
 pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
 pub use table::{Bounds, Changes, FlowTable};
+pub use tally::{Tally, TallyBounds};
 pub use view::{Event, EventKind, FlowDetail, FlowView, Point, Rates, Shares, Why};

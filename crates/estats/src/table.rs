@@ -6,16 +6,19 @@
 //! right from whichever sample comes first: a lost begin or a restarted daemon costs its past, no more.
 
 use crate::derived::Derived;
+use crate::record::Record;
 use crate::sample::Sample;
-use crate::view::{FlowDetail, FlowView, Why};
-use std::collections::HashMap;
+use crate::view::{FlowDetail, FlowView, Rates, Why};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// How much a table keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Flows, ended ones included.
+    /// Flows that live. Others are counted, not kept.
     pub flows: usize,
+    /// Flows that have ended.
+    pub ended: usize,
     /// Points of all flows together, about.
     pub points: usize,
     /// Events of one flow.
@@ -26,11 +29,21 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             flows: 40_000,
+            ended: 2_000,
             points: 1_000_000,
-            events: 64,
+            events: 100,
         }
     }
 }
+
+/// A flow has at most so many points: two minutes at ten a second.
+const MAX_POINTS: usize = 1200;
+
+/// A flow has at least so many.
+const MIN_POINTS: usize = 25;
+
+/// So many flows that are gone are remembered for readers of changes.
+const MAX_GONE: usize = 8192;
 
 /// What changed in a table since a mark.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +64,15 @@ pub struct FlowTable {
     bounds: Bounds,
     derived: Derived,
     rules: HashMap<u32, Arc<str>>,
+    records: HashMap<u64, Record>,
+    /// In the order in which they ended.
+    ended: VecDeque<u64>,
+    /// With the mark at which they went.
+    gone: VecDeque<(u64, u64)>,
+    /// The mark up to which `gone` is no longer whole.
+    forgotten: u64,
+    mark: u64,
+    refused: u64,
 }
 
 impl FlowTable {
@@ -70,37 +92,160 @@ impl FlowTable {
     }
 
     /// Takes the next sample of any flow.
-    pub fn take(&mut self, _sample: Sample) {}
+    pub fn take(&mut self, sample: Sample) {
+        let cookie = sample.flow.cookie;
+        let rule = self.rule_of(&sample);
+        let max_points = self.max_points();
+        self.mark += 1;
+        let is_full = self.live() >= self.bounds.flows;
+        match self.records.get_mut(&cookie) {
+            Some(record) => {
+                let had_ended = record.has_ended;
+                record.take(sample, rule, max_points);
+                record.changed = self.mark;
+                match (had_ended, record.has_ended) {
+                    (false, true) => self.ended.push_back(cookie),
+                    // Its end had been taken for lost.
+                    (true, false) => self.ended.retain(|ended| *ended != cookie),
+                    _ => {}
+                }
+            }
+            None if is_full => self.refused += 1,
+            None => self.insert(Record::new(sample, rule, self.bounds.events)),
+        }
+        self.make_room();
+    }
+
+    fn insert(&mut self, mut record: Record) {
+        let cookie = record.last.flow.cookie;
+        record.changed = self.mark;
+        if record.has_ended {
+            self.ended.push_back(cookie);
+        }
+        self.records.insert(cookie, record);
+    }
+
+    fn rule_of(&self, sample: &Sample) -> Option<Arc<str>> {
+        let id = sample.flow.rule_id?;
+        self.rules.get(&id).cloned()
+    }
+
+    fn max_points(&self) -> usize {
+        (self.bounds.points / self.records.len().max(1)).clamp(MIN_POINTS, MAX_POINTS)
+    }
+
+    fn live(&self) -> usize {
+        self.records.len() - self.ended.len()
+    }
+
+    fn make_room(&mut self) {
+        while self.ended.len() > self.bounds.ended
+            && let Some(cookie) = self.ended.pop_front()
+        {
+            self.records.remove(&cookie);
+            self.gone.push_back((self.mark, cookie));
+        }
+        while self.gone.len() > MAX_GONE
+            && let Some((mark, _)) = self.gone.pop_front()
+        {
+            self.forgotten = mark;
+        }
+    }
+
+    /// A walk over all sockets began at `since_ns` and is done: live flows that nothing was heard of since
+    /// then have ended, and the record of their end was lost.
+    pub fn end_unheard(&mut self, since_ns: u64) {
+        self.mark += 1;
+        for (cookie, record) in &mut self.records {
+            if !record.has_ended && record.last.now_ns < since_ns {
+                record.has_ended = true;
+                record.changed = self.mark;
+                self.ended.push_back(*cookie);
+            }
+        }
+        self.make_room();
+    }
 
     /// Number of flows, ended ones included.
     pub fn len(&self) -> usize {
-        0
+        self.records.len()
     }
 
     /// Nothing is known yet.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.records.is_empty()
+    }
+
+    /// Samples of flows that were not kept because the table was full.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Every flow, in no order.
     pub fn views(&self) -> impl Iterator<Item = FlowView> {
-        std::iter::empty()
+        self.records.values().map(|record| self.view(record))
+    }
+
+    fn view(&self, record: &Record) -> FlowView {
+        FlowView {
+            flow: record.last.flow,
+            rule: record.rule.as_deref().map(str::to_owned),
+            sample: record.last.clone(),
+            rates: rates(record),
+            shares: record.judged_span().shares(),
+            derived: self.derived.values(&record.last),
+            findings: record.findings.clone(),
+            has_ended: record.has_ended,
+        }
     }
 
     /// One flow with its past.
-    pub fn detail(&self, _cookie: u64) -> Option<FlowDetail> {
-        None
+    pub fn detail(&self, cookie: u64) -> Option<FlowDetail> {
+        let record = self.records.get(&cookie)?;
+        Some(FlowDetail {
+            view: self.view(record),
+            points: record.points.iter().copied().collect(),
+            events: record.events.to_vec(),
+        })
+    }
+
+    /// The diagnosis of every flow, in no order.
+    pub fn whys(&self) -> impl Iterator<Item = Why> {
+        self.records.values().map(why)
     }
 
     /// The diagnosis of one flow.
-    pub fn why(&self, _cookie: u64) -> Option<Why> {
-        None
+    pub fn why(&self, cookie: u64) -> Option<Why> {
+        self.records.get(&cookie).map(why)
     }
 
     /// What changed since the mark; 0 = everything.
     ///
     /// A slow reader that asks seldom gets the latest of each flow, and nothing is kept for it.
-    pub fn changes(&self, _mark: u64) -> Changes {
-        Changes::default()
+    pub fn changes(&self, mark: u64) -> Changes {
+        let changed = self.records.values().filter(|record| record.changed > mark);
+        let gone = self.gone.iter().filter(|(at, _)| *at > mark);
+        Changes {
+            mark: self.mark,
+            gone: gone.map(|(_, cookie)| *cookie).collect(),
+            is_broken: mark != 0 && mark < self.forgotten,
+            flows: changed.map(|record| self.view(record)).collect(),
+        }
+    }
+}
+
+fn rates(record: &Record) -> Rates {
+    record.rated_span().rates(record.average_bps())
+}
+
+fn why(record: &Record) -> Why {
+    let span = record.judged_span();
+    Why {
+        flow: record.last.flow,
+        rule: record.rule.as_deref().map(str::to_owned),
+        rates: rates(record),
+        shares: span.shares(),
+        span_s: span.seconds(),
+        findings: record.findings.clone(),
     }
 }

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a flow is slow: findings with their evidence.
+//! Why a flow is slow: findings with their evidence, out of a span of its life.
+//!
+//! Each check answers for one cause and says itself when another cause explains the same numbers; the
+//! thresholds stand with the checks, with their reasons. `docs/why.md` has a section for each identifier.
+//! A transfer that fills its path gives no finding. Start at [`diagnose`].
 
+mod application;
+mod buffers;
+mod loss;
+mod network;
+mod timers;
+mod window;
+
+use crate::span::Span;
 use serde::{Deserialize, Serialize};
 
 /// How much a finding matters.
@@ -42,3 +54,132 @@ pub struct Finding {
     /// Lines of a rule of the policy file that would cure it.
     pub cure: Option<String>,
 }
+
+/// Every check, the ones that explain most first.
+const CHECKS: [fn(&Span) -> Option<Finding>; 15] = [
+    timers::path_mtu,
+    timers::timeouts,
+    timers::tail_loss,
+    timers::delayed_ack,
+    window::scale,
+    window::reader,
+    window::receiver,
+    buffers::locked_send_buffer,
+    buffers::locked_receive_buffer,
+    buffers::send_buffer,
+    loss::reordering,
+    loss::random,
+    loss::congestion,
+    network::bufferbloat,
+    network::congestion_window,
+];
+
+/// What a flow did in less than this says nothing of it.
+const LEAST_S: f64 = 1.0;
+
+/// Why the flow of this span is slow; nothing when it is not.
+pub fn diagnose(span: &Span) -> Vec<Finding> {
+    if span.seconds() < LEAST_S {
+        return Vec::new();
+    }
+    let mut findings: Vec<Finding> = CHECKS.iter().filter_map(|check| check(span)).collect();
+    if findings.is_empty() {
+        findings.extend(application::limited(span));
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+impl Finding {
+    fn new(id: &str, severity: Severity, title: impl Into<String>) -> Finding {
+        Finding {
+            id: id.to_owned(),
+            title: title.into(),
+            evidence: Vec::new(),
+            severity,
+            gain: None,
+            cure: None,
+        }
+    }
+
+    fn with(mut self, name: &str, value: f64, unit: &str) -> Finding {
+        self.evidence.push(Evidence {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+        });
+        self
+    }
+
+    /// A gain too small to speak of is none.
+    fn gains(mut self, times: f64) -> Finding {
+        self.gain = (times.is_finite() && times >= LEAST_GAIN).then_some(times);
+        self
+    }
+
+    fn cured_by(mut self, cure: impl Into<String>) -> Finding {
+        self.cure = Some(cure.into());
+        self
+    }
+}
+
+/// Below this a prediction is no better than its inputs.
+const LEAST_GAIN: f64 = 1.1;
+
+/// A limit that holds the flow for less than a quarter of the time is not why it is slow.
+const HOLDS: f64 = 0.25;
+
+/// From half of the time on it costs most of what there is to gain.
+const HOLDS_MOST: f64 = 0.5;
+
+fn by_share(share: f64) -> Severity {
+    match share >= HOLDS_MOST {
+        true => Severity::Problem,
+        false => Severity::Warning,
+    }
+}
+
+/// Numbers that several checks rest on.
+impl Span<'_> {
+    fn mss_bytes(&self) -> f64 {
+        f64::from(self.last.mss_bytes)
+    }
+
+    /// Goodput if the congestion window alone decided: cwnd over the path's own round trip.
+    fn window_allows_bps(&self) -> f64 {
+        self.mean_cwnd_pkts() * self.mss_bytes() * 8e6 / self.base_rtt_us().max(1.0)
+    }
+
+    /// What the path is known to carry, over what it carries now: the best delivery rate of the flow's life,
+    /// or what the congestion window allows.
+    fn known_gain(&self) -> f64 {
+        let known_bps = self.best_rate_bps.max(self.window_allows_bps());
+        known_bps / self.goodput_bps().max(1.0)
+    }
+
+    /// A buffer for what the path is known to carry, bytes; the lower bound is twice the present one's use.
+    fn wanted_buffer_bytes(&self, present_bytes: f64) -> f64 {
+        let known_bps = self.best_rate_bps.max(self.window_allows_bps());
+        let bdp_bytes = known_bps / 8.0 * self.base_rtt_us() / 1e6;
+        bdp_bytes.max(2.0 * present_bytes)
+    }
+
+    /// Queueing delay from which on a queue is meant, no jitter: a tenth of the round trip, 3 ms at least.
+    fn queue_threshold_us(&self) -> f64 {
+        (0.1 * self.base_rtt_us()).max(3000.0)
+    }
+}
+
+/// A buffer size as the policy file writes it, rounded up to 64 KiB.
+fn buffer(bytes: f64) -> String {
+    let kib = (bytes / 65536.0).ceil().max(1.0) * 64.0;
+    format!("{kib}KiB")
+}
+
+/// A rate as the policy file writes it.
+fn rate(bps: f64) -> String {
+    format!("{}kbit", (bps / 1000.0).round().max(8.0))
+}
+
+#[cfg(test)]
+mod tests;

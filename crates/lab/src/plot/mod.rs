@@ -5,6 +5,7 @@
 //! its viewer, and only measured with that font. So no fonts are needed on the machine. It reads no
 //! files and computes nothing but axes. Start with [`picture`]; each [`Figure`] has a file.
 
+mod flow;
 mod observed;
 mod panels;
 mod sweep;
@@ -23,6 +24,7 @@ use plotters::prelude::*;
 use plotters::style::register_font;
 use thiserror::Error;
 
+pub use flow::FlowOverTime;
 pub use observed::{Observed, ObservedDirection};
 pub use sweep::{Sweep, sweeps};
 pub use throughput::Throughput;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Buffers of this host that are too small for the path.
+
+use super::{Finding, HOLDS, Severity, buffer, by_share};
+use crate::span::Span;
+
+/// Of the announced window, the part that was in flight when the buffer decides.
+const FILLS: f64 = 0.7;
+
+/// FP-SNDBUF: the kernel's own tuning, or a rule, stops too early.
+pub(super) fn send_buffer(span: &Span) -> Option<Finding> {
+    if is_locked_by_program(span) {
+        return None;
+    }
+    let title = "The send buffer is too small for the path";
+    Some(too_small(span, "FP-SNDBUF", title)?.cured_by(send_buffer_line(span)))
+}
+
+/// FP-BUFFER-LOCKED, at the sender: the program set SO_SNDBUF, which ends the kernel's own tuning.
+pub(super) fn locked_send_buffer(span: &Span) -> Option<Finding> {
+    if !is_locked_by_program(span) {
+        return None;
+    }
+    let title = "The program set a send buffer that is too small for the path";
+    let cure = format!("{}\noverride_application = true", send_buffer_line(span));
+    Some(too_small(span, "FP-BUFFER-LOCKED", title)?.cured_by(cure))
+}
+
+/// A rule locks a buffer just as a program does.
+fn is_locked_by_program(span: &Span) -> bool {
+    span.last.send_buffer_is_locked && span.last.flow.rule_id.is_none()
+}
+
+fn too_small(span: &Span, id: &str, title: &str) -> Option<Finding> {
+    let share = span.shares().send_buffer;
+    let found = Finding::new(id, by_share(share), title)
+        .with("SndLimTimeSnd", share * 100.0, "% of the time")
+        .with(
+            "SendBuffer",
+            f64::from(span.last.send_buffer_bytes),
+            "bytes",
+        )
+        .with(
+            "PipeSize, mean",
+            span.mean_in_flight_pkts() * span.mss_bytes(),
+            "bytes",
+        )
+        .with(
+            "CurCwnd, mean",
+            span.mean_cwnd_pkts() * span.mss_bytes(),
+            "bytes",
+        )
+        .gains(span.known_gain());
+    (share >= HOLDS).then_some(found)
+}
+
+fn send_buffer_line(span: &Span) -> String {
+    let in_flight_bytes = span.mean_in_flight_pkts() * span.mss_bytes();
+    let bytes = span.wanted_buffer_bytes(in_flight_bytes);
+    format!("send_buffer = \"{}\"", buffer(bytes))
+}
+
+/// FP-BUFFER-LOCKED, at the receiver: the peer fills the window of a buffer that cannot grow.
+pub(super) fn locked_receive_buffer(span: &Span) -> Option<Finding> {
+    let s = span.last;
+    let window_bytes = f64::from(s.receive_window_bytes);
+    let in_flight_bytes = span.received_bps() / 8.0 * span.base_rtt_us() / 1e6;
+    let is_locked = s.receive_buffer_is_locked && s.flow.rule_id.is_none();
+    if !is_locked || window_bytes == 0.0 || in_flight_bytes < FILLS * window_bytes {
+        return None;
+    }
+    let title = "The program set a receive buffer that is too small for the path";
+    let line = format!("receive_buffer = \"{}\"", buffer(2.0 * window_bytes));
+    let found = Finding::new("FP-BUFFER-LOCKED", Severity::Problem, title)
+        .with("ReceiveBuffer", f64::from(s.receive_buffer_bytes), "bytes")
+        .with("CurRwinSent", window_bytes, "bytes")
+        .with("received in a round trip", in_flight_bytes, "bytes")
+        .cured_by(format!("{line}\noverride_application = true"));
+    Some(found)
+}

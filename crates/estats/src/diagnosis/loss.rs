@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Segments lost by congestion, lost without it, or not lost at all but late.
+
+use super::{Finding, HOLDS, Severity, by_share};
+use crate::span::Span;
+
+/// Fewer events are chance.
+const LEAST_EVENTS: u64 = 3;
+
+/// Losses by congestion below this share are how a loss-based law finds the path's rate.
+const MUCH: f64 = 0.01;
+
+/// The square root of 3/2: Mathis et al. 1997 without delayed acknowledgements.
+const MATHIS_C: f64 = 1.2247;
+
+/// Losses or reordering decide how large the window is.
+pub(super) fn explains(span: &Span) -> bool {
+    span.passed.cong_signals >= LEAST_EVENTS || is_reordered(span)
+}
+
+/// FP-REORDERING: what was sent again had not been lost.
+pub(super) fn reordering(span: &Span) -> Option<Finding> {
+    if !is_reordered(span) {
+        return None;
+    }
+    let p = &span.passed;
+    let severity = match (p.cong_signals, span.retransmitted_share() >= MUCH) {
+        (0, false) => Severity::Info,
+        (_, false) => Severity::Warning,
+        (_, true) => Severity::Problem,
+    };
+    let threshold = (2 * span.last.reordering_pkts).clamp(6, 300);
+    let title = "The path reorders segments, and late ones are taken for lost";
+    let found = Finding::new("FP-REORDERING", severity, title)
+        .with("reordering seen", p.reord_seen as f64, "times")
+        .with("DSACKDups", p.dsack_dups as f64, "segments")
+        .with("SegsRetrans", p.segs_retrans as f64, "segments")
+        .with(
+            "RetranThresh",
+            f64::from(span.last.reordering_pkts),
+            "segments",
+        )
+        .gains(span.known_gain())
+        .cured_by(format!("reordering = {threshold}"));
+    Some(found)
+}
+
+/// The kernel saw late originals, or the peer got most of what was sent again twice.
+fn is_reordered(span: &Span) -> bool {
+    let p = &span.passed;
+    let were_spurious = p.dsack_dups >= LEAST_EVENTS && 2 * p.dsack_dups >= p.segs_retrans;
+    p.reord_seen >= LEAST_EVENTS || p.reord_seen > 0 && were_spurious
+}
+
+/// FP-LOSS-RANDOM: segments are lost while the path's queue is empty.
+pub(super) fn random(span: &Span) -> Option<Finding> {
+    let queue_us = span.queue_before_loss_us()?;
+    let is_empty =
+        queue_us < span.queue_threshold_us() && span.queue_us() < span.queue_threshold_us();
+    if !is_loss(span) || !is_empty || span.passed.delivered_ce_pkts > 0 {
+        return None;
+    }
+    let p = span.reductions_per_segment();
+    let mathis_bps = span.mss_bytes() * 8e6 * MATHIS_C / (span.mean_rtt_us().max(1.0) * p.sqrt());
+    let title = "Segments are lost although the path's queue is empty: a bad line, or a policer";
+    let found = Finding::new("FP-LOSS-RANDOM", by_share(span.shares().network), title)
+        .with("CongSignals", span.passed.cong_signals as f64, "")
+        .with("of the segments", p * 100.0, "%")
+        .with(
+            "queueing delay before a loss, mean",
+            queue_us / 1000.0,
+            "ms",
+        )
+        .with("rate by Mathis et al.", mathis_bps / 1e6, "Mb/s")
+        .with("goodput", span.goodput_bps() / 1e6, "Mb/s")
+        .gains(span.best_rate_bps / span.goodput_bps().max(1.0))
+        .cured_by("congestion_control = \"fp_scalable\"");
+    Some(found)
+}
+
+/// FP-LOSS-CONGESTION: the queue overflows again and again.
+pub(super) fn congestion(span: &Span) -> Option<Finding> {
+    let queue_us = span.queue_before_loss_us()?;
+    let has_queue =
+        queue_us >= span.queue_threshold_us() || span.queue_us() >= span.queue_threshold_us();
+    let lost = span.retransmitted_share();
+    if !is_loss(span) || !has_queue || lost < MUCH {
+        return None;
+    }
+    let title = "The path is congested: its queue overflows again and again";
+    let found = Finding::new("FP-LOSS-CONGESTION", Severity::Warning, title)
+        .with("CongSignals", span.passed.cong_signals as f64, "")
+        .with("sent again", lost * 100.0, "% of the bytes")
+        .with(
+            "queueing delay before a loss, mean",
+            queue_us / 1000.0,
+            "ms",
+        )
+        .cured_by("congestion_control = \"fp_reno\"\nhystart = true");
+    Some(found)
+}
+
+fn is_loss(span: &Span) -> bool {
+    let shares = span.shares();
+    let is_held = shares.network + shares.timeout >= HOLDS;
+    span.passed.cong_signals >= LEAST_EVENTS && is_held && !is_reordered(span)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for timers: retransmission, delayed acknowledgement, a path MTU that nobody tells.
+
+use super::{Finding, HOLDS, Severity, by_share};
+use crate::span::Span;
+
+/// A single timeout is an accident.
+const LEAST_TIMEOUTS: u64 = 2;
+
+/// From this share of the time on, waiting for the timer is a cause.
+const WAITS: f64 = 0.1;
+
+/// Smaller segments pass every path (RFC 9293, section 3.7.1: 536 bytes; RFC 8201: IPv6's 1280 less headers).
+const SMALL_MSS_BYTES: u32 = 1220;
+
+/// Delayed acknowledgements wait 40 ms in Linux (TCP_DELACK_MIN), up to 500 elsewhere (RFC 9293).
+const DELAYED_US: f64 = 20_000.0;
+
+/// FP-PMTU-BLACKHOLE: full segments vanish, and no full one was ever acknowledged.
+pub(super) fn path_mtu(span: &Span) -> Option<Finding> {
+    is_black_hole(span).then(|| {
+        let s = span.last;
+        let title = "Full segments vanish on the path, small ones pass: the path MTU is smaller and nobody says so";
+        Finding::new("FP-PMTU-BLACKHOLE", Severity::Problem, title)
+            .with("CurTimeoutCount", f64::from(s.backoff), "")
+            .with("CurMSS", f64::from(s.mss_bytes), "bytes")
+            .with("ThruOctetsAcked", s.bytes_acked as f64, "bytes")
+            .with("PipeSize", f64::from(s.packets_out) * f64::from(s.mss_bytes), "bytes")
+            .cured_by("# on this host: sysctl net.ipv4.tcp_mtu_probing=1\n# or let ICMP \"packet too big\" pass")
+    })
+}
+
+fn is_black_hole(span: &Span) -> bool {
+    let s = span.last;
+    let is_stuck = s.backoff >= 2 && s.packets_out > 0 && s.mss_bytes > SMALL_MSS_BYTES;
+    // bytes_acked counts the SYN, too.
+    let was_full = s.delivered_pkts > 0 && s.bytes_acked > u64::from(s.mss_bytes);
+    is_stuck && !was_full && s.unsent_bytes + s.packets_out * s.mss_bytes > 2 * s.mss_bytes
+}
+
+/// FP-RTO: everything waits for the retransmission timer.
+pub(super) fn timeouts(span: &Span) -> Option<Finding> {
+    match is_black_hole(span) || is_tail_loss(span) {
+        true => None,
+        false => waits(
+            span,
+            "FP-RTO",
+            "The flow waits for the retransmission timer",
+        ),
+    }
+}
+
+/// FP-TAIL-LOSS: the last segments of a message are lost, and nothing follows that would say so.
+pub(super) fn tail_loss(span: &Span) -> Option<Finding> {
+    if !is_tail_loss(span) || is_black_hole(span) {
+        return None;
+    }
+    let title = "The last segments of messages are lost, and only the timer finds out";
+    waits(span, "FP-TAIL-LOSS", title)
+}
+
+fn is_tail_loss(span: &Span) -> bool {
+    let p = &span.passed;
+    p.seen.tail_timeouts >= LEAST_TIMEOUTS && 2 * p.seen.tail_timeouts > p.timeouts
+}
+
+fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
+    let p = &span.passed;
+    let share = span.shares().timeout;
+    let found = Finding::new(id, by_share(share), title)
+        .with("Timeouts", p.timeouts as f64, "")
+        .with("time waited", share * 100.0, "%")
+        .with("CurRTO", f64::from(span.last.rto_us) / 1000.0, "ms")
+        .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
+        .gains(1.0 / (1.0 - share.min(0.99)))
+        .cured_by("rto_min = \"20ms\"");
+    (p.timeouts >= LEAST_TIMEOUTS && share >= WAITS).then_some(found)
+}
+
+/// FP-DELACK: a short segment waits for an acknowledgement that the peer delays (RFC 896 meets RFC 1122).
+pub(super) fn delayed_ack(span: &Span) -> Option<Finding> {
+    let p = &span.passed;
+    let share = p.seen.nagle_us as f64 / (p.now_ns / 1000).max(1) as f64;
+    if share < HOLDS || span.queue_us() < DELAYED_US {
+        return None;
+    }
+    let title = "Short segments wait for acknowledgements that the peer delays";
+    let found = Finding::new("FP-DELACK", by_share(share), title)
+        .with("time waited", share * 100.0, "%")
+        .with("round trip, mean", span.mean_rtt_us() / 1000.0, "ms")
+        .with("MinRTT", span.base_rtt_us() / 1000.0, "ms")
+        .gains(span.mean_rtt_us() / span.base_rtt_us().max(1.0))
+        .cured_by("# on the receiving host:\ndelayed_ack_max = \"1ms\"");
+    Some(found)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is kept of one flow.
+
+use crate::diagnosis::{Finding, diagnose};
+use crate::events::Events;
+use crate::sample::{Sample, SampleKind};
+use crate::span::{Span, per_second};
+use crate::totals::{Seen, Totals};
+use crate::view::Point;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Rates are over one to two of these.
+const RATE_NS: u64 = 1_000_000_000;
+
+/// Findings judge one to two of these, or the flow's life when it is shorter.
+const JUDGED_NS: u64 = 15_000_000_000;
+
+/// Points are no closer than this: what a plot of a minute can show.
+const POINT_NS: u64 = 100_000_000;
+
+/// A moving base: spans from it last one to two lengths.
+#[derive(Clone, Debug)]
+struct Base {
+    older: Totals,
+    newer: Totals,
+}
+
+impl Base {
+    fn new(at: Totals) -> Base {
+        Base {
+            older: at,
+            newer: at,
+        }
+    }
+
+    /// Answers whether it moved.
+    fn follow(&mut self, now: &Totals, length_ns: u64) -> bool {
+        let is_over = now.now_ns.saturating_sub(self.newer.now_ns) >= length_ns;
+        if is_over {
+            self.older = self.newer;
+            self.newer = *now;
+        }
+        is_over
+    }
+}
+
+/// One flow.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub last: Sample,
+    pub rule: Option<Arc<str>>,
+    pub has_ended: bool,
+    pub events: Events,
+    pub points: VecDeque<Point>,
+    pub findings: Vec<Finding>,
+    /// Serial number of its latest change.
+    pub changed: u64,
+    totals: Totals,
+    origin: Totals,
+    rated: Base,
+    judged: Base,
+    /// At the latest point.
+    plotted: Totals,
+    best_rate_bps: f64,
+}
+
+impl Record {
+    pub(crate) fn new(first: Sample, rule: Option<Arc<str>>, max_events: usize) -> Record {
+        let begin = Totals::at_begin(first.begin_ns);
+        let now = Totals::of(&first, Seen::default());
+        // Of a flow that fatpath or this process met late, the counters speak of a time that nobody saw.
+        let origin = if first.flow.is_adopted { now } else { begin };
+        let is_long_ago = now.now_ns.saturating_sub(begin.now_ns) > JUDGED_NS;
+        let base = if is_long_ago { now } else { origin };
+        let mut record = Record {
+            rule,
+            has_ended: false,
+            events: Events::new(max_events),
+            points: VecDeque::new(),
+            findings: Vec::new(),
+            changed: 0,
+            totals: base,
+            origin,
+            rated: Base::new(base),
+            judged: Base::new(base),
+            plotted: base,
+            best_rate_bps: 0.0,
+            last: first,
+        };
+        record.events.begin(&record.last, record.rule.as_deref());
+        record.follow(usize::MAX);
+        record
+    }
+
+    /// The next sample. One that comes late, from a walk that an event overtook, is passed over.
+    pub(crate) fn take(&mut self, sample: Sample, rule: Option<Arc<str>>, max_points: usize) {
+        if sample.now_ns < self.last.now_ns {
+            return;
+        }
+        self.events.compare(&self.last, &sample, rule.as_deref());
+        self.last = sample;
+        self.rule = rule.or(self.rule.take());
+        self.follow(max_points);
+    }
+
+    fn follow(&mut self, max_points: usize) {
+        let seen = self.totals.seen.and(&self.totals, &self.last);
+        self.totals = Totals::of(&self.last, seen);
+        self.has_ended = self.last.kind == SampleKind::End;
+        if let Some(rate) = self.last.delivery_rate_bytes_per_s
+            && !self.last.delivery_rate_is_app_limited
+        {
+            self.best_rate_bps = self.best_rate_bps.max(rate as f64 * 8.0);
+        }
+        self.plot(max_points);
+        let is_due = self.rated.follow(&self.totals, RATE_NS);
+        self.judged.follow(&self.totals, JUDGED_NS);
+        if is_due || self.has_ended {
+            self.judge();
+        }
+    }
+
+    fn judge(&mut self) {
+        let findings = diagnose(&self.judged_span());
+        self.events.findings(&self.last, &self.findings, &findings);
+        self.findings = findings;
+    }
+
+    fn plot(&mut self, max_points: usize) {
+        let passed = self.totals.since(&self.plotted);
+        let is_quiet =
+            passed.bytes_acked == 0 && passed.bytes_received == 0 && passed.bytes_sent == 0;
+        if passed.now_ns < POINT_NS && !self.has_ended || is_quiet && !self.points.is_empty() {
+            return;
+        }
+        while self.points.len() >= max_points.max(1) {
+            self.points.pop_front();
+        }
+        self.points.push_back(self.point(&passed));
+        self.plotted = self.totals;
+    }
+
+    fn point(&self, passed: &Totals) -> Point {
+        let s = &self.last;
+        Point {
+            t_s: s.elapsed_s(),
+            cwnd_pkts: s.cwnd_pkts,
+            ssthresh_pkts: s.ssthresh_pkts,
+            srtt_us: s.srtt_us,
+            rtt_us: s.rtt_us,
+            in_flight_pkts: s.in_flight_pkts(),
+            rate_bps: per_second(passed.bytes_acked.max(passed.bytes_received), passed),
+            average_bps: self.average_bps(),
+            retransmitted_pkts: passed.segs_retrans,
+        }
+    }
+
+    /// Of its life, as far as it was seen.
+    pub(crate) fn average_bps(&self) -> f64 {
+        let life = self.totals.since(&self.origin);
+        per_second(life.bytes_acked.max(life.bytes_received), &life)
+    }
+
+    pub(crate) fn rated_span(&self) -> Span<'_> {
+        self.span_since(&self.rated.older)
+    }
+
+    pub(crate) fn judged_span(&self) -> Span<'_> {
+        self.span_since(&self.judged.older)
+    }
+
+    fn span_since(&self, base: &Totals) -> Span<'_> {
+        Span {
+            last: &self.last,
+            passed: self.totals.since(base),
+            best_rate_bps: self.best_rate_bps,
+        }
+    }
+}

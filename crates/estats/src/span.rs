@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A span of a flow's life in the numbers that a judgement needs.
+
+use crate::sample::Sample;
+use crate::totals::Totals;
+use crate::view::{Rates, Shares};
+
+/// The time up to a sample: what was counted in it, and the sample itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'s> {
+    /// The sample at its end.
+    pub last: &'s Sample,
+    /// What was counted in it.
+    pub(crate) passed: Totals,
+    /// Highest delivery rate of the flow's life that the application did not limit, bits a second.
+    pub(crate) best_rate_bps: f64,
+}
+
+impl Span<'_> {
+    /// Its length.
+    pub fn seconds(&self) -> f64 {
+        self.passed.seconds()
+    }
+
+    /// Bits a second that the peer acknowledged.
+    pub(crate) fn goodput_bps(&self) -> f64 {
+        per_second(self.passed.bytes_acked, &self.passed)
+    }
+
+    /// Bits a second that were received.
+    pub(crate) fn received_bps(&self) -> f64 {
+        per_second(self.passed.bytes_received, &self.passed)
+    }
+
+    /// Of the bytes sent, those sent again.
+    pub(crate) fn retransmitted_share(&self) -> f64 {
+        ratio(self.passed.bytes_retrans, self.passed.bytes_sent)
+    }
+
+    /// What held the sender back, in shares that add up to 1.
+    pub(crate) fn shares(&self) -> Shares {
+        let (p, seen) = (&self.passed, &self.passed.seen);
+        let all_us = (p.now_ns / 1000).max(1) as f64;
+        let mut left = 1.0;
+        // The chronometers tick in jiffies: their sum may pass the span by a few.
+        let mut take = |us: u64| {
+            let share = (us as f64 / all_us).min(left);
+            left -= share;
+            share
+        };
+        let receiver = take(p.rwnd_limited_us);
+        let send_buffer = take(p.sndbuf_limited_us);
+        let timeout = take(seen.stalled_us);
+        let trickling = take(seen.app_limited_us);
+        let held_us =
+            p.rwnd_limited_us + p.sndbuf_limited_us + seen.stalled_us + seen.app_limited_us;
+        let network = take(p.busy_us.saturating_sub(held_us));
+        Shares {
+            application: trickling + left.max(0.0),
+            send_buffer,
+            receiver,
+            timeout,
+            network,
+        }
+    }
+
+    /// Mean of the measurements in the span; the smoothed one when there was none.
+    pub(crate) fn mean_rtt_us(&self) -> f64 {
+        match self.passed.count_rtt {
+            0 => f64::from(self.last.srtt_us),
+            count => self.passed.sum_rtt_us as f64 / count as f64,
+        }
+    }
+
+    /// Least round trip of the flow, so the path without its queues.
+    pub(crate) fn base_rtt_us(&self) -> f64 {
+        f64::from(self.last.min_rtt_us.unwrap_or(self.last.srtt_us))
+    }
+
+    /// Mean queueing delay.
+    pub(crate) fn queue_us(&self) -> f64 {
+        (self.mean_rtt_us() - self.base_rtt_us()).max(0.0)
+    }
+
+    /// Mean queueing delay just before the window was reduced; none without a reduction.
+    pub(crate) fn queue_before_loss_us(&self) -> Option<f64> {
+        let p = &self.passed;
+        let rtt_us = p.pre_cong_sum_rtt_us as f64 / p.cong_signals as f64;
+        (p.cong_signals > 0 && rtt_us > 0.0).then(|| (rtt_us - self.base_rtt_us()).max(0.0))
+    }
+
+    /// Mean over the busy time.
+    pub(crate) fn mean_cwnd_pkts(&self) -> f64 {
+        ratio(self.passed.seen.cwnd_pkts_us, self.passed.seen.busy_us)
+    }
+
+    /// Mean over the busy time.
+    pub(crate) fn mean_in_flight_pkts(&self) -> f64 {
+        ratio(self.passed.seen.in_flight_pkts_us, self.passed.seen.busy_us)
+    }
+
+    /// Mean over the busy time.
+    pub(crate) fn mean_peer_window_bytes(&self) -> f64 {
+        ratio(
+            self.passed.seen.peer_window_bytes_us,
+            self.passed.seen.busy_us,
+        )
+    }
+
+    /// Share of the busy time.
+    pub(crate) fn of_busy(&self, us: u64) -> f64 {
+        ratio(us, self.passed.seen.busy_us)
+    }
+
+    /// Reductions of the window in a segment: the `p` of Mathis et al. 1997.
+    pub(crate) fn reductions_per_segment(&self) -> f64 {
+        ratio(self.passed.cong_signals, self.passed.data_segs_out)
+    }
+
+    pub(crate) fn rates(&self, average_bps: f64) -> Rates {
+        Rates {
+            goodput_bps: self.goodput_bps(),
+            sent_bps: per_second(self.passed.bytes_sent, &self.passed),
+            received_bps: self.received_bps(),
+            retransmitted_share: self.retransmitted_share(),
+            average_bps,
+        }
+    }
+}
+
+pub(crate) fn per_second(bytes: u64, passed: &Totals) -> f64 {
+    match passed.now_ns {
+        0 => 0.0,
+        ns => bytes as f64 * 8e9 / ns as f64,
+    }
+}
+
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        whole => part as f64 / whole as f64,
+    }
+}

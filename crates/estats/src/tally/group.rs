@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is summed of a group of flows, and how their transfers are distributed. [`SUMS`] and [`HISTOGRAMS`]
+//! say it once, for every form of metrics.
+
+use crate::sample::Sample;
+
+/// A sum over the flows of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum {
+    /// Name of the metric, unit included.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// Value of the label `by`, for a metric that is split.
+    pub by: Option<&'static str>,
+    /// So many of the flow's own units are one of the metric's.
+    pub per_unit: f64,
+    of: fn(&Sample) -> u64,
+}
+
+const LIMITED: &str = "Time of flows by what held the sender back (RFC 4898, SndLimTime)";
+const MICROS: f64 = 1e6;
+
+const fn sum(name: &'static str, help: &'static str, of: fn(&Sample) -> u64) -> Sum {
+    Sum {
+        name,
+        help,
+        by: None,
+        per_unit: 1.0,
+        of,
+    }
+}
+
+const fn limited(by: &'static str, of: fn(&Sample) -> u64) -> Sum {
+    Sum {
+        name: "limited_seconds",
+        help: LIMITED,
+        by: Some(by),
+        per_unit: MICROS,
+        of,
+    }
+}
+
+/// The sums of each group; those that are one metric stand together.
+pub const SUMS: [Sum; 12] = [
+    sum(
+        "sent_bytes",
+        "Payload sent, retransmissions included",
+        |s| s.bytes_sent,
+    ),
+    sum("acked_bytes", "Payload that the peer acknowledged", |s| {
+        s.bytes_acked
+    }),
+    sum("received_bytes", "Payload received in order", |s| {
+        s.bytes_received
+    }),
+    sum("retransmitted_bytes", "Payload sent again", |s| {
+        s.bytes_retrans
+    }),
+    sum("sent_segments", "Segments with payload sent", |s| {
+        s.data_segs_out
+    }),
+    sum("retransmitted_segments", "Segments sent again", |s| {
+        s.segs_retrans
+    }),
+    sum(
+        "congestion_signals",
+        "Reductions of the congestion window",
+        |s| s.cong_signals.into(),
+    ),
+    sum("timeouts", "Ends of the retransmission timer", |s| {
+        s.timeouts.into()
+    }),
+    limited("application", |s| elapsed_us(s).saturating_sub(s.busy_us)),
+    limited("receiver", |s| s.rwnd_limited_us),
+    limited("send_buffer", |s| s.sndbuf_limited_us),
+    limited("network", |s| {
+        s.busy_us
+            .saturating_sub(s.rwnd_limited_us + s.sndbuf_limited_us)
+    }),
+];
+
+fn elapsed_us(sample: &Sample) -> u64 {
+    sample.now_ns.saturating_sub(sample.begin_ns) / 1000
+}
+
+/// A flow's own numbers, in the order of [`SUMS`], and what moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    sums: [u64; SUMS.len()],
+    sent_bytes: u64,
+    retransmitted_bytes: u64,
+    /// Acknowledged or received, whichever is more.
+    moved_bytes: u64,
+}
+
+impl Counters {
+    pub(super) fn of(sample: &Sample) -> Counters {
+        Counters {
+            sums: SUMS.map(|sum| (sum.of)(sample)),
+            sent_bytes: sample.bytes_sent,
+            retransmitted_bytes: sample.bytes_retrans,
+            moved_bytes: sample.bytes_acked.max(sample.bytes_received),
+        }
+    }
+
+    pub(super) fn since(&self, before: &Counters) -> Counters {
+        let mut sums = self.sums;
+        for (now, before) in sums.iter_mut().zip(before.sums) {
+            *now = now.saturating_sub(before);
+        }
+        Counters {
+            sums,
+            sent_bytes: self.sent_bytes.saturating_sub(before.sent_bytes),
+            retransmitted_bytes: self
+                .retransmitted_bytes
+                .saturating_sub(before.retransmitted_bytes),
+            moved_bytes: self.moved_bytes.saturating_sub(before.moved_bytes),
+        }
+    }
+
+    pub(super) fn moved_bytes(&self) -> u64 {
+        self.moved_bytes
+    }
+}
+
+/// A distribution over the flows of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct HistogramOf {
+    /// Name of the metric, unit included.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// Upper ends of the buckets; one without end follows.
+    pub bounds: &'static [f64],
+}
+
+/// The distributions of each group.
+pub const HISTOGRAMS: [HistogramOf; 3] = [
+    HistogramOf {
+        name: "rtt_seconds",
+        help: "Smoothed round-trip time of flows, every 10 s and at the end",
+        // From a rack to a geostationary satellite and a full buffer before it.
+        bounds: &[
+            0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0,
+        ],
+    },
+    HistogramOf {
+        name: "goodput_bits_per_second",
+        help: "Payload acknowledged or received by flows that moved any, every 10 s and at the end",
+        bounds: &[
+            1e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9, 3e9, 1e10, 3e10, 1e11,
+        ],
+    },
+    HistogramOf {
+        name: "retransmitted_share",
+        help: "Share of the payload sent that was sent again, every 10 s and at the end",
+        bounds: &[0.0, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3],
+    },
+];
+
+/// Numbers of observations by bucket.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    /// One more than there are bounds.
+    pub buckets: Vec<u64>,
+    /// Of all values.
+    pub sum: f64,
+}
+
+impl Histogram {
+    fn observe(&mut self, bounds: &[f64], value: f64) {
+        self.buckets.resize(bounds.len() + 1, 0);
+        self.buckets[bounds.partition_point(|bound| *bound < value)] += 1;
+        self.sum += value;
+    }
+
+    /// All observations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+/// The sums and distributions of some flows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// Flows seen for the first time.
+    pub flows_begun: u64,
+    /// Flows that ended.
+    pub flows_ended: u64,
+    /// In the order of [`SUMS`], in the flows' own units.
+    pub sums: [u64; SUMS.len()],
+    /// In the order of [`HISTOGRAMS`].
+    pub histograms: [Histogram; HISTOGRAMS.len()],
+}
+
+impl Group {
+    pub(super) fn add(&mut self, new: &Counters) {
+        for (sum, new) in self.sums.iter_mut().zip(new.sums) {
+            *sum += new;
+        }
+    }
+
+    /// One flow over a span of time; what was not measured is not observed.
+    pub(super) fn observe(&mut self, srtt_us: u32, new: &Counters, span_s: f64) {
+        let rtt_s = (srtt_us > 0).then_some(f64::from(srtt_us) / MICROS);
+        let moves = new.moved_bytes > 0 && span_s > 0.0;
+        let goodput_bps = moves.then(|| new.moved_bytes as f64 * 8.0 / span_s);
+        let sends = new.sent_bytes > 0;
+        let share = sends.then(|| new.retransmitted_bytes as f64 / new.sent_bytes as f64);
+        let values = [rtt_s, goodput_bps, share];
+        for ((histogram, of), value) in self.histograms.iter_mut().zip(HISTOGRAMS).zip(values) {
+            if let Some(value) = value {
+                histogram.observe(of.bounds, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sums over flows, by rule and by destination prefix: what metrics are made of.
+//!
+//! Every byte, segment and second is counted in one series only, that of its rule and that of its prefix,
+//! when a sample tells of it. A flow that a daemon finds running is counted from there on. Everything is
+//! bounded: so many flows, so many rules, so many prefixes; the rest are counted together. It keeps no
+//! flow's past: that is [`crate::FlowTable`]'s. Start reading at [`Tally::take`].
+
+mod group;
+mod seats;
+
+pub use group::{Group, HISTOGRAMS, Histogram, HistogramOf, SUMS, Sum};
+pub use seats::Seats;
+
+use crate::sample::{Sample, SampleKind};
+use group::Counters;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// A flow is observed for the histograms this often, and at its end.
+const PERIOD_NS: u64 = 10_000_000_000;
+
+/// Who has a series of his own is decided anew this often.
+const SEATING_NS: u64 = 60_000_000_000;
+
+/// How much a tally keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct TallyBounds {
+    /// Flows followed at once.
+    pub flows: usize,
+    /// Rules with series of their own.
+    pub rules: usize,
+    /// Prefixes with series of their own.
+    pub prefixes: usize,
+}
+
+impl Default for TallyBounds {
+    fn default() -> TallyBounds {
+        TallyBounds {
+            flows: 100_000,
+            rules: 64,
+            prefixes: 32,
+        }
+    }
+}
+
+/// A destination's network: /24 of IPv4, /64 of IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Network(IpAddr);
+
+impl Network {
+    /// The network of an address; one that is IPv4 within IPv6 is IPv4.
+    pub fn of(address: IpAddr) -> Network {
+        Network(match address.to_canonical() {
+            IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & (u32::MAX << 8)).into(),
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
+        })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = if self.0.is_ipv4() { 24 } else { 64 };
+        write!(f, "{}/{length}", self.0)
+    }
+}
+
+/// What of a flow is counted already.
+#[derive(Clone, Debug)]
+struct Seen {
+    rule: Option<Arc<str>>,
+    network: Network,
+    now_ns: u64,
+    counted: Counters,
+    /// Where the histograms' period began.
+    period_ns: u64,
+    at_period: Counters,
+}
+
+/// Sums over all flows.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    bounds: TallyBounds,
+    /// Counters of flows that began before are not counted from 0.
+    began_ns: u64,
+    seen: HashMap<u64, Seen>,
+    seated_ns: u64,
+    /// Of the live policy's rules.
+    names: HashMap<u32, Arc<str>>,
+    /// By rule; flows without one under `None`.
+    pub rules: Seats<Option<Arc<str>>>,
+    /// By destination.
+    pub prefixes: Seats<Network>,
+}
+
+impl Tally {
+    /// An empty tally that begins now.
+    pub fn new(bounds: TallyBounds, now_ns: u64) -> Tally {
+        Tally {
+            bounds,
+            began_ns: now_ns,
+            seen: HashMap::new(),
+            seated_ns: now_ns,
+            names: HashMap::new(),
+            rules: Seats::new(bounds.rules),
+            prefixes: Seats::new(bounds.prefixes),
+        }
+    }
+
+    /// The rules of a policy that became live, by number.
+    pub fn set_rules(&mut self, rules: impl IntoIterator<Item = (u32, String)>) {
+        let shared = |(id, name): (u32, String)| (id, Arc::from(name));
+        self.names = rules.into_iter().map(shared).collect();
+    }
+
+    /// Takes the next sample of any flow.
+    pub fn take(&mut self, sample: &Sample) {
+        let rule = sample.flow.rule_id.and_then(|id| self.names.get(&id));
+        let rule = &rule.cloned();
+        let cookie = sample.flow.cookie;
+        if !self.seen.contains_key(&cookie) {
+            self.make_room();
+            let seen = self.first_seen(sample, rule);
+            self.seen.insert(cookie, seen);
+            self.count(cookie, 0, |group| group.flows_begun += 1);
+        }
+        let has_ended = sample.kind == SampleKind::End;
+        self.follow(sample, rule);
+        if self.is_due(sample) || has_ended {
+            self.observe(sample);
+        }
+        if has_ended {
+            self.count(cookie, 0, |group| group.flows_ended += 1);
+            self.seen.remove(&cookie);
+        }
+        if sample.now_ns.saturating_sub(self.seated_ns) >= SEATING_NS {
+            self.seated_ns = sample.now_ns;
+            self.rules.seat_anew();
+            self.prefixes.seat_anew();
+        }
+    }
+
+    fn first_seen(&self, sample: &Sample, rule: &Option<Arc<str>>) -> Seen {
+        let is_whole = !sample.flow.is_adopted && sample.begin_ns >= self.began_ns;
+        let counted = match is_whole {
+            true => Counters::default(),
+            false => Counters::of(sample),
+        };
+        let begin_ns = if is_whole {
+            sample.begin_ns
+        } else {
+            sample.now_ns
+        };
+        Seen {
+            rule: rule.clone(),
+            network: Network::of(sample.flow.remote.ip()),
+            now_ns: sample.now_ns,
+            counted,
+            period_ns: begin_ns,
+            at_period: counted,
+        }
+    }
+
+    /// Counts what is new since the flow's last sample.
+    fn follow(&mut self, sample: &Sample, rule: &Option<Arc<str>>) {
+        let Some(seen) = self.seen.get_mut(&sample.flow.cookie) else {
+            return;
+        };
+        // Samples of several processors come in another order at times.
+        if sample.now_ns < seen.now_ns {
+            return;
+        }
+        // A new policy may have given it another rule.
+        seen.rule.clone_from(rule);
+        seen.now_ns = sample.now_ns;
+        let counters = Counters::of(sample);
+        let new = counters.since(&seen.counted);
+        seen.counted = counters;
+        let bytes = new.moved_bytes();
+        self.count(sample.flow.cookie, bytes, |group| group.add(&new));
+    }
+
+    fn is_due(&self, sample: &Sample) -> bool {
+        let seen = self.seen.get(&sample.flow.cookie);
+        seen.is_some_and(|seen| sample.now_ns.saturating_sub(seen.period_ns) >= PERIOD_NS)
+    }
+
+    fn observe(&mut self, sample: &Sample) {
+        let Some(seen) = self.seen.get_mut(&sample.flow.cookie) else {
+            return;
+        };
+        let new = seen.counted.since(&seen.at_period);
+        let span_s = sample.now_ns.saturating_sub(seen.period_ns) as f64 / 1e9;
+        (seen.period_ns, seen.at_period) = (sample.now_ns, seen.counted);
+        let srtt_us = sample.srtt_us;
+        self.count(sample.flow.cookie, 0, |group| {
+            group.observe(srtt_us, &new, span_s)
+        });
+    }
+
+    fn count(&mut self, cookie: u64, bytes: u64, in_group: impl Fn(&mut Group)) {
+        if let Some(seen) = self.seen.get(&cookie) {
+            in_group(self.rules.of(&seen.rule, bytes));
+            in_group(self.prefixes.of(&seen.network, bytes));
+        }
+    }
+
+    /// Live flows of each rule's series, or of each prefix's: as many as are followed.
+    pub fn live(&self) -> Live {
+        let mut live = Live::default();
+        for seen in self.seen.values() {
+            *live
+                .rules
+                .entry(self.rules.name_of(&seen.rule))
+                .or_default() += 1;
+            *live
+                .prefixes
+                .entry(self.prefixes.name_of(&seen.network))
+                .or_default() += 1;
+        }
+        live
+    }
+
+    /// Flows whose end was lost are those that were silent longest: a tenth of all goes when it is full.
+    fn make_room(&mut self) {
+        if self.seen.len() < self.bounds.flows {
+            return;
+        }
+        let mut times: Vec<u64> = self.seen.values().map(|seen| seen.now_ns).collect();
+        let (_, oldest, _) = times.select_nth_unstable(self.bounds.flows / 10);
+        let oldest = *oldest;
+        self.seen.retain(|_, seen| seen.now_ns > oldest);
+    }
+}
+
+/// Numbers of live flows; `None` is everybody without a series of his own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// By rule.
+    pub rules: HashMap<Option<Option<Arc<str>>>, u64>,
+    /// By destination.
+    pub prefixes: HashMap<Option<Network>, u64>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Series for the few that matter, and one for the rest.
+//!
+//! A series only grows while it is there, and what once was counted is never counted again elsewhere: who
+//! loses his seat takes his sums with him, and begins at 0 if he comes back. To Prometheus that is a series
+//! that ended and one that was reset, and both leave rates right.
+
+use super::group::Group;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Others than the seated that are weighed at once.
+const MAX_STANDING: usize = 4096;
+
+/// A seat changes hands for this many times the bytes: two that are alike do not take turns.
+const CLEARLY_MORE: u64 = 2;
+
+/// Groups by key, with so many seats.
+#[derive(Clone, Debug)]
+pub struct Seats<K> {
+    seats: usize,
+    seated: HashMap<K, Seat>,
+    others: Group,
+    /// Bytes since the last seating, of those without a seat.
+    standing: HashMap<K, u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seat {
+    group: Group,
+    /// Since the last seating.
+    bytes: u64,
+}
+
+impl<K: Clone + Eq + Hash> Seats<K> {
+    pub(super) fn new(seats: usize) -> Seats<K> {
+        Seats {
+            seats,
+            seated: HashMap::new(),
+            others: Group::default(),
+            standing: HashMap::new(),
+        }
+    }
+
+    /// Where `key` is counted, for something that moved so many bytes.
+    pub(super) fn of(&mut self, key: &K, bytes: u64) -> &mut Group {
+        if self.seated.len() < self.seats && !self.seated.contains_key(key) {
+            self.seated.insert(key.clone(), Seat::default());
+        }
+        match self.seated.get_mut(key) {
+            Some(seat) => {
+                seat.bytes += bytes;
+                &mut seat.group
+            }
+            None => {
+                if self.standing.len() < MAX_STANDING || self.standing.contains_key(key) {
+                    *self.standing.entry(key.clone()).or_default() += bytes;
+                }
+                &mut self.others
+            }
+        }
+    }
+
+    /// `key` if it has a series of its own.
+    pub fn name_of(&self, key: &K) -> Option<K> {
+        self.seated.contains_key(key).then(|| key.clone())
+    }
+
+    /// Those who move most take the seats.
+    pub(super) fn seat_anew(&mut self) {
+        let mut standing: Vec<(K, u64)> = self.standing.drain().collect();
+        standing.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        for (key, bytes) in standing {
+            let least = self.seated.iter().min_by_key(|(_, seat)| seat.bytes);
+            let Some((leaves, seat)) = least.map(|(key, seat)| (key.clone(), seat.bytes)) else {
+                break;
+            };
+            if bytes == 0 || bytes < seat.saturating_mul(CLEARLY_MORE) {
+                break;
+            }
+            self.seated.remove(&leaves);
+            let group = Group::default();
+            self.seated.insert(key, Seat { group, bytes });
+        }
+        self.seated.values_mut().for_each(|seat| seat.bytes = 0);
+    }
+
+    /// Every series; that of the rest has no name, and comes last.
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&K>, &Group)> {
+        let seated = self
+            .seated
+            .iter()
+            .map(|(key, seat)| (Some(key), &seat.group));
+        seated.chain([(None, &self.others)])
+    }
+}

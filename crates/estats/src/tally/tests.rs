@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::*;
+
+const S: u64 = 1_000_000_000;
+
+/// A sample in which nothing was counted yet.
+fn sample(cookie: u64, remote: &str, now_s: u64) -> Sample {
+    let zero = include_str!("../../tests/sample.json");
+    let mut sample: Sample = serde_json::from_str(zero).unwrap();
+    sample.flow.cookie = cookie;
+    sample.flow.remote = remote.parse().unwrap();
+    (sample.begin_ns, sample.now_ns) = (10 * S, now_s * S);
+    sample
+}
+
+fn moved(cookie: u64, remote: &str, now_s: u64, bytes: u64) -> Sample {
+    let mut sample = sample(cookie, remote, now_s);
+    (sample.bytes_sent, sample.bytes_acked, sample.srtt_us) = (bytes, bytes, 100_000);
+    sample
+}
+
+fn value(group: &Group, name: &str) -> u64 {
+    let place = SUMS.iter().position(|sum| sum.name == name).unwrap();
+    group.sums[place]
+}
+
+fn by(group: &Group, by: &str) -> u64 {
+    let place = SUMS.iter().position(|sum| sum.by == Some(by)).unwrap();
+    group.sums[place]
+}
+
+/// The one rule's group.
+fn only(tally: &Tally) -> &Group {
+    tally.rules.iter().next().unwrap().1
+}
+
+#[test]
+fn a_flow_is_counted_once_and_only_what_is_new() {
+    let mut tally = Tally::new(TallyBounds::default(), 0);
+    tally.take(&moved(1, "192.0.2.77:80", 11, 1000));
+    tally.take(&moved(1, "192.0.2.77:80", 12, 5000));
+    // It came late, from another processor.
+    tally.take(&moved(1, "192.0.2.77:80", 11, 3000));
+    tally.take(&moved(1, "192.0.2.77:80", 13, 6000));
+    assert_eq!(value(only(&tally), "acked_bytes"), 6000);
+    assert_eq!((only(&tally).flows_begun, only(&tally).flows_ended), (1, 0));
+}
+
+#[test]
+fn a_flow_that_ran_before_is_counted_from_here() {
+    let mut tally = Tally::new(TallyBounds::default(), 100 * S);
+    tally.take(&moved(1, "192.0.2.77:80", 110, 1_000_000));
+    tally.take(&moved(1, "192.0.2.77:80", 111, 1_000_500));
+    assert_eq!(value(only(&tally), "acked_bytes"), 500);
+}
+
+#[test]
+fn time_is_split_by_what_held_the_sender_back() {
+    let mut tally = Tally::new(TallyBounds::default(), 0);
+    let mut sample = moved(1, "192.0.2.77:80", 20, 1);
+    sample.busy_us = 7_000_000;
+    (sample.rwnd_limited_us, sample.sndbuf_limited_us) = (1_000_000, 2_000_000);
+    tally.take(&sample);
+    let split = ["application", "receiver", "send_buffer", "network"];
+    let split = split.map(|name| by(only(&tally), name));
+    assert_eq!(split, [3_000_000, 1_000_000, 2_000_000, 4_000_000]);
+}
+
+#[test]
+fn flows_are_observed_each_ten_seconds_and_at_the_end() {
+    let mut tally = Tally::new(TallyBounds::default(), 0);
+    for now_s in 11..=25 {
+        tally.take(&moved(1, "192.0.2.77:80", now_s, (now_s - 10) * 12_500_000));
+    }
+    let mut last = moved(1, "192.0.2.77:80", 25, 15 * 12_500_000);
+    (last.kind, last.bytes_retrans) = (SampleKind::End, 6_250_000);
+    tally.take(&last);
+    let [rtt, goodput, retransmitted] = &only(&tally).histograms;
+    assert_eq!(
+        (rtt.count(), goodput.count(), retransmitted.count()),
+        (2, 2, 2)
+    );
+    // 100 Mb/s each time: the bucket up to 1e8.
+    assert_eq!(goodput.buckets[5], 2);
+    assert_eq!(rtt.buckets[7], 2);
+    // None of the first ten seconds' bytes, then a tenth of the last five's.
+    assert_eq!((retransmitted.buckets[0], retransmitted.buckets[7]), (1, 1));
+    assert_eq!(only(&tally).flows_ended, 1);
+    assert!(tally.live().rules.is_empty());
+}
+
+#[test]
+fn those_who_move_most_have_the_seats() {
+    let bounds = TallyBounds {
+        prefixes: 2,
+        ..TallyBounds::default()
+    };
+    let mut tally = Tally::new(bounds, 0);
+    let destinations = [
+        "192.0.2.1:80",
+        "192.0.3.1:80",
+        "[2001:db8::1]:80",
+        "[::ffff:198.51.100.9]:80",
+    ];
+    let bytes = [1000, 10, 500_000, 5];
+    for (n, (remote, bytes)) in destinations.iter().zip(bytes).enumerate() {
+        tally.take(&moved(n as u64, remote, 11, bytes));
+    }
+    let seated = |tally: &Tally| {
+        let named = tally.prefixes.iter().filter_map(|(key, _)| key.copied());
+        let mut names: Vec<String> = named.map(|network| network.to_string()).collect();
+        names.sort();
+        names
+    };
+    let others = |tally: &Tally| {
+        let rest = tally.prefixes.iter().last().unwrap();
+        assert_eq!(rest.0, None);
+        value(rest.1, "acked_bytes")
+    };
+    assert_eq!(seated(&tally), ["192.0.2.0/24", "192.0.3.0/24"]);
+    assert_eq!(others(&tally), 500_005);
+    assert_eq!(tally.live().prefixes[&None], 2);
+    // A minute later the large one takes the seat of the least.
+    tally.take(&moved(0, "192.0.2.1:80", 71, 2000));
+    assert_eq!(seated(&tally), ["192.0.2.0/24", "2001:db8::/64"]);
+    tally.take(&moved(2, "[2001:db8::1]:80", 72, 500_700));
+    // What the rest has counted stays there; the new series begins at 0.
+    assert_eq!(others(&tally), 500_005);
+    let new = tally
+        .prefixes
+        .iter()
+        .find(|(key, _)| key.is_some_and(|k| k.0.is_ipv6()));
+    assert_eq!(value(new.unwrap().1, "acked_bytes"), 700);
+}
+
+#[test]
+fn rules_have_their_names_and_memory_its_bound() {
+    let bounds = TallyBounds {
+        flows: 10,
+        ..TallyBounds::default()
+    };
+    let mut tally = Tally::new(bounds, 0);
+    tally.set_rules([(3, "far".to_owned())]);
+    for cookie in 0..1000 {
+        let mut sample = moved(cookie, "192.0.2.1:80", 11 + cookie, 10);
+        sample.flow.rule_id = Some(3);
+        tally.take(&sample);
+    }
+    let live = tally.live();
+    assert_eq!(
+        live.rules.keys().next(),
+        Some(&Some(Some(Arc::from("far"))))
+    );
+    assert!(live.rules.values().sum::<u64>() <= 10);
+    assert_eq!(value(only(&tally), "acked_bytes"), 10_000);
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What only grows: counters of the kernel, and sums over the time between samples. Two of them subtracted
+//! tell of the span between.
+
+use crate::sample::{LimitedBy, Sample, SampleKind};
+
+/// Counters and sums of a flow up to one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    pub now_ns: u64,
+    pub bytes_acked: u64,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    pub bytes_retrans: u64,
+    pub data_segs_out: u64,
+    pub segs_retrans: u64,
+    pub delivered_pkts: u64,
+    pub delivered_ce_pkts: u64,
+    pub lost_pkts: u64,
+    pub busy_us: u64,
+    pub rwnd_limited_us: u64,
+    pub sndbuf_limited_us: u64,
+    pub cong_signals: u64,
+    pub pre_cong_sum_rtt_us: u64,
+    pub timeouts: u64,
+    pub sum_rtt_us: u64,
+    pub count_rtt: u64,
+    pub dsack_dups: u64,
+    pub reord_seen: u64,
+    pub seen: Seen,
+}
+
+/// Sums over the time between samples, each weighted with the time in which the flow had something to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// Time that the weights add up to.
+    pub busy_us: u64,
+    /// Free to send, and the application had given nothing more.
+    pub app_limited_us: u64,
+    /// The congestion window was full.
+    pub cwnd_limited_us: u64,
+    /// The retransmission timer was waited for.
+    pub stalled_us: u64,
+    /// A short segment waited for the acknowledgement of the one before (Nagle's rule).
+    pub nagle_us: u64,
+    pub cwnd_pkts_us: u64,
+    pub in_flight_pkts_us: u64,
+    pub peer_window_bytes_us: u64,
+    /// Timeouts with too little in flight for duplicate acknowledgements.
+    pub tail_timeouts: u64,
+}
+
+/// So few segments in flight do not bring the three duplicates that fast retransmission waits for (RFC 5681).
+const TAIL_PKTS: u32 = 3;
+
+impl Totals {
+    /// At the begin, before anything was sent.
+    pub(crate) fn at_begin(begin_ns: u64) -> Totals {
+        Totals {
+            now_ns: begin_ns,
+            ..Totals::default()
+        }
+    }
+
+    /// Up to this sample; `seen` holds the sums so far.
+    pub(crate) fn of(s: &Sample, seen: Seen) -> Totals {
+        Totals {
+            now_ns: s.now_ns,
+            bytes_acked: s.bytes_acked,
+            bytes_received: s.bytes_received,
+            bytes_sent: s.bytes_sent,
+            bytes_retrans: s.bytes_retrans,
+            data_segs_out: s.data_segs_out,
+            segs_retrans: s.segs_retrans,
+            delivered_pkts: s.delivered_pkts,
+            delivered_ce_pkts: s.delivered_ce_pkts,
+            lost_pkts: s.lost_pkts,
+            busy_us: s.busy_us,
+            rwnd_limited_us: s.rwnd_limited_us,
+            sndbuf_limited_us: s.sndbuf_limited_us,
+            cong_signals: s.cong_signals.into(),
+            pre_cong_sum_rtt_us: s.pre_cong_sum_rtt_us,
+            timeouts: s.timeouts.into(),
+            sum_rtt_us: s.sum_rtt_us,
+            count_rtt: s.count_rtt.into(),
+            dsack_dups: s.dsack_dups.into(),
+            reord_seen: s.reord_seen.into(),
+            seen,
+        }
+    }
+
+    /// What came to pass since an earlier moment.
+    pub(crate) fn since(&self, earlier: &Totals) -> Totals {
+        macro_rules! differences {
+            ($($field:ident),*) => {
+                Totals {
+                    $($field: self.$field.saturating_sub(earlier.$field),)*
+                    seen: self.seen.since(&earlier.seen),
+                }
+            };
+        }
+        differences!(
+            now_ns,
+            bytes_acked,
+            bytes_received,
+            bytes_sent,
+            bytes_retrans,
+            data_segs_out,
+            segs_retrans,
+            delivered_pkts,
+            delivered_ce_pkts,
+            lost_pkts,
+            busy_us,
+            rwnd_limited_us,
+            sndbuf_limited_us,
+            cong_signals,
+            pre_cong_sum_rtt_us,
+            timeouts,
+            sum_rtt_us,
+            count_rtt,
+            dsack_dups,
+            reord_seen
+        )
+    }
+
+    /// Length of the span, when these are differences.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.now_ns as f64 / 1e9
+    }
+}
+
+impl Seen {
+    /// The sums with the time between the latest totals and this sample added.
+    pub(crate) fn and(mut self, before: &Totals, s: &Sample) -> Seen {
+        let passed = Totals::of(s, self).since(before);
+        let busy_us = passed.busy_us;
+        let held_us = passed.rwnd_limited_us + passed.sndbuf_limited_us;
+        let free_us = busy_us.saturating_sub(held_us);
+        self.busy_us += busy_us;
+        self.cwnd_pkts_us += busy_us * u64::from(s.cwnd_pkts);
+        self.in_flight_pkts_us += busy_us * u64::from(s.in_flight_pkts());
+        self.peer_window_bytes_us += busy_us * u64::from(s.peer_window_bytes);
+        if passed.timeouts > 0 {
+            // The sample comes with the timer's end: the silence before it lasted one RTO, at most all the time.
+            self.stalled_us += free_us.min(u64::from(s.rto_us));
+            if s.kind == SampleKind::Timeout && s.packets_out <= TAIL_PKTS {
+                self.tail_timeouts += passed.timeouts;
+            }
+        } else if waits_by_nagle(s) {
+            self.nagle_us += free_us;
+        } else if is_app_limited(s) {
+            self.app_limited_us += free_us;
+        } else if s.is_cwnd_limited {
+            self.cwnd_limited_us += free_us;
+        }
+        self
+    }
+
+    fn since(&self, earlier: &Seen) -> Seen {
+        macro_rules! differences {
+            ($($field:ident),*) => {
+                Seen { $($field: self.$field.saturating_sub(earlier.$field),)* }
+            };
+        }
+        differences!(
+            busy_us,
+            app_limited_us,
+            cwnd_limited_us,
+            stalled_us,
+            nagle_us,
+            cwnd_pkts_us,
+            in_flight_pkts_us,
+            peer_window_bytes_us,
+            tail_timeouts
+        )
+    }
+}
+
+/// A short segment is there, nothing but an unacknowledged one keeps it (RFC 896).
+fn waits_by_nagle(s: &Sample) -> bool {
+    let is_free = s.limited_by != LimitedBy::Receiver && s.in_flight_pkts() < s.cwnd_pkts;
+    is_free && s.unsent_bytes > 0 && s.unsent_bytes < s.mss_bytes && s.packets_out > 0
+}
+
+/// The window was open and everything given was sent; a full send buffer looks the same and is none.
+fn is_app_limited(s: &Sample) -> bool {
+    let is_free = !matches!(s.limited_by, LimitedBy::Receiver | LimitedBy::SendBuffer);
+    is_free && s.delivery_rate_is_app_limited && s.unsent_bytes == 0 && !s.is_cwnd_limited
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! tcpEStatsStackTable: the state of TCP itself.
+
+use super::Group::Stack as G;
+use super::{NO_COUNTER, NO_EXTREME, Variable, absent, given};
+use crate::sample::CaState;
+
+pub(super) const ALL: &[Variable] = &[
+    given(
+        ("ActiveOpen", G),
+        "",
+        "this host opened it",
+        ("callback of sockops", "4.13"),
+        |s| Some(f64::from(u8::from(!s.flow.is_passive))),
+    ),
+    given(
+        ("MSSSent", G),
+        "bytes",
+        "MSS announced to the peer",
+        ("advmss", "2.6"),
+        |s| Some(s.adv_mss_bytes.into()),
+    ),
+    absent(
+        ("MSSRcvd", G),
+        "MSS that the peer announced",
+        "only the smaller of it and the own limit is kept",
+    ),
+    given(
+        ("WinScaleSent", G),
+        "",
+        "window scale announced",
+        ("rx_opt.rcv_wscale", "2.6"),
+        |s| Some(s.receive_wscale.into()),
+    ),
+    given(
+        ("WinScaleRcvd", G),
+        "",
+        "window scale that the peer announced",
+        ("rx_opt.snd_wscale", "2.6"),
+        |s| Some(s.send_wscale.into()),
+    ),
+    given(
+        ("TimeStamps", G),
+        "",
+        "time stamps are on",
+        ("rx_opt.tstamp_ok", "2.6"),
+        |s| Some(f64::from(u8::from(s.timestamps_are_on))),
+    ),
+    given(("ECN", G), "", "ECN is on", ("ecn_flags", "2.6"), |s| {
+        Some(f64::from(u8::from(s.ecn_is_on)))
+    }),
+    given(
+        ("WillSendSACK", G),
+        "",
+        "selective acknowledgements were agreed on",
+        ("rx_opt.sack_ok", "2.6"),
+        |s| Some(f64::from(u8::from(s.sack_is_on))),
+    ),
+    given(
+        ("WillUseSACK", G),
+        "",
+        "the same: Linux uses what it agreed on",
+        ("rx_opt.sack_ok", "2.6"),
+        |s| Some(f64::from(u8::from(s.sack_is_on))),
+    ),
+    given(
+        ("State", G),
+        "",
+        "TCP_ESTABLISHED = 1 and so on, as Linux numbers them",
+        ("sk_state", "2.6"),
+        |s| Some(s.state.into()),
+    ),
+    absent(
+        ("Nagle", G),
+        "the algorithm of RFC 896 is on",
+        "not read: programs switch it at will",
+    ),
+    absent(("MaxSsCwnd", G), "largest window in slow start", NO_EXTREME),
+    absent(
+        ("MaxCaCwnd", G),
+        "largest window in congestion avoidance",
+        NO_EXTREME,
+    ),
+    absent(("MaxSsthresh", G), "largest threshold", NO_EXTREME),
+    absent(("MinSsthresh", G), "least threshold", NO_EXTREME),
+    given(
+        ("InRecovery", G),
+        "",
+        "loss recovery is under way",
+        ("icsk_ca_state", "2.6"),
+        |s| {
+            Some(f64::from(u8::from(matches!(
+                s.ca_state,
+                CaState::Recovery | CaState::Loss
+            ))))
+        },
+    ),
+    absent(
+        ("DupAcksIn", G),
+        "duplicate acknowledgements received",
+        NO_COUNTER,
+    ),
+    absent(
+        ("SpuriousFrDetected", G),
+        "fast retransmissions found spurious",
+        "counted for the host alone (TCPFullUndo)",
+    ),
+    absent(
+        ("SpuriousRtoDetected", G),
+        "timeouts found spurious",
+        "counted for the host alone (TCPSpuriousRTOs)",
+    ),
+    absent(
+        ("SoftErrors", G),
+        "bad segments",
+        "counted for the host alone",
+    ),
+    absent(("SoftErrorReason", G), "reason of the last one", NO_COUNTER),
+    given(
+        ("SlowStart", G),
+        "",
+        "acknowledgements that enlarged the window in slow start",
+        ("counted by fatpath", ""),
+        |s| s.slow_start_acks.map(f64::from),
+    ),
+    given(
+        ("CongAvoid", G),
+        "",
+        "acknowledgements that enlarged it in congestion avoidance",
+        ("counted by fatpath", ""),
+        |s| s.cong_avoid_acks.map(f64::from),
+    ),
+    absent(
+        ("OtherReductions", G),
+        "reductions without a congestion signal",
+        NO_COUNTER,
+    ),
+    absent(
+        ("CongOverCount", G),
+        "congestion signals that a later one proved wrong",
+        NO_COUNTER,
+    ),
+    absent(
+        ("FastRetran", G),
+        "fast retransmissions",
+        "the kernel counts them with all others",
+    ),
+    absent(
+        ("SubsequentTimeouts", G),
+        "timeouts after the first of a series",
+        NO_COUNTER,
+    ),
+    given(
+        ("CurTimeoutCount", G),
+        "",
+        "timeouts in a row until now",
+        ("icsk_backoff", "2.6"),
+        |s| Some(s.backoff.into()),
+    ),
+    absent(
+        ("AbruptTimeouts", G),
+        "timeouts without a duplicate acknowledgement before",
+        NO_COUNTER,
+    ),
+    absent(
+        ("SACKsRcvd", G),
+        "segments with SACK blocks received",
+        NO_COUNTER,
+    ),
+    absent(("SACKBlocksRcvd", G), "SACK blocks received", NO_COUNTER),
+    absent(
+        ("SendStall", G),
+        "full queues of the interface",
+        "counted for the host alone",
+    ),
+    given(
+        ("DSACKDups", G),
+        "",
+        "duplicates that the peer reported",
+        ("dsack_dups", "4.19"),
+        |s| Some(s.dsack_dups.into()),
+    ),
+    absent(("MaxMSS", G), "largest CurMSS", NO_EXTREME),
+    absent(("MinMSS", G), "least CurMSS", NO_EXTREME),
+    absent(("SndInitial", G), "first sequence number sent", "not kept"),
+    absent(
+        ("RecInitial", G),
+        "first sequence number received",
+        "not kept",
+    ),
+    given(
+        ("CurRetxQueue", G),
+        "segments",
+        "sent and not acknowledged",
+        ("packets_out", "2.6"),
+        |s| Some(s.packets_out.into()),
+    ),
+    absent(("MaxRetxQueue", G), "largest CurRetxQueue", NO_EXTREME),
+    absent(
+        ("CurReasmQueue", G),
+        "bytes received out of order",
+        "a tree without a sum",
+    ),
+    absent(("MaxReasmQueue", G), "largest CurReasmQueue", NO_EXTREME),
+    absent(
+        ("EarlyRetrans", G),
+        "early retransmissions (RFC 5827)",
+        "taken out of Linux in 4.14",
+    ),
+    absent(
+        ("EarlyRetransDelay", G),
+        "such that waited",
+        "taken out of Linux in 4.14",
+    ),
+];

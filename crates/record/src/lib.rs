@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Samples of flows on disk, as Parquet: what the tracer daemon of the WAD wrote, for today's readers.
+//!
+//! A [`Recorder`] takes samples and keeps a folder of finished files within bounds; a crash of the host or
+//! of the program costs what was taken since the last row group. [`read`] gives a file's flows back as
+//! series of points. The crate asks nobody for samples, knows no clock, and draws nothing. Start at
+//! [`Recorder`]; [`COLUMNS`] is what a row has.
+
+mod columns;
+mod encode;
+mod part;
+mod read;
+mod recorder;
+
+pub use columns::{COLUMNS, Column};
+pub use part::{Recovered, recover};
+pub use read::{Traced, read};
+pub use recorder::{Bounds, Recorded, Recorder};
+
+use fatpath_estats::Sample;
+
+/// A sample, and when it was made.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Microseconds since 1970, by the clock of the host.
+    pub time_us: i64,
+    /// What the kernel said.
+    pub sample: Sample,
+}
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Of a file or the folder.
+    #[error("{0}")]
+    File(String, #[source] std::io::Error),
+    /// The file is no trace, or a damaged one.
+    #[error("{0}")]
+    Parquet(String, #[source] parquet::errors::ParquetError),
+    /// A Parquet file of somebody else.
+    #[error("{0}: it has no column {1}: no trace of fatpath's")]
+    NoColumn(String, &'static str),
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file while it grows, and what a crash left of one.
+//!
+//! Parquet keeps its table of contents at the end, so a file is none until it is finished. Until then it is
+//! `NAME.part`; beside it, `NAME.footer` holds how many bytes of it are whole, and the end that would
+//! finish it there. Each is written before the other says more than is so: a crash costs one row group.
+
+use crate::encode::Encoder;
+use crate::{RecordError, Row};
+use parquet::errors::ParquetError;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// One file that grows.
+pub(crate) struct Part {
+    /// Name of the finished file.
+    path: PathBuf,
+    file: File,
+    encoder: Encoder,
+    /// Bytes on disk that whole row groups fill.
+    whole_bytes: u64,
+    /// Encoded, but not on disk yet: the disk was full.
+    pending: Vec<u8>,
+}
+
+impl Part {
+    /// Begins `path`, as `path.part`, and locks that until it is dropped: [`recover`] leaves it alone.
+    pub(crate) fn begin(path: PathBuf) -> Result<Part, RecordError> {
+        let part = with_ending(&path, "part");
+        let open = || {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&part)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(file)
+        };
+        let file = open().map_err(|error| of_file(&part, error))?;
+        let encoder = Encoder::new().map_err(|error| of_parquet(&part, error))?;
+        Ok(Part {
+            path,
+            file,
+            encoder,
+            whole_bytes: 0,
+            pending: Vec::new(),
+        })
+    }
+
+    /// Adds the rows as a row group, and writes what there is to write.
+    pub(crate) fn add(&mut self, rows: &[Row]) -> Result<(), RecordError> {
+        let bytes = self.encoder.group(rows);
+        let bytes = bytes.map_err(|error| of_parquet(&self.path, error))?;
+        self.pending.extend(bytes);
+        self.write_pending()
+    }
+
+    /// Tries again after a full disk.
+    pub(crate) fn write_pending(&mut self) -> Result<(), RecordError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.append().map_err(|error| of_file(&self.path, error))?;
+        self.write_footer()
+    }
+
+    /// Name of the finished file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.whole_bytes
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.encoder.groups()
+    }
+
+    /// All of what is pending, or nothing of it.
+    fn append(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.whole_bytes))?;
+        if let Err(error) = self.file.write_all(&self.pending) {
+            // Room that a torn group takes helps nobody.
+            let _ = self.file.set_len(self.whole_bytes);
+            return Err(error);
+        }
+        self.whole_bytes += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn write_footer(&self) -> Result<(), RecordError> {
+        let footer = self.encoder.footer();
+        let footer = footer.map_err(|error| of_parquet(&self.path, error))?;
+        let path = with_ending(&self.path, "footer");
+        let write = || {
+            // What the footer speaks of is on disk before it is.
+            self.file.sync_data()?;
+            let new = with_ending(&self.path, "footer.new");
+            let mut file = File::create(&new)?;
+            file.write_all(&self.whole_bytes.to_le_bytes())?;
+            file.write_all(&footer)?;
+            file.sync_data()?;
+            std::fs::rename(&new, &path)
+        };
+        write().map_err(|error| of_file(&path, error))
+    }
+
+    /// Finishes the file; the bytes of it, 0 when there was no row to keep.
+    pub(crate) fn finish(mut self) -> Result<u64, RecordError> {
+        let written = self.write_pending();
+        let path = self.path.clone();
+        // The lock goes only after the part has become the file.
+        let finished = finish(&path);
+        drop(self);
+        written.and(finished)
+    }
+}
+
+/// A file that a crash had left unfinished.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Recovered {
+    /// It has its end now; what came after its last row group is lost.
+    Finished(PathBuf),
+    /// No row group of it was whole: it is gone.
+    Removed(PathBuf),
+}
+
+/// Finishes what earlier recorders left in the folder; of one that runs still, nothing is touched.
+///
+/// # Errors
+/// When the folder cannot be read, or a file in it cannot be finished.
+pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
+    let mut recovered = Vec::new();
+    let entries = std::fs::read_dir(folder).map_err(|error| of_file(folder, error))?;
+    for entry in entries {
+        let part = entry.map_err(|error| of_file(folder, error))?.path();
+        if part.extension().is_none_or(|ending| ending != "part") {
+            continue;
+        }
+        let file = File::open(&part).map_err(|error| of_file(&part, error))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        // Its recorder may have finished it since the folder was listed.
+        if !part.exists() {
+            continue;
+        }
+        let path = part.with_extension("");
+        recovered.push(match finish(&path)? {
+            0 => Recovered::Removed(path),
+            _ => Recovered::Finished(path),
+        });
+    }
+    Ok(recovered)
+}
+
+/// Puts the end behind the whole groups of `path.part`, and gives it its name.
+fn finish(path: &Path) -> Result<u64, RecordError> {
+    let (part, footer) = (with_ending(path, "part"), with_ending(path, "footer"));
+    let _ = std::fs::remove_file(with_ending(path, "footer.new"));
+    let end = || -> io::Result<u64> {
+        let Some((whole_bytes, end)) = read_footer(&footer)? else {
+            std::fs::remove_file(&part)?;
+            return Ok(0);
+        };
+        let mut file = OpenOptions::new().write(true).open(&part)?;
+        file.set_len(whole_bytes)?;
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(&end)?;
+        file.sync_data()?;
+        std::fs::rename(&part, path)?;
+        std::fs::remove_file(&footer)?;
+        Ok(whole_bytes + end.len() as u64)
+    };
+    end().map_err(|error| of_file(path, error))
+}
+
+fn read_footer(path: &Path) -> io::Result<Option<(u64, Vec<u8>)>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (length, end) = bytes
+        .split_first_chunk()
+        .ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Some((u64::from_le_bytes(*length), end.to_vec())))
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+pub(crate) fn of_file(path: &Path, error: io::Error) -> RecordError {
+    RecordError::File(path.display().to_string(), error)
+}
+
+pub(crate) fn of_parquet(path: &Path, error: ParquetError) -> RecordError {
+    RecordError::Parquet(path.display().to_string(), error)
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Takes samples, and keeps a folder of files within bounds.
+//!
+//! A full disk costs samples, never the caller: they are counted, and writing is tried again.
+
+use crate::part::{Part, of_file};
+use crate::{RecordError, Row};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+/// How much a recorder keeps, and how often it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// A file is finished, and the next begun, at about this size.
+    pub file_bytes: u64,
+    /// When the finished files are more than this together, the oldest goes.
+    pub total_bytes: u64,
+    /// A row group is written at this many rows: what a crash can cost.
+    pub group_rows: usize,
+    /// Or when its first row is this old; µs.
+    pub group_us: i64,
+}
+
+/// Each row group adds about 8 KB to a file's table of contents, which every reader reads.
+const MOST_GROUPS: usize = 256;
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            file_bytes: 64 << 20,
+            total_bytes: 1 << 30,
+            group_rows: 16_384,
+            group_us: 10_000_000,
+        }
+    }
+}
+
+/// How a recorder fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Rows on disk, those in files that went since included.
+    pub written_rows: u64,
+    /// Rows that the disk did not take.
+    pub lost_rows: u64,
+    /// Files finished.
+    pub finished: u64,
+    /// Of them, files removed because the folder's bound was met.
+    pub removed: u64,
+    /// Why the last row is not on disk.
+    pub error: Option<String>,
+}
+
+/// Writes samples to a folder.
+pub struct Recorder {
+    folder: PathBuf,
+    name: String,
+    bounds: Bounds,
+    part: Option<Part>,
+    rows: Vec<Row>,
+    /// In encoded groups that the disk has not taken yet.
+    pending_rows: u64,
+    next_file: u32,
+    /// Finished, the oldest first.
+    files: VecDeque<(PathBuf, u64)>,
+    recorded: Recorded,
+}
+
+impl Recorder {
+    /// Begins: files are `FOLDER/NAME-0001.parquet` and so on; the folder is made when it is not there.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn begin(folder: &Path, name: &str, bounds: Bounds) -> Result<Recorder, RecordError> {
+        std::fs::create_dir_all(folder).map_err(|error| of_file(folder, error))?;
+        Ok(Recorder {
+            folder: folder.to_path_buf(),
+            name: name.to_owned(),
+            bounds,
+            part: None,
+            rows: Vec::new(),
+            pending_rows: 0,
+            next_file: 1,
+            files: VecDeque::new(),
+            recorded: Recorded::default(),
+        })
+    }
+
+    /// How it fares.
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
+    }
+
+    /// Takes one sample. Answers what there is to say of it: only when failure begins or ends.
+    pub fn take(&mut self, row: Row) -> Option<String> {
+        let first_us = self.rows.first().map_or(row.time_us, |first| first.time_us);
+        // A clock that was set back makes a group's age negative: it is closed at once.
+        let age_us = row.time_us - first_us;
+        self.rows.push(row);
+        let is_full = self.rows.len() >= self.bounds.group_rows;
+        let is_old = !(0..self.bounds.group_us).contains(&age_us);
+        (is_full || is_old).then(|| self.flush()).flatten()
+    }
+
+    /// Writes the rows taken so far as a row group.
+    pub fn flush(&mut self) -> Option<String> {
+        let rows = std::mem::take(&mut self.rows);
+        let written = self.write(&rows).and_then(|()| self.rotate());
+        self.tell(written)
+    }
+
+    /// Memory stays bounded: one group waits for the disk, and what comes meanwhile is lost.
+    fn write(&mut self, rows: &[Row]) -> Result<(), RecordError> {
+        let count = rows.len() as u64;
+        if count == 0 {
+            return Ok(());
+        }
+        let part = match self.part_with_room() {
+            Ok(part) => part,
+            Err(error) => {
+                self.recorded.lost_rows += count;
+                return Err(error);
+            }
+        };
+        let added = part.add(rows);
+        self.pending_rows += count;
+        added.map(|()| self.recorded.written_rows += std::mem::take(&mut self.pending_rows))
+    }
+
+    /// The file that grows, once what waits is written.
+    fn part_with_room(&mut self) -> Result<&mut Part, RecordError> {
+        if self.part.is_none() {
+            let name = format!("{}-{:04}.parquet", self.name, self.next_file);
+            self.part = Some(Part::begin(self.folder.join(name))?);
+            self.next_file += 1;
+        }
+        let part = self.part.as_mut().expect("it was begun above");
+        part.write_pending()?;
+        Ok(part)
+    }
+
+    fn rotate(&mut self) -> Result<(), RecordError> {
+        let is_full =
+            |part: &Part| part.bytes() >= self.bounds.file_bytes || part.groups() >= MOST_GROUPS;
+        match self.part.take_if(|part| is_full(part)) {
+            Some(part) => self.keep(part),
+            None => Ok(()),
+        }
+    }
+
+    /// Finishes a file, and removes the oldest ones beyond the bound.
+    fn keep(&mut self, part: Part) -> Result<(), RecordError> {
+        let path = part.path().to_path_buf();
+        let bytes = part.finish();
+        let pending = std::mem::take(&mut self.pending_rows);
+        match bytes {
+            Ok(_) => self.recorded.written_rows += pending,
+            Err(_) => self.recorded.lost_rows += pending,
+        }
+        let bytes = bytes?;
+        if bytes > 0 {
+            self.recorded.finished += 1;
+            self.files.push_back((path, bytes));
+        }
+        self.prune()
+    }
+
+    fn prune(&mut self) -> Result<(), RecordError> {
+        let sum = |files: &VecDeque<(PathBuf, u64)>| files.iter().map(|(_, bytes)| bytes).sum();
+        let for_files = self
+            .bounds
+            .total_bytes
+            .saturating_sub(self.bounds.file_bytes);
+        while self.files.len() > 1 && for_files < sum(&self.files) {
+            let Some((oldest, _)) = self.files.pop_front() else {
+                break;
+            };
+            std::fs::remove_file(&oldest).map_err(|error| of_file(&oldest, error))?;
+            self.recorded.removed += 1;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, written: Result<(), RecordError>) -> Option<String> {
+        let folder = self.folder.display();
+        match written {
+            Ok(()) => {
+                let was = self.recorded.error.take();
+                was.map(|_| {
+                    format!(
+                        "{folder}: written again, {} samples lost",
+                        self.recorded.lost_rows
+                    )
+                })
+            }
+            Err(error) => {
+                let why = match std::error::Error::source(&error) {
+                    Some(source) => format!("{error}: {source}"),
+                    None => error.to_string(),
+                };
+                let said = format!("{why}; samples are lost until the disk takes them");
+                let was = self.recorded.error.replace(why);
+                was.is_none().then_some(said)
+            }
+        }
+    }
+
+    /// Writes what there is and finishes the last file.
+    ///
+    /// # Errors
+    /// When it cannot be finished; [`crate::recover`] can do it later.
+    pub fn finish(mut self) -> Result<Recorded, RecordError> {
+        let rows = std::mem::take(&mut self.rows);
+        let written = self.write(&rows);
+        let kept = self.part.take().map_or(Ok(()), |part| self.keep(part));
+        written.and(kept).map(|()| self.recorded)
+    }
+}

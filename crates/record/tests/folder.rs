@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A folder of traces: what is written is read back, bounds hold, and neither crash nor full disk costs more
+//! than it must.
+
+#![allow(clippy::unwrap_used)]
+#![recursion_limit = "256"] // the JSON of a sample
+
+mod support;
+
+use fatpath_record::{Bounds, Recorded, Recorder, Recovered, read, recover};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::row;
+
+/// Groups of ten rows.
+const SMALL: Bounds = Bounds {
+    file_bytes: 1 << 30,
+    total_bytes: 1 << 40,
+    group_rows: 10,
+    group_us: i64::MAX,
+};
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<_> = entries
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn points(folder: &Path, name: &str) -> usize {
+    let flows = read(&folder.join(name)).unwrap();
+    flows.iter().map(|flow| flow.points.len()).sum()
+}
+
+#[test]
+fn what_is_taken_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+    for n in 0..25 {
+        assert_eq!(recorder.take(row(7, n)), None);
+        assert_eq!(recorder.take(row(8, n)), None);
+    }
+    let recorded = recorder.finish().unwrap();
+    assert_eq!((recorded.written_rows, recorded.lost_rows), (50, 0));
+    assert_eq!(files(folder.path()), ["t-0001.parquet"]);
+
+    let flows = read(&folder.path().join("t-0001.parquet")).unwrap();
+    let [seven, eight] = &flows[..] else {
+        panic!("two flows: {flows:?}")
+    };
+    assert_eq!((seven.cookie, eight.cookie), (7, 8));
+    assert_eq!(seven.remote, "2001:db8::7 5201");
+    assert_eq!(seven.law, "fp_scalable");
+    assert_eq!(seven.points.len(), 25);
+    assert_eq!(seven.congestion_s, [1.0, 2.0]);
+    let last = seven.points[24];
+    assert_eq!(
+        (last.t_s, last.cwnd_pkts, last.srtt_us),
+        (2.4, 103, 100_500)
+    );
+    assert_eq!((last.rtt_us, last.ssthresh_pkts), (Some(100_024), Some(50)));
+    assert_eq!((last.in_flight_pkts, last.rate_bps.round()), (86, 1e7));
+    assert_eq!(last.average_bps.round(), 1e7);
+    assert_eq!(
+        (seven.points[3].rtt_us, seven.points[3].ssthresh_pkts),
+        (None, None)
+    );
+    assert_eq!(seven.points[10].retransmitted_pkts, 1);
+}
+
+#[test]
+fn the_oldest_file_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    // Every group fills a file; two of them fit.
+    let bounds = Bounds {
+        file_bytes: 1,
+        total_bytes: 60_000,
+        ..SMALL
+    };
+    let mut recorder = Recorder::begin(folder.path(), "t", bounds).unwrap();
+    for n in 0..60 {
+        assert_eq!(recorder.take(row(7, n)), None);
+    }
+    let recorded = recorder.finish().unwrap();
+    assert_eq!(recorded.finished, 6);
+    let names = files(folder.path());
+    assert_eq!(names.len() as u64, 6 - recorded.removed);
+    assert!((1..6).contains(&names.len()), "{names:?}");
+    assert_eq!(names.last().unwrap(), "t-0006.parquet");
+    let bytes: u64 = names
+        .iter()
+        .map(|name| folder.path().join(name).metadata().unwrap().len())
+        .sum();
+    assert!(bytes <= 60_000, "{bytes}");
+}
+
+#[test]
+fn a_crash_costs_the_last_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+    for n in 0..25 {
+        recorder.take(row(7, n));
+    }
+    // Dropped, not finished: as a process that was killed.
+    drop(recorder);
+    assert_eq!(
+        files(folder.path()),
+        ["t-0001.parquet.footer", "t-0001.parquet.part"]
+    );
+    // A group that was being written.
+    let part = folder.path().join("t-0001.parquet.part");
+    let mut bytes = std::fs::read(&part).unwrap();
+    bytes.extend([0; 100]);
+    std::fs::write(&part, bytes).unwrap();
+
+    let finished = folder.path().join("t-0001.parquet");
+    assert_eq!(
+        recover(folder.path()).unwrap(),
+        [Recovered::Finished(finished)]
+    );
+    assert_eq!(files(folder.path()), ["t-0001.parquet"]);
+    assert_eq!(points(folder.path(), "t-0001.parquet"), 20);
+}
+
+#[test]
+fn what_never_had_a_group_is_removed_and_what_runs_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+    (0..10).for_each(|n| assert_eq!(recorder.take(row(7, n)), None));
+    std::fs::write(folder.path().join("u-0001.parquet.part"), "PAR1").unwrap();
+    let removed = folder.path().join("u-0001.parquet");
+    assert_eq!(
+        recover(folder.path()).unwrap(),
+        [Recovered::Removed(removed)]
+    );
+    recorder.finish().unwrap();
+    assert_eq!(files(folder.path()), ["t-0001.parquet"]);
+    assert_eq!(points(folder.path(), "t-0001.parquet"), 10);
+}
+
+/// A file system of its own, that is full soon.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(bytes: u64) -> Option<SmallDisk> {
+        let place = tempfile::tempdir().unwrap().keep();
+        let size = format!("size={bytes}");
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(&place)
+            .output();
+        match mount {
+            Ok(output) if output.status.success() => Some(SmallDisk(place)),
+            _ => {
+                let _ = std::fs::remove_dir(&place);
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_full_disk_is_counted_and_said_once_and_so_is_its_end() {
+    let Some(disk) = SmallDisk::mount(200 << 10) else {
+        println!("skipped: mounting a small file system needs root");
+        return;
+    };
+    let ballast = disk.0.join("ballast");
+    let mut recorder = Recorder::begin(&disk.0, "t", SMALL).unwrap();
+    let mut take = |from: u64, to: u64| -> Vec<String> {
+        (from..to)
+            .filter_map(|n| recorder.take(row(7, n)))
+            .collect()
+    };
+    assert_eq!(take(0, 10), [""; 0]);
+    let room = std::fs::write(&ballast, vec![0; 1 << 20]);
+    assert!(room.is_err(), "the disk is full");
+    let said = take(10, 40);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("samples are lost"), "{said:?}");
+    std::fs::remove_file(&ballast).unwrap();
+    let said = take(40, 60);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("written again, 20 samples lost"),
+        "{said:?}"
+    );
+    let recorded: Recorded = recorder.finish().unwrap();
+    // The group that waited is there; the two that came meanwhile are not.
+    assert_eq!((recorded.written_rows, recorded.lost_rows), (40, 20));
+    assert_eq!(points(&disk.0, "t-0001.parquet"), 40);
+}
