@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
-use crate::police;
+use crate::{police, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_kernel::RudeMark;
@@ -23,6 +23,7 @@ Examples:
   fatpath policy explain 10.5.128.74:443
   fatpath daemon
   fatpath flows --watch
+  fatpath why
   fatpath lab run experiments/demo.toml
   fatpath sim experiments/agreement.toml
   fatpath unload
@@ -42,6 +43,9 @@ pub enum Command {
     /// List the flows that are tuned now
     #[command(after_help = FLOWS_HELP)]
     Flows(FlowsArguments),
+    /// Say why flows are slow: what holds them back, on what evidence, and the cure
+    #[command(after_help = why::HELP)]
+    Why(WhyArguments),
     /// Allow flows without congestion control, forbid them, list them, run a program with them
     #[command(subcommand)]
     Rude(RudeCommand),
@@ -180,6 +184,18 @@ fn interval(text: &str) -> Result<f64, String> {
         true => Ok(seconds),
         false => Err("0.1 to 3600 seconds".to_owned()),
     }
+}
+
+#[derive(Args)]
+pub struct WhyArguments {
+    /// Only these: a prefix of the peer, ADDRESS:PORT of either end, or a flow's number
+    #[arg(value_name = "FLOW|PREFIX")]
+    pub flows: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
 }
 
 #[derive(Subcommand)]

@@ -4,7 +4,8 @@
 
 use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
-use crate::page::{Peer, TcpDoor, assets, door};
+use crate::instruments::{Instruments, answers};
+use crate::page::{Peer, TcpDoor, assets, door, live};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
@@ -15,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::serve::Listener;
 use axum::{Json, Router};
+use fatpath_estats::Changes;
 use fatpath_host::Change;
 use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
@@ -35,6 +37,8 @@ pub(crate) struct Shared {
     engine: Mutex<Option<Engine>>,
     pub(crate) flow_log: Mutex<FlowLog>,
     pub(crate) cgroups: Mutex<Cgroups>,
+    pub(crate) instruments: Arc<Instruments>,
+    streams: live::Streams,
     stop: watch::Sender<bool>,
     /// Where the page is served over TCP.
     page: Option<SocketAddr>,
@@ -44,9 +48,11 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(engine: Engine, flow_log: FlowLog, page: Option<SocketAddr>) -> Arc<Shared> {
         Arc::new(Shared {
+            instruments: Arc::clone(&engine.instruments),
             engine: Mutex::new(Some(engine)),
             flow_log: Mutex::new(flow_log),
             cgroups: Mutex::default(),
+            streams: live::Streams::default(),
             stop: watch::Sender::new(false),
             page,
             started: Instant::now(),
@@ -107,7 +113,13 @@ struct StatusAnswer {
 }
 
 /// Anything that a handler could not do.
-pub(crate) struct Failure(pub(crate) StatusCode, pub(crate) String);
+pub(crate) struct Failure(StatusCode, String);
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, error: String) -> Failure {
+        Failure(status, error)
+    }
+}
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Failure {
@@ -130,7 +142,7 @@ impl IntoResponse for Failure {
     }
 }
 
-type Answer<T> = Result<Json<T>, Failure>;
+pub(crate) type Answer<T> = Result<Json<T>, Failure>;
 
 /// Every address that there is; openapi.json describes each.
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
@@ -145,6 +157,10 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/v1/rude/on", post(rude_on)),
         ("/v1/rude/off", post(rude_off)),
         ("/v1/unload", post(unload)),
+        ("/v1/instruments/flows", get(answers::flows)),
+        ("/v1/instruments/flows/{cookie}", get(answers::flow)),
+        ("/v1/instruments/why", get(answers::why)),
+        ("/v1/instruments/live", get(stream)),
     ]
 }
 
@@ -299,6 +315,32 @@ async fn rude_on(
 
 async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gated> {
     on_engine(shared, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
+}
+
+/// `GET /v1/instruments/live`
+async fn stream(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
+    let stop = shared.stop.subscribe();
+    let stream = shared.streams.open(Arc::clone(&shared), stop);
+    stream.ok_or_else(|| Failure(StatusCode::SERVICE_UNAVAILABLE, "too many streams".into()))
+}
+
+impl live::Source for Shared {
+    fn changes(&self, mark: u64) -> Changes {
+        self.instruments.changes(mark)
+    }
+
+    fn lost(&self) -> live::Lost {
+        let engine = self.engine();
+        let counts = engine.as_ref().map(|engine| engine.kernel.sample_counts());
+        let Some(Ok(counts)) = counts else {
+            return live::Lost::new();
+        };
+        live::Lost::from([
+            ("samples_lost", counts.samples_lost),
+            ("flows_beyond_bounds", counts.flows_beyond_bounds),
+            ("flows_without_storage", counts.flows_without_storage),
+        ])
+    }
 }
 
 async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<UnloadReport> {

@@ -6,7 +6,7 @@ use crate::engine::{Applied, Engine};
 use crate::flow_log::{FlowLog, Told};
 use crate::options::DaemonOptions;
 use crate::page::TcpDoor;
-use crate::{Instance, engine};
+use crate::{Instance, engine, instruments};
 use anyhow::{Context, Result};
 use fatpath_kernel::{Event, Kernel};
 use fatpath_netlink::InterfaceEvents;
@@ -50,12 +50,14 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     let events = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
+        let kernel = Arc::clone(&kernel);
         move || follow_events(&kernel, &shared, &ended)
     });
     let interfaces = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
         move || follow_interfaces(&shared, &ended)
     });
+    let samples = instruments::follow(&kernel, &shared, &ended);
     let served = runtime.block_on(async {
         let listener = listen(&instance)?;
         running.say_ready()?;
@@ -67,6 +69,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();
     let _ = interfaces.join();
+    samples.into_iter().for_each(|thread| drop(thread.join()));
     served
 }
 

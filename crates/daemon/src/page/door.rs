@@ -99,22 +99,22 @@ fn refusal<B>(
     let headers = request.headers();
     let Some(host) = only(headers, &header::HOST).filter(|host| is_ours(host)) else {
         let what = "the Host of the request is none of this daemon's: localhost, 127.0.0.1, [::1]";
-        return Some(Failure(StatusCode::FORBIDDEN, what.into()));
+        return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
     };
     if !is_same_origin(headers, host) {
         let what = "the request comes from another site";
-        return Some(Failure(StatusCode::FORBIDDEN, what.into()));
+        return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
     }
     let only_reads = matches!(peer, Peer::Tcp) || is_browser(headers);
     if only_reads && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let what = "over TCP, and from a browser, there is nothing but reading";
-        return Some(Failure(StatusCode::METHOD_NOT_ALLOWED, what.into()));
+        return Some(Failure::new(StatusCode::METHOD_NOT_ALLOWED, what.into()));
     }
     let is_open = matches!(peer, Peer::Local { .. }) || is_asset(request.uri().path());
     if !is_open && !knows(headers, token) {
         let what =
             "the token is missing or wrong: `fatpath page`, as root, prints the address with it";
-        return Some(Failure(StatusCode::UNAUTHORIZED, what.into()));
+        return Some(Failure::new(StatusCode::UNAUTHORIZED, what.into()));
     }
     None
 }
@@ -181,7 +181,7 @@ mod tests {
             request = request.header(*name, value.replace("TOKEN", text.trim()));
         }
         let refused = refusal(Some(&token), peer, &request.body(()).unwrap());
-        refused.map_or(200, |failure| failure.0.as_u16())
+        refused.map_or(200, |failure| failure.into_response().status().as_u16())
     }
 
     fn get(peer: Peer, path: &str, host: &str, headers: &[(&str, &str)]) -> u16 {

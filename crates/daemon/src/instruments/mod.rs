@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The instruments' wiring: samples go from the kernel half into one table, and to whoever records them;
+//! the API reads the table.
+//!
+//! Nothing here judges: that is `fatpath-estats`. Start at [`Instruments`].
+
+pub(crate) mod answers;
+mod follow;
+
+pub(crate) use follow::follow;
+
+use crate::api::held;
+use fatpath_estats::{
+    BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Sample, Why,
+};
+use fatpath_policy::{Policy, SampledFlows};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::broadcast;
+
+/// Samples that a recorder may lag behind before it loses the oldest and is told how many.
+const LAG: usize = 8192;
+
+/// The table of flows, and the way of samples to it.
+pub(crate) struct Instruments {
+    table: Mutex<FlowTable>,
+    samples: broadcast::Sender<Arc<Sample>>,
+    wants_untracked: AtomicBool,
+}
+
+impl Default for Instruments {
+    fn default() -> Instruments {
+        Instruments {
+            table: Mutex::new(FlowTable::new(Bounds::default())),
+            samples: broadcast::Sender::new(LAG),
+            wants_untracked: AtomicBool::new(true),
+        }
+    }
+}
+
+impl Instruments {
+    /// A policy became live; `rules` are its names by number.
+    pub(crate) fn set_policy(
+        &self,
+        policy: &Policy,
+        rules: impl IntoIterator<Item = (u32, String)>,
+    ) {
+        let sampled = &policy.instruments;
+        let all = sampled.flows == SampledFlows::All && sampled.one_in == 1;
+        self.wants_untracked.store(all, Ordering::Relaxed);
+        // Reading the policy has refused a bad formula.
+        let derived = derived(policy).unwrap_or_default();
+        held(&self.table).set_policy(rules, derived);
+    }
+
+    /// Flows that are walked by without being sampled belong into the table: too many for the bounds, or
+    /// older than fatpath on an old kernel. Where the policy samples a choice, they do not.
+    fn wants_untracked(&self) -> bool {
+        self.wants_untracked.load(Ordering::Relaxed)
+    }
+
+    /// Takes samples in the order in which they came.
+    pub(crate) fn take(&self, samples: impl IntoIterator<Item = Sample>) {
+        let is_recorded = self.samples.receiver_count() > 0;
+        let mut table = held(&self.table);
+        for sample in samples {
+            if is_recorded {
+                // Fails only when the last recorder went meanwhile.
+                let _ = self.samples.send(Arc::new(sample.clone()));
+            }
+            table.take(sample);
+        }
+    }
+
+    /// A walk over all sockets that began at `since_ns` is done.
+    pub(crate) fn end_unheard(&self, since_ns: u64) {
+        held(&self.table).end_unheard(since_ns);
+    }
+
+    /// Every sample from now on; a reader that is too slow is told how many it missed.
+    #[allow(dead_code)] // read by the exports
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Sample>> {
+        self.samples.subscribe()
+    }
+
+    pub(crate) fn views(&self) -> Vec<FlowView> {
+        held(&self.table).views().collect()
+    }
+
+    pub(crate) fn detail(&self, cookie: u64) -> Option<FlowDetail> {
+        held(&self.table).detail(cookie)
+    }
+
+    pub(crate) fn whys(&self) -> Vec<Why> {
+        held(&self.table).whys().collect()
+    }
+
+    /// What changed since the mark; 0 = everything.
+    pub(crate) fn changes(&self, mark: u64) -> Changes {
+        held(&self.table).changes(mark)
+    }
+}
+
+/// The policy's derived events.
+fn derived(policy: &Policy) -> Result<Derived, BadFormula> {
+    let texts = policy.instruments.derived.iter();
+    Derived::parse(texts.map(|text| (text.name.as_str(), text.formula.as_str())))
+}
