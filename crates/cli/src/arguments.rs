@@ -54,6 +54,9 @@ pub enum Command {
     Rude(RudeCommand),
     /// Say what is loaded, changed and pinned
     Status(StatusArguments),
+    /// Print the address of the page, or how to reach it
+    #[command(after_help = PAGE_HELP)]
+    Page(PageArguments),
     /// Remove every program, map, pin, law, route metric and sysctl change
     #[command(after_help = UNLOAD_HELP)]
     Unload(UnloadArguments),
@@ -82,6 +85,14 @@ Examples:
   fatpath flows
   fatpath flows --watch
   fatpath flows --json | jq '.[] | {remote, rule, goodput_mbps}'";
+
+const PAGE_HELP: &str = "\
+The page shows all flows live: their windows, times and rates, and why they are slow. It only reads.
+The address holds a secret: whoever has it, and reaches this host, sees the flows.
+
+Examples:
+  fatpath daemon --listen 127.0.0.1:7070
+  xdg-open \"$(sudo fatpath page)\"";
 
 const UNLOAD_HELP: &str = "\
 Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
@@ -264,6 +275,12 @@ pub struct StatusArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct PageArguments {
     #[command(flatten)]
     pub instance: InstanceOptions,
 }

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod flows;
+mod page;
 mod police;
 mod policy;
 mod rude;
@@ -43,6 +44,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Top(arguments) => top::run(&arguments)?,
         Command::Why(arguments) => why::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
+        Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,

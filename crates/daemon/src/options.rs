@@ -2,6 +2,7 @@
 //! The command line of the daemon, and where an instance of it lives.
 
 use clap::Args;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Where an instance of fatpath lives. The defaults are those of the one system-wide instance.
@@ -31,6 +32,10 @@ pub struct DaemonOptions {
         default_value = "/var/log/fatpath/flows.jsonl"
     )]
     pub flow_log: PathBuf,
+    /// Serve the page and the API, to read, also over TCP: a loopback address and a port, 0 for any. Needs
+    /// the token that `fatpath page` prints
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub instance: InstanceOptions,

@@ -96,7 +96,6 @@ impl Instruments {
     }
 
     /// What changed since the mark; 0 = everything.
-    #[allow(dead_code)] // read by the page's stream
     pub(crate) fn changes(&self, mark: u64) -> Changes {
         held(&self.table).changes(mark)
     }
