@@ -8,6 +8,7 @@ mod emulator_delay;
 mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
+mod estats;
 mod kernel_sim_error;
 mod mark_cpu;
 mod police;
@@ -27,7 +28,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 18] = [
+const SINGLE: [&Figure; 24] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -43,6 +44,12 @@ const SINGLE: [&Figure; 18] = [
     &police::DROP,
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
+    &estats::idle::FIGURE,
+    &estats::walk::FIGURE,
+    &estats::active::FIGURE,
+    &estats::bulk::FIGURE,
+    &estats::lost::FIGURE,
+    &estats::connect_rate::FIGURE,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
