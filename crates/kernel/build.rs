@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 10] = [
+const OBJECTS: [&str; 11] = [
     "tune",
     "override",
     "flows",
     "laws",
     "replay",
+    "rude_replay",
     "mark",
     "police",
     "trace",

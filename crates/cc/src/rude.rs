@@ -2,7 +2,7 @@
 //! A flow without congestion control, and the fair window that is kept beside it: bpf/cc/rude.h.
 
 use crate::raw::{self, RawRude, RawStart};
-use crate::{Law, Start, Window};
+use crate::{Law, RudeState, Start, Window};
 
 /// What is remembered of a flow that is rude, or going polite.
 #[derive(Clone, Debug)]
@@ -54,6 +54,11 @@ impl Rude {
             start: start.into(),
             raw,
         }
+    }
+
+    /// All of it, as the kernel keeps it.
+    pub fn state(&self) -> RudeState {
+        self.raw
     }
 
     /// The fair window, F.
