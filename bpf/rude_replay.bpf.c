@@ -20,6 +20,7 @@ enum rude_event {
 	RUDE_SHADOW_ACKED,
 	RUDE_SHADOW_SSTHRESH,
 	RUDE_CONVERGED,
+	RUDE_RESUMES,
 };
 
 /* The program's context, in and out; the test has the twin. */
@@ -75,6 +76,9 @@ static __always_inline u64 happen(struct rude_replay *r)
 		return cc_rude_shadow_ssthresh(r->law, r->values, &r->rude, r->given[0]);
 	case RUDE_CONVERGED:
 		return cc_rude_has_converged(r->given[0], r->rude.fair.cwnd_pkts, r->given[1]);
+	case RUDE_RESUMES:
+		cc_rude_resume(&r->rude, &r->now);
+		return 0;
 	}
 	return ~0ull;
 }

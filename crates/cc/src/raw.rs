@@ -118,6 +118,7 @@ unsafe extern "C" {
     ) -> u64;
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: u32) -> c_int;
     pub fn fatpath_rude_begin(r: *mut RawRude, polite: *const Window, now: *const RudeNow);
+    pub fn fatpath_rude_resume(r: *mut RawRude, now: *const RudeNow);
     pub fn fatpath_rude_acked(
         law: u32,
         values: *const u32,

@@ -56,6 +56,11 @@ impl Rude {
         }
     }
 
+    /// The flow is rude again on the way to being polite: what passed meanwhile is worked in.
+    pub fn resume(&mut self, now: &RudeNow) {
+        unsafe { raw::fatpath_rude_resume(&mut self.raw, now) }
+    }
+
     /// All of it, as the kernel keeps it.
     pub fn state(&self) -> RudeState {
         self.raw

@@ -45,6 +45,7 @@ enum Event {
     ShadowAcked { pkts: [u32; 3] },
     ShadowSsthresh { r_pkts: u32 },
     Converged { used_pkts: u32, milli: u32 },
+    Resumes,
 }
 
 /// One flow, in the kernel and on the host.
@@ -77,6 +78,7 @@ impl Pair<'_> {
             Event::TimedOut => host.timed_out(now),
             Event::RecoveryBegins => host.recovery_begins(),
             Event::Undone => host.undone(),
+            Event::Resumes => host.resume(now),
             Event::Cwnd => return Rude::cwnd_pkts(now).into(),
             Event::Pacing { share_bytes_per_s } => {
                 let share = (share_bytes_per_s > 0).then_some(share_bytes_per_s);
@@ -116,6 +118,7 @@ impl Pair<'_> {
             Event::ShadowAcked { pkts } => (10, pkts.map(u64::from)),
             Event::ShadowSsthresh { r_pkts } => (11, one(r_pkts)),
             Event::Converged { used_pkts, milli } => (12, [used_pkts.into(), milli.into(), 0]),
+            Event::Resumes => (13, [0; 3]),
         };
         kernel.now = self.now;
         run(self.program, kernel);
@@ -163,7 +166,7 @@ fn any_now(random: &mut Random, before: &RudeNow) -> RudeNow {
 }
 
 fn any_event(random: &mut Random) -> Event {
-    match random.below(24) {
+    match random.below(25) {
         0..10 => Event::Acked,
         10 => Event::Congested,
         11 => Event::TimedOut,
@@ -185,6 +188,7 @@ fn any_event(random: &mut Random) -> Event {
             used_pkts: random.number(),
             milli: random.number(),
         },
+        23 => Event::Resumes,
         _ => Event::Begin(any_window(random)),
     }
 }
