@@ -69,9 +69,6 @@ mod tests {
 
     #[test]
     fn a_client_that_ended_by_itself_tells_all() {
-        assert_eq!(
-            parse_stopped(ENDED, SERVER).unwrap(),
-            parse(ENDED).unwrap()
-        );
+        assert_eq!(parse_stopped(ENDED, SERVER).unwrap(), parse(ENDED).unwrap());
     }
 }
