@@ -137,13 +137,19 @@ static __always_inline int packet_load_addresses(void *ctx, enum packet_in in,
 			   a->destination + 12, 4);
 }
 
+/* Where a TCP segment's data begins. */
+static __always_inline u32 packet_data(const struct packet *p)
+{
+	return p->tcp + (p->flags >> 12) * 4;
+}
+
 /* Puts the end of the IP packet into `p`; a length of 0 is one of BIG TCP's, only within a host. */
 static __always_inline int packet_ends(void *ctx, enum packet_in in, struct packet *p, u32 ip_bytes)
 {
 	u32 bytes = packet_bytes(ctx, in);
 
 	p->end = p->ip + ip_bytes;
-	if (!ip_bytes && in == PACKET_IN_SKB)
+	if (!ip_bytes && in == PACKET_IN_SKB && ((struct __sk_buff *)ctx)->gso_size)
 		p->end = bytes;
 	return p->end <= bytes && p->end > p->ip;
 }
