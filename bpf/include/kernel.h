@@ -53,6 +53,8 @@ typedef __s32 s32;
 #define TC_ACT_UNSPEC (-1)
 #define TC_ACT_SHOT 2
 #define CHECKSUM_PARTIAL 3
+#define PACKET_BROADCAST 1
+#define PACKET_MULTICAST 2
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
