@@ -57,7 +57,6 @@ static __always_inline int become_rude(struct bpf_sock *sk, const struct fp_rule
 				       struct fp_rude_flow *rude, u32 user)
 {
 	rude->user = user;
-	rude->flags &= ~FP_RUDE_UNMARKED;
 	if (rude->mode == FP_RUDE)
 		return 0;
 	rude->mode = FP_RUDE;
@@ -77,7 +76,12 @@ static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *fl
 	if (!flow || !may_be_rude(whole(sk), flow->rule_id, rule, user))
 		return -EPERM;
 	rude = bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	return rude ? become_rude(sk, rule, rude, user) : -ENOMEM;
+	if (!rude)
+		return -ENOMEM;
+	/* Who asks again and again would be rude without marks most of the time. */
+	if (rude->flags & FP_RUDE_UNMARKED)
+		return -EPERM;
+	return become_rude(sk, rule, rude, user);
 }
 
 /* Where the rule wants it always, the program has no say. */
