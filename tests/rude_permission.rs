@@ -17,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use support::rude::*;
-use support::{Daemon, alone, cgroup_root};
+use support::{Daemon, alone, cgroup_root, until};
 
 const ALLOWED: &str = "[[rule]]\nname = 'path'\ndestination = ['127.0.0.1']\nrude = 'allowed'\n";
 
@@ -379,4 +379,44 @@ fn root_of_a_user_namespace_is_not_root() {
     });
     assert_eq!(asked, libc::EPERM, "nothing marks there");
     drop(listener);
+}
+
+/// The kernel itself makes the further subflows of a connection.
+#[test]
+fn a_subflow_of_mptcp_is_its_programs() {
+    let Some(_alone) = alone() else { return };
+    let path = Path::new("rmptcp", "rude = 'always'\nrude_users = [0]");
+    path.open_gate();
+    let mptcp = Some(socket2::Protocol::from(libc::IPPROTO_MPTCP));
+    let stream = socket2::Type::STREAM;
+    let socket = || socket2::Socket::new(socket2::Domain::IPV4, stream, mptcp);
+    let Ok(listener) = path.lab.on("b", || as_user(NOBODY, socket)) else {
+        println!("skipped: the kernel has no MPTCP");
+        return;
+    };
+    let dev = ["dev", "wan"];
+    let further = "10.77.0.9";
+    let ip = |host, words: &[&str]| path.lab.output(host, &[&["ip"], words].concat());
+    ip("a", &[&["address", "add", further][..], &dev].concat());
+    ip("a", &["mptcp", "limits", "set", "subflow", "1"]);
+    ip("b", &["mptcp", "limits", "set", "subflow", "1"]);
+    let endpoint = ["mptcp", "endpoint", "add", further, "subflow"];
+    ip("a", &[&endpoint[..], &dev].concat());
+    let address: std::net::SocketAddr = format!("{}:7023", path.lab.address("b")).parse().unwrap();
+    listener.bind(&address.into()).unwrap();
+    listener.listen(1).unwrap();
+    let connect = || {
+        let sender = socket()?;
+        sender.connect(&address.into()).map(|()| sender)
+    };
+    let sender = path.lab.on("a", || as_user(NOBODY, connect)).unwrap();
+    let _receiver = as_user(NOBODY, || listener.accept()).unwrap();
+    let flow = until("a further subflow", || {
+        (&sender).write_all(b"data").unwrap();
+        let flows = path.daemon.flows().into_iter();
+        let mut further = flows.filter(|flow| flow["local"].as_str().unwrap().contains(further));
+        further.next()
+    });
+    let rude = path.rude_flows();
+    assert!(rude.is_empty(), "{flow}\n{rude:?}");
 }
