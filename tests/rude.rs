@@ -153,26 +153,31 @@ fn off_nicely_converges_and_is_marked_until_then() {
     transfer.end();
 }
 
-/// Who goes polite with a window of several times its fair one, and nothing in flight; and the fair one.
-fn going_polite_at_rest(path: &Path, socket: &TcpStream) -> u64 {
-    assert_eq!(set(socket, ON), 0);
+/// Writes until the flow has several times its fair window in flight, and has lost so much.
+fn fill(path: &Path, socket: &TcpStream, lost: u64) {
     until("a flow above its fair window", || {
-        (&mut &*socket).write_all(&[0; 65536]).unwrap();
+        (&mut &*socket).write_all(&[0; 1 << 20]).unwrap();
         let flow = path.flow(socket);
         let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
         let is_above = flow["in_flight_pkts"].as_u64()? > 4 * fair;
-        (flow["segments_retransmitted"].as_u64()? > 20 && is_above).then_some(())
+        (flow["segments_retransmitted"].as_u64()? > lost && is_above).then_some(())
     });
+}
+
+/// Who goes polite with a window of several times its fair one, and nothing in flight; and the fair one.
+fn going_polite_at_rest(path: &Path, socket: &TcpStream) -> u64 {
+    assert_eq!(set(socket, ON), 0);
+    fill(path, socket, 20);
     path.lab.set("forward.loss=0%"); // both only grow from here on
+    fill(path, socket, 0);
     assert_eq!((set(socket, OFF_NICELY), get(socket)), (0, GOING_POLITE));
-    let fair = until("nothing to be in flight", || {
+    until("nothing to be in flight", || {
         let flow = path.flow(socket);
-        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
+        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64();
+        let fair = fair.unwrap_or_else(|| panic!("polite already: {flow}"));
         assert!(flow["cwnd_pkts"].as_u64()? > 2 * fair, "{flow}");
         (flow["in_flight_pkts"] == 0).then_some(fair)
-    });
-    assert_eq!(get(socket), GOING_POLITE);
-    fair
+    })
 }
 
 /// No acknowledgement comes any more: what sets the window is the asking.
@@ -194,7 +199,8 @@ fn a_flow_that_goes_polite_has_its_fair_window_as_soon_as_it_must() {
         let fair = going_polite_at_rest(&path, &sender);
         end(&sender);
         assert_eq!((get(&sender), law(&sender)), (POLITE, "fp_reno".into()));
-        assert_eq!(path.flow(&sender)["cwnd_pkts"], fair, "port {port}");
+        let flow = path.flow(&sender);
+        assert_eq!(flow["cwnd_pkts"], fair, "port {port}: {flow}");
         drop(sender);
         reader.join().unwrap();
     }
