@@ -74,6 +74,13 @@ static inline cc_u32 cc_rude_srtt_us(const struct cc_rude_now *now)
 	return now->srtt_us ? now->srtt_us : CC_RUDE_NOMINAL_RTT_US;
 }
 
+/* Rude again on the way to being polite: F is as it was, and what passed meanwhile is worked in. */
+static inline void cc_rude_resume(struct cc_rude *r, const struct cc_rude_now *now)
+{
+	r->delivered_pkts = now->delivered_pkts;
+	r->lost_pkts = now->lost_pkts;
+}
+
 /* The flow becomes rude; until now it had the window `polite`. */
 static inline void cc_rude_begin(struct cc_rude *r, const struct cc_window *polite,
 				 const struct cc_rude_now *now)
@@ -83,8 +90,7 @@ static inline void cc_rude_begin(struct cc_rude *r, const struct cc_window *poli
 	*r = none;
 	if (r->fair.cwnd_pkts < CC_MIN_SSTHRESH_PKTS)
 		r->fair.cwnd_pkts = CC_MIN_SSTHRESH_PKTS;
-	r->delivered_pkts = now->delivered_pkts;
-	r->lost_pkts = now->lost_pkts;
+	cc_rude_resume(r, now);
 }
 
 /* Of `pkts` out of `all_pkts`, the whole segments that were F's own. */

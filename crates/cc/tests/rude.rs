@@ -201,6 +201,19 @@ fn an_undo_brings_nothing_back_that_was_lost_before() {
     assert_eq!(rude.fair().cwnd_pkts, 200);
 }
 
+/// What the flow sent on the way to being polite was worked in there.
+#[test]
+fn a_flow_that_is_rude_again_counts_from_then_on() {
+    let mut path = Path::new(1000, 10);
+    let mut rude = begun(&avoiding(100), &path);
+    rude.off_nicely(1000);
+    path.now.delivered_pkts += 1_000_000;
+    path.now.lost_pkts += 1_000_000;
+    rude.resume(&path.now);
+    rude.acked(&path.now);
+    assert_eq!(rude.fair().cwnd_pkts, 100);
+}
+
 /// Requests and answers tell nothing of the path: it is tried as the fair window would try it.
 #[test]
 fn a_first_rate_is_not_what_the_program_had_to_send() {

@@ -201,13 +201,21 @@ pub struct RudeOnArguments {
     pub mark: RudeMark,
     /// Mark in this network namespace, of those that `ip netns` lists, instead of the daemon's own; may
     /// be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = netns_name)]
     pub netns: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub instance: InstanceOptions,
+}
+
+/// An empty name, of a shell's variable that is not set, is not "the daemon's own".
+fn netns_name(text: &str) -> Result<String, &'static str> {
+    match text.is_empty() || text.contains(['/', ',']) {
+        true => Err("a name that `ip netns` lists"),
+        false => Ok(text.to_owned()),
+    }
 }
 
 #[derive(Args)]
