@@ -52,21 +52,6 @@ static __always_inline struct fp_rule *rule_of(const struct fp_flow *flow)
 	return bpf_map_lookup_elem(&fp_rules, &rule_id);
 }
 
-/* rude_init() has the last word. */
-static __always_inline int become_rude(struct bpf_sock *sk, const struct fp_rule *rule,
-				       struct fp_rude_flow *rude, u32 user)
-{
-	rude->user = user;
-	if (rude->mode == FP_RUDE)
-		return 0;
-	rude->mode = FP_RUDE;
-	if (!set_rude_law(sk) && rude->mode == FP_RUDE)
-		return 0;
-	rude->mode = FP_POLITE;
-	set_fair_law(sk, rule);
-	return -EPERM;
-}
-
 static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *flow)
 {
 	u32 user = (u32)bpf_get_current_uid_gid();
@@ -81,7 +66,10 @@ static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *fl
 	/* Who asks again and again would be rude without marks most of the time. */
 	if (rude->flags & FP_RUDE_UNMARKED)
 		return -EPERM;
-	return become_rude(sk, rule, rude, user);
+	if (rude->mode != FP_RUDE)
+		return become_rude(sk, rule, rude, user);
+	rude->user = user;
+	return 0;
 }
 
 /* Where the rule wants it always, the program has no say. */
@@ -91,24 +79,21 @@ static __always_inline int is_settled(struct bpf_sock *sk, const struct fp_flow 
 	return rule && rule->rude == FP_RUDE_ALWAYS && may_stay_rude(whole(sk), flow, rude);
 }
 
-/*
- * From rude, the fair law's first window is set on the way to it (rude_release()); a flow
- * that goes polite already has that law, and the window at its next ACK.
- */
 static __always_inline int turn_off(struct bpf_sock *sk, const struct fp_flow *flow, u32 mode)
 {
 	struct fp_rude_flow *rude = rude_of(sk);
 	struct fp_rule *rule = rule_of(flow);
-	u32 was;
 
-	if (!rude || rude->mode == FP_POLITE)
+	if (!rude || rude->mode == FP_POLITE || rude->mode == mode)
 		return 0;
 	if (is_settled(sk, flow, rule, rude))
 		return -EPERM;
-	was = rude->mode;
+	if (rude->mode == FP_GOING_POLITE) {
+		stop_going_polite(sk, rule, rude);
+		return 0;
+	}
 	rude->mode = mode;
-	if (was == FP_RUDE)
-		set_fair_law(sk, rule);
+	set_fair_law(sk, rule, rude);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 5
+#define FP_ABI_VERSION 6
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -229,8 +229,8 @@ struct fp_interface {
 
 /* What was done to an interface so that its segments are marked. */
 struct fp_mark {
-	__u32 priority;	   /* of the filter */
 	__u32 made_clsact; /* 1: there was none before */
+	__u32 is_whole;	   /* 0: it was cut short before its filter was noted */
 };
 
 /* Key of fp_rude_users: who may be rude under a rule. */
@@ -358,17 +358,16 @@ struct fp_police {
 	__u32 mark_dscp;
 	__u32 has_ethernet; /* 0: packets begin with IP */
 	__u32 has_exceptions;
-	__u32 watches; /* 1: unmarked flows are watched */
-	__u32 netns;   /* inode */
-	__u32 ifindex;
+	__u32 watches;	   /* 1: unmarked flows are watched */
 	__u32 hook;	   /* enum fp_police_hook */
-	__u32 priority;	   /* of the filter of tc */
 	__u32 made_clsact; /* 1: there was none before */
-	__u32 is_whole;	   /* 0: it was cut short while it was put in place */
 	__u8 interface[16];
 };
 
-/* Counters of a police, index into fp_police_tallies. Bytes are those of the frame, GRO's as one. */
+/* Among the counters of exceptions: the default of a family, so that ::/0 is not IPv4's too. */
+#define FP_NOT_EXCEPTED 0x7fffffffffffffffull
+
+/* Counters of a police, index into fp_police_tallies. Bytes are those of frames on the wire. */
 enum fp_police_tally {
 	FP_TALLY_UNMARKED, /* never touched */
 	FP_TALLY_CUT,	   /* among the unmarked: TCP by its IP header, but malformed */

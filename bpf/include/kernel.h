@@ -43,6 +43,8 @@ typedef __s32 s32;
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define TCP_CA_OPEN 0
+#define TCP_CA_CWR 2
+#define TCP_CA_RECOVERY 3
 #define TCP_CA_LOSS 4
 #define EPERM 1
 #define ENOMEM 12
@@ -51,6 +53,8 @@ typedef __s32 s32;
 #define TC_ACT_UNSPEC (-1)
 #define TC_ACT_SHOT 2
 #define CHECKSUM_PARTIAL 3
+#define PACKET_BROADCAST 1
+#define PACKET_MULTICAST 2
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -147,13 +151,19 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
+struct inet_connection_sock_af_ops {
+	u16 net_header_len; /* without options or extension headers */
+};
+
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
 	u32 icsk_rto_min;
 	u32 icsk_delack_max;
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	const struct inet_connection_sock_af_ops *icsk_af_ops;
 	u8 icsk_ca_state : 5;
+	u16 icsk_ext_hdr_len; /* of those options and extension headers */
 	u64 icsk_ca_priv[13];
 };
 

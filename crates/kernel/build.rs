@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 10] = [
+const OBJECTS: [&str; 12] = [
     "tune",
     "override",
     "flows",
     "laws",
     "replay",
+    "rude_replay",
+    "rude_trace",
     "mark",
     "police",
     "trace",

@@ -12,6 +12,7 @@ mod emulated;
 mod figure;
 mod figures;
 mod group;
+mod lab;
 mod loaded;
 mod one_processor;
 mod results;
@@ -115,7 +116,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
 
 fn asked(names: &[String]) -> impl Iterator<Item = &'static Figure> {
     let is_asked = |figure: &&Figure| names.is_empty() || names.iter().any(|n| n == figure.name);
-    FIGURES.into_iter().filter(is_asked)
+    FIGURES.iter().copied().filter(is_asked)
 }
 
 fn row(run: &Run, figure: &Figure) -> Result<Row> {

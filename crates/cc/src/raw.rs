@@ -38,18 +38,18 @@ pub struct RawMemory {
 /// `struct cc_path`, of which Rust reads nothing by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RawPath {
+struct RawPath {
     rates_and_times: [u64; 6],
     rtts_losses_and_counts: [u32; 6],
     phase: [u8; 4],
 }
 
-/// `struct cc_rude`.
+/// `struct cc_rude`: what is remembered of a flow that is rude, or going polite.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRude {
-    pub fair: Window,
-    pub path: RawPath,
+    pub(crate) fair: Window,
+    path: RawPath,
     recovers_until_us: u64,
     credits: [u32; 2],
     prior: [u32; 2],
@@ -57,7 +57,7 @@ pub struct RawRude {
 }
 
 impl RawRude {
-    /// Before `cc_rude_begin`.
+    /// Before `cc_rude_begin`: all 0.
     pub fn none() -> RawRude {
         RawRude {
             fair: Window::new(0),
@@ -118,6 +118,7 @@ unsafe extern "C" {
     ) -> u64;
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: u32) -> c_int;
     pub fn fatpath_rude_begin(r: *mut RawRude, polite: *const Window, now: *const RudeNow);
+    pub fn fatpath_rude_resume(r: *mut RawRude, now: *const RudeNow);
     pub fn fatpath_rude_acked(
         law: u32,
         values: *const u32,
@@ -125,9 +126,21 @@ unsafe extern "C" {
         r: *mut RawRude,
         now: *const RudeNow,
     );
-    pub fn fatpath_rude_timed_out(law: u32, values: *const u32, r: *mut RawRude);
+    pub fn fatpath_rude_congested(
+        law: u32,
+        values: *const u32,
+        r: *mut RawRude,
+        now: *const RudeNow,
+    );
+    pub fn fatpath_rude_timed_out(
+        law: u32,
+        values: *const u32,
+        r: *mut RawRude,
+        now: *const RudeNow,
+    );
+    pub fn fatpath_rude_recovery_begins(r: *mut RawRude);
     pub fn fatpath_rude_undone(r: *mut RawRude);
-    pub fn fatpath_rude_cwnd_pkts(r: *const RawRude, now: *const RudeNow) -> u32;
+    pub fn fatpath_rude_cwnd_pkts(now: *const RudeNow) -> u32;
     pub fn fatpath_rude_pacing_bytes_per_s(
         r: *const RawRude,
         now: *const RudeNow,
@@ -135,13 +148,14 @@ unsafe extern "C" {
     ) -> u64;
     pub fn fatpath_rude_off_now(r: *mut RawRude, in_flight_pkts: u32);
     pub fn fatpath_rude_off_nicely(r: *mut RawRude, in_flight_pkts: u32) -> u32;
-    pub fn fatpath_rude_has_converged(r_pkts: u32, fair_pkts: u32, milli: u32) -> c_int;
+    pub fn fatpath_rude_has_converged(used_pkts: u32, fair_pkts: u32, milli: u32) -> c_int;
     pub fn fatpath_rude_shadow_acked(
         law: u32,
         values: *const u32,
         s: *const RawStart,
         r: *mut RawRude,
         r_pkts: u32,
+        used_pkts: u32,
         acked_pkts: u32,
     ) -> u32;
     pub fn fatpath_rude_shadow_ssthresh(

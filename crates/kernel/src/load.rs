@@ -350,12 +350,19 @@ fn fnv1a(hash: u64, byte: &u8) -> u64 {
     (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
 }
 
+/// The log of a program that the verifier refuses, at the level asked for, is some KiB.
+const MOST_SAID_BYTES: usize = 1 << 20;
+
 static LIBBPF_SAID: Mutex<String> = Mutex::new(String::new());
 
 /// libbpf prints to stderr by itself; kept instead, and shown with the error that it explains.
 pub(crate) fn quieten_libbpf() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
         if let Ok(mut said) = LIBBPF_SAID.lock() {
+            // A daemon runs for months; the end is what is shown.
+            if said.len() > MOST_SAID_BYTES {
+                said.clear();
+            }
             said.push_str(&line);
         }
     })));

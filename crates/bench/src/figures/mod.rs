@@ -12,15 +12,22 @@ mod kernel_sim_error;
 mod mark_cpu;
 mod police;
 mod reno_cpu;
+mod rude_share;
 mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
 mod unshaped;
 
 use crate::figure::Figure;
+use std::sync::LazyLock;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 18] = [
+pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
+    let rude_share = rude_share::FIGURES.iter();
+    SINGLE.into_iter().chain(rude_share).collect()
+});
+
+const SINGLE: [&Figure; 18] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
