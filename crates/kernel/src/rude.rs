@@ -43,7 +43,7 @@ impl fmt::Display for RudeMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RudeMark::TcpBit(bit) => write!(f, "{bit:#x}"),
-            RudeMark::Dscp(dscp) => write!(f, "dscp:{dscp}"),
+            RudeMark::Dscp(dscp) => write!(f, "dscp={dscp}"),
         }
     }
 }
@@ -53,7 +53,7 @@ impl FromStr for RudeMark {
 
     fn from_str(text: &str) -> Result<RudeMark, String> {
         let bit = |text: &str| u16::from_str_radix(text, 16).ok();
-        let mark = match (text.strip_prefix("0x"), text.strip_prefix("dscp:")) {
+        let mark = match (text.strip_prefix("0x"), text.strip_prefix("dscp=")) {
             (Some(digits), _) => bit(digits)
                 .filter(|bit| [0x100, 0x200, 0x400, 0x800].contains(bit))
                 .map(RudeMark::TcpBit),
@@ -64,7 +64,7 @@ impl FromStr for RudeMark {
                 .map(RudeMark::Dscp),
             _ => None,
         };
-        mark.ok_or_else(|| "0x100, 0x200, 0x400, 0x800, or dscp:1 to dscp:63".to_owned())
+        mark.ok_or_else(|| "0x100, 0x200, 0x400, 0x800, or dscp=1 to dscp=63".to_owned())
     }
 }
 
@@ -389,12 +389,12 @@ mod tests {
 
     #[test]
     fn marks_are_read_as_they_are_shown() {
-        for text in ["0x100", "0x800", "dscp:1", "dscp:63"] {
+        for text in ["0x100", "0x800", "dscp=1", "dscp=63"] {
             let mark: RudeMark = text.parse().expect("it is a mark");
             assert_eq!(mark.to_string(), text);
         }
         for text in [
-            "", "0x", "0x300", "0x80", "dscp:0", "dscp:64", "512", "dscp:",
+            "", "0x", "0x300", "0x80", "dscp=0", "dscp=64", "512", "dscp=",
         ] {
             assert!(text.parse::<RudeMark>().is_err(), "{text}");
         }
