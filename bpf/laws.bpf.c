@@ -33,6 +33,20 @@ static __always_inline int is_cwnd_limited(struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
+/* SlowStart and CongAvoid of RFC 4898, which the kernel does not count. */
+static __always_inline void count_ack(struct sock *sk, const struct tcp_sock *tp)
+{
+	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
+
+	if (!e)
+		return;
+	e->flags |= FP_ESTATS_COUNTS_ACKS;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		e->counted.slow_start_acks++;
+	else
+		e->counted.cong_avoid_acks++;
+}
+
 static __always_inline void acked_by(enum cc_law law, const struct law_name *name, struct sock *sk,
 				     u32 acked)
 {
@@ -48,6 +62,7 @@ static __always_inline void acked_by(enum cc_law law, const struct law_name *nam
 	}
 	if (!is_cwnd_limited(tp))
 		return;
+	count_ack(sk, tp);
 	rule = rule_of(sk);
 	start = start_of(rule, tp);
 	flag(tp, LAW_HYSTART, start.hystart);

@@ -21,6 +21,7 @@ typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 typedef __s32 s32;
+typedef __s64 s64;
 
 /* uapi constants; linux/in.h and asm/socket.h do not build for the bpf target everywhere. */
 #define AF_INET 2
@@ -43,6 +44,8 @@ typedef __s32 s32;
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define TCP_CA_OPEN 0
+#define TCP_CA_DISORDER 1
+#define TCP_CA_CWR 2
 #define TCP_CA_LOSS 4
 #define EPERM 1
 #define ENOMEM 12
@@ -152,8 +155,11 @@ struct inet_connection_sock {
 	u32 icsk_rto;
 	u32 icsk_rto_min;
 	u32 icsk_delack_max;
+	u32 icsk_pmtu_cookie;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	u8 icsk_ca_state : 5;
+	u8 icsk_retransmits;
+	u8 icsk_backoff;
 	u64 icsk_ca_priv[13];
 };
 
@@ -167,8 +173,12 @@ struct minmax {
 };
 
 struct tcp_options_received {
-	u16 snd_wscale : 4, rcv_wscale : 4;
+	u16 tstamp_ok : 1, sack_ok : 3, snd_wscale : 4, rcv_wscale : 4;
 	u16 mss_clamp;
+};
+
+struct tcp_rack {
+	u32 rtt_us;
 };
 
 struct tcp_sock {
@@ -176,29 +186,50 @@ struct tcp_sock {
 	u64 bytes_received;
 	u64 bytes_acked;
 	u64 bytes_retrans;
+	u64 bytes_sent;
 	u32 segs_in;
+	u32 data_segs_in;
 	u32 segs_out;
 	u32 data_segs_out;
 	u16 tcp_header_len;
 	u32 lsndtime;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 write_seq;
+	u32 rcv_nxt;
+	u32 copied_seq;
+	u32 high_seq; /* snd_nxt when recovery began */
 	u32 total_retrans;
+	u32 dsack_dups;
+	u32 reord_seen;
+	u32 reordering;
+	u32 rcv_ooopack;
 	u64 tcp_wstamp_ns;   /* when the next segment may leave */
 	u64 tcp_clock_cache; /* now, at this event */
 	u32 srtt_us;
+	u32 mdev_us;
+	struct tcp_rack rack;
+	struct {
+		u32 rtt_us;
+	} rcv_rtt_est;
 	u32 mss_cache;
+	u16 advmss;
 	u32 packets_out;
 	u32 max_packets_out;
 	u32 lost_out;
 	u32 sacked_out;
 	u32 retrans_out;
 	u32 delivered;
+	u32 delivered_ce;
 	u32 lost;
+	u8 ecn_flags;
 	u32 rate_delivered;
 	u32 rate_interval_us;
 	u64 tcp_mstamp;
 	u32 snd_wnd;
+	u32 max_window;
+	u32 rcv_wnd;
+	u32 window_clamp;
 	u32 snd_cwnd;
 	u32 snd_cwnd_cnt;
 	u32 snd_cwnd_clamp;

@@ -61,6 +61,15 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_rudes SEC(".maps");
 
+/* fp_estats of every flow that is sampled. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fp_estats);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_estats SEC(".maps");
+
 FP_ARRAY(fp_rude_gate, 1, struct fp_rude_gate);
 
 /* Network namespaces (inode) whose interfaces mark: only there may a flow be rude. */

@@ -7,8 +7,15 @@
 
 #define TICKS() ((u32)bpf_jiffies64())
 
+/* How long a flow had something to send, and what held it back meanwhile. */
+struct limits {
+	u32 busy_ticks; /* the other two within */
+	u32 receiver_ticks;
+	u32 send_buffer_ticks;
+};
+
 /* tcp_get_info()'s way of adding the interval that is still running. */
-static __always_inline void fill_limits(struct fp_flow_record *r, struct tcp_sock *tp)
+static __always_inline struct limits limits_of(struct tcp_sock *tp)
 {
 	u32 type = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
 	u32 running = TICKS() - tp->chrono_start;
@@ -22,9 +29,16 @@ static __always_inline void fill_limits(struct fp_flow_record *r, struct tcp_soc
 		receiver += running;
 	if (type == TCP_CHRONO_SNDBUF_LIMITED)
 		buffer += running;
-	r->busy_ticks = busy + receiver + buffer;
-	r->receiver_limited_ticks = receiver;
-	r->send_buffer_limited_ticks = buffer;
+	return (struct limits){ busy + receiver + buffer, receiver, buffer };
+}
+
+static __always_inline void fill_limits(struct fp_flow_record *r, struct tcp_sock *tp)
+{
+	struct limits limits = limits_of(tp);
+
+	r->busy_ticks = limits.busy_ticks;
+	r->receiver_limited_ticks = limits.receiver_ticks;
+	r->send_buffer_limited_ticks = limits.send_buffer_ticks;
 }
 
 static __always_inline void fill_settings(struct fp_flow_record *r, struct tcp_sock *tp)

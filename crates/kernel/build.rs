@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 10] = [
+const OBJECTS: [&str; 11] = [
     "tune",
     "override",
     "flows",
+    "estats",
     "laws",
     "replay",
     "mark",

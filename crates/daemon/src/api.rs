@@ -3,6 +3,7 @@
 
 use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
+use crate::instruments::{Instruments, answers};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     engine: Mutex<Option<Engine>>,
     pub(crate) flow_log: Mutex<FlowLog>,
     pub(crate) cgroups: Mutex<Cgroups>,
+    pub(crate) instruments: Instruments,
     pub(crate) stop: Notify,
     started: Instant,
 }
@@ -41,6 +43,7 @@ impl Shared {
             engine: Mutex::new(Some(engine)),
             flow_log: Mutex::new(flow_log),
             cgroups: Mutex::default(),
+            instruments: Instruments::default(),
             stop: Notify::new(),
             started: Instant::now(),
         })
@@ -105,6 +108,12 @@ struct StatusAnswer {
 /// Anything that a handler could not do.
 pub(crate) struct Failure(StatusCode, String);
 
+impl Failure {
+    pub(crate) fn new(status: StatusCode, error: String) -> Failure {
+        Failure(status, error)
+    }
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Failure {
         match error.downcast_ref::<Refused>() {
@@ -126,7 +135,7 @@ impl IntoResponse for Failure {
     }
 }
 
-type Answer<T> = Result<Json<T>, Failure>;
+pub(crate) type Answer<T> = Result<Json<T>, Failure>;
 
 pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::io::Result<()> {
     let stop = Arc::clone(&shared);
@@ -138,6 +147,9 @@ pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::i
         .route("/v1/rude", get(rude))
         .route("/v1/rude/on", post(rude_on))
         .route("/v1/rude/off", post(rude_off))
+        .route("/v1/instruments/flows", get(answers::flows))
+        .route("/v1/instruments/flows/{cookie}", get(answers::flow))
+        .route("/v1/instruments/why", get(answers::why))
         .route("/v1/unload", post(unload))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)

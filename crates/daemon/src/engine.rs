@@ -99,7 +99,7 @@ impl Engine {
             mount_bpffs(&mut host)?;
         }
         refuse_laws_of_others(&policy, &instance.places.pin_dir)?;
-        let (kernel, takeover, laws_missing) = Kernel::load(instance.places.clone())?;
+        let (kernel, takeover, missing) = Kernel::load(instance.places.clone())?;
         let mut engine = Engine {
             kernel: Arc::new(kernel),
             host,
@@ -111,9 +111,14 @@ impl Engine {
         };
         let mut applied = engine.apply(policy, &name)?;
         applied.notes.insert(0, describe(&takeover).to_owned());
-        if let Some(error) = laws_missing {
+        if let Some(error) = missing.laws {
             applied.notes.push(format!(
                 "not every law could be registered ({error}): rules that ask for them leave the law as it is, all else works"
+            ));
+        }
+        if let Some(error) = missing.instruments {
+            applied.notes.push(format!(
+                "the instruments could not be loaded ({error}): no flow is sampled, all else works"
             ));
         }
         Ok((engine, applied))
@@ -139,6 +144,10 @@ impl Engine {
         match self.host.set_routes(&self.metrics) {
             Ok(said) => notes.extend(said),
             Err(error) => notes.push(error.to_string()),
+        }
+        if self.kernel.has_instruments() {
+            let set = self.kernel.set_instruments(&policy.instruments);
+            notes.extend(set.err().map(|error| format!("the instruments: {error}")));
         }
         self.policy = policy;
         self.policy_file = file.to_owned();

@@ -11,6 +11,7 @@ pub mod client;
 mod engine;
 mod flow_log;
 mod instance;
+mod instruments;
 mod notify;
 mod options;
 mod run;

@@ -4,7 +4,7 @@
 use crate::diagnosis::{Finding, diagnose};
 use crate::events::Events;
 use crate::sample::{Sample, SampleKind};
-use crate::span::{Span, per_second, ratio};
+use crate::span::{Span, per_second};
 use crate::totals::{Seen, Totals};
 use crate::view::Point;
 use std::collections::VecDeque;

@@ -92,6 +92,9 @@ pub struct Sample {
     pub now_ns: u64,
     /// When fatpath first saw the flow, same clock.
     pub begin_ns: u64,
+    /// The flow is sampled. Else it was only walked by: what fatpath counts itself is 0, and counters
+    /// that the kernel keeps in 32 bits have wrapped where they did.
+    pub is_tracked: bool,
     pub state: u8,
     pub ca_state: CaState,
     /// Law in use (`icsk_ca_ops->name`).
@@ -125,18 +128,21 @@ pub struct Sample {
     /// Counted by fatpath since it first saw the flow.
     pub cong_signals: u32,
     pub timeouts: u32,
-    pub slow_start_acks: u32,
-    pub cong_avoid_acks: u32,
+    pub subsequent_timeouts: u32,
+    /// Only laws of bpf/cc count acknowledgements; none under another.
+    pub slow_start_acks: Option<u32>,
+    pub cong_avoid_acks: Option<u32>,
     pub pre_cong_sum_cwnd_pkts: u64,
     pub post_cong_sum_ssthresh_pkts: u64,
     pub pre_cong_sum_rtt_us: u64,
 
     // tcpEStatsPath
-    /// The latest measurement; none at events without one.
+    /// The latest measurement since the last sample; none without one.
     pub rtt_us: Option<u32>,
     pub srtt_us: u32,
     pub rttvar_us: u32,
     pub min_rtt_us: Option<u32>,
+    /// This and the next two: of one measurement a round trip.
     pub max_rtt_us: u32,
     pub sum_rtt_us: u64,
     pub count_rtt: u32,

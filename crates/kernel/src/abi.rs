@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 5;
+pub const FP_ABI_VERSION: u32 = 6;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -32,6 +32,18 @@ pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;
 pub const FP_KEPT_PROGRAMS_OWN: u32 = 1;
+pub const FP_RULE_ID_WORDS: u32 = 32;
+pub const FP_ESTATS_PASSIVE: u32 = 1;
+pub const FP_ESTATS_ADOPTED: u32 = 2;
+pub const FP_ESTATS_TRACKED: u32 = 4;
+pub const FP_ESTATS_IN_PREFIX: u32 = 8;
+pub const FP_ESTATS_COUNTS_ACKS: u32 = 16;
+pub const FP_SAMPLE_ECN: u32 = 256;
+pub const FP_SAMPLE_SACK: u32 = 512;
+pub const FP_SAMPLE_TIMESTAMPS: u32 = 1024;
+pub const FP_SAMPLE_APP_LIMITED: u32 = 2048;
+pub const FP_SAMPLE_CWND_LIMITED: u32 = 4096;
+pub const FP_SAMPLE_RUDE: u32 = 8192;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;
 pub type __s32 = ::core::ffi::c_int;
@@ -585,7 +597,11 @@ pub const FP_COUNT_LOST: fp_count = 2;
 pub const FP_COUNT_NO_STORAGE: fp_count = 3;
 pub const FP_COUNT_BAD_PARAMS: fp_count = 4;
 pub const FP_COUNT_UNMARKED: fp_count = 5;
-pub const FP_COUNTS: fp_count = 6;
+pub const FP_COUNT_SAMPLES: fp_count = 6;
+pub const FP_COUNT_SAMPLES_LOST: fp_count = 7;
+pub const FP_COUNT_UNSAMPLED: fp_count = 8;
+pub const FP_COUNT_UNSAMPLED_NO_STORAGE: fp_count = 9;
+pub const FP_COUNTS: fp_count = 10;
 pub type fp_count = ::core::ffi::c_uint;
 pub const FP_WALK_MEET: fp_walk_mode = 0;
 pub const FP_WALK_SHARE: fp_walk_mode = 1;
@@ -612,6 +628,356 @@ const _: () = {
     ["Offset of field: fp_walk::changed"][::core::mem::offset_of!(fp_walk, changed) - 16usize];
     ["Offset of field: fp_walk::pad"][::core::mem::offset_of!(fp_walk, pad) - 20usize];
     ["Offset of field: fp_walk::law"][::core::mem::offset_of!(fp_walk, law) - 24usize];
+};
+pub const FP_SAMPLED_NONE: fp_sampled = 0;
+pub const FP_SAMPLED_ALL: fp_sampled = 1;
+pub const FP_SAMPLED_RULES: fp_sampled = 2;
+pub type fp_sampled = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_instruments {
+    pub interval_ns: __u64,
+    pub cgroup_id: __u64,
+    pub rules: [__u64; 32usize],
+    pub sampled: __u32,
+    pub one_in: __u32,
+    pub max_flows: __u32,
+    pub max_flows_per_prefix: __u32,
+    pub generation: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_instruments"][::core::mem::size_of::<fp_instruments>() - 296usize];
+    ["Alignment of fp_instruments"][::core::mem::align_of::<fp_instruments>() - 8usize];
+    ["Offset of field: fp_instruments::interval_ns"]
+        [::core::mem::offset_of!(fp_instruments, interval_ns) - 0usize];
+    ["Offset of field: fp_instruments::cgroup_id"]
+        [::core::mem::offset_of!(fp_instruments, cgroup_id) - 8usize];
+    ["Offset of field: fp_instruments::rules"]
+        [::core::mem::offset_of!(fp_instruments, rules) - 16usize];
+    ["Offset of field: fp_instruments::sampled"]
+        [::core::mem::offset_of!(fp_instruments, sampled) - 272usize];
+    ["Offset of field: fp_instruments::one_in"]
+        [::core::mem::offset_of!(fp_instruments, one_in) - 276usize];
+    ["Offset of field: fp_instruments::max_flows"]
+        [::core::mem::offset_of!(fp_instruments, max_flows) - 280usize];
+    ["Offset of field: fp_instruments::max_flows_per_prefix"]
+        [::core::mem::offset_of!(fp_instruments, max_flows_per_prefix) - 284usize];
+    ["Offset of field: fp_instruments::generation"]
+        [::core::mem::offset_of!(fp_instruments, generation) - 288usize];
+    ["Offset of field: fp_instruments::pad"]
+        [::core::mem::offset_of!(fp_instruments, pad) - 292usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_wide {
+    pub segs_out: __u64,
+    pub data_segs_out: __u64,
+    pub segs_retrans: __u64,
+    pub segs_in: __u64,
+    pub data_segs_in: __u64,
+    pub delivered_pkts: __u64,
+    pub delivered_ce_pkts: __u64,
+    pub lost_pkts: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_wide"][::core::mem::size_of::<fp_wide>() - 64usize];
+    ["Alignment of fp_wide"][::core::mem::align_of::<fp_wide>() - 8usize];
+    ["Offset of field: fp_wide::segs_out"][::core::mem::offset_of!(fp_wide, segs_out) - 0usize];
+    ["Offset of field: fp_wide::data_segs_out"]
+        [::core::mem::offset_of!(fp_wide, data_segs_out) - 8usize];
+    ["Offset of field: fp_wide::segs_retrans"]
+        [::core::mem::offset_of!(fp_wide, segs_retrans) - 16usize];
+    ["Offset of field: fp_wide::segs_in"][::core::mem::offset_of!(fp_wide, segs_in) - 24usize];
+    ["Offset of field: fp_wide::data_segs_in"]
+        [::core::mem::offset_of!(fp_wide, data_segs_in) - 32usize];
+    ["Offset of field: fp_wide::delivered_pkts"]
+        [::core::mem::offset_of!(fp_wide, delivered_pkts) - 40usize];
+    ["Offset of field: fp_wide::delivered_ce_pkts"]
+        [::core::mem::offset_of!(fp_wide, delivered_ce_pkts) - 48usize];
+    ["Offset of field: fp_wide::lost_pkts"][::core::mem::offset_of!(fp_wide, lost_pkts) - 56usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_counted {
+    pub begin_ns: __u64,
+    pub sum_rtt_us: __u64,
+    pub count_rtt: __u32,
+    pub max_rtt_us: __u32,
+    pub rtt_us: __u32,
+    pub cong_signals: __u32,
+    pub pre_cong_sum_cwnd_pkts: __u64,
+    pub post_cong_sum_ssthresh_pkts: __u64,
+    pub pre_cong_sum_rtt_us: __u64,
+    pub timeouts: __u32,
+    pub subsequent_timeouts: __u32,
+    pub slow_start_acks: __u32,
+    pub cong_avoid_acks: __u32,
+    pub lim_trans_rwin: __u32,
+    pub lim_trans_cwnd: __u32,
+    pub lim_trans_snd: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_counted"][::core::mem::size_of::<fp_counted>() - 88usize];
+    ["Alignment of fp_counted"][::core::mem::align_of::<fp_counted>() - 8usize];
+    ["Offset of field: fp_counted::begin_ns"]
+        [::core::mem::offset_of!(fp_counted, begin_ns) - 0usize];
+    ["Offset of field: fp_counted::sum_rtt_us"]
+        [::core::mem::offset_of!(fp_counted, sum_rtt_us) - 8usize];
+    ["Offset of field: fp_counted::count_rtt"]
+        [::core::mem::offset_of!(fp_counted, count_rtt) - 16usize];
+    ["Offset of field: fp_counted::max_rtt_us"]
+        [::core::mem::offset_of!(fp_counted, max_rtt_us) - 20usize];
+    ["Offset of field: fp_counted::rtt_us"][::core::mem::offset_of!(fp_counted, rtt_us) - 24usize];
+    ["Offset of field: fp_counted::cong_signals"]
+        [::core::mem::offset_of!(fp_counted, cong_signals) - 28usize];
+    ["Offset of field: fp_counted::pre_cong_sum_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_counted, pre_cong_sum_cwnd_pkts) - 32usize];
+    ["Offset of field: fp_counted::post_cong_sum_ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_counted, post_cong_sum_ssthresh_pkts) - 40usize];
+    ["Offset of field: fp_counted::pre_cong_sum_rtt_us"]
+        [::core::mem::offset_of!(fp_counted, pre_cong_sum_rtt_us) - 48usize];
+    ["Offset of field: fp_counted::timeouts"]
+        [::core::mem::offset_of!(fp_counted, timeouts) - 56usize];
+    ["Offset of field: fp_counted::subsequent_timeouts"]
+        [::core::mem::offset_of!(fp_counted, subsequent_timeouts) - 60usize];
+    ["Offset of field: fp_counted::slow_start_acks"]
+        [::core::mem::offset_of!(fp_counted, slow_start_acks) - 64usize];
+    ["Offset of field: fp_counted::cong_avoid_acks"]
+        [::core::mem::offset_of!(fp_counted, cong_avoid_acks) - 68usize];
+    ["Offset of field: fp_counted::lim_trans_rwin"]
+        [::core::mem::offset_of!(fp_counted, lim_trans_rwin) - 72usize];
+    ["Offset of field: fp_counted::lim_trans_cwnd"]
+        [::core::mem::offset_of!(fp_counted, lim_trans_cwnd) - 76usize];
+    ["Offset of field: fp_counted::lim_trans_snd"]
+        [::core::mem::offset_of!(fp_counted, lim_trans_snd) - 80usize];
+    ["Offset of field: fp_counted::pad"][::core::mem::offset_of!(fp_counted, pad) - 84usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_estats {
+    pub counted: fp_counted,
+    pub wide: fp_wide,
+    pub sampled_ns: __u64,
+    pub state_ns: __u64,
+    pub retrans_ns: __u64,
+    pub generation: __u32,
+    pub flags: __u32,
+    pub limited_by: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_estats"][::core::mem::size_of::<fp_estats>() - 192usize];
+    ["Alignment of fp_estats"][::core::mem::align_of::<fp_estats>() - 8usize];
+    ["Offset of field: fp_estats::counted"][::core::mem::offset_of!(fp_estats, counted) - 0usize];
+    ["Offset of field: fp_estats::wide"][::core::mem::offset_of!(fp_estats, wide) - 88usize];
+    ["Offset of field: fp_estats::sampled_ns"]
+        [::core::mem::offset_of!(fp_estats, sampled_ns) - 152usize];
+    ["Offset of field: fp_estats::state_ns"]
+        [::core::mem::offset_of!(fp_estats, state_ns) - 160usize];
+    ["Offset of field: fp_estats::retrans_ns"]
+        [::core::mem::offset_of!(fp_estats, retrans_ns) - 168usize];
+    ["Offset of field: fp_estats::generation"]
+        [::core::mem::offset_of!(fp_estats, generation) - 176usize];
+    ["Offset of field: fp_estats::flags"][::core::mem::offset_of!(fp_estats, flags) - 180usize];
+    ["Offset of field: fp_estats::limited_by"]
+        [::core::mem::offset_of!(fp_estats, limited_by) - 184usize];
+    ["Offset of field: fp_estats::pad"][::core::mem::offset_of!(fp_estats, pad) - 188usize];
+};
+pub const FP_SAMPLE_NOTHING: fp_sample_kind = 0;
+pub const FP_SAMPLE_BEGIN: fp_sample_kind = 1;
+pub const FP_SAMPLE_INTERVAL: fp_sample_kind = 2;
+pub const FP_SAMPLE_STATE: fp_sample_kind = 3;
+pub const FP_SAMPLE_CONGESTION: fp_sample_kind = 4;
+pub const FP_SAMPLE_TIMEOUT: fp_sample_kind = 5;
+pub const FP_SAMPLE_RETRANSMISSION: fp_sample_kind = 6;
+pub const FP_SAMPLE_END: fp_sample_kind = 7;
+pub const FP_SAMPLE_WALK: fp_sample_kind = 8;
+pub type fp_sample_kind = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_sample {
+    pub kind: __u32,
+    pub rule_id: __u32,
+    pub now_ns: __u64,
+    pub cookie: __u64,
+    pub cgroup_id: __u64,
+    pub local_address: [__u8; 16usize],
+    pub remote_address: [__u8; 16usize],
+    pub local_port: __u16,
+    pub remote_port: __u16,
+    pub netns: __u32,
+    pub law: [__u8; 16usize],
+    pub counted: fp_counted,
+    pub wide: fp_wide,
+    pub bytes_sent: __u64,
+    pub bytes_acked: __u64,
+    pub bytes_received: __u64,
+    pub bytes_retrans: __u64,
+    pub pacing_rate_bytes_per_s: __u64,
+    pub snd_una: __u32,
+    pub snd_nxt: __u32,
+    pub rcv_nxt: __u32,
+    pub busy_ticks: __u32,
+    pub receiver_limited_ticks: __u32,
+    pub send_buffer_limited_ticks: __u32,
+    pub srtt_us: __u32,
+    pub rttvar_us: __u32,
+    pub min_rtt_us: __u32,
+    pub rto_ticks: __u32,
+    pub rcv_rtt_us: __u32,
+    pub mss_bytes: __u32,
+    pub adv_mss_bytes: __u32,
+    pub pmtu_bytes: __u32,
+    pub dsack_dups: __u32,
+    pub reord_seen: __u32,
+    pub reordering_pkts: __u32,
+    pub rcv_ooopack: __u32,
+    pub cwnd_pkts: __u32,
+    pub ssthresh_pkts: __u32,
+    pub packets_out: __u32,
+    pub sacked_out: __u32,
+    pub lost_out: __u32,
+    pub retrans_out: __u32,
+    pub peer_window_bytes: __u32,
+    pub max_peer_window_bytes: __u32,
+    pub receive_window_bytes: __u32,
+    pub rate_delivered_pkts: __u32,
+    pub rate_interval_us: __u32,
+    pub unsent_bytes: __u32,
+    pub unread_bytes: __u32,
+    pub send_buffer_bytes: __u32,
+    pub receive_buffer_bytes: __u32,
+    pub cwnd_clamp_pkts: __u32,
+    pub window_clamp_bytes: __u32,
+    pub flags: __u32,
+    pub state: __u8,
+    pub ca_state: __u8,
+    pub limited_by: __u8,
+    pub send_wscale: __u8,
+    pub receive_wscale: __u8,
+    pub retransmits: __u8,
+    pub backoff: __u8,
+    pub locked_buffers: __u8,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_sample"][::core::mem::size_of::<fp_sample>() - 432usize];
+    ["Alignment of fp_sample"][::core::mem::align_of::<fp_sample>() - 8usize];
+    ["Offset of field: fp_sample::kind"][::core::mem::offset_of!(fp_sample, kind) - 0usize];
+    ["Offset of field: fp_sample::rule_id"][::core::mem::offset_of!(fp_sample, rule_id) - 4usize];
+    ["Offset of field: fp_sample::now_ns"][::core::mem::offset_of!(fp_sample, now_ns) - 8usize];
+    ["Offset of field: fp_sample::cookie"][::core::mem::offset_of!(fp_sample, cookie) - 16usize];
+    ["Offset of field: fp_sample::cgroup_id"]
+        [::core::mem::offset_of!(fp_sample, cgroup_id) - 24usize];
+    ["Offset of field: fp_sample::local_address"]
+        [::core::mem::offset_of!(fp_sample, local_address) - 32usize];
+    ["Offset of field: fp_sample::remote_address"]
+        [::core::mem::offset_of!(fp_sample, remote_address) - 48usize];
+    ["Offset of field: fp_sample::local_port"]
+        [::core::mem::offset_of!(fp_sample, local_port) - 64usize];
+    ["Offset of field: fp_sample::remote_port"]
+        [::core::mem::offset_of!(fp_sample, remote_port) - 66usize];
+    ["Offset of field: fp_sample::netns"][::core::mem::offset_of!(fp_sample, netns) - 68usize];
+    ["Offset of field: fp_sample::law"][::core::mem::offset_of!(fp_sample, law) - 72usize];
+    ["Offset of field: fp_sample::counted"][::core::mem::offset_of!(fp_sample, counted) - 88usize];
+    ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 176usize];
+    ["Offset of field: fp_sample::bytes_sent"]
+        [::core::mem::offset_of!(fp_sample, bytes_sent) - 240usize];
+    ["Offset of field: fp_sample::bytes_acked"]
+        [::core::mem::offset_of!(fp_sample, bytes_acked) - 248usize];
+    ["Offset of field: fp_sample::bytes_received"]
+        [::core::mem::offset_of!(fp_sample, bytes_received) - 256usize];
+    ["Offset of field: fp_sample::bytes_retrans"]
+        [::core::mem::offset_of!(fp_sample, bytes_retrans) - 264usize];
+    ["Offset of field: fp_sample::pacing_rate_bytes_per_s"]
+        [::core::mem::offset_of!(fp_sample, pacing_rate_bytes_per_s) - 272usize];
+    ["Offset of field: fp_sample::snd_una"][::core::mem::offset_of!(fp_sample, snd_una) - 280usize];
+    ["Offset of field: fp_sample::snd_nxt"][::core::mem::offset_of!(fp_sample, snd_nxt) - 284usize];
+    ["Offset of field: fp_sample::rcv_nxt"][::core::mem::offset_of!(fp_sample, rcv_nxt) - 288usize];
+    ["Offset of field: fp_sample::busy_ticks"]
+        [::core::mem::offset_of!(fp_sample, busy_ticks) - 292usize];
+    ["Offset of field: fp_sample::receiver_limited_ticks"]
+        [::core::mem::offset_of!(fp_sample, receiver_limited_ticks) - 296usize];
+    ["Offset of field: fp_sample::send_buffer_limited_ticks"]
+        [::core::mem::offset_of!(fp_sample, send_buffer_limited_ticks) - 300usize];
+    ["Offset of field: fp_sample::srtt_us"][::core::mem::offset_of!(fp_sample, srtt_us) - 304usize];
+    ["Offset of field: fp_sample::rttvar_us"]
+        [::core::mem::offset_of!(fp_sample, rttvar_us) - 308usize];
+    ["Offset of field: fp_sample::min_rtt_us"]
+        [::core::mem::offset_of!(fp_sample, min_rtt_us) - 312usize];
+    ["Offset of field: fp_sample::rto_ticks"]
+        [::core::mem::offset_of!(fp_sample, rto_ticks) - 316usize];
+    ["Offset of field: fp_sample::rcv_rtt_us"]
+        [::core::mem::offset_of!(fp_sample, rcv_rtt_us) - 320usize];
+    ["Offset of field: fp_sample::mss_bytes"]
+        [::core::mem::offset_of!(fp_sample, mss_bytes) - 324usize];
+    ["Offset of field: fp_sample::adv_mss_bytes"]
+        [::core::mem::offset_of!(fp_sample, adv_mss_bytes) - 328usize];
+    ["Offset of field: fp_sample::pmtu_bytes"]
+        [::core::mem::offset_of!(fp_sample, pmtu_bytes) - 332usize];
+    ["Offset of field: fp_sample::dsack_dups"]
+        [::core::mem::offset_of!(fp_sample, dsack_dups) - 336usize];
+    ["Offset of field: fp_sample::reord_seen"]
+        [::core::mem::offset_of!(fp_sample, reord_seen) - 340usize];
+    ["Offset of field: fp_sample::reordering_pkts"]
+        [::core::mem::offset_of!(fp_sample, reordering_pkts) - 344usize];
+    ["Offset of field: fp_sample::rcv_ooopack"]
+        [::core::mem::offset_of!(fp_sample, rcv_ooopack) - 348usize];
+    ["Offset of field: fp_sample::cwnd_pkts"]
+        [::core::mem::offset_of!(fp_sample, cwnd_pkts) - 352usize];
+    ["Offset of field: fp_sample::ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_sample, ssthresh_pkts) - 356usize];
+    ["Offset of field: fp_sample::packets_out"]
+        [::core::mem::offset_of!(fp_sample, packets_out) - 360usize];
+    ["Offset of field: fp_sample::sacked_out"]
+        [::core::mem::offset_of!(fp_sample, sacked_out) - 364usize];
+    ["Offset of field: fp_sample::lost_out"]
+        [::core::mem::offset_of!(fp_sample, lost_out) - 368usize];
+    ["Offset of field: fp_sample::retrans_out"]
+        [::core::mem::offset_of!(fp_sample, retrans_out) - 372usize];
+    ["Offset of field: fp_sample::peer_window_bytes"]
+        [::core::mem::offset_of!(fp_sample, peer_window_bytes) - 376usize];
+    ["Offset of field: fp_sample::max_peer_window_bytes"]
+        [::core::mem::offset_of!(fp_sample, max_peer_window_bytes) - 380usize];
+    ["Offset of field: fp_sample::receive_window_bytes"]
+        [::core::mem::offset_of!(fp_sample, receive_window_bytes) - 384usize];
+    ["Offset of field: fp_sample::rate_delivered_pkts"]
+        [::core::mem::offset_of!(fp_sample, rate_delivered_pkts) - 388usize];
+    ["Offset of field: fp_sample::rate_interval_us"]
+        [::core::mem::offset_of!(fp_sample, rate_interval_us) - 392usize];
+    ["Offset of field: fp_sample::unsent_bytes"]
+        [::core::mem::offset_of!(fp_sample, unsent_bytes) - 396usize];
+    ["Offset of field: fp_sample::unread_bytes"]
+        [::core::mem::offset_of!(fp_sample, unread_bytes) - 400usize];
+    ["Offset of field: fp_sample::send_buffer_bytes"]
+        [::core::mem::offset_of!(fp_sample, send_buffer_bytes) - 404usize];
+    ["Offset of field: fp_sample::receive_buffer_bytes"]
+        [::core::mem::offset_of!(fp_sample, receive_buffer_bytes) - 408usize];
+    ["Offset of field: fp_sample::cwnd_clamp_pkts"]
+        [::core::mem::offset_of!(fp_sample, cwnd_clamp_pkts) - 412usize];
+    ["Offset of field: fp_sample::window_clamp_bytes"]
+        [::core::mem::offset_of!(fp_sample, window_clamp_bytes) - 416usize];
+    ["Offset of field: fp_sample::flags"][::core::mem::offset_of!(fp_sample, flags) - 420usize];
+    ["Offset of field: fp_sample::state"][::core::mem::offset_of!(fp_sample, state) - 424usize];
+    ["Offset of field: fp_sample::ca_state"]
+        [::core::mem::offset_of!(fp_sample, ca_state) - 425usize];
+    ["Offset of field: fp_sample::limited_by"]
+        [::core::mem::offset_of!(fp_sample, limited_by) - 426usize];
+    ["Offset of field: fp_sample::send_wscale"]
+        [::core::mem::offset_of!(fp_sample, send_wscale) - 427usize];
+    ["Offset of field: fp_sample::receive_wscale"]
+        [::core::mem::offset_of!(fp_sample, receive_wscale) - 428usize];
+    ["Offset of field: fp_sample::retransmits"]
+        [::core::mem::offset_of!(fp_sample, retransmits) - 429usize];
+    ["Offset of field: fp_sample::backoff"][::core::mem::offset_of!(fp_sample, backoff) - 430usize];
+    ["Offset of field: fp_sample::locked_buffers"]
+        [::core::mem::offset_of!(fp_sample, locked_buffers) - 431usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

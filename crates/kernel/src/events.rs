@@ -51,32 +51,45 @@ impl Events<'_> {
     pub fn follow(
         &mut self,
         tick: Duration,
-        mut stop: impl FnMut() -> bool,
+        stop: impl FnMut() -> bool,
         mut on_event: impl FnMut(Event),
     ) -> Result<(), KernelError> {
         let (kernel, names) = (self.kernel, &mut self.names);
-        let mut builder = RingBufferBuilder::new();
-        builder
-            .add(self.ring.handle(), |bytes| {
-                if let Some(event) = decode(bytes, kernel, names) {
-                    on_event(event);
-                }
-                0
-            })
-            .map_err(KernelError::bpf("read the ring buffer of events"))?;
-        let ring = builder
-            .build()
-            .map_err(KernelError::bpf("map the ring buffer of events"))?;
-        while !stop() {
-            match ring.poll(tick) {
-                Err(e) if e.kind() == libbpf_rs::ErrorKind::Interrupted => {}
-                polled => polled.map_err(KernelError::bpf("wait for events"))?,
+        follow_ring(&self.ring, tick, stop, |bytes| {
+            if let Some(event) = decode(bytes, kernel, names) {
+                on_event(event);
             }
-            // The kernel half seldom wakes us (wake_flag() in maps.h).
-            ring.consume().map_err(KernelError::bpf("read events"))?;
-        }
-        Ok(())
+        })
     }
+}
+
+/// Reads a ring buffer until `stop` answers true, asking it at least every `tick`.
+pub(crate) fn follow_ring(
+    ring: &Table,
+    tick: Duration,
+    mut stop: impl FnMut() -> bool,
+    mut on_record: impl FnMut(&[u8]),
+) -> Result<(), KernelError> {
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(ring.handle(), |bytes| {
+            on_record(bytes);
+            0
+        })
+        .map_err(KernelError::bpf("read a ring buffer"))?;
+    let ring = builder
+        .build()
+        .map_err(KernelError::bpf("map a ring buffer"))?;
+    while !stop() {
+        match ring.poll(tick) {
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+            polled => polled.map_err(KernelError::bpf("wait for a ring buffer"))?,
+        }
+        // The kernel half seldom wakes us (wake_flag() in maps.h).
+        ring.consume()
+            .map_err(KernelError::bpf("read a ring buffer"))?;
+    }
+    Ok(())
 }
 
 fn decode(bytes: &[u8], kernel: &Kernel, names: &mut HashMap<u32, String>) -> Option<Event> {

@@ -168,7 +168,7 @@ pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> Flow {
     }
 }
 
-fn endpoint(address: [u8; 16], port: u32) -> Endpoint {
+pub(crate) fn endpoint(address: [u8; 16], port: u32) -> Endpoint {
     let address = IpAddr::V6(Ipv6Addr::from(address)).to_canonical();
     SocketAddr::new(address, port as u16)
 }
@@ -223,7 +223,7 @@ fn limits(r: &fp_flow_record) -> Limits {
 }
 
 /// A tick of the kernel (1/HZ): what the coarse clock resolves.
-fn tick_us() -> u64 {
+pub(crate) fn tick_us() -> u64 {
     static TICK_US: OnceLock<u64> = OnceLock::new();
     *TICK_US.get_or_init(|| {
         let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);

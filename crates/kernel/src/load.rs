@@ -23,6 +23,7 @@ use std::time::Duration;
 const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
 const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
 const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
+pub(crate) const ESTATS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/estats.bpf.o"));
 const MARK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mark.bpf.o"));
 const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
 const RUDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude.bpf.o"));
@@ -61,14 +62,23 @@ pub enum Takeover {
     Replaced,
 }
 
+/// What the kernel refused, and why. All else works without it.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// Not every law could be registered.
+    pub laws: Option<KernelError>,
+    /// No flow is sampled.
+    pub instruments: Option<KernelError>,
+}
+
 impl Kernel {
     /// Loads the kernel half, or takes over what is pinned.
     ///
-    /// `laws_missing` tells why laws could not be registered: all else works without them.
+    /// [`Missing`] tells what the kernel refused: all else works without it.
     ///
     /// # Errors
     /// No BTF, no BPF file system, no permission, or a program that the kernel refuses.
-    pub fn load(places: Places) -> Result<(Kernel, Takeover, Option<KernelError>), KernelError> {
+    pub fn load(places: Places) -> Result<(Kernel, Takeover, Missing), KernelError> {
         quieten_libbpf();
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(KernelError::NoBtf);
@@ -77,8 +87,11 @@ impl Kernel {
         let mut kernel = Kernel::owning(places)?;
         let takeover = match kernel.pinned_build()? {
             Some(pinned) if pinned == build => {
-                let laws_missing = kernel.register_laws().err();
-                return Ok((kernel, Takeover::Kept, laws_missing));
+                let missing = Missing {
+                    laws: kernel.register_laws().err(),
+                    instruments: kernel.load_instruments().err(),
+                };
+                return Ok((kernel, Takeover::Kept, missing));
             }
             Some(_) => Takeover::Replaced,
             None => Takeover::Fresh,
@@ -87,8 +100,8 @@ impl Kernel {
             kernel.unload()?;
             kernel = Kernel::owning(kernel.places)?;
         }
-        let laws_missing = kernel.load_all(&build)?;
-        Ok((kernel, takeover, laws_missing))
+        let missing = kernel.load_all(&build)?;
+        Ok((kernel, takeover, missing))
     }
 
     /// A handle to read what is pinned, loading nothing.
@@ -146,7 +159,7 @@ impl Kernel {
         Ok(Some(table.and_then(|t| t.get(0)).unwrap_or_default()))
     }
 
-    fn load_all(&self, build: &abi::fp_build) -> Result<Option<KernelError>, KernelError> {
+    fn load_all(&self, build: &abi::fp_build) -> Result<Missing, KernelError> {
         let loaded = self.load_objects();
         match loaded {
             Ok(_) => self.table("fp_build")?.set(0, build)?,
@@ -155,7 +168,7 @@ impl Kernel {
         loaded
     }
 
-    fn load_objects(&self) -> Result<Option<KernelError>, KernelError> {
+    fn load_objects(&self) -> Result<Missing, KernelError> {
         let tune = self.load_object("tune", TUNE)?;
         let overrides = self.load_object("override", OVERRIDE)?;
         let flows = self.load_object("flows", FLOWS)?;
@@ -167,12 +180,13 @@ impl Kernel {
         }
         self.attach_walk(&tune)?;
         self.attach_list(&flows)?;
-        let laws_missing = self.register_laws().err();
-        self.attach_tune(&tune)?;
-        Ok(laws_missing)
+        let laws = self.register_laws().err();
+        self.attach_to_cgroup(&tune, "tune", LINK_TUNE)?;
+        let instruments = self.load_instruments().err();
+        Ok(Missing { laws, instruments })
     }
 
-    fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
+    pub(crate) fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
         LIBBPF_SAID.lock().map(|mut said| said.clear()).ok();
         let loaded = ObjectBuilder::default()
             .pin_root_path(&self.places.pin_dir)
@@ -195,18 +209,23 @@ impl Kernel {
             .map_err(KernelError::bpf(format!("pin the program {name}")))
     }
 
-    fn attach_tune(&self, object: &Object) -> Result<(), KernelError> {
+    pub(crate) fn attach_to_cgroup(
+        &self,
+        object: &Object,
+        name: &str,
+        pin: &str,
+    ) -> Result<(), KernelError> {
         let cgroup = std::fs::File::open(&self.places.cgroup).map_err(KernelError::io(format!(
             "open {}",
             self.places.cgroup.display()
         )))?;
-        let link = program(object, "tune")?
+        let link = program(object, name)?
             .attach_cgroup(cgroup.as_raw_fd())
             .map_err(KernelError::bpf(format!(
                 "attach to {}",
                 self.places.cgroup.display()
             )))?;
-        self.pin_link(link, LINK_TUNE)
+        self.pin_link(link, pin)
     }
 
     fn attach_walk(&self, object: &Object) -> Result<(), KernelError> {
@@ -224,7 +243,7 @@ impl Kernel {
         self.pin_link(link, LINK_LIST_FLOWS)
     }
 
-    fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {
+    pub(crate) fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {
         link.pin(self.places.pin(name))
             .map_err(KernelError::bpf(format!("pin {name}")))
     }
@@ -318,7 +337,7 @@ pub(crate) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'
 
 /// Names the objects that are embedded here, and the cgroup whose flows they tune.
 fn this_build(places: &Places) -> abi::fp_build {
-    let images = [TUNE, OVERRIDE, FLOWS, MARK, LAWS, RUDE, RUDE_OPTION];
+    let images = [TUNE, OVERRIDE, FLOWS, ESTATS, MARK, LAWS, RUDE, RUDE_OPTION];
     let hash = images
         .into_iter()
         .flatten()

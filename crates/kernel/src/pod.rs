@@ -32,6 +32,8 @@ pods!(
     abi::fp_flow_record,
     abi::fp_walk,
     abi::fp_address_key,
+    abi::fp_instruments,
+    abi::fp_sample,
     abi::fp_interface,
     abi::fp_mark,
     abi::fp_police,

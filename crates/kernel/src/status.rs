@@ -4,7 +4,7 @@
 use crate::abi;
 use crate::load::{Kernel, LAW_PREFIX};
 use crate::unload::{name_of, pins};
-use crate::{KernelError, law};
+use crate::{KernelError, SampleCounts, law};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -23,6 +23,8 @@ pub struct Status {
     pub laws: Vec<String>,
     /// Counters since the load.
     pub counts: Counts,
+    /// What the instruments counted; none where the kernel did not take them.
+    pub instruments: Option<SampleCounts>,
 }
 
 /// One pin.
@@ -75,6 +77,10 @@ impl Kernel {
         Ok(Status {
             laws: laws.collect(),
             counts: self.counts()?,
+            instruments: self
+                .has_instruments()
+                .then(|| self.sample_counts())
+                .transpose()?,
             policy_generation: control.generation,
             pin_dir,
             pinned,

@@ -5,6 +5,7 @@
 //! go back to the kernel's own, and flows on one of our laws to their namespace's, since its code goes.
 
 use crate::abi;
+use crate::instruments::LINK_SAMPLE;
 use crate::load::{Kernel, LAW_PREFIX, LINK_TUNE};
 use crate::options::{OVERRIDES, RUDE_OPTION};
 use crate::pod::bytes_of;
@@ -39,6 +40,7 @@ impl Kernel {
         let mut failed = self.detach_options(OVERRIDES).err();
         failed = failed.or(self.detach_options(RUDE_OPTION).err());
         failed = failed.or(remove(&self.places.pin(LINK_TUNE), &mut removed).err());
+        failed = failed.or(remove(&self.places.pin(LINK_SAMPLE), &mut removed).err());
         let _ = self.tidy_rude_runs();
         let walked = self.walk(Mode::Release).unwrap_or_default();
         // After the walk: no flow is rude any more.

@@ -32,9 +32,9 @@ impl Loaded {
     fn with_policy() -> Loaded {
         let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-bad-{}", std::process::id()));
         let places = Places::new(Some(pin_dir.clone()), None).unwrap();
-        let (kernel, _, laws_missing) = Kernel::load(places).unwrap();
+        let (kernel, _, missing) = Kernel::load(places).unwrap();
         let loaded = Loaded { kernel, pin_dir };
-        assert!(laws_missing.is_none(), "{laws_missing:?}");
+        assert!(missing.laws.is_none(), "{missing:?}");
         let policy = parse(POLICY, None).unwrap();
         let tables = Classifier::build(&policy);
         loaded.kernel.publish(&policy, &tables).unwrap();

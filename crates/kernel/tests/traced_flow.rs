@@ -63,7 +63,7 @@ impl Loaded {
         let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-trace-{}", std::process::id()));
         let (kernel, _, missing) = Kernel::load(Places::new(Some(pins), None).unwrap()).unwrap();
         let loaded = Loaded(kernel);
-        assert!(missing.is_none(), "{missing:?}");
+        assert!(missing.laws.is_none(), "{missing:?}");
         let policy = parse(policy, None).unwrap();
         loaded
             .0

@@ -99,7 +99,10 @@ pub fn explain(policy: &Policy, flow: &Flow) -> Explanation {
             .iter()
             .map(|rule| PassedOver::of(rule, flow))
             .collect(),
-        notes: foreign_metrics(policy, flow, rule).into_iter().collect(),
+        notes: foreign_metrics(policy, flow, rule)
+            .into_iter()
+            .chain(policy.instruments.note(rule))
+            .collect(),
     }
 }
 

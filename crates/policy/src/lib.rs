@@ -15,6 +15,7 @@ mod classifier;
 mod explain;
 mod flow;
 mod host;
+mod instruments;
 mod laws;
 mod policy;
 mod ports;
@@ -30,6 +31,7 @@ pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Explanation, PassedOver, RuleName, SettingLine, SettingValue, explain};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
+pub use instruments::{DerivedText, Instruments, MAX_SAMPLED_FLOWS, SampledFlows};
 pub use laws::{Law, OUR_PREFIX, Parameter, RUDE_LAW, our_laws};
 pub use policy::{
     AfterIdle, Chosen, MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Match, Path, Policy, Rude,

@@ -4,7 +4,7 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{HostSettings, Law, PortRange, Prefix, Problem};
+use crate::{HostSettings, Instruments, Law, PortRange, Prefix, Problem};
 use serde::Serialize;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
@@ -22,6 +22,8 @@ pub struct Policy {
     pub host: HostSettings,
     /// The rules in file order; the first that matches a flow is the flow's rule. At most [`MAX_RULES`].
     pub rules: Vec<Rule>,
+    /// Which flows are sampled.
+    pub instruments: Instruments,
     /// What is allowed but cannot be what was meant, in file order.
     pub warnings: Vec<Problem>,
 }

@@ -5,6 +5,7 @@
 //! each kind of value has its reader below.
 
 mod host;
+mod instruments;
 mod law;
 mod rude;
 mod rule;
@@ -76,12 +77,18 @@ fn document<'t>(text: &'t str, report: &mut Report) -> DeTable<'t> {
 }
 
 fn document_to_policy(document: &DeTable, laws: Option<&[String]>, report: &mut Report) -> Policy {
-    Section::open(report, document, "a policy file", &["host", "rule"]);
+    Section::open(
+        report,
+        document,
+        "a policy file",
+        &["host", "instruments", "rule"],
+    );
     let mut policy = Policy {
         rules: rules(document, laws, report),
         ..Policy::default()
     };
     policy.host = host::read(document, &policy.rules, report);
+    policy.instruments = instruments::read(document, &policy.rules, report);
     if report.is_empty() {
         policy.warnings = review::warnings(&policy, &Classifier::build(&policy));
     }

@@ -121,14 +121,14 @@ pub(super) const ALL: &[Variable] = &[
         "",
         "acknowledgements that enlarged the window in slow start",
         ("counted by fatpath", ""),
-        |s| Some(s.slow_start_acks.into()),
+        |s| s.slow_start_acks.map(f64::from),
     ),
     given(
         ("CongAvoid", G),
         "",
         "acknowledgements that enlarged it in congestion avoidance",
         ("counted by fatpath", ""),
-        |s| Some(s.cong_avoid_acks.into()),
+        |s| s.cong_avoid_acks.map(f64::from),
     ),
     absent(
         ("OtherReductions", G),

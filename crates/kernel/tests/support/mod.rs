@@ -44,11 +44,11 @@ impl Loaded {
     pub fn at(name: &str) -> Loaded {
         let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
         let places = Places::new(Some(pin_dir.clone()), None).unwrap();
-        let (kernel, _, laws_missing) = Kernel::load(places).unwrap();
+        let (kernel, _, missing) = Kernel::load(places).unwrap();
         Loaded {
             kernel,
             pin_dir,
-            laws_missing,
+            laws_missing: missing.laws,
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! Every range of the policy file stands in this file, in a [`Measure`] or at its reader.
 
+use crate::instruments::MAX_SAMPLED_FLOWS;
 use crate::policy::{Chosen, User};
 use crate::problem::Refusal;
 use crate::toml_reader::{found, shortened};
@@ -96,6 +97,26 @@ pub(crate) const INITIAL_RATE: Measure = Measure {
 pub(crate) const RUDE_RATE: Measure = INITIAL_RATE;
 /// The kernel's TCP_FASTRETRANS_THRESH and net.ipv4.tcp_max_reordering.
 pub(crate) const REORDERING: Measure = count(3, 300, "an integer of 3 to 300 segments");
+
+/// At most once a round trip anyway; the kernel's clock of ACKs is finer.
+pub(crate) const SAMPLE_INTERVAL: Measure = Measure {
+    min: 1_000,
+    max: 60_000_000,
+    bare: false,
+    with_unit: Some(quantity::time_us),
+    allowed: "1ms to 60s, with its unit: \"100ms\"",
+};
+pub(crate) const ONE_IN: Measure = count(1, 1_000_000, "an integer of 1 to 1000000 flows");
+pub(crate) const MAX_FLOWS: Measure = count(
+    1,
+    MAX_SAMPLED_FLOWS as u64,
+    "an integer of 1 to 1000000 flows",
+);
+pub(crate) const MAX_FLOWS_PER_PREFIX: Measure = count(
+    0,
+    MAX_SAMPLED_FLOWS as u64,
+    "an integer of 0 (no bound) to 1000000 flows",
+);
 
 const fn count(min: u64, max: u64, allowed: &'static str) -> Measure {
     Measure {

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which flows are sampled: what user space ordered, and room for one more. Start at
+ * is_wanted() and take_room().
+ */
+#ifndef FATPATH_CHOOSE_H
+#define FATPATH_CHOOSE_H
+
+#include "match.h"
+
+FP_ARRAY(fp_instruments, 1, struct fp_instruments);
+FP_ARRAY(fp_tracked, 1, u64); /* flows that are sampled now */
+
+/* Key: a peer's /24, as ::ffff:a.b.c.0, or /64. */
+struct prefix {
+	u8 address[16];
+};
+
+/* Flows that are sampled now, of each prefix, while these are bounded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct prefix);
+	__type(value, u64);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_tracked_of_prefix SEC(".maps");
+
+static __always_inline struct fp_instruments *instruments(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&fp_instruments, &zero);
+}
+
+static __always_inline void prefix_of(struct tcp_sock *tp, struct prefix *prefix)
+{
+	u8 local[16];
+	int is_v4;
+
+	addresses(tp, local, prefix->address);
+	is_v4 = !*(u64 *)prefix->address && *(u32 *)(prefix->address + 8) == bpf_htonl(0xffff);
+	if (is_v4)
+		prefix->address[15] = 0;
+	else
+		__builtin_memset(prefix->address + 8, 0, 8);
+}
+
+/* 1 = there is room among the prefix's flows, and the flow is counted there. */
+static __always_inline int enter_prefix(struct tcp_sock *tp, u32 most)
+{
+	struct prefix prefix = {};
+	u64 first = 1, *flows;
+
+	prefix_of(tp, &prefix);
+	flows = bpf_map_lookup_elem(&fp_tracked_of_prefix, &prefix);
+	if (!flows)
+		return !bpf_map_update_elem(&fp_tracked_of_prefix, &prefix, &first, BPF_NOEXIST);
+	if (__sync_fetch_and_add(flows, 1) < most)
+		return 1;
+	__sync_fetch_and_add(flows, -1ull);
+	return 0;
+}
+
+/* A flow that enters at the same moment may lose its place in the number: one too many is let in later. */
+static __always_inline void leave_prefix(struct tcp_sock *tp)
+{
+	struct prefix prefix = {};
+	u64 *flows;
+
+	prefix_of(tp, &prefix);
+	flows = bpf_map_lookup_elem(&fp_tracked_of_prefix, &prefix);
+	if (flows && __sync_fetch_and_add(flows, -1ull) <= 1)
+		bpf_map_delete_elem(&fp_tracked_of_prefix, &prefix);
+}
+
+static __always_inline int enter_all(u32 most)
+{
+	u32 zero = 0;
+	u64 *flows = bpf_map_lookup_elem(&fp_tracked, &zero);
+
+	if (!flows)
+		return 0;
+	if (__sync_fetch_and_add(flows, 1) < most)
+		return 1;
+	__sync_fetch_and_add(flows, -1ull);
+	return 0;
+}
+
+static __always_inline void leave_all(void)
+{
+	u32 zero = 0;
+	u64 *flows = bpf_map_lookup_elem(&fp_tracked, &zero);
+
+	if (flows)
+		__sync_fetch_and_add(flows, -1ull);
+}
+
+/* Takes room for one more flow. Answers FP_ESTATS_TRACKED and the like, or 0. */
+static __always_inline u32 take_room(const struct fp_instruments *orders, struct tcp_sock *tp)
+{
+	u32 flags = FP_ESTATS_TRACKED;
+
+	if (!enter_all(orders->max_flows)) {
+		count(FP_COUNT_UNSAMPLED);
+		return 0;
+	}
+	if (!orders->max_flows_per_prefix)
+		return flags;
+	if (enter_prefix(tp, orders->max_flows_per_prefix))
+		return flags | FP_ESTATS_IN_PREFIX;
+	leave_all();
+	count(FP_COUNT_UNSAMPLED);
+	return 0;
+}
+
+static __always_inline void give_room_back(struct fp_estats *e, struct tcp_sock *tp)
+{
+	if (!(e->flags & FP_ESTATS_TRACKED))
+		return;
+	leave_all();
+	if (e->flags & FP_ESTATS_IN_PREFIX)
+		leave_prefix(tp);
+	e->flags &= ~(FP_ESTATS_TRACKED | FP_ESTATS_IN_PREFIX);
+}
+
+/* Multiplied by the golden ratio, neighbours' cookies (both ends on one host) fall apart. */
+static __always_inline int is_one_of(u64 cookie, u32 one_in)
+{
+	return one_in <= 1 || (cookie * 0x9e3779b97f4a7c15ull >> 32) % one_in == 0;
+}
+
+static __always_inline int is_on_rule(const struct fp_instruments *orders,
+				      const struct fp_flow *flow)
+{
+	u32 id = flow ? flow->rule_id : FP_NO_RULE;
+
+	return id < FP_MAX_RULE_IDS &&
+	       orders->rules[id / 64 & (FP_RULE_ID_WORDS - 1)] >> id % 64 & 1;
+}
+
+/* Whether the orders name the flow, room or not. */
+static __always_inline int is_wanted(const struct fp_instruments *orders, void *sk, u64 cookie)
+{
+	if (orders->sampled == FP_SAMPLED_NONE || !is_one_of(cookie, orders->one_in))
+		return 0;
+	if (orders->sampled == FP_SAMPLED_ALL)
+		return 1;
+	return is_on_rule(orders, bpf_sk_storage_get(&fp_flows, sk, NULL, 0));
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A flow as the instruments see it: everything of struct fp_sample, read from tcp_sock
+ * and from what is kept of the flow. It decides nothing. Start at fill_sample().
+ *
+ * Fields are those of tcp_get_info(), in its units, so that `ss -ti` says the same.
+ */
+#ifndef FATPATH_ESTATS_H
+#define FATPATH_ESTATS_H
+
+#include "record.h"
+
+/* tcp_sock.ecn_flags: TCP_ECN_OK, and from 6.15 on TCP_ECN_MODE_ACCECN, a free bit before. */
+#define ECN_IS_ON (1 | 1 << 4)
+
+static __always_inline void widen(__u64 *wide, u32 now)
+{
+	*wide += now - (u32)*wide;
+}
+
+/* Often enough: 2^32 segments take longer than a round trip. */
+static __always_inline void widen_all(struct fp_wide *w, const struct tcp_sock *tp)
+{
+	widen(&w->segs_out, tp->segs_out);
+	widen(&w->data_segs_out, tp->data_segs_out);
+	widen(&w->segs_retrans, tp->total_retrans);
+	widen(&w->segs_in, tp->segs_in);
+	widen(&w->data_segs_in, tp->data_segs_in);
+	widen(&w->delivered_pkts, tp->delivered);
+	widen(&w->delivered_ce_pkts, tp->delivered_ce);
+	widen(&w->lost_pkts, tp->lost);
+}
+
+static __always_inline void fill_flow(struct fp_sample *r, struct tcp_sock *tp,
+				      const struct fp_flow *flow)
+{
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	struct sock_common *c = &sk->__sk_common;
+	const struct tcp_congestion_ops *law = tp->inet_conn.icsk_ca_ops;
+
+	r->rule_id = flow ? flow->rule_id : FP_NO_RULE;
+	r->now_ns = bpf_ktime_get_ns();
+	r->cgroup_id = BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+	addresses(tp, r->local_address, r->remote_address);
+	r->local_port = c->skc_num;
+	r->remote_port = bpf_ntohs(c->skc_dport);
+	r->netns = c->skc_net.net->ns.inum;
+	r->state = c->skc_state;
+	bpf_probe_read_kernel(r->law, sizeof(r->law), &law->name);
+}
+
+static __always_inline void fill_perf(struct fp_sample *r, struct tcp_sock *tp)
+{
+	struct limits limits = limits_of(tp);
+
+	r->bytes_sent = tp->bytes_sent;
+	r->bytes_acked = tp->bytes_acked;
+	r->bytes_received = tp->bytes_received;
+	r->bytes_retrans = tp->bytes_retrans;
+	r->snd_una = tp->snd_una;
+	r->snd_nxt = tp->snd_nxt;
+	r->rcv_nxt = tp->rcv_nxt;
+	r->busy_ticks = limits.busy_ticks;
+	r->receiver_limited_ticks = limits.receiver_ticks;
+	r->send_buffer_limited_ticks = limits.send_buffer_ticks;
+	r->limited_by = BPF_CORE_READ_BITFIELD(tp, chrono_type);
+}
+
+static __always_inline void fill_path(struct fp_sample *r, struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+
+	r->srtt_us = tp->srtt_us >> 3;
+	r->rttvar_us = tp->mdev_us >> 2;
+	r->min_rtt_us = tp->rtt_min.s[0].v;
+	r->rto_ticks = icsk->icsk_rto;
+	r->rcv_rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+	r->mss_bytes = tp->mss_cache;
+	r->adv_mss_bytes = tp->advmss;
+	r->pmtu_bytes = icsk->icsk_pmtu_cookie;
+	r->dsack_dups = tp->dsack_dups;
+	r->reord_seen = tp->reord_seen;
+	r->reordering_pkts = tp->reordering;
+	r->rcv_ooopack = tp->rcv_ooopack;
+}
+
+static __always_inline void fill_stack(struct fp_sample *r, struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+
+	r->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	r->cwnd_pkts = tp->snd_cwnd;
+	r->ssthresh_pkts = tp->snd_ssthresh;
+	r->packets_out = tp->packets_out;
+	r->sacked_out = tp->sacked_out;
+	r->lost_out = tp->lost_out;
+	r->retrans_out = tp->retrans_out;
+	r->peer_window_bytes = tp->snd_wnd;
+	r->max_peer_window_bytes = tp->max_window;
+	r->receive_window_bytes = tp->rcv_wnd;
+	r->send_wscale = BPF_CORE_READ_BITFIELD(tp, rx_opt.snd_wscale);
+	r->receive_wscale = BPF_CORE_READ_BITFIELD(tp, rx_opt.rcv_wscale);
+	r->retransmits = icsk->icsk_retransmits;
+	r->backoff = icsk->icsk_backoff;
+	r->rate_delivered_pkts = tp->rate_delivered;
+	r->rate_interval_us = tp->rate_interval_us;
+}
+
+static __always_inline void fill_tune(struct fp_sample *r, struct tcp_sock *tp)
+{
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+
+	r->unsent_bytes = tp->write_seq - tp->snd_nxt;
+	r->unread_bytes = tp->rcv_nxt - tp->copied_seq;
+	r->send_buffer_bytes = sk->sk_sndbuf;
+	r->receive_buffer_bytes = sk->sk_rcvbuf;
+	r->locked_buffers = BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) &
+			    (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
+	r->cwnd_clamp_pkts = tp->snd_cwnd_clamp;
+	r->window_clamp_bytes = tp->window_clamp;
+	r->pacing_rate_bytes_per_s = sk->sk_pacing_rate;
+}
+
+static __always_inline u32 flags_of(struct tcp_sock *tp, const struct fp_rude_flow *rude)
+{
+	u32 flags = 0;
+
+	if (tp->ecn_flags & ECN_IS_ON)
+		flags |= FP_SAMPLE_ECN;
+	if (BPF_CORE_READ_BITFIELD(tp, rx_opt.sack_ok))
+		flags |= FP_SAMPLE_SACK;
+	if (BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok))
+		flags |= FP_SAMPLE_TIMESTAMPS;
+	if (BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
+		flags |= FP_SAMPLE_APP_LIMITED;
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		flags |= FP_SAMPLE_CWND_LIMITED;
+	if (rude && rude->mode != FP_POLITE)
+		flags |= FP_SAMPLE_RUDE;
+	return flags;
+}
+
+/* `e` is NULL for a flow of which nothing is kept: its counters are the kernel's 32 bits. */
+static __always_inline void fill_kept(struct fp_sample *r, const struct tcp_sock *tp,
+				      struct fp_estats *e)
+{
+	if (e && e->flags & FP_ESTATS_TRACKED) {
+		widen_all(&e->wide, tp);
+		__builtin_memcpy(&r->counted, &e->counted, sizeof(r->counted));
+		__builtin_memcpy(&r->wide, &e->wide, sizeof(r->wide));
+		r->flags |= e->flags;
+		return;
+	}
+	__builtin_memset(&r->counted, 0, sizeof(r->counted));
+	__builtin_memset(&r->wide, 0, sizeof(r->wide));
+	widen_all(&r->wide, tp);
+	r->counted.begin_ns = r->now_ns;
+	r->flags |= FP_ESTATS_ADOPTED;
+}
+
+/* Fills all but `kind` and `cookie`. `sk` is the socket as bpf_sk_storage_get takes it here. */
+static __always_inline void fill_sample(struct fp_sample *r, void *sk, struct tcp_sock *tp,
+					struct fp_estats *e)
+{
+	fill_flow(r, tp, bpf_sk_storage_get(&fp_flows, sk, NULL, 0));
+	fill_perf(r, tp);
+	fill_path(r, tp);
+	fill_stack(r, tp);
+	fill_tune(r, tp);
+	r->flags = flags_of(tp, bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
+	fill_kept(r, tp, e);
+}
+
+#endif

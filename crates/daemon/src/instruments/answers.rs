@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the API answers about the instruments.
+
+use crate::api::{Answer, Failure, Shared};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use fatpath_estats::{FlowDetail, FlowView, Why};
+use fatpath_policy::Prefix;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// `GET /v1/instruments/flows`
+pub(crate) async fn flows(State(shared): State<Arc<Shared>>) -> Answer<Vec<FlowView>> {
+    aside(move || shared.instruments.views()).await
+}
+
+/// `GET /v1/instruments/flows/{cookie}`
+pub(crate) async fn flow(
+    State(shared): State<Arc<Shared>>,
+    Path(cookie): Path<u64>,
+) -> Answer<FlowDetail> {
+    let detail = shared.instruments.detail(cookie);
+    let unknown = || Failure::new(StatusCode::NOT_FOUND, format!("no flow {cookie}"));
+    detail.map(Json).ok_or_else(unknown)
+}
+
+/// `?flow=COOKIE` or `?prefix=P`; without either every flow.
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    flow: Option<u64>,
+    prefix: Option<String>,
+}
+
+/// `GET /v1/instruments/why`
+pub(crate) async fn why(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+) -> Answer<Vec<Why>> {
+    let prefix = asked.prefix.as_deref().map(prefix).transpose()?;
+    let is_meant = move |why: &Why| {
+        asked.flow.is_none_or(|cookie| why.flow.cookie == cookie)
+            && prefix.is_none_or(|prefix| prefix.contains(why.flow.remote.ip()))
+    };
+    aside(move || {
+        let mut whys = shared.instruments.whys();
+        whys.retain(is_meant);
+        whys
+    })
+    .await
+}
+
+fn prefix(text: &str) -> Result<Prefix, Failure> {
+    let bad = |e: fatpath_policy::PrefixError| Failure::new(StatusCode::BAD_REQUEST, e.to_string());
+    text.parse().map_err(bad)
+}
+
+/// Twenty thousand flows take a while to put together: other requests do not wait for it.
+async fn aside<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
+    let done = tokio::task::spawn_blocking(job).await;
+    Ok(Json(done.map_err(anyhow::Error::from)?))
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The instruments: loaded beside what tunes, told what to sample, and what they counted.
+//!
+//! They are apart from the rest: where the kernel refuses them, flows are tuned all the same. Start at
+//! [`Kernel::set_instruments`]; the samples themselves are read in `samples.rs`.
+
+use crate::KernelError;
+use crate::abi::{self, fp_instruments};
+use crate::load::{ESTATS, Kernel, program};
+use fatpath_policy::{Instruments, SampledFlows};
+use libbpf_rs::Object;
+use serde::Serialize;
+
+/// Pins of links. The first is made last: where it is, all are.
+pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";
+const LINK_STATE_SET: &str = "link_state_set";
+pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
+
+/// What the instruments counted since the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SampleCounts {
+    /// Flows that are sampled now.
+    pub flows_sampled: u64,
+    /// Samples handed over.
+    pub samples: u64,
+    /// Samples lost because nobody read them in time.
+    pub samples_lost: u64,
+    /// Flows that `max_flows` or `max_flows_per_prefix` left out.
+    pub flows_beyond_bounds: u64,
+    /// Flows left out because their socket had no memory for what is kept of them.
+    pub flows_without_storage: u64,
+}
+
+impl Kernel {
+    /// Whether the kernel took the instruments.
+    pub fn has_instruments(&self) -> bool {
+        self.places.pin(LINK_SAMPLE).exists()
+    }
+
+    /// Loads and attaches them unless they are. After a failure nothing of them is attached.
+    pub(crate) fn load_instruments(&self) -> Result<(), KernelError> {
+        if self.has_instruments() {
+            return Ok(());
+        }
+        let object = self.load_object("estats", ESTATS)?;
+        self.attach_instruments(&object).inspect_err(|_| {
+            for link in [LINK_STATE_SET, LINK_WALK_SAMPLES] {
+                let _ = std::fs::remove_file(self.places.pin(link));
+            }
+        })
+    }
+
+    /// After `tune`: a flow has met its rule when its first sample is made.
+    fn attach_instruments(&self, object: &Object) -> Result<(), KernelError> {
+        for (name, pin) in [
+            ("walk_samples", LINK_WALK_SAMPLES),
+            ("state_set", LINK_STATE_SET),
+        ] {
+            let link = program(object, name)?
+                .attach()
+                .map_err(KernelError::bpf(format!("attach {name}")))?;
+            self.pin_link(link, pin)?;
+        }
+        self.attach_to_cgroup(object, "sample_flow", LINK_SAMPLE)
+    }
+
+    /// Samples the flows that `instruments` names, as the live policy's rules stand now; call it after
+    /// each [`Kernel::publish`]. A flow that is sampled learns it at its next round trip; one that is not,
+    /// from Linux 6.12 on, at the next [`Kernel::walk_samples`].
+    ///
+    /// # Errors
+    /// When the instruments are not loaded.
+    pub fn set_instruments(&self, instruments: &Instruments) -> Result<(), KernelError> {
+        let table = self.table("fp_instruments")?;
+        let before: fp_instruments = table.get(0)?;
+        let build: abi::fp_build = self.table("fp_build")?.get(0)?;
+        let names = self.rule_names()?;
+        let wanted = names
+            .iter()
+            .filter(|(_, name)| instruments.rules.is_empty() || instruments.rules.contains(name));
+        let mut orders = fp_instruments {
+            cgroup_id: build.cgroup_id,
+            generation: before.generation.wrapping_add(1).max(1),
+            ..orders_of(instruments)
+        };
+        for (id, _) in wanted {
+            orders.rules[*id as usize / 64] |= 1 << (id % 64);
+        }
+        table.set(0, &orders)
+    }
+
+    /// What they counted.
+    ///
+    /// # Errors
+    /// When they are not loaded.
+    pub fn sample_counts(&self) -> Result<SampleCounts, KernelError> {
+        let counts = self.table("fp_counts")?;
+        Ok(SampleCounts {
+            flows_sampled: self.table("fp_tracked")?.get(0)?,
+            samples: counts.sum(abi::FP_COUNT_SAMPLES)?,
+            samples_lost: counts.sum(abi::FP_COUNT_SAMPLES_LOST)?,
+            flows_beyond_bounds: counts.sum(abi::FP_COUNT_UNSAMPLED)?,
+            flows_without_storage: counts.sum(abi::FP_COUNT_UNSAMPLED_NO_STORAGE)?,
+        })
+    }
+}
+
+fn orders_of(instruments: &Instruments) -> fp_instruments {
+    fp_instruments {
+        interval_ns: u64::from(instruments.interval_us) * 1000,
+        sampled: match instruments.flows {
+            SampledFlows::All => abi::FP_SAMPLED_ALL,
+            SampledFlows::Rules => abi::FP_SAMPLED_RULES,
+            SampledFlows::None => abi::FP_SAMPLED_NONE,
+        },
+        one_in: instruments.one_in,
+        max_flows: instruments.max_flows,
+        max_flows_per_prefix: instruments.max_flows_per_prefix,
+        ..Default::default()
+    }
+}

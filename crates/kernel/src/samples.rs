@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Samples of flows: as they come, and of all TCP sockets at once.
+//!
+//! What a sample means is `fatpath-estats`' affair; here the kernel half's bytes become one. Start at
+//! [`Kernel::samples`] and [`Kernel::walk_samples`].
+
+use crate::KernelError;
+use crate::abi::{self, fp_sample};
+use crate::events::follow_ring;
+use crate::flow::{endpoint, tick_us};
+use crate::instruments::LINK_WALK_SAMPLES;
+use crate::load::Kernel;
+use crate::maps::Table;
+use crate::pod::{text_of, value_of};
+use crate::walk::{namespaces, within};
+use fatpath_estats::{CaState, Flow, LimitedBy, Sample, SampleKind};
+use libbpf_rs::{Iter, Link};
+use std::io::Read;
+use std::time::Duration;
+
+/// So many records are read at once: a little more than what the kernel hands over, 32 KiB.
+const READ_RECORDS: usize = 64;
+
+/// `TCP_INFINITE_SSTHRESH` of the kernel.
+const INFINITE_SSTHRESH_PKTS: u32 = 0x7fff_ffff;
+
+/// `enum tcp_chrono` of the kernel.
+const CHRONO_BUSY: u8 = 1;
+const CHRONO_RWND_LIMITED: u8 = 2;
+const CHRONO_SNDBUF_LIMITED: u8 = 3;
+
+/// SOCK_SNDBUF_LOCK and SOCK_RCVBUF_LOCK of the kernel.
+const SEND_BUFFER_LOCK: u8 = 1;
+const RECEIVE_BUFFER_LOCK: u8 = 2;
+
+/// A reader of the samples' ring buffer. Only one may read at a time: the daemon.
+pub struct Samples {
+    ring: Table,
+}
+
+impl Kernel {
+    /// The reader.
+    ///
+    /// # Errors
+    /// When the instruments are not loaded.
+    pub fn samples(&self) -> Result<Samples, KernelError> {
+        let ring = self.table("fp_samples")?;
+        Ok(Samples { ring })
+    }
+
+    /// One sample of each TCP connection of all network namespaces that can be found, also of those that
+    /// are idle, only receive, or are not sampled. Flows that began before fatpath, or before orders that
+    /// name them, are sampled from then on (Linux 6.12). Before 6.17 a connection may come twice or not
+    /// at all when others begin or end meanwhile.
+    ///
+    /// # Errors
+    /// When the instruments are not loaded. A namespace that vanishes is passed over.
+    pub fn walk_samples(
+        &self,
+        mut on_sample: impl FnMut(Sample) + Send,
+    ) -> Result<(), KernelError> {
+        let link = Link::open(self.places.pin(LINK_WALK_SAMPLES))
+            .map_err(KernelError::bpf(format!("open {LINK_WALK_SAMPLES}")))?;
+        let mut failed = None;
+        for namespace in namespaces() {
+            let walked = within(&namespace, || walk_here(&link, &mut on_sample)).transpose();
+            failed = failed.or(walked.err());
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// The network namespace of this thread.
+fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), KernelError> {
+    let mut iterator = Iter::new(link).map_err(KernelError::bpf("start an iterator"))?;
+    let mut buffer = vec![0; READ_RECORDS * size_of::<fp_sample>()];
+    let mut filled = 0;
+    loop {
+        let read = iterator.read(&mut buffer[filled..]);
+        filled += match read.map_err(KernelError::io("run an iterator"))? {
+            0 => return Ok(()),
+            bytes => bytes,
+        };
+        let whole = filled - filled % size_of::<fp_sample>();
+        let records = buffer[..whole].chunks_exact(size_of::<fp_sample>());
+        records.filter_map(decode).for_each(&mut *on_sample);
+        buffer.copy_within(whole..filled, 0);
+        filled -= whole;
+    }
+}
+
+impl Samples {
+    /// Waits for samples until `stop` answers true, asking it at least every `tick`.
+    ///
+    /// # Errors
+    /// When the ring buffer cannot be read.
+    pub fn follow(
+        &mut self,
+        tick: Duration,
+        stop: impl FnMut() -> bool,
+        mut on_sample: impl FnMut(Sample),
+    ) -> Result<(), KernelError> {
+        follow_ring(&self.ring, tick, stop, |bytes| {
+            if let Some(sample) = decode(bytes) {
+                on_sample(sample);
+            }
+        })
+    }
+}
+
+/// `None` for a record of no kind that this build knows.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Sample> {
+    let r: fp_sample = value_of(bytes)?;
+    let kind = kind_of(r.kind)?;
+    let is = |flag: u32| r.flags & flag != 0;
+    let counts_acks = is(abi::FP_ESTATS_COUNTS_ACKS);
+    let (counted, wide) = (&r.counted, &r.wide);
+    let us = |ticks: u32| u64::from(ticks) * tick_us();
+    Some(Sample {
+        kind,
+        flow: flow_of(&r),
+        now_ns: r.now_ns,
+        begin_ns: counted.begin_ns,
+        is_tracked: is(abi::FP_ESTATS_TRACKED),
+        state: r.state,
+        ca_state: ca_state_of(r.ca_state),
+        law: text_of(&r.law),
+
+        segs_out: wide.segs_out,
+        data_segs_out: wide.data_segs_out,
+        bytes_sent: r.bytes_sent,
+        segs_retrans: wide.segs_retrans,
+        bytes_retrans: r.bytes_retrans,
+        segs_in: wide.segs_in,
+        data_segs_in: wide.data_segs_in,
+        bytes_received: r.bytes_received,
+        bytes_acked: r.bytes_acked,
+        delivered_pkts: wide.delivered_pkts,
+        delivered_ce_pkts: wide.delivered_ce_pkts,
+        lost_pkts: wide.lost_pkts,
+        snd_una: r.snd_una,
+        snd_nxt: r.snd_nxt,
+        rcv_nxt: r.rcv_nxt,
+        busy_us: us(r.busy_ticks),
+        rwnd_limited_us: us(r.receiver_limited_ticks),
+        sndbuf_limited_us: us(r.send_buffer_limited_ticks),
+        limited_by: limited_by_of(r.limited_by),
+        lim_trans_rwin: counted.lim_trans_rwin,
+        lim_trans_cwnd: counted.lim_trans_cwnd,
+        lim_trans_snd: counted.lim_trans_snd,
+        cong_signals: counted.cong_signals,
+        timeouts: counted.timeouts,
+        subsequent_timeouts: counted.subsequent_timeouts,
+        slow_start_acks: counts_acks.then_some(counted.slow_start_acks),
+        cong_avoid_acks: counts_acks.then_some(counted.cong_avoid_acks),
+        pre_cong_sum_cwnd_pkts: counted.pre_cong_sum_cwnd_pkts,
+        post_cong_sum_ssthresh_pkts: counted.post_cong_sum_ssthresh_pkts,
+        pre_cong_sum_rtt_us: counted.pre_cong_sum_rtt_us,
+
+        rtt_us: (counted.rtt_us > 0).then_some(counted.rtt_us),
+        srtt_us: r.srtt_us,
+        rttvar_us: r.rttvar_us,
+        min_rtt_us: (r.min_rtt_us != u32::MAX).then_some(r.min_rtt_us),
+        max_rtt_us: counted.max_rtt_us,
+        sum_rtt_us: counted.sum_rtt_us,
+        count_rtt: counted.count_rtt,
+        rto_us: u32::try_from(us(r.rto_ticks)).unwrap_or(u32::MAX),
+        rcv_rtt_us: r.rcv_rtt_us,
+        mss_bytes: r.mss_bytes,
+        adv_mss_bytes: r.adv_mss_bytes,
+        pmtu_bytes: r.pmtu_bytes,
+        dsack_dups: r.dsack_dups,
+        reord_seen: r.reord_seen,
+        reordering_pkts: r.reordering_pkts,
+        rcv_ooopack: r.rcv_ooopack,
+        ecn_is_on: is(abi::FP_SAMPLE_ECN),
+        sack_is_on: is(abi::FP_SAMPLE_SACK),
+        timestamps_are_on: is(abi::FP_SAMPLE_TIMESTAMPS),
+
+        cwnd_pkts: r.cwnd_pkts,
+        ssthresh_pkts: (r.ssthresh_pkts < INFINITE_SSTHRESH_PKTS).then_some(r.ssthresh_pkts),
+        packets_out: r.packets_out,
+        sacked_out: r.sacked_out,
+        lost_out: r.lost_out,
+        retrans_out: r.retrans_out,
+        peer_window_bytes: r.peer_window_bytes,
+        max_peer_window_bytes: r.max_peer_window_bytes,
+        receive_window_bytes: r.receive_window_bytes,
+        send_wscale: r.send_wscale,
+        receive_wscale: r.receive_wscale,
+        retransmits: r.retransmits,
+        backoff: r.backoff,
+        delivery_rate_bytes_per_s: delivery_rate(&r),
+        delivery_rate_is_app_limited: is(abi::FP_SAMPLE_APP_LIMITED),
+        is_cwnd_limited: is(abi::FP_SAMPLE_CWND_LIMITED),
+
+        unsent_bytes: r.unsent_bytes,
+        unread_bytes: r.unread_bytes,
+
+        send_buffer_bytes: r.send_buffer_bytes,
+        receive_buffer_bytes: r.receive_buffer_bytes,
+        send_buffer_is_locked: r.locked_buffers & SEND_BUFFER_LOCK != 0,
+        receive_buffer_is_locked: r.locked_buffers & RECEIVE_BUFFER_LOCK != 0,
+        cwnd_clamp_pkts: r.cwnd_clamp_pkts,
+        window_clamp_bytes: r.window_clamp_bytes,
+        pacing_rate_bytes_per_s: r.pacing_rate_bytes_per_s,
+        is_rude: is(abi::FP_SAMPLE_RUDE),
+    })
+}
+
+fn flow_of(r: &fp_sample) -> Flow {
+    Flow {
+        cookie: r.cookie,
+        local: endpoint(r.local_address, r.local_port.into()),
+        remote: endpoint(r.remote_address, r.remote_port.into()),
+        netns: r.netns,
+        cgroup_id: r.cgroup_id,
+        rule_id: (r.rule_id != abi::FP_NO_RULE).then_some(r.rule_id),
+        is_passive: r.flags & abi::FP_ESTATS_PASSIVE != 0,
+        is_adopted: r.flags & abi::FP_ESTATS_ADOPTED != 0,
+    }
+}
+
+fn kind_of(kind: u32) -> Option<SampleKind> {
+    match kind {
+        abi::FP_SAMPLE_BEGIN => Some(SampleKind::Begin),
+        abi::FP_SAMPLE_INTERVAL => Some(SampleKind::Interval),
+        abi::FP_SAMPLE_STATE => Some(SampleKind::State),
+        abi::FP_SAMPLE_CONGESTION => Some(SampleKind::Congestion),
+        abi::FP_SAMPLE_TIMEOUT => Some(SampleKind::Timeout),
+        abi::FP_SAMPLE_RETRANSMISSION => Some(SampleKind::Retransmission),
+        abi::FP_SAMPLE_END => Some(SampleKind::End),
+        abi::FP_SAMPLE_WALK => Some(SampleKind::Walk),
+        _ => None,
+    }
+}
+
+/// `enum tcp_ca_state` of the kernel.
+fn ca_state_of(state: u8) -> CaState {
+    match state {
+        0 => CaState::Open,
+        1 => CaState::Disorder,
+        2 => CaState::Cwr,
+        3 => CaState::Recovery,
+        _ => CaState::Loss,
+    }
+}
+
+fn limited_by_of(chrono: u8) -> LimitedBy {
+    match chrono {
+        CHRONO_BUSY => LimitedBy::Network,
+        CHRONO_RWND_LIMITED => LimitedBy::Receiver,
+        CHRONO_SNDBUF_LIMITED => LimitedBy::SendBuffer,
+        _ => LimitedBy::Idle,
+    }
+}
+
+/// As tcp_compute_delivery_rate() of the kernel.
+fn delivery_rate(r: &fp_sample) -> Option<u64> {
+    let bytes = u64::from(r.rate_delivered_pkts) * u64::from(r.mss_bytes);
+    let is_measured = r.rate_delivered_pkts > 0 && r.rate_interval_us > 0;
+    is_measured.then(|| bytes * 1_000_000 / u64::from(r.rate_interval_us))
+}
