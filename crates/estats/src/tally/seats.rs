@@ -6,6 +6,7 @@
 //! that ended and one that was reset, and both leave rates right.
 
 use super::group::Group;
+use super::{OTHERS, OneSeries};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -17,7 +18,7 @@ const CLEARLY_MORE: u64 = 2;
 
 /// Groups by key, with so many seats.
 #[derive(Clone, Debug)]
-pub struct Seats<K> {
+pub(super) struct Seats<K> {
     seats: usize,
     seated: HashMap<K, Seat>,
     others: Group,
@@ -62,7 +63,7 @@ impl<K: Clone + Eq + Hash> Seats<K> {
     }
 
     /// `key` if it has a series of its own.
-    pub fn name_of(&self, key: &K) -> Option<K> {
+    pub(super) fn name_of(&self, key: &K) -> Option<K> {
         self.seated.contains_key(key).then(|| key.clone())
     }
 
@@ -85,12 +86,23 @@ impl<K: Clone + Eq + Hash> Seats<K> {
         self.seated.values_mut().for_each(|seat| seat.bytes = 0);
     }
 
-    /// Every series; that of the rest has no name, and comes last.
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&K>, &Group)> {
-        let seated = self
-            .seated
-            .iter()
-            .map(|(key, seat)| (Some(key), &seat.group));
-        seated.chain([(None, &self.others)])
+    /// Every series by its label, that of the rest last.
+    pub(super) fn series(
+        &self,
+        label: impl Fn(&K) -> String,
+        live: &HashMap<Option<K>, u64>,
+    ) -> Vec<OneSeries> {
+        let one = |label: String, key: Option<K>, group: &Group| OneSeries {
+            label,
+            live: live.get(&key).copied().unwrap_or_default(),
+            group: group.clone(),
+        };
+        let seated = self.seated.iter();
+        let mut series: Vec<OneSeries> = seated
+            .map(|(key, seat)| one(label(key), Some(key.clone()), &seat.group))
+            .collect();
+        series.sort_by(|a, b| a.label.cmp(&b.label));
+        series.push(one(OTHERS.to_owned(), None, &self.others));
+        series
     }
 }
