@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     engine: Mutex<Option<Engine>>,
     pub(crate) flow_log: Mutex<FlowLog>,
     pub(crate) cgroups: Mutex<Cgroups>,
-    pub(crate) instruments: Instruments,
+    pub(crate) instruments: Arc<Instruments>,
     pub(crate) stop: Notify,
     started: Instant,
 }
@@ -40,10 +40,10 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(engine: Engine, flow_log: FlowLog) -> Arc<Shared> {
         Arc::new(Shared {
+            instruments: Arc::clone(&engine.instruments),
             engine: Mutex::new(Some(engine)),
             flow_log: Mutex::new(flow_log),
             cgroups: Mutex::default(),
-            instruments: Instruments::default(),
             stop: Notify::new(),
             started: Instant::now(),
         })

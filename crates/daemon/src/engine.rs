@@ -2,6 +2,7 @@
 //! The live policy and what carries it: kernel half, sysctls, routes.
 
 use anyhow::{Context, Result};
+use fatpath_estats::Derived;
 use fatpath_host::Host;
 use fatpath_kernel::{
     Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
@@ -15,11 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Instance;
+use crate::instruments::Instruments;
 
 /// The one owner of what fatpath changes.
 pub(crate) struct Engine {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) host: Host,
+    pub(crate) instruments: Arc<Instruments>,
     pin_dir: PathBuf,
     pub(crate) policy: Policy,
     /// Name of the file that the live policy came from.
@@ -76,9 +79,27 @@ pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
         laws.extend(our_laws());
         laws
     });
-    parse_bytes(bytes, laws.as_deref()).map_err(|problems| Refused {
+    let policy = parse_bytes(bytes, laws.as_deref()).map_err(|problems| Refused {
         problems: in_file(&problems, file),
-    })
+    })?;
+    refuse_bad_formulas(&policy, file)?;
+    Ok(policy)
+}
+
+/// The policy's reader keeps formulas as text: what variables there are is the instruments' affair.
+fn refuse_bad_formulas(policy: &Policy, file: &str) -> Result<(), Refused> {
+    let texts = policy.instruments.derived.iter();
+    let problems: Vec<String> = texts
+        .filter_map(|text| {
+            let read = Derived::parse([(text.name.as_str(), text.formula.as_str())]);
+            let bad = read.err()?;
+            Some(format!("{file}:{}: {bad}", text.line))
+        })
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Refused { problems }),
+    }
 }
 
 fn in_file(problems: &[Problem], file: &str) -> Vec<String> {
@@ -103,6 +124,7 @@ impl Engine {
         let mut engine = Engine {
             kernel: Arc::new(kernel),
             host,
+            instruments: Arc::default(),
             pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
             policy_file: String::new(),
@@ -149,6 +171,8 @@ impl Engine {
             let set = self.kernel.set_instruments(&policy.instruments);
             notes.extend(set.err().map(|error| format!("the instruments: {error}")));
         }
+        self.instruments
+            .set_policy(&policy, self.kernel.rule_names()?);
         self.policy = policy;
         self.policy_file = file.to_owned();
         Ok(Applied {

@@ -5,7 +5,7 @@ use crate::api::{Shared, held, serve};
 use crate::engine::{Applied, Engine};
 use crate::flow_log::{FlowLog, Told};
 use crate::options::DaemonOptions;
-use crate::{Instance, engine};
+use crate::{Instance, engine, instruments};
 use anyhow::{Context, Result};
 use fatpath_kernel::{Event, Kernel};
 use fatpath_netlink::InterfaceEvents;
@@ -41,12 +41,14 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     let events = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
+        let kernel = Arc::clone(&kernel);
         move || follow_events(&kernel, &shared, &ended)
     });
     let interfaces = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
         move || follow_interfaces(&shared, &ended)
     });
+    let samples = instruments::follow(&kernel, &shared, &ended);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -61,6 +63,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();
     let _ = interfaces.join();
+    samples.into_iter().for_each(|thread| drop(thread.join()));
     served
 }
 

@@ -14,6 +14,8 @@ pub mod sample;
 mod span;
 pub mod table;
 pub mod tally;
+#[cfg(test)]
+mod testing;
 mod totals;
 pub mod variables;
 pub mod view;

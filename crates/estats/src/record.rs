@@ -70,7 +70,8 @@ impl Record {
         let begin = Totals::at_begin(first.begin_ns);
         let now = Totals::of(&first, Seen::default());
         // Of a flow that fatpath or this process met late, the counters speak of a time that nobody saw.
-        let origin = if first.flow.is_adopted { now } else { begin };
+        let is_late = first.flow.is_adopted || !first.is_tracked;
+        let origin = if is_late { now } else { begin };
         let is_long_ago = now.now_ns.saturating_sub(begin.now_ns) > JUDGED_NS;
         let base = if is_long_ago { now } else { origin };
         let mut record = Record {
@@ -99,7 +100,8 @@ impl Record {
             return;
         }
         self.events.compare(&self.last, &sample, rule.as_deref());
-        self.last = sample;
+        let begin_ns = self.last.begin_ns.min(sample.begin_ns);
+        self.last = Sample { begin_ns, ..sample };
         self.rule = rule.or(self.rule.take());
         self.follow(max_points);
     }

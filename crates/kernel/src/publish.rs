@@ -237,7 +237,7 @@ impl Kernel {
     }
 
     /// The names of the rules by their ids.
-    pub(crate) fn rule_names(&self) -> Result<HashMap<u32, String>, KernelError> {
+    pub fn rule_names(&self) -> Result<HashMap<u32, String>, KernelError> {
         let ids = named_ids(&self.table("fp_names")?)?;
         Ok(ids.into_iter().map(|(name, id)| (id, name)).collect())
     }

@@ -5,9 +5,16 @@
 //! Nothing here judges: that is `fatpath-estats`. Start at [`Instruments`].
 
 pub(crate) mod answers;
+mod follow;
+
+pub(crate) use follow::follow;
 
 use crate::api::held;
-use fatpath_estats::{Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Sample, Why};
+use fatpath_estats::{
+    BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Sample, Why,
+};
+use fatpath_policy::{Policy, SampledFlows};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::broadcast;
 
@@ -18,6 +25,7 @@ const LAG: usize = 8192;
 pub(crate) struct Instruments {
     table: Mutex<FlowTable>,
     samples: broadcast::Sender<Arc<Sample>>,
+    wants_untracked: AtomicBool,
 }
 
 impl Default for Instruments {
@@ -25,18 +33,30 @@ impl Default for Instruments {
         Instruments {
             table: Mutex::new(FlowTable::new(Bounds::default())),
             samples: broadcast::Sender::new(LAG),
+            wants_untracked: AtomicBool::new(true),
         }
     }
 }
 
 impl Instruments {
-    /// What a policy that became live names.
+    /// A policy became live; `rules` are its names by number.
     pub(crate) fn set_policy(
         &self,
+        policy: &Policy,
         rules: impl IntoIterator<Item = (u32, String)>,
-        derived: Derived,
     ) {
+        let sampled = &policy.instruments;
+        let all = sampled.flows == SampledFlows::All && sampled.one_in == 1;
+        self.wants_untracked.store(all, Ordering::Relaxed);
+        // Reading the policy has refused a bad formula.
+        let derived = derived(policy).unwrap_or_default();
         held(&self.table).set_policy(rules, derived);
+    }
+
+    /// Flows that are walked by without being sampled belong into the table: too many for the bounds, or
+    /// older than fatpath on an old kernel. Where the policy samples a choice, they do not.
+    fn wants_untracked(&self) -> bool {
+        self.wants_untracked.load(Ordering::Relaxed)
     }
 
     /// Takes samples in the order in which they came.
@@ -80,4 +100,10 @@ impl Instruments {
     pub(crate) fn changes(&self, mark: u64) -> Changes {
         held(&self.table).changes(mark)
     }
+}
+
+/// The policy's derived events.
+fn derived(policy: &Policy) -> Result<Derived, BadFormula> {
+    let texts = policy.instruments.derived.iter();
+    Derived::parse(texts.map(|text| (text.name.as_str(), text.formula.as_str())))
 }

@@ -105,17 +105,24 @@ impl Counters {
     }
 
     pub(super) fn since(&self, before: &Counters) -> Counters {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// A walk knows less than a sample: what is counted already stays counted.
+    pub(super) fn or_more(&self, other: &Counters) -> Counters {
+        self.with(other, u64::max)
+    }
+
+    fn with(&self, other: &Counters, of_two: fn(u64, u64) -> u64) -> Counters {
         let mut sums = self.sums;
-        for (now, before) in sums.iter_mut().zip(before.sums) {
-            *now = now.saturating_sub(before);
+        for (ours, theirs) in sums.iter_mut().zip(other.sums) {
+            *ours = of_two(*ours, theirs);
         }
         Counters {
             sums,
-            sent_bytes: self.sent_bytes.saturating_sub(before.sent_bytes),
-            retransmitted_bytes: self
-                .retransmitted_bytes
-                .saturating_sub(before.retransmitted_bytes),
-            moved_bytes: self.moved_bytes.saturating_sub(before.moved_bytes),
+            sent_bytes: of_two(self.sent_bytes, other.sent_bytes),
+            retransmitted_bytes: of_two(self.retransmitted_bytes, other.retransmitted_bytes),
+            moved_bytes: of_two(self.moved_bytes, other.moved_bytes),
         }
     }
 

@@ -180,7 +180,7 @@ impl Tally {
         // A new policy may have given it another rule.
         seen.rule.clone_from(rule);
         seen.now_ns = sample.now_ns;
-        let counters = Counters::of(sample);
+        let counters = Counters::of(sample).or_more(&seen.counted);
         let new = counters.since(&seen.counted);
         seen.counted = counters;
         let bytes = new.moved_bytes();

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use super::*;
+use crate::testing;
 
 const S: u64 = 1_000_000_000;
 
-/// A sample in which nothing was counted yet.
+/// A sample of a flow that began at 10 s, in which nothing was counted yet.
 fn sample(cookie: u64, remote: &str, now_s: u64) -> Sample {
-    let zero = include_str!("../../tests/sample.json");
-    let mut sample: Sample = serde_json::from_str(zero).unwrap();
-    sample.flow.cookie = cookie;
-    sample.flow.remote = remote.parse().unwrap();
+    let mut sample = testing::sample(cookie, SampleKind::Interval, 0);
+    (sample.flow.remote, sample.flow.rule_id) = (remote.parse().unwrap(), None);
     (sample.begin_ns, sample.now_ns) = (10 * S, now_s * S);
     sample
 }

@@ -145,10 +145,12 @@ pub(super) const ALL: &[Variable] = &[
         "fast retransmissions",
         "the kernel counts them with all others",
     ),
-    absent(
+    given(
         ("SubsequentTimeouts", G),
+        "",
         "timeouts after the first of a series",
-        NO_COUNTER,
+        ("counted by fatpath", ""),
+        |s| Some(s.subsequent_timeouts.into()),
     ),
     given(
         ("CurTimeoutCount", G),
