@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
-use crate::police;
+use crate::{police, trace};
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_kernel::RudeMark;
@@ -45,6 +45,9 @@ pub enum Command {
     /// Allow flows without congestion control, forbid them, list them, run a program with them
     #[command(subcommand)]
     Rude(RudeCommand),
+    /// Record samples of flows to Parquet files, and draw them
+    #[command(after_help = trace::HELP)]
+    Trace(trace::TraceArguments),
     /// Say what is loaded, changed and pinned
     Status(StatusArguments),
     /// Remove every program, map, pin, law, route metric and sysctl change

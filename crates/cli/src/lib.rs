@@ -8,6 +8,7 @@ mod police;
 mod policy;
 mod rude;
 mod status;
+mod trace;
 
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
@@ -40,6 +41,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flows(arguments) => flows::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),

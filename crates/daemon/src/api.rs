@@ -3,7 +3,7 @@
 
 use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
-use crate::instruments::{Instruments, answers};
+use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
@@ -31,6 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Shared {
     engine: Mutex<Option<Engine>>,
     pub(crate) flow_log: Mutex<FlowLog>,
+    pub(crate) event_log: Option<Mutex<FlowLog>>,
     pub(crate) cgroups: Mutex<Cgroups>,
     pub(crate) instruments: Arc<Instruments>,
     pub(crate) stop: Notify,
@@ -38,11 +39,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, flow_log: FlowLog) -> Arc<Shared> {
+    pub(crate) fn new(
+        engine: Engine,
+        flow_log: FlowLog,
+        event_log: Option<FlowLog>,
+    ) -> Arc<Shared> {
         Arc::new(Shared {
             instruments: Arc::clone(&engine.instruments),
             engine: Mutex::new(Some(engine)),
             flow_log: Mutex::new(flow_log),
+            event_log: event_log.map(Mutex::new),
             cgroups: Mutex::default(),
             stop: Notify::new(),
             started: Instant::now(),
@@ -103,6 +109,8 @@ struct StatusAnswer {
     kernel: Status,
     host_changes: Vec<Change>,
     flow_log: Fate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_log: Option<Fate>,
 }
 
 /// Anything that a handler could not do.
@@ -150,6 +158,8 @@ pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::i
         .route("/v1/instruments/flows", get(answers::flows))
         .route("/v1/instruments/flows/{cookie}", get(answers::flow))
         .route("/v1/instruments/why", get(answers::why))
+        .route("/v1/instruments/samples", get(samples::samples))
+        .route("/metrics", get(metrics::metrics))
         .route("/v1/unload", post(unload))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
@@ -183,6 +193,8 @@ async fn on_engine<T: Send + 'static>(
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
     let flow_log = held(&shared.flow_log).fate.clone();
+    let event_log = shared.event_log.as_ref();
+    let event_log = event_log.map(|log| held(log).fate.clone());
     let uptime_s = shared.started.elapsed().as_secs();
     on_engine(shared, move |engine| {
         Ok(StatusAnswer {
@@ -193,6 +205,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
             kernel: engine.kernel.status()?,
             host_changes: engine.host.changes().to_vec(),
             flow_log,
+            event_log,
         })
     })
     .await

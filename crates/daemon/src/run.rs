@@ -4,6 +4,7 @@
 use crate::api::{Shared, held, serve};
 use crate::engine::{Applied, Engine};
 use crate::flow_log::{FlowLog, Told};
+use crate::instruments::otlp::export;
 use crate::options::DaemonOptions;
 use crate::{Instance, engine, instruments};
 use anyhow::{Context, Result};
@@ -37,7 +38,8 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let (engine, applied) = Engine::start(&instance, &options.policy)?;
     say(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
-    let shared = Shared::new(engine, FlowLog::new(&options.flow_log));
+    let event_log = options.event_log.as_deref().map(FlowLog::new);
+    let shared = Shared::new(engine, FlowLog::new(&options.flow_log), event_log);
     let ended = Arc::new(AtomicBool::new(false));
     let events = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
@@ -49,6 +51,10 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         move || follow_interfaces(&shared, &ended)
     });
     let samples = instruments::follow(&kernel, &shared, &ended);
+    let events_out = std::thread::spawn({
+        let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
+        move || instruments::lines::follow(&shared, &ended)
+    });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -56,6 +62,10 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         let listener = listen(&instance)?;
         running.say_ready()?;
         tokio::spawn(follow_host(Arc::clone(&shared)));
+        if let Some(collector) = options.otlp.clone() {
+            let interval = Duration::from_secs_f64(options.otlp_interval);
+            tokio::spawn(export(Arc::clone(&shared), collector, interval));
+        }
         tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
         serve(listener, shared).await.context("the API")
     });
@@ -63,6 +73,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();
     let _ = interfaces.join();
+    let _ = events_out.join();
     samples.into_iter().for_each(|thread| drop(thread.join()));
     served
 }
@@ -202,6 +213,9 @@ fn follow_signals(
 
 fn reload(shared: &Shared, file: &Path) {
     held(&shared.flow_log).reopen();
+    if let Some(log) = &shared.event_log {
+        held(log).reopen();
+    }
     let name = file.display().to_string();
     let applied =
         engine::read_policy_file(file).and_then(|policy| match shared.engine().as_mut() {

@@ -109,8 +109,8 @@ impl Tally {
             seen: HashMap::new(),
             seated_ns: now_ns,
             names: HashMap::new(),
-            rules: Seats::new(bounds.rules),
-            prefixes: Seats::new(bounds.prefixes),
+            rules: Seats::new(bounds.rules, now_ns),
+            prefixes: Seats::new(bounds.prefixes, now_ns),
         }
     }
 
@@ -125,6 +125,9 @@ impl Tally {
         let rule = sample.flow.rule_id.and_then(|id| self.names.get(&id));
         let rule = &rule.cloned();
         let cookie = sample.flow.cookie;
+        if self.is_idle(sample) {
+            return;
+        }
         if !self.seen.contains_key(&cookie) {
             self.make_room();
             let seen = self.first_seen(sample, rule);
@@ -142,9 +145,19 @@ impl Tally {
         }
         if sample.now_ns.saturating_sub(self.seated_ns) >= SEATING_NS {
             self.seated_ns = sample.now_ns;
-            self.rules.seat_anew();
-            self.prefixes.seat_anew();
+            self.rules.seat_anew(sample.now_ns);
+            self.prefixes.seat_anew(sample.now_ns);
         }
+    }
+
+    /// A walk by a flow that did nothing: its waiting is counted with what it does next.
+    fn is_idle(&mut self, sample: &Sample) -> bool {
+        let seen = self.seen.get_mut(&sample.flow.cookie);
+        sample.kind == SampleKind::Walk
+            && seen.is_some_and(|seen| {
+                seen.now_ns = seen.now_ns.max(sample.now_ns);
+                seen.counted.did_as_much_as(sample)
+            })
     }
 
     fn first_seen(&self, sample: &Sample, rule: &Option<Arc<str>>) -> Seen {
@@ -173,13 +186,9 @@ impl Tally {
         let Some(seen) = self.seen.get_mut(&sample.flow.cookie) else {
             return;
         };
-        // Samples of several processors come in another order at times.
-        if sample.now_ns < seen.now_ns {
-            return;
-        }
         // A new policy may have given it another rule.
         seen.rule.clone_from(rule);
-        seen.now_ns = sample.now_ns;
+        seen.now_ns = seen.now_ns.max(sample.now_ns);
         let counters = Counters::of(sample).or_more(&seen.counted);
         let new = counters.since(&seen.counted);
         seen.counted = counters;
@@ -207,8 +216,8 @@ impl Tally {
 
     fn count(&mut self, cookie: u64, bytes: u64, in_group: impl Fn(&mut Group)) {
         if let Some(seen) = self.seen.get(&cookie) {
-            in_group(self.rules.of(&seen.rule, bytes));
-            in_group(self.prefixes.of(&seen.network, bytes));
+            in_group(self.rules.of(&seen.rule, bytes, seen.now_ns));
+            in_group(self.prefixes.of(&seen.network, bytes, seen.now_ns));
         }
     }
 
@@ -254,6 +263,8 @@ pub struct Series {
 pub struct OneSeries {
     /// The rule's name or the prefix, [`NO_RULE`] or [`OTHERS`].
     pub label: String,
+    /// When it began, by the samples' clock, ns.
+    pub since_ns: u64,
     /// Flows that have begun and not ended, as far as they are followed.
     pub live: u64,
     /// Sums and distributions.

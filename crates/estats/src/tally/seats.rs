@@ -22,31 +22,44 @@ pub(super) struct Seats<K> {
     seats: usize,
     seated: HashMap<K, Seat>,
     others: Group,
+    began_ns: u64,
     /// Bytes since the last seating, of those without a seat.
     standing: HashMap<K, u64>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Seat {
     group: Group,
+    since_ns: u64,
     /// Since the last seating.
     bytes: u64,
 }
 
+impl Seat {
+    fn at(now_ns: u64, bytes: u64) -> Seat {
+        Seat {
+            since_ns: now_ns,
+            bytes,
+            group: Group::default(),
+        }
+    }
+}
+
 impl<K: Clone + Eq + Hash> Seats<K> {
-    pub(super) fn new(seats: usize) -> Seats<K> {
+    pub(super) fn new(seats: usize, now_ns: u64) -> Seats<K> {
         Seats {
             seats,
             seated: HashMap::new(),
             others: Group::default(),
+            began_ns: now_ns,
             standing: HashMap::new(),
         }
     }
 
     /// Where `key` is counted, for something that moved so many bytes.
-    pub(super) fn of(&mut self, key: &K, bytes: u64) -> &mut Group {
+    pub(super) fn of(&mut self, key: &K, bytes: u64, now_ns: u64) -> &mut Group {
         if self.seated.len() < self.seats && !self.seated.contains_key(key) {
-            self.seated.insert(key.clone(), Seat::default());
+            self.seated.insert(key.clone(), Seat::at(now_ns, 0));
         }
         match self.seated.get_mut(key) {
             Some(seat) => {
@@ -68,7 +81,7 @@ impl<K: Clone + Eq + Hash> Seats<K> {
     }
 
     /// Those who move most take the seats.
-    pub(super) fn seat_anew(&mut self) {
+    pub(super) fn seat_anew(&mut self, now_ns: u64) {
         let mut standing: Vec<(K, u64)> = self.standing.drain().collect();
         standing.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
         for (key, bytes) in standing {
@@ -80,8 +93,7 @@ impl<K: Clone + Eq + Hash> Seats<K> {
                 break;
             }
             self.seated.remove(&leaves);
-            let group = Group::default();
-            self.seated.insert(key, Seat { group, bytes });
+            self.seated.insert(key, Seat::at(now_ns, bytes));
         }
         self.seated.values_mut().for_each(|seat| seat.bytes = 0);
     }
@@ -92,17 +104,21 @@ impl<K: Clone + Eq + Hash> Seats<K> {
         label: impl Fn(&K) -> String,
         live: &HashMap<Option<K>, u64>,
     ) -> Vec<OneSeries> {
-        let one = |label: String, key: Option<K>, group: &Group| OneSeries {
-            label,
-            live: live.get(&key).copied().unwrap_or_default(),
-            group: group.clone(),
-        };
-        let seated = self.seated.iter();
-        let mut series: Vec<OneSeries> = seated
-            .map(|(key, seat)| one(label(key), Some(key.clone()), &seat.group))
-            .collect();
+        let live = |key: Option<K>| live.get(&key).copied().unwrap_or_default();
+        let seated = self.seated.iter().map(|(key, seat)| OneSeries {
+            label: label(key),
+            since_ns: seat.since_ns,
+            live: live(Some(key.clone())),
+            group: seat.group.clone(),
+        });
+        let mut series: Vec<OneSeries> = seated.collect();
         series.sort_by(|a, b| a.label.cmp(&b.label));
-        series.push(one(OTHERS.to_owned(), None, &self.others));
+        series.push(OneSeries {
+            label: OTHERS.to_owned(),
+            since_ns: self.began_ns,
+            live: live(None),
+            group: self.others.clone(),
+        });
         series
     }
 }

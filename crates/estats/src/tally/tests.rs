@@ -80,7 +80,7 @@ fn flows_are_observed_each_ten_seconds_and_at_the_end() {
         (rtt.count(), goodput.count(), retransmitted.count()),
         (2, 2, 2)
     );
-    // 100 Mb/s each time: the bucket up to 1e8.
+    // 100 Mb/s each time: the bucket up to 12.5 MB/s.
     assert_eq!(goodput.buckets[5], 2);
     assert_eq!(rtt.buckets[7], 2);
     // None of the first ten seconds' bytes, then a tenth of the last five's.
