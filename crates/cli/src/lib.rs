@@ -4,6 +4,7 @@
 
 mod arguments;
 mod flows;
+mod log;
 mod police;
 mod policy;
 mod rude;
@@ -12,6 +13,7 @@ mod trace;
 
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
+use log::Log;
 use std::process::ExitCode;
 
 /// The command line as clap sees it, for the man pages.
@@ -22,12 +24,15 @@ pub fn command() -> clap::Command {
 /// Does what the process was asked for.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log_to_stderr();
+    let log = log::open();
     match run(arguments.command) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fatpath: {error:#}");
+            match log {
+                Log::Journal => tracing::error!("{error:#}"),
+                Log::Stderr => eprintln!("fatpath: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }
@@ -48,16 +53,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sim(arguments) => return arguments.run(),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// systemd's journal dates lines itself, and a terminal needs no dates.
-fn log_to_stderr() {
-    tracing_subscriber::fmt()
-        .without_time()
-        .with_target(false)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 /// `fatpath flows | head` is no failure.
