@@ -32,7 +32,8 @@ build: setup
 demo: build
 	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo --fresh
 
-test: setup
+test:
+	@packaging/setup.sh browser
 	$(SUDO) tests/run.sh
 
 test-long: setup
@@ -47,6 +48,7 @@ lint: setup
 	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) xtask check
+	cd web && npm run --silent check
 
 fmt: setup
 	$(CARGO) fmt --all
@@ -75,4 +77,4 @@ uninstall:
 
 clean:
 	$(CARGO) clean
-	rm -rf out
+	rm -rf out web/dist web/node_modules

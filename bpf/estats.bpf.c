@@ -32,6 +32,9 @@ struct {
 /* The reader looks by itself; it is woken when so much waits (see wake_flag()). */
 #define WAKE_BYTES (2 * 1024 * 1024)
 
+/* TCP_INFINITE_SSTHRESH: a law that goes by rates (bbr) never sets another. */
+#define INFINITE_SSTHRESH 0x7fffffff
+
 /* Too large for the stack; one walk a processor at a time writes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -284,7 +287,8 @@ static __always_inline void note_signal(struct fp_counted *c, const struct tcp_s
 {
 	c->cong_signals++;
 	c->pre_cong_sum_cwnd_pkts += tp->prior_cwnd;
-	c->post_cong_sum_ssthresh_pkts += tp->snd_ssthresh;
+	if (tp->snd_ssthresh < INFINITE_SSTHRESH)
+		c->post_cong_sum_ssthresh_pkts += tp->snd_ssthresh;
 	c->pre_cong_sum_rtt_us += tp->rack.rtt_us;
 }
 

@@ -13,24 +13,14 @@
  * Start reading at LAW(), at the end.
  */
 #include "include/going_polite.h"
+#include "include/pacing.h"
 
 /* law_state.flags, beside those of law_flow.h */
 #define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
 
-/* TCP_INIT_CWND of the kernel (RFC 6928). */
-#define INITIAL_WINDOW_PKTS 10
-
 static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)
 {
 	return !!(state_of(tp)->flags & flag);
-}
-
-/* tcp_is_cwnd_limited(): a window that is not used does not grow (RFC 7661). */
-static __always_inline int is_cwnd_limited(struct tcp_sock *tp)
-{
-	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
-		return 1;
-	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
 /* SlowStart and CongAvoid of RFC 4898, which the kernel does not count. */
@@ -91,54 +81,17 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 	return ssthresh_pkts;
 }
 
-/* No faster than SO_MAX_PACING_RATE. Where a rule or sch_fq paces already, they go on. */
-static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
+/* What may be left of pacing was for a paced start, for a rule's pacing_rate or for a law before this. */
+static __always_inline int is_start_paced(struct sock *sk)
 {
-	u64 most = sk->sk_max_pacing_rate;
-
-	sk->sk_pacing_rate = rate_bytes_per_s < most ? rate_bytes_per_s : most;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-}
-
-/*
- * Pacing that was for a paced start, for a rule's pacing_rate or for a law before this
- * one: beside them SO_MAX_PACING_RATE is what asks for it.
- */
-static __always_inline int is_paced_for_nobody(struct sock *sk)
-{
-	return sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul &&
-	       !state_of(tcp(sk))->memory.paced_from_pkts;
-}
-
-/*
- * The time of the next segment may lie ahead. Without pacing it would leave at once and
- * still bear that time (__tcp_transmit_skb()): too short a round trip would be measured.
- * It waits for an event with no such time; at every ACK until then the kernel sets the
- * rate to more than what a window needs (tcp_update_pacing_rate()).
- */
-static __always_inline void unpace(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp(sk);
-
-	if (is_paced_for_nobody(sk) && tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
-		sk->sk_pacing_status = SK_PACING_NONE;
-}
-
-/*
- * What the kernel would restore of a flow that was rude, were its last loss spurious
- * (prior_cwnd), is the peer's window: no polite flow may have that.
- */
-static __always_inline u32 undo_limit_pkts(struct sock *sk)
-{
-	return rude_state_of(sk) ? tcp(sk)->snd_cwnd : 0;
+	return !!state_of(tcp(sk))->memory.paced_from_pkts;
 }
 
 /* A law that ran before may have left a rate of its own, which would hold this one back. */
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
-	struct law_state none = { .memory.undo_limit_pkts = undo_limit_pkts(sk) };
+	struct law_state none = {};
 
 	*state_of(tcp(sk)) = none;
 	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
@@ -167,7 +120,7 @@ void BPF_PROG(law_release, struct sock *sk)
 	cc_ack_arrived(&w, tp->packets_out);
 	set_window(tp, &w);
 	go_polite(sk);
-	if (is_paced_for_nobody(sk))
+	if (is_paced_by_law(sk))
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
@@ -180,17 +133,6 @@ static __always_inline void begin(struct cc_window *w, const struct cc_start *st
 	if (w->ssthresh_pkts >= w->clamp_pkts)
 		w->ssthresh_pkts = CC_INFINITE_SSTHRESH;
 	cc_begin(w, start);
-}
-
-/*
- * RFC 5681, 4.1: RW = min(IW, cwnd). The kernel, if it restarted the window, knows the
- * IW of the route, but not that of the rule.
- */
-static __always_inline u32 restart_window_pkts(const struct fp_rule *rule, u32 kernels_pkts)
-{
-	if (rule->given & (1u << FP_INITIAL_WINDOW))
-		return rule->initial_window_pkts;
-	return kernels_pkts ? kernels_pkts : INITIAL_WINDOW_PKTS;
 }
 
 /*
@@ -272,7 +214,8 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		window_is_restarted(tp);
 	if (event != CA_EVENT_TX_START)
 		return;
-	unpace(sk);
+	if (!is_start_paced(sk))
+		unpace(sk);
 	if (is_open(tp))
 		transmission_starts(sk);
 	state_of(tp)->before_pause_pkts = 0;
@@ -298,7 +241,8 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	if (sample->pkts_acked || sample->rtt_us > 0)
 		learn(tcp(sk), sample);
-	unpace(sk);
+	if (!is_start_paced(sk))
+		unpace(sk);
 }
 
 /* As tcp_reno_undo_cwnd(); the law's memory goes back too. */

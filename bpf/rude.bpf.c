@@ -13,13 +13,10 @@
  * this law by TCP_CONGESTION gets the fair law. Start at rude_cong_control().
  */
 #include "include/rude_flow.h"
+#include "include/pacing.h"
 
 /* A flow whose segments nobody marks is found out after so long. */
 #define LOOK_FOR_MARKS_US 1000000ull
-
-/* IP's header without options; TCP's is in tcp_header_len. */
-#define IPV4_HEADER_BYTES 20
-#define IPV6_HEADER_BYTES 40
 
 static __always_inline u64 rate_sample(const struct tcp_sock *tp)
 {
@@ -47,15 +44,21 @@ static __always_inline void look(struct tcp_sock *tp, struct cc_rude_now *now)
 	now->wire_bytes = mss_bytes;
 }
 
-/* Of a rate of IP packets, what pacing counts. */
+static __always_inline u64 not_zero(u64 bytes_per_s)
+{
+	return bytes_per_s ? bytes_per_s : 1;
+}
+
+/* Of a rate of IP packets, what pacing counts; 0, no bound, stays so. */
 static __always_inline u64 without_headers(struct tcp_sock *tp, u64 bytes_per_s)
 {
-	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
-	u32 ip_bytes =
-		sk->__sk_common.skc_family == AF_INET6 ? IPV6_HEADER_BYTES : IPV4_HEADER_BYTES;
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+	u32 ip_bytes = icsk->icsk_af_ops->net_header_len + icsk->icsk_ext_hdr_len;
 	u32 packet_bytes = tp->mss_cache + tp->tcp_header_len + ip_bytes;
 
-	return cc_scaled(bytes_per_s, tp->mss_cache, packet_bytes ? packet_bytes : 1);
+	if (!bytes_per_s || !packet_bytes)
+		return bytes_per_s;
+	return not_zero(cc_scaled(bytes_per_s, tp->mss_cache, packet_bytes));
 }
 
 /* The flow's part of rude_total_rate; 0 = no bound. */
@@ -63,8 +66,9 @@ static __always_inline u64 part_of_total(const struct fp_rule *rule, u32 rule_id
 {
 	struct fp_share *share = bpf_map_lookup_elem(&fp_rude_shares, &rule_id);
 	u64 flows = share && share->flows ? share->flows : 1;
+	u64 total = rule->rude_total_bytes_per_s;
 
-	return rule->rude_total_bytes_per_s / flows;
+	return total ? not_zero(total / flows) : 0;
 }
 
 static __always_inline u64 pacing_rate(struct tcp_sock *tp, const struct rude_state *s,
@@ -79,23 +83,6 @@ static __always_inline u64 pacing_rate(struct tcp_sock *tp, const struct rude_st
 	return most && most < rate ? most : rate;
 }
 
-static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
-{
-	u64 most = sk->sk_max_pacing_rate;
-
-	sk->sk_pacing_rate = rate_bytes_per_s < most ? rate_bytes_per_s : most;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-}
-
-/* SO_MAX_PACING_RATE is what asks for pacing, beside laws. */
-static __always_inline void unpace(struct sock *sk)
-{
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
-	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
-		sk->sk_pacing_status = SK_PACING_NONE;
-}
-
 /* What leaves next, and how fast. */
 static __always_inline void send_on(struct sock *sk, struct rude_state *s,
 				    struct fp_rude_flow *flow, const struct cc_rude_now *now,
@@ -103,7 +90,7 @@ static __always_inline void send_on(struct sock *sk, struct rude_state *s,
 {
 	struct tcp_sock *tp = tcp(sk);
 
-	tp->snd_cwnd = cc_rude_cwnd_pkts(&s->rude, now);
+	tp->snd_cwnd = cc_rude_cwnd_pkts(now);
 	pace(sk, pacing_rate(tp, s, now, rule, flow->counted_rule));
 	flow->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
 }
@@ -136,6 +123,9 @@ static __always_inline void begin(struct tcp_sock *tp, struct rude_state *s,
 {
 	struct cc_window polite = window_of(tp);
 
+	/* PRR is on the way from one to the other (RFC 6937). */
+	if (is_in_reduction(tp) && polite.cwnd_pkts > polite.ssthresh_pkts)
+		polite.cwnd_pkts = polite.ssthresh_pkts;
 	if (!s->keeps_fair)
 		cc_rude_begin(&s->rude, &polite, now);
 	s->keeps_fair = 1;
@@ -154,7 +144,7 @@ static __always_inline int leave(struct sock *sk, const struct fp_flow *flow,
 		return 0;
 	if (rude && rude->mode == FP_RUDE)
 		rude->mode = FP_POLITE;
-	set_fair_law(sk, bpf_map_lookup_elem(&fp_rules, &rule_id));
+	set_fair_law(sk, bpf_map_lookup_elem(&fp_rules, &rule_id), rude);
 	return 1;
 }
 
@@ -190,6 +180,7 @@ void BPF_PROG(rude_release, struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	u32 r_pkts;
 
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 	unpace(sk);
 	if (!rude || !s || !s->keeps_fair)
 		return;
@@ -227,6 +218,9 @@ void BPF_PROG(rude_cong_control, struct sock *sk)
 	struct rude_state *s = rude_state_of(sk);
 	struct fp_rule *rule;
 
+	/* rude_init() did not begin with it. */
+	if (rude && rude->mode == FP_RUDE && !(s && s->keeps_fair))
+		rude->mode = FP_POLITE;
 	if (rude && s && rude->mode == FP_RUDE && is_unmarked(tcp(sk), s, rude)) {
 		rude->flags |= FP_RUDE_UNMARKED;
 		count(FP_COUNT_UNMARKED);
@@ -242,17 +236,13 @@ void BPF_PROG(rude_cong_control, struct sock *sk)
 	acked(sk, s, rude, rule);
 }
 
-/* tcp_enter_loss() has just set the window to one segment. */
-static __always_inline void timed_out(struct sock *sk, struct rude_state *s,
-				      const struct fp_rule *rule)
+/*
+ * tcp_enter_loss() has just left one segment. A path with a smaller MTU enters the same
+ * state (tcp_simple_retransmit()), and leaves the window alone.
+ */
+static __always_inline int is_timed_out(struct tcp_sock *tp)
 {
-	struct cc_rude_now now = {};
-	cc_u32 values[CC_PARAMS];
-	enum cc_law law = fair_law(rule, values);
-
-	look(tcp(sk), &now);
-	cc_rude_timed_out(law, values, &s->rude);
-	tcp(sk)->snd_cwnd = cc_rude_cwnd_pkts(&s->rude, &now);
+	return tp->snd_cwnd == in_flight_pkts(tp) + 1;
 }
 
 SEC("struct_ops")
@@ -260,9 +250,34 @@ void BPF_PROG(rude_set_state, struct sock *sk, u8 new_state)
 {
 	struct rude_state *s = rude_state_of(sk);
 	struct fp_rule *rule = rule_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+	struct cc_rude_now now = {};
+	cc_u32 values[CC_PARAMS];
+	enum cc_law law;
 
-	if (new_state == TCP_CA_LOSS && s && rule && s->keeps_fair)
-		timed_out(sk, s, rule);
+	if (!s || !s->keeps_fair || !rule)
+		return;
+	law = fair_law(rule, values);
+	look(tp, &now);
+	/* ECN's echo, a drop in the host, or a loss that its probe made good. */
+	if (new_state == TCP_CA_CWR)
+		cc_rude_congested(law, values, &s->rude, &now);
+	if (new_state == TCP_CA_LOSS && is_timed_out(tp)) {
+		cc_rude_timed_out(law, values, &s->rude, &now);
+		tp->snd_cwnd = cc_rude_cwnd_pkts(&now);
+	}
+}
+
+/* As the window of a polite flow would in a pause; the host's own way is taken to be the usual. */
+static __always_inline void decay(struct tcp_sock *tp, struct rude_state *s,
+				  const struct fp_rule *rule)
+{
+	struct cc_start start = start_of(rule, tp);
+	u32 idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
+
+	/* Only the ratio of the two times counts. */
+	cc_idle_restart(&s->rude.fair, &start, idle_ticks, tp->inet_conn.icsk_rto,
+			restart_window_pkts(rule, 0));
 }
 
 /* After a pause: the gate may have closed meanwhile, and nothing rude shall leave. */
@@ -270,15 +285,24 @@ SEC("struct_ops")
 void BPF_PROG(rude_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	struct rude_state *s = rude_state_of(sk);
+	struct fp_rule *rule = rule_of(sk);
 
-	if (event == CA_EVENT_TX_START)
-		leave(sk, flow, rude_of(sk));
+	if (event != CA_EVENT_TX_START)
+		return;
+	if (s && s->keeps_fair && rule)
+		decay(tcp(sk), s, rule);
+	leave(sk, flow, rude_of(sk));
 }
 
-/* The kernel's threshold stays: it is the polite law's again one day. */
+/* Nothing is reduced: the recovery that begins is the kernel's alone. */
 SEC("struct_ops")
 u32 BPF_PROG(rude_ssthresh, struct sock *sk)
 {
+	struct rude_state *s = rude_state_of(sk);
+
+	if (s && s->keeps_fair)
+		cc_rude_recovery_begins(&s->rude);
 	return tcp(sk)->snd_ssthresh;
 }
 

@@ -52,22 +52,6 @@ static __always_inline struct fp_rule *rule_of(const struct fp_flow *flow)
 	return bpf_map_lookup_elem(&fp_rules, &rule_id);
 }
 
-/* rude_init() has the last word. */
-static __always_inline int become_rude(struct bpf_sock *sk, const struct fp_rule *rule,
-				       struct fp_rude_flow *rude, u32 user)
-{
-	rude->user = user;
-	rude->flags &= ~FP_RUDE_UNMARKED;
-	if (rude->mode == FP_RUDE)
-		return 0;
-	rude->mode = FP_RUDE;
-	if (!set_rude_law(sk) && rude->mode == FP_RUDE)
-		return 0;
-	rude->mode = FP_POLITE;
-	set_fair_law(sk, rule);
-	return -EPERM;
-}
-
 static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *flow)
 {
 	u32 user = (u32)bpf_get_current_uid_gid();
@@ -77,7 +61,12 @@ static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *fl
 	if (!flow || !may_be_rude(whole(sk), flow->rule_id, rule, user))
 		return -EPERM;
 	rude = bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	return rude ? become_rude(sk, rule, rude, user) : -ENOMEM;
+	if (!rude)
+		return -ENOMEM;
+	if (rude->mode != FP_RUDE)
+		return become_rude(sk, rule, rude, user);
+	rude->user = user;
+	return 0;
 }
 
 /* Where the rule wants it always, the program has no say. */
@@ -87,24 +76,21 @@ static __always_inline int is_settled(struct bpf_sock *sk, const struct fp_flow 
 	return rule && rule->rude == FP_RUDE_ALWAYS && may_stay_rude(whole(sk), flow, rude);
 }
 
-/*
- * From rude, the fair law's first window is set on the way to it (rude_release()); a flow
- * that goes polite already has that law, and the window at its next ACK.
- */
 static __always_inline int turn_off(struct bpf_sock *sk, const struct fp_flow *flow, u32 mode)
 {
 	struct fp_rude_flow *rude = rude_of(sk);
 	struct fp_rule *rule = rule_of(flow);
-	u32 was;
 
-	if (!rude || rude->mode == FP_POLITE)
+	if (!rude || rude->mode == FP_POLITE || rude->mode == mode)
 		return 0;
 	if (is_settled(sk, flow, rule, rude))
 		return -EPERM;
-	was = rude->mode;
+	if (rude->mode == FP_GOING_POLITE) {
+		stop_going_polite(sk, rule, rude);
+		return 0;
+	}
 	rude->mode = mode;
-	if (was == FP_RUDE)
-		set_fair_law(sk, rule);
+	set_fair_law(sk, rule, rude);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Installs what building, testing and the demo need, and only what is missing; with the word
-# "kernels" also what boots other kernels (make test-kernels).
+# Installs what building, testing and the demo need, and only what is missing, and builds the page that the
+# daemon embeds (web/dist); with the word "kernels" also what boots other kernels (make test-kernels), with
+# "browser" also what the tests of the page need.
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
@@ -9,8 +10,12 @@ PACKAGES='make gcc libc6-dev clang clang-format libelf-dev zlib1g-dev pkg-config
 iproute2 iperf3 ethtool tcpdump bpftool git ca-certificates curl'
 KERNELS_PACKAGES='qemu-system-x86 busybox-static binutils debian-archive-keyring'
 RUST_MIN=1.85
+NODE_MIN=18
 
-if [ "${1:-}" = kernels ]; then PACKAGES="$PACKAGES $KERNELS_PACKAGES"; fi
+case "${1:-}" in
+kernels) PACKAGES="$PACKAGES $KERNELS_PACKAGES" ;;
+browser) PACKAGES="$PACKAGES chromium" ;;
+esac
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -21,9 +26,11 @@ is_installed() {
 }
 
 # Ubuntu has no package of the name bpftool that installs by itself: it comes with the kernel's tools.
+# Its chromium is a snap, which runs neither in containers nor for root: the tests of the page are skipped.
 package_for() {
     case "$1:$ID" in
     bpftool:ubuntu) echo linux-tools-common ;;
+    chromium:ubuntu) ;;
     *) echo "$1" ;;
     esac
 }
@@ -32,8 +39,10 @@ install_packages() {
     missing=
     for wanted in $PACKAGES; do
         package=$(package_for "$wanted")
-        is_installed "$package" || missing="$missing $package"
+        [ -z "$package" ] || is_installed "$package" || missing="$missing $package"
     done
+    # Node.js may have come from elsewhere, with an npm of its own.
+    node_is_new_enough || missing="$missing nodejs npm"
     [ -n "$missing" ] || return 0
     echo "setup: installing$missing"
     as_root apt-get update -qq
@@ -45,6 +54,27 @@ install_packages() {
 rust_is_new_enough() {
     have=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
     [ -n "$have" ] && [ "$(printf '%s\n%s\n' "$RUST_MIN" "$have" | sort -V | head -n1)" = "$RUST_MIN" ]
+}
+
+node_is_new_enough() {
+    command -v npm >/dev/null || return 1
+    have=$(node --version 2>/dev/null) || return 1
+    have=${have#v}
+    [ "${have%%.*}" -ge "$NODE_MIN" ]
+}
+
+# Into web/dist, when its sources are newer. npm ci checks each package against its sum in the lock file.
+build_page() {
+    cd "$(dirname "$0")/../web"
+    if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
+        echo "setup: fetching what the page is built with"
+        npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
+        touch node_modules/.package-lock.json
+    fi
+    newer=$(find src index.html vite.config.ts package-lock.json -newer dist/index.html 2>&1 | head -n1)
+    [ -n "$newer" ] || return 0
+    echo "setup: building the page"
+    npm run --silent build -- --logLevel=error
 }
 
 install_rust() {
@@ -62,7 +92,7 @@ install_rust() {
 say_missing() {
     echo "setup: $1 is not Debian or Ubuntu: install these by hand, then run again" >&2
     for wanted in $PACKAGES; do echo "  $wanted (or what it is called here)" >&2; done
-    echo "  Rust $RUST_MIN or later, with clippy and rustfmt" >&2
+    echo "  Rust $RUST_MIN or later, with clippy and rustfmt; Node.js $NODE_MIN or later, with npm" >&2
     exit 1
 }
 
@@ -70,7 +100,7 @@ has_all_commands() {
     for command in make gcc clang clang-format pkg-config ip iperf3 ethtool tcpdump bpftool git; do
         command -v "$command" >/dev/null || return 1
     done
-    pkg-config --exists libelf zlib && rust_is_new_enough
+    pkg-config --exists libelf zlib && rust_is_new_enough && node_is_new_enough
 }
 
 ID=unknown ID_LIKE=
@@ -82,3 +112,4 @@ case "$ID $ID_LIKE" in
     ;;
 *) has_all_commands || say_missing "$ID" ;;
 esac
+build_page

@@ -206,6 +206,19 @@ static inline cc_u64 cc_path_round_us(cc_u32 srtt_us)
 }
 
 /*
+ * Of samples with little to send only those count that exceed what is known: of a path that
+ * was never tried they tell nothing.
+ */
+static inline int cc_path_is_news(const struct cc_path *p, const struct cc_path_sample *s)
+{
+	cc_u64 rate = cc_path_rate_bytes_per_s(p);
+
+	if (s->is_app_limited)
+		return rate && s->rate_bytes_per_s > rate;
+	return s->rate_bytes_per_s > p->rate_bytes_per_s[0];
+}
+
+/*
  * Each acknowledgement. Rounds in which the program had little to send do not count, or
  * the estimate would fall to what the program has.
  */
@@ -218,8 +231,7 @@ static inline void cc_path_sampled(struct cc_path *p, const struct cc_path_sampl
 	if (is_new)
 		cc_path_begins(p, s);
 	cc_path_took(p, s);
-	if (s->rate_bytes_per_s > p->rate_bytes_per_s[0] &&
-	    (!s->is_app_limited || s->rate_bytes_per_s > cc_path_rate_bytes_per_s(p)))
+	if (cc_path_is_news(p, s))
 		p->rate_bytes_per_s[0] = s->rate_bytes_per_s;
 	p->round_delivered += s->delivered_pkts;
 	p->round_lost += s->lost_pkts;

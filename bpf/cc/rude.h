@@ -100,7 +100,7 @@ static inline cc_u32 cc_rude_own_pkts(cc_u32 *credit, cc_u32 fair_pkts, cc_u32 a
 	return (cc_u32)(own >> 32);
 }
 
-/* A congestion event of F, and what undoes it. */
+/* What the law makes of F in a congestion event, and what undoes it. */
 static inline void cc_rude_reduce(enum cc_law law, const cc_u32 *values, struct cc_rude *r)
 {
 	r->prior_cwnd_pkts = r->fair.cwnd_pkts;
@@ -110,15 +110,25 @@ static inline void cc_rude_reduce(enum cc_law law, const cc_u32 *values, struct 
 	r->acked_credit = 0;
 }
 
-/* One congestion event a round trip at most, as in recovery (RFC 6675). */
-static inline void cc_rude_lost(enum cc_law law, const cc_u32 *values, struct cc_rude *r,
-				const struct cc_rude_now *now, cc_u32 all_pkts, cc_u32 pkts)
+/*
+ * Congestion, of which the host is told otherwise than by a loss of so many segments: ECN,
+ * its own queue. F falls once a round trip at most, as in recovery (RFC 6675).
+ */
+static inline void cc_rude_congested(enum cc_law law, const cc_u32 *values, struct cc_rude *r,
+				     const struct cc_rude_now *now)
 {
-	if (now->now_us < r->recovers_until_us ||
-	    !cc_rude_own_pkts(&r->lost_credit, r->fair.cwnd_pkts, all_pkts, pkts))
+	if (now->now_us < r->recovers_until_us)
 		return;
 	cc_rude_reduce(law, values, r);
 	r->recovers_until_us = now->now_us + cc_rude_srtt_us(now);
+}
+
+static inline void cc_rude_lost(enum cc_law law, const cc_u32 *values, struct cc_rude *r,
+				const struct cc_rude_now *now, cc_u32 all_pkts, cc_u32 pkts)
+{
+	if (now->now_us >= r->recovers_until_us &&
+	    cc_rude_own_pkts(&r->lost_credit, r->fair.cwnd_pkts, all_pkts, pkts))
+		cc_rude_congested(law, values, r, now);
 }
 
 /* A window that was not in use does not grow, as tcp_is_cwnd_limited() of Linux. */
@@ -181,15 +191,26 @@ static inline void cc_rude_acked(enum cc_law law, const cc_u32 *values,
 
 /*
  * A retransmission timeout: nothing arrived for longer than any window explains, so F
- * too starts again, from 2 segments instead of RFC 5681's 1.
+ * too starts again, from 2 segments instead of RFC 5681's 1. What the host has found lost
+ * by it is no further event, and the threshold holds when nothing has arrived since the
+ * timeout before (3.1 there).
  */
-static inline void cc_rude_timed_out(enum cc_law law, const cc_u32 *values, struct cc_rude *r)
+static inline void cc_rude_timed_out(enum cc_law law, const cc_u32 *values, struct cc_rude *r,
+				     const struct cc_rude_now *now)
 {
-	cc_rude_reduce(law, values, r);
+	if (r->fair.cwnd_pkts > CC_MIN_SSTHRESH_PKTS)
+		cc_rude_reduce(law, values, r);
 	r->fair.cwnd_pkts = CC_MIN_SSTHRESH_PKTS;
+	r->lost_pkts = now->lost_pkts;
 }
 
-/* The last loss was none. Also while going polite; R goes back by itself. */
+/* The host's recovery begins, or a timeout's: what F gave up before cannot be undone with it. */
+static inline void cc_rude_recovery_begins(struct cc_rude *r)
+{
+	r->prior_cwnd_pkts = 0;
+}
+
+/* What was lost since then was not. Also while going polite; R goes back by itself. */
 static inline void cc_rude_undone(struct cc_rude *r)
 {
 	if (!r->prior_cwnd_pkts)
@@ -202,11 +223,10 @@ static inline void cc_rude_undone(struct cc_rude *r)
 }
 
 /* What the peer's window holds; a retransmission always fits. */
-static inline cc_u32 cc_rude_cwnd_pkts(const struct cc_rude *r, const struct cc_rude_now *now)
+static inline cc_u32 cc_rude_cwnd_pkts(const struct cc_rude_now *now)
 {
 	cc_u64 cwnd_pkts = (cc_u64)now->in_flight_pkts + CC_RUDE_ROOM_PKTS;
 
-	(void)r;
 	if (cwnd_pkts < now->peer_window_pkts)
 		cwnd_pkts = now->peer_window_pkts;
 	return cwnd_pkts < now->max_window_pkts ? (cc_u32)cwnd_pkts : now->max_window_pkts;
@@ -247,8 +267,7 @@ static inline cc_u64 cc_rude_pacing_bytes_per_s(const struct cc_rude *r,
 /*
  * RUDE_OFF_NOW, and when permission is gone: the flow has the window r->fair from now on.
  * With more in flight than F, "as though a serious congestion event has just occurred".
- * However it ends, the host must not undo a reduction of before (prior_cwnd of Linux): the
- * window that it would go back to was the peer's.
+ * The host must not undo a reduction of before: what it would go back to was the peer's.
  */
 static inline void cc_rude_off_now(struct cc_rude *r, cc_u32 in_flight_pkts)
 {
@@ -266,29 +285,34 @@ static inline cc_u32 cc_rude_off_nicely(struct cc_rude *r, cc_u32 in_flight_pkts
 	return in_flight_pkts > r->fair.cwnd_pkts ? in_flight_pkts : r->fair.cwnd_pkts;
 }
 
-/* R and F are close enough: `milli` / 1000 of F. */
-static inline int cc_rude_has_converged(cc_u32 r_pkts, cc_u32 fair_pkts, cc_u32 milli)
+/*
+ * R is close enough to F: `milli` / 1000 of F. `used_pkts` is the part of R that is in use, R
+ * itself if it holds the flow back: a flow with no more than F in flight just stops.
+ */
+static inline int cc_rude_has_converged(cc_u32 used_pkts, cc_u32 fair_pkts, cc_u32 milli)
 {
-	return r_pkts <= fair_pkts ||
-	       (cc_u64)(r_pkts - fair_pkts) * 1000 <= (cc_u64)fair_pkts * milli;
+	return used_pkts <= fair_pkts ||
+	       (cc_u64)(used_pkts - fair_pkts) * 1000 <= (cc_u64)fair_pkts * milli;
 }
 
 /*
- * Going polite, in the place of cc_acked(): R after it. Of R's acknowledgements F / R are
- * F's; what the law adds to F is added to R. F's slow start is its own: it catches up.
+ * Going polite, in the place of cc_acked(): R after it. Of the segments in use F's are
+ * its own; what the law adds to F is added to R, unless R is not in use, and then F
+ * grows alone. F's slow start is its own: it catches up.
  */
 static inline cc_u32 cc_rude_shadow_acked(enum cc_law law, const cc_u32 *values,
 					  const struct cc_start *start, struct cc_rude *r,
-					  cc_u32 r_pkts, cc_u32 acked_pkts)
+					  cc_u32 r_pkts, cc_u32 used_pkts, cc_u32 acked_pkts)
 {
 	cc_u32 before_pkts = r->fair.cwnd_pkts, clamp_pkts = r->fair.clamp_pkts;
-	int is_slow_start = cc_in_slow_start(&r->fair);
-	cc_u64 grown_pkts;
+	int grows_alone = cc_in_slow_start(&r->fair) || used_pkts < r_pkts;
+	cc_u64 grown_pkts = r_pkts;
 
-	acked_pkts = cc_rude_own_pkts(&r->acked_credit, before_pkts, r_pkts, acked_pkts);
-	cc_acked(law, values, start, &r->fair, acked_pkts);
-	grown_pkts = r_pkts;
-	if (!is_slow_start && r->fair.cwnd_pkts > before_pkts)
+	if (cc_rude_is_in_use(&r->fair, used_pkts)) {
+		acked_pkts = cc_rude_own_pkts(&r->acked_credit, before_pkts, used_pkts, acked_pkts);
+		cc_acked(law, values, start, &r->fair, acked_pkts);
+	}
+	if (!grows_alone && r->fair.cwnd_pkts > before_pkts)
 		grown_pkts += r->fair.cwnd_pkts - before_pkts;
 	return grown_pkts < clamp_pkts ? (cc_u32)grown_pkts : clamp_pkts;
 }

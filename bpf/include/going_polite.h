@@ -3,7 +3,7 @@
  * RUDE_OFF_NICELY: the flow has the law of its fair window F and the kernel's recovery, but
  * still the artificial window R, from which it goes down to F: every increase and decrease
  * is F's, applied to both (Table 1 of the paper). Its segments stay marked until the two
- * are close. Whoever loses permission meanwhile has F at the next ACK.
+ * are close. Whoever loses permission meanwhile has F at once, or at the next ACK.
  *
  * Start at going_polite_acked().
  */
@@ -53,31 +53,45 @@ static __always_inline u32 converged_milli(const struct fp_rule *rule)
 	return rule->rude_converged_milli ? rule->rude_converged_milli : CONVERGED_MILLI;
 }
 
+/* The part of R that is in use: all of it if it holds the flow back. */
+static __always_inline u32 used_pkts(struct tcp_sock *tp)
+{
+	if (is_cwnd_limited(tp) || tp->max_packets_out > tp->snd_cwnd)
+		return tp->snd_cwnd;
+	return tp->max_packets_out;
+}
+
+/* R and F grow, F as its law has it. 1 = they are close. */
+static __always_inline int grow_both(struct tcp_sock *tp, struct cc_rude *rude,
+				     const struct fp_rule *rule, u32 acked_pkts)
+{
+	u32 r_pkts = tp->snd_cwnd, used = used_pkts(tp), grown_pkts;
+	struct cc_start start = start_of(rule, tp);
+	cc_u32 values[CC_PARAMS];
+	enum cc_law law = fair_law(rule, values);
+
+	rude->fair.clamp_pkts = clamp_pkts(tp);
+	grown_pkts = cc_rude_shadow_acked(law, values, &start, rude, r_pkts, used, acked_pkts);
+	tp->snd_cwnd = grown_pkts;
+	if (grown_pkts > r_pkts)
+		used += grown_pkts - r_pkts;
+	return cc_rude_has_converged(used, rude->fair.cwnd_pkts, converged_milli(rule));
+}
+
 /* In the place of cc_acked(). 0 = the flow is polite from here on. */
 static __always_inline int going_polite_acked(struct sock *sk, u32 acked_pkts)
 {
 	struct rude_state *s = rude_state_of(sk);
 	struct fp_rude_flow *rude = rude_of(sk);
 	struct fp_rule *rule = rule_of(sk);
-	struct tcp_sock *tp = tcp(sk);
-	cc_u32 values[CC_PARAMS];
-	struct cc_start start;
-	enum cc_law law;
 
-	if (!s || !rude || !rule || !may_go_on(sk)) {
+	if (!s || !rude || !rule || !may_go_on(sk) ||
+	    grow_both(tcp(sk), &s->rude, rule, acked_pkts)) {
 		end_going_polite(sk);
 		return 0;
 	}
-	law = fair_law(rule, values);
-	start = start_of(rule, tp);
-	s->rude.fair.clamp_pkts = clamp_pkts(tp);
-	tp->snd_cwnd =
-		cc_rude_shadow_acked(law, values, &start, &s->rude, tp->snd_cwnd, acked_pkts);
 	rude->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
-	if (!cc_rude_has_converged(tp->snd_cwnd, s->rude.fair.cwnd_pkts, converged_milli(rule)))
-		return 1;
-	end_going_polite(sk);
-	return 0;
+	return 1;
 }
 
 /* In the place of cc_ssthresh(). */
@@ -89,7 +103,8 @@ static __always_inline u32 going_polite_ssthresh(struct sock *sk)
 	cc_u32 values[CC_PARAMS];
 
 	if (!s || !rule)
-		return tp->snd_ssthresh;
+		return tp->snd_cwnd > 2 * CC_MIN_SSTHRESH_PKTS ? tp->snd_cwnd / 2
+							       : CC_MIN_SSTHRESH_PKTS;
 	return cc_rude_shadow_ssthresh(fair_law(rule, values), values, &s->rude, tp->snd_cwnd);
 }
 

@@ -46,6 +46,7 @@ typedef __s64 s64;
 #define TCP_CA_OPEN 0
 #define TCP_CA_DISORDER 1
 #define TCP_CA_CWR 2
+#define TCP_CA_RECOVERY 3
 #define TCP_CA_LOSS 4
 #define EPERM 1
 #define ENOMEM 12
@@ -150,6 +151,10 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
+struct inet_connection_sock_af_ops {
+	u16 net_header_len; /* without options or extension headers */
+};
+
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
@@ -157,9 +162,11 @@ struct inet_connection_sock {
 	u32 icsk_delack_max;
 	u32 icsk_pmtu_cookie;
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	const struct inet_connection_sock_af_ops *icsk_af_ops;
 	u8 icsk_ca_state : 5;
 	u8 icsk_retransmits;
 	u8 icsk_backoff;
+	u16 icsk_ext_hdr_len; /* of those options and extension headers */
 	u64 icsk_ca_priv[13];
 };
 

@@ -35,6 +35,9 @@ struct law_name {
 #define MAX_WINDOW_BYTES (1u << 29)
 #define SEGMENT_OVERHEAD_BYTES 768
 
+/* TCP_INIT_CWND of the kernel (RFC 6928). */
+#define INITIAL_WINDOW_PKTS 10
+
 static __always_inline struct tcp_sock *tcp(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
@@ -107,6 +110,25 @@ static __always_inline struct cc_start start_of(const struct fp_rule *rule, stru
 	start.hystart = !!(rule->flags & FP_RULE_HYSTART);
 	start.idle = idle_of(rule->after_idle);
 	return start;
+}
+
+/*
+ * RFC 5681, 4.1: RW = min(IW, cwnd). The kernel, if it restarted the window, knows the
+ * IW of the route, but not that of the rule.
+ */
+static __always_inline u32 restart_window_pkts(const struct fp_rule *rule, u32 kernels_pkts)
+{
+	if (rule->given & (1u << FP_INITIAL_WINDOW))
+		return rule->initial_window_pkts;
+	return kernels_pkts ? kernels_pkts : INITIAL_WINDOW_PKTS;
+}
+
+/* tcp_is_cwnd_limited(): a window that is not used does not grow (RFC 7661). */
+static __always_inline int is_cwnd_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
 static __always_inline u32 max_window_pkts(struct tcp_sock *tp)

@@ -94,19 +94,41 @@ static __always_inline void leave_rude_share(struct fp_rude_flow *rude)
 	__sync_fetch_and_add(&share->flows, -1ull);
 }
 
+static __always_inline int set_kernels_reno(void *target)
+{
+	struct fp_law_text reno = { "reno" };
+
+	return set_law(target, reno.text);
+}
+
 /*
  * The flow gets the law of its fair window, and with it that window: see rude_release()
- * in rude.bpf.c. The kernel's own Reno is always there.
+ * in rude.bpf.c. The kernel's own Reno is always there, but keeps no F on the way to it.
  */
-static __always_inline int set_fair_law(void *target, const struct fp_rule *rule)
+static __always_inline int set_fair_law(void *target, const struct fp_rule *rule,
+					struct fp_rude_flow *rude)
 {
-	struct fp_law_text fair = { "fp_reno" }, last = { "reno" };
+	struct fp_law_text fair = { "fp_reno" };
 
 	if (rule && FP_IS_GIVEN(rule, FP_LAW))
 		__builtin_memcpy(&fair, rule->law, sizeof(fair));
 	if (!set_law(target, fair.text))
 		return 0;
-	return set_law(target, last.text);
+	if (rude)
+		rude->mode = FP_POLITE;
+	return set_kernels_reno(target);
+}
+
+/*
+ * A flow that went polite, and is so from now on, has its fair law already: it gets the
+ * window on the way from that law to another (law_release() in laws.bpf.c).
+ */
+static __always_inline void stop_going_polite(void *target, const struct fp_rule *rule,
+					      struct fp_rude_flow *rude)
+{
+	rude->mode = FP_POLITE;
+	set_kernels_reno(target);
+	set_fair_law(target, rule, rude);
 }
 
 static __always_inline int set_rude_law(void *target)
@@ -114,6 +136,23 @@ static __always_inline int set_rude_law(void *target)
 	struct fp_law_text rude = { "fp_rude" };
 
 	return set_law(target, rude.text);
+}
+
+/*
+ * rude_init() has the last word, but cannot set another law itself: the kernel lets nobody
+ * who is called by a change of law change it again.
+ */
+static __always_inline int become_rude(void *target, const struct fp_rule *rule,
+				       struct fp_rude_flow *rude, u32 user)
+{
+	rude->user = user;
+	rude->flags &= ~FP_RUDE_UNMARKED;
+	rude->mode = FP_RUDE;
+	if (!set_rude_law(target) && rude->mode == FP_RUDE)
+		return 0;
+	rude->mode = FP_POLITE;
+	set_fair_law(target, rule, rude);
+	return -EPERM;
 }
 
 static __always_inline int has_rude_law(struct tcp_sock *tp)

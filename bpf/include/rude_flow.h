@@ -61,13 +61,23 @@ static __always_inline void forget(struct rude_state *s, struct fp_rude_flow *fl
 	flow->fair_cwnd_pkts = 0;
 }
 
+/* The kernel reduces the window, and will make it snd_ssthresh at the end (tcp_end_cwnd_reduction()). */
+static __always_inline int is_in_reduction(struct tcp_sock *tp)
+{
+	u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+
+	return state == TCP_CA_CWR || state == TCP_CA_RECOVERY;
+}
+
 /* RUDE_OFF_NOW, and every way of losing permission: what is in flight drains to F. */
 static __always_inline void become_polite(struct tcp_sock *tp, struct rude_state *s,
 					  struct fp_rude_flow *flow)
 {
+	const struct cc_window *fair = &s->rude.fair;
+
 	cc_rude_off_now(&s->rude, in_flight_pkts(tp));
-	tp->snd_cwnd = s->rude.fair.cwnd_pkts;
-	tp->snd_ssthresh = s->rude.fair.ssthresh_pkts;
+	tp->snd_cwnd = fair->cwnd_pkts;
+	tp->snd_ssthresh = is_in_reduction(tp) ? fair->cwnd_pkts : fair->ssthresh_pkts;
 	forget(s, flow);
 }
 

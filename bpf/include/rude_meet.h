@@ -42,7 +42,8 @@ static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_soc
 		flow->flags |= FP_FLOW_RUDE;
 }
 
-static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *sk)
+static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *sk,
+				      const struct fp_rule *rule)
 {
 	struct fp_rude_flow *rude =
 		bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -53,11 +54,7 @@ static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *s
 	}
 	if (rude->mode == FP_RUDE && has_rude_law(tp))
 		return;
-	rude->user = owner_of(&tp->inet_conn.icsk_inet.sk);
-	rude->mode = FP_RUDE;
-	rude->flags &= ~FP_RUDE_UNMARKED;
-	if (set_rude_law(target))
-		rude->mode = FP_POLITE;
+	become_rude(target, rule, rude, owner_of(&tp->inet_conn.icsk_inet.sk));
 }
 
 /* A flow that goes polite nicely goes on so, unless it may not any more. */
@@ -67,18 +64,19 @@ static __always_inline void make_polite(const struct fp_flow *flow, struct tcp_s
 	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
 	struct fp_rude_flow *rude = rude_of(sk);
 
-	if (rude && rude->mode != FP_POLITE &&
-	    (rude->mode == FP_RUDE || !may_stay_rude(owned, flow, rude)))
+	if (rude && rude->mode == FP_GOING_POLITE && !may_stay_rude(owned, flow, rude))
+		stop_going_polite(target, rule, rude);
+	if (rude && rude->mode == FP_RUDE)
 		rude->mode = FP_POLITE;
 	if (has_rude_law(tp))
-		set_fair_law(target, rule);
+		set_fair_law(target, rule, rude);
 }
 
 static __always_inline void make_rude_or_polite(const struct fp_flow *flow, struct tcp_sock *tp,
 						void *target, void *sk, const struct fp_rule *rule)
 {
 	if (flow->flags & FP_FLOW_RUDE)
-		make_rude(tp, target, sk);
+		make_rude(tp, target, sk, rule);
 	else
 		make_polite(flow, tp, target, sk, rule);
 }

@@ -62,6 +62,11 @@ impl Loaded {
         Ok(())
     }
 
+    /// The daemon's.
+    pub fn pid(&self) -> u32 {
+        self.daemon.id()
+    }
+
     /// A handle on its kernel half.
     pub fn kernel(&self) -> Result<Kernel> {
         Ok(Kernel::open(Places::new(Some(PIN_DIR.into()), None)?)?)

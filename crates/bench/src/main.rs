@@ -8,10 +8,13 @@
 
 mod alone;
 mod connect_loop;
+mod cpu_time;
+mod crowd;
 mod emulated;
 mod figure;
 mod figures;
 mod group;
+mod lab;
 mod loaded;
 mod one_processor;
 mod results;
@@ -47,6 +50,9 @@ struct Arguments {
     /// Only simulate so many flows at once: what `sim.bytes_per_flow` runs in a process of its own
     #[arg(long, value_name = "FLOWS", hide = true)]
     simulate_flows: Option<usize>,
+    /// Only hold so many connections until the end of the input: what makes a crowd
+    #[arg(long, value_name = "CONNECTIONS", hide = true)]
+    hold_connections: Option<usize>,
 }
 
 const EXAMPLES: &str = "\
@@ -69,9 +75,10 @@ fn main() -> ExitCode {
         print!("{}", table::of_goals(&FIGURES));
         return ExitCode::SUCCESS;
     }
-    let done = match arguments.simulate_flows {
-        Some(flows) => figures::simulate_flows(flows),
-        None => measure(&arguments),
+    let done = match (arguments.simulate_flows, arguments.hold_connections) {
+        (Some(flows), _) => figures::simulate_flows(flows),
+        (None, Some(count)) => crowd::hold_connections(count),
+        (None, None) => measure(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -115,7 +122,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
 
 fn asked(names: &[String]) -> impl Iterator<Item = &'static Figure> {
     let is_asked = |figure: &&Figure| names.is_empty() || names.iter().any(|n| n == figure.name);
-    FIGURES.into_iter().filter(is_asked)
+    FIGURES.iter().copied().filter(is_asked)
 }
 
 fn row(run: &Run, figure: &Figure) -> Result<Row> {

@@ -77,9 +77,21 @@ void fatpath_rude_acked(cc_u32 law, const cc_u32 *values, const struct cc_start 
 	cc_rude_acked((enum cc_law)law, values, s, r, now);
 }
 
-void fatpath_rude_timed_out(cc_u32 law, const cc_u32 *values, struct cc_rude *r)
+void fatpath_rude_congested(cc_u32 law, const cc_u32 *values, struct cc_rude *r,
+			    const struct cc_rude_now *now)
 {
-	cc_rude_timed_out((enum cc_law)law, values, r);
+	cc_rude_congested((enum cc_law)law, values, r, now);
+}
+
+void fatpath_rude_timed_out(cc_u32 law, const cc_u32 *values, struct cc_rude *r,
+			    const struct cc_rude_now *now)
+{
+	cc_rude_timed_out((enum cc_law)law, values, r, now);
+}
+
+void fatpath_rude_recovery_begins(struct cc_rude *r)
+{
+	cc_rude_recovery_begins(r);
 }
 
 void fatpath_rude_undone(struct cc_rude *r)
@@ -87,9 +99,9 @@ void fatpath_rude_undone(struct cc_rude *r)
 	cc_rude_undone(r);
 }
 
-cc_u32 fatpath_rude_cwnd_pkts(const struct cc_rude *r, const struct cc_rude_now *now)
+cc_u32 fatpath_rude_cwnd_pkts(const struct cc_rude_now *now)
 {
-	return cc_rude_cwnd_pkts(r, now);
+	return cc_rude_cwnd_pkts(now);
 }
 
 cc_u64 fatpath_rude_pacing_bytes_per_s(const struct cc_rude *r, const struct cc_rude_now *now,
@@ -108,15 +120,16 @@ cc_u32 fatpath_rude_off_nicely(struct cc_rude *r, cc_u32 in_flight_pkts)
 	return cc_rude_off_nicely(r, in_flight_pkts);
 }
 
-int fatpath_rude_has_converged(cc_u32 r_pkts, cc_u32 fair_pkts, cc_u32 milli)
+int fatpath_rude_has_converged(cc_u32 used_pkts, cc_u32 fair_pkts, cc_u32 milli)
 {
-	return cc_rude_has_converged(r_pkts, fair_pkts, milli);
+	return cc_rude_has_converged(used_pkts, fair_pkts, milli);
 }
 
 cc_u32 fatpath_rude_shadow_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s,
-				 struct cc_rude *r, cc_u32 r_pkts, cc_u32 acked_pkts)
+				 struct cc_rude *r, cc_u32 r_pkts, cc_u32 used_pkts,
+				 cc_u32 acked_pkts)
 {
-	return cc_rude_shadow_acked((enum cc_law)law, values, s, r, r_pkts, acked_pkts);
+	return cc_rude_shadow_acked((enum cc_law)law, values, s, r, r_pkts, used_pkts, acked_pkts);
 }
 
 cc_u32 fatpath_rude_shadow_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_rude *r,

@@ -125,9 +125,21 @@ unsafe extern "C" {
         r: *mut RawRude,
         now: *const RudeNow,
     );
-    pub fn fatpath_rude_timed_out(law: u32, values: *const u32, r: *mut RawRude);
+    pub fn fatpath_rude_congested(
+        law: u32,
+        values: *const u32,
+        r: *mut RawRude,
+        now: *const RudeNow,
+    );
+    pub fn fatpath_rude_timed_out(
+        law: u32,
+        values: *const u32,
+        r: *mut RawRude,
+        now: *const RudeNow,
+    );
+    pub fn fatpath_rude_recovery_begins(r: *mut RawRude);
     pub fn fatpath_rude_undone(r: *mut RawRude);
-    pub fn fatpath_rude_cwnd_pkts(r: *const RawRude, now: *const RudeNow) -> u32;
+    pub fn fatpath_rude_cwnd_pkts(now: *const RudeNow) -> u32;
     pub fn fatpath_rude_pacing_bytes_per_s(
         r: *const RawRude,
         now: *const RudeNow,
@@ -135,13 +147,14 @@ unsafe extern "C" {
     ) -> u64;
     pub fn fatpath_rude_off_now(r: *mut RawRude, in_flight_pkts: u32);
     pub fn fatpath_rude_off_nicely(r: *mut RawRude, in_flight_pkts: u32) -> u32;
-    pub fn fatpath_rude_has_converged(r_pkts: u32, fair_pkts: u32, milli: u32) -> c_int;
+    pub fn fatpath_rude_has_converged(used_pkts: u32, fair_pkts: u32, milli: u32) -> c_int;
     pub fn fatpath_rude_shadow_acked(
         law: u32,
         values: *const u32,
         s: *const RawStart,
         r: *mut RawRude,
         r_pkts: u32,
+        used_pkts: u32,
         acked_pkts: u32,
     ) -> u32;
     pub fn fatpath_rude_shadow_ssthresh(

@@ -68,20 +68,37 @@ impl Rude {
         unsafe { raw::fatpath_rude_acked(*number, values, &self.start, &mut self.raw, now) }
     }
 
-    /// A retransmission timeout of a rude flow.
-    pub fn timed_out(&mut self) {
+    /// Congestion of which a rude flow is told otherwise than by loss: ECN, the host's own queue.
+    pub fn congested(&mut self, now: &RudeNow) {
         let Law { number, values } = &self.law;
-        unsafe { raw::fatpath_rude_timed_out(*number, values.as_ptr(), &mut self.raw) }
+        unsafe { raw::fatpath_rude_congested(*number, values.as_ptr(), &mut self.raw, now) }
     }
 
-    /// The last loss was none: F is what it was before.
+    /// A retransmission timeout of a rude flow.
+    pub fn timed_out(&mut self, now: &RudeNow) {
+        let Law { number, values } = &self.law;
+        unsafe { raw::fatpath_rude_timed_out(*number, values.as_ptr(), &mut self.raw, now) }
+    }
+
+    /// Recovery begins, or a timeout has come: what F gave up before cannot be undone with it.
+    pub fn recovery_begins(&mut self) {
+        unsafe { raw::fatpath_rude_recovery_begins(&mut self.raw) }
+    }
+
+    /// Nothing is in flight, and a segment is about to leave: F decays in a pause as a polite window.
+    pub fn idle_restart(&mut self, idle_us: u64, rto_us: u32, initial_window_pkts: u32) {
+        let (fair, start) = (&mut self.raw.fair, &self.start);
+        unsafe { raw::fatpath_idle_restart(fair, start, idle_us, rto_us, initial_window_pkts) }
+    }
+
+    /// What was lost since recovery began was not: F is what it was then.
     pub fn undone(&mut self) {
         unsafe { raw::fatpath_rude_undone(&mut self.raw) }
     }
 
     /// The window of a rude flow.
-    pub fn cwnd_pkts(&self, now: &RudeNow) -> u32 {
-        unsafe { raw::fatpath_rude_cwnd_pkts(&self.raw, now) }
+    pub fn cwnd_pkts(now: &RudeNow) -> u32 {
+        unsafe { raw::fatpath_rude_cwnd_pkts(now) }
     }
 
     /// Bytes a second at which a rude flow sends: its share, or what the path is found to carry.
@@ -100,13 +117,13 @@ impl Rude {
         unsafe { raw::fatpath_rude_off_nicely(&mut self.raw, in_flight_pkts) }
     }
 
-    /// Going polite: R after an acknowledgement of new data, with the window in full use, outside of
-    /// recovery.
-    pub fn shadow_acked(&mut self, r_pkts: u32, acked_pkts: u32) -> u32 {
+    /// Going polite: R after an acknowledgement of new data outside of recovery. `used_pkts` of R are in
+    /// use, R itself if it holds the flow back.
+    pub fn shadow_acked(&mut self, r_pkts: u32, used_pkts: u32, acked_pkts: u32) -> u32 {
         let Law { number, values } = &self.law;
-        let (values, raw) = (values.as_ptr(), &mut self.raw);
+        let (law, values, start, raw) = (*number, values.as_ptr(), &self.start, &mut self.raw);
         unsafe {
-            raw::fatpath_rude_shadow_acked(*number, values, &self.start, raw, r_pkts, acked_pkts)
+            raw::fatpath_rude_shadow_acked(law, values, start, raw, r_pkts, used_pkts, acked_pkts)
         }
     }
 
@@ -117,9 +134,9 @@ impl Rude {
         unsafe { raw::fatpath_rude_shadow_ssthresh(*number, values, &mut self.raw, r_pkts) }
     }
 
-    /// R and F are within `milli` / 1000 of F: the flow is polite, with [`Rude::fair`].
-    pub fn has_converged(&self, r_pkts: u32, milli: u32) -> bool {
+    /// What is in use of R is within `milli` / 1000 of F: the flow is polite, with [`Rude::fair`].
+    pub fn has_converged(&self, used_pkts: u32, milli: u32) -> bool {
         let fair_pkts = self.raw.fair.cwnd_pkts;
-        unsafe { raw::fatpath_rude_has_converged(r_pkts, fair_pkts, milli) != 0 }
+        unsafe { raw::fatpath_rude_has_converged(used_pkts, fair_pkts, milli) != 0 }
     }
 }

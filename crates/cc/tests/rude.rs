@@ -135,17 +135,99 @@ fn a_fair_window_that_the_flow_does_not_fill_does_not_grow() {
     assert!((100..=200).contains(&rude.fair().cwnd_pkts), "slow start");
 }
 
+fn begun(window: &Window, path: &Path) -> Rude {
+    Rude::new(Law::RENO, Start::default(), window, &path.now)
+}
+
+/// A window and its threshold.
+fn window_of(rude: &Rude) -> (u32, u32) {
+    (rude.fair().cwnd_pkts, rude.fair().ssthresh_pkts)
+}
+
 #[test]
-fn an_undone_loss_and_a_timeout() {
+fn congestion_without_a_loss_is_an_event_too() {
+    let mut path = Path::new(1000, 10);
+    let mut rude = begun(&avoiding(400), &path);
+    rude.congested(&path.now);
+    rude.congested(&path.now);
+    assert_eq!(rude.fair().cwnd_pkts, 200, "one a round trip");
+    path.now.now_us += u64::from(RTT_US);
+    rude.congested(&path.now);
+    assert_eq!(rude.fair().cwnd_pkts, 100);
+}
+
+/// RFC 5681, 3.1: half of what was in flight, held when the same segment is lost again; then slow start.
+#[test]
+fn a_timeout_is_one_event_and_has_one_threshold() {
+    let mut path = Path::new(1000, 10);
+    let mut rude = begun(&avoiding(400), &path);
+    path.now.lost_pkts += 1000;
+    path.now.in_flight_pkts = 0;
+    rude.timed_out(&path.now);
+    assert_eq!(window_of(&rude), (2, 200));
+    path.now.lost_pkts += 1; // the retransmission
+    rude.timed_out(&path.now);
+    assert_eq!(window_of(&rude), (2, 200), "the same loss");
+    path.now.in_flight_pkts = 1000;
+    for _ in 0..1000 {
+        path.now.now_us += u64::from(RTT_US) / 1000;
+        path.now.delivered_pkts += 10;
+        rude.acked(&path.now);
+    }
+    assert!(rude.fair().cwnd_pkts >= 20, "ten round trips of slow start");
+    assert_eq!(rude.fair().ssthresh_pkts, 200);
+}
+
+#[test]
+fn what_was_no_loss_is_undone_once() {
     let path = Path::new(1000, 10);
-    let mut rude = Rude::new(Law::RENO, Start::default(), &avoiding(400), &path.now);
-    rude.timed_out();
-    let fair = *rude.fair();
-    assert_eq!((fair.cwnd_pkts, fair.ssthresh_pkts), (2, 200));
+    let mut rude = begun(&avoiding(400), &path);
+    rude.recovery_begins();
+    rude.timed_out(&path.now);
     rude.undone();
     assert_eq!(rude.fair().cwnd_pkts, 400);
     rude.undone();
     assert_eq!(rude.fair().cwnd_pkts, 400, "only once");
+}
+
+#[test]
+fn an_undo_brings_nothing_back_that_was_lost_before() {
+    let path = Path::new(1000, 10);
+    let mut rude = begun(&avoiding(400), &path);
+    rude.recovery_begins();
+    rude.congested(&path.now);
+    rude.recovery_begins();
+    rude.undone();
+    assert_eq!(rude.fair().cwnd_pkts, 200);
+}
+
+/// Requests and answers tell nothing of the path: it is tried as the fair window would try it.
+#[test]
+fn a_first_rate_is_not_what_the_program_had_to_send() {
+    let mut path = Path::new(1, 1);
+    let mut rude = begun(&avoiding(100), &path);
+    path.now.rate_is_app_limited = 1;
+    for _ in 0..50 {
+        let now = path.ack(0.0);
+        rude.acked(&now);
+        let window_pkts = rude.pacing_bytes_per_s(&now, None) as f64 / 14_480.0;
+        assert!(window_pkts > 100.0, "{window_pkts} a round trip");
+    }
+}
+
+/// R is held by something else, say the peer's window: F catches up with what is in flight.
+#[test]
+fn a_window_that_is_not_in_use_is_not_converged_to() {
+    let path = Path::new(1000, 10);
+    let mut rude = begun(&avoiding(20), &path);
+    assert_eq!(rude.off_nicely(1000), 1000);
+    let mut round_trips = 0;
+    while !rude.has_converged(100, 10) {
+        assert_eq!(rude.shadow_acked(1000, 100, 100), 1000);
+        round_trips += 1;
+        assert!(round_trips <= 81);
+    }
+    assert!((99..=101).contains(&rude.fair().cwnd_pkts));
 }
 
 /// The paper's three cases, 3.2.
@@ -189,7 +271,7 @@ fn figure_4_converges() {
         round_trips += 1;
         r_pkts = match r_pkts > 8333 {
             true => rude.shadow_ssthresh(r_pkts),
-            false => rude.shadow_acked(r_pkts, r_pkts),
+            false => rude.shadow_acked(r_pkts, r_pkts, r_pkts),
         };
         assert!(round_trips < 100_000);
     }
@@ -240,15 +322,17 @@ proptest! {
         let mut rude = Rude::new(law, Start::default(), &polite, &events[0].0);
         for (now, kind) in &events {
             match kind {
-                0 => rude.timed_out(),
+                0 => rude.timed_out(now),
                 1 => rude.undone(),
-                2 => { rude.shadow_acked(now.in_flight_pkts, now.delivered_pkts); }
+                2 => { rude.shadow_acked(now.peer_window_pkts, now.in_flight_pkts, now.delivered_pkts); }
                 3 => { rude.shadow_ssthresh(now.in_flight_pkts); }
+                4 => rude.congested(now),
+                5 => rude.recovery_begins(),
                 _ => rude.acked(now),
             }
             let fair_pkts = rude.fair().cwnd_pkts;
             prop_assert!(fair_pkts >= 2 && fair_pkts <= clamp_pkts, "{fair_pkts}");
-            let cwnd_pkts = rude.cwnd_pkts(now);
+            let cwnd_pkts = Rude::cwnd_pkts(now);
             let held_pkts = now.in_flight_pkts.saturating_add(1).min(now.max_window_pkts);
             prop_assert!(cwnd_pkts >= held_pkts && cwnd_pkts <= now.max_window_pkts);
             let pacing = rude.pacing_bytes_per_s(now, share);
@@ -290,7 +374,7 @@ proptest! {
         let first = rude.off_nicely(fair_pkts + more_pkts);
         let mut r_pkts = first;
         for acked_pkts in acked {
-            r_pkts = rude.shadow_acked(r_pkts, acked_pkts);
+            r_pkts = rude.shadow_acked(r_pkts, r_pkts, acked_pkts);
         }
         prop_assert!(r_pkts >= first);
         prop_assert_eq!(r_pkts - rude.fair().cwnd_pkts, more_pkts);
@@ -321,7 +405,7 @@ proptest! {
         let mut rude = Rude::new(Law::RENO, Start::default(), &Window::new(10), &now);
         let mut round_trips = 0;
         while !rude.has_converged(r_pkts, 10) {
-            prop_assert_eq!(rude.shadow_acked(r_pkts, r_pkts), r_pkts);
+            prop_assert_eq!(rude.shadow_acked(r_pkts, r_pkts, r_pkts), r_pkts);
             round_trips += 1;
             prop_assert!(round_trips <= 20);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
-use crate::{police, trace};
+use crate::{police, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_kernel::RudeMark;
@@ -23,6 +23,7 @@ Examples:
   fatpath policy explain 10.5.128.74:443
   fatpath daemon
   fatpath flows --watch
+  fatpath why
   fatpath lab run experiments/demo.toml
   fatpath sim experiments/agreement.toml
   fatpath unload
@@ -42,6 +43,9 @@ pub enum Command {
     /// List the flows that are tuned now
     #[command(after_help = FLOWS_HELP)]
     Flows(FlowsArguments),
+    /// Say why flows are slow: what holds them back, on what evidence, and the cure
+    #[command(after_help = why::HELP)]
+    Why(WhyArguments),
     /// Allow flows without congestion control, forbid them, list them, run a program with them
     #[command(subcommand)]
     Rude(RudeCommand),
@@ -50,6 +54,9 @@ pub enum Command {
     Trace(trace::TraceArguments),
     /// Say what is loaded, changed and pinned
     Status(StatusArguments),
+    /// Print the address of the page, or how to reach it
+    #[command(after_help = PAGE_HELP)]
+    Page(PageArguments),
     /// Remove every program, map, pin, law, route metric and sysctl change
     #[command(after_help = UNLOAD_HELP)]
     Unload(UnloadArguments),
@@ -78,6 +85,14 @@ Examples:
   fatpath flows
   fatpath flows --watch
   fatpath flows --json | jq '.[] | {remote, rule, goodput_mbps}'";
+
+const PAGE_HELP: &str = "\
+The page shows all flows live: their windows, times and rates, and why they are slow. It only reads.
+The address holds a secret: whoever has it, and reaches this host, sees the flows.
+
+Examples:
+  fatpath daemon --listen 127.0.0.1:7070
+  xdg-open \"$(sudo fatpath page)\"";
 
 const UNLOAD_HELP: &str = "\
 Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
@@ -174,6 +189,18 @@ fn interval(text: &str) -> Result<f64, String> {
     }
 }
 
+#[derive(Args)]
+pub struct WhyArguments {
+    /// Only these: a prefix of the peer, ADDRESS:PORT of either end, or a flow's number
+    #[arg(value_name = "FLOW|PREFIX")]
+    pub flows: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
 #[derive(Subcommand)]
 pub enum RudeCommand {
     /// Open the gate: what rules allow is allowed from now on
@@ -239,6 +266,12 @@ pub struct StatusArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct PageArguments {
     #[command(flatten)]
     pub instance: InstanceOptions,
 }

@@ -5,11 +5,13 @@
 mod arguments;
 mod flows;
 mod log;
+mod page;
 mod police;
 mod policy;
 mod rude;
 mod status;
 mod trace;
+mod why;
 
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
@@ -44,7 +46,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Policy(command) => policy::run(command)?,
         Command::ImportWad(arguments) => policy::import_wad(&arguments)?,
         Command::Flows(arguments) => flows::run(&arguments)?,
+        Command::Why(arguments) => why::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
+        Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,

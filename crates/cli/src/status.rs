@@ -78,7 +78,22 @@ fn kernel_lines(kernel: &Value) -> Vec<String> {
         counts["flows_without_storage"]
     ));
     lines.extend(bad_parameters(counts));
+    lines.push(sampled(&kernel["instruments"]));
     lines
+}
+
+fn sampled(counts: &Value) -> String {
+    if counts.is_null() {
+        return "instruments  not loaded: no flow is sampled".to_owned();
+    }
+    format!(
+        "instruments  {} flows sampled, {} beyond the bounds, {} without storage; {} samples, {} lost",
+        counts["flows_sampled"],
+        counts["flows_beyond_bounds"],
+        counts["flows_without_storage"],
+        counts["samples"],
+        counts["samples_lost"]
+    )
 }
 
 fn bad_parameters(counts: &Value) -> Option<String> {

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The HTTP+JSON API on a Unix socket: whoever may open it may read; only root changes.
+//! The HTTP+JSON API on a Unix socket: whoever may open it may read; only root changes. Over TCP it is
+//! only there when asked for, and only to read (`page`).
 
 use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
 use crate::instruments::{Instruments, answers, metrics, samples};
+use crate::page::{Peer, TcpDoor, assets, door, live};
 use crate::unload::{UnloadReport, take_away};
-use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::serve::IncomingStream;
+use axum::routing::{MethodRouter, get, post};
+use axum::serve::Listener;
 use axum::{Json, Router};
+use fatpath_estats::Changes;
 use fatpath_host::Change;
 use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// A policy file of this size at most is taken: a little over what the parser takes.
 const MAX_BODY_BYTES: usize = 17 << 20;
@@ -34,7 +39,10 @@ pub(crate) struct Shared {
     pub(crate) event_log: Option<Mutex<FlowLog>>,
     pub(crate) cgroups: Mutex<Cgroups>,
     pub(crate) instruments: Arc<Instruments>,
-    pub(crate) stop: Notify,
+    streams: live::Streams,
+    stop: watch::Sender<bool>,
+    /// Where the page is served over TCP.
+    page: Option<SocketAddr>,
     started: Instant,
 }
 
@@ -43,6 +51,7 @@ impl Shared {
         engine: Engine,
         flow_log: FlowLog,
         event_log: Option<FlowLog>,
+        page: Option<SocketAddr>,
     ) -> Arc<Shared> {
         Arc::new(Shared {
             instruments: Arc::clone(&engine.instruments),
@@ -50,7 +59,9 @@ impl Shared {
             flow_log: Mutex::new(flow_log),
             event_log: event_log.map(Mutex::new),
             cgroups: Mutex::default(),
-            stop: Notify::new(),
+            streams: live::Streams::default(),
+            stop: watch::Sender::new(false),
+            page,
             started: Instant::now(),
         })
     }
@@ -59,26 +70,21 @@ impl Shared {
     pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         held(&self.engine)
     }
+
+    /// The daemon ends.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Resolves once the daemon ends.
+    pub(crate) async fn stopped(&self) {
+        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+    }
 }
 
 /// A panic elsewhere does not stop the daemon from answering.
 pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, Debug)]
-struct Peer {
-    is_root: bool,
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
-        let credentials = stream.io().peer_cred();
-        Peer {
-            is_root: credentials.is_ok_and(|c| c.uid() == 0),
-        }
-    }
 }
 
 /// Stands before the body in a handler's arguments: what others send is not even read.
@@ -89,9 +95,9 @@ impl<S: Send + Sync> FromRequestParts<S> for OnlyRoot {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OnlyRoot, Failure> {
         let peer = parts.extensions.get::<ConnectInfo<Peer>>();
-        match peer.is_some_and(|peer| peer.0.is_root) {
-            true => Ok(OnlyRoot),
-            false => Err(Failure(
+        match peer {
+            Some(ConnectInfo(Peer::Local { is_root: true })) => Ok(OnlyRoot),
+            _ => Err(Failure(
                 StatusCode::FORBIDDEN,
                 "only root may change anything".into(),
             )),
@@ -111,6 +117,8 @@ struct StatusAnswer {
     flow_log: Fate,
     #[serde(skip_serializing_if = "Option::is_none")]
     event_log: Option<Fate>,
+    /// Where the page is served over TCP.
+    page: Option<SocketAddr>,
 }
 
 /// Anything that a handler could not do.
@@ -145,36 +153,74 @@ impl IntoResponse for Failure {
 
 pub(crate) type Answer<T> = Result<Json<T>, Failure>;
 
-pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>) -> std::io::Result<()> {
-    let stop = Arc::clone(&shared);
-    let routes = Router::new()
-        .route("/v1/status", get(status))
-        .route("/v1/flows", get(flows))
-        .route("/v1/policy", get(policy))
-        .route("/v1/policy/apply", post(apply))
-        .route("/v1/rude", get(rude))
-        .route("/v1/rude/on", post(rude_on))
-        .route("/v1/rude/off", post(rude_off))
-        .route("/v1/instruments/flows", get(answers::flows))
-        .route("/v1/instruments/flows/{cookie}", get(answers::flow))
-        .route("/v1/instruments/why", get(answers::why))
-        .route("/v1/instruments/samples", get(samples::samples))
-        .route("/metrics", get(metrics::metrics))
-        .route("/v1/unload", post(unload))
+/// Every address that there is; openapi.json describes each.
+fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![
+        ("/", get(assets::asset)),
+        ("/assets/{*path}", get(assets::asset)),
+        ("/v1/status", get(status)),
+        ("/v1/flows", get(flows)),
+        ("/v1/policy", get(policy)),
+        ("/v1/policy/apply", post(apply)),
+        ("/v1/rude", get(rude)),
+        ("/v1/rude/on", post(rude_on)),
+        ("/v1/rude/off", post(rude_off)),
+        ("/v1/unload", post(unload)),
+        ("/v1/instruments/flows", get(answers::flows)),
+        ("/v1/instruments/flows/{cookie}", get(answers::flow)),
+        ("/v1/instruments/why", get(answers::why)),
+        ("/v1/instruments/live", get(stream)),
+        ("/v1/instruments/samples", get(samples::samples)),
+        ("/metrics", get(metrics::metrics)),
+    ]
+}
+
+/// Answers on the Unix socket, and over TCP where that is open, until the daemon ends.
+pub(crate) async fn serve(
+    listener: UnixListener,
+    tcp: Option<TcpDoor>,
+    shared: Arc<Shared>,
+) -> std::io::Result<()> {
+    let (tcp, token) = match tcp {
+        Some(TcpDoor { listener, token }) => (Some(listener), Some(Arc::new(token))),
+        None => (None, None),
+    };
+    let router = routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, route)| {
+            router.route(path, route)
+        })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(shared)
-        .into_make_service_with_connect_info::<Peer>();
-    let stopped = Arc::new(Notify::new());
-    let stopping = Arc::clone(&stopped);
-    let serving = axum::serve(listener, routes).with_graceful_shutdown(async move {
-        stop.stop.notified().await;
-        stopping.notify_one();
-    });
+        .layer(from_fn_with_state(token, door::guard))
+        .with_state(Arc::clone(&shared));
+    let serving = async {
+        let over_tcp = async {
+            match tcp {
+                Some(listener) => serve_on(listener, router.clone(), &shared).await,
+                None => Ok(()),
+            }
+        };
+        tokio::try_join!(serve_on(listener, router.clone(), &shared), over_tcp).map(|_| ())
+    };
     tokio::select! {
         served = serving => served,
         // A client that never ends its request does not keep the daemon.
-        () = async { stopped.notified().await; tokio::time::sleep(GRACE).await } => Ok(()),
+        () = async { shared.stopped().await; tokio::time::sleep(GRACE).await } => Ok(()),
     }
+}
+
+async fn serve_on<L>(listener: L, router: Router, shared: &Arc<Shared>) -> std::io::Result<()>
+where
+    L: Listener<Addr: std::fmt::Debug>,
+    Peer: for<'a> axum::extract::connect_info::Connected<axum::serve::IncomingStream<'a, L>>,
+{
+    let stop = Arc::clone(shared);
+    axum::serve(
+        listener,
+        router.into_make_service_with_connect_info::<Peer>(),
+    )
+    .with_graceful_shutdown(async move { stop.stopped().await })
+    .await
 }
 
 /// Handlers that touch the kernel run on a thread of their own, one at a time.
@@ -196,6 +242,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
     let event_log = shared.event_log.as_ref();
     let event_log = event_log.map(|log| held(log).fate.clone());
     let uptime_s = shared.started.elapsed().as_secs();
+    let page = shared.page;
     on_engine(shared, move |engine| {
         Ok(StatusAnswer {
             version: env!("CARGO_PKG_VERSION"),
@@ -206,6 +253,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
             host_changes: engine.host.changes().to_vec(),
             flow_log,
             event_log,
+            page,
         })
     })
     .await
@@ -283,6 +331,32 @@ async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gate
     on_engine(shared, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
 }
 
+/// `GET /v1/instruments/live`
+async fn stream(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
+    let stop = shared.stop.subscribe();
+    let stream = shared.streams.open(Arc::clone(&shared), stop);
+    stream.ok_or_else(|| Failure(StatusCode::SERVICE_UNAVAILABLE, "too many streams".into()))
+}
+
+impl live::Source for Shared {
+    fn changes(&self, mark: u64) -> Changes {
+        self.instruments.changes(mark)
+    }
+
+    fn lost(&self) -> live::Lost {
+        let engine = self.engine();
+        let counts = engine.as_ref().map(|engine| engine.kernel.sample_counts());
+        let Some(Ok(counts)) = counts else {
+            return live::Lost::new();
+        };
+        live::Lost::from([
+            ("samples_lost", counts.samples_lost),
+            ("flows_beyond_bounds", counts.flows_beyond_bounds),
+            ("flows_without_storage", counts.flows_without_storage),
+        ])
+    }
+}
+
 async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<UnloadReport> {
     let owner = Arc::clone(&shared);
     let run = move || {
@@ -292,7 +366,7 @@ async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Unload
         Ok(take_away(&engine.kernel, engine.host)?)
     };
     let done = tokio::task::spawn_blocking(run).await;
-    shared.stop.notify_one();
+    shared.stop();
     done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
         .map(Json)
 }

@@ -14,11 +14,13 @@ mod instance;
 mod instruments;
 mod notify;
 mod options;
+mod page;
 mod run;
 mod unload;
 
 pub use engine::{Applied, Refused, read_policy_file};
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
+pub use page::token_file;
 pub use run::run;
 pub use unload::{UnloadReport, unload};

@@ -3,6 +3,7 @@
 
 use crate::instruments::otlp::Collector;
 use clap::Args;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Where an instance of fatpath lives. The defaults are those of the one system-wide instance.
@@ -41,6 +42,10 @@ pub struct DaemonOptions {
     /// Seconds between two messages to it
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = interval)]
     pub otlp_interval: f64,
+    /// Serve the page and the API, to read, also over TCP: a loopback address and a port, 0 for any. Needs
+    /// the token that `fatpath page` prints
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub instance: InstanceOptions,

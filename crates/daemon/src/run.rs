@@ -6,6 +6,7 @@ use crate::engine::{Applied, Engine};
 use crate::flow_log::{FlowLog, Told};
 use crate::instruments::otlp::export;
 use crate::options::DaemonOptions;
+use crate::page::TcpDoor;
 use crate::{Instance, engine, instruments};
 use anyhow::{Context, Result};
 use fatpath_kernel::{Event, Kernel};
@@ -38,8 +39,16 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let (engine, applied) = Engine::start(&instance, &options.policy)?;
     say(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let tcp = match options.listen {
+        Some(address) => Some(runtime.block_on(TcpDoor::open(address, &instance.run_dir))?),
+        None => None,
+    };
+    let page = tcp.as_ref().map(TcpDoor::address).transpose()?;
     let event_log = options.event_log.as_deref().map(FlowLog::new);
-    let shared = Shared::new(engine, FlowLog::new(&options.flow_log), event_log);
+    let shared = Shared::new(engine, FlowLog::new(&options.flow_log), event_log, page);
     let ended = Arc::new(AtomicBool::new(false));
     let events = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
@@ -55,9 +64,6 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
         move || instruments::lines::follow(&shared, &ended)
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let served = runtime.block_on(async {
         let listener = listen(&instance)?;
         running.say_ready()?;
@@ -67,7 +73,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
             tokio::spawn(export(Arc::clone(&shared), collector, interval));
         }
         tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
-        serve(listener, shared).await.context("the API")
+        serve(listener, tcp, shared).await.context("the API")
     });
     ended.store(true, Ordering::Relaxed);
     let _ = std::fs::remove_file(instance.socket());
@@ -202,12 +208,12 @@ fn follow_signals(
         let shared = Arc::clone(&shared);
         async move {
             interrupt.recv().await;
-            shared.stop.notify_one();
+            shared.stop();
         }
     });
     Ok(async move {
         end.recv().await;
-        shared.stop.notify_one();
+        shared.stop();
     })
 }
 

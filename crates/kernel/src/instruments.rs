@@ -9,12 +9,18 @@ use crate::abi::{self, fp_instruments};
 use crate::load::{ESTATS, Kernel, program};
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
+use libbpf_rs::query::ProgInfoIter;
 use serde::Serialize;
+use std::ffi::OsString;
+use std::time::Duration;
 
 /// Pins of links. The first is made last: where it is, all are.
 pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";
 const LINK_STATE_SET: &str = "link_state_set";
 pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
+
+/// The programs of bpf/estats.bpf.c.
+const PROGRAMS: [&str; 3] = ["sample_flow", "state_set", "walk_samples"];
 
 /// What the instruments counted since the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -102,6 +108,16 @@ impl Kernel {
             flows_beyond_bounds: counts.sum(abi::FP_COUNT_UNSAMPLED)?,
             flows_without_storage: counts.sum(abi::FP_COUNT_UNSAMPLED_NO_STORAGE)?,
         })
+    }
+}
+
+impl Kernel {
+    /// How long the programs of the instruments ran, counted while kernel.bpf_stats_enabled is 1; those of
+    /// other instances too. For benchmarks.
+    pub fn instruments_ran(&self) -> Duration {
+        let ours = PROGRAMS.map(OsString::from);
+        let programs = ProgInfoIter::default().filter(|info| ours.contains(&info.name));
+        Duration::from_nanos(programs.map(|info| info.run_time_ns).sum())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::plan::{Family, Plan};
 use crate::print::{print_json, print_lines};
 use crate::results::{name, table};
 use crate::room::Room;
-use crate::run::{self, Options, Outcome, chosen};
+use crate::run::{self, Choice, Options, Outcome, setting};
 use crate::scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order, Scenario};
 use crate::settings::settings_line;
 
@@ -31,7 +31,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// Emulated networks and experiments.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Bring the hosts of a scenario up, and leave them up
+    /// Bring the hosts of a scenario up, in the first of its cases, and leave them up
     Up(Up),
     /// Run a program on a host of a lab that is up
     Exec(Exec),
@@ -61,12 +61,8 @@ Examples:
 pub struct Up {
     /// Scenario file (TOML)
     file: PathBuf,
-    /// Which of its paths; the first if not given
-    #[arg(long)]
-    path: Option<String>,
-    /// Which of its variants; the first if not given
-    #[arg(long)]
-    variant: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// Record what passes the links into this file, until the lab goes
     #[arg(long, value_name = "FILE")]
     observe: Option<PathBuf>,
@@ -144,19 +140,16 @@ Examples:
   fatpath lab run experiments/demo.toml
   fatpath lab run experiments/demo.toml --list
   fatpath lab run experiments/demo.toml --out out/many --repeats 10 --seed 7
-  fatpath lab run experiments/demo.toml --path lossy --fresh")]
+  fatpath lab run experiments/demo.toml --path lossy --fresh
+  fatpath lab run experiments/agreement.toml --variant fp_reno --vary loss=0% --vary loss=0.1%")]
 pub struct Run {
     /// Scenario file (TOML)
     file: PathBuf,
     /// Folder of the results; out/NAME if not given
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Only this path
-    #[arg(long)]
-    path: Option<String>,
-    /// Only this variant
-    #[arg(long)]
-    variant: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// How often each case runs, in place of what the scenario says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
@@ -218,7 +211,7 @@ impl LabCommand {
 
 fn up(args: &Up) -> Result<ExitCode> {
     let scenario = Scenario::load(&args.file)?;
-    let case = chosen(&scenario, args.path.as_deref(), args.variant.as_deref())?[0];
+    let case = args.choice.of(&scenario)?[0];
     let flow_log = Room::of(&scenario.name).path("flows.jsonl");
     let observation = args.observe.as_deref().map(std::path::absolute);
     let records = Records {
@@ -287,14 +280,6 @@ fn told_set(lab: &str, link: &Link) -> Vec<String> {
     [head].into_iter().chain(directions).collect()
 }
 
-/// `loss=1%`
-fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("give KEY=VALUE, such as loss=1%".to_owned()),
-    }
-}
-
 fn run_scenario(args: &Run) -> Result<ExitCode> {
     let mut scenario = Scenario::load(&args.file)?;
     let experiment = &mut scenario.experiment;
@@ -305,8 +290,7 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
         .map_or(experiment.order, |seed| Order::Random { seed });
     let out = args.out.clone();
     let options = Options {
-        path: args.path.clone(),
-        variant: args.variant.clone(),
+        choice: args.choice.clone(),
         out: out.unwrap_or_else(|| Path::new("out").join(&scenario.name)),
         fresh: args.fresh,
         quiet: args.quiet,

@@ -104,9 +104,12 @@ fn with(group: &Group, tuned: &mut u64) -> Result<Slice> {
     Ok(slice)
 }
 
-/// What the host must allow for the buffers of the rules.
+/// What the host must allow for the buffers of the rules; and tuning alone: the instruments have figures of
+/// their own.
 pub fn prelude() -> String {
-    "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n".into()
+    "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n\
+     [instruments]\nflows = 'none'\n"
+        .into()
 }
 
 /// `count` rules with ten prefixes each, half of them IPv6, none of them loopback's. Every

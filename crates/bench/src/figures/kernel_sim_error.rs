@@ -3,22 +3,16 @@
 //! over 1 Gb/s and 100 ms, clean and with random loss. A case's error is that of the medians of its runs,
 //! each of which is to be trusted: one that is not is made again.
 
-use crate::alone::Alone;
 use crate::figure::{Better, Figure, Summary};
+use crate::lab::{self, RETRIES};
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::OnceLock;
 
-const SCENARIO: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../experiments/agreement.toml"
-);
+const SCENARIO: &str = "agreement.toml";
 const REPEATS: usize = 5;
-/// Of a run that is not to be trusted: a hypervisor that takes the processor for seconds spoils some.
-const RETRIES: u32 = 5;
 
 /// Without random loss.
 pub const CLEAN: Figure = Figure {
@@ -76,24 +70,7 @@ fn compared(run: &Run) -> Result<Vec<Case>> {
     if let Some(cases) = COMPARED.get() {
         return Ok(cases.clone());
     }
-    let alone = Alone::wait(run)?;
-    alone.wait_until_unloaded(run)?;
-    run.check()?;
-    run.say_load()?;
-    let out = std::env::temp_dir().join(format!("fatpath-bench-agreement-{}", std::process::id()));
-    let output = Command::new(&run.fatpath)
-        .args(["lab", "compare", SCENARIO, "--json", "--quiet"])
-        .args(["--repeats", &REPEATS.to_string()])
-        .args(["--retries", &RETRIES.to_string()])
-        .arg("--out")
-        .arg(&out)
-        .output()
-        .context("cannot run fatpath lab compare")?;
-    let removed = std::fs::remove_dir_all(&out);
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "fatpath lab compare: {error}");
-    removed.with_context(|| out.display().to_string())?;
-    let cases: Vec<Case> = serde_json::from_slice(&output.stdout)?;
+    let cases: Vec<Case> = lab::printed(run, "compare", SCENARIO, REPEATS, &[])?;
     Ok(COMPARED.get_or_init(|| cases).clone())
 }
 

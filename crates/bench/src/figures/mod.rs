@@ -8,19 +8,27 @@ mod emulator_delay;
 mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
+mod estats;
 mod kernel_sim_error;
 mod mark_cpu;
 mod police;
 mod reno_cpu;
+mod rude_share;
 mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
 mod unshaped;
 
 use crate::figure::Figure;
+use std::sync::LazyLock;
 
 /// All of them, in the order in which they are measured.
-pub const FIGURES: [&Figure; 18] = [
+pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
+    let rude_share = rude_share::FIGURES.iter();
+    SINGLE.into_iter().chain(rude_share).collect()
+});
+
+const SINGLE: [&Figure; 24] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -36,6 +44,12 @@ pub const FIGURES: [&Figure; 18] = [
     &police::DROP,
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
+    &estats::idle::FIGURE,
+    &estats::walk::FIGURE,
+    &estats::active::FIGURE,
+    &estats::bulk::FIGURE,
+    &estats::lost::FIGURE,
+    &estats::connect_rate::FIGURE,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,

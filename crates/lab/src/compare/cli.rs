@@ -13,7 +13,7 @@ use crate::lab;
 use crate::print::{print_json, print_lines};
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
-use crate::run::{self, Options, chosen, detection};
+use crate::run::{self, Choice, Options, detection};
 use crate::scenario::{MOST_REPEATS, MOST_RETRIES, Scenario};
 use crate::simulate::cli::jobs;
 use crate::simulate::{self, How};
@@ -40,12 +40,8 @@ pub struct Compare {
     /// Take the runs of the simulator from this folder of results
     #[arg(long, value_name = "DIR")]
     sim_out: Option<PathBuf>,
-    /// Only this path
-    #[arg(long)]
-    path: Option<String>,
-    /// Only this variant
-    #[arg(long)]
-    variant: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// How often each case runs, in place of what the scenario says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
@@ -119,8 +115,7 @@ impl Compare {
 
     fn options(&self, out: PathBuf) -> Options {
         Options {
-            path: self.path.clone(),
-            variant: self.variant.clone(),
+            choice: self.choice.clone(),
             out,
             fresh: false,
             quiet: self.quiet,
@@ -150,7 +145,7 @@ impl Compare {
 
     /// The runs of the chosen cases that an earlier command made.
     fn taken(&self, scenario: &Scenario, folder: &Path) -> Result<Side> {
-        let cases = chosen(scenario, self.path.as_deref(), self.variant.as_deref())?;
+        let cases = self.choice.of(scenario)?;
         let runs = run::earlier(folder, scenario, &cases)?;
         Ok((runs, false))
     }

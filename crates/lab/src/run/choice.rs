@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cases of a scenario that a command line asks for, if they are not too many.
 //!
-//! Pure. Start with [`cases`].
+//! Pure. Start with [`Choice`].
+
+use std::collections::BTreeSet;
+
+use clap::Args;
 
 use super::{Options, ScenarioError};
-use crate::scenario::{self, Experiment, MOST_REPEATS, Scenario};
+use crate::scenario::{Case, Experiment, MOST_REPEATS, Scenario};
 
 /// Of a second each they would take twelve days; each is planned, and kept, in memory.
 const MOST_RUNS: u64 = 1_000_000;
+
+/// Which cases: all, where nothing is given.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Choice {
+    /// Only this path
+    #[arg(long)]
+    pub path: Option<String>,
+    /// Only this variant
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Only this value of a name of [vary]; given more than once, each of them
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub vary: Vec<(String, String)>,
+}
+
+/// `loss=1%`
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("give NAME=VALUE, such as loss=1%".to_owned()),
+    }
+}
 
 /// The cases that are to be run.
 ///
@@ -16,12 +42,8 @@ const MOST_RUNS: u64 = 1_000_000;
 pub(crate) fn cases<'s>(
     scenario: &'s Scenario,
     options: &Options,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let cases = chosen(
-        scenario,
-        options.path.as_deref(),
-        options.variant.as_deref(),
-    )?;
+) -> Result<Vec<&'s Case>, ScenarioError> {
+    let cases = options.choice.of(scenario)?;
     check_count(cases.len(), &scenario.experiment)?;
     Ok(cases)
 }
@@ -41,46 +63,123 @@ fn check_count(cases: usize, experiment: &Experiment) -> Result<(), ScenarioErro
     }
 }
 
-/// The cases of a path and a variant, or of all where none is named; at least one.
-///
-/// # Errors
-/// If there is none of that name.
-pub fn chosen<'s>(
-    scenario: &'s Scenario,
-    path: Option<&str>,
-    variant: Option<&str>,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let cases = scenario.cases.iter().collect();
-    let cases = named(cases, "path", |case| &case.path, path)?;
-    named(cases, "variant", |case| &case.variant, variant)
+impl Choice {
+    /// The cases that it takes; at least one.
+    ///
+    /// # Errors
+    /// If the scenario has no such path, variant or value.
+    pub fn of<'s>(&self, scenario: &'s Scenario) -> Result<Vec<&'s Case>, ScenarioError> {
+        let mut cases = scenario.cases.iter().collect();
+        keep(&mut cases, "path", self.path.as_slice(), |case| {
+            Some(&case.path)
+        })?;
+        keep(&mut cases, "variant", self.variant.as_slice(), |case| {
+            Some(&case.variant)
+        })?;
+        let names: BTreeSet<&String> = self.vary.iter().map(|(name, _)| name).collect();
+        for name in names {
+            check_varies(&cases, name)?;
+            let wanted = self.vary.iter().filter(|(other, _)| other == name);
+            let wanted: Vec<String> = wanted.map(|(_, value)| value.clone()).collect();
+            keep(&mut cases, name, &wanted, |case| value(case, name))?;
+        }
+        Ok(cases)
+    }
 }
 
-fn named<'s>(
-    mut cases: Vec<&'s scenario::Case>,
-    what: &'static str,
-    name_of: fn(&scenario::Case) -> &String,
-    name: Option<&str>,
-) -> Result<Vec<&'s scenario::Case>, ScenarioError> {
-    let Some(name) = name else {
-        return Ok(cases);
-    };
-    let mut known: Vec<&str> = cases.iter().map(|case| name_of(case).as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    if !known.contains(&name) {
-        return Err(ScenarioError::NoCase {
-            what,
-            name: name.to_owned(),
-            known: known.join(", "),
-        });
+/// What `[vary]` gave a case under a name.
+fn value<'s>(case: &'s Case, name: &str) -> Option<&'s String> {
+    let given = case.vary.iter().find(|(other, _)| other == name);
+    given.map(|(_, value)| value)
+}
+
+/// The first case stands for all: every one has a value of each name.
+fn check_varies(cases: &[&Case], name: &str) -> Result<(), ScenarioError> {
+    let names = || cases.iter().take(1).flat_map(|case| &case.vary);
+    match names().any(|(other, _)| other == name) {
+        true => Ok(()),
+        false => Err(no_case("[vary] of", name, names().map(|(name, _)| name))),
     }
-    cases.retain(|case| name_of(case) == name);
-    Ok(cases)
+}
+
+/// Of the cases those with one of the wanted values, or all where none is wanted.
+fn keep<'s>(
+    cases: &mut Vec<&'s Case>,
+    what: &str,
+    wanted: &[String],
+    value_of: impl Fn(&'s Case) -> Option<&'s String>,
+) -> Result<(), ScenarioError> {
+    let known: BTreeSet<&String> = cases.iter().copied().filter_map(&value_of).collect();
+    if let Some(unknown) = wanted.iter().find(|value| !known.contains(value)) {
+        return Err(no_case(what, unknown, known));
+    }
+    let is_wanted = |value| wanted.is_empty() || wanted.contains(value);
+    cases.retain(|case| value_of(case).is_some_and(is_wanted));
+    Ok(())
+}
+
+fn no_case<'s>(
+    what: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'s String>,
+) -> ScenarioError {
+    let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
+    ScenarioError::NoCase {
+        what: what.to_owned(),
+        name: name.to_owned(),
+        known: known.join(", "),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FOUR: &str = r#"
+        name = "x"
+        [hosts.a]
+        sysctl = { "net.ipv4.tcp_sack" = "{sack}", "net.ipv4.tcp_ecn" = "{ecn}" }
+        [vary]
+        sack = ["0", "1"]
+        ecn = ["0", "1"]
+    "#;
+
+    fn labels(vary: &[&str]) -> Result<Vec<String>, String> {
+        let scenario = Scenario::parse("x.toml", FOUR).unwrap();
+        let vary: Result<_, _> = vary.iter().map(|text| setting(text)).collect();
+        let choice = Choice {
+            vary: vary?,
+            ..Choice::default()
+        };
+        let cases = choice.of(&scenario).map_err(|error| error.to_string())?;
+        Ok(cases.iter().map(|case| case.label().to_owned()).collect())
+    }
+
+    #[test]
+    fn values_of_a_name_add_cases_and_other_names_take_some_away() {
+        assert_eq!(labels(&[]).unwrap().len(), 4);
+        assert_eq!(labels(&["sack=0", "sack=1"]).unwrap().len(), 4);
+        assert_eq!(
+            labels(&["ecn=1"]).unwrap(),
+            [
+                "default.default.sack=0.ecn=1",
+                "default.default.sack=1.ecn=1"
+            ]
+        );
+        let one = labels(&["ecn=1", "sack=0"]).unwrap();
+        assert_eq!(one, ["default.default.sack=0.ecn=1"]);
+    }
+
+    #[test]
+    fn what_does_not_vary_is_refused_with_what_does() {
+        let told = |text| labels(&[text]).unwrap_err();
+        assert_eq!(told("ecn=2"), "the scenario has no ecn 2; it has: 0, 1");
+        assert_eq!(
+            told("rate=1"),
+            "the scenario has no [vary] of rate; it has: sack, ecn"
+        );
+        assert_eq!(told("ecn"), "give NAME=VALUE, such as loss=1%");
+    }
 
     #[test]
     fn more_runs_than_fit_are_refused_before_they_are_planned() {

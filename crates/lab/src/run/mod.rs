@@ -34,8 +34,8 @@ use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
 use crate::scenario::{Case, Program, Scenario};
 
-pub(crate) use choice::cases;
-pub use choice::chosen;
+pub(crate) use choice::{cases, setting};
+pub use choice::Choice;
 pub use flows::OnlySimulated;
 use folder::Folder;
 use history::History;
@@ -50,10 +50,8 @@ const EXPECTED: Duration = Duration::from_secs(10);
 /// Which cases to run and where the results go.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only this path.
-    pub path: Option<String>,
-    /// Only this variant.
-    pub variant: Option<String>,
+    /// The cases.
+    pub choice: Choice,
     /// The folder of the results.
     pub out: PathBuf,
     /// What is in the folder is removed first.
@@ -87,11 +85,11 @@ impl Outcome {
 /// Why there are no results at all.
 #[derive(Debug, Error)]
 pub enum ScenarioError {
-    /// A path or variant that the scenario does not have.
+    /// A path, a variant, or a value of `[vary]` that the scenario does not have.
     #[error("the scenario has no {what} {name}; it has: {known}")]
     NoCase {
-        /// "path" or "variant".
-        what: &'static str,
+        /// "path", "variant", "[vary] of", or a name of `[vary]`.
+        what: String,
         /// What was asked for.
         name: String,
         /// What there is.

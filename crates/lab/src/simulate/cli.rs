@@ -11,7 +11,7 @@ use clap::Args;
 use super::{How, names, run};
 use crate::cli::{exit_code, list_runs, told_outcome};
 use crate::print::{print_json, print_lines};
-use crate::run::Options;
+use crate::run::{Choice, Options};
 use crate::scenario::{MOST_REPEATS, Scenario};
 
 /// Arguments of `sim`.
@@ -30,12 +30,8 @@ pub struct Simulate {
     /// Folder of the results; out/NAME-sim if not given
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Only this path
-    #[arg(long)]
-    path: Option<String>,
-    /// Only this variant
-    #[arg(long)]
-    variant: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// How often each case runs, in place of what the scenario says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
@@ -70,8 +66,7 @@ impl Simulate {
         experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
         let folder = || Path::new("out").join(format!("{}-sim", scenario.name));
         let options = Options {
-            path: self.path,
-            variant: self.variant,
+            choice: self.choice,
             out: self.out.unwrap_or_else(folder),
             fresh: self.fresh,
             quiet: self.quiet,

@@ -262,7 +262,9 @@ impl Sender {
             self.tail_probe = None;
         } else if ack.next > end {
             self.begin_reduction();
-            if !self.is_rude() {
+            if self.is_rude() {
+                self.lose_tail_rudely(arrivals.now_ns);
+            } else {
                 self.window.cwnd_pkts = self.window.ssthresh_pkts;
             }
             self.keep_open();

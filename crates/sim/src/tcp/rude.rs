@@ -7,8 +7,8 @@ use fatpath_cc::{Rude, RudeNow, Window};
 
 use super::arrivals::Arrivals;
 use super::delivery_rate::DeliveryRate;
+use super::recovery::State;
 use super::sender::Sender;
-use super::undo::Undo;
 use crate::{RudeSpec, TcpSpec};
 
 /// A flow that is rude, or going polite.
@@ -37,10 +37,10 @@ impl Rudeness {
         self.rude.fair().cwnd_pkts
     }
 
-    /// R and F are close enough.
-    fn has_converged(&self, window: &Window) -> bool {
+    /// R, of which so much is in use, and F are close enough.
+    fn has_converged(&self, used_pkts: u32) -> bool {
         let milli = self.spec.converged_milli;
-        self.is_going_polite && self.rude.has_converged(window.cwnd_pkts, milli)
+        self.is_going_polite && self.rude.has_converged(used_pkts, milli)
     }
 }
 
@@ -51,12 +51,19 @@ impl Sender {
         rudeness.is_some_and(|flow| !flow.is_going_polite)
     }
 
+    /// It goes on with R, and towards F.
+    pub(super) fn is_going_polite(&self) -> bool {
+        self.rudeness.is_some() && !self.is_rude()
+    }
+
     /// An acknowledgement of a rude flow, in the place of `tcp_cong_control`.
     pub(super) fn steer_rudely(&mut self, arrivals: &Arrivals) {
         let (delivered_pkts, una) = (self.figures.delivered_pkts, self.board.una());
-        let now = self.rude_now(arrivals.now_ns);
         if let Some(flow) = &mut self.rudeness {
             flow.rate.acknowledged(arrivals, delivered_pkts, una);
+        }
+        let now = self.rude_now(arrivals.now_ns);
+        if let Some(flow) = &mut self.rudeness {
             flow.rude.acked(&now);
         }
         self.open_rude_window(arrivals.now_ns);
@@ -68,7 +75,7 @@ impl Sender {
         let now = self.rude_now(now_ns);
         if let Some(flow) = &self.rudeness {
             let share = flow.spec.share_bps.map(|bits| (bits / 8).max(1));
-            self.window.cwnd_pkts = flow.rude.cwnd_pkts(&now);
+            self.window.cwnd_pkts = Rude::cwnd_pkts(&now);
             self.window.ssthresh_pkts = Window::NO_SSTHRESH;
             let pace = flow.rude.pacing_bytes_per_s(&now, share);
             self.pacer.set_rude(Some(pace));
@@ -101,7 +108,7 @@ impl Sender {
         let Some(off) = off.filter(|off| off.at_ns <= now_ns) else {
             return;
         };
-        self.undo = Undo::default(); // the window before is none of the law's
+        self.undo.prior_ssthresh_pkts = 0; // the window before is none of the law's
         self.pacer.set_rude(None);
         let in_flight = self.board.in_flight();
         let Some(flow) = &mut self.rudeness else {
@@ -112,38 +119,40 @@ impl Sender {
             flow.is_going_polite = true;
             self.window.cwnd_pkts = r_pkts;
             self.window.ssthresh_pkts = r_pkts;
-            self.be_polite_if_converged();
+            self.be_polite_if_converged(r_pkts);
         } else {
             flow.rude.off_now(in_flight);
             self.be_polite();
         }
     }
 
-    /// From now on the fair window is the flow's.
+    /// From now on the fair window is the flow's, also at the end of recovery, which makes it the
+    /// threshold.
     fn be_polite(&mut self) {
         if let Some(flow) = self.rudeness.take() {
             self.window = *flow.rude.fair();
+            if self.state == State::Recovery {
+                self.window.ssthresh_pkts = self.window.cwnd_pkts;
+            }
         }
     }
 
-    fn be_polite_if_converged(&mut self) {
-        let window = &self.window;
-        if self
-            .rudeness
-            .as_ref()
-            .is_some_and(|flow| flow.has_converged(window))
-        {
+    fn be_polite_if_converged(&mut self, used_pkts: u32) {
+        let flow = self.rudeness.as_ref();
+        if flow.is_some_and(|flow| flow.has_converged(used_pkts)) {
             self.be_polite();
         }
     }
 
-    /// Segments were acknowledged outside of recovery, with the window in full use.
+    /// Segments were acknowledged outside of recovery; a polite flow's window is in full use.
     pub(super) fn grow(&mut self, acked_pkts: u32) {
+        let used_pkts = self.usage.used_pkts(&self.window);
         match &mut self.rudeness {
             Some(flow) => {
                 let r_pkts = self.window.cwnd_pkts;
-                self.window.cwnd_pkts = flow.rude.shadow_acked(r_pkts, acked_pkts);
-                self.be_polite_if_converged();
+                let grown_pkts = flow.rude.shadow_acked(r_pkts, used_pkts, acked_pkts);
+                self.window.cwnd_pkts = grown_pkts;
+                self.be_polite_if_converged(used_pkts + grown_pkts.saturating_sub(r_pkts));
             }
             None => self.control.acked(&mut self.window, acked_pkts),
         }
@@ -154,7 +163,10 @@ impl Sender {
         let unacked_pkts = (self.board.next() - self.board.una()) as u32;
         match &mut self.rudeness {
             Some(flow) if flow.is_going_polite => flow.rude.shadow_ssthresh(self.window.cwnd_pkts),
-            Some(_) => Window::NO_SSTHRESH,
+            Some(flow) => {
+                flow.rude.recovery_begins();
+                Window::NO_SSTHRESH
+            }
             None => self.control.ssthresh(&mut self.window, unacked_pkts),
         }
     }
@@ -174,14 +186,31 @@ impl Sender {
     /// was going polite is so, for nothing is left of R.
     pub(super) fn time_out_rudely(&mut self, now_ns: u64) {
         if self.is_rude() {
+            let now = self.rude_now(now_ns);
             if let Some(flow) = &mut self.rudeness {
-                flow.rude.timed_out();
+                flow.rude.timed_out(&now);
             }
             self.open_rude_window(now_ns);
         } else if self.rudeness.is_some() {
             let cwnd_pkts = self.window.cwnd_pkts;
             self.be_polite();
             self.window.cwnd_pkts = cwnd_pkts;
+        }
+    }
+
+    /// The tail loss probe was needed: what it replaced is counted nowhere.
+    pub(super) fn lose_tail_rudely(&mut self, now_ns: u64) {
+        let now = self.rude_now(now_ns);
+        if let Some(flow) = &mut self.rudeness {
+            flow.rude.congested(&now);
+        }
+    }
+
+    /// Nothing is on its way, and something is about to leave after a pause.
+    pub(super) fn begin_rude_transmission(&mut self, idle_ns: u64) {
+        let (rto_us, initial_pkts) = (self.rtt.rto_us() as u32, self.initial_window_pkts);
+        if let Some(flow) = &mut self.rudeness {
+            flow.rude.idle_restart(idle_ns / 1000, rto_us, initial_pkts);
         }
     }
 

@@ -246,14 +246,14 @@ impl Sender {
         self.buffer.grow(wanted.max(degree + 1));
     }
 
-    /// `tcp_may_raise_cwnd` and `tcp_is_cwnd_limited`.
+    /// `tcp_may_raise_cwnd` and `tcp_is_cwnd_limited`; R and F look at their use themselves.
     fn may_grow(&self, arrivals: &Arrivals) -> bool {
         let progresses = if self.reordering.is_high() {
             arrivals.delivered_pkts > 0
         } else {
             arrivals.advances()
         };
-        progresses && self.usage.is_full(&self.window)
+        progresses && (self.is_going_polite() || self.usage.is_full(&self.window))
     }
 
     /// Something in the buffer has not been sent yet.

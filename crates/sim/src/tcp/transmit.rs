@@ -128,10 +128,11 @@ impl Sender {
     /// Nothing is on its way, and something is about to leave: the window may have decayed, and the
     /// start may be paced.
     fn begin_transmission(&mut self, now_ns: u64) {
+        let idle_ns = now_ns - self.last_sent_ns;
         if self.is_rude() {
+            self.begin_rude_transmission(idle_ns);
             return;
         }
-        let idle_ns = now_ns - self.last_sent_ns;
         if idle_ns > self.rtt.rto_ns() {
             let (window, rto_us) = (&mut self.window, self.rtt.rto_us() as u32);
             let initial = self.initial_window_pkts;

@@ -26,6 +26,14 @@ impl Usage {
         }
     }
 
+    /// The part of the window that is in use: all of it if it may grow.
+    pub(super) fn used_pkts(&self, window: &Window) -> u32 {
+        match self.is_full(window) {
+            true => window.cwnd_pkts,
+            false => self.most_out_pkts.min(window.cwnd_pkts),
+        }
+    }
+
     /// Whether the window may grow: it held the flow back, or in slow start half of it was in use.
     pub(super) fn is_full(&self, window: &Window) -> bool {
         let is_slow_start = window.cwnd_pkts < window.ssthresh_pkts;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one sample of every TCP socket costs, over what `ss -tinH` takes for the same.
+//!
+//! 18,000 idle sockets of loopback. Processor time, user and system: of `ss` as its parent is told it,
+//! of the walk all of this process's (reading, decoding, and looking for network namespaces included).
+
+use super::ALL;
+use crate::alone::Alone;
+use crate::cpu_time;
+use crate::crowd::Crowd;
+use crate::figure::{Better, Figure, Summary};
+use crate::loaded::Loaded;
+use crate::run::Run;
+use anyhow::{Result, ensure};
+use fatpath_kernel::Kernel;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SOCKETS: usize = 18_000;
+const SAMPLES: u32 = 10;
+/// In a sample, of each: what `ss` took is told in hundredths of a second.
+const TURNS: u32 = 5;
+
+/// Median of ten samples.
+pub const FIGURE: Figure = Figure {
+    name: "estats.walk_over_ss",
+    what: "processor time of a walk over 18,000 sockets, over that of ss -tinH",
+    unit: "ratio",
+    better: Better::Lower,
+    goal: Some(1.0 / 6.0),
+    summary: Summary::Median,
+    measure,
+};
+
+fn measure(run: &Run) -> Result<Vec<f64>> {
+    let alone = Alone::wait(run)?;
+    let loaded = Loaded::start(run, &alone, ALL, None)?;
+    let kernel = loaded.kernel()?;
+    let _crowd = Crowd::of(run, SOCKETS)?;
+    let sample = |n| {
+        run.check()?;
+        let (mut walks, mut shows) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..TURNS {
+            walks += walk(&kernel)?;
+            shows += show()?;
+        }
+        let ratio = walks.as_secs_f64() / shows.as_secs_f64();
+        let (walk, show) = (walks / TURNS, shows / TURNS);
+        run.say(format!(
+            "  sample {n} of {SAMPLES}: {ratio:.3}, {walk:.1?} over {show:.1?}"
+        ));
+        Ok(ratio)
+    };
+    (1..=SAMPLES).map(sample).collect()
+}
+
+fn walk(kernel: &Kernel) -> Result<Duration> {
+    let start = cpu_time::own();
+    let mut seen = 0;
+    kernel.walk_samples(|_| seen += 1)?;
+    ensure!(seen >= SOCKETS, "the walk saw {seen} sockets");
+    Ok(cpu_time::own() - start)
+}
+
+fn show() -> Result<Duration> {
+    let start = cpu_time::of_children()?;
+    let status = Command::new("ss")
+        .arg("-tinH")
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "ss -tinH: {status}");
+    Ok(cpu_time::of_children()? - start)
+}

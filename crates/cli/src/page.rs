@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath page`: the address of the page, or the way to it.
+
+use crate::arguments::PageArguments;
+use anyhow::{Context, Result};
+use fatpath_daemon::{Instance, client, token_file};
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
+    let instance = Instance::new(&arguments.instance, None)?;
+    let status = client::get(&instance.socket(), "/v1/status")?
+        .context("no daemon answers: fatpath daemon starts one")?;
+    match status["page"].as_str() {
+        Some(address) => print_address(address, &instance.run_dir),
+        None => {
+            print_way(&instance.socket());
+            Ok(())
+        }
+    }
+}
+
+fn print_address(address: &str, run_dir: &Path) -> Result<()> {
+    let file = token_file(run_dir);
+    let token = match std::fs::read_to_string(&file) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(error).context("the token is root's: sudo fatpath page");
+        }
+        read => read.with_context(|| format!("cannot read {}", file.display()))?,
+    };
+    println!("http://{address}/#token={}", token.trim());
+    Ok(())
+}
+
+/// Two ways in where there is none over TCP.
+fn print_way(socket: &Path) {
+    let socket = socket.display();
+    println!("The page is served on {socket}, which a browser cannot open itself.");
+    println!("From your own machine:");
+    println!("  ssh -N -L 127.0.0.1:7070:{socket} root@THIS-HOST");
+    println!("and open http://127.0.0.1:7070/ (whoever uses that machine can, while ssh runs).");
+    println!("Or start the daemon with --listen 127.0.0.1:7070 and ask again.");
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath why`: what holds flows back, on what evidence, and what to do.
+
+use crate::arguments::WhyArguments;
+use anyhow::{Context, Result, bail};
+use fatpath_daemon::{Instance, client};
+use fatpath_estats::{Evidence, Finding, Severity, Shares, Why};
+use fatpath_policy::Prefix;
+use std::cmp::Reverse;
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+pub const HELP: &str = "\
+Of each flow: the shares of time in which the application, the send buffer, the receiver's window, the
+retransmission timer or the network held it back, then every finding with its evidence and its cure. A
+healthy transfer has none. docs/why.md explains each identifier.
+
+Examples:
+  fatpath why
+  fatpath why 10.5.0.0/16
+  fatpath why 10.5.128.74:443
+  fatpath why --json | jq '.[] | {remote: .flow.remote, findings: [.findings[].id]}'";
+
+/// Which flows are meant.
+enum Chosen {
+    All,
+    Cookie(u64),
+    End(SocketAddr),
+    Prefix(Prefix),
+}
+
+pub fn run(arguments: &WhyArguments) -> Result<()> {
+    let chosen = Chosen::read(arguments.flows.as_deref())?;
+    let instance = Instance::new(&arguments.instance, None)?;
+    let answer = client::get(&instance.socket(), &chosen.path())?;
+    let answer = answer.context("no daemon answers: the instruments need it (fatpath daemon)")?;
+    let mut whys: Vec<Why> = serde_json::from_value(answer)?;
+    whys.retain(|why| chosen.contains(why));
+    whys.sort_by_key(|why| Reverse((gravest(why), why.rates.average_bps as u64)));
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&whys)?);
+        return Ok(());
+    }
+    if whys.is_empty() && !matches!(chosen, Chosen::All) {
+        bail!("no such flow; fatpath top lists those that are seen");
+    }
+    print!("{}", told(&whys, matches!(chosen, Chosen::All)));
+    Ok(())
+}
+
+impl Chosen {
+    fn read(text: Option<&str>) -> Result<Chosen> {
+        let Some(text) = text else {
+            return Ok(Chosen::All);
+        };
+        if let Ok(cookie) = text.parse() {
+            return Ok(Chosen::Cookie(cookie));
+        }
+        if let Ok(end) = text.parse() {
+            return Ok(Chosen::End(end));
+        }
+        let prefix = text.parse().map(Chosen::Prefix);
+        prefix
+            .with_context(|| format!("{text}: a prefix, ADDRESS:PORT or a flow's number is wanted"))
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Chosen::Cookie(cookie) => format!("/v1/instruments/why?flow={cookie}"),
+            Chosen::Prefix(prefix) => format!("/v1/instruments/why?prefix={prefix}"),
+            Chosen::All | Chosen::End(_) => "/v1/instruments/why".to_owned(),
+        }
+    }
+
+    fn contains(&self, why: &Why) -> bool {
+        match self {
+            Chosen::End(end) => why.flow.local == *end || why.flow.remote == *end,
+            _ => true,
+        }
+    }
+}
+
+fn gravest(why: &Why) -> Option<Severity> {
+    why.findings.iter().map(|finding| finding.severity).max()
+}
+
+/// `only_findings`: flows without one are counted, not shown.
+fn told(whys: &[Why], only_findings: bool) -> String {
+    let is_shown = |why: &&Why| !only_findings || !why.findings.is_empty();
+    let mut text: String = whys.iter().filter(is_shown).map(flow).collect();
+    let rest = whys.len() - whys.iter().filter(is_shown).count();
+    if rest > 0 {
+        let _ = writeln!(text, "{rest} flows without a finding");
+    }
+    text
+}
+
+fn flow(why: &Why) -> String {
+    let (flow, rates) = (&why.flow, &why.rates);
+    let rule = why.rule.as_deref().unwrap_or("no rule");
+    let mbps = rates.goodput_bps.max(rates.received_bps) / 1e6;
+    let average = rates.average_bps / 1e6;
+    let mut text = format!(
+        "{} to {}, {rule}, flow {}: {mbps:.1} Mb/s, {average:.1} on average\n  {} of {:.0} s\n",
+        flow.local,
+        flow.remote,
+        flow.cookie,
+        shares(&why.shares),
+        why.span_s,
+    );
+    for finding in &why.findings {
+        text.push_str(&told_finding(finding));
+    }
+    text
+}
+
+fn shares(shares: &Shares) -> String {
+    let named = [
+        ("application", shares.application),
+        ("send buffer", shares.send_buffer),
+        ("receiver", shares.receiver),
+        ("timer", shares.timeout),
+        ("network", shares.network),
+    ];
+    named
+        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
+        .join(", ")
+}
+
+fn told_finding(finding: &Finding) -> String {
+    let evidence: Vec<String> = finding.evidence.iter().map(told_evidence).collect();
+    let grave = match finding.severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Problem => "PROBLEM",
+    };
+    let mut text = format!(
+        "  {grave} {}: {}\n    {}\n",
+        finding.id,
+        finding.title,
+        evidence.join("; ")
+    );
+    if let Some(gain) = finding.gain {
+        let _ = writeln!(
+            text,
+            "    cured, it is expected to be {gain:.1} times as fast"
+        );
+    }
+    for line in finding.cure.iter().flat_map(|cure| cure.lines()) {
+        let _ = writeln!(text, "      {line}");
+    }
+    text
+}
+
+fn told_evidence(evidence: &Evidence) -> String {
+    let value = match evidence.value {
+        whole if whole.fract() == 0.0 || whole.abs() >= 1000.0 => format!("{whole:.0}"),
+        small if small.abs() < 1.0 => format!("{small:.3}"),
+        value => format!("{value:.1}"),
+    };
+    format!("{} {value} {}", evidence.name, evidence.unit)
+        .trim_end()
+        .to_owned()
+}

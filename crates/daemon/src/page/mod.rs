@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page in the browser, and the door through which a browser comes in.
+//!
+//! The page is files of web/dist, embedded; it asks the API as every other client. It only reads: no request
+//! from a browser, and none over TCP, changes anything. Start at [`door`]; [`assets`] are the page's files,
+//! [`listen`] is the way in over TCP, [`live`] what a page follows.
+
+pub(crate) mod assets;
+pub(crate) mod door;
+pub(crate) mod listen;
+pub(crate) mod live;
+mod row;
+mod token;
+
+pub(crate) use door::Peer;
+pub(crate) use listen::TcpDoor;
+pub use token::token_file;

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The instruments on real flows over emulated paths: each event comes when its cause is there, counters
+//! are those of TCP_INFO, bounds hold, and what is lost is counted.
+#![allow(unsafe_code)] // getsockopt(TCP_INFO)
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bounds;
+mod events;
+mod path;
+mod tcp_info;
+
+use fatpath_estats::Sample;
+use fatpath_kernel::Kernel;
+use fatpath_policy::{Classifier, Policy, parse};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::Loaded;
+
+const TICK: Duration = Duration::from_millis(10);
+
+/// In an emulated machine all is slow.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A rule that takes nobody: `[instruments]` alone counts here.
+fn policy(instruments: &str) -> Policy {
+    parse(&format!("[instruments]\n{instruments}\n"), None).unwrap()
+}
+
+/// A kernel half that samples as this section says.
+fn sampling(name: &str, instruments: &str) -> Loaded {
+    let loaded = Loaded::at(name);
+    assert!(loaded.kernel.has_instruments());
+    order(&loaded.kernel, instruments);
+    loaded
+}
+
+fn order(kernel: &Kernel, instruments: &str) {
+    let policy = policy(instruments);
+    kernel
+        .publish(&policy, &Classifier::build(&policy))
+        .unwrap();
+    kernel.set_instruments(&policy.instruments).unwrap();
+}
+
+/// Reads samples while `work` runs; `work` may look at those that came so far.
+fn reading<T>(kernel: &Kernel, work: impl FnOnce(&Read) -> T) -> T {
+    let read = Read::default();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let stop = || read.ended.load(Ordering::Relaxed);
+            let keep = |sample| read.samples.lock().unwrap().push(sample);
+            kernel.samples().unwrap().follow(TICK, stop, keep).unwrap();
+        });
+        let _end = End(&read);
+        let done = work(&read);
+        drop(_end);
+        reader.join().unwrap();
+        done
+    })
+}
+
+/// A failed `work` ends the reader too.
+struct End<'r>(&'r Read);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What came so far.
+#[derive(Default)]
+struct Read {
+    samples: Arc<Mutex<Vec<Sample>>>,
+    ended: AtomicBool,
+}
+
+impl Read {
+    /// The samples of the flow with this local end.
+    fn of(&self, flow: &TcpStream) -> Vec<Sample> {
+        let local = flow.local_addr().unwrap();
+        let mut samples = self.samples.lock().unwrap().clone();
+        samples.retain(|sample| sample.flow.local == local);
+        samples
+    }
+
+    /// Waits until one of them is like this.
+    fn until(&self, flow: &TcpStream, what: &str, is: impl Fn(&Sample) -> bool) -> Sample {
+        let end = Instant::now() + LONG;
+        loop {
+            let found = self.of(flow).into_iter().find(&is);
+            if let Some(sample) = found {
+                return sample;
+            }
+            assert!(Instant::now() < end, "waited for {what}");
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+/// The sample of one flow by a walk over all.
+fn walked(kernel: &Kernel, flow: &TcpStream) -> Sample {
+    let local = flow.local_addr().unwrap();
+    let mut found = None;
+    kernel
+        .walk_samples(|sample| {
+            if sample.flow.local == local {
+                found = Some(sample);
+            }
+        })
+        .unwrap();
+    found.unwrap()
+}

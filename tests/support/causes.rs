@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Known causes of slow flows: a path, what the two hosts do on it, and what `fatpath why` has to say.
+
+use super::{Daemon, Lab};
+use serde_json::Value;
+use socket2::{SockRef, Socket};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::Duration;
+
+/// What the flows of a cause do.
+#[derive(Clone, Copy, Debug)]
+pub enum Traffic {
+    /// So many flows send as fast as they can.
+    Bulk(u32),
+    /// One, whose program sets SO_SNDBUF.
+    SendBuffer(usize),
+    /// One, whose receiving program sets SO_RCVBUF.
+    ReceiveBuffer(usize),
+    /// The program sends so many bytes ten times a second.
+    Paced(usize),
+    /// The receiving program reads so many bytes ten times a second.
+    SlowReader(usize),
+    /// So many bytes, then the answer is waited for.
+    Messages(usize),
+    /// A message in two writes, then the answer is waited for.
+    TwoWrites,
+}
+
+/// One cause.
+#[derive(Clone, Copy, Debug)]
+pub struct Cause {
+    pub name: &'static str,
+    pub link: &'static str,
+    /// Host, sysctl.
+    pub sysctls: &'static [(&'static str, &'static str)],
+    pub policy: &'static str,
+    pub traffic: Traffic,
+    /// Findings at the sender, and at the receiver.
+    pub wanted: &'static [&'static str],
+    pub wanted_at_receiver: &'static [&'static str],
+}
+
+const PATH: &str = "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'";
+
+const BULK: Cause = Cause {
+    name: "",
+    link: PATH,
+    sysctls: &[],
+    policy: "",
+    traffic: Traffic::Bulk(1),
+    wanted: &[],
+    wanted_at_receiver: &[],
+};
+
+/// A blackout of 0.6 s every 2 s.
+const BLACKOUTS: &str = "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = { windows = [\
+    { from = '1s', until = '1.6s', share = '100%' }, { from = '3s', until = '3.6s', share = '100%' }, \
+    { from = '5s', until = '5.6s', share = '100%' }, { from = '7s', until = '7.6s', share = '100%' }, \
+    { from = '9s', until = '9.6s', share = '100%' }, { from = '11s', until = '11.6s', share = '100%' }, \
+    { from = '13s', until = '13.6s', share = '100%' }, { from = '15s', until = '15.6s', share = '100%' } ] }";
+
+pub const HEALTHY: [Cause; 2] = [
+    Cause {
+        name: "healthy",
+        ..BULK
+    },
+    Cause {
+        name: "healthy-reno",
+        sysctls: &[("a", "net.ipv4.tcp_congestion_control=reno")],
+        ..BULK
+    },
+];
+
+pub const CAUSES: [Cause; 15] = [
+    Cause {
+        name: "application",
+        traffic: Traffic::Paced(60_000),
+        wanted: &["FP-APP-LIMITED"],
+        ..BULK
+    },
+    Cause {
+        name: "send-buffer",
+        sysctls: &[("a", "net.ipv4.tcp_wmem=4096 16384 32768")],
+        wanted: &["FP-SNDBUF"],
+        ..BULK
+    },
+    Cause {
+        name: "locked-send-buffer",
+        traffic: Traffic::SendBuffer(16_384),
+        wanted: &["FP-BUFFER-LOCKED"],
+        ..BULK
+    },
+    Cause {
+        name: "receive-window",
+        sysctls: &[("b", "net.ipv4.tcp_rmem=4096 32768 32768")],
+        wanted: &["FP-RWND"],
+        ..BULK
+    },
+    Cause {
+        name: "locked-receive-buffer",
+        traffic: Traffic::ReceiveBuffer(16_384),
+        wanted: &["FP-RWND"],
+        wanted_at_receiver: &["FP-BUFFER-LOCKED"],
+        ..BULK
+    },
+    Cause {
+        name: "window-scale",
+        link: "rate = '50mbit'\ndelay = '20ms'\nqueue = '1bdp'",
+        sysctls: &[("b", "net.ipv4.tcp_window_scaling=0")],
+        wanted: &["FP-RWND-SCALE"],
+        ..BULK
+    },
+    Cause {
+        name: "slow-reader",
+        traffic: Traffic::SlowReader(60_000),
+        wanted: &["FP-READER"],
+        ..BULK
+    },
+    Cause {
+        name: "window-clamp",
+        policy: "[[rule]]\nname = 'clamped'\ndestination_ports = [7001]\ncwnd_clamp = 20\n",
+        wanted: &["FP-CWND"],
+        ..BULK
+    },
+    Cause {
+        name: "timeouts",
+        link: BLACKOUTS,
+        wanted: &["FP-RTO"],
+        ..BULK
+    },
+    Cause {
+        name: "congestion",
+        link: "rate = '20mbit'\ndelay = '10ms'\nqueue = '40pkts'",
+        traffic: Traffic::Bulk(6),
+        wanted: &["FP-LOSS-CONGESTION"],
+        ..BULK
+    },
+    Cause {
+        name: "random-loss",
+        link: "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = '0.5%'",
+        wanted: &["FP-LOSS-RANDOM"],
+        ..BULK
+    },
+    Cause {
+        name: "reordering",
+        link: "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nreorder = { share = '1%', by = 20, hold = '10ms' }",
+        wanted: &["FP-REORDERING"],
+        ..BULK
+    },
+    Cause {
+        name: "bufferbloat",
+        link: "rate = '20mbit'\ndelay = '10ms'\nqueue = '2MB'",
+        wanted: &["FP-BUFFERBLOAT"],
+        ..BULK
+    },
+    Cause {
+        name: "delayed-ack",
+        link: "rate = '50mbit'\ndelay = '2ms'",
+        traffic: Traffic::TwoWrites,
+        wanted: &["FP-DELACK"],
+        ..BULK
+    },
+    Cause {
+        name: "tail-loss",
+        link: "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nforward.loss = '15%'",
+        // Without its probe the tail's loss is found by the timer alone.
+        sysctls: &[("a", "net.ipv4.tcp_early_retrans=0")],
+        traffic: Traffic::Messages(2_500),
+        wanted: &["FP-TAIL-LOSS"],
+        ..BULK
+    },
+];
+
+/// Apart, for its flow never moves.
+pub const BLACK_HOLE: Cause = Cause {
+    name: "path-mtu",
+    link: "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\npath_mtu = 1300",
+    // 2: what ICMP says of the path MTU is not heard.
+    sysctls: &[("a", "net.ipv4.ip_no_pmtu_disc=2")],
+    wanted: &["FP-PMTU-BLACKHOLE"],
+    ..BULK
+};
+
+const PORT: u16 = 7001;
+/// Long enough for slow start to be over, and for the walk to have passed once.
+const LASTS: Duration = Duration::from_secs(8);
+
+/// What `fatpath why` said at both ends, and what it should have said.
+pub struct Verdict {
+    pub sender: BTreeSet<String>,
+    pub receiver: BTreeSet<String>,
+    pub is_right: bool,
+    /// For whoever has to find out.
+    pub told: String,
+}
+
+impl Cause {
+    /// Emulates the cause and asks.
+    pub fn judge(&self) -> Verdict {
+        let lab = Lab::up(&format!("why-{}", self.name), self.link);
+        for (host, sysctl) in self.sysctls {
+            lab.output(host, &["sysctl", "-w", sysctl]);
+        }
+        let daemon = Daemon::start(self.policy);
+        let flows = Flows::start(&lab, self.traffic);
+        sleep(LASTS);
+        let told = daemon.json(&["why"]);
+        let said = |key: &str| ids(&told, key);
+        let (sender, receiver) = (said("remote"), said("local"));
+        let set = |ids: &[&str]| {
+            ids.iter()
+                .map(|id| (*id).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let is_right = sender == set(self.wanted) && receiver == set(self.wanted_at_receiver);
+        let told = format!("{told:#}\n{}", daemon.stderr());
+        flows.end();
+        Verdict {
+            sender,
+            receiver,
+            is_right,
+            told,
+        }
+    }
+}
+
+/// Findings of all flows whose end `key` is at the port.
+fn ids(told: &Value, key: &str) -> BTreeSet<String> {
+    let port = format!(":{PORT}");
+    let flows = told.as_array().unwrap().iter();
+    let ours = flows.filter(|why| why["flow"][key].as_str().unwrap().ends_with(&port));
+    let findings = ours.flat_map(|why| why["findings"].as_array().unwrap());
+    findings
+        .map(|finding| finding["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Running flows, and their threads.
+struct Flows {
+    ends: Vec<TcpStream>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flows {
+    fn start(lab: &Lab, traffic: Traffic) -> Flows {
+        let mut flows = Flows {
+            ends: Vec::new(),
+            threads: Vec::new(),
+        };
+        let address = format!("{}:{PORT}", lab.address("b"));
+        let listener = lab.on("b", || TcpListener::bind(&address).unwrap());
+        if let Traffic::ReceiveBuffer(bytes) = traffic {
+            SockRef::from(&listener)
+                .set_recv_buffer_size(bytes)
+                .unwrap();
+        }
+        let count = if let Traffic::Bulk(count) = traffic {
+            count
+        } else {
+            1
+        };
+        for _ in 0..count {
+            let sender = lab.on("a", || connected(&address, traffic));
+            let receiver = listener.accept().unwrap().0;
+            flows.carry(sender, receiver, traffic);
+        }
+        flows
+    }
+
+    fn carry(&mut self, sender: TcpStream, receiver: TcpStream, traffic: Traffic) {
+        self.ends.push(sender.try_clone().unwrap());
+        self.ends.push(receiver.try_clone().unwrap());
+        self.threads
+            .push(thread::spawn(move || send(sender, traffic)));
+        self.threads
+            .push(thread::spawn(move || receive(receiver, traffic)));
+    }
+
+    /// Shuts both ends, whatever their threads wait for.
+    fn end(self) {
+        for end in &self.ends {
+            SockRef::from(end).set_linger(Some(Duration::ZERO)).unwrap();
+            let _ = end.shutdown(Shutdown::Both);
+        }
+        drop(self.ends);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn connected(address: &str, traffic: Traffic) -> TcpStream {
+    let address: std::net::SocketAddr = address.parse().unwrap();
+    let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    if let Traffic::SendBuffer(bytes) = traffic {
+        socket.set_send_buffer_size(bytes).unwrap();
+    }
+    socket.connect(&address.into()).unwrap();
+    socket.into()
+}
+
+fn send(mut socket: TcpStream, traffic: Traffic) {
+    let mut answer = [0];
+    let mut step = || match traffic {
+        Traffic::Paced(bytes) => {
+            sleep(Duration::from_millis(100));
+            socket.write_all(&vec![0; bytes])
+        }
+        Traffic::Messages(bytes) => {
+            socket.write_all(&vec![0; bytes])?;
+            socket.read_exact(&mut answer)
+        }
+        Traffic::TwoWrites => {
+            socket.write_all(&[0; 100])?;
+            socket.write_all(&[0; 100])?;
+            socket.read_exact(&mut answer)
+        }
+        _ => socket.write_all(&[0; 65536]),
+    };
+    while step().is_ok() {}
+}
+
+fn receive(mut socket: TcpStream, traffic: Traffic) {
+    let mut step = || match traffic {
+        Traffic::SlowReader(bytes) => {
+            sleep(Duration::from_millis(100));
+            socket.read_exact(&mut vec![0; bytes])
+        }
+        Traffic::Messages(bytes) => {
+            socket.read_exact(&mut vec![0; bytes])?;
+            socket.write_all(&[0])
+        }
+        Traffic::TwoWrites => {
+            socket.read_exact(&mut [0; 200])?;
+            socket.write_all(&[0])
+        }
+        _ => match socket.read(&mut [0; 65536]) {
+            Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => read.map(|_| ()),
+        },
+    };
+    while step().is_ok() {}
+}

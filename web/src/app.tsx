@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What is shown, by the address: #/ the table, #/flow/COOKIE, #/path/PREFIX.
+
+import { useEffect, useState } from "preact/hooks";
+import type { JSX } from "preact";
+import { setToken } from "./api";
+import { FlowPage } from "./flow";
+import { useHash, useStore } from "./hooks";
+import { PathPage } from "./path";
+import type { Connection, Store } from "./store";
+import { TablePage } from "./table";
+import { setTheme, theme, THEMES } from "./theme";
+import { digits, duration } from "./format";
+
+export function App({ store }: { store: Store }): JSX.Element {
+  useStore(store);
+  const hash = useHash();
+  useEffect(() => {
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <>
+      <Header store={store} />
+      <main>{store.connection.state === "token" ? <AskToken store={store} /> : shown(hash, store)}</main>
+    </>
+  );
+}
+
+function shown(hash: string, store: Store): JSX.Element {
+  const [, kind, name] = hash.split("/", 3);
+  const rest = decodeURIComponent(hash.split("/").slice(2).join("/"));
+  if (kind === "flow" && name && /^\d+$/.test(name)) return <FlowPage key={name} cookie={name} />;
+  if (kind === "path" && rest) return <PathPage key={rest} prefix={rest} store={store} />;
+  return <TablePage store={store} />;
+}
+
+/** Escape leads back to the table, "/" into its filter. */
+function onKey(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target instanceof HTMLElement ? event.target : null;
+  const isTyping = target?.matches("input, select, textarea") ?? false;
+  if (event.key === "Escape") {
+    if (isTyping) target?.blur();
+    else if (location.hash.length > 2) location.hash = "#/";
+  }
+  if (event.key === "/" && !isTyping) {
+    event.preventDefault();
+    if (location.hash.length > 2) location.hash = "#/";
+    requestAnimationFrame(() => document.getElementById("filter")?.focus());
+  }
+}
+
+function Header({ store }: { store: Store }): JSX.Element {
+  const lost = Object.entries(store.lost).filter(([, count]) => count > 0);
+  return (
+    <header>
+      <a class="name" href="#/">
+        fatpath
+      </a>
+      <span class={`state ${store.connection.state}`} role="status">
+        {said(store.connection)}
+      </span>
+      {store.late_ms > 0 && (
+        <span class="note">this browser is slow: it was behind by {duration(store.late_ms / 1000)}</span>
+      )}
+      {lost.map(([what, count]) => (
+        <span class="note" key={what}>
+          {digits(count)} {what.replaceAll("_", " ")}
+        </span>
+      ))}
+      <ThemeChoice />
+    </header>
+  );
+}
+
+function said(connection: Connection): string {
+  switch (connection.state) {
+    case "live":
+      return "live";
+    case "connecting":
+      return "connecting …";
+    case "token":
+      return "locked";
+    case "broken":
+      return `${connection.why}; asking again`;
+  }
+}
+
+function ThemeChoice(): JSX.Element {
+  const [chosen, setChosen] = useState(theme());
+  return (
+    <select
+      aria-label="Colours"
+      value={chosen}
+      onChange={(event) => {
+        const next = THEMES.find((name) => name === event.currentTarget.value) ?? "auto";
+        setTheme(next);
+        setChosen(next);
+      }}
+    >
+      {THEMES.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
+}
+
+/** The address was opened without the token, or with one of before the host's boot. */
+function AskToken({ store }: { store: Store }): JSX.Element {
+  const [text, setText] = useState("");
+  const enter = (event: Event): void => {
+    event.preventDefault();
+    setToken(text.trim());
+    store.connection = { state: "connecting" };
+    void store.follow();
+  };
+  return (
+    <form class="token" onSubmit={enter}>
+      <h1>Token</h1>
+      <p>
+        On the host, <code>fatpath page</code> prints, for root, the address of this page with its token.
+      </p>
+      <label>
+        Token <input type="password" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>{" "}
+      <button>Open</button>
+    </form>
+  );
+}

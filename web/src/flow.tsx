@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// One flow: what it is, why it is slow, and its plots with what happened marked on the time axis.
+
+import { useMemo } from "preact/hooks";
+import type { JSX } from "preact";
+import type { EventKind, FlowDetail, FlowEvent, FlowView } from "./api";
+import { Findings, ShareBar } from "./findings";
+import { bytes, digits, duration, milliseconds, percent, rate } from "./format";
+import { usePolled } from "./hooks";
+import { Plot } from "./plot";
+import { pathOf } from "./prefix";
+import { PLOTS } from "./plots";
+
+/** Between two answers, ms. */
+const INTERVAL_MS = 500;
+
+/** Latest events that are listed; the plots mark all. */
+const LISTED_EVENTS = 12;
+
+export function FlowPage({ cookie }: { cookie: string }): JSX.Element {
+  const { value, problem } = usePolled<FlowDetail>(`/v1/instruments/flows/${cookie}`, INTERVAL_MS);
+  return (
+    <article>
+      <nav>
+        <a href="#/">← all flows</a>
+        {value && <> · <PathLink view={value.view} /></>}
+      </nav>
+      {problem && <p class="problem" role="alert">{problem}</p>}
+      {value && <Flow detail={value} />}
+    </article>
+  );
+}
+
+function PathLink({ view }: { view: FlowView }): JSX.Element {
+  const path = pathOf(view.flow.remote);
+  return <a href={`#/path/${path}`}>path {path}</a>;
+}
+
+function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
+  const { view, points, events } = detail;
+  const columns = useMemo(() => PLOTS.map((plot) => plot.columns(points)), [points]);
+  return (
+    <>
+      <h1>
+        {view.flow.local} <span aria-label="to">→</span> {view.flow.remote}
+        {view.has_ended && <span class="badge">ended</span>}
+      </h1>
+      <Facts view={view} />
+      <section aria-label="Why it is slow">
+        <h2>Findings</h2>
+        <ShareBar shares={view.shares} />
+        <Findings findings={view.findings} />
+      </section>
+      <section class="plots" aria-label="Plots">
+        {PLOTS.map((plot, i) => (
+          <Plot key={plot.title} plot={plot} columns={columns[i] ?? [[]]} events={events} />
+        ))}
+      </section>
+      <Events events={events} />
+    </>
+  );
+}
+
+function Facts({ view }: { view: FlowView }): JSX.Element {
+  const { sample, rates } = view;
+  const lock = (isLocked: boolean): string => (isLocked ? " (set by the program)" : "");
+  const facts: [string, string][] = [
+    ["Rule", view.rule ?? "none"],
+    ["Law", sample.is_rude ? `none: rude (${sample.law})` : sample.law],
+    ["Opened", view.flow.is_adopted ? "before fatpath" : view.flow.is_passive ? "by the peer" : "here"],
+    ["Age", duration((sample.now_ns - sample.begin_ns) / 1e9)],
+    ["Goodput", rate(Math.max(rates.goodput_bps, rates.received_bps))],
+    ["Average", rate(rates.average_bps)],
+    ["Acknowledged", bytes(sample.bytes_acked)],
+    ["Received", bytes(sample.bytes_received)],
+    ["RTT", `${milliseconds(sample.srtt_us)}, least ${milliseconds(sample.min_rtt_us)}`],
+    ["cwnd", `${digits(sample.cwnd_pkts)} packets`],
+    ["Peer's window", bytes(sample.peer_window_bytes)],
+    ["Send buffer", bytes(sample.send_buffer_bytes) + lock(sample.send_buffer_is_locked)],
+    ["Receive buffer", bytes(sample.receive_buffer_bytes) + lock(sample.receive_buffer_is_locked)],
+    ["MSS", bytes(sample.mss_bytes)],
+    ["Resent", `${digits(sample.segs_retrans)} segments, now ${percent(rates.retransmitted_share)}`],
+    ["Timeouts", digits(sample.timeouts)],
+    ...Object.entries(view.derived).map(([name, value]): [string, string] => [name, digits(value)]),
+  ];
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export const EVENT_NAMES: Record<EventKind, string> = {
+  begin: "begin",
+  tuned: "tuned",
+  congestion: "congestion",
+  timeout: "timeout",
+  retransmission: "retransmission",
+  finding: "finding",
+  end: "end",
+};
+
+function Events({ events }: { events: FlowEvent[] }): JSX.Element {
+  const latest = events.slice(-LISTED_EVENTS).reverse();
+  return (
+    <section aria-label="Events">
+      <h2>Events</h2>
+      <table class="events">
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">Event</th>
+            <th scope="col">What happened</th>
+          </tr>
+        </thead>
+        <tbody>
+          {latest.map((event, i) => (
+            <tr key={`${event.t_s} ${i}`}>
+              <td class="number">{duration(event.t_s)}</td>
+              <td>
+                <i class={`mark ${event.kind}`} /> {EVENT_NAMES[event.kind]}
+              </td>
+              <td>{event.text}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
