@@ -49,7 +49,7 @@ const BULK: Cause = Cause {
     name: "",
     link: PATH,
     sysctls: &[],
-    policy: "",
+    policy: "# tunes nothing\n",
     traffic: Traffic::Bulk(1),
     wanted: &[],
     wanted_at_receiver: &[],
@@ -200,7 +200,7 @@ pub struct Verdict {
 impl Cause {
     /// Emulates the cause and asks.
     pub fn judge(&self) -> Verdict {
-        let lab = Lab::up(&format!("why-{}", self.name), self.link);
+        let lab = Lab::up("why", self.link);
         for (host, sysctl) in self.sysctls {
             lab.output(host, &["sysctl", "-w", sysctl]);
         }

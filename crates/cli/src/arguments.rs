@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
-use crate::{police, trace, why};
+use crate::{police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_kernel::RudeMark;
@@ -46,6 +46,9 @@ pub enum Command {
     /// Say why flows are slow: what holds them back, on what evidence, and the cure
     #[command(after_help = why::HELP)]
     Why(WhyArguments),
+    /// Show the live table of flows in the terminal
+    #[command(after_help = top::HELP)]
+    Top(TopArguments),
     /// Allow flows without congestion control, forbid them, list them, run a program with them
     #[command(subcommand)]
     Rude(RudeCommand),
@@ -197,6 +200,15 @@ pub struct WhyArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Args)]
+pub struct TopArguments {
+    /// Seconds between two readings
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    pub interval: f64,
     #[command(flatten)]
     pub instance: InstanceOptions,
 }
