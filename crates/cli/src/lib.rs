@@ -9,6 +9,7 @@ mod police;
 mod policy;
 mod rude;
 mod status;
+mod top;
 mod why;
 
 use arguments::{Arguments, Command};
@@ -40,6 +41,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Policy(command) => policy::run(command)?,
         Command::ImportWad(arguments) => policy::import_wad(&arguments)?,
         Command::Flows(arguments) => flows::run(&arguments)?,
+        Command::Top(arguments) => top::run(&arguments)?,
         Command::Why(arguments) => why::run(&arguments)?,
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Page(arguments) => page::run(&arguments)?,

@@ -127,7 +127,7 @@ fn shares(shares: &Shares) -> String {
         .join(", ")
 }
 
-fn told_finding(finding: &Finding) -> String {
+pub fn told_finding(finding: &Finding) -> String {
     let evidence: Vec<String> = finding.evidence.iter().map(told_evidence).collect();
     let grave = match finding.severity {
         Severity::Info => "info",

@@ -249,3 +249,6 @@ fn why(record: &Record) -> Why {
         findings: record.findings.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

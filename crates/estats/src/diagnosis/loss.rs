@@ -101,7 +101,9 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
 }
 
 fn is_loss(span: &Span) -> bool {
-    let shares = span.shares();
+    let (p, shares) = (&span.passed, span.shares());
     let is_held = shares.network + shares.timeout >= HOLDS;
-    span.passed.cong_signals >= LEAST_EVENTS && is_held && !is_reordered(span)
+    // Where the timer finds most losses, waiting for it is the cause, and it has its own findings.
+    let is_timers = 2 * p.timeouts >= p.cong_signals;
+    p.cong_signals >= LEAST_EVENTS && is_held && !is_timers && !is_reordered(span)
 }

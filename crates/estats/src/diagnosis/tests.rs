@@ -1,1 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each check on flows whose numbers a test made up: what it finds, and where it keeps silent.
 
+use super::*;
+use crate::record::Record;
+use crate::sample::{Sample, SampleKind};
+use crate::testing::{SECOND, sample};
+
+/// Ten seconds at ten samples a second; `shape` says what the flow is like after so many tenths.
+fn life(shape: impl Fn(u64, &mut Sample)) -> Vec<Finding> {
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, 100);
+    for tenth in 1..=100 {
+        let mut s = bulk(tenth);
+        shape(tenth, &mut s);
+        record.take(s, None, 1000);
+    }
+    record.findings
+}
+
+/// A healthy transfer at 40 Mb/s over 20 ms: the window fills the path and half of a queue of its size.
+fn bulk(tenth: u64) -> Sample {
+    let bytes = 500_000 * tenth;
+    let acks = 10 * tenth;
+    Sample {
+        bytes_sent: bytes,
+        bytes_acked: bytes,
+        data_segs_out: bytes / 1000,
+        delivered_pkts: bytes / 1000,
+        busy_us: 100_000 * tenth,
+        cwnd_pkts: 150,
+        ssthresh_pkts: Some(120),
+        packets_out: 150,
+        is_cwnd_limited: true,
+        unsent_bytes: 200_000,
+        srtt_us: 30_000,
+        sum_rtt_us: 30_000 * acks,
+        count_rtt: acks as u32,
+        delivery_rate_bytes_per_s: Some(5_000_000),
+        ..sample(1, SampleKind::Interval, tenth * SECOND / 10)
+    }
+}
+
+fn ids(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.id.as_str()).collect()
+}
+
+/// What is found in a bulk transfer that differs by `shape`.
+fn found(shape: impl Fn(u64, &mut Sample)) -> Finding {
+    let mut findings = life(shape);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    findings.remove(0)
+}
+
+fn share(tenth: u64, percent: u64) -> u64 {
+    tenth * 1000 * percent
+}
+
+#[test]
+fn a_transfer_that_fills_its_path_has_no_finding() {
+    assert_eq!(ids(&life(|_, _| {})), Vec::<&str>::new());
+    let with_few_losses = life(|tenth, s| {
+        s.cong_signals = tenth as u32 / 20;
+        s.segs_retrans = tenth / 20 * 5;
+        s.bytes_retrans = s.segs_retrans * 1000;
+        s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * 40_000;
+    });
+    assert_eq!(ids(&with_few_losses), Vec::<&str>::new());
+}
+
+#[test]
+fn a_program_that_gives_little_is_said_to() {
+    let silent = found(|tenth, s| s.busy_us = share(tenth, 20));
+    assert_eq!(silent.id, "FP-APP-LIMITED");
+    let trickling = found(|_, s| {
+        s.delivery_rate_is_app_limited = true;
+        s.is_cwnd_limited = false;
+        s.unsent_bytes = 0;
+    });
+    assert_eq!(
+        (trickling.id.as_str(), trickling.severity),
+        ("FP-APP-LIMITED", Severity::Info)
+    );
+    let idle = life(|_, s| (s.busy_us, s.bytes_sent) = (0, 1000));
+    assert_eq!(ids(&idle), Vec::<&str>::new());
+}
+
+fn sender_limited(tenth: u64, s: &mut Sample) {
+    s.sndbuf_limited_us = share(tenth, 80);
+    (s.packets_out, s.is_cwnd_limited) = (30, false);
+    (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+}
+
+#[test]
+fn a_small_send_buffer_is_the_kernels_or_the_programs() {
+    let tuned = found(sender_limited);
+    assert_eq!(
+        (tuned.id.as_str(), tuned.severity),
+        ("FP-SNDBUF", Severity::Problem)
+    );
+    // 150 segments of window over 20 ms carry 60 Mb/s, and 40 are carried.
+    assert!((tuned.gain.unwrap() - 1.5).abs() < 0.01, "{tuned:#?}");
+    assert_eq!(tuned.cure.as_deref(), Some("send_buffer = \"192KiB\""));
+    let locked = found(|tenth, s| {
+        sender_limited(tenth, s);
+        s.send_buffer_is_locked = true;
+    });
+    assert_eq!(locked.id, "FP-BUFFER-LOCKED");
+    assert!(locked.cure.unwrap().contains("override_application"));
+    let by_rule = found(|tenth, s| {
+        sender_limited(tenth, s);
+        (s.send_buffer_is_locked, s.flow.rule_id) = (true, Some(3));
+    });
+    assert_eq!(by_rule.id, "FP-SNDBUF");
+}
+
+fn receiver_limited(tenth: u64, s: &mut Sample) {
+    s.rwnd_limited_us = share(tenth, 90);
+    (s.packets_out, s.is_cwnd_limited) = (30, false);
+    (s.peer_window_bytes, s.max_peer_window_bytes) = (30_000, 32_000);
+    (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+}
+
+#[test]
+fn a_small_window_is_the_buffers_the_scales_or_the_readers() {
+    assert_eq!(found(receiver_limited).id, "FP-RWND");
+    let unscaled = found(|tenth, s| {
+        receiver_limited(tenth, s);
+        (s.send_wscale, s.peer_window_bytes, s.max_peer_window_bytes) = (0, 64_000, 65_160);
+    });
+    assert_eq!(unscaled.id, "FP-RWND-SCALE");
+    let slow = found(|tenth, s| {
+        receiver_limited(tenth, s);
+        s.max_peer_window_bytes = 400_000;
+    });
+    assert_eq!((slow.id.as_str(), slow.gain), ("FP-READER", None));
+}
+
+#[test]
+fn a_full_window_on_an_empty_path_is_a_finding() {
+    let empty = |s: &mut Sample| {
+        (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+    };
+    let clamped = found(|_, s| {
+        empty(s);
+        (s.cwnd_clamp_pkts, s.cwnd_pkts) = (100, 100);
+    });
+    assert_eq!(clamped.id, "FP-CWND");
+    assert_eq!(clamped.cure.as_deref(), Some("cwnd_clamp = 200"));
+    let slow = found(|_, s| {
+        empty(s);
+        s.delivery_rate_bytes_per_s = Some(20_000_000);
+    });
+    assert_eq!((slow.id.as_str(), slow.gain), ("FP-CWND", Some(4.0)));
+    let in_slow_start = life(|_, s| {
+        empty(s);
+        s.ssthresh_pkts = None;
+    });
+    assert_eq!(ids(&in_slow_start), Vec::<&str>::new());
+}
+
+#[test]
+fn a_long_queue_is_bufferbloat() {
+    let bloated = found(|_, s| {
+        s.sum_rtt_us = 200_000 * u64::from(s.count_rtt);
+        (s.packets_out, s.cwnd_pkts) = (1000, 1000);
+    });
+    assert_eq!(bloated.id, "FP-BUFFERBLOAT");
+    let of_others = life(|_, s| {
+        s.sum_rtt_us = 200_000 * u64::from(s.count_rtt);
+        (s.packets_out, s.is_cwnd_limited) = (2, false);
+    });
+    assert_eq!(ids(&of_others), Vec::<&str>::new());
+}
+
+fn losing(tenth: u64, s: &mut Sample, before_loss_us: u64) {
+    s.cong_signals = tenth as u32 / 2;
+    s.segs_retrans = tenth * 20;
+    s.bytes_retrans = tenth * 20_000;
+    s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * before_loss_us;
+}
+
+#[test]
+fn loss_is_by_congestion_or_without_it() {
+    let congested = found(|tenth, s| losing(tenth, s, 40_000));
+    assert_eq!(congested.id, "FP-LOSS-CONGESTION");
+    let random = found(|tenth, s| {
+        losing(tenth, s, 20_000);
+        (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+        s.delivery_rate_bytes_per_s = Some(if tenth < 3 { 6_250_000 } else { 5_000_000 });
+    });
+    assert_eq!(
+        (random.id.as_str(), random.gain),
+        ("FP-LOSS-RANDOM", Some(1.25))
+    );
+}
+
+#[test]
+fn what_came_late_was_not_lost() {
+    let late = found(|tenth, s| {
+        losing(tenth, s, 20_000);
+        s.dsack_dups = tenth as u32 * 19;
+        s.reord_seen = tenth as u32;
+        (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+    });
+    assert_eq!(late.id, "FP-REORDERING");
+}
+
+/// A timeout each second, 200 ms of each second waited for.
+fn timing_out(tenth: u64, s: &mut Sample, left_pkts: u32) {
+    s.timeouts = (tenth / 10) as u32;
+    s.cong_signals = s.timeouts;
+    s.rto_us = 200_000;
+    s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * 20_000;
+    if tenth % 10 == 0 {
+        (s.kind, s.packets_out) = (SampleKind::Timeout, left_pkts);
+    }
+    (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+}
+
+#[test]
+fn the_timer_ends_for_a_window_or_for_a_tail() {
+    assert_eq!(found(|tenth, s| timing_out(tenth, s, 100)).id, "FP-RTO");
+    assert_eq!(found(|tenth, s| timing_out(tenth, s, 2)).id, "FP-TAIL-LOSS");
+}
+
+#[test]
+fn nagle_and_a_delayed_acknowledgement_are_found_together() {
+    let stalled = |tenth: u64, s: &mut Sample| {
+        (s.bytes_sent, s.bytes_acked) = (5_000 * tenth, 5_000 * tenth);
+        (s.packets_out, s.unsent_bytes, s.is_cwnd_limited) = (1, 100, false);
+        s.sum_rtt_us = 60_000 * u64::from(s.count_rtt);
+    };
+    assert_eq!(found(stalled).id, "FP-DELACK");
+}
+
+#[test]
+fn full_segments_that_never_arrive_are_a_black_hole() {
+    let stuck = |tenth: u64, s: &mut Sample| {
+        (s.bytes_acked, s.delivered_pkts, s.mss_bytes) = (500, 1, 1448);
+        (s.bytes_sent, s.packets_out, s.cwnd_pkts) = (14_480, 10, 1);
+        (s.timeouts, s.cong_signals, s.backoff) = (3, 1, 3);
+        (s.rto_us, s.count_rtt, s.sum_rtt_us) = (1_600_000, 1, 20_000);
+        s.busy_us = 100_000 * tenth;
+        s.delivery_rate_bytes_per_s = None;
+    };
+    assert_eq!(found(stuck).id, "FP-PMTU-BLACKHOLE");
+}
+
+#[test]
+fn a_receiver_whose_buffer_is_locked_is_told() {
+    let receiving = |tenth: u64, s: &mut Sample| {
+        (s.bytes_sent, s.bytes_acked, s.busy_us, s.data_segs_out) = (0, 1, 0, 0);
+        (s.packets_out, s.unsent_bytes, s.is_cwnd_limited) = (0, 0, false);
+        // 32 KB in each 20 ms.
+        s.bytes_received = 160_000 * tenth;
+        (s.receive_window_bytes, s.receive_buffer_is_locked) = (32_768, true);
+    };
+    assert_eq!(found(receiving).id, "FP-BUFFER-LOCKED");
+    let roomy = life(|tenth, s| {
+        receiving(tenth, s);
+        s.receive_window_bytes = 1 << 20;
+    });
+    assert_eq!(ids(&roomy), Vec::<&str>::new());
+}
+
+#[test]
+fn a_first_second_says_nothing() {
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, 100);
+    let mut s = bulk(9);
+    sender_limited(9, &mut s);
+    record.take(
+        Sample {
+            kind: SampleKind::End,
+            ..s
+        },
+        None,
+        1000,
+    );
+    assert_eq!(ids(&record.findings), Vec::<&str>::new());
+}

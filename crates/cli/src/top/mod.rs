@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath top`: the live table of flows in the terminal. [`list`] decides what is shown, [`screen`] draws it.
+
+mod list;
+mod screen;
+
+use crate::arguments::TopArguments;
+use anyhow::{Context, Result, ensure};
+use fatpath_daemon::{Instance, client};
+use fatpath_estats::FlowView;
+use list::List;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::io::{IsTerminal, stdin, stdout};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub const HELP: &str = "\
+Keys: arrows, Page Up and Page Down choose a flow, whose findings stand below the table; s and S change the
+column to sort by, r reverses; / filters by any text of a line (address, rule, law, finding), Esc clears it;
+e shows ended flows too; q ends.";
+
+pub fn run(arguments: &TopArguments) -> Result<()> {
+    ensure!(
+        stdin().is_terminal() && stdout().is_terminal(),
+        "fatpath top needs a terminal; fatpath why and fatpath flows print"
+    );
+    let instance = Instance::new(&arguments.instance, None)?;
+    let socket = instance.socket();
+    let mut list = List::default();
+    list.set(views(&socket)?);
+    let interval = Duration::from_secs_f64(arguments.interval);
+    let mut terminal = ratatui::try_init()?;
+    let followed = follow(&mut terminal, &mut list, &socket, interval);
+    ratatui::try_restore()?;
+    followed
+}
+
+fn views(socket: &Path) -> Result<Vec<FlowView>> {
+    let answer = client::get(socket, "/v1/instruments/flows")?;
+    let answer = answer.context("no daemon answers: the instruments need it (fatpath daemon)")?;
+    Ok(serde_json::from_value(answer)?)
+}
+
+fn follow(
+    terminal: &mut DefaultTerminal,
+    list: &mut List,
+    socket: &Path,
+    interval: Duration,
+) -> Result<()> {
+    let mut read = Instant::now();
+    loop {
+        terminal.draw(|frame| screen::draw(frame, list))?;
+        let left = interval.saturating_sub(read.elapsed());
+        if event::poll(left)?
+            && let Event::Key(key) = event::read()?
+            && key.kind != KeyEventKind::Release
+            && !press(list, key)
+        {
+            return Ok(());
+        }
+        if read.elapsed() >= interval {
+            list.set(views(socket)?);
+            read = Instant::now();
+        }
+    }
+}
+
+/// Answers whether to go on.
+fn press(list: &mut List, key: KeyEvent) -> bool {
+    let is_control_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
+    if is_control_c {
+        return false;
+    }
+    match (list.is_typing, key.code) {
+        (true, KeyCode::Char(c)) => list.filter_by(|filter| filter.push(c)),
+        (true, KeyCode::Backspace) => list.filter_by(pop),
+        (true, KeyCode::Enter) => list.is_typing = false,
+        (_, KeyCode::Esc) => {
+            list.is_typing = false;
+            list.filter_by(String::clear);
+        }
+        (_, KeyCode::Up) => list.choose(-1),
+        (_, KeyCode::Down) => list.choose(1),
+        (_, KeyCode::PageUp) => list.choose(-20),
+        (_, KeyCode::PageDown) => list.choose(20),
+        (false, KeyCode::Char('/')) => list.is_typing = true,
+        (false, KeyCode::Char('s')) => list.sort_by(1),
+        (false, KeyCode::Char('S')) => list.sort_by(-1),
+        (false, KeyCode::Char('r')) => list.reverse(),
+        (false, KeyCode::Char('e')) => list.show_ended(),
+        (false, KeyCode::Char('q')) => return false,
+        _ => {}
+    }
+    true
+}
+
+fn pop(filter: &mut String) {
+    filter.pop();
+}

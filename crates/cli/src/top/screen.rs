@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table as it is drawn: flows above, the chosen one's findings below.
+
+use super::list::{COLUMNS, Column, List};
+use crate::why;
+use fatpath_estats::{FlowView, Severity};
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, TableState, Wrap};
+
+pub fn draw(frame: &mut Frame, list: &List) {
+    let below = if list.chosen().is_some() { 10 } else { 0 };
+    let parts = [
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(below),
+    ];
+    let [head, table, detail] = Layout::vertical(parts).areas(frame.area());
+    frame.render_widget(heading(list), head);
+    let mut state = TableState::new().with_selected(list.chosen_line());
+    frame.render_stateful_widget(flows(list), table, &mut state);
+    if let Some(view) = list.chosen() {
+        frame.render_widget(findings(view), detail);
+    }
+}
+
+fn heading(list: &List) -> Line<'static> {
+    let (shown, known) = list.counts();
+    let filter = match (list.is_typing, list.filter.as_str()) {
+        (true, text) => format!("  filter: {text}_"),
+        (false, "") => String::new(),
+        (false, text) => format!("  filter: {text}"),
+    };
+    let by = COLUMNS[list.sort].heading;
+    Line::from(format!(
+        "{shown} of {known} flows, by {by}{filter}  (s sort, r reverse, / filter, e ended, q end)"
+    ))
+}
+
+fn flows(list: &List) -> Table<'static> {
+    let widths = COLUMNS.map(|column| Constraint::Length(column.width));
+    let heads = COLUMNS.iter().enumerate().map(|(at, column)| {
+        let style = if at == list.sort {
+            Style::new().reversed()
+        } else {
+            Style::new().bold()
+        };
+        Cell::from(aligned(column, column.heading.to_owned())).style(style)
+    });
+    Table::new(list.shown().map(row), widths)
+        .header(Row::new(heads))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+}
+
+fn row(view: &FlowView) -> Row<'static> {
+    let cells = COLUMNS
+        .iter()
+        .map(|column| Cell::from(aligned(column, (column.text)(view))));
+    let gravest = view.findings.iter().map(|finding| finding.severity).max();
+    let style = match gravest {
+        _ if view.has_ended => Style::new().dim(),
+        Some(Severity::Problem) => Style::new().red(),
+        Some(Severity::Warning) => Style::new().yellow(),
+        _ => Style::new(),
+    };
+    Row::new(cells).style(style)
+}
+
+/// Text to the left, numbers to the right.
+fn aligned(column: &Column, text: String) -> Text<'static> {
+    let side = match column.is_number() {
+        true => Alignment::Right,
+        false => Alignment::Left,
+    };
+    Text::from(text).alignment(side)
+}
+
+fn findings(view: &FlowView) -> Paragraph<'static> {
+    let told = match view.findings.is_empty() {
+        true => "no finding".to_owned(),
+        false => view.findings.iter().map(why::told_finding).collect(),
+    };
+    let ends = format!(" {} to {} ", view.flow.local, view.flow.remote);
+    Paragraph::new(told)
+        .wrap(Wrap { trim: false })
+        .block(Block::new().borders(Borders::TOP).title(ends))
+}
