@@ -22,7 +22,7 @@ pub fn row(cookie: u64, n: u64) -> Row {
         "bytes_acked": n * 125_000, "delivered_pkts": n * 100, "delivered_ce_pkts": 0, "lost_pkts": 0,
         "snd_una": 1, "snd_nxt": 2, "rcv_nxt": 3, "busy_us": n * 100_000, "rwnd_limited_us": 0,
         "sndbuf_limited_us": 0, "limited_by": "network", "lim_trans_rwin": 0, "lim_trans_cwnd": 1,
-        "lim_trans_snd": 0, "cong_signals": n / 10, "timeouts": 0, "slow_start_acks": 10, "cong_avoid_acks": n,
+        "lim_trans_snd": 0, "cong_signals": n / 10, "timeouts": 0, "subsequent_timeouts": 0, "is_tracked": true, "slow_start_acks": 10, "cong_avoid_acks": n,
         "pre_cong_sum_cwnd_pkts": 0, "post_cong_sum_ssthresh_pkts": 0, "pre_cong_sum_rtt_us": 0,
         "rtt_us": if n % 2 == 0 { json!(100_000 + n) } else { json!(null) }, "srtt_us": 100_500, "rttvar_us": 200,
         "min_rtt_us": 100_000, "max_rtt_us": 101_000, "sum_rtt_us": n * 100_000, "count_rtt": n,
