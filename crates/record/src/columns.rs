@@ -145,6 +145,7 @@ columns! { row, s;
     maybe delivery_rate_bytes_per_s, "bytes/s", "", s.delivery_rate_bytes_per_s;
     flag delivery_rate_is_app_limited, "", "", s.delivery_rate_is_app_limited;
     flag is_cwnd_limited, "", "", s.is_cwnd_limited;
+    flag waits_for_send_buffer, "", "", s.waits_for_send_buffer;
     whole unsent_bytes, "bytes", "CurAppWQueue", s.unsent_bytes;
     whole unread_bytes, "bytes", "CurAppRQueue", s.unread_bytes;
     whole send_buffer_bytes, "bytes", "", s.send_buffer_bytes;

@@ -32,7 +32,7 @@ pub fn row(cookie: u64, n: u64) -> Row {
         "ssthresh_pkts": if n < 10 { json!(null) } else { json!(50) }, "packets_out": 90, "sacked_out": 4,
         "lost_out": 1, "retrans_out": 1, "peer_window_bytes": 1 << 20, "max_peer_window_bytes": 1 << 20,
         "receive_window_bytes": 65_535, "send_wscale": 7, "receive_wscale": 7, "retransmits": 0, "backoff": 0,
-        "delivery_rate_bytes_per_s": 1_250_000, "delivery_rate_is_app_limited": false, "is_cwnd_limited": true,
+        "delivery_rate_bytes_per_s": 1_250_000, "delivery_rate_is_app_limited": false, "is_cwnd_limited": true, "waits_for_send_buffer": false,
         "unsent_bytes": 4096, "unread_bytes": 0, "send_buffer_bytes": 1 << 20, "receive_buffer_bytes": 1 << 20,
         "send_buffer_is_locked": false, "receive_buffer_is_locked": false, "cwnd_clamp_pkts": u32::MAX,
         "window_clamp_bytes": 0, "pacing_rate_bytes_per_s": 1_u64 << 40, "is_rude": false,
