@@ -55,6 +55,7 @@ pub struct Daemon {
     pins: PathBuf,
     namespace: Option<String>,
     cgroup: Option<PathBuf>,
+    listens: bool,
 }
 
 impl Daemon {
@@ -80,6 +81,14 @@ impl Daemon {
         daemon
     }
 
+    /// That also answers over TCP.
+    pub fn start_listening(policy: &str) -> Daemon {
+        let mut daemon = Daemon::at("test", None, policy);
+        daemon.listens = true;
+        daemon.restart();
+        daemon
+    }
+
     fn start_at(name: &str, namespace: Option<&str>, policy: &str) -> Daemon {
         let mut daemon = Daemon::at(name, namespace, policy);
         daemon.restart();
@@ -97,6 +106,7 @@ impl Daemon {
             pins,
             namespace,
             cgroup: None,
+            listens: false,
         }
     }
 
@@ -130,6 +140,9 @@ impl Daemon {
             .arg(self.dir.path().join(flow_log));
         if let Some(cgroup) = &self.cgroup {
             command.arg("--cgroup").arg(cgroup);
+        }
+        if self.listens {
+            command.args(["--listen", "127.0.0.1:0"]);
         }
         self.child = self.placed(command).stderr(stderr).spawn().unwrap();
     }
