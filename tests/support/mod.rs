@@ -54,6 +54,8 @@ pub struct Daemon {
     pins: PathBuf,
     namespace: Option<String>,
     cgroup: Option<PathBuf>,
+    /// More arguments of the daemon.
+    pub arguments: Vec<String>,
 }
 
 impl Daemon {
@@ -64,6 +66,11 @@ impl Daemon {
     /// Beside another one: with pins of its own.
     pub fn start_beside(name: &str, policy: &str) -> Daemon {
         Daemon::start_at(name, None, policy)
+    }
+
+    /// Not started yet: [`Daemon::restart`] does.
+    pub fn idle(policy: &str) -> Daemon {
+        Daemon::at("test", None, policy)
     }
 
     /// In a network namespace, whose routes and sysctls are then the daemon's.
@@ -96,6 +103,7 @@ impl Daemon {
             pins,
             namespace,
             cgroup: None,
+            arguments: Vec::new(),
         }
     }
 
@@ -127,6 +135,7 @@ impl Daemon {
         command
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
+        command.args(&self.arguments);
         if let Some(cgroup) = &self.cgroup {
             command.arg("--cgroup").arg(cgroup);
         }
