@@ -2,6 +2,7 @@
 //! Known causes of slow flows: a path, what the two hosts do on it, and what `fatpath why` has to say.
 
 use super::{Daemon, Lab};
+use fatpath_daemon::client;
 use serde_json::Value;
 use socket2::{SockRef, Socket};
 use std::collections::BTreeSet;
@@ -207,8 +208,8 @@ impl Cause {
         let daemon = Daemon::start(self.policy);
         let flows = Flows::start(&lab, self.traffic);
         sleep(LASTS);
-        let told = daemon.json(&["why"]);
-        let said = |key: &str| ids(&told, key);
+        let views = views(&daemon);
+        let said = |key: &str| ids(&views, key);
         let (sender, receiver) = (said("remote"), said("local"));
         let set = |ids: &[&str]| {
             ids.iter()
@@ -216,7 +217,11 @@ impl Cause {
                 .collect::<BTreeSet<_>>()
         };
         let is_right = sender == set(self.wanted) && receiver == set(self.wanted_at_receiver);
-        let told = format!("{told:#}\n{}", daemon.stderr());
+        let told = format!(
+            "{}\n{}",
+            serde_json::to_string(&views).unwrap(),
+            daemon.stderr()
+        );
         flows.end();
         Verdict {
             sender,
@@ -227,12 +232,28 @@ impl Cause {
     }
 }
 
-/// Findings of all flows whose end `key` is at the port.
-fn ids(told: &Value, key: &str) -> BTreeSet<String> {
-    let port = format!(":{PORT}");
-    let flows = told.as_array().unwrap().iter();
-    let ours = flows.filter(|why| why["flow"][key].as_str().unwrap().ends_with(&port));
-    let findings = ours.flat_map(|why| why["findings"].as_array().unwrap());
+/// The flows of the port, both ends.
+fn views(daemon: &Daemon) -> Vec<Value> {
+    let socket = daemon.path("run/fatpath.sock");
+    let answer = client::get(&socket, "/v1/instruments/flows")
+        .unwrap()
+        .unwrap();
+    let mut views = answer.as_array().unwrap().clone();
+    views.retain(|view| is_at(view, "remote") || is_at(view, "local"));
+    views
+}
+
+fn is_at(view: &Value, end: &str) -> bool {
+    let address = view["flow"][end].as_str().unwrap();
+    address.ends_with(&format!(":{PORT}"))
+}
+
+/// Findings of all flows whose end `end` is at the port.
+fn ids(views: &[Value], end: &str) -> BTreeSet<String> {
+    let findings = views
+        .iter()
+        .filter(|view| is_at(view, end))
+        .flat_map(|view| view["findings"].as_array().unwrap());
     findings
         .map(|finding| finding["id"].as_str().unwrap().to_owned())
         .collect()

@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod causes;
+pub mod rude;
 pub mod transfer;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -252,6 +253,16 @@ impl Drop for Daemon {
 
 fn idle() -> Child {
     Command::new("true").stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Where cgroup 2 is mounted.
+pub fn cgroup_root() -> std::path::PathBuf {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let line = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))
+        .unwrap();
+    line.split(' ').nth(1).unwrap().into()
 }
 
 /// What a setting was asked to be and what the kernel has, of a flow's JSON.
