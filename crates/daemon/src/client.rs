@@ -40,7 +40,8 @@ pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>
 /// # Errors
 /// What the daemon could not do.
 pub fn open_rude_gate(socket: &Path, mark: RudeMark, netns: &[String]) -> Result<Option<Gated>> {
-    let netns: String = netns.join(",").bytes().map(percent_encoded).collect();
+    let encoded = |text: &str| text.bytes().map(percent_encoded).collect::<String>();
+    let (mark, netns) = (encoded(&mark.to_string()), encoded(&netns.join(",")));
     let path = format!("/v1/rude/on?mark={mark}&netns={netns}");
     request(socket, Method::POST, &path, Vec::new())
 }
