@@ -153,6 +153,59 @@ fn off_nicely_converges_and_is_marked_until_then() {
     transfer.end();
 }
 
+/// Writes until the flow has several times its fair window in flight, and has lost so much.
+fn fill(path: &Path, socket: &TcpStream, lost: u64) {
+    until("a flow above its fair window", || {
+        (&mut &*socket).write_all(&[0; 1 << 20]).unwrap();
+        let flow = path.flow(socket);
+        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
+        let is_above = flow["in_flight_pkts"].as_u64()? > 4 * fair;
+        (flow["segments_retransmitted"].as_u64()? > lost && is_above).then_some(())
+    });
+}
+
+/// Who goes polite with a window of several times its fair one, and nothing in flight; and the fair one.
+fn going_polite_at_rest(path: &Path, socket: &TcpStream) -> u64 {
+    assert_eq!(set(socket, ON), 0);
+    fill(path, socket, 20);
+    path.lab.set("forward.loss=0%"); // both only grow from here on
+    fill(path, socket, 0);
+    assert_eq!((set(socket, OFF_NICELY), get(socket)), (0, GOING_POLITE));
+    until("nothing to be in flight", || {
+        let flow = path.flow(socket);
+        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64();
+        let fair = fair.unwrap_or_else(|| panic!("polite already: {flow}"));
+        assert!(flow["cwnd_pkts"].as_u64()? > 2 * fair, "{flow}");
+        (flow["in_flight_pkts"] == 0).then_some(fair)
+    })
+}
+
+/// No acknowledgement comes any more: what sets the window is the asking.
+#[test]
+fn a_flow_that_goes_polite_has_its_fair_window_as_soon_as_it_must() {
+    let Some(_alone) = alone() else { return };
+    let lossy = format!("{LINK}\nforward.loss = \"1%\"");
+    let path = Path::over("rsoon", &lossy, "rude = 'allowed'");
+    path.open_gate();
+    let ways: [(u16, &dyn Fn(&TcpStream)); 2] = [
+        (7018, &|socket| assert_eq!(set(socket, OFF_NOW), 0)),
+        (7019, &|_| drop(path.ask(&["rude", "off"]))),
+    ];
+    for (port, end) in ways {
+        path.lab.set("forward.loss=1%");
+        let (sender, mut receiver) = path.lab.connection(port);
+        let reader =
+            std::thread::spawn(move || while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
+        let fair = going_polite_at_rest(&path, &sender);
+        end(&sender);
+        assert_eq!((get(&sender), law(&sender)), (POLITE, "fp_reno".into()));
+        let flow = path.flow(&sender);
+        assert_eq!(flow["cwnd_pkts"], fair, "port {port}: {flow}");
+        drop(sender);
+        reader.join().unwrap();
+    }
+}
+
 #[test]
 fn being_rude_again_does_not_make_the_window_fair() {
     let Some(_alone) = alone() else { return };

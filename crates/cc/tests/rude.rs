@@ -411,6 +411,16 @@ proptest! {
         prop_assert!((f64::from(after) - exact).abs() <= 1.0, "{} of {}", after, exact);
     }
 
+    /// F cannot fall below its least, R has to.
+    #[test]
+    fn every_decrease_is_one_of_the_real_window(law in any_law(), r_pkts in 100u32..1 << 24) {
+        let now = Path::new(10, 1).now;
+        let mut rude = Rude::new(law, Start::default(), &avoiding(2), &now);
+        let real = rude.off_nicely(r_pkts);
+        let after = rude.shadow_ssthresh(real);
+        prop_assert!(after < r_pkts && after >= r_pkts / 2, "{} of {}", after, r_pkts);
+    }
+
     /// F in slow start catches up by itself.
     #[test]
     fn slow_start_is_the_fair_windows_own(r_pkts in 100u32..1 << 20) {

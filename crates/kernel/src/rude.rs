@@ -105,7 +105,7 @@ pub struct RudeFlow {
     pub mode: RudeMode,
     /// The window that it would have, or is going to, segments.
     pub fair_cwnd_pkts: u32,
-    /// Packets that were marked, a TSO packet once, modulo 2^32.
+    /// Segments that were marked, modulo 2^32; behind a bond or a VLAN's interface, once for each.
     pub marked_pkts: u32,
     /// Number of the user who asked for it, or who owns the socket.
     pub user: u32,
@@ -200,10 +200,11 @@ impl Kernel {
             return Ok(());
         }
         self.forget_gone_namespaces()?;
-        if gate.marks_here {
-            self.mark_here()?;
-        }
-        self.mark_again()
+        let here = match gate.marks_here {
+            true => self.mark_here().map(drop),
+            false => Ok(()),
+        };
+        here.and(self.mark_again())
     }
 
     /// The gate as it is.

@@ -16,7 +16,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{Loaded, Mode, alone};
 
 const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_trace.bpf.o"));
@@ -108,6 +108,15 @@ fn connection(network: &Network) -> (TcpStream, TcpStream) {
     (sender, listener.accept().unwrap().0)
 }
 
+/// Ends a connection, so that whoever sends or receives on it ends too.
+struct Ends<'s>(&'s TcpStream);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
 /// Rude until its fair window is that of the path's loss, then polite nicely; the steps of it.
 fn a_flow_that_goes_polite(network: &Network, trace: &Object) -> Vec<Step> {
     let all = RefCell::new(Vec::new());
@@ -123,7 +132,8 @@ fn a_flow_that_goes_polite(network: &Network, trace: &Object) -> Vec<Step> {
     .unwrap();
     let ring = ring.build().unwrap();
     let until = |is_so: &dyn Fn(&[Step]) -> bool| {
-        for _ in 0..2000 {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(120) {
             ring.poll(Duration::from_millis(50)).unwrap();
             if is_so(&all.borrow()) {
                 return;
@@ -135,11 +145,11 @@ fn a_flow_that_goes_polite(network: &Network, trace: &Object) -> Vec<Step> {
     thread::scope(|scope| {
         scope.spawn(|| while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
         scope.spawn(|| while (&sender).write(&[0; 65536]).is_ok() {});
+        let _ends = Ends(&sender);
         set_rude(&sender, RUDE_ON);
         until(&|steps| steps.len() > 10_000);
         set_rude(&sender, RUDE_OFF_NICELY);
         until(&|steps| steps.last().unwrap().is(Mode::Polite));
-        sender.shutdown(Shutdown::Both).unwrap();
     });
     drop(ring);
     all.into_inner()

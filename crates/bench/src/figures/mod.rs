@@ -11,6 +11,7 @@ mod emulator_shaped;
 mod kernel_sim_error;
 mod mark_cpu;
 mod police;
+mod police_live;
 mod reno_cpu;
 mod rude_share;
 mod sim_bytes_per_flow;
@@ -27,7 +28,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 18] = [
+const SINGLE: [&Figure; 19] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -41,6 +42,7 @@ const SINGLE: [&Figure; 18] = [
     &mark_cpu::FIGURE,
     &police::PASS,
     &police::DROP,
+    &police_live::FIGURE,
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
     &sim_packets::FIGURE,
