@@ -409,6 +409,7 @@ struct fp_counted {
 #define FP_SAMPLE_APP_LIMITED 0x800u
 #define FP_SAMPLE_CWND_LIMITED 0x1000u
 #define FP_SAMPLE_RUDE 0x2000u
+#define FP_SAMPLE_NO_SPACE 0x4000u /* the program waits for room in the send buffer */
 
 /*
  * The state that the instruments keep of a flow (socket storage). What every round trip

@@ -39,6 +39,7 @@ typedef __s64 s64;
 
 /* TCP_ESTABLISHED and its kind come with linux/bpf.h as BPF_TCP_*. */
 
+#define SOCK_NOSPACE_BIT 2 /* SOCK_NOSPACE of struct socket.flags */
 #define SOCK_SNDBUF_LOCK 1
 #define SOCK_RCVBUF_LOCK 2
 #define SK_PACING_NONE 0
@@ -112,6 +113,10 @@ typedef struct {
 	u32 val;
 } kuid_t;
 
+struct socket {
+	unsigned long flags;
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	int sk_sndbuf;
@@ -121,6 +126,7 @@ struct sock {
 	u32 sk_pacing_status;
 	u8 sk_userlocks;
 	kuid_t sk_uid;
+	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 
@@ -248,7 +254,6 @@ struct tcp_sock {
 	u32 chrono_start;
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
-	_Bool is_mptcp; /* a subflow; only where the kernel has MPTCP */
 	u8 is_cwnd_limited : 1;
 	u8 rate_app_limited : 1;
 	struct minmax rtt_min;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
-use crate::{police, top, why};
+use crate::{police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_kernel::RudeMark;
@@ -52,6 +52,9 @@ pub enum Command {
     /// Allow flows without congestion control, forbid them, list them, run a program with them
     #[command(subcommand, after_help = RUDE_HELP)]
     Rude(RudeCommand),
+    /// Record samples of flows to Parquet files, and draw them
+    #[command(after_help = trace::HELP)]
+    Trace(trace::TraceArguments),
     /// Say what is loaded, changed and pinned
     Status(StatusArguments),
     /// Print the address of the page, or how to reach it

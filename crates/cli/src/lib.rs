@@ -4,16 +4,19 @@
 
 mod arguments;
 mod flows;
+mod log;
 mod page;
 mod police;
 mod policy;
 mod rude;
 mod status;
 mod top;
+mod trace;
 mod why;
 
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
+use log::Log;
 use std::process::ExitCode;
 
 /// The command line as clap sees it, for the man pages.
@@ -24,12 +27,15 @@ pub fn command() -> clap::Command {
 /// Does what the process was asked for.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log_to_stderr();
+    let log = log::open();
     match run(arguments.command) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fatpath: {error:#}");
+            match log {
+                Log::Journal => tracing::error!("{error:#}"),
+                Log::Stderr => eprintln!("fatpath: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }
@@ -46,22 +52,13 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::status(&arguments)?,
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// systemd's journal dates lines itself, and a terminal needs no dates.
-fn log_to_stderr() {
-    tracing_subscriber::fmt()
-        .without_time()
-        .with_target(false)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 /// `fatpath flows | head` is no failure.

@@ -4,7 +4,7 @@
 
 use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
-use crate::instruments::{Instruments, answers};
+use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::{Peer, TcpDoor, assets, door, live};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::ConnectInfo;
@@ -36,6 +36,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Shared {
     engine: Mutex<Option<Engine>>,
     pub(crate) flow_log: Mutex<FlowLog>,
+    pub(crate) event_log: Option<Mutex<FlowLog>>,
     pub(crate) cgroups: Mutex<Cgroups>,
     pub(crate) instruments: Arc<Instruments>,
     streams: live::Streams,
@@ -46,11 +47,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, flow_log: FlowLog, page: Option<SocketAddr>) -> Arc<Shared> {
+    pub(crate) fn new(
+        engine: Engine,
+        flow_log: FlowLog,
+        event_log: Option<FlowLog>,
+        page: Option<SocketAddr>,
+    ) -> Arc<Shared> {
         Arc::new(Shared {
             instruments: Arc::clone(&engine.instruments),
             engine: Mutex::new(Some(engine)),
             flow_log: Mutex::new(flow_log),
+            event_log: event_log.map(Mutex::new),
             cgroups: Mutex::default(),
             streams: live::Streams::default(),
             stop: watch::Sender::new(false),
@@ -108,6 +115,8 @@ struct StatusAnswer {
     kernel: Status,
     host_changes: Vec<Change>,
     flow_log: Fate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_log: Option<Fate>,
     /// Where the page is served over TCP.
     page: Option<SocketAddr>,
 }
@@ -161,6 +170,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/v1/instruments/flows/{cookie}", get(answers::flow)),
         ("/v1/instruments/why", get(answers::why)),
         ("/v1/instruments/live", get(stream)),
+        ("/v1/instruments/samples", get(samples::samples)),
+        ("/metrics", get(metrics::metrics)),
     ]
 }
 
@@ -228,6 +239,8 @@ async fn on_engine<T: Send + 'static>(
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
     let flow_log = held(&shared.flow_log).fate.clone();
+    let event_log = shared.event_log.as_ref();
+    let event_log = event_log.map(|log| held(log).fate.clone());
     let uptime_s = shared.started.elapsed().as_secs();
     let page = shared.page;
     on_engine(shared, move |engine| {
@@ -239,6 +252,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
             kernel: engine.kernel.status()?,
             host_changes: engine.host.changes().to_vec(),
             flow_log,
+            event_log,
             page,
         })
     })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of the daemon, and where an instance of it lives.
 
+use crate::instruments::otlp::Collector;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +33,15 @@ pub struct DaemonOptions {
         default_value = "/var/log/fatpath/flows.jsonl"
     )]
     pub flow_log: PathBuf,
+    /// File that gets one JSON line an event of a flow: begin, congestion, timeout, finding, end, ...
+    #[arg(long, value_name = "FILE")]
+    pub event_log: Option<PathBuf>,
+    /// Collector of OpenTelemetry that gets the metrics, over HTTP: http://HOST[:4318]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub otlp: Option<Collector>,
+    /// Seconds between two messages to it
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = interval)]
+    pub otlp_interval: f64,
     /// Serve the page and the API, to read, also over TCP: a loopback address and a port, 0 for any. Needs
     /// the token that `fatpath page` prints
     #[arg(long, value_name = "127.0.0.1:PORT")]
@@ -39,4 +49,12 @@ pub struct DaemonOptions {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub instance: InstanceOptions,
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted")?;
+    match (1.0..=3600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("1 to 3600 seconds".to_owned()),
+    }
 }

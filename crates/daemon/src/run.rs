@@ -4,6 +4,7 @@
 use crate::api::{Shared, held, serve};
 use crate::engine::{Applied, Engine};
 use crate::flow_log::{FlowLog, Told};
+use crate::instruments::otlp::export;
 use crate::options::DaemonOptions;
 use crate::page::{TcpDoor, token_file};
 use crate::{Instance, engine, instruments};
@@ -44,7 +45,8 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     say(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
     let page = tcp.as_ref().map(TcpDoor::address).transpose()?;
-    let shared = Shared::new(engine, FlowLog::new(&options.flow_log), page);
+    let event_log = options.event_log.as_deref().map(FlowLog::new);
+    let shared = Shared::new(engine, FlowLog::new(&options.flow_log), event_log, page);
     let ended = Arc::new(AtomicBool::new(false));
     let events = std::thread::spawn({
         let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
@@ -56,10 +58,18 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         move || follow_interfaces(&shared, &ended)
     });
     let samples = instruments::follow(&kernel, &shared, &ended);
+    let events_out = std::thread::spawn({
+        let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
+        move || instruments::lines::follow(&shared, &ended)
+    });
     let served = runtime.block_on(async {
         let listener = listen(&instance)?;
         running.say_ready()?;
         tokio::spawn(follow_host(Arc::clone(&shared)));
+        if let Some(collector) = options.otlp.clone() {
+            let interval = Duration::from_secs_f64(options.otlp_interval);
+            tokio::spawn(export(Arc::clone(&shared), collector, interval));
+        }
         tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
         serve(listener, tcp, Arc::clone(&shared))
             .await
@@ -73,6 +83,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();
     let _ = interfaces.join();
+    let _ = events_out.join();
     samples.into_iter().for_each(|thread| drop(thread.join()));
     served
 }
@@ -212,6 +223,9 @@ fn follow_signals(
 
 fn reload(shared: &Shared, file: &Path) {
     held(&shared.flow_log).reopen();
+    if let Some(log) = &shared.event_log {
+        held(log).reopen();
+    }
     let name = file.display().to_string();
     let applied =
         engine::read_policy_file(file).and_then(|policy| match shared.engine().as_mut() {

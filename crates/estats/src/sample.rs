@@ -178,6 +178,8 @@ pub struct Sample {
     pub delivery_rate_bytes_per_s: Option<u64>,
     pub delivery_rate_is_app_limited: bool,
     pub is_cwnd_limited: bool,
+    /// The program waits for room in the send buffer (SOCK_NOSPACE).
+    pub waits_for_send_buffer: bool,
 
     // tcpEStatsApp
     pub unsent_bytes: u32,

@@ -49,11 +49,14 @@ impl Span<'_> {
             share
         };
         let receiver = take(p.rwnd_limited_us);
-        let send_buffer = take(p.sndbuf_limited_us);
+        let send_buffer = take(p.sndbuf_limited_us + seen.buffer_limited_us);
         let timeout = take(seen.stalled_us);
         let trickling = take(seen.app_limited_us);
-        let held_us =
-            p.rwnd_limited_us + p.sndbuf_limited_us + seen.stalled_us + seen.app_limited_us;
+        let held_us = p.rwnd_limited_us
+            + p.sndbuf_limited_us
+            + seen.buffer_limited_us
+            + seen.stalled_us
+            + seen.app_limited_us;
         let network = take(p.busy_us.saturating_sub(held_us));
         Shares {
             application: trickling + left.max(0.0),

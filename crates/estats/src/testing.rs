@@ -85,6 +85,7 @@ pub fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
         delivery_rate_bytes_per_s: None,
         delivery_rate_is_app_limited: false,
         is_cwnd_limited: false,
+        waits_for_send_buffer: false,
         unsent_bytes: 0,
         unread_bytes: 0,
         send_buffer_bytes: 4 << 20,

@@ -35,6 +35,9 @@ pub(crate) struct Totals {
 pub(crate) struct Seen {
     /// Time that the weights add up to.
     pub busy_us: u64,
+    /// Both windows had room for all that was written, and the program waited to write more. The kernel's own
+    /// chronometer runs only from a segment sent meanwhile, which the last one of a small buffer is not.
+    pub buffer_limited_us: u64,
     /// Free to send, and the application had given nothing more.
     pub app_limited_us: u64,
     /// The congestion window was full.
@@ -146,6 +149,8 @@ impl Seen {
             if s.kind == SampleKind::Timeout && s.packets_out <= TAIL_PKTS {
                 self.tail_timeouts += passed.timeouts;
             }
+        } else if is_buffer_limited(s) {
+            self.buffer_limited_us += free_us;
         } else if waits_by_nagle(s) {
             self.nagle_us += free_us;
         } else if is_app_limited(s) {
@@ -164,6 +169,7 @@ impl Seen {
         }
         differences!(
             busy_us,
+            buffer_limited_us,
             app_limited_us,
             cwnd_limited_us,
             stalled_us,
@@ -174,6 +180,13 @@ impl Seen {
             tail_timeouts
         )
     }
+}
+
+fn is_buffer_limited(s: &Sample) -> bool {
+    let mss_bytes = u64::from(s.mss_bytes);
+    let written_bytes = u64::from(s.in_flight_pkts()) * mss_bytes + u64::from(s.unsent_bytes);
+    let window_bytes = (u64::from(s.cwnd_pkts) * mss_bytes).min(s.peer_window_bytes.into());
+    s.waits_for_send_buffer && written_bytes < window_bytes
 }
 
 /// A short segment is there, nothing but an unacknowledged one keeps it (RFC 896).

@@ -23,7 +23,9 @@ fn row(variable: &Variable) -> String {
 
 fn section(group: Group, title: &str) -> String {
     let rows: String = all().filter(|v| v.group == group).map(row).collect();
-    format!("### {title}\n\n| variable | meaning | unit | source | since |\n|---|---|---|---|---|\n{rows}\n")
+    format!(
+        "### {title}\n\n| variable | meaning | unit | source | since |\n|---|---|---|---|---|\n{rows}\n"
+    )
 }
 
 fn tables() -> String {
@@ -35,9 +37,7 @@ fn tables() -> String {
         (Group::Tune, "Tune: limits that can be set"),
         (Group::Linux, "Linux: not of the RFC"),
     ];
-    groups
-        .map(|(group, title)| section(group, title))
-        .concat()
+    groups.map(|(group, title)| section(group, title)).concat()
 }
 
 #[test]

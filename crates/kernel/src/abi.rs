@@ -44,6 +44,7 @@ pub const FP_SAMPLE_TIMESTAMPS: u32 = 1024;
 pub const FP_SAMPLE_APP_LIMITED: u32 = 2048;
 pub const FP_SAMPLE_CWND_LIMITED: u32 = 4096;
 pub const FP_SAMPLE_RUDE: u32 = 8192;
+pub const FP_SAMPLE_NO_SPACE: u32 = 16384;
 pub const FP_NOT_EXCEPTED: u64 = 9223372036854775807;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;

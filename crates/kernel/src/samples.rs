@@ -193,6 +193,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Sample> {
         delivery_rate_bytes_per_s: delivery_rate(&r),
         delivery_rate_is_app_limited: is(abi::FP_SAMPLE_APP_LIMITED),
         is_cwnd_limited: is(abi::FP_SAMPLE_CWND_LIMITED),
+        waits_for_send_buffer: is(abi::FP_SAMPLE_NO_SPACE),
 
         unsent_bytes: r.unsent_bytes,
         unread_bytes: r.unread_bytes,

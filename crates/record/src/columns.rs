@@ -66,27 +66,28 @@ columns! { row, s;
     whole elapsed_us, "µs", "ElapsedMicroSecs", s.now_ns.saturating_sub(s.begin_ns) / 1000;
     text kind, "", "", word(&s.kind);
     whole cookie, "", "", s.flow.cookie;
-    text local_address, "", "LocalAddress", s.flow.local.ip().to_string();
-    whole local_port, "", "LocalPort", s.flow.local.port();
-    text remote_address, "", "RemAddress", s.flow.remote.ip().to_string();
-    whole remote_port, "", "RemPort", s.flow.remote.port();
+    text local_address, "", "", s.flow.local.ip().to_string();
+    whole local_port, "", "", s.flow.local.port();
+    text remote_address, "", "", s.flow.remote.ip().to_string();
+    whole remote_port, "", "", s.flow.remote.port();
     whole netns, "inode", "", s.flow.netns;
     whole cgroup_id, "inode", "", s.flow.cgroup_id;
     maybe rule_id, "", "", s.flow.rule_id;
     flag is_passive, "", "", s.flow.is_passive;
     flag is_adopted, "", "", s.flow.is_adopted;
+    flag is_tracked, "", "", s.is_tracked;
     whole state, "tcp_states.h", "State", s.state;
     text ca_state, "", "", word(&s.ca_state);
     text law, "", "", s.law.clone();
     whole segs_out, "segments", "SegsOut", s.segs_out;
     whole data_segs_out, "segments", "DataSegsOut", s.data_segs_out;
-    whole bytes_sent, "bytes", "DataOctetsOut", s.bytes_sent;
+    whole bytes_sent, "bytes", "HCDataOctetsOut", s.bytes_sent;
     whole segs_retrans, "segments", "SegsRetrans", s.segs_retrans;
     whole bytes_retrans, "bytes", "OctetsRetrans", s.bytes_retrans;
     whole segs_in, "segments", "SegsIn", s.segs_in;
     whole data_segs_in, "segments", "DataSegsIn", s.data_segs_in;
-    whole bytes_received, "bytes", "ThruOctetsReceived", s.bytes_received;
-    whole bytes_acked, "bytes", "ThruOctetsAcked", s.bytes_acked;
+    whole bytes_received, "bytes", "HCThruOctetsReceived", s.bytes_received;
+    whole bytes_acked, "bytes", "HCThruOctetsAcked", s.bytes_acked;
     whole delivered_pkts, "segments", "", s.delivered_pkts;
     whole delivered_ce_pkts, "segments", "", s.delivered_ce_pkts;
     whole lost_pkts, "segments", "", s.lost_pkts;
@@ -102,6 +103,7 @@ columns! { row, s;
     whole lim_trans_snd, "transitions", "SndLimTransSnd", s.lim_trans_snd;
     whole cong_signals, "signals", "CongSignals", s.cong_signals;
     whole timeouts, "timeouts", "Timeouts", s.timeouts;
+    whole subsequent_timeouts, "timeouts", "SubsequentTimeouts", s.subsequent_timeouts;
     maybe slow_start_acks, "ACKs", "SlowStart", s.slow_start_acks;
     maybe cong_avoid_acks, "ACKs", "CongAvoid", s.cong_avoid_acks;
     whole pre_cong_sum_cwnd_pkts, "segments", "PreCongSumCwnd", s.pre_cong_sum_cwnd_pkts;
@@ -136,13 +138,14 @@ columns! { row, s;
     whole peer_window_bytes, "bytes", "CurRwinRcvd", s.peer_window_bytes;
     whole max_peer_window_bytes, "bytes", "MaxRwinRcvd", s.max_peer_window_bytes;
     whole receive_window_bytes, "bytes", "CurRwinSent", s.receive_window_bytes;
-    whole send_wscale, "bits", "SndWindScale", s.send_wscale;
-    whole receive_wscale, "bits", "RcvWindScale", s.receive_wscale;
+    whole send_wscale, "bits", "WinScaleRcvd", s.send_wscale;
+    whole receive_wscale, "bits", "WinScaleSent", s.receive_wscale;
     whole retransmits, "timeouts in a row", "CurTimeoutCount", s.retransmits;
     whole backoff, "doublings", "", s.backoff;
     maybe delivery_rate_bytes_per_s, "bytes/s", "", s.delivery_rate_bytes_per_s;
     flag delivery_rate_is_app_limited, "", "", s.delivery_rate_is_app_limited;
     flag is_cwnd_limited, "", "", s.is_cwnd_limited;
+    flag waits_for_send_buffer, "", "", s.waits_for_send_buffer;
     whole unsent_bytes, "bytes", "CurAppWQueue", s.unsent_bytes;
     whole unread_bytes, "bytes", "CurAppRQueue", s.unread_bytes;
     whole send_buffer_bytes, "bytes", "", s.send_buffer_bytes;
@@ -153,4 +156,23 @@ columns! { row, s;
     whole window_clamp_bytes, "bytes", "LimRwin", s.window_clamp_bytes;
     whole pacing_rate_bytes_per_s, "bytes/s", "", s.pacing_rate_bytes_per_s;
     flag is_rude, "", "", s.is_rude;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_estats::variables;
+
+    #[test]
+    fn columns_have_one_name_each_and_variables_are_the_rfcs() {
+        let mut names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|a, b| a < b));
+        for column in COLUMNS.iter().filter(|column| !column.variable.is_empty()) {
+            let variable = variables::named(column.variable);
+            let variable = variable.unwrap_or_else(|| panic!("no {}", column.variable));
+            assert_eq!(variable.name, column.variable);
+            assert!(variable.is_present(), "{}", variable.name);
+        }
+    }
 }

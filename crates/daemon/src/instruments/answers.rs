@@ -28,8 +28,14 @@ pub(crate) async fn flow(
 /// `?flow=COOKIE` or `?prefix=P`; without either every flow.
 #[derive(Deserialize)]
 pub(crate) struct Asked {
-    flow: Option<u64>,
+    pub(crate) flow: Option<u64>,
     prefix: Option<String>,
+}
+
+impl Asked {
+    pub(crate) fn prefix(&self) -> Result<Option<Prefix>, Failure> {
+        self.prefix.as_deref().map(prefix).transpose()
+    }
 }
 
 /// `GET /v1/instruments/why`
@@ -37,7 +43,7 @@ pub(crate) async fn why(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<Asked>,
 ) -> Answer<Vec<Why>> {
-    let prefix = asked.prefix.as_deref().map(prefix).transpose()?;
+    let prefix = asked.prefix()?;
     let is_meant = move |why: &Why| {
         asked.flow.is_none_or(|cookie| why.flow.cookie == cookie)
             && prefix.is_none_or(|prefix| prefix.contains(why.flow.remote.ip()))

@@ -3,10 +3,10 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
+use super::clock::monotonic_ns;
 use crate::api::Shared;
 use fatpath_estats::Sample;
 use fatpath_kernel::Kernel;
-use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -79,10 +79,4 @@ fn walk_once(
     instruments.take(samples);
     instruments.end_unheard(since_ns);
     Ok(())
-}
-
-/// The clock of bpf_ktime_get_ns().
-fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -5,13 +5,21 @@
 //! Nothing here judges: that is `fatpath-estats`. Start at [`Instruments`].
 
 pub(crate) mod answers;
+mod clock;
 mod follow;
+pub(crate) mod lines;
+mod measured;
+pub(crate) mod metrics;
+pub(crate) mod otlp;
+pub(crate) mod samples;
 
 pub(crate) use follow::follow;
 
 use crate::api::held;
+use fatpath_estats::tally::Series;
 use fatpath_estats::{
-    BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Sample, Why,
+    BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Sample, Tally,
+    TallyBounds, Why,
 };
 use fatpath_policy::{Policy, SampledFlows};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +32,7 @@ const LAG: usize = 8192;
 /// The table of flows, and the way of samples to it.
 pub(crate) struct Instruments {
     table: Mutex<FlowTable>,
+    tally: Mutex<Tally>,
     samples: broadcast::Sender<Arc<Sample>>,
     wants_untracked: AtomicBool,
 }
@@ -32,6 +41,7 @@ impl Default for Instruments {
     fn default() -> Instruments {
         Instruments {
             table: Mutex::new(FlowTable::new(Bounds::default())),
+            tally: Mutex::new(Tally::new(TallyBounds::default(), clock::monotonic_ns())),
             samples: broadcast::Sender::new(LAG),
             wants_untracked: AtomicBool::new(true),
         }
@@ -50,6 +60,8 @@ impl Instruments {
         self.wants_untracked.store(all, Ordering::Relaxed);
         // Reading the policy has refused a bad formula.
         let derived = derived(policy).unwrap_or_default();
+        let rules: Vec<(u32, String)> = rules.into_iter().collect();
+        held(&self.tally).set_rules(rules.clone());
         held(&self.table).set_policy(rules, derived);
     }
 
@@ -62,12 +74,13 @@ impl Instruments {
     /// Takes samples in the order in which they came.
     pub(crate) fn take(&self, samples: impl IntoIterator<Item = Sample>) {
         let is_recorded = self.samples.receiver_count() > 0;
-        let mut table = held(&self.table);
+        let (mut table, mut tally) = (held(&self.table), held(&self.tally));
         for sample in samples {
             if is_recorded {
                 // Fails only when the last recorder went meanwhile.
                 let _ = self.samples.send(Arc::new(sample.clone()));
             }
+            tally.take(&sample);
             table.take(sample);
         }
     }
@@ -77,8 +90,12 @@ impl Instruments {
         held(&self.table).end_unheard(since_ns);
     }
 
+    /// Sums by rule and by destination.
+    pub(crate) fn series(&self) -> Series {
+        held(&self.tally).series()
+    }
+
     /// Every sample from now on; a reader that is too slow is told how many it missed.
-    #[allow(dead_code)] // read by the exports
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Sample>> {
         self.samples.subscribe()
     }

@@ -120,6 +120,18 @@ fn receiver_limited(tenth: u64, s: &mut Sample) {
     (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
 }
 
+/// What the kernel's own chronometer does not see.
+#[test]
+fn a_program_that_waits_under_open_windows_is_held_by_its_buffer() {
+    let waiting = |_: u64, s: &mut Sample| {
+        (s.waits_for_send_buffer, s.unsent_bytes, s.packets_out) = (true, 5_000, 30);
+        (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+    };
+    assert_eq!(found(waiting).id, "FP-SNDBUF");
+    let full_window = life(|_, s| (s.waits_for_send_buffer, s.unsent_bytes) = (true, 200_000));
+    assert_eq!(ids(&full_window), Vec::<&str>::new());
+}
+
 #[test]
 fn a_small_window_is_the_buffers_the_scales_or_the_readers() {
     assert_eq!(found(receiver_limited).id, "FP-RWND");
@@ -226,8 +238,9 @@ fn the_timer_ends_for_a_window_or_for_a_tail() {
 #[test]
 fn nagle_and_a_delayed_acknowledgement_are_found_together() {
     let stalled = |tenth: u64, s: &mut Sample| {
-        (s.bytes_sent, s.bytes_acked) = (5_000 * tenth, 5_000 * tenth);
-        (s.packets_out, s.unsent_bytes, s.is_cwnd_limited) = (1, 100, false);
+        (s.bytes_sent, s.bytes_acked) = (400 * tenth, 400 * tenth);
+        (s.data_segs_out, s.rttvar_us) = (4 * tenth, 20_000);
+        (s.packets_out, s.unsent_bytes, s.is_cwnd_limited) = (1, 0, false);
         s.sum_rtt_us = 60_000 * u64::from(s.count_rtt);
     };
     assert_eq!(found(stalled).id, "FP-DELACK");

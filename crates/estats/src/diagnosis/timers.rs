@@ -2,7 +2,7 @@
 //! Waiting for timers: retransmission, delayed acknowledgement, a path MTU that nobody tells.
 
 use super::{Finding, HOLDS, Severity, by_share};
-use crate::span::Span;
+use crate::span::{Span, ratio};
 
 /// A single timeout is an accident.
 const LEAST_TIMEOUTS: u64 = 2;
@@ -13,8 +13,12 @@ const WAITS: f64 = 0.1;
 /// Smaller segments pass every path (RFC 9293, section 3.7.1: 536 bytes; RFC 8201: IPv6's 1280 less headers).
 const SMALL_MSS_BYTES: u32 = 1220;
 
-/// Delayed acknowledgements wait 40 ms in Linux (TCP_DELACK_MIN), up to 500 elsewhere (RFC 9293).
-const DELAYED_US: f64 = 20_000.0;
+/// Delayed acknowledgements wait 40 ms in Linux (TCP_DELACK_MIN), up to 500 elsewhere (RFC 9293); every
+/// second one is not delayed, for it comes with the answer.
+const DELAYED_US: f64 = 10_000.0;
+
+/// So few in flight are a message, no stream.
+const MESSAGE_PKTS: f64 = 2.0;
 
 /// FP-PMTU-BLACKHOLE: full segments vanish, and no full one was ever acknowledged.
 pub(super) fn path_mtu(span: &Span) -> Option<Finding> {
@@ -79,9 +83,8 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
 
 /// FP-DELACK: a short segment waits for an acknowledgement that the peer delays (RFC 896 meets RFC 1122).
 pub(super) fn delayed_ack(span: &Span) -> Option<Finding> {
-    let p = &span.passed;
-    let share = p.seen.nagle_us as f64 / (p.now_ns / 1000).max(1) as f64;
-    if share < HOLDS || span.queue_us() < DELAYED_US {
+    let share = span.shares().network;
+    if share < HOLDS || span.queue_us() < DELAYED_US || !alternates(span) {
         return None;
     }
     let title = "Short segments wait for acknowledgements that the peer delays";
@@ -92,4 +95,15 @@ pub(super) fn delayed_ack(span: &Span) -> Option<Finding> {
         .gains(span.mean_rtt_us() / span.base_rtt_us().max(1.0))
         .cured_by("# on the receiving host:\ndelayed_ack_max = \"1ms\"");
     Some(found)
+}
+
+/// Short messages whose round trips swing between the path's and the delay. Samples keep step with the
+/// messages, so a waiting part segment is seen always or never: it does not count alone.
+fn alternates(span: &Span) -> bool {
+    let p = &span.passed;
+    let payload_bytes = ratio(p.bytes_sent, p.data_segs_out);
+    let are_short =
+        payload_bytes < 0.5 * span.mss_bytes() && span.mean_in_flight_pkts() <= MESSAGE_PKTS;
+    let swing_us = f64::from(span.last.rttvar_us);
+    are_short && (swing_us >= 0.25 * span.queue_us() || span.of_busy(p.seen.nagle_us) >= HOLDS)
 }

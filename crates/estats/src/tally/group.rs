@@ -11,6 +11,8 @@ pub struct Sum {
     pub name: &'static str,
     /// What it is.
     pub help: &'static str,
+    /// Unit as OpenTelemetry writes it (UCUM).
+    pub unit: &'static str,
     /// Value of the label `by`, for a metric that is split.
     pub by: Option<&'static str>,
     /// So many of the flow's own units are one of the metric's.
@@ -21,10 +23,15 @@ pub struct Sum {
 const LIMITED: &str = "Time of flows by what held the sender back (RFC 4898, SndLimTime)";
 const MICROS: f64 = 1e6;
 
-const fn sum(name: &'static str, help: &'static str, of: fn(&Sample) -> u64) -> Sum {
+const fn sum(
+    (name, unit): (&'static str, &'static str),
+    help: &'static str,
+    of: fn(&Sample) -> u64,
+) -> Sum {
     Sum {
         name,
         help,
+        unit,
         by: None,
         per_unit: 1.0,
         of,
@@ -34,6 +41,7 @@ const fn sum(name: &'static str, help: &'static str, of: fn(&Sample) -> u64) -> 
 const fn limited(by: &'static str, of: fn(&Sample) -> u64) -> Sum {
     Sum {
         name: "limited_seconds",
+        unit: "s",
         help: LIMITED,
         by: Some(by),
         per_unit: MICROS,
@@ -44,33 +52,41 @@ const fn limited(by: &'static str, of: fn(&Sample) -> u64) -> Sum {
 /// The sums of each group; those that are one metric stand together.
 pub const SUMS: [Sum; 12] = [
     sum(
-        "sent_bytes",
+        ("sent_bytes", "By"),
         "Payload sent, retransmissions included",
         |s| s.bytes_sent,
     ),
-    sum("acked_bytes", "Payload that the peer acknowledged", |s| {
-        s.bytes_acked
-    }),
-    sum("received_bytes", "Payload received in order", |s| {
+    sum(
+        ("acked_bytes", "By"),
+        "Payload that the peer acknowledged",
+        |s| s.bytes_acked,
+    ),
+    sum(("received_bytes", "By"), "Payload received in order", |s| {
         s.bytes_received
     }),
-    sum("retransmitted_bytes", "Payload sent again", |s| {
+    sum(("retransmitted_bytes", "By"), "Payload sent again", |s| {
         s.bytes_retrans
     }),
-    sum("sent_segments", "Segments with payload sent", |s| {
-        s.data_segs_out
-    }),
-    sum("retransmitted_segments", "Segments sent again", |s| {
-        s.segs_retrans
-    }),
     sum(
-        "congestion_signals",
+        ("sent_segments", "{segment}"),
+        "Segments with payload sent",
+        |s| s.data_segs_out,
+    ),
+    sum(
+        ("retransmitted_segments", "{segment}"),
+        "Segments sent again",
+        |s| s.segs_retrans,
+    ),
+    sum(
+        ("congestion_signals", "{signal}"),
         "Reductions of the congestion window",
         |s| s.cong_signals.into(),
     ),
-    sum("timeouts", "Ends of the retransmission timer", |s| {
-        s.timeouts.into()
-    }),
+    sum(
+        ("timeouts", "{timeout}"),
+        "Ends of the retransmission timer",
+        |s| s.timeouts.into(),
+    ),
     limited("application", |s| elapsed_us(s).saturating_sub(s.busy_us)),
     limited("receiver", |s| s.rwnd_limited_us),
     limited("send_buffer", |s| s.sndbuf_limited_us),
@@ -105,18 +121,32 @@ impl Counters {
     }
 
     pub(super) fn since(&self, before: &Counters) -> Counters {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// A walk knows less than a sample, and samples of several processors come in another order at times:
+    /// what is counted already stays counted.
+    pub(super) fn or_more(&self, other: &Counters) -> Counters {
+        self.with(other, u64::max)
+    }
+
+    fn with(&self, other: &Counters, of_two: fn(u64, u64) -> u64) -> Counters {
         let mut sums = self.sums;
-        for (now, before) in sums.iter_mut().zip(before.sums) {
-            *now = now.saturating_sub(before);
+        for (ours, theirs) in sums.iter_mut().zip(other.sums) {
+            *ours = of_two(*ours, theirs);
         }
         Counters {
             sums,
-            sent_bytes: self.sent_bytes.saturating_sub(before.sent_bytes),
-            retransmitted_bytes: self
-                .retransmitted_bytes
-                .saturating_sub(before.retransmitted_bytes),
-            moved_bytes: self.moved_bytes.saturating_sub(before.moved_bytes),
+            sent_bytes: of_two(self.sent_bytes, other.sent_bytes),
+            retransmitted_bytes: of_two(self.retransmitted_bytes, other.retransmitted_bytes),
+            moved_bytes: of_two(self.moved_bytes, other.moved_bytes),
         }
+    }
+
+    /// Nothing was sent, acknowledged or received since.
+    pub(super) fn did_as_much_as(&self, sample: &Sample) -> bool {
+        self.sent_bytes >= sample.bytes_sent
+            && self.moved_bytes >= sample.bytes_acked.max(sample.bytes_received)
     }
 
     pub(super) fn moved_bytes(&self) -> u64 {
@@ -131,6 +161,8 @@ pub struct HistogramOf {
     pub name: &'static str,
     /// What it is.
     pub help: &'static str,
+    /// Unit as OpenTelemetry writes it (UCUM).
+    pub unit: &'static str,
     /// Upper ends of the buckets; one without end follows.
     pub bounds: &'static [f64],
 }
@@ -139,6 +171,7 @@ pub struct HistogramOf {
 pub const HISTOGRAMS: [HistogramOf; 3] = [
     HistogramOf {
         name: "rtt_seconds",
+        unit: "s",
         help: "Smoothed round-trip time of flows, every 10 s and at the end",
         // From a rack to a geostationary satellite and a full buffer before it.
         bounds: &[
@@ -146,14 +179,18 @@ pub const HISTOGRAMS: [HistogramOf; 3] = [
         ],
     },
     HistogramOf {
-        name: "goodput_bits_per_second",
+        name: "goodput_bytes_per_second",
+        unit: "By/s",
         help: "Payload acknowledged or received by flows that moved any, every 10 s and at the end",
+        // 100 kb/s to 100 Gb/s, for the base unit of metrics is the byte.
         bounds: &[
-            1e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9, 3e9, 1e10, 3e10, 1e11,
+            1.25e4, 1.25e5, 3.75e5, 1.25e6, 3.75e6, 1.25e7, 3.75e7, 1.25e8, 3.75e8, 1.25e9, 3.75e9,
+            1.25e10,
         ],
     },
     HistogramOf {
         name: "retransmitted_share",
+        unit: "1",
         help: "Share of the payload sent that was sent again, every 10 s and at the end",
         bounds: &[0.0, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3],
     },
@@ -205,10 +242,10 @@ impl Group {
     pub(super) fn observe(&mut self, srtt_us: u32, new: &Counters, span_s: f64) {
         let rtt_s = (srtt_us > 0).then_some(f64::from(srtt_us) / MICROS);
         let moves = new.moved_bytes > 0 && span_s > 0.0;
-        let goodput_bps = moves.then(|| new.moved_bytes as f64 * 8.0 / span_s);
+        let goodput = moves.then(|| new.moved_bytes as f64 / span_s);
         let sends = new.sent_bytes > 0;
         let share = sends.then(|| new.retransmitted_bytes as f64 / new.sent_bytes as f64);
-        let values = [rtt_s, goodput_bps, share];
+        let values = [rtt_s, goodput, share];
         for ((histogram, of), value) in self.histograms.iter_mut().zip(HISTOGRAMS).zip(values) {
             if let Some(value) = value {
                 histogram.observe(of.bounds, value);

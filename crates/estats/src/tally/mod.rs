@@ -10,10 +10,10 @@ mod group;
 mod seats;
 
 pub use group::{Group, HISTOGRAMS, Histogram, HistogramOf, SUMS, Sum};
-pub use seats::Seats;
 
 use crate::sample::{Sample, SampleKind};
 use group::Counters;
+use seats::Seats;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -24,6 +24,12 @@ const PERIOD_NS: u64 = 10_000_000_000;
 
 /// Who has a series of his own is decided anew this often.
 const SEATING_NS: u64 = 60_000_000_000;
+
+/// Label of flows without a rule; no rule has parentheses in its name.
+pub const NO_RULE: &str = "(none)";
+
+/// Label of everybody without a series of his own.
+pub const OTHERS: &str = "(other)";
 
 /// How much a tally keeps.
 #[derive(Clone, Copy, Debug)]
@@ -89,10 +95,9 @@ pub struct Tally {
     seated_ns: u64,
     /// Of the live policy's rules.
     names: HashMap<u32, Arc<str>>,
-    /// By rule; flows without one under `None`.
-    pub rules: Seats<Option<Arc<str>>>,
-    /// By destination.
-    pub prefixes: Seats<Network>,
+    /// Flows without one under `None`.
+    rules: Seats<Option<Arc<str>>>,
+    prefixes: Seats<Network>,
 }
 
 impl Tally {
@@ -104,8 +109,8 @@ impl Tally {
             seen: HashMap::new(),
             seated_ns: now_ns,
             names: HashMap::new(),
-            rules: Seats::new(bounds.rules),
-            prefixes: Seats::new(bounds.prefixes),
+            rules: Seats::new(bounds.rules, now_ns),
+            prefixes: Seats::new(bounds.prefixes, now_ns),
         }
     }
 
@@ -120,6 +125,9 @@ impl Tally {
         let rule = sample.flow.rule_id.and_then(|id| self.names.get(&id));
         let rule = &rule.cloned();
         let cookie = sample.flow.cookie;
+        if self.is_idle(sample) {
+            return;
+        }
         if !self.seen.contains_key(&cookie) {
             self.make_room();
             let seen = self.first_seen(sample, rule);
@@ -137,9 +145,19 @@ impl Tally {
         }
         if sample.now_ns.saturating_sub(self.seated_ns) >= SEATING_NS {
             self.seated_ns = sample.now_ns;
-            self.rules.seat_anew();
-            self.prefixes.seat_anew();
+            self.rules.seat_anew(sample.now_ns);
+            self.prefixes.seat_anew(sample.now_ns);
         }
+    }
+
+    /// A walk by a flow that did nothing: its waiting is counted with what it does next.
+    fn is_idle(&mut self, sample: &Sample) -> bool {
+        let seen = self.seen.get_mut(&sample.flow.cookie);
+        sample.kind == SampleKind::Walk
+            && seen.is_some_and(|seen| {
+                seen.now_ns = seen.now_ns.max(sample.now_ns);
+                seen.counted.did_as_much_as(sample)
+            })
     }
 
     fn first_seen(&self, sample: &Sample, rule: &Option<Arc<str>>) -> Seen {
@@ -168,14 +186,10 @@ impl Tally {
         let Some(seen) = self.seen.get_mut(&sample.flow.cookie) else {
             return;
         };
-        // Samples of several processors come in another order at times.
-        if sample.now_ns < seen.now_ns {
-            return;
-        }
         // A new policy may have given it another rule.
         seen.rule.clone_from(rule);
-        seen.now_ns = sample.now_ns;
-        let counters = Counters::of(sample);
+        seen.now_ns = seen.now_ns.max(sample.now_ns);
+        let counters = Counters::of(sample).or_more(&seen.counted);
         let new = counters.since(&seen.counted);
         seen.counted = counters;
         let bytes = new.moved_bytes();
@@ -202,25 +216,25 @@ impl Tally {
 
     fn count(&mut self, cookie: u64, bytes: u64, in_group: impl Fn(&mut Group)) {
         if let Some(seen) = self.seen.get(&cookie) {
-            in_group(self.rules.of(&seen.rule, bytes));
-            in_group(self.prefixes.of(&seen.network, bytes));
+            in_group(self.rules.of(&seen.rule, bytes, seen.now_ns));
+            in_group(self.prefixes.of(&seen.network, bytes, seen.now_ns));
         }
     }
 
-    /// Live flows of each rule's series, or of each prefix's: as many as are followed.
-    pub fn live(&self) -> Live {
-        let mut live = Live::default();
+    /// All series as they are now.
+    pub fn series(&self) -> Series {
+        let (mut of_rules, mut of_prefixes) = (HashMap::new(), HashMap::new());
         for seen in self.seen.values() {
-            *live
-                .rules
-                .entry(self.rules.name_of(&seen.rule))
-                .or_default() += 1;
-            *live
-                .prefixes
+            *of_rules.entry(self.rules.name_of(&seen.rule)).or_default() += 1;
+            *of_prefixes
                 .entry(self.prefixes.name_of(&seen.network))
                 .or_default() += 1;
         }
-        live
+        let rule = |rule: &Option<Arc<str>>| rule.as_deref().unwrap_or(NO_RULE).to_owned();
+        Series {
+            rules: self.rules.series(rule, &of_rules),
+            prefixes: self.prefixes.series(Network::to_string, &of_prefixes),
+        }
     }
 
     /// Flows whose end was lost are those that were silent longest: a tenth of all goes when it is full.
@@ -235,13 +249,26 @@ impl Tally {
     }
 }
 
-/// Numbers of live flows; `None` is everybody without a series of his own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+/// Every series at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
     /// By rule.
-    pub rules: HashMap<Option<Option<Arc<str>>>, u64>,
+    pub rules: Vec<OneSeries>,
     /// By destination.
-    pub prefixes: HashMap<Option<Network>, u64>,
+    pub prefixes: Vec<OneSeries>,
+}
+
+/// A group, by the name that it has in metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OneSeries {
+    /// The rule's name or the prefix, [`NO_RULE`] or [`OTHERS`].
+    pub label: String,
+    /// When it began, by the samples' clock, ns.
+    pub since_ns: u64,
+    /// Flows that have begun and not ended, as far as they are followed.
+    pub live: u64,
+    /// Sums and distributions.
+    pub group: Group,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! that ended and one that was reset, and both leave rates right.
 
 use super::group::Group;
+use super::{OTHERS, OneSeries};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -17,35 +18,48 @@ const CLEARLY_MORE: u64 = 2;
 
 /// Groups by key, with so many seats.
 #[derive(Clone, Debug)]
-pub struct Seats<K> {
+pub(super) struct Seats<K> {
     seats: usize,
     seated: HashMap<K, Seat>,
     others: Group,
+    began_ns: u64,
     /// Bytes since the last seating, of those without a seat.
     standing: HashMap<K, u64>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Seat {
     group: Group,
+    since_ns: u64,
     /// Since the last seating.
     bytes: u64,
 }
 
+impl Seat {
+    fn at(now_ns: u64, bytes: u64) -> Seat {
+        Seat {
+            since_ns: now_ns,
+            bytes,
+            group: Group::default(),
+        }
+    }
+}
+
 impl<K: Clone + Eq + Hash> Seats<K> {
-    pub(super) fn new(seats: usize) -> Seats<K> {
+    pub(super) fn new(seats: usize, now_ns: u64) -> Seats<K> {
         Seats {
             seats,
             seated: HashMap::new(),
             others: Group::default(),
+            began_ns: now_ns,
             standing: HashMap::new(),
         }
     }
 
     /// Where `key` is counted, for something that moved so many bytes.
-    pub(super) fn of(&mut self, key: &K, bytes: u64) -> &mut Group {
+    pub(super) fn of(&mut self, key: &K, bytes: u64, now_ns: u64) -> &mut Group {
         if self.seated.len() < self.seats && !self.seated.contains_key(key) {
-            self.seated.insert(key.clone(), Seat::default());
+            self.seated.insert(key.clone(), Seat::at(now_ns, 0));
         }
         match self.seated.get_mut(key) {
             Some(seat) => {
@@ -62,12 +76,12 @@ impl<K: Clone + Eq + Hash> Seats<K> {
     }
 
     /// `key` if it has a series of its own.
-    pub fn name_of(&self, key: &K) -> Option<K> {
+    pub(super) fn name_of(&self, key: &K) -> Option<K> {
         self.seated.contains_key(key).then(|| key.clone())
     }
 
     /// Those who move most take the seats.
-    pub(super) fn seat_anew(&mut self) {
+    pub(super) fn seat_anew(&mut self, now_ns: u64) {
         let mut standing: Vec<(K, u64)> = self.standing.drain().collect();
         standing.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
         for (key, bytes) in standing {
@@ -79,18 +93,32 @@ impl<K: Clone + Eq + Hash> Seats<K> {
                 break;
             }
             self.seated.remove(&leaves);
-            let group = Group::default();
-            self.seated.insert(key, Seat { group, bytes });
+            self.seated.insert(key, Seat::at(now_ns, bytes));
         }
         self.seated.values_mut().for_each(|seat| seat.bytes = 0);
     }
 
-    /// Every series; that of the rest has no name, and comes last.
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&K>, &Group)> {
-        let seated = self
-            .seated
-            .iter()
-            .map(|(key, seat)| (Some(key), &seat.group));
-        seated.chain([(None, &self.others)])
+    /// Every series by its label, that of the rest last.
+    pub(super) fn series(
+        &self,
+        label: impl Fn(&K) -> String,
+        live: &HashMap<Option<K>, u64>,
+    ) -> Vec<OneSeries> {
+        let live = |key: Option<K>| live.get(&key).copied().unwrap_or_default();
+        let seated = self.seated.iter().map(|(key, seat)| OneSeries {
+            label: label(key),
+            since_ns: seat.since_ns,
+            live: live(Some(key.clone())),
+            group: seat.group.clone(),
+        });
+        let mut series: Vec<OneSeries> = seated.collect();
+        series.sort_by(|a, b| a.label.cmp(&b.label));
+        series.push(OneSeries {
+            label: OTHERS.to_owned(),
+            since_ns: self.began_ns,
+            live: live(None),
+            group: self.others.clone(),
+        });
+        series
     }
 }

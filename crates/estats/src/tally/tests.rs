@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use super::*;
+use crate::testing;
 
 const S: u64 = 1_000_000_000;
 
-/// A sample in which nothing was counted yet.
+/// A sample of a flow that began at 10 s, in which nothing was counted yet.
 fn sample(cookie: u64, remote: &str, now_s: u64) -> Sample {
-    let zero = include_str!("../../tests/sample.json");
-    let mut sample: Sample = serde_json::from_str(zero).unwrap();
-    sample.flow.cookie = cookie;
-    sample.flow.remote = remote.parse().unwrap();
+    let mut sample = testing::sample(cookie, SampleKind::Interval, 0);
+    (sample.flow.remote, sample.flow.rule_id) = (remote.parse().unwrap(), None);
     (sample.begin_ns, sample.now_ns) = (10 * S, now_s * S);
     sample
 }
@@ -31,8 +30,8 @@ fn by(group: &Group, by: &str) -> u64 {
 }
 
 /// The one rule's group.
-fn only(tally: &Tally) -> &Group {
-    tally.rules.iter().next().unwrap().1
+fn only(tally: &Tally) -> Group {
+    tally.series().rules[0].group.clone()
 }
 
 #[test]
@@ -43,7 +42,7 @@ fn a_flow_is_counted_once_and_only_what_is_new() {
     // It came late, from another processor.
     tally.take(&moved(1, "192.0.2.77:80", 11, 3000));
     tally.take(&moved(1, "192.0.2.77:80", 13, 6000));
-    assert_eq!(value(only(&tally), "acked_bytes"), 6000);
+    assert_eq!(value(&only(&tally), "acked_bytes"), 6000);
     assert_eq!((only(&tally).flows_begun, only(&tally).flows_ended), (1, 0));
 }
 
@@ -52,7 +51,7 @@ fn a_flow_that_ran_before_is_counted_from_here() {
     let mut tally = Tally::new(TallyBounds::default(), 100 * S);
     tally.take(&moved(1, "192.0.2.77:80", 110, 1_000_000));
     tally.take(&moved(1, "192.0.2.77:80", 111, 1_000_500));
-    assert_eq!(value(only(&tally), "acked_bytes"), 500);
+    assert_eq!(value(&only(&tally), "acked_bytes"), 500);
 }
 
 #[test]
@@ -63,7 +62,7 @@ fn time_is_split_by_what_held_the_sender_back() {
     (sample.rwnd_limited_us, sample.sndbuf_limited_us) = (1_000_000, 2_000_000);
     tally.take(&sample);
     let split = ["application", "receiver", "send_buffer", "network"];
-    let split = split.map(|name| by(only(&tally), name));
+    let split = split.map(|name| by(&only(&tally), name));
     assert_eq!(split, [3_000_000, 1_000_000, 2_000_000, 4_000_000]);
 }
 
@@ -76,18 +75,18 @@ fn flows_are_observed_each_ten_seconds_and_at_the_end() {
     let mut last = moved(1, "192.0.2.77:80", 25, 15 * 12_500_000);
     (last.kind, last.bytes_retrans) = (SampleKind::End, 6_250_000);
     tally.take(&last);
-    let [rtt, goodput, retransmitted] = &only(&tally).histograms;
+    let [rtt, goodput, retransmitted] = only(&tally).histograms;
     assert_eq!(
         (rtt.count(), goodput.count(), retransmitted.count()),
         (2, 2, 2)
     );
-    // 100 Mb/s each time: the bucket up to 1e8.
+    // 100 Mb/s each time: the bucket up to 12.5 MB/s.
     assert_eq!(goodput.buckets[5], 2);
     assert_eq!(rtt.buckets[7], 2);
     // None of the first ten seconds' bytes, then a tenth of the last five's.
     assert_eq!((retransmitted.buckets[0], retransmitted.buckets[7]), (1, 1));
     assert_eq!(only(&tally).flows_ended, 1);
-    assert!(tally.live().rules.is_empty());
+    assert_eq!(tally.series().rules[0].live, 0);
 }
 
 #[test]
@@ -107,31 +106,27 @@ fn those_who_move_most_have_the_seats() {
     for (n, (remote, bytes)) in destinations.iter().zip(bytes).enumerate() {
         tally.take(&moved(n as u64, remote, 11, bytes));
     }
-    let seated = |tally: &Tally| {
-        let named = tally.prefixes.iter().filter_map(|(key, _)| key.copied());
-        let mut names: Vec<String> = named.map(|network| network.to_string()).collect();
-        names.sort();
-        names
+    let seated = |tally: &Tally| -> [String; 2] {
+        let [one, two, _] = &tally.series().prefixes[..] else {
+            panic!("two seats and the rest")
+        };
+        [one.label.clone(), two.label.clone()]
     };
-    let others = |tally: &Tally| {
-        let rest = tally.prefixes.iter().last().unwrap();
-        assert_eq!(rest.0, None);
-        value(rest.1, "acked_bytes")
+    let others = |tally: &Tally, live: u64| {
+        let rest = tally.series().prefixes.pop().unwrap();
+        assert_eq!((rest.label.as_str(), rest.live), ("(other)", live));
+        value(&rest.group, "acked_bytes")
     };
     assert_eq!(seated(&tally), ["192.0.2.0/24", "192.0.3.0/24"]);
-    assert_eq!(others(&tally), 500_005);
-    assert_eq!(tally.live().prefixes[&None], 2);
+    assert_eq!(others(&tally, 2), 500_005);
     // A minute later the large one takes the seat of the least.
     tally.take(&moved(0, "192.0.2.1:80", 71, 2000));
     assert_eq!(seated(&tally), ["192.0.2.0/24", "2001:db8::/64"]);
     tally.take(&moved(2, "[2001:db8::1]:80", 72, 500_700));
     // What the rest has counted stays there; the new series begins at 0.
-    assert_eq!(others(&tally), 500_005);
-    let new = tally
-        .prefixes
-        .iter()
-        .find(|(key, _)| key.is_some_and(|k| k.0.is_ipv6()));
-    assert_eq!(value(new.unwrap().1, "acked_bytes"), 700);
+    assert_eq!(others(&tally, 2), 500_005);
+    let new = tally.series().prefixes[1].clone();
+    assert_eq!((new.live, value(&new.group, "acked_bytes")), (1, 700));
 }
 
 #[test]
@@ -147,11 +142,8 @@ fn rules_have_their_names_and_memory_its_bound() {
         sample.flow.rule_id = Some(3);
         tally.take(&sample);
     }
-    let live = tally.live();
-    assert_eq!(
-        live.rules.keys().next(),
-        Some(&Some(Some(Arc::from("far"))))
-    );
-    assert!(live.rules.values().sum::<u64>() <= 10);
-    assert_eq!(value(only(&tally), "acked_bytes"), 10_000);
+    let far = tally.series().rules[0].clone();
+    assert_eq!(far.label, "far");
+    assert!((1..=10).contains(&far.live), "{}", far.live);
+    assert_eq!(value(&far.group, "acked_bytes"), 10_000);
 }

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath trace`: samples of chosen flows to Parquet files, and figures of them.
+//!
+//! The files are written here, with the caller's own rights: the daemon only hands samples out.
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Subcommand};
+use fatpath_daemon::client::{Followed, SampleLine, follow_samples};
+use fatpath_daemon::{Instance, InstanceOptions};
+use fatpath_lab::plot::{FlowOverTime, Format, picture};
+use fatpath_record::{Bounds, Recorded, Recorder, Recovered, Row, Traced, read, recover};
+use rustix::time::{ClockId, clock_gettime};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tokio::signal::unix::{SignalKind, signal};
+
+pub const HELP: &str = "\
+Samples come as often as the policy's [instruments] says (interval, 100 ms unless told otherwise).
+Files are finished when they are full and at the end; what a crash left is finished by the next
+trace into the same directory. When the daemon is started anew the trace goes on.
+
+Examples:
+  fatpath trace --out traces
+  fatpath trace 10.5.128.0/24 --out traces --for 60
+  fatpath trace 81923 --out traces
+  fatpath trace plot traces/trace-2026-11-22T101500Z-0001.parquet --out cwnd.svg
+  duckdb -c \"select remote_address, max(cwnd_pkts) from 'traces/*.parquet' group by all\"";
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct TraceArguments {
+    #[command(subcommand)]
+    pub command: Option<TraceCommand>,
+    /// A flow's cookie, or the prefix of its peers [default: all flows]
+    #[arg(value_name = "FLOW|PREFIX")]
+    pub which: Option<String>,
+    /// Directory of the files
+    #[arg(long, value_name = "DIR", required = true)]
+    pub out: Option<PathBuf>,
+    /// Seconds after which the trace ends [default: at Ctrl-C]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
+    pub for_s: Option<f64>,
+    /// Size of a file, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub file_size: u64,
+    /// Size of all its files together, MiB; beyond it the oldest goes
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    pub total_size: u64,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+#[derive(Subcommand)]
+pub enum TraceCommand {
+    /// Draw a flow of a file: windows, round-trip time, rate, retransmissions
+    Plot(PlotArguments),
+}
+
+#[derive(Args)]
+pub struct PlotArguments {
+    /// A finished file of a trace
+    pub file: PathBuf,
+    /// Picture, .png or .svg
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Cookie of the flow [default: the one with most samples]
+    #[arg(long, value_name = "COOKIE")]
+    pub flow: Option<u64>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted")?;
+    match seconds > 0.0 && seconds <= 1e8 {
+        true => Ok(seconds),
+        false => Err("more than 0 and at most 1e8 seconds".to_owned()),
+    }
+}
+
+pub fn run(arguments: &TraceArguments) -> Result<()> {
+    match &arguments.command {
+        Some(TraceCommand::Plot(arguments)) => plot(arguments),
+        None => trace(arguments),
+    }
+}
+
+fn trace(arguments: &TraceArguments) -> Result<()> {
+    let out = arguments.out.as_deref().context("--out DIR is wanted")?;
+    let mut recorder = begin(arguments, out)?;
+    let instance = Instance::new(&arguments.instance, None)?;
+    let path = address(arguments.which.as_deref());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (mut counts, for_s) = (Counts::default(), arguments.for_s);
+    let followed = runtime.block_on(async {
+        let mut stop = Box::pin(stopped(for_s)?);
+        let take = |line| counts.take(line, &mut recorder);
+        follow(&instance.socket(), &path, stop.as_mut(), take).await
+    });
+    // What was taken is kept, whatever came after.
+    let recorded = recorder.finish().context("the last file")?;
+    say(out, &counts, &recorded);
+    followed
+}
+
+fn begin(arguments: &TraceArguments, out: &Path) -> Result<Recorder> {
+    let bounds = Bounds {
+        file_bytes: arguments.file_size << 20,
+        total_bytes: arguments.total_size << 20,
+        ..Bounds::default()
+    };
+    let now = humantime::format_rfc3339_seconds(SystemTime::now());
+    let name = format!("trace-{}", now.to_string().replace(':', ""));
+    let recorder = Recorder::begin(out, &name, bounds)?;
+    for recovered in recover(out)? {
+        match recovered {
+            Recovered::Finished(path) => {
+                eprintln!(
+                    "{}: was left unfinished, and is finished now",
+                    path.display()
+                );
+            }
+            Recovered::Removed(path) => {
+                eprintln!(
+                    "{}: was left unfinished without a row, and is gone",
+                    path.display()
+                );
+            }
+        }
+    }
+    Ok(recorder)
+}
+
+/// A number is a flow's cookie, everything else a prefix, which the daemon judges.
+fn address(which: Option<&str>) -> String {
+    let address = "/v1/instruments/samples";
+    match which {
+        None => address.to_owned(),
+        Some(which) if which.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{address}?flow={which}")
+        }
+        Some(which) => {
+            let whole = match which.parse::<std::net::IpAddr>() {
+                Ok(ip) if ip.is_ipv4() => format!("{ip}/32"),
+                Ok(ip) => format!("{ip}/128"),
+                Err(_) => which.to_owned(),
+            };
+            format!(
+                "{address}?prefix={}",
+                fatpath_daemon::client::quoted(&whole)
+            )
+        }
+    }
+}
+
+/// Done at Ctrl-C, at SIGTERM, and when the time is up.
+fn stopped(for_s: Option<f64>) -> Result<impl Future<Output = ()>> {
+    let mut end = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let time = for_s.map_or(Duration::MAX, Duration::from_secs_f64);
+    Ok(async move {
+        tokio::select! {
+            _ = end.recv() => {}
+            _ = interrupt.recv() => {}
+            () = tokio::time::sleep(time) => {}
+        }
+    })
+}
+
+/// A daemon that is started anew is followed again.
+async fn follow(
+    socket: &Path,
+    path: &str,
+    mut stop: impl Future<Output = ()> + Unpin,
+    mut take: impl FnMut(SampleLine),
+) -> Result<()> {
+    let mut has_answered = false;
+    loop {
+        match follow_samples(socket, path, &mut stop, &mut take).await? {
+            Some(Followed::Stopped) => return Ok(()),
+            Some(Followed::DaemonEnded) => {
+                eprintln!("the daemon ended; the trace goes on when it is back");
+                has_answered = true;
+            }
+            None if !has_answered => {
+                bail!("no daemon answers on {}: fatpath daemon", socket.display())
+            }
+            None => {}
+        }
+        tokio::select! {
+            () = &mut stop => return Ok(()),
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+    }
+}
+
+/// What came, and what did not.
+#[derive(Default)]
+struct Counts {
+    samples: u64,
+    missed: u64,
+}
+
+impl Counts {
+    fn take(&mut self, line: SampleLine, recorder: &mut Recorder) {
+        match line {
+            SampleLine::Lost(missed) => self.missed += missed,
+            SampleLine::Sample(sample) => {
+                self.samples += 1;
+                let time_us = unix_us(sample.now_ns);
+                let row = Row {
+                    time_us,
+                    sample: *sample,
+                };
+                if let Some(said) = recorder.take(row) {
+                    eprintln!("{said}");
+                }
+            }
+        }
+    }
+}
+
+/// The daemon's host is this one: samples carry its CLOCK_MONOTONIC.
+fn unix_us(monotonic_ns: u64) -> i64 {
+    let us = |id| {
+        let now = clock_gettime(id);
+        now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+    };
+    us(ClockId::Realtime) - us(ClockId::Monotonic) + (monotonic_ns / 1000) as i64
+}
+
+fn say(out: &Path, counts: &Counts, recorded: &Recorded) {
+    eprintln!(
+        "{}: {} samples in {} files",
+        out.display(),
+        recorded.written_rows,
+        recorded.finished - recorded.removed
+    );
+    if recorded.removed > 0 {
+        eprintln!(
+            "{} older files went, to stay within --total-size",
+            recorded.removed
+        );
+    }
+    if recorded.lost_rows > 0 {
+        eprintln!("{} samples were lost to a full disk", recorded.lost_rows);
+    }
+    if counts.missed > 0 {
+        eprintln!(
+            "{} samples, of any flows, came faster than they were read",
+            counts.missed
+        );
+    }
+}
+
+fn plot(arguments: &PlotArguments) -> Result<()> {
+    let format = Format::of(&arguments.out).context("--out: a name in .png or .svg is wanted")?;
+    let flows = read(&arguments.file)?;
+    let count = flows.len();
+    let flow = chosen(flows, arguments.flow)?;
+    let figure = FlowOverTime {
+        title: format!("{} to {}, {}", flow.local, flow.remote, flow.law),
+        points: flow.points,
+        congestion_s: flow.congestion_s,
+    };
+    let out = arguments.out.display();
+    std::fs::write(&arguments.out, picture(&figure, format)?).with_context(|| out.to_string())?;
+    println!("{out}: flow {}, of {count} in the file", flow.cookie);
+    Ok(())
+}
+
+fn chosen(flows: Vec<Traced>, cookie: Option<u64>) -> Result<Traced> {
+    ensure!(!flows.is_empty(), "the file has no samples");
+    let is_it = |flow: &Traced| cookie.is_none_or(|cookie| flow.cookie == cookie);
+    let found = flows.into_iter().filter(is_it);
+    let found = found.max_by_key(|flow| flow.points.len());
+    found.with_context(|| format!("the file has no flow {}", cookie.unwrap_or_default()))
+}

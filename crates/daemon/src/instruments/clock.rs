@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Samples are dated by CLOCK_MONOTONIC, which nobody sets; people and archives want the date.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The clock of bpf_ktime_get_ns().
+pub(crate) fn monotonic_ns() -> u64 {
+    ns_of(ClockId::Monotonic)
+}
+
+/// Nanoseconds since 1970 of a moment of CLOCK_MONOTONIC, by what the host's clock says now.
+pub(crate) fn unix_ns(monotonic: u64) -> u64 {
+    let past = monotonic_ns().saturating_sub(monotonic);
+    ns_of(ClockId::Realtime).saturating_sub(past)
+}
+
+fn ns_of(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One JSON line an event, all in one envelope: the fields of NetLogger's events, which the WAD's tools read
+//! (timestamp, program, event, source and destination host, value, and whatever more there is).
+//!
+//! Events are a flow's begin and end, what happened to it, findings, and once a second its derived values.
+//! What the file cannot take, or what came faster than it was written, is counted and said.
+
+use super::clock::unix_ns;
+use crate::api::{Shared, held};
+use fatpath_estats::{Changes, Flow, FlowView, Sample, SampleKind};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::broadcast::error::TryRecvError;
+
+/// Derived values and findings are looked at this often.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long events wait for the file when there were none.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The envelope.
+#[derive(Serialize)]
+struct Line {
+    /// RFC 3339, UTC.
+    timestamp: String,
+    program: &'static str,
+    event: String,
+    source_host: Option<IpAddr>,
+    destination_host: Option<IpAddr>,
+    /// What the event is about: see docs/instruments.md.
+    value: Value,
+    attributes: Value,
+}
+
+/// Writes events to the event log until `ended`; does nothing without one.
+pub(crate) fn follow(shared: &Shared, ended: &AtomicBool) {
+    let Some(log) = &shared.event_log else {
+        return;
+    };
+    let mut samples = shared.instruments.subscribe();
+    let mut known = Known::default();
+    let mut looked = Instant::now();
+    let mut write = |line: Line| {
+        if let Some(said) = held(log).write(&line) {
+            tracing::error!("{said}");
+        }
+    };
+    while !ended.load(Ordering::Relaxed) {
+        match samples.try_recv() {
+            Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
+            Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
+            Err(TryRecvError::Empty) => std::thread::sleep(PAUSE),
+            Err(TryRecvError::Closed) => return,
+        }
+        if looked.elapsed() >= LOOK_INTERVAL {
+            looked = Instant::now();
+            let changes = shared.instruments.changes(known.mark);
+            known.look(changes).into_iter().for_each(&mut write);
+        }
+    }
+}
+
+fn of_sample(sample: &Sample) -> Option<Line> {
+    let moved = sample.bytes_acked.max(sample.bytes_received);
+    let (event, value) = match sample.kind {
+        SampleKind::Begin => ("flow.begin", json!(sample.law)),
+        SampleKind::End => ("flow.end", json!(moved)),
+        SampleKind::Congestion => ("flow.congestion", json!(sample.ssthresh_pkts)),
+        SampleKind::Timeout => ("flow.timeout", json!(sample.rto_us)),
+        SampleKind::Retransmission => ("flow.retransmission", json!(sample.segs_retrans)),
+        SampleKind::Interval | SampleKind::State | SampleKind::Walk => return None,
+    };
+    let mut attributes = about(&sample.flow);
+    let more = json!({
+        "elapsed_s": sample.elapsed_s(),
+        "cwnd_pkts": sample.cwnd_pkts,
+        "ssthresh_pkts": sample.ssthresh_pkts,
+        "srtt_us": sample.srtt_us,
+        "bytes_acked": sample.bytes_acked,
+        "bytes_received": sample.bytes_received,
+        "segs_retrans": sample.segs_retrans,
+        "cong_signals": sample.cong_signals,
+        "timeouts": sample.timeouts,
+        "law": sample.law,
+    });
+    extend(&mut attributes, more);
+    Some(line(event, sample.now_ns, &sample.flow, value, attributes))
+}
+
+fn line(event: &str, now_ns: u64, flow: &Flow, value: Value, attributes: Value) -> Line {
+    // The sender of most bytes is not known at the begin: the source is always this host.
+    Line {
+        timestamp: rfc3339(unix_ns(now_ns)),
+        program: "fatpath",
+        event: event.to_owned(),
+        source_host: Some(flow.local.ip().to_canonical()),
+        destination_host: Some(flow.remote.ip().to_canonical()),
+        value,
+        attributes,
+    }
+}
+
+fn of_loss(lost: u64) -> Line {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Line {
+        timestamp: rfc3339(now.as_nanos() as u64),
+        program: "fatpath",
+        event: "samples.lost".to_owned(),
+        source_host: None,
+        destination_host: None,
+        value: json!(lost),
+        attributes: json!({ "why": "they came faster than events are written" }),
+    }
+}
+
+fn rfc3339(unix_ns: u64) -> String {
+    let time = UNIX_EPOCH + Duration::from_nanos(unix_ns);
+    humantime::format_rfc3339_micros(time).to_string()
+}
+
+fn about(flow: &Flow) -> Value {
+    json!({
+        "cookie": flow.cookie,
+        "source_port": flow.local.port(),
+        "destination_port": flow.remote.port(),
+        "is_passive": flow.is_passive,
+    })
+}
+
+fn extend(attributes: &mut Value, more: Value) {
+    if let (Value::Object(all), Value::Object(more)) = (attributes, more) {
+        all.extend(more);
+    }
+}
+
+/// What was said of flows already.
+#[derive(Default)]
+struct Known {
+    mark: u64,
+    findings: HashMap<u64, HashSet<String>>,
+}
+
+impl Known {
+    fn look(&mut self, changes: Changes) -> Vec<Line> {
+        self.mark = changes.mark;
+        if changes.is_broken {
+            self.findings.clear();
+        }
+        for cookie in changes.gone {
+            self.findings.remove(&cookie);
+        }
+        changes
+            .flows
+            .iter()
+            .flat_map(|view| self.of_view(view))
+            .collect()
+    }
+
+    fn of_view(&mut self, view: &FlowView) -> Vec<Line> {
+        let (flow, now_ns) = (&view.flow, view.sample.now_ns);
+        // A flow that did nothing has nothing new to tell.
+        let is_idle = view.sample.kind == SampleKind::Walk;
+        let derived = view
+            .derived
+            .iter()
+            .filter(|_| !is_idle)
+            .map(|(name, value)| {
+                let mut attributes = about(flow);
+                extend(&mut attributes, json!({ "rule": view.rule }));
+                line(
+                    &format!("derived.{name}"),
+                    now_ns,
+                    flow,
+                    json!(value),
+                    attributes,
+                )
+            });
+        let mut lines: Vec<Line> = derived.collect();
+        let before = self.findings.remove(&flow.cookie).unwrap_or_default();
+        for finding in view.findings.iter().filter(|f| !before.contains(&f.id)) {
+            let mut attributes = about(flow);
+            let more = json!({ "rule": view.rule, "finding": finding });
+            extend(&mut attributes, more);
+            lines.push(line("finding", now_ns, flow, json!(finding.id), attributes));
+        }
+        if !view.findings.is_empty() {
+            let ids = view.findings.iter().map(|finding| finding.id.clone());
+            self.findings.insert(flow.cookie, ids.collect());
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_estats::{Bounds, Derived, FlowTable, testing};
+
+    #[test]
+    fn an_event_has_the_whole_envelope() {
+        let mut sample = testing::sample(7, SampleKind::Congestion, testing::SECOND);
+        sample.flow.local = "[::ffff:10.0.0.1]:40000".parse().unwrap();
+        sample.flow.remote = "[2001:db8::2]:443".parse().unwrap();
+        (sample.cwnd_pkts, sample.ssthresh_pkts) = (30, Some(21));
+        let line = serde_json::to_value(of_sample(&sample)).unwrap();
+        let keys: Vec<&str> = line
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let envelope = "attributes destination_host event program source_host timestamp value";
+        assert_eq!(keys.join(" "), envelope);
+        assert_eq!(line["program"], "fatpath");
+        assert_eq!(line["event"], "flow.congestion");
+        assert_eq!(
+            (&line["source_host"], &line["destination_host"]),
+            (&json!("10.0.0.1"), &json!("2001:db8::2"))
+        );
+        assert_eq!(line["value"], 21);
+        assert_eq!(line["attributes"]["cookie"], 7);
+        assert_eq!(line["attributes"]["destination_port"], 443);
+        assert_eq!(line["attributes"]["cwnd_pkts"], 30);
+        let at = humantime::parse_rfc3339(line["timestamp"].as_str().unwrap()).unwrap();
+        assert!(at > UNIX_EPOCH);
+    }
+
+    #[test]
+    fn an_interval_is_no_event() {
+        let sample = testing::sample(7, SampleKind::Interval, testing::SECOND);
+        assert!(of_sample(&sample).is_none());
+    }
+
+    #[test]
+    fn derived_values_are_told_of_flows_that_do_something() {
+        let mut table = FlowTable::new(Bounds::default());
+        table.set_policy([], Derived::parse([("Double", "CurMSS * 2")]).unwrap());
+        let mut known = Known::default();
+        let mut look = |kind, seconds| {
+            table.take(testing::sample(7, kind, seconds * testing::SECOND));
+            let lines = known.look(table.changes(known.mark));
+            lines
+                .into_iter()
+                .map(|line| (line.event, line.value))
+                .collect::<Vec<_>>()
+        };
+        let mss = testing::sample(7, SampleKind::Begin, 0).mss_bytes;
+        let told = ("derived.Double".to_owned(), json!(f64::from(mss) * 2.0));
+        assert_eq!(look(SampleKind::Begin, 0), [told.clone()]);
+        assert_eq!(look(SampleKind::Interval, 1), [told]);
+        assert_eq!(look(SampleKind::Walk, 2), []);
+    }
+
+    #[test]
+    fn a_finding_is_told_once() {
+        let mut table = FlowTable::new(Bounds::default());
+        table.take(testing::sample(7, SampleKind::Begin, 0));
+        let mut view = table.views().next().unwrap();
+        view.findings = vec![fatpath_estats::Finding {
+            id: "FP-TEST".into(),
+            title: "slow".into(),
+            evidence: vec![],
+            severity: fatpath_estats::Severity::Problem,
+            gain: Some(2.0),
+            cure: None,
+        }];
+        let mut known = Known::default();
+        let told = |lines: Vec<Line>| lines.into_iter().map(|line| line.value).collect::<Vec<_>>();
+        assert_eq!(told(known.of_view(&view)), [json!("FP-TEST")]);
+        assert_eq!(told(known.of_view(&view)), [json!(null); 0]);
+        // It went and came again.
+        let found = std::mem::take(&mut view.findings);
+        known.of_view(&view);
+        view.findings = found;
+        assert_eq!(told(known.of_view(&view)), [json!("FP-TEST")]);
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `GET /v1/instruments/samples`: every sample of chosen flows, one JSON line each, as they come.
+//!
+//! `{"sample": {...}}` is one; `{"lost": N}` says that so many samples of any flows passed while the client was
+//! slow. What waits for a client is one batch, and the samples that all clients share.
+
+use super::answers::Asked;
+use crate::api::{Failure, Shared};
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use fatpath_estats::Sample;
+use fatpath_policy::Prefix;
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+/// Lines are sent together up to this size.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// One line of the answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SampleLine {
+    /// A sample of a chosen flow.
+    Sample(Box<Sample>),
+    /// So many samples of any flows were missed.
+    Lost(u64),
+}
+
+/// The same, without a copy.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Shown<'s> {
+    Sample(&'s Sample),
+    Lost(u64),
+}
+
+/// `GET /v1/instruments/samples?flow=COOKIE|prefix=P`; without either all flows.
+pub(crate) async fn samples(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Failure> {
+    let follower = Follower {
+        samples: shared.instruments.subscribe(),
+        flow: asked.flow,
+        prefix: asked.prefix()?,
+    };
+    let batches = stream::unfold(follower, Follower::next);
+    let kind = [(CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(batches)).into_response())
+}
+
+struct Follower {
+    samples: Receiver<Arc<Sample>>,
+    flow: Option<u64>,
+    prefix: Option<Prefix>,
+}
+
+impl Follower {
+    /// Waits for a line, and takes with it what is there already.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Follower)> {
+        let mut lines = Vec::new();
+        while lines.is_empty() {
+            match self.samples.recv().await {
+                Ok(sample) => self.add(&mut lines, &sample),
+                Err(RecvError::Lagged(lost)) => push(&mut lines, &Shown::Lost(lost)),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+        while lines.len() < BATCH_BYTES {
+            match self.samples.try_recv() {
+                Ok(sample) => self.add(&mut lines, &sample),
+                Err(TryRecvError::Lagged(lost)) => push(&mut lines, &Shown::Lost(lost)),
+                Err(_) => break,
+            }
+        }
+        Some((Ok(lines.into()), self))
+    }
+
+    fn add(&self, lines: &mut Vec<u8>, sample: &Sample) {
+        let is_chosen = self.flow.is_none_or(|cookie| sample.flow.cookie == cookie)
+            && self
+                .prefix
+                .is_none_or(|prefix| prefix.contains(sample.flow.remote.ip().to_canonical()));
+        if is_chosen {
+            push(lines, &Shown::Sample(sample));
+        }
+    }
+}
+
+fn push(lines: &mut Vec<u8>, line: &Shown) {
+    // Neither a Vec nor a sample gives a reason to fail.
+    if serde_json::to_writer(&mut *lines, line).is_ok() {
+        lines.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_estats::{SampleKind, testing};
+    use tokio::sync::broadcast;
+
+    fn sample(cookie: u64, remote: &str, seconds: u64) -> Arc<Sample> {
+        let after_ns = seconds * testing::SECOND;
+        let mut sample = testing::sample(cookie, SampleKind::Interval, after_ns);
+        sample.flow.remote = remote.parse().unwrap();
+        Arc::new(sample)
+    }
+
+    /// The lines that a client gets at once.
+    fn lines(follower: Follower) -> Vec<SampleLine> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let next = runtime.unwrap().block_on(follower.next());
+        let batch = next.unwrap().0.unwrap();
+        let lines = serde_json::Deserializer::from_slice(&batch).into_iter();
+        lines.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn only_chosen_flows_are_told_of() {
+        let samples = broadcast::Sender::new(8);
+        let follower = |flow, prefix: Option<&str>| Follower {
+            samples: samples.subscribe(),
+            flow,
+            prefix: prefix.map(|prefix| prefix.parse().unwrap()),
+        };
+        let by_flow = follower(Some(2), None);
+        let by_prefix = follower(None, Some("192.0.2.0/24"));
+        for (cookie, remote) in [
+            (1, "192.0.2.1:1"),
+            (2, "198.51.100.1:1"),
+            (3, "[::ffff:192.0.2.9]:1"),
+        ] {
+            samples.send(sample(cookie, remote, 1)).unwrap();
+        }
+        let cookies = |lines: Vec<SampleLine>| -> Vec<u64> {
+            let of = |line| match line {
+                SampleLine::Sample(sample) => sample.flow.cookie,
+                SampleLine::Lost(_) => 0,
+            };
+            lines.into_iter().map(of).collect()
+        };
+        assert_eq!(cookies(lines(by_flow)), [2]);
+        assert_eq!(cookies(lines(by_prefix)), [1, 3]);
+    }
+
+    #[test]
+    fn a_slow_client_is_told_what_it_missed() {
+        let samples = broadcast::Sender::new(4);
+        let follower = Follower {
+            samples: samples.subscribe(),
+            flow: None,
+            prefix: None,
+        };
+        for seconds in 0..10 {
+            samples.send(sample(1, "192.0.2.1:1", seconds)).unwrap();
+        }
+        let lines = lines(follower);
+        assert!(matches!(lines[0], SampleLine::Lost(6)), "{lines:?}");
+        let SampleLine::Sample(last) = lines.last().unwrap() else {
+            panic!("{lines:?}")
+        };
+        assert_eq!((lines.len(), last.elapsed_s()), (5, 9.0));
+    }
+}
