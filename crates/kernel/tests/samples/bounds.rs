@@ -33,7 +33,10 @@ fn no_more_flows_than_max_flows_and_room_comes_back() {
     let flows = connections(&wire, 5);
     assert!(counts(&loaded.kernel).flows_sampled <= 4);
     assert!(counts(&loaded.kernel).flows_beyond_bounds >= 6);
+    let beyond = counts(&loaded.kernel).flows_beyond_bounds;
     assert!(tracked(&loaded.kernel, &flows) <= 4);
+    let after = counts(&loaded.kernel).flows_beyond_bounds;
+    assert!(after < beyond + 6, "walks count nothing: {beyond}, {after}");
     drop(flows);
     let end = Instant::now() + LONG;
     loop {
