@@ -100,6 +100,8 @@ static __always_inline struct fp_estats *track(const struct fp_instruments *orde
 		count(FP_COUNT_UNSAMPLED_NO_STORAGE);
 		return NULL;
 	}
+	/* A passive opening with data in its SYN (TCP Fast Open) is walked by before it is established. */
+	give_room_back(e, tp);
 	begin(e, tp, orders->generation, room | flags);
 	return e;
 }
@@ -330,10 +332,11 @@ static __always_inline struct fp_estats *adopt(const struct fp_instruments *orde
 	u32 callbacks = 0;
 	struct fp_estats *e;
 
+	if (!is_wanted(orders, tp, cookie))
+		return NULL;
 	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
 	callbacks |= CALLBACKS;
-	if (!is_wanted(orders, tp, cookie) ||
-	    bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks)))
+	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks)))
 		return NULL;
 	e = track(orders, tp, tp, cookie, FP_ESTATS_ADOPTED);
 	if (e)

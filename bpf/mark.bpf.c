@@ -78,7 +78,8 @@ static __always_inline int set_mark(struct __sk_buff *skb, const struct packet *
 		return -1;
 	if (!bits && !dscp)
 		return -1;
-	if (bits && kind == PACKET_TCP && set_bits(skb, p, bits))
+	/* Whoever checks what IPsec signed would drop it. */
+	if (bits && kind == PACKET_TCP && (p->is_authenticated || set_bits(skb, p, bits)))
 		return -1;
 	return dscp ? set_dscp(skb, p, dscp) : 0;
 }

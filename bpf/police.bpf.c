@@ -31,7 +31,7 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_police_tallies SEC(".maps");
 
-/* Segments that each exception has let through, by prefix. */
+/* Segments that each exception has let through, by prefix; FP_NOT_EXCEPTED where there is none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 4096);
@@ -41,11 +41,12 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_police_exceptions SEC(".maps");
 
-/* When the next marked segment would leave, were the rate a link's. */
+/* When the next segment would leave, were the rate a link's. */
 struct bucket {
 	struct bpf_spin_lock lock;
 	u32 pad;
 	u64 next_ns;
+	u64 rest; /* what the division left of a nanosecond, in parts of the rate */
 };
 
 struct {
@@ -58,6 +59,9 @@ struct {
 /* A burst is what the rate gives in this time: some flights of TSO at a few hundred Mb/s. */
 #define BURST_NS (10 * 1000 * 1000ull)
 #define NS_PER_S (1000 * 1000 * 1000ull)
+
+/* Flows that are reset in a second; what comes on top is dropped, and comes again. */
+#define RESETS_PER_S 1000
 
 static __always_inline void tally(enum fp_police_tally which, u32 pkts, u32 bytes)
 {
@@ -89,9 +93,10 @@ static __always_inline int is_within(const u8 address[16], u32 pkts)
 
 	__builtin_memcpy(key.address, address, sizeof(key.address));
 	passed = bpf_map_lookup_elem(&fp_police_exceptions, &key);
-	if (passed)
-		__sync_fetch_and_add(passed, pkts);
-	return !!passed;
+	if (!passed || *passed == FP_NOT_EXCEPTED)
+		return 0;
+	__sync_fetch_and_add(passed, pkts);
+	return 1;
 }
 
 static __always_inline int is_excepted(void *ctx, enum packet_in in, const struct packet *p,
@@ -105,28 +110,45 @@ static __always_inline int is_excepted(void *ctx, enum packet_in in, const struc
 }
 
 /* The generic cell rate algorithm (ITU-T I.371): a token bucket that keeps a time. */
-static __always_inline int fits(u64 limit_bps, u32 bytes)
+static __always_inline int fits(u64 amount, u64 per_s)
 {
-	u64 cost_ns = limit_bps ? bytes * 8ull * NS_PER_S / limit_bps : 0;
-	u64 now_ns = bpf_ktime_get_ns();
+	u64 now_ns = bpf_ktime_get_ns(), cost;
 	u32 zero = 0, is_early;
 	struct bucket *b = bpf_map_lookup_elem(&bucket, &zero);
 
-	if (!b || !limit_bps)
+	if (!b || !per_s)
 		return 0;
 	bpf_spin_lock(&b->lock);
 	is_early = b->next_ns > now_ns + BURST_NS;
-	if (!is_early)
-		b->next_ns = (b->next_ns > now_ns ? b->next_ns : now_ns) + cost_ns;
+	if (!is_early) {
+		cost = amount * NS_PER_S + b->rest;
+		b->next_ns = (b->next_ns > now_ns ? b->next_ns : now_ns) + cost / per_s;
+		b->rest = cost % per_s;
+	}
 	bpf_spin_unlock(&b->lock);
 	return !is_early;
 }
 
-static __always_inline u32 segments(void *ctx, enum packet_in in)
+/* A virtual machine's TSO does not say how many segments it makes, only how long they are. */
+static __always_inline u32 segments(void *ctx, enum packet_in in, enum packet_kind kind,
+				    const struct packet *p)
 {
-	u32 segments = in == PACKET_IN_SKB ? ((struct __sk_buff *)ctx)->gso_segs : 1;
+	struct __sk_buff *skb = ctx;
+	u32 size, data_bytes;
 
-	return segments ? segments : 1;
+	if (in != PACKET_IN_SKB || !skb->gso_size)
+		return 1;
+	size = skb->gso_size;
+	if (kind != PACKET_TCP)
+		return skb->gso_segs ? skb->gso_segs : 1;
+	data_bytes = p->end - packet_data(p);
+	return data_bytes > size ? (data_bytes + size - 1) / size : 1;
+}
+
+static __always_inline int is_reset(struct __sk_buff *skb, const struct fp_police *how,
+				    const struct packet *p)
+{
+	return fits(1, RESETS_PER_S) && !reset(skb, how->has_ethernet, p);
 }
 
 /* What becomes of a marked segment. */
@@ -139,14 +161,14 @@ static __always_inline enum fp_police_tally judge(void *ctx, enum packet_in in,
 	case FP_POLICE_DROP:
 		return FP_TALLY_DROPPED;
 	case FP_POLICE_LIMIT:
-		return fits(how->limit_bps, bytes) ? FP_TALLY_PASSED : FP_TALLY_DROPPED;
+		return fits(bytes * 8ull, how->limit_bps) ? FP_TALLY_PASSED : FP_TALLY_DROPPED;
 	case FP_POLICE_RESET:
 		if (in != PACKET_IN_SKB)
 			return FP_TALLY_DROPPED;
 		if (kind == PACKET_TCP && p->flags & TCP_RST)
 			return FP_TALLY_PASSED;
-		return kind == PACKET_TCP && !reset(ctx, how->has_ethernet, p) ? FP_TALLY_RESET
-									       : FP_TALLY_DROPPED;
+		return kind == PACKET_TCP && is_reset(ctx, how, p) ? FP_TALLY_RESET
+								   : FP_TALLY_DROPPED;
 	default:
 		return FP_TALLY_PASSED;
 	}
@@ -165,8 +187,9 @@ static __always_inline int police(void *ctx, enum packet_in in)
 	if (!how)
 		return 0;
 	kind = packet_read(ctx, in, how->has_ethernet, &p);
-	bytes = packet_bytes(ctx, in);
-	pkts = segments(ctx, in);
+	pkts = segments(ctx, in, kind, &p);
+	/* What makes segments of it gives each the headers. */
+	bytes = packet_bytes(ctx, in) + (pkts - 1) * packet_data(&p);
 	if (!is_marked(how, kind, &p)) {
 		tally(kind == PACKET_CUT ? FP_TALLY_CUT : FP_TALLY_UNMARKED, pkts, bytes);
 		if (how->watches && kind == PACKET_TCP)

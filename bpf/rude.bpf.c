@@ -117,7 +117,6 @@ static __always_inline int is_rude(struct sock *sk, const struct fp_flow *flow,
 	return rude && rude->mode == FP_RUDE && may_stay_rude(sk, flow, rude);
 }
 
-/* RUDE again before it was polite: F goes on where it was. */
 static __always_inline void begin(struct tcp_sock *tp, struct rude_state *s,
 				  const struct fp_rude_flow *flow, const struct cc_rude_now *now)
 {
@@ -126,7 +125,9 @@ static __always_inline void begin(struct tcp_sock *tp, struct rude_state *s,
 	/* PRR is on the way from one to the other (RFC 6937). */
 	if (is_in_reduction(tp) && polite.cwnd_pkts > polite.ssthresh_pkts)
 		polite.cwnd_pkts = polite.ssthresh_pkts;
-	if (!s->keeps_fair)
+	if (s->keeps_fair)
+		cc_rude_resume(&s->rude, now);
+	else
 		cc_rude_begin(&s->rude, &polite, now);
 	s->keeps_fair = 1;
 	s->looked_us = now->now_us;

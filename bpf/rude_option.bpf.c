@@ -63,6 +63,9 @@ static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *fl
 	rude = bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!rude)
 		return -ENOMEM;
+	/* Who asks again and again would be rude without marks most of the time. */
+	if (rude->flags & FP_RUDE_UNMARKED)
+		return -EPERM;
 	if (rude->mode != FP_RUDE)
 		return become_rude(sk, rule, rude, user);
 	rude->user = user;

@@ -352,6 +352,9 @@ fn without_its_laws_everything_else_works() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success(), "a policy with the other's law");
     assert!(said.contains(first.pins().to_str().unwrap()), "{said}");
+    let rude = second.apply(&format!("{rule}rude = 'allowed'\n"));
+    let said = String::from_utf8_lossy(&rude.stderr);
+    assert!(said.contains("fp_rude"), "{said}");
     assert_eq!(second.flow(here.local_addr().unwrap())["rule"], "second");
     drop(second);
     let (here, _there) = loopback_flow();
@@ -382,6 +385,36 @@ fn pins_have_one_owner_wherever_the_daemons_live() {
             "{output:?}"
         );
     }
+}
+
+/// Anybody may make a directory in a BPF file system of mode 1777, or a link to another's pins.
+#[test]
+fn pins_at_another_users_place_are_refused() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(RULE);
+    let pins = daemon.pins().to_path_buf();
+    daemon.unload();
+    let start = || {
+        let mut command = Command::new(FATPATH);
+        command.arg("daemon").arg("--policy");
+        command.arg(daemon.path("policy.toml"));
+        command.arg("--run-dir").arg(daemon.path("run"));
+        let output = command.arg("--pin-dir").arg(&pins).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("no directory of root's"), "{said}");
+    };
+    std::fs::create_dir(&pins).unwrap();
+    std::os::unix::fs::chown(&pins, Some(65534), None).unwrap();
+    start();
+    std::fs::remove_dir(&pins).unwrap();
+    let others = pins.with_file_name("fatpath-others");
+    std::fs::create_dir(&others).unwrap();
+    std::os::unix::fs::symlink(&others, &pins).unwrap();
+    start();
+    assert_eq!(std::fs::read_dir(&others).unwrap().count(), 0);
+    std::fs::remove_file(&pins).unwrap();
+    std::fs::remove_dir(others).unwrap();
 }
 
 #[test]

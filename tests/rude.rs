@@ -1,126 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rude TCP on the real kernel: who may be rude, how it ends, and that no data is lost meanwhile.
+//! Rude TCP on the real kernel: how it begins and ends, and that no data is lost meanwhile.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
-#![allow(unsafe_code)] // a private socket option, and another user's thread: raw system calls
 
 mod support;
 
-use serde_json::Value;
-use std::ffi::{c_int, c_void};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use support::{Daemon, FATPATH, Lab, alone, until};
-
-const TCP_RUDE: c_int = 0x7001;
-const OFF_NOW: c_int = 0;
-const ON: c_int = 1;
-const OFF_NICELY: c_int = 2;
-
-const POLITE: c_int = 0;
-const RUDE: c_int = 1;
-const GOING_POLITE: c_int = 2;
-
-/// Error numbers, or 0.
-type Answer = c_int;
-
-fn answer(result: c_int) -> Answer {
-    match result {
-        0 => 0,
-        _ => std::io::Error::last_os_error().raw_os_error().unwrap(),
-    }
-}
-
-fn set_bytes(socket: &impl AsRawFd, option: c_int, value: &[u8]) -> Answer {
-    let (bytes, length) = (value.as_ptr().cast::<c_void>(), value.len() as u32);
-    // SAFETY: an open socket, and a buffer of that length.
-    answer(unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, bytes, length)
-    })
-}
-
-fn set(socket: &impl AsRawFd, value: c_int) -> Answer {
-    set_bytes(socket, TCP_RUDE, &value.to_ne_bytes())
-}
-
-/// The value, or the negative error number.
-fn get_sized(socket: &impl AsRawFd, mut length: u32) -> c_int {
-    let mut value: c_int = -1;
-    // SAFETY: an open socket, and no more than the value's own bytes.
-    let result = unsafe {
-        let value = (&raw mut value).cast::<c_void>();
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            TCP_RUDE,
-            value,
-            &mut length,
-        )
-    };
-    match answer(result) {
-        0 => value,
-        error => -error,
-    }
-}
-
-fn get(socket: &impl AsRawFd) -> c_int {
-    get_sized(socket, 4)
-}
-
-fn law(socket: &TcpStream) -> String {
-    let law = socket2::SockRef::from(socket).tcp_congestion().unwrap();
-    let end = law.iter().position(|byte| *byte == 0).unwrap_or(law.len());
-    String::from_utf8(law[..end].to_vec()).unwrap()
-}
-
-/// A path of 40 Mb/s and 40 ms, and a daemon with a rule for it.
-struct Path {
-    daemon: Daemon,
-    lab: Lab,
-}
-
-/// What a flow that fills the path holds; the sender's buffer is several times that.
-const LINK: &str = "rate = \"40mbit\"\ndelay = \"20ms\"\nqueue = \"2bdp\"\nseed = 1";
-
-impl Path {
-    fn new(name: &str, settings: &str) -> Path {
-        Path::over(name, LINK, settings)
-    }
-
-    fn over(name: &str, link: &str, settings: &str) -> Path {
-        let lab = Lab::up(name, link);
-        let policy = format!(
-            "[host.sysctl]\n'net.core.wmem_max' = 'auto'\n'net.core.rmem_max' = 'auto'\n\
-             [[rule]]\nname = 'path'\ndestination = ['10.77.0.0/16', 'fd77::/16']\n\
-             send_buffer = '4MB'\nreceive_buffer = '4MB'\n{settings}\n"
-        );
-        let daemon = Daemon::start(&policy);
-        Path { daemon, lab }
-    }
-
-    fn open_gate(&self) {
-        let (a, b) = (self.lab.namespace("a"), self.lab.namespace("b"));
-        self.ask(&["rude", "on", "--netns", &a, "--netns", &b]);
-    }
-
-    fn ask(&self, arguments: &[&str]) -> String {
-        let output = self.daemon.ask(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn rude_flows(&self) -> Vec<Value> {
-        let status = self.daemon.json(&["rude", "status"]);
-        status["flows"].as_array().unwrap().clone()
-    }
-
-    fn flow(&self, socket: &TcpStream) -> Value {
-        self.daemon.flow(socket.local_addr().unwrap())
-    }
-}
+use support::rude::*;
+use support::{alone, until};
 
 /// Sends numbered bytes until it is told to end; the other side checks every one of them.
 struct Transfer {
@@ -198,146 +86,6 @@ fn until_above_fair(path: &Path, socket: &TcpStream) -> u64 {
     })
 }
 
-/// A thread of its own with another user's rights.
-fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            // SAFETY: three numbers; the raw call changes this thread alone.
-            let set = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
-            assert_eq!(set, 0);
-            work()
-        });
-        thread.join().unwrap()
-    })
-}
-
-const NOBODY: u32 = 65534;
-
-#[test]
-fn without_permission_there_is_none() {
-    let Some(_alone) = alone() else { return };
-    let path = Path::new("rno", "rude = 'allowed'");
-    let (sender, _receiver) = path.lab.connection(7001);
-    assert_eq!(set(&sender, ON), libc::EPERM, "the gate is shut");
-    assert_eq!((set(&sender, OFF_NOW), set(&sender, OFF_NICELY)), (0, 0));
-    path.ask(&["rude", "on"]);
-    assert_eq!(
-        set(&sender, ON),
-        libc::EPERM,
-        "nothing marks in its namespace"
-    );
-    let here = TcpListener::bind("127.0.0.1:0").unwrap();
-    let no_rule = TcpStream::connect(here.local_addr().unwrap()).unwrap();
-    assert_eq!(set(&no_rule, ON), libc::EPERM, "no rule speaks of it");
-    path.open_gate();
-    assert_eq!((set(&sender, ON), get(&sender)), (0, RUDE));
-    path.ask(&["rude", "off"]);
-    assert_eq!((get(&sender), law(&sender)), (POLITE, "fp_reno".into()));
-    assert_eq!(set(&sender, ON), libc::EPERM, "the gate is shut again");
-}
-
-#[test]
-fn odd_values_and_sockets_are_refused() {
-    let Some(_alone) = alone() else { return };
-    let path = Path::new("rodd", "rude = 'allowed'");
-    path.open_gate();
-    let (sender, _receiver) = path.lab.connection(7002);
-    for value in [3, -1, c_int::MAX] {
-        assert_eq!(set(&sender, value), libc::EINVAL, "{value}");
-    }
-    for short in [&[][..], &[1], &[1, 0, 0]] {
-        assert_eq!(
-            set_bytes(&sender, TCP_RUDE, short),
-            libc::EINVAL,
-            "{short:?}"
-        );
-    }
-    for length in [0, 1, 3] {
-        assert_eq!(get_sized(&sender, length), -libc::EINVAL, "{length}");
-    }
-    assert_eq!(get(&sender), POLITE);
-    for length in [5, 8, 64, 5000] {
-        let mut long = vec![0xff; length];
-        long[..4].copy_from_slice(&ON.to_ne_bytes());
-        assert_eq!(set_bytes(&sender, TCP_RUDE, &long), 0, "{length}");
-        assert_eq!((get(&sender), set(&sender, OFF_NOW)), (RUDE, 0));
-    }
-    let listener = path
-        .lab
-        .on("a", || TcpListener::bind("0.0.0.0:7003").unwrap());
-    assert_eq!(set(&listener, ON), libc::ENOTCONN);
-    let fresh = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    assert_eq!((set(&fresh, ON), get(&fresh)), (libc::ENOTCONN, POLITE));
-    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    assert_eq!(set(&udp, ON), libc::ENOPROTOOPT);
-    let (unix, _other) = UnixStream::pair().unwrap();
-    assert_ne!(set(&unix, ON), 0);
-}
-
-#[test]
-fn an_option_that_nobody_speaks_of_is_the_kernels_own_affair() {
-    let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start("# nothing\n[[rule]]\nname = 'r'\ndestination = ['127.0.0.1']\n");
-    let here = TcpListener::bind("127.0.0.1:0").unwrap();
-    let sender = TcpStream::connect(here.local_addr().unwrap()).unwrap();
-    assert_eq!(set(&sender, ON), libc::ENOPROTOOPT);
-    assert!(daemon.ask(&["rude", "on"]).status.success());
-    assert_eq!(set(&sender, ON), libc::EPERM);
-    assert!(daemon.ask(&["rude", "off"]).status.success());
-    assert_eq!(set(&sender, ON), libc::ENOPROTOOPT);
-}
-
-#[test]
-fn only_those_users_may_and_a_socket_has_an_owner() {
-    let Some(_alone) = alone() else { return };
-    let path = Path::new(
-        "ruser",
-        &format!("rude = 'allowed'\nrude_users = [{NOBODY}]"),
-    );
-    path.open_gate();
-    let listener = path
-        .lab
-        .on("b", || TcpListener::bind("0.0.0.0:7004").unwrap());
-    let address = format!("{}:7004", path.lab.address("b"));
-    let roots = path.lab.on("a", || TcpStream::connect(&address).unwrap());
-    let theirs = path.lab.on("a", || {
-        as_user(NOBODY, || TcpStream::connect(&address).unwrap())
-    });
-    assert_eq!(set(&roots, ON), libc::EPERM, "root is not listed");
-    assert_eq!(
-        as_user(NOBODY, || set(&roots, ON)),
-        libc::EPERM,
-        "the socket is root's"
-    );
-    assert_eq!(
-        set(&theirs, ON),
-        libc::EPERM,
-        "root asks for another's socket"
-    );
-    assert_eq!(as_user(NOBODY, || set(&theirs, ON)), 0);
-    assert_eq!(path.rude_flows()[0]["rude"]["user"], NOBODY);
-    path.daemon.apply("[[rule]]\nname = 'path'\ndestination = ['10.77.0.0/16']\nrude = 'allowed'\nrude_users = [1]\n");
-    assert_eq!(get(&theirs), POLITE, "the policy permits them no more");
-    drop(listener);
-}
-
-#[test]
-fn selecting_the_law_is_not_asking() {
-    let Some(_alone) = alone() else { return };
-    let path = Path::new("rlaw", "rude = 'allowed'");
-    let (sender, _receiver) = path.lab.connection(7005);
-    let select = |socket: &TcpStream| socket2::SockRef::from(socket).set_tcp_congestion(b"fp_rude");
-    select(&sender).unwrap();
-    assert_eq!((law(&sender), get(&sender)), ("fp_reno".into(), POLITE));
-    path.open_gate();
-    select(&sender).unwrap();
-    assert_eq!((law(&sender), get(&sender)), ("fp_reno".into(), POLITE));
-    assert!(
-        as_user(NOBODY, || select(&sender)).is_err(),
-        "the law is restricted"
-    );
-}
-
 #[test]
 fn a_gate_that_shuts_loses_no_data() {
     let Some(_alone) = alone() else { return };
@@ -403,6 +151,59 @@ fn off_nicely_converges_and_is_marked_until_then() {
         (get(&socket) == POLITE).then_some(())
     });
     transfer.end();
+}
+
+/// Writes until the flow has several times its fair window in flight, and has lost so much.
+fn fill(path: &Path, socket: &TcpStream, lost: u64) {
+    until("a flow above its fair window", || {
+        (&mut &*socket).write_all(&[0; 1 << 20]).unwrap();
+        let flow = path.flow(socket);
+        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
+        let is_above = flow["in_flight_pkts"].as_u64()? > 4 * fair;
+        (flow["segments_retransmitted"].as_u64()? > lost && is_above).then_some(())
+    });
+}
+
+/// Who goes polite with a window of several times its fair one, and nothing in flight; and the fair one.
+fn going_polite_at_rest(path: &Path, socket: &TcpStream) -> u64 {
+    assert_eq!(set(socket, ON), 0);
+    fill(path, socket, 20);
+    path.lab.set("forward.loss=0%"); // both only grow from here on
+    fill(path, socket, 0);
+    assert_eq!((set(socket, OFF_NICELY), get(socket)), (0, GOING_POLITE));
+    until("nothing to be in flight", || {
+        let flow = path.flow(socket);
+        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64();
+        let fair = fair.unwrap_or_else(|| panic!("polite already: {flow}"));
+        assert!(flow["cwnd_pkts"].as_u64()? > 2 * fair, "{flow}");
+        (flow["in_flight_pkts"] == 0).then_some(fair)
+    })
+}
+
+/// No acknowledgement comes any more: what sets the window is the asking.
+#[test]
+fn a_flow_that_goes_polite_has_its_fair_window_as_soon_as_it_must() {
+    let Some(_alone) = alone() else { return };
+    let lossy = format!("{LINK}\nforward.loss = \"1%\"");
+    let path = Path::over("rsoon", &lossy, "rude = 'allowed'");
+    path.open_gate();
+    let ways: [(u16, &dyn Fn(&TcpStream)); 2] = [
+        (7018, &|socket| assert_eq!(set(socket, OFF_NOW), 0)),
+        (7019, &|_| drop(path.ask(&["rude", "off"]))),
+    ];
+    for (port, end) in ways {
+        path.lab.set("forward.loss=1%");
+        let (sender, mut receiver) = path.lab.connection(port);
+        let reader =
+            std::thread::spawn(move || while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
+        let fair = going_polite_at_rest(&path, &sender);
+        end(&sender);
+        assert_eq!((get(&sender), law(&sender)), (POLITE, "fp_reno".into()));
+        let flow = path.flow(&sender);
+        assert_eq!(flow["cwnd_pkts"], fair, "port {port}: {flow}");
+        drop(sender);
+        reader.join().unwrap();
+    }
 }
 
 #[test]
@@ -494,27 +295,31 @@ fn rude_flows_share_the_rules_total_rate() {
 }
 
 #[test]
-fn a_flow_that_nobody_marks_goes_polite_and_is_counted() {
+fn a_flow_that_nobody_marks_goes_polite_and_stays_so() {
     let Some(_alone) = alone() else { return };
     let path = Path::new(
         "runm",
-        "rude = 'allowed'\n[[rule]]\nname = 'lo'\ndestination = ['127.0.0.1']\nrude = 'always'",
+        "rude = 'allowed'\n[[rule]]\nname = 'lo'\ndestination = ['127.0.0.1']\nrude = 'allowed'",
     );
     path.open_gate();
     let listener = path
         .lab
         .on("a", || TcpListener::bind("127.0.0.1:7014").unwrap());
-    let sender = path
-        .lab
-        .on("a", || TcpStream::connect("127.0.0.1:7014").unwrap());
-    assert_eq!(get(&sender), RUDE);
+    let connect = || {
+        path.lab
+            .on("a", || TcpStream::connect("127.0.0.1:7014").unwrap())
+    };
+    let sender = connect();
+    assert_eq!((set(&sender, ON), get(&sender)), (0, RUDE));
     let transfer = Transfer::start((sender, listener.accept().unwrap().0));
     until("it to be found out", || {
         (get(&transfer.socket) == POLITE).then_some(())
     });
     let status = path.daemon.json(&["rude", "status"]);
     assert_eq!(status["flows_unmarked"], 1, "{status}");
+    assert_eq!(set(&transfer.socket, ON), libc::EPERM);
     transfer.end();
+    assert_eq!(set(&connect(), ON), 0, "another connection");
 }
 
 #[test]
@@ -580,39 +385,4 @@ fn a_program_is_run_rude_without_knowing() {
             .unwrap();
         find.stdout.is_empty().then_some(())
     });
-}
-
-#[test]
-fn only_root_opens_the_gate() {
-    let Some(_alone) = alone() else { return };
-    let path = Path::new("rroot", "rude = 'allowed'");
-    let run_dir = path.daemon.path("run");
-    let arguments = ["rude", "on", "--run-dir", run_dir.to_str().unwrap()];
-    let refused = as_user(NOBODY, || Command::new(FATPATH).args(arguments).output());
-    assert!(refused.is_err() || !refused.unwrap().status.success());
-    assert_eq!(
-        path.daemon.json(&["rude", "status"])["gate"]["is_open"],
-        false
-    );
-}
-
-/// A connected socket is a file: whoever gets it has what it is, and no more.
-#[test]
-fn a_socket_that_is_handed_on_stays_what_it_is() {
-    let Some(_alone) = alone() else { return };
-    let path = Path::new("rpass", "rude = 'allowed'\nrude_users = [0]");
-    path.open_gate();
-    let (sender, receiver) = path.lab.connection(7017);
-    assert_eq!(set(&sender, ON), 0);
-    // SAFETY: dup of an open descriptor, owned here alone.
-    let handed = unsafe { OwnedFd::from_raw_fd(libc::dup(sender.as_raw_fd())) };
-    assert_eq!(as_user(NOBODY, || set(&handed, ON)), libc::EPERM);
-    assert_eq!(
-        as_user(NOBODY, || set(&handed, OFF_NOW)),
-        0,
-        "anybody may be polite"
-    );
-    assert_eq!(as_user(NOBODY, || set(&handed, ON)), libc::EPERM);
-    assert_eq!(get(&sender), POLITE);
-    drop(receiver);
 }

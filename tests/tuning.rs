@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
-use support::{Daemon, alone, setting, until};
+use support::{Daemon, alone, cgroup_root, setting, until};
 
 /// A connection and both of its ends.
 struct Pair {
@@ -441,15 +441,6 @@ fn a_cgroup_rule_holds_for_the_cgroup_and_those_below() {
     drop((inside, outside));
     std::fs::remove_dir(&inner).unwrap();
     std::fs::remove_dir(root.join(name)).unwrap();
-}
-
-fn cgroup_root() -> std::path::PathBuf {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let line = mounts
-        .lines()
-        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))
-        .unwrap();
-    line.split(' ').nth(1).unwrap().into()
 }
 
 #[test]

@@ -74,6 +74,13 @@ static inline cc_u32 cc_rude_srtt_us(const struct cc_rude_now *now)
 	return now->srtt_us ? now->srtt_us : CC_RUDE_NOMINAL_RTT_US;
 }
 
+/* Rude again on the way to being polite: F is as it was, and what passed meanwhile is worked in. */
+static inline void cc_rude_resume(struct cc_rude *r, const struct cc_rude_now *now)
+{
+	r->delivered_pkts = now->delivered_pkts;
+	r->lost_pkts = now->lost_pkts;
+}
+
 /* The flow becomes rude; until now it had the window `polite`. */
 static inline void cc_rude_begin(struct cc_rude *r, const struct cc_window *polite,
 				 const struct cc_rude_now *now)
@@ -83,8 +90,7 @@ static inline void cc_rude_begin(struct cc_rude *r, const struct cc_window *poli
 	*r = none;
 	if (r->fair.cwnd_pkts < CC_MIN_SSTHRESH_PKTS)
 		r->fair.cwnd_pkts = CC_MIN_SSTHRESH_PKTS;
-	r->delivered_pkts = now->delivered_pkts;
-	r->lost_pkts = now->lost_pkts;
+	cc_rude_resume(r, now);
 }
 
 /* Of `pkts` out of `all_pkts`, the whole segments that were F's own. */
@@ -317,18 +323,24 @@ static inline cc_u32 cc_rude_shadow_acked(enum cc_law law, const cc_u32 *values,
 	return grown_pkts < clamp_pkts ? (cc_u32)grown_pkts : clamp_pkts;
 }
 
-/* Going polite, in the place of cc_ssthresh(): R's threshold. It loses the part that F loses. */
+/*
+ * Going polite, in the place of cc_ssthresh(): R's threshold. It loses the part that F
+ * loses; where F is at its least, what the law takes of a window as large as R.
+ */
 static inline cc_u32 cc_rude_shadow_ssthresh(enum cc_law law, const cc_u32 *values,
 					     struct cc_rude *r, cc_u32 r_pkts)
 {
-	cc_u32 before_pkts = r->fair.cwnd_pkts;
-	cc_u64 kept_pkts;
+	struct cc_window real = r->fair;
+	cc_u32 before_pkts = r->fair.cwnd_pkts, kept_pkts;
+	cc_u64 part_pkts;
 
+	real.cwnd_pkts = r_pkts;
+	kept_pkts = cc_law_ssthresh(law, values, &real);
 	cc_rude_reduce(law, values, r);
-	if (before_pkts < CC_MIN_SSTHRESH_PKTS)
-		return CC_MIN_SSTHRESH_PKTS;
-	kept_pkts = (cc_u64)r_pkts * r->fair.cwnd_pkts / before_pkts;
-	return kept_pkts > r->fair.cwnd_pkts ? (cc_u32)kept_pkts : r->fair.cwnd_pkts;
+	part_pkts = before_pkts ? (cc_u64)r_pkts * r->fair.cwnd_pkts / before_pkts : 0;
+	if (part_pkts < kept_pkts)
+		kept_pkts = part_pkts;
+	return kept_pkts > r->fair.cwnd_pkts ? kept_pkts : r->fair.cwnd_pkts;
 }
 
 #ifdef __bpf__

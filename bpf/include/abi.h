@@ -205,7 +205,7 @@ enum fp_rude_mode {
 };
 
 /* fp_rude_flow.flags */
-#define FP_RUDE_UNMARKED 1u /* its segments were found without marks: polite until asked again */
+#define FP_RUDE_UNMARKED 1u /* its segments were found without marks: this connection stays polite */
 #define FP_RUDE_COUNTED 2u  /* it stands in fp_rude_shares, at counted_rule */
 
 /* What is kept of a flow that was rude (socket storage). Its segments are marked unless it is polite. */
@@ -229,8 +229,8 @@ struct fp_interface {
 
 /* What was done to an interface so that its segments are marked. */
 struct fp_mark {
-	__u32 priority;	   /* of the filter */
 	__u32 made_clsact; /* 1: there was none before */
+	__u32 is_whole;	   /* 0: it was cut short before its filter was noted */
 };
 
 /* Key of fp_rude_users: who may be rude under a rule. */
@@ -528,17 +528,16 @@ struct fp_police {
 	__u32 mark_dscp;
 	__u32 has_ethernet; /* 0: packets begin with IP */
 	__u32 has_exceptions;
-	__u32 watches; /* 1: unmarked flows are watched */
-	__u32 netns;   /* inode */
-	__u32 ifindex;
+	__u32 watches;	   /* 1: unmarked flows are watched */
 	__u32 hook;	   /* enum fp_police_hook */
-	__u32 priority;	   /* of the filter of tc */
 	__u32 made_clsact; /* 1: there was none before */
-	__u32 is_whole;	   /* 0: it was cut short while it was put in place */
 	__u8 interface[16];
 };
 
-/* Counters of a police, index into fp_police_tallies. Bytes are those of the frame, GRO's as one. */
+/* Among the counters of exceptions: the default of a family, so that ::/0 is not IPv4's too. */
+#define FP_NOT_EXCEPTED 0x7fffffffffffffffull
+
+/* Counters of a police, index into fp_police_tallies. Bytes are those of frames on the wire. */
 enum fp_police_tally {
 	FP_TALLY_UNMARKED, /* never touched */
 	FP_TALLY_CUT,	   /* among the unmarked: TCP by its IP header, but malformed */

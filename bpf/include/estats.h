@@ -40,7 +40,7 @@ static __always_inline void fill_flow(struct fp_sample *r, struct tcp_sock *tp,
 
 	r->rule_id = flow ? flow->rule_id : FP_NO_RULE;
 	r->now_ns = bpf_ktime_get_ns();
-	r->cgroup_id = BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+	r->cgroup_id = sk->sk_cgrp_data.cgroup->kn->id;
 	addresses(tp, r->local_address, r->remote_address);
 	r->local_port = c->skc_num;
 	r->remote_port = bpf_ntohs(c->skc_dport);
@@ -114,8 +114,8 @@ static __always_inline void fill_tune(struct fp_sample *r, struct tcp_sock *tp)
 	r->unread_bytes = tp->rcv_nxt - tp->copied_seq;
 	r->send_buffer_bytes = sk->sk_sndbuf;
 	r->receive_buffer_bytes = sk->sk_rcvbuf;
-	r->locked_buffers = BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) &
-			    (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
+	r->locked_buffers =
+		BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
 	r->cwnd_clamp_pkts = tp->snd_cwnd_clamp;
 	r->window_clamp_bytes = tp->window_clamp;
 	r->pacing_rate_bytes_per_s = sk->sk_pacing_rate;

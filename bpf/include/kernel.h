@@ -56,6 +56,8 @@ typedef __s64 s64;
 #define TC_ACT_UNSPEC (-1)
 #define TC_ACT_SHOT 2
 #define CHECKSUM_PARTIAL 3
+#define PACKET_BROADCAST 1
+#define PACKET_MULTICAST 2
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -252,6 +254,7 @@ struct tcp_sock {
 	u32 chrono_start;
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
+	_Bool is_mptcp; /* a subflow; only where the kernel has MPTCP */
 	u8 is_cwnd_limited : 1;
 	u8 rate_app_limited : 1;
 	struct minmax rtt_min;

@@ -31,8 +31,9 @@ struct packet {
 	u32 end;   /* of the IP packet: what follows is padding */
 	u16 flags; /* the two bytes after the acknowledgement number */
 	u8 version;
-	u8 traffic_class; /* DSCP, then two bits of ECN */
-	u8 is_plain;	  /* neither options, extension headers nor fragments */
+	u8 traffic_class;    /* DSCP, then two bits of ECN */
+	u8 is_plain;	     /* neither options, extension headers nor fragments */
+	u8 is_authenticated; /* by an AH (RFC 4302), which covers TCP's header, and no ECN or DSCP */
 };
 
 /* 802.1Q, and 802.1ad's outer tag. A third tag is somebody's own invention. */
@@ -137,13 +138,19 @@ static __always_inline int packet_load_addresses(void *ctx, enum packet_in in,
 			   a->destination + 12, 4);
 }
 
+/* Where a TCP segment's data begins. */
+static __always_inline u32 packet_data(const struct packet *p)
+{
+	return p->tcp + (p->flags >> 12) * 4;
+}
+
 /* Puts the end of the IP packet into `p`; a length of 0 is one of BIG TCP's, only within a host. */
 static __always_inline int packet_ends(void *ctx, enum packet_in in, struct packet *p, u32 ip_bytes)
 {
 	u32 bytes = packet_bytes(ctx, in);
 
 	p->end = p->ip + ip_bytes;
-	if (!ip_bytes && in == PACKET_IN_SKB)
+	if (!ip_bytes && in == PACKET_IN_SKB && ((struct __sk_buff *)ctx)->gso_size)
 		p->end = bytes;
 	return p->end <= bytes && p->end > p->ip;
 }
@@ -220,6 +227,7 @@ static __always_inline enum packet_kind packet_ipv6(void *ctx, enum packet_in in
 			return PACKET_OTHER;
 		if (protocol == IPV6_FRAGMENT)
 			is_later = bpf_ntohs(extension.fragment) & 0xfff8;
+		p->is_authenticated |= protocol == IPV6_AUTHENTICATION;
 		p->tcp += extension_bytes(protocol, extension.length);
 		protocol = extension.next;
 	}

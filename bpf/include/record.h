@@ -17,7 +17,7 @@ struct limits {
 /* tcp_get_info()'s way of adding the interval that is still running. */
 static __always_inline struct limits limits_of(struct tcp_sock *tp)
 {
-	u32 type = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
+	u32 type = BPF_CORE_READ_BITFIELD(tp, chrono_type);
 	u32 running = TICKS() - tp->chrono_start;
 	u32 busy = tp->chrono_stat[TCP_CHRONO_BUSY - 1];
 	u32 receiver = tp->chrono_stat[TCP_CHRONO_RWND_LIMITED - 1];

@@ -16,6 +16,8 @@
 
 /* What hosts send with (IANA, IP parameters): both RSTs begin here. */
 #define RESET_TTL 64
+/* The two bits of ECN: a RST is not ECN-capable (RFC 3168, 6.1.1). */
+#define ECN_BITS 3
 #define ETHER_ADDRESS_BYTES 6
 
 /* To who sent `s`. The data of a segment without ACK, and its SYN and FIN, are acknowledged. */
@@ -91,6 +93,7 @@ static __always_inline int turn_ipv4(struct __sk_buff *skb, const struct packet 
 	h.source = h.destination;
 	h.destination = source;
 	h.ttl = RESET_TTL;
+	h.traffic_class &= ~ECN_BITS;
 	h.total_bytes = bpf_htons(sizeof(h) + sizeof(struct tcp_header));
 	h.checksum = 0;
 	h.checksum = ~folded(bpf_csum_diff(NULL, 0, (__be32 *)&h, sizeof(h), 0));
@@ -108,6 +111,7 @@ static __always_inline int turn_ipv6(struct __sk_buff *skb, const struct packet 
 	__builtin_memcpy(h.source, h.destination, sizeof(source));
 	__builtin_memcpy(h.destination, source, sizeof(source));
 	h.hop_limit = RESET_TTL;
+	h.version_class_label &= ~bpf_htonl(ECN_BITS << 20);
 	h.payload_bytes = bpf_htons(sizeof(struct tcp_header));
 	return store(skb, p->ip, &h, sizeof(h));
 }
@@ -138,14 +142,21 @@ static __always_inline int turn(struct __sk_buff *skb, int has_ethernet, const s
 	return store(skb, p->tcp, h, sizeof(*h));
 }
 
+/* TCP has one receiver (RFC 9293, 3.9.2.3): to many it is somebody's mischief, not to be answered. */
+static __always_inline int is_to_many(const struct __sk_buff *skb)
+{
+	return skb->pkt_type == PACKET_BROADCAST || skb->pkt_type == PACKET_MULTICAST;
+}
+
 /* 0 = the packet is the RST that goes on, and the other is under way. */
 static __always_inline int reset(struct __sk_buff *skb, int has_ethernet, const struct packet *p)
 {
 	struct packet_addresses addresses;
 	struct tcp_header segment, h;
-	u32 data_bytes = p->end - p->tcp - (p->flags >> 12) * 4;
+	u32 data_bytes = p->end - packet_data(p);
 
-	if (!p->is_plain || packet_load_addresses(skb, PACKET_IN_SKB, p, &addresses) ||
+	if (!p->is_plain || is_to_many(skb) ||
+	    packet_load_addresses(skb, PACKET_IN_SKB, p, &addresses) ||
 	    bpf_skb_load_bytes(skb, p->tcp, &segment, sizeof(segment)) ||
 	    bpf_skb_change_tail(skb, p->tcp + sizeof(h), 0))
 		return -1;

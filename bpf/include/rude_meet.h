@@ -9,11 +9,11 @@
 #include "match.h"
 #include "rude.h"
 
-/* Once its segments were found without marks, a live flow is polite until it asks anew. */
+/* Once its segments were found without marks, a connection is polite until its end. */
 static __always_inline int wants_rude(struct tcp_sock *tp, const struct fp_rude_flow *rude,
 				      const struct fp_rule *rule, enum fp_stage stage)
 {
-	if (rude && rude->flags & FP_RUDE_UNMARKED && stage == FP_LIVE)
+	if (rude && rude->flags & FP_RUDE_UNMARKED)
 		return 0;
 	if (rule->rude == FP_RUDE_ALWAYS || (rude && rude->mode == FP_RUDE))
 		return 1;
@@ -37,7 +37,12 @@ static __always_inline int is_to_be_rude(struct tcp_sock *tp, void *sk, u32 rule
 static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_sock *tp, void *sk,
 					    const struct fp_rule *rule, enum fp_stage stage)
 {
+	struct fp_rude_flow *rude = rude_of(sk);
+
 	flow->flags &= ~FP_FLOW_RUDE;
+	/* A socket may be used for one connection after another. */
+	if (rude && stage == FP_ESTABLISHED)
+		rude->flags &= ~FP_RUDE_UNMARKED;
 	if (stage != FP_BEFORE_SYN && is_to_be_rude(tp, sk, flow->rule_id, rule, stage))
 		flow->flags |= FP_FLOW_RUDE;
 }

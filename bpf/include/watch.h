@@ -41,8 +41,9 @@ static __always_inline int is_after(u32 a, u32 b)
 	return (s32)(a - b) > 0;
 }
 
+/* A SYN begins a connection, also one with the addresses and ports of an earlier one. */
 static __always_inline struct fp_watched *watched(const struct fp_watched_flow *flow, u32 sequence,
-						  u64 now_ns)
+						  int is_syn, u64 now_ns)
 {
 	struct fp_watched fresh = {
 		.checked_ns = now_ns,
@@ -52,9 +53,9 @@ static __always_inline struct fp_watched *watched(const struct fp_watched_flow *
 	};
 	struct fp_watched *w = bpf_map_lookup_elem(&fp_watched, flow);
 
-	if (w)
+	if (w && !is_syn)
 		return w;
-	bpf_map_update_elem(&fp_watched, flow, &fresh, BPF_NOEXIST);
+	bpf_map_update_elem(&fp_watched, flow, &fresh, BPF_ANY);
 	return bpf_map_lookup_elem(&fp_watched, flow);
 }
 
@@ -77,7 +78,7 @@ static __always_inline void watch_data(struct fp_watched *w, u32 end, u32 bytes,
 /* Processors may write at once: a count that is a little off judges the same. */
 static __always_inline void watch(void *ctx, enum packet_in in, const struct packet *p)
 {
-	u32 data_at = p->tcp + (p->flags >> 12) * 4;
+	u32 data_at = packet_data(p);
 	struct packet_addresses addresses;
 	struct fp_watched_flow flow;
 	struct tcp_header tcp;
@@ -91,7 +92,7 @@ static __always_inline void watch(void *ctx, enum packet_in in, const struct pac
 	__builtin_memcpy(flow.destination, addresses.destination, sizeof(flow.destination));
 	flow.source_port = tcp.source;
 	flow.destination_port = tcp.destination;
-	w = watched(&flow, bpf_ntohl(tcp.sequence), now_ns);
+	w = watched(&flow, bpf_ntohl(tcp.sequence), p->flags & TCP_SYN, now_ns);
 	if (!w)
 		return;
 	w->seen_ns = now_ns;

@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 11] = [
+const OBJECTS: [&str; 13] = [
     "tune",
     "override",
     "flows",
     "estats",
     "laws",
     "replay",
+    "rude_replay",
+    "rude_trace",
     "mark",
     "police",
     "trace",

@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod causes;
+pub mod rude;
 pub mod transfer;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -54,6 +55,9 @@ pub struct Daemon {
     pins: PathBuf,
     namespace: Option<String>,
     cgroup: Option<PathBuf>,
+    listens: bool,
+    /// More arguments of the daemon.
+    pub arguments: Vec<String>,
 }
 
 impl Daemon {
@@ -66,6 +70,11 @@ impl Daemon {
         Daemon::start_at(name, None, policy)
     }
 
+    /// Not started yet: [`Daemon::restart`] does.
+    pub fn idle(policy: &str) -> Daemon {
+        Daemon::at("test", None, policy)
+    }
+
     /// In a network namespace, whose routes and sysctls are then the daemon's.
     pub fn start_in(namespace: Option<&str>, policy: &str) -> Daemon {
         Daemon::start_at("test", namespace, policy)
@@ -75,6 +84,14 @@ impl Daemon {
     pub fn start_for(cgroup: &Path, policy: &str) -> Daemon {
         let mut daemon = Daemon::at("test", None, policy);
         daemon.cgroup = Some(cgroup.to_path_buf());
+        daemon.restart();
+        daemon
+    }
+
+    /// That also answers over TCP.
+    pub fn start_listening(policy: &str) -> Daemon {
+        let mut daemon = Daemon::at("test", None, policy);
+        daemon.listens = true;
         daemon.restart();
         daemon
     }
@@ -96,6 +113,8 @@ impl Daemon {
             pins,
             namespace,
             cgroup: None,
+            listens: false,
+            arguments: Vec::new(),
         }
     }
 
@@ -127,8 +146,12 @@ impl Daemon {
         command
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
+        command.args(&self.arguments);
         if let Some(cgroup) = &self.cgroup {
             command.arg("--cgroup").arg(cgroup);
+        }
+        if self.listens {
+            command.args(["--listen", "127.0.0.1:0"]);
         }
         self.child = self.placed(command).stderr(stderr).spawn().unwrap();
     }
@@ -243,6 +266,16 @@ impl Drop for Daemon {
 
 fn idle() -> Child {
     Command::new("true").stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Where cgroup 2 is mounted.
+pub fn cgroup_root() -> std::path::PathBuf {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let line = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))
+        .unwrap();
+    line.split(' ').nth(1).unwrap().into()
 }
 
 /// What a setting was asked to be and what the kernel has, of a flow's JSON.

@@ -69,7 +69,7 @@ function Cure({ text }: { text: string }): JSX.Element {
   };
   return (
     <div class="cure">
-      <span>In the rule of the policy:</span>
+      <span>Cure</span>
       <pre>{text}</pre>
       <button type="button" onClick={copy}>
         {isCopied ? "copied" : "copy"}

@@ -31,7 +31,7 @@ impl Transfer {
 
     /// Keeps the send buffer full for a slice, and the receive buffer empty.
     pub fn bytes_per_s(&mut self, slice: Duration) -> Result<f64> {
-        let (start, waited) = (Instant::now(), waited()?);
+        let (start, waited) = (Instant::now(), Waited::now()?);
         let mut bytes = 0;
         while start.elapsed() < slice {
             while moved(self.sender.write(&self.buffer))? > 0 {}
@@ -39,20 +39,26 @@ impl Transfer {
                 bytes += read;
             }
         }
-        let took = start.elapsed().saturating_sub(waited_since(waited)?);
+        let took = start.elapsed().saturating_sub(waited.since()?);
         Ok(bytes as f64 / took.as_secs_f64())
     }
 }
 
 /// What this thread has waited for a processor: the second field of its schedstat, ns.
-fn waited() -> Result<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let waited_ns = text.split(' ').nth(1).context("schedstat is too short")?;
-    Ok(Duration::from_nanos(waited_ns.parse()?))
-}
+pub struct Waited(Duration);
 
-fn waited_since(before: Duration) -> Result<Duration> {
-    Ok(waited()?.saturating_sub(before))
+impl Waited {
+    /// Up to now.
+    pub fn now() -> Result<Waited> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+        let waited_ns = text.split(' ').nth(1).context("schedstat is too short")?;
+        Ok(Waited(Duration::from_nanos(waited_ns.parse()?)))
+    }
+
+    /// From then to now.
+    pub fn since(&self) -> Result<Duration> {
+        Ok(Waited::now()?.0.saturating_sub(self.0))
+    }
 }
 
 /// None, when the buffer is full or empty.

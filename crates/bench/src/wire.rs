@@ -48,7 +48,8 @@ impl Wire {
     }
 }
 
-fn ip(host: &Namespace, arguments: &str) -> Result<()> {
+/// Runs `ip ARGUMENTS` there.
+pub fn ip(host: &Namespace, arguments: &str) -> Result<()> {
     let status = host.command("ip").args(arguments.split(' ')).status()?;
     ensure!(status.success(), "ip {arguments}: {status}");
     Ok(())

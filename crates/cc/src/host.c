@@ -71,6 +71,11 @@ void fatpath_rude_begin(struct cc_rude *r, const struct cc_window *polite,
 	cc_rude_begin(r, polite, now);
 }
 
+void fatpath_rude_resume(struct cc_rude *r, const struct cc_rude_now *now)
+{
+	cc_rude_resume(r, now);
+}
+
 void fatpath_rude_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s,
 			struct cc_rude *r, const struct cc_rude_now *now)
 {

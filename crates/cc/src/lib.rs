@@ -17,6 +17,7 @@ mod window;
 
 pub use control::{Control, PathNow, RttSample};
 pub use law::{Law, ParameterError};
+pub use raw::RawRude as RudeState;
 pub use rude::{Rude, RudeNow};
 pub use spec::{LawSpec, ParameterSpec, Unit, laws};
 pub use start::{Idle, Start};

@@ -38,18 +38,18 @@ pub struct RawMemory {
 /// `struct cc_path`, of which Rust reads nothing by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RawPath {
+struct RawPath {
     rates_and_times: [u64; 6],
     rtts_losses_and_counts: [u32; 6],
     phase: [u8; 4],
 }
 
-/// `struct cc_rude`.
+/// `struct cc_rude`: what is remembered of a flow that is rude, or going polite.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRude {
-    pub fair: Window,
-    pub path: RawPath,
+    pub(crate) fair: Window,
+    path: RawPath,
     recovers_until_us: u64,
     credits: [u32; 2],
     prior: [u32; 2],
@@ -57,7 +57,7 @@ pub struct RawRude {
 }
 
 impl RawRude {
-    /// Before `cc_rude_begin`.
+    /// Before `cc_rude_begin`: all 0.
     pub fn none() -> RawRude {
         RawRude {
             fair: Window::new(0),
@@ -118,6 +118,7 @@ unsafe extern "C" {
     ) -> u64;
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: u32) -> c_int;
     pub fn fatpath_rude_begin(r: *mut RawRude, polite: *const Window, now: *const RudeNow);
+    pub fn fatpath_rude_resume(r: *mut RawRude, now: *const RudeNow);
     pub fn fatpath_rude_acked(
         law: u32,
         values: *const u32,

@@ -2,7 +2,7 @@
 //! A flow without congestion control, and the fair window that is kept beside it: bpf/cc/rude.h.
 
 use crate::raw::{self, RawRude, RawStart};
-use crate::{Law, Start, Window};
+use crate::{Law, RudeState, Start, Window};
 
 /// What is remembered of a flow that is rude, or going polite.
 #[derive(Clone, Debug)]
@@ -54,6 +54,16 @@ impl Rude {
             start: start.into(),
             raw,
         }
+    }
+
+    /// The flow is rude again on the way to being polite: what passed meanwhile is worked in.
+    pub fn resume(&mut self, now: &RudeNow) {
+        unsafe { raw::fatpath_rude_resume(&mut self.raw, now) }
+    }
+
+    /// All of it, as the kernel keeps it.
+    pub fn state(&self) -> RudeState {
+        self.raw
     }
 
     /// The fair window, F.

@@ -201,6 +201,19 @@ fn an_undo_brings_nothing_back_that_was_lost_before() {
     assert_eq!(rude.fair().cwnd_pkts, 200);
 }
 
+/// What the flow sent on the way to being polite was worked in there.
+#[test]
+fn a_flow_that_is_rude_again_counts_from_then_on() {
+    let mut path = Path::new(1000, 10);
+    let mut rude = begun(&avoiding(100), &path);
+    rude.off_nicely(1000);
+    path.now.delivered_pkts += 1_000_000;
+    path.now.lost_pkts += 1_000_000;
+    rude.resume(&path.now);
+    rude.acked(&path.now);
+    assert_eq!(rude.fair().cwnd_pkts, 100);
+}
+
 /// Requests and answers tell nothing of the path: it is tried as the fair window would try it.
 #[test]
 fn a_first_rate_is_not_what_the_program_had_to_send() {
@@ -396,6 +409,16 @@ proptest! {
         prop_assert!(after - fair_after < more_pkts || more_pkts <= 1);
         let exact = f64::from(before) * f64::from(fair_after) / f64::from(fair_pkts);
         prop_assert!((f64::from(after) - exact).abs() <= 1.0, "{} of {}", after, exact);
+    }
+
+    /// F cannot fall below its least, R has to.
+    #[test]
+    fn every_decrease_is_one_of_the_real_window(law in any_law(), r_pkts in 100u32..1 << 24) {
+        let now = Path::new(10, 1).now;
+        let mut rude = Rude::new(law, Start::default(), &avoiding(2), &now);
+        let real = rude.off_nicely(r_pkts);
+        let after = rude.shadow_ssthresh(real);
+        prop_assert!(after < r_pkts && after >= r_pkts / 2, "{} of {}", after, r_pkts);
     }
 
     /// F in slow start catches up by itself.

@@ -50,7 +50,7 @@ pub enum Command {
     #[command(after_help = top::HELP)]
     Top(TopArguments),
     /// Allow flows without congestion control, forbid them, list them, run a program with them
-    #[command(subcommand)]
+    #[command(subcommand, after_help = RUDE_HELP)]
     Rude(RudeCommand),
     /// Record samples of flows to Parquet files, and draw them
     #[command(after_help = trace::HELP)]
@@ -226,6 +226,18 @@ pub enum RudeCommand {
     Run(RudeRunArguments),
 }
 
+const RUDE_HELP: &str = "\
+A flow is rude only while the gate is open, its rule in the policy allows it (rude = \"allowed\" or
+\"always\"), and its interface marks. Its program asks by the socket option TCP_RUDE, or is run by
+`fatpath rude run`. fatpath-rude(7) says when that is right.
+
+Examples:
+  fatpath rude on
+  fatpath rude on --netns cluster --mark dscp=4
+  fatpath rude run --user alice -- rsync -a data/ far.example:data/
+  fatpath rude status --json
+  fatpath rude off";
+
 const RUDE_RUN_HELP: &str = "\
 The command runs in a cgroup of its own, below the present one. Its connections ask to be rude
 when they are established; where the gate is shut, or the rule of the path or the user forbids
@@ -237,19 +249,27 @@ Examples:
 
 #[derive(Args)]
 pub struct RudeOnArguments {
-    /// Mark of rude segments: a bit of the TCP header, 0x100, 0x200, 0x400 or 0x800, or dscp:N.
+    /// Mark of rude segments: a bit of the TCP header, 0x100, 0x200, 0x400 or 0x800, or dscp=N.
     /// 0x100 is the paper's, and AE of Accurate ECN (RFC 9768) since
     #[arg(long, value_name = "MARK", default_value_t)]
     pub mark: RudeMark,
     /// Mark in this network namespace, of those that `ip netns` lists, instead of the daemon's own; may
     /// be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = netns_name)]
     pub netns: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub instance: InstanceOptions,
+}
+
+/// An empty name, of a shell's variable that is not set, is not "the daemon's own".
+fn netns_name(text: &str) -> Result<String, &'static str> {
+    match text.is_empty() || text.contains(['/', ',']) {
+        true => Err("a name that `ip netns` lists"),
+        false => Ok(text.to_owned()),
+    }
 }
 
 #[derive(Args)]

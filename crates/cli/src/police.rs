@@ -200,7 +200,11 @@ fn shown(police: &PoliceStatus) -> String {
         Hook::Tc => "tc",
     };
     let t = &police.tallies;
-    let head = format!("{}: {mode}, mark {mark}, at {hook}\n", police.interface);
+    let place = match police.is_in_place {
+        true => format!("at {hook}"),
+        false => "not in place: its interface went, or its program was taken off".into(),
+    };
+    let head = format!("{}: {mode}, mark {mark}, {place}\n", police.interface);
     let rows = [
         ("unmarked", t.unmarked),
         ("malformed", t.malformed),
@@ -230,7 +234,7 @@ fn watch(police: &Police, least_rtt_us: u32, as_json: bool) -> Result<()> {
         std::thread::sleep(LOOK);
         let interval = last.elapsed();
         last = Instant::now();
-        for suspect in watch.look(interval.as_secs_f64()) {
+        for suspect in watch.look(interval.as_secs_f64())? {
             let line = match as_json {
                 true => serde_json::to_string(&suspect)?,
                 false => reported(&suspect),

@@ -106,7 +106,7 @@ fn table(answer: &Value) -> String {
 fn mark(mark: &Value) -> String {
     match (mark["tcp_bit"].as_u64(), mark["dscp"].as_u64()) {
         (Some(bit), _) => format!("{bit:#x}"),
-        (_, Some(dscp)) => format!("dscp:{dscp}"),
+        (_, Some(dscp)) => format!("dscp={dscp}"),
         _ => String::new(),
     }
 }

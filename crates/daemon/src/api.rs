@@ -320,8 +320,10 @@ async fn rude_on(
         .parse()
         .map_err(|allowed| Failure(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
     on_engine(shared, move |engine| {
-        let named = asked.netns.split(',').filter(|name| !name.is_empty());
-        let named: Vec<String> = named.map(str::to_owned).collect();
+        let named: Vec<String> = match asked.netns.as_str() {
+            "" => Vec::new(),
+            names => names.split(',').map(str::to_owned).collect(),
+        };
         Ok(engine.kernel.open_rude_gate(mark, &named)?)
     })
     .await

@@ -90,7 +90,7 @@ pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>
 /// # Errors
 /// What the daemon could not do.
 pub fn open_rude_gate(socket: &Path, mark: RudeMark, netns: &[String]) -> Result<Option<Gated>> {
-    let netns = quoted(&netns.join(","));
+    let (mark, netns) = (quoted(&mark.to_string()), quoted(&netns.join(",")));
     let path = format!("/v1/rude/on?mark={mark}&netns={netns}");
     request(socket, Method::POST, &path, Vec::new())
 }

@@ -8,7 +8,8 @@ use fatpath_kernel::{
     Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
 };
 use fatpath_policy::{
-    Classifier, MAX_FILE_BYTES, Policy, Problem, RouteMetrics, our_laws, parse_bytes, routes,
+    Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, RouteMetrics, our_laws, parse_bytes,
+    routes,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -209,11 +210,11 @@ impl Engine {
 /// with the initial parameters.
 fn refuse_laws_of_others(policy: &Policy, own_pins: &Path) -> Result<(), KernelError> {
     let is_named = |law: &str| {
-        let mut laws = policy
-            .rules
-            .iter()
-            .filter_map(|rule| rule.settings.law.as_ref());
-        laws.any(|chosen| chosen.value.name() == law)
+        policy.rules.iter().any(|rule| {
+            let chosen = rule.settings.law.as_ref();
+            chosen.is_some_and(|chosen| chosen.value.name() == law)
+                || rule.settings.may_be_rude() && law == RUDE_LAW
+        })
     };
     let mut others = laws_of_others(own_pins).into_iter();
     match others.find(|other| is_named(&other.law)) {

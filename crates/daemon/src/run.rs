@@ -6,7 +6,7 @@ use crate::engine::{Applied, Engine};
 use crate::flow_log::{FlowLog, Told};
 use crate::instruments::otlp::export;
 use crate::options::DaemonOptions;
-use crate::page::TcpDoor;
+use crate::page::{TcpDoor, token_file};
 use crate::{Instance, engine, instruments};
 use anyhow::{Context, Result};
 use fatpath_kernel::{Event, Kernel};
@@ -36,16 +36,14 @@ const SHARE_INTERVAL: Duration = Duration::from_millis(100);
 pub fn run(options: &DaemonOptions) -> Result<()> {
     let instance = Instance::new(&options.instance, options.cgroup.clone())?;
     let running = instance.lock()?;
-    let (engine, applied) = Engine::start(&instance, &options.policy)?;
-    say(&options.policy, &applied);
-    let kernel = Arc::clone(&engine.kernel);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let tcp = match options.listen {
-        Some(address) => Some(runtime.block_on(TcpDoor::open(address, &instance.run_dir))?),
-        None => None,
-    };
+    let open = |address| runtime.block_on(TcpDoor::open(address, &instance.run_dir));
+    let tcp = options.listen.map(open).transpose()?;
+    let (engine, applied) = Engine::start(&instance, &options.policy)?;
+    say(&options.policy, &applied);
+    let kernel = Arc::clone(&engine.kernel);
     let page = tcp.as_ref().map(TcpDoor::address).transpose()?;
     let event_log = options.event_log.as_deref().map(FlowLog::new);
     let shared = Shared::new(engine, FlowLog::new(&options.flow_log), event_log, page);
@@ -73,8 +71,14 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
             tokio::spawn(export(Arc::clone(&shared), collector, interval));
         }
         tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
-        serve(listener, tcp, shared).await.context("the API")
+        serve(listener, tcp, Arc::clone(&shared))
+            .await
+            .context("the API")
     });
+    if shared.engine().is_none() {
+        // Unloaded: nothing stays.
+        let _ = std::fs::remove_file(token_file(&instance.run_dir));
+    }
     ended.store(true, Ordering::Relaxed);
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();

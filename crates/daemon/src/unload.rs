@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Undoing everything, through the daemon when one runs, else from what it left.
 
-use crate::{Instance, client};
+use crate::{Instance, client, token_file};
 use anyhow::{Context, Result};
 use fatpath_host::{Host, PutBack};
 use fatpath_kernel::{Kernel, KernelError, Unloaded};
@@ -31,6 +31,7 @@ pub fn unload(instance: &Instance) -> Result<UnloadReport> {
         return Ok(answer);
     }
     let _running = instance.lock()?;
+    let _ = std::fs::remove_file(token_file(&instance.run_dir));
     let host = Host::open(&instance.run_dir)?;
     match Kernel::open_to_change(instance.places.clone()) {
         Ok(kernel) => take_away(&kernel, host),

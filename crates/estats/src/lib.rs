@@ -14,8 +14,8 @@ pub mod sample;
 mod span;
 pub mod table;
 pub mod tally;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod totals;
 pub mod variables;
 pub mod view;

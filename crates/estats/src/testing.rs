@@ -3,13 +3,14 @@
 
 use crate::sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
 
-pub(crate) const SECOND: u64 = 1_000_000_000;
+/// In ns.
+pub const SECOND: u64 = 1_000_000_000;
 
 /// A flow that began at 100 s of the clock.
-pub(crate) const BEGIN: u64 = 100 * SECOND;
+pub const BEGIN: u64 = 100 * SECOND;
 
 /// Of a flow over 20 ms, `after_ns` after its begin.
-pub(crate) fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
+pub fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
     Sample {
         kind,
         flow: flow(cookie),
@@ -98,7 +99,12 @@ pub(crate) fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
     }
 }
 
-pub(crate) fn flow(cookie: u64) -> Flow {
+/// Its parts but the cookie are always the same.
+///
+/// # Panics
+/// Never: the addresses are good.
+#[allow(clippy::unwrap_used)]
+pub fn flow(cookie: u64) -> Flow {
     Flow {
         cookie,
         local: "10.0.0.1:5000".parse().unwrap(),

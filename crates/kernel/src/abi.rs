@@ -45,6 +45,7 @@ pub const FP_SAMPLE_APP_LIMITED: u32 = 2048;
 pub const FP_SAMPLE_CWND_LIMITED: u32 = 4096;
 pub const FP_SAMPLE_RUDE: u32 = 8192;
 pub const FP_SAMPLE_NO_SPACE: u32 = 16384;
+pub const FP_NOT_EXCEPTED: u64 = 9223372036854775807;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;
 pub type __s32 = ::core::ffi::c_int;
@@ -394,16 +395,16 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_mark {
-    pub priority: __u32,
     pub made_clsact: __u32,
+    pub is_whole: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of fp_mark"][::core::mem::size_of::<fp_mark>() - 8usize];
     ["Alignment of fp_mark"][::core::mem::align_of::<fp_mark>() - 4usize];
-    ["Offset of field: fp_mark::priority"][::core::mem::offset_of!(fp_mark, priority) - 0usize];
     ["Offset of field: fp_mark::made_clsact"]
-        [::core::mem::offset_of!(fp_mark, made_clsact) - 4usize];
+        [::core::mem::offset_of!(fp_mark, made_clsact) - 0usize];
+    ["Offset of field: fp_mark::is_whole"][::core::mem::offset_of!(fp_mark, is_whole) - 4usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -998,17 +999,13 @@ pub struct fp_police {
     pub has_ethernet: __u32,
     pub has_exceptions: __u32,
     pub watches: __u32,
-    pub netns: __u32,
-    pub ifindex: __u32,
     pub hook: __u32,
-    pub priority: __u32,
     pub made_clsact: __u32,
-    pub is_whole: __u32,
     pub interface: [__u8; 16usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_police"][::core::mem::size_of::<fp_police>() - 72usize];
+    ["Size of fp_police"][::core::mem::size_of::<fp_police>() - 56usize];
     ["Alignment of fp_police"][::core::mem::align_of::<fp_police>() - 8usize];
     ["Offset of field: fp_police::limit_bps"]
         [::core::mem::offset_of!(fp_police, limit_bps) - 0usize];
@@ -1022,17 +1019,11 @@ const _: () = {
     ["Offset of field: fp_police::has_exceptions"]
         [::core::mem::offset_of!(fp_police, has_exceptions) - 24usize];
     ["Offset of field: fp_police::watches"][::core::mem::offset_of!(fp_police, watches) - 28usize];
-    ["Offset of field: fp_police::netns"][::core::mem::offset_of!(fp_police, netns) - 32usize];
-    ["Offset of field: fp_police::ifindex"][::core::mem::offset_of!(fp_police, ifindex) - 36usize];
-    ["Offset of field: fp_police::hook"][::core::mem::offset_of!(fp_police, hook) - 40usize];
-    ["Offset of field: fp_police::priority"]
-        [::core::mem::offset_of!(fp_police, priority) - 44usize];
+    ["Offset of field: fp_police::hook"][::core::mem::offset_of!(fp_police, hook) - 32usize];
     ["Offset of field: fp_police::made_clsact"]
-        [::core::mem::offset_of!(fp_police, made_clsact) - 48usize];
-    ["Offset of field: fp_police::is_whole"]
-        [::core::mem::offset_of!(fp_police, is_whole) - 52usize];
+        [::core::mem::offset_of!(fp_police, made_clsact) - 36usize];
     ["Offset of field: fp_police::interface"]
-        [::core::mem::offset_of!(fp_police, interface) - 56usize];
+        [::core::mem::offset_of!(fp_police, interface) - 40usize];
 };
 pub const FP_TALLY_UNMARKED: fp_police_tally = 0;
 pub const FP_TALLY_CUT: fp_police_tally = 1;

@@ -28,6 +28,12 @@ pub enum KernelError {
     /// Nothing is pinned where a loaded kernel half was expected.
     #[error("fatpath is not loaded (nothing is pinned at {}): start `fatpath daemon`", .0.display())]
     NotLoaded(PathBuf),
+    /// The place of the pins is a link, or another user's directory: he could put pins of his own there.
+    #[error(
+        "{} is no directory of root's: see who made it, and remove it; a BPF file system is safe from \
+         that when it is mounted with mode=0700", .0.display()
+    )]
+    NotOurs(PathBuf),
     /// Another process may change what is pinned.
     #[error("another fatpath daemon uses the pins at {}", .0.display())]
     InUse(PathBuf),

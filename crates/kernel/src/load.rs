@@ -15,7 +15,7 @@ use libbpf_rs::{Link, MapCore, MapMut, MapType, Object, ObjectBuilder, PrintLeve
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, Permissions};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -110,13 +110,14 @@ impl Kernel {
     /// [`KernelError::NotLoaded`] when nothing is.
     pub fn open(places: Places) -> Result<Kernel, KernelError> {
         quieten_libbpf();
-        match places.pin_dir.exists() {
-            true => Ok(Kernel {
-                places,
-                owner: Mutex::new(None),
-            }),
-            false => Err(KernelError::NotLoaded(places.pin_dir)),
+        if !places.pin_dir.exists() {
+            return Err(KernelError::NotLoaded(places.pin_dir));
         }
+        refuse_others(&places.pin_dir)?;
+        Ok(Kernel {
+            places,
+            owner: Mutex::new(None),
+        })
     }
 
     /// A handle to change what is pinned, loading nothing.
@@ -132,9 +133,10 @@ impl Kernel {
     /// The lock is on the directory of the pins: two daemons may not share it, wherever else they live.
     fn owning(places: Places) -> Result<Kernel, KernelError> {
         let pins = &places.pin_dir;
-        std::fs::create_dir_all(pins)
-            .and_then(|()| std::fs::set_permissions(pins, Permissions::from_mode(0o700)))
-            .map_err(KernelError::io(format!("make {}", pins.display())))?;
+        let failed = || KernelError::io(format!("make {}", pins.display()));
+        std::fs::create_dir_all(pins).map_err(failed())?;
+        refuse_others(pins)?;
+        std::fs::set_permissions(pins, Permissions::from_mode(0o700)).map_err(failed())?;
         let owner =
             File::open(pins).map_err(KernelError::io(format!("open {}", pins.display())))?;
         if flock(&owner, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -308,6 +310,18 @@ impl Kernel {
     }
 }
 
+/// In a BPF file system of mode 1777 anybody may have made the directory, or a link in its place, and
+/// would own what is pinned there: the gate, and who may be rude.
+fn refuse_others(pins: &Path) -> Result<(), KernelError> {
+    let meta = std::fs::symlink_metadata(pins);
+    let meta = meta.map_err(KernelError::io(format!("look at {}", pins.display())))?;
+    let may_own = [0, rustix::process::geteuid().as_raw()];
+    match meta.is_dir() && may_own.contains(&meta.uid()) {
+        true => Ok(()),
+        false => Err(KernelError::NotOurs(pins.to_path_buf())),
+    }
+}
+
 fn free_of_others(name: &str, others: &[OthersLaw]) -> Result<(), KernelError> {
     match others.iter().find(|other| other.law == name) {
         None => Ok(()),
@@ -355,12 +369,19 @@ fn fnv1a(hash: u64, byte: &u8) -> u64 {
     (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
 }
 
+/// The log of a program that the verifier refuses, at the level asked for, is some KiB.
+const MOST_SAID_BYTES: usize = 1 << 20;
+
 static LIBBPF_SAID: Mutex<String> = Mutex::new(String::new());
 
 /// libbpf prints to stderr by itself; kept instead, and shown with the error that it explains.
 pub(crate) fn quieten_libbpf() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
         if let Ok(mut said) = LIBBPF_SAID.lock() {
+            // A daemon runs for months; the end is what is shown.
+            if said.len() > MOST_SAID_BYTES {
+                said.clear();
+            }
             said.push_str(&line);
         }
     })));

@@ -11,7 +11,7 @@
 use crate::abi;
 use crate::load::Kernel;
 use crate::pod::{bytes_of, value_of};
-use crate::tc::{Direction, Filter, has_clsact, program_id, remove_idle_clsact};
+use crate::tc::{Direction, Filter, Qdisc};
 use crate::walk::{namespaces, within};
 use crate::{KernelError, places::Places};
 use fatpath_netlink::{Interface, Netlink};
@@ -25,6 +25,12 @@ use std::os::unix::fs::MetadataExt;
 
 const MARKS: &str = "fp_marks";
 const MARKED_NETNS: &str = "fp_marked_netns";
+
+/// A filter on a clsact that was there before.
+const WHOLE: abi::fp_mark = abi::fp_mark {
+    made_clsact: 0,
+    is_whole: 1,
+};
 
 /// ARPHRD_ETHER of linux/if_arp.h.
 const ETHERNET: u16 = 1;
@@ -155,15 +161,16 @@ impl Kernel {
     /// Marks anew where it is marked, for interfaces that came since.
     ///
     /// # Errors
-    /// As of [`Kernel::mark_here`].
+    /// The first of [`Kernel::mark_here`]; the other namespaces are marked all the same.
     pub(crate) fn mark_again(&self) -> Result<(), KernelError> {
         let marked: HashSet<u32> = keys_of(&open(&self.places, MARKED_NETNS)?).collect();
+        let mut failed = None;
         for namespace in namespaces() {
             if netns_of(&namespace).is_some_and(|netns| marked.contains(&netns)) {
-                self.mark_in(&namespace)?;
+                failed = failed.or(self.mark_in(&namespace).err());
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Forgets the namespaces that are gone: the kernel gives their numbers to others.
@@ -215,8 +222,9 @@ impl Marker {
         listed.map_err(KernelError::io("list the interfaces"))
     }
 
-    fn filter<'m>(&self, ifindex: u32, program: &'m OwnedFd) -> Filter<'m> {
+    fn filter<'m>(&'m self, ifindex: u32, program: &'m OwnedFd) -> Filter<'m> {
         Filter {
+            netlink: &self.netlink,
             ifindex,
             direction: Direction::Egress,
             program: program.as_fd(),
@@ -231,45 +239,48 @@ impl Marker {
         };
         let filter = self.filter(interface.index, program);
         let noted = self.noted(interface.index);
-        if noted.is_some_and(|mark| self.is_ours(&filter, mark.priority)) {
-            return Ok(());
+        if filter.is_there()? {
+            // Without a note, what was there before us is not known: it stays.
+            return noted.map_or_else(|| self.note(interface.index, &WHOLE), |_| Ok(()));
         }
-        let mut mark = noted.unwrap_or_default();
-        if !has_clsact(&self.netlink, interface.index)? {
-            mark.made_clsact = 1;
-        }
-        self.note(interface.index, &mark)?;
-        let attached = filter.make_clsact().and_then(|()| filter.attach());
-        match attached {
-            Ok(priority) => self.note(interface.index, &abi::fp_mark { priority, ..mark }),
-            Err(why) => {
-                let _ = self.unmark(interface.index);
-                Err(why)
-            }
-        }
+        self.attach(interface.index, &filter, noted)
     }
 
-    /// Detaches the filter if it is still ours, and removes a clsact that we made and nobody uses.
-    fn unmark(&self, ifindex: u32) -> io::Result<()> {
-        let filter = self.filter(ifindex, &self.ethernet);
-        let mark = self.noted(ifindex).unwrap_or_default();
-        if self.is_ours(&filter, mark.priority) {
-            filter.detach(mark.priority)?;
+    fn attach(
+        &self,
+        ifindex: u32,
+        filter: &Filter<'_>,
+        noted: Option<abi::fp_mark>,
+    ) -> io::Result<()> {
+        // One that was cut short has made the clsact that is there now.
+        let was_made = noted.is_some_and(|mark| mark.is_whole == 0 && mark.made_clsact == 1);
+        let is_made = was_made || Qdisc::of(&self.netlink, ifindex)? == Qdisc::None;
+        let mut mark = abi::fp_mark {
+            made_clsact: is_made.into(),
+            is_whole: 0,
+        };
+        self.note(ifindex, &mark)?;
+        if let Err(why) = filter.make_clsact().and_then(|()| filter.attach()) {
+            let _ = self.unmark(ifindex);
+            return Err(why);
         }
-        if mark.made_clsact == 1 && has_clsact(&self.netlink, ifindex)? {
-            remove_idle_clsact(&self.netlink, &filter)?;
+        mark.is_whole = 1;
+        self.note(ifindex, &mark)
+    }
+
+    /// Detaches the filter if it is still there, and removes a clsact that we made and nobody uses. Where a
+    /// filter that was whole is gone, so is its clsact: what is there now is another's.
+    fn unmark(&self, ifindex: u32) -> io::Result<()> {
+        let mark = self.noted(ifindex).unwrap_or_default();
+        let mut is_ours = mark.is_whole == 0;
+        for program in [&self.ethernet, &self.bare] {
+            is_ours |= self.filter(ifindex, program).detach()?;
+        }
+        if mark.made_clsact == 1 && is_ours {
+            self.filter(ifindex, &self.ethernet).remove_idle_clsact()?;
         }
         let _ = self.marks.delete(bytes_of(&self.key(ifindex)));
         Ok(())
-    }
-
-    /// Somebody may have put another program where ours was.
-    fn is_ours(&self, filter: &Filter<'_>, priority: u32) -> bool {
-        let there = (priority > 0)
-            .then(|| filter.program_id(priority))
-            .flatten();
-        let ours = [&self.ethernet, &self.bare].map(|program| program_id(program.as_fd()));
-        there.is_some() && ours.contains(&there)
     }
 
     fn key(&self, ifindex: u32) -> abi::fp_interface {
@@ -344,7 +355,7 @@ fn clear(map: &MapHandle) {
     }
 }
 
-fn netns_of(namespace: &File) -> Option<u32> {
+pub(crate) fn netns_of(namespace: &File) -> Option<u32> {
     namespace.metadata().ok().map(|meta| meta.ino() as u32)
 }
 

@@ -65,18 +65,12 @@ pub fn bpffs() -> PathBuf {
     BPFFS.into()
 }
 
-/// Mounts the BPF file system at its usual place.
+/// Mounts the BPF file system at its usual place, for root alone.
 ///
 /// # Errors
 /// When the mount is refused.
 pub fn mount_bpffs() -> Result<(), KernelError> {
     use rustix::mount::{MountFlags, mount};
-    mount(
-        "bpf",
-        BPFFS,
-        "bpf",
-        MountFlags::empty(),
-        None::<&std::ffi::CStr>,
-    )
-    .map_err(|_| KernelError::NoBpffs(BPFFS.into()))
+    mount("bpf", BPFFS, "bpf", MountFlags::empty(), Some(c"mode=0700"))
+        .map_err(|_| KernelError::NoBpffs(BPFFS.into()))
 }

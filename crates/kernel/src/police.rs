@@ -1,88 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The police of an interface: put in place, read, taken away. No daemon takes part in it.
+//! The police of an interface: put in place, found, taken away. No daemon takes part in it.
 //!
-//! Each police has a directory of pins of its own: its maps, and its program. What is needed to undo it
-//! stands in its map `fp_police` before it is done. Interfaces are those of the network namespace of
-//! the calling thread.
+//! Each police has a directory of pins of its own, named by the network namespace and the interface's
+//! number there: its maps, and its program. What is needed to undo it is pinned before it is done.
 //!
 //! Start at [`Police::put`].
 
 use crate::abi;
 use crate::error::KernelError;
-use crate::load::{last_said, program, quieten_libbpf};
-use crate::mark::{is_bare, is_ethernet, netns_here};
+use crate::load::{last_said, quieten_libbpf};
+use crate::mark::{is_bare, is_ethernet, netns_here, netns_of};
 use crate::pod::{Pod, bytes_of, field_of, text_of, value_of};
-use crate::tc::{Direction, Filter, has_clsact, program_id, remove_idle_clsact};
-use crate::unload::pins;
+use crate::police_orders::Orders;
+use crate::unload::{name_of, pins};
+use crate::walk::{namespaces, within};
 use fatpath_netlink::{Interface, Netlink};
-use fatpath_policy::Prefix;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, Program, Xdp, XdpFlags};
-use serde::Serialize;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 const POLICE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/police.bpf.o"));
-const PROGRAM: &str = "prog_police";
-
-/// What becomes of marked segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoliceMode {
-    /// They pass, and are counted.
-    Count,
-    /// None passes.
-    Drop,
-    /// Both ends of the connection get a RST.
-    Reset,
-    /// All of them together get so many bits a second.
-    Limit(u64),
-}
-
-/// How a marked segment is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoliceMark {
-    /// All of these bits of the two bytes after the acknowledgement number, among 0x0f00.
-    Bits(u16),
-    /// This DSCP, 1 to 63.
-    Dscp(u8),
-}
-
-/// Where packets are seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hook {
-    /// In the driver, before the kernel makes anything of a packet.
-    Xdp,
-    /// At clsact's ingress.
-    Tc,
-}
-
-/// What a police is to do.
-#[derive(Clone, Debug)]
-pub struct Orders {
-    /// With marked segments.
-    pub mode: PoliceMode,
-    /// Which are marked.
-    pub mark: PoliceMark,
-    /// Marked segments from or to these pass.
-    pub exceptions: Vec<Prefix>,
-    /// Whether flows that are not marked are watched.
-    pub watches: bool,
-    /// Where; by default XDP where the driver has it, else tc.
-    pub hook: Option<Hook>,
-}
 
 /// A police in place.
 #[derive(Debug)]
 pub struct Police {
-    pins: PathBuf,
+    pub(crate) pins: PathBuf,
+    /// Inode of its network namespace.
+    pub(crate) netns: u32,
+    pub(crate) ifindex: u32,
     pub(crate) facts: abi::fp_police,
 }
 
 impl Police {
-    /// Puts a police on an interface. One that is there is replaced, its counters begin anew.
+    /// Puts a police on an interface of the calling thread's network namespace. One that is there is
+    /// replaced, its counters begin anew.
     ///
     /// `root` is the directory of all polices' pins, on a BPF file system.
     ///
@@ -90,23 +41,19 @@ impl Police {
     /// No such interface, a kind of link that is not known, no permission, or the kernel's refusal.
     pub fn put(root: &Path, interface: &str, orders: &Orders) -> Result<Police, KernelError> {
         quieten_libbpf();
-        let netlink = netlink()?;
-        let interface = find(&netlink, interface)?;
-        if let Some(there) = Police::at(root, interface.index)? {
-            there.take_away()?;
+        let interface = find(interface)?;
+        let mut police = Police::new(root, &interface, orders)?;
+        if police.pins.exists() {
+            Police::open(police.pins.clone())?.take_away()?;
         }
-        let police = Police {
-            pins: root.join(directory(interface.index)),
-            facts: facts(&interface, orders)?,
-        };
         std::fs::create_dir_all(root)
             .and_then(|()| std::fs::create_dir(&police.pins))
             .map_err(KernelError::io(format!("make {}", police.pins.display())))?;
         let put = police
             .load(orders)
-            .and_then(|object| police.attach(&netlink, &object, orders));
+            .and_then(|object| police.attach(&object, orders.hook));
         match put {
-            Ok(facts) => Ok(Police { facts, ..police }),
+            Ok(()) => Ok(police),
             Err(error) => {
                 let _ = police.take_away();
                 Err(error)
@@ -114,23 +61,39 @@ impl Police {
         }
     }
 
-    /// The police of an interface, if it has one; also of one that is gone.
+    fn new(root: &Path, interface: &Interface, orders: &Orders) -> Result<Police, KernelError> {
+        if !is_ethernet(interface) && !is_bare(interface) {
+            let why = format!("unknown kind of link {}", interface.hardware);
+            return Err(KernelError::io(format!("police {}", interface.name))(
+                io::Error::other(why),
+            ));
+        }
+        let netns = netns_here()?;
+        Ok(Police {
+            pins: root.join(directory(netns, interface.index)),
+            netns,
+            ifindex: interface.index,
+            facts: abi::fp_police {
+                has_ethernet: is_ethernet(interface).into(),
+                interface: field_of(&interface.name),
+                ..orders.facts()
+            },
+        })
+    }
+
+    /// The police of an interface of the calling thread's namespace, if it has one; also of one that
+    /// is gone.
     ///
     /// # Errors
     /// Pins that cannot be read.
     pub fn of(root: &Path, interface: &str) -> Result<Option<Police>, KernelError> {
-        quieten_libbpf();
-        if let Ok(there) = find(&netlink()?, interface) {
-            return Police::at(root, there.index);
-        }
         let netns = netns_here()?;
+        let number = find(interface).ok().map(|there| there.index);
         let mut all = Police::all(root)?.into_iter();
-        Ok(all.find(|p| p.facts.netns == netns && p.interface() == interface))
-    }
-
-    fn at(root: &Path, ifindex: u32) -> Result<Option<Police>, KernelError> {
-        let pins = root.join(directory(ifindex));
-        pins.exists().then(|| Police::open(pins)).transpose()
+        Ok(all.find(|police| {
+            police.netns == netns
+                && number.map_or(police.interface() == interface, |it| it == police.ifindex)
+        }))
     }
 
     /// All of them, also those of other namespaces and of interfaces that are gone.
@@ -145,14 +108,29 @@ impl Police {
         }
     }
 
-    /// One that was cut short before its map was written has nothing but pins.
+    /// Of one that was cut short before its map was written, or that another build of fatpath put, no more is
+    /// known than its place.
     fn open(pins: PathBuf) -> Result<Police, KernelError> {
+        let name = name_of(&pins);
+        let numbers = name
+            .split_once('-')
+            .and_then(|(netns, ifindex)| Some((netns.parse().ok()?, ifindex.parse().ok()?)));
+        let Some((netns, ifindex)) = numbers else {
+            let step = format!("read {}", pins.display());
+            return Err(KernelError::io(step)(io::Error::other(
+                "only polices are looked for here",
+            )));
+        };
         let mut police = Police {
             pins,
+            netns,
+            ifindex,
             facts: abi::fp_police::default(),
         };
-        if police.pins.join("fp_police").exists() {
-            police.facts = get(&police.map("fp_police")?, 0u32)?;
+        let facts = police.map("fp_police").ok();
+        let is_known = |map: &MapHandle| map.value_size() as usize == size_of_val(&police.facts);
+        if let Some(map) = facts.filter(is_known) {
+            police.facts = get(&map, 0u32)?;
         }
         Ok(police)
     }
@@ -179,96 +157,23 @@ impl Police {
         }
         let object = open.load().map_err(failed)?;
         let exceptions = self.map("fp_police_exceptions")?;
-        for prefix in &orders.exceptions {
-            put(&exceptions, &key_of(prefix), &0u64)?;
+        for (prefix, counter) in orders.counters() {
+            put(&exceptions, &prefix, &counter)?;
         }
         Ok(object)
     }
 
-    /// Where the orders leave it open, XDP first: a driver without it, or one with another's program,
-    /// says no.
-    fn attach(
-        &self,
-        netlink: &Netlink,
-        object: &Object,
-        orders: &Orders,
-    ) -> Result<abi::fp_police, KernelError> {
-        let may_xdp = orders.mode != PoliceMode::Reset && self.facts.has_ethernet == 1;
-        match orders.hook {
-            Some(Hook::Xdp) if !may_xdp => Err(KernelError::io("attach at XDP")(io::Error::other(
-                "a RST to both ends, or a link without Ethernet, needs tc",
-            ))),
-            Some(Hook::Xdp) => self.attach_xdp(object),
-            Some(Hook::Tc) => self.attach_tc(netlink, object),
-            None if may_xdp => match self.attach_xdp(object) {
-                Ok(facts) => Ok(facts),
-                Err(_) => self.attach_tc(netlink, object),
-            },
-            None => self.attach_tc(netlink, object),
-        }
+    pub(crate) fn note(&self) -> Result<(), KernelError> {
+        put(&self.map("fp_police")?, &0u32, &self.facts)
     }
 
-    fn attach_xdp(&self, object: &Object) -> Result<abi::fp_police, KernelError> {
-        let mut facts = abi::fp_police {
-            hook: abi::FP_POLICE_XDP,
-            ..self.facts
-        };
-        self.note(&facts)?;
-        let program = self.pin_program(object, "police_xdp")?;
-        let flags = XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST;
-        Xdp::new(program.as_fd())
-            .attach(facts.ifindex as i32, flags)
-            .map_err(KernelError::bpf("attach at XDP"))?;
-        facts.is_whole = 1;
-        self.note(&facts).map(|()| facts)
-    }
-
-    fn attach_tc(&self, netlink: &Netlink, object: &Object) -> Result<abi::fp_police, KernelError> {
-        let failed = || KernelError::io("attach at tc ingress");
-        let ifindex = self.facts.ifindex;
-        let mut facts = abi::fp_police {
-            hook: abi::FP_POLICE_TC,
-            made_clsact: u32::from(!has_clsact(netlink, ifindex).map_err(failed())?),
-            ..self.facts
-        };
-        self.note(&facts)?;
-        let program = self.pin_program(object, "police_tc")?;
-        let filter = filter(ifindex, &program);
-        filter.make_clsact().map_err(failed())?;
-        facts.priority = filter.attach().map_err(failed())?;
-        facts.is_whole = 1;
-        self.note(&facts).map(|()| facts)
-    }
-
-    /// So that whoever takes the police away knows its program.
-    fn pin_program(&self, object: &Object, name: &str) -> Result<OwnedFd, KernelError> {
-        let pin = self.pins.join(PROGRAM);
-        let _ = std::fs::remove_file(&pin);
-        program(object, name)?
-            .pin(&pin)
-            .map_err(KernelError::bpf(format!("pin the program {name}")))?;
-        self.program()
-    }
-
-    pub(crate) fn program(&self) -> Result<OwnedFd, KernelError> {
-        Program::fd_from_pinned_path(self.pins.join(PROGRAM))
-            .map_err(KernelError::bpf("open the program of the police"))
-    }
-
-    fn note(&self, facts: &abi::fp_police) -> Result<(), KernelError> {
-        put(&self.map("fp_police")?, &0u32, facts)
-    }
-
-    /// Takes it away: the program, a clsact that was made for it and that nobody else uses, the pins.
+    /// Takes it away, from whatever namespace: the program, a clsact that was made for it and that nobody else
+    /// uses, the pins.
     ///
     /// # Errors
-    /// When something cannot be removed, or the interface is of another network namespace.
+    /// When something cannot be removed.
     pub fn take_away(self) -> Result<(), KernelError> {
-        // The map has the latest facts, also when the attaching failed.
-        let there = Police::open(self.pins.clone())?;
-        if there.facts.ifindex != 0 && there.interface_is_there()? {
-            there.detach()?;
-        }
+        self.there(|| self.detach()).unwrap_or(Ok(()))?;
         for pin in pins(&self.pins)? {
             std::fs::remove_file(&pin)
                 .map_err(KernelError::io(format!("remove {}", pin.display())))?;
@@ -280,138 +185,36 @@ impl Police {
         removed.map_err(KernelError::io(format!("remove {}", self.pins.display())))
     }
 
-    /// Refuses one of another namespace: there its number may be another interface.
-    fn interface_is_there(&self) -> Result<bool, KernelError> {
-        if self.facts.netns != netns_here()? {
-            return Err(KernelError::io("take away a police")(io::Error::other(
-                format!(
-                    "{} is of another network namespace",
-                    text_of(&self.facts.interface)
-                ),
-            )));
+    /// Does `work` in its network namespace; `None` when that is gone.
+    pub(crate) fn there<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
+        if netns_here().is_ok_and(|here| here == self.netns) {
+            return Some(work());
         }
-        let there = interfaces(&netlink()?)?;
-        Ok(there.iter().any(|i| i.index == self.facts.ifindex))
-    }
-
-    fn detach(&self) -> Result<(), KernelError> {
-        let Ok(program) = self.program() else {
-            return Ok(());
-        };
-        match self.facts.hook {
-            abi::FP_POLICE_XDP => self.detach_xdp(&program),
-            _ => self.detach_tc(&program),
-        }
-    }
-
-    fn detach_xdp(&self, program: &OwnedFd) -> Result<(), KernelError> {
-        let (xdp, ifindex) = (Xdp::new(program.as_fd()), self.facts.ifindex as i32);
-        let there = xdp.query_id(ifindex, XdpFlags::DRV_MODE).ok();
-        if there.is_none() || there != program_id(program.as_fd()) {
-            return Ok(());
-        }
-        xdp.detach(ifindex, XdpFlags::DRV_MODE)
-            .map_err(KernelError::bpf("detach from XDP"))
-    }
-
-    fn detach_tc(&self, program: &OwnedFd) -> Result<(), KernelError> {
-        let failed = || KernelError::io("detach from tc ingress");
-        let filter = filter(self.facts.ifindex, program);
-        let there = (self.facts.priority > 0).then(|| filter.program_id(self.facts.priority));
-        if there
-            .flatten()
-            .is_some_and(|id| program_id(program.as_fd()) == Some(id))
-        {
-            filter.detach(self.facts.priority).map_err(failed())?;
-        }
-        let netlink = netlink()?;
-        let made = self.facts.made_clsact == 1;
-        if made && has_clsact(&netlink, self.facts.ifindex).map_err(failed())? {
-            remove_idle_clsact(&netlink, &filter).map_err(failed())?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn hook(&self) -> Hook {
-        match self.facts.hook {
-            abi::FP_POLICE_XDP => Hook::Xdp,
-            _ => Hook::Tc,
-        }
+        let mut all = namespaces().into_iter();
+        let namespace = all.find(|namespace| netns_of(namespace) == Some(self.netns))?;
+        within(&namespace, work)
     }
 
     /// The interface's name when the police was put in place.
     pub fn interface(&self) -> String {
         text_of(&self.facts.interface)
     }
-
-    /// The largest TCP segment's data that the interface takes: IPv4, timestamps.
-    pub(crate) fn segment_bytes(&self) -> u32 {
-        const HEADERS_BYTES: u32 = 52;
-        let there = netlink()
-            .and_then(|netlink| interfaces(&netlink))
-            .unwrap_or_default();
-        let it = there.iter().find(|i| i.index == self.facts.ifindex);
-        it.map_or(1448, |it| it.mtu_bytes.saturating_sub(HEADERS_BYTES))
-    }
-}
-
-fn facts(interface: &Interface, orders: &Orders) -> Result<abi::fp_police, KernelError> {
-    if !is_ethernet(interface) && !is_bare(interface) {
-        let why = format!("unknown kind of link {}", interface.hardware);
-        return Err(KernelError::io(format!("police {}", interface.name))(
-            io::Error::other(why),
-        ));
-    }
-    let (mode, limit_bps) = match orders.mode {
-        PoliceMode::Count => (abi::FP_POLICE_COUNT, 0),
-        PoliceMode::Drop => (abi::FP_POLICE_DROP, 0),
-        PoliceMode::Reset => (abi::FP_POLICE_RESET, 0),
-        PoliceMode::Limit(bps) => (abi::FP_POLICE_LIMIT, bps),
-    };
-    let (mark_bits, mark_dscp) = match orders.mark {
-        PoliceMark::Bits(bits) => (u32::from(bits), 0),
-        PoliceMark::Dscp(dscp) => (0, u32::from(dscp)),
-    };
-    Ok(abi::fp_police {
-        limit_bps,
-        mode,
-        mark_bits,
-        mark_dscp,
-        has_ethernet: is_ethernet(interface).into(),
-        has_exceptions: u32::from(!orders.exceptions.is_empty()),
-        watches: orders.watches.into(),
-        netns: netns_here()?,
-        ifindex: interface.index,
-        interface: field_of(&interface.name),
-        ..Default::default()
-    })
-}
-
-fn filter(ifindex: u32, program: &OwnedFd) -> Filter<'_> {
-    Filter {
-        ifindex,
-        direction: Direction::Ingress,
-        program: program.as_fd(),
-    }
 }
 
 /// Numbers, for a name in the BPF file system may hold no dot, and an interface's may.
-fn directory(ifindex: u32) -> String {
-    format!("{}-{ifindex}", netns_here().unwrap_or_default())
+fn directory(netns: u32, ifindex: u32) -> String {
+    format!("{netns}-{ifindex}")
 }
 
-fn netlink() -> Result<Netlink, KernelError> {
+pub(crate) fn netlink() -> Result<Netlink, KernelError> {
     Netlink::open().map_err(KernelError::io("open a netlink socket"))
 }
 
-fn interfaces(netlink: &Netlink) -> Result<Vec<Interface>, KernelError> {
-    netlink
+fn find(name: &str) -> Result<Interface, KernelError> {
+    let interfaces = netlink()?
         .interfaces()
-        .map_err(KernelError::io("list the interfaces"))
-}
-
-fn find(netlink: &Netlink, name: &str) -> Result<Interface, KernelError> {
-    let mut there = interfaces(netlink)?.into_iter();
+        .map_err(KernelError::io("list the interfaces"))?;
+    let mut there = interfaces.into_iter();
     there
         .find(|interface| interface.name == name)
         .ok_or_else(|| {
@@ -419,13 +222,6 @@ fn find(netlink: &Netlink, name: &str) -> Result<Interface, KernelError> {
                 io::Error::other("there is none of that name: `ip link` lists those there are");
             KernelError::io(format!("find the interface {name}"))(none)
         })
-}
-
-fn key_of(prefix: &Prefix) -> abi::fp_address_key {
-    abi::fp_address_key {
-        prefix_len: u32::from(prefix.key_bits()),
-        address: prefix.key(),
-    }
 }
 
 fn put<K: Pod, V: Pod>(map: &MapHandle, key: &K, value: &V) -> Result<(), KernelError> {

@@ -4,7 +4,8 @@
 use crate::abi;
 use crate::error::KernelError;
 use crate::pod::{bytes_of, text_of, value_of};
-use crate::police::{Hook, Police, PoliceMark, PoliceMode, get};
+use crate::police::{Police, get};
+use crate::police_orders::{Hook, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 use std::net::Ipv6Addr;
@@ -12,9 +13,9 @@ use std::net::Ipv6Addr;
 /// Segments and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Segments on the wire.
+    /// Segments, as they are on the wire.
     pub pkts: u64,
-    /// Bytes of frames.
+    /// Bytes of their frames.
     pub bytes: u64,
 }
 
@@ -52,6 +53,8 @@ pub struct PoliceStatus {
     pub mark: PoliceMark,
     /// Where.
     pub hook: Hook,
+    /// Whether packets meet it: false when the interface is gone, or somebody took the program off.
+    pub is_in_place: bool,
     /// Whether it watches flows that are not marked.
     pub watches: bool,
     /// Since it was put in place.
@@ -69,19 +72,12 @@ impl Police {
         let facts = &self.facts;
         Ok(PoliceStatus {
             interface: text_of(&facts.interface),
-            netns: facts.netns,
-            ifindex: facts.ifindex,
-            mode: match facts.mode {
-                abi::FP_POLICE_DROP => PoliceMode::Drop,
-                abi::FP_POLICE_RESET => PoliceMode::Reset,
-                abi::FP_POLICE_LIMIT => PoliceMode::Limit(facts.limit_bps),
-                _ => PoliceMode::Count,
-            },
-            mark: match facts.mark_bits {
-                0 => PoliceMark::Dscp(facts.mark_dscp as u8),
-                bits => PoliceMark::Bits(bits as u16),
-            },
-            hook: self.hook(),
+            netns: self.netns,
+            ifindex: self.ifindex,
+            mode: mode_of(facts),
+            mark: mark_of(facts),
+            hook: hook_of(facts),
+            is_in_place: self.there(|| self.is_attached()).unwrap_or(Ok(false))?,
             watches: facts.watches == 1,
             tallies: self.tallies()?,
             exceptions: self.exceptions()?,
@@ -114,9 +110,12 @@ impl Police {
     fn exceptions(&self) -> Result<Vec<(String, u64)>, KernelError> {
         let map = self.map("fp_police_exceptions")?;
         let keys = map.keys().collect::<Vec<_>>().into_iter();
-        keys.filter_map(|key| value_of::<abi::fp_address_key>(&key))
-            .map(|key| Ok((shown(&key), get(&map, key)?)))
-            .collect()
+        let keys = keys.filter_map(|key| value_of::<abi::fp_address_key>(&key));
+        let counted: Result<Vec<(String, u64)>, KernelError> =
+            keys.map(|key| Ok((shown(&key), get(&map, key)?))).collect();
+        let mut counted = counted?;
+        counted.retain(|(_, pkts)| *pkts != abi::FP_NOT_EXCEPTED);
+        Ok(counted)
     }
 }
 

@@ -3,7 +3,8 @@
 #![allow(unsafe_code)] // libbpf-rs runs only programs that it loaded
 
 use crate::error::KernelError;
-use crate::police::{Hook, Police};
+use crate::police::Police;
+use crate::police_orders::{Hook, hook_of};
 use libbpf_rs::libbpf_sys as sys;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -51,7 +52,7 @@ impl Police {
             return Err(failed()(io::Error::from_raw_os_error(-error)));
         }
         out.truncate(run.data_size_out as usize);
-        let hook = usize::from(self.hook() == Hook::Tc);
+        let hook = usize::from(hook_of(&self.facts) == Hook::Tc);
         let is_dropped = run.retval == DROP[hook];
         if !is_dropped && run.retval != PASS[hook] {
             let verdict = format!("an unknown verdict: {}", run.retval);

@@ -43,7 +43,7 @@ impl fmt::Display for RudeMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RudeMark::TcpBit(bit) => write!(f, "{bit:#x}"),
-            RudeMark::Dscp(dscp) => write!(f, "dscp:{dscp}"),
+            RudeMark::Dscp(dscp) => write!(f, "dscp={dscp}"),
         }
     }
 }
@@ -53,7 +53,7 @@ impl FromStr for RudeMark {
 
     fn from_str(text: &str) -> Result<RudeMark, String> {
         let bit = |text: &str| u16::from_str_radix(text, 16).ok();
-        let mark = match (text.strip_prefix("0x"), text.strip_prefix("dscp:")) {
+        let mark = match (text.strip_prefix("0x"), text.strip_prefix("dscp=")) {
             (Some(digits), _) => bit(digits)
                 .filter(|bit| [0x100, 0x200, 0x400, 0x800].contains(bit))
                 .map(RudeMark::TcpBit),
@@ -64,7 +64,7 @@ impl FromStr for RudeMark {
                 .map(RudeMark::Dscp),
             _ => None,
         };
-        mark.ok_or_else(|| "0x100, 0x200, 0x400, 0x800, or dscp:1 to dscp:63".to_owned())
+        mark.ok_or_else(|| "0x100, 0x200, 0x400, 0x800, or dscp=1 to dscp=63".to_owned())
     }
 }
 
@@ -105,7 +105,7 @@ pub struct RudeFlow {
     pub mode: RudeMode,
     /// The window that it would have, or is going to, segments.
     pub fair_cwnd_pkts: u32,
-    /// Packets that were marked, a TSO packet once, modulo 2^32.
+    /// Segments that were marked, modulo 2^32; behind a bond or a VLAN's interface, once for each.
     pub marked_pkts: u32,
     /// Number of the user who asked for it, or who owns the socket.
     pub user: u32,
@@ -200,10 +200,11 @@ impl Kernel {
             return Ok(());
         }
         self.forget_gone_namespaces()?;
-        if gate.marks_here {
-            self.mark_here()?;
-        }
-        self.mark_again()
+        let here = match gate.marks_here {
+            true => self.mark_here().map(drop),
+            false => Ok(()),
+        };
+        here.and(self.mark_again())
     }
 
     /// The gate as it is.
@@ -388,12 +389,12 @@ mod tests {
 
     #[test]
     fn marks_are_read_as_they_are_shown() {
-        for text in ["0x100", "0x800", "dscp:1", "dscp:63"] {
+        for text in ["0x100", "0x800", "dscp=1", "dscp=63"] {
             let mark: RudeMark = text.parse().expect("it is a mark");
             assert_eq!(mark.to_string(), text);
         }
         for text in [
-            "", "0x", "0x300", "0x80", "dscp:0", "dscp:64", "512", "dscp:",
+            "", "0x", "0x300", "0x80", "dscp=0", "dscp=64", "512", "dscp=",
         ] {
             assert!(text.parse::<RudeMark>().is_err(), "{text}");
         }

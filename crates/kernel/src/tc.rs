@@ -2,25 +2,28 @@
 //! Filters of ours on an interface's clsact, beside those of others.
 //!
 //! Ours are found by their handle and by their program, so that what others attached is neither
-//! replaced nor removed. A clsact that was there before stays, and so does one that others use now.
-//! Everything here is of the network namespace of the calling thread.
+//! replaced nor removed, and nobody has to remember where ours are. A clsact that was there before
+//! stays, and so does one that others use now. Everything here is of the network namespace of the
+//! calling thread.
+//!
+//! Start at [`Filter`].
 #![allow(unsafe_code)] // a program's id: libbpf-rs tells it only of programs that it loaded
 
 use fatpath_netlink::{Netlink, Request, attributes};
 use libbpf_rs::libbpf_sys as sys;
-use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
+use libbpf_rs::{ErrorKind, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-// linux/rtnetlink.h, linux/pkt_sched.h
+// linux/rtnetlink.h, linux/pkt_sched.h, linux/pkt_cls.h
 const RTM_GETQDISC: u16 = 38;
 const RTM_GETTFILTER: u16 = 46;
 const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_BPF_ID: u16 = 11;
+/// TC_H_CLSACT, the place of clsact, and of the older `ingress`.
+const PLACE: u32 = 0xffff_fff1;
 const CLSACT: &[u8] = b"clsact\0";
-/// TC_H_CLSACT and the lower halves TC_H_MIN_INGRESS, TC_H_MIN_EGRESS.
-const PARENTS: [u32; 2] = [0xffff_fff2, 0xffff_fff3];
-/// struct tcmsg: family, index, handle, parent, info.
-const HEADER_BYTES: usize = 20;
 
 /// "FP": the number of our filters within their priority.
 const HANDLE: u32 = 0x4650;
@@ -42,16 +45,119 @@ impl Direction {
             Direction::Egress => TC_EGRESS,
         }
     }
+
+    /// TC_H_CLSACT with the lower half TC_H_MIN_INGRESS or TC_H_MIN_EGRESS.
+    fn parent(self) -> u32 {
+        match self {
+            Direction::Ingress => 0xffff_fff2,
+            Direction::Egress => 0xffff_fff3,
+        }
+    }
+}
+
+/// What an interface has for filters to hang on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Qdisc {
+    None,
+    Clsact,
+    /// The older one, in clsact's place, for packets that arrive. What is attached to its egress
+    /// hangs on its ingress.
+    Ingress,
+}
+
+impl Qdisc {
+    pub(crate) fn of(netlink: &Netlink, ifindex: u32) -> io::Result<Qdisc> {
+        let qdiscs = netlink.dump(Request::new(RTM_GETQDISC, 0).bytes(&header(0, 0)))?;
+        let mut messages = qdiscs.iter().filter_map(|body| Message::parse(body));
+        let there = messages.find(|m| m.ifindex == ifindex && m.parent == PLACE);
+        Ok(
+            match there.and_then(|it| attribute(it.attributes, TCA_KIND)) {
+                None => Qdisc::None,
+                Some(CLSACT) => Qdisc::Clsact,
+                Some(_) => Qdisc::Ingress,
+            },
+        )
+    }
 }
 
 /// A filter of ours, or the place for one.
 pub(crate) struct Filter<'p> {
+    pub(crate) netlink: &'p Netlink,
     pub(crate) ifindex: u32,
     pub(crate) direction: Direction,
     pub(crate) program: BorrowedFd<'p>,
 }
 
 impl Filter<'_> {
+    /// Makes what the filter hangs on, where it is missing.
+    pub(crate) fn make_clsact(&self) -> io::Result<()> {
+        if Qdisc::of(self.netlink, self.ifindex)? == Qdisc::Ingress
+            && self.direction == Direction::Egress
+        {
+            return Err(io::Error::other(
+                "it has the qdisc `ingress`: replace it by `clsact`, which takes the same filters",
+            ));
+        }
+        self.hook(0).create().map(drop).map_err(told)
+    }
+
+    /// Attaches the program at the first priority that takes it. The clsact has to be there.
+    pub(crate) fn attach(&self) -> io::Result<()> {
+        let mut refused = io::Error::from(io::ErrorKind::NotFound);
+        for priority in PRIORITIES {
+            match self.hook(priority).attach() {
+                Ok(_) => return Ok(()),
+                Err(error) if is_taken(&error) => refused = told(error),
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Err(refused)
+    }
+
+    pub(crate) fn is_there(&self) -> io::Result<bool> {
+        Ok(!self.priorities()?.is_empty())
+    }
+
+    /// Takes it away, wherever it is; answers whether it was there.
+    pub(crate) fn detach(&self) -> io::Result<bool> {
+        let priorities = self.priorities()?;
+        for priority in &priorities {
+            self.hook(*priority).detach().map_err(told)?;
+        }
+        Ok(!priorities.is_empty())
+    }
+
+    /// Removes the clsact unless filters hang on it.
+    pub(crate) fn remove_idle_clsact(&self) -> io::Result<()> {
+        if Qdisc::of(self.netlink, self.ifindex)? != Qdisc::Clsact {
+            return Ok(());
+        }
+        for direction in [Direction::Ingress, Direction::Egress] {
+            if !self.filters(direction)?.is_empty() {
+                return Ok(());
+            }
+        }
+        let mut both = self.hook(0);
+        let destroyed = both.attach_point(TC_INGRESS | TC_EGRESS).destroy();
+        destroyed.map_err(told)
+    }
+
+    /// Where the program hangs by our handle.
+    fn priorities(&self) -> io::Result<Vec<u32>> {
+        let ours = program_id(self.program);
+        let filters = self.filters(self.direction)?;
+        let filters = filters.iter().filter_map(|body| Message::parse(body));
+        let ours =
+            filters.filter(|f| f.handle == HANDLE && ours.is_some() && f.program_id() == ours);
+        Ok(ours.map(|filter| filter.priority).collect())
+    }
+
+    fn filters(&self, direction: Direction) -> io::Result<Vec<Vec<u8>>> {
+        let header = header(self.ifindex, direction.parent());
+        self.netlink
+            .dump(Request::new(RTM_GETTFILTER, 0).bytes(&header))
+    }
+
     fn hook(&self, priority: u32) -> TcHook {
         TcHookBuilder::new(self.program)
             .ifindex(self.ifindex as i32)
@@ -59,61 +165,18 @@ impl Filter<'_> {
             .priority(priority)
             .hook(self.direction.point())
     }
-
-    /// Attaches the program at the first priority that takes it, and answers that priority. The clsact
-    /// has to be there.
-    pub(crate) fn attach(&self) -> io::Result<u32> {
-        let mut refused = io::Error::from(io::ErrorKind::NotFound);
-        for priority in PRIORITIES {
-            match self.hook(priority).attach() {
-                Ok(_) => return Ok(priority),
-                Err(error) => refused = io::Error::other(error.to_string()),
-            }
-        }
-        Err(refused)
-    }
-
-    /// Id of the program that stands where a filter of ours with this priority would.
-    pub(crate) fn program_id(&self, priority: u32) -> Option<u32> {
-        self.hook(priority).query().ok()
-    }
-
-    pub(crate) fn detach(&self, priority: u32) -> io::Result<()> {
-        let detached = self.hook(priority).detach();
-        detached.map_err(|error| io::Error::other(error.to_string()))
-    }
-
-    pub(crate) fn make_clsact(&self) -> io::Result<()> {
-        let made = self.hook(0).create();
-        made.map(|_| ())
-            .map_err(|error| io::Error::other(error.to_string()))
-    }
 }
 
-/// Whether an interface has a clsact.
-pub(crate) fn has_clsact(netlink: &Netlink, ifindex: u32) -> io::Result<bool> {
-    let qdiscs = netlink.dump(Request::new(RTM_GETQDISC, 0).bytes(&header(0, 0)))?;
-    let is_it = |body: &Vec<u8>| {
-        let is_clsact = || {
-            let kind = attributes(body.get(HEADER_BYTES..)?).find(|(kind, _)| *kind == TCA_KIND)?;
-            (kind.1 == CLSACT).then_some(())
-        };
-        index_of(body) == Some(ifindex) && is_clsact().is_some()
-    };
-    Ok(qdiscs.iter().any(is_it))
+/// The priority is of another classifier or protocol (EINVAL), or the handle of another fatpath.
+fn is_taken(error: &libbpf_rs::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::AlreadyExists | ErrorKind::InvalidInput
+    )
 }
 
-/// Removes the clsact unless filters hang on it.
-pub(crate) fn remove_idle_clsact(netlink: &Netlink, filter: &Filter<'_>) -> io::Result<()> {
-    for parent in PARENTS {
-        let request = Request::new(RTM_GETTFILTER, 0).bytes(&header(filter.ifindex, parent));
-        if !netlink.dump(request)?.is_empty() {
-            return Ok(());
-        }
-    }
-    let mut both = filter.hook(0);
-    let destroyed = both.attach_point(TC_INGRESS | TC_EGRESS).destroy();
-    destroyed.map_err(|error| io::Error::other(error.to_string()))
+fn told(error: libbpf_rs::Error) -> io::Error {
+    io::Error::other(error.to_string())
 }
 
 /// The kernel's number for a program.
@@ -125,6 +188,9 @@ pub(crate) fn program_id(program: BorrowedFd<'_>) -> Option<u32> {
     (told == 0).then_some(info.id)
 }
 
+/// struct tcmsg: family, index, handle, parent, info.
+const HEADER_BYTES: usize = 20;
+
 fn header(ifindex: u32, parent: u32) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[4..8].copy_from_slice(&ifindex.to_ne_bytes());
@@ -132,6 +198,36 @@ fn header(ifindex: u32, parent: u32) -> [u8; HEADER_BYTES] {
     header
 }
 
-fn index_of(body: &[u8]) -> Option<u32> {
-    Some(u32::from_ne_bytes(*body.get(4..)?.first_chunk()?))
+/// A qdisc or a filter as a dump tells it.
+struct Message<'b> {
+    ifindex: u32,
+    handle: u32,
+    parent: u32,
+    /// Of a filter.
+    priority: u32,
+    attributes: &'b [u8],
+}
+
+impl Message<'_> {
+    fn parse(body: &[u8]) -> Option<Message<'_>> {
+        let (header, attributes) = body.split_first_chunk::<HEADER_BYTES>()?;
+        let word = |at: usize| Some(u32::from_ne_bytes(*header.get(at..)?.first_chunk()?));
+        Some(Message {
+            ifindex: word(4)?,
+            handle: word(8)?,
+            parent: word(12)?,
+            priority: word(16)? >> 16,
+            attributes,
+        })
+    }
+
+    fn program_id(&self) -> Option<u32> {
+        let id = attribute(attribute(self.attributes, TCA_OPTIONS)?, TCA_BPF_ID)?;
+        id.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+    }
+}
+
+fn attribute(among: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut all = attributes(among);
+    all.find_map(|(kind, value)| (kind == wanted).then_some(value))
 }

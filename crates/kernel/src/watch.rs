@@ -12,7 +12,7 @@
 use crate::abi;
 use crate::error::KernelError;
 use crate::pod::value_of;
-use crate::police::Police;
+use crate::police::{Police, netlink};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -26,6 +26,8 @@ const TIMES_RENO: f64 = 4.0;
 const LEAST_REPEATED: f64 = 3.0;
 /// A flow that came down to this share of its rate of the look before is slowing down.
 const SLOWED: f64 = 0.7;
+/// Flows read at once; more than may ever share a bucket of the map's.
+const BATCH: u32 = 1024;
 /// It is reported when it was so in so many looks in a row.
 const LOOKS: u32 = 3;
 
@@ -73,19 +75,20 @@ impl Watch {
         Ok(Watch {
             flows: police.map("fp_watched")?,
             least_rtt_us,
-            segment_bytes: police.segment_bytes(),
+            segment_bytes: segment_bytes(police),
             seen: HashMap::new(),
         })
     }
 
     /// Looks at all flows, `interval_s` after the look before, and answers those to report.
-    pub fn look(&mut self, interval_s: f64) -> Vec<Suspect> {
-        let keys: Vec<Vec<u8>> = self.flows.keys().collect();
+    ///
+    /// # Errors
+    /// When the flows cannot be read.
+    pub fn look(&mut self, interval_s: f64) -> Result<Vec<Suspect>, KernelError> {
         let mut suspects = Vec::new();
         let mut seen = HashMap::new();
-        for key in keys {
-            let bytes = self.flows.lookup(&key, MapFlags::ANY).ok().flatten();
-            let now: Option<abi::fp_watched> = bytes.and_then(|bytes| value_of(&bytes));
+        for (key, value) in self.flows_now()? {
+            let now: Option<abi::fp_watched> = value_of(&value);
             let flow: Option<abi::fp_watched_flow> = value_of(&key);
             let (Some(now), Some(flow)) = (now, flow) else {
                 continue;
@@ -96,7 +99,17 @@ impl Watch {
             seen.insert(key, after);
         }
         self.seen = seen;
-        suspects
+        Ok(suspects)
+    }
+
+    /// In batches: from key to key the walk would begin anew whenever the key at hand has left, and under a
+    /// flood of new flows never end.
+    fn flows_now(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, KernelError> {
+        let flows = self
+            .flows
+            .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
+            .map_err(KernelError::bpf("read the flows that are watched"))?;
+        Ok(flows.collect())
     }
 
     fn judge(
@@ -146,6 +159,18 @@ impl Watch {
             });
         (after, suspect)
     }
+}
+
+/// The largest TCP segment's data that the interface takes: IPv4, timestamps.
+fn segment_bytes(police: &Police) -> u32 {
+    const HEADERS_BYTES: u32 = 52;
+    let there = netlink().and_then(|netlink| {
+        let listed = netlink.interfaces();
+        listed.map_err(KernelError::io("list the interfaces"))
+    });
+    let mut there = there.unwrap_or_default().into_iter();
+    let it = there.find(|interface| interface.index == police.ifindex);
+    it.map_or(1448, |it| it.mtu_bytes.saturating_sub(HEADERS_BYTES))
 }
 
 /// What passed of a flow between two looks.

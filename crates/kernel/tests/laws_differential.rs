@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The laws in the kernel and on the host: one series of events goes to both, and after every event both
 //! must have the same window, to the last bit of memory. Start at [`Pair::event`].
-#![allow(unsafe_code)] // the program's context is the bytes of a struct
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-use fatpath_cc::{Control, Idle, Law, PathNow, RttSample, Start, Window, laws};
-use libbpf_rs::{Object, ObjectBuilder, ProgramInput, ProgramMut};
+mod support;
+
+use fatpath_cc::{Control, Law, PathNow, RttSample, Start, Window, laws};
+use libbpf_rs::ProgramMut;
+use support::replay::{Random, StartTwin, loaded, number_of, run, values_of};
 
 const REPLAY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/replay.bpf.o"));
 
@@ -17,11 +19,7 @@ const EVENTS_OF_A_SERIES: u64 = 400;
 #[derive(Clone, Copy)]
 struct Replay {
     window: Window,
-    initial_rate_bps: u64,
-    max_ssthresh_pkts: u32,
-    initial_ssthresh_pkts: u32,
-    idle: u32,
-    hystart: u32,
+    start: StartTwin,
     given: [u64; 3],
     result: u64,
     event: u32,
@@ -151,81 +149,11 @@ impl Pair<'_> {
     }
 }
 
-fn run(program: &ProgramMut, replay: &mut Replay) {
-    // SAFETY: a struct of integers without padding that is read as bytes and written by its twin.
-    let context = unsafe {
-        std::slice::from_raw_parts_mut(std::ptr::from_mut(replay).cast::<u8>(), size_of::<Replay>())
-    };
-    let input = ProgramInput {
-        context_in: Some(context),
-        ..ProgramInput::default()
-    };
-    let output = program.test_run(input).unwrap();
-    assert_eq!(output.return_value, 0);
-}
-
-fn number_of(law: Law) -> u32 {
-    laws().iter().position(|spec| spec == law.spec()).unwrap() as u32
-}
-
-fn values_of(law: Law) -> [u32; 6] {
-    let mut values = [0; 6];
-    values[..law.values().len()].copy_from_slice(law.values());
-    values
-}
-
-/// SplitMix64: the same series in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// As many small numbers as large ones.
-    fn number(&mut self) -> u32 {
-        (self.next() as u32) >> self.below(32)
-    }
-
-    fn law(&mut self, name: &str) -> Law {
-        loop {
-            let spec = Law::named(name).unwrap().spec();
-            let value = |p: &fatpath_cc::ParameterSpec| match self.below(3) {
-                0 => p.initial,
-                _ => p.min + (u64::from(self.number()) % u64::from(p.max - p.min + 1)) as u32,
-            };
-            let values: Vec<u32> = spec.parameters.iter().map(value).collect();
-            if let Some(law) = Law::from_values(name, &values) {
-                return law;
-            }
-        }
-    }
-
-    fn start(&mut self) -> Start {
-        let idles = [Idle::Restart, Idle::Keep, Idle::Pace];
-        Start {
-            max_ssthresh_pkts: self.number() * self.below(2) as u32,
-            initial_ssthresh_pkts: self.number() * self.below(2) as u32,
-            initial_rate_bps: (self.next() >> self.below(64)) * self.below(2),
-            idle: idles[self.below(3) as usize],
-            hystart: self.below(2) == 1,
-        }
-    }
-
-    fn rtt_sample(&mut self, acked_seq: u32) -> RttSample {
-        RttSample {
-            rtt_us: 50_000 + self.below(20_000) as u32,
-            acked_seq,
-            next_seq: acked_seq.wrapping_add(self.number() >> 8),
-        }
+fn rtt_sample(random: &mut Random, acked_seq: u32) -> RttSample {
+    RttSample {
+        rtt_us: 50_000 + random.below(20_000) as u32,
+        acked_seq,
+        next_seq: acked_seq.wrapping_add(random.number() >> 8),
     }
 }
 
@@ -240,11 +168,7 @@ fn one_series(program: &ProgramMut, name: &str, seed: u64) {
         program,
         kernel: Replay {
             window,
-            initial_rate_bps: start.initial_rate_bps,
-            max_ssthresh_pkts: start.max_ssthresh_pkts,
-            initial_ssthresh_pkts: start.initial_ssthresh_pkts,
-            idle: start.idle as u32,
-            hystart: u32::from(start.hystart),
+            start: start.into(),
             given: [0; 3],
             result: 0,
             event: 0,
@@ -270,7 +194,7 @@ fn any_event(pair: &mut Pair, random: &mut Random, name: &str, acked_seq: &mut u
             pair.event(Event::Acked(acked_pkts));
         }
         8 => drop(pair.event(Event::Acked(random.number()))),
-        9..13 => drop(pair.event(Event::RttSample(random.rtt_sample(*acked_seq)))),
+        9..13 => drop(pair.event(Event::RttSample(rtt_sample(random, *acked_seq)))),
         13 => pair.lose(false, random.number()),
         14 => pair.lose(true, random.number()),
         15 => pair.undo(),
@@ -298,11 +222,7 @@ fn same_parameters_are_accepted(program: &ProgramMut, name: &str) {
         let law = Law::named(name).unwrap();
         let mut replay = Replay {
             window: Window::new(1),
-            initial_rate_bps: 0,
-            max_ssthresh_pkts: 0,
-            initial_ssthresh_pkts: 0,
-            idle: 0,
-            hystart: 0,
+            start: Start::default().into(),
             given: [0; 3],
             result: 0,
             event: ACCEPTS,
@@ -315,23 +235,9 @@ fn same_parameters_are_accepted(program: &ProgramMut, name: &str) {
     }
 }
 
-fn loaded() -> Option<Object> {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: not root");
-        return None;
-    }
-    Some(
-        ObjectBuilder::default()
-            .open_memory(REPLAY)
-            .unwrap()
-            .load()
-            .unwrap(),
-    )
-}
-
 #[test]
 fn the_laws_in_the_kernel_are_the_laws_on_the_host() {
-    let Some(object) = loaded() else { return };
+    let Some(object) = loaded(REPLAY) else { return };
     let program = object.progs_mut().next().unwrap();
     for spec in laws() {
         for seed in 0..SERIES_OF_A_LAW {

@@ -4,6 +4,7 @@
 
 mod support;
 
+use libbpf_rs::{MapCore, MapFlags};
 use std::net::{Shutdown, TcpStream};
 use support::wire::{A4, B4, B6, Capture, FIN, Segment, Wire, run, transfer};
 use support::{Loaded, Mode, alone};
@@ -239,12 +240,81 @@ fn an_unload_undoes_what_a_dead_process_marked() {
     assert_eq!(sender.local_addr().unwrap().ip().to_string(), A4);
 }
 
+#[test]
+fn an_interface_with_the_older_qdisc_is_refused_and_told() {
+    let Some(bench) = bench("marking") else {
+        return;
+    };
+    let Bench { wire, loaded, .. } = &bench;
+    wire.ip(&wire.a, "link add c0 type veth peer name c1");
+    run(&wire.a, "tc qdisc add dev c0 ingress");
+    let marking = loaded.kernel.mark_in(&Wire::file(&wire.a)).unwrap();
+    assert_eq!(marking.interfaces, ["wa", "c1"]);
+    let why = marking.unmarked.iter().find(|why| why.starts_with("c0"));
+    assert!(why.unwrap().contains("clsact"), "{marking:?}");
+    assert_eq!(run(&wire.a, "tc filter show dev c0 ingress"), "");
+    loaded.kernel.unmark().unwrap();
+    assert!(run(&wire.a, "tc qdisc show dev c0").contains("ingress"));
+}
+
+/// What a process that is killed leaves at each step.
+#[test]
+fn a_mark_that_was_cut_short_is_made_whole_and_undone() {
+    let Some(bench) = bench("markcut") else {
+        return;
+    };
+    let Bench { wire, loaded, .. } = &bench;
+    let file = Wire::file(&wire.a);
+    let mark_again = || {
+        loaded.kernel.mark_in(&file).unwrap();
+        let filters = run(&wire.a, "tc filter show dev wa egress");
+        assert_eq!(filters.matches("handle 0x4650").count(), 1, "{filters}");
+    };
+    let marks = loaded.map("fp_marks");
+    let key = marks.keys().next().unwrap();
+    let note = |made_clsact: u32, is_whole: u32| {
+        let value = [made_clsact.to_ne_bytes(), is_whole.to_ne_bytes()].concat();
+        marks.update(&key, &value, MapFlags::ANY).unwrap();
+    };
+    let has_clsact = || run(&wire.a, "tc qdisc show dev wa").contains("clsact");
+    // Attached, and not noted so.
+    note(1, 0);
+    mark_again();
+    loaded.kernel.unmark_in(&file).unwrap();
+    assert!(!has_clsact());
+    // Nothing but the clsact is made.
+    run(&wire.a, "tc qdisc add dev wa clsact");
+    note(1, 0);
+    mark_again();
+    loaded.kernel.unmark_in(&file).unwrap();
+    assert!(!has_clsact());
+    // The note is lost: whose the clsact is, nobody knows.
+    mark_again();
+    marks.delete(&key).unwrap();
+    mark_again();
+    loaded.kernel.unmark_in(&file).unwrap();
+    assert!(has_clsact());
+    assert_eq!(run(&wire.a, "tc filter show dev wa egress"), "");
+}
+
+#[test]
+fn a_clsact_that_replaced_ours_stays() {
+    let Some(bench) = bench("markrepl") else {
+        return;
+    };
+    let Bench { wire, loaded, .. } = &bench;
+    run(&wire.a, "tc qdisc del dev wa clsact");
+    run(&wire.a, "tc qdisc add dev wa clsact");
+    loaded.kernel.unmark().unwrap();
+    assert!(run(&wire.a, "tc qdisc show dev wa").contains("clsact"));
+}
+
 trait Count {
     fn keys_count(&self) -> usize;
 }
 
 impl Count for libbpf_rs::MapHandle {
     fn keys_count(&self) -> usize {
-        libbpf_rs::MapCore::keys(self).count()
+        self.keys().count()
     }
 }

@@ -9,8 +9,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use std::path::PathBuf;
+use std::time::Instant;
 use support::alone;
 use support::frame::{ACKNOWLEDGEMENT, Dress, QINQ, SEQUENCE, VLAN};
+use support::parsed::Parsed;
 use support::wire::{RST, Wire, segment};
 
 const BIT: u16 = 0x200;
@@ -158,46 +160,83 @@ fn what_is_cut_is_never_taken_for_marked() {
     }
 }
 
-/// Bytes of chance, and frames with bytes of chance in them: a length that lies, a version of 5.
+/// Frames in every dress, cut at every byte: the mark is found where another parser finds it.
 #[test]
-fn chance_crashes_nothing_and_changes_nothing() {
+fn cut_anywhere_a_frame_is_read_as_another_parser_reads_it() {
+    let Some(station) = Station::make("cutall") else {
+        return;
+    };
+    let mut runner = TestRunner::deterministic();
+    let dresses: Vec<Dress> = (0..60)
+        .map(|_| dress().new_tree(&mut runner).unwrap().current())
+        .collect();
+    for hook in [Hook::Xdp, Hook::Tc] {
+        let police = station.put(&orders(PoliceMode::Drop, hook));
+        for dress in &dresses {
+            let frame = dress.frame();
+            // At tc the kernel runs nothing on less than the IP header that Ethernet announces.
+            let least = if hook == Hook::Xdp { 14 } else { 14 + 40 };
+            for bytes in least..=frame.len() {
+                agrees(&police, &frame[..bytes]);
+            }
+        }
+        station.take_away(police);
+    }
+}
+
+/// Answers the verdict.
+fn agrees(police: &Police, frame: &[u8]) -> bool {
+    let done = police.rehearse(frame, 1).unwrap();
+    assert_eq!(done.frame, frame, "untouched");
+    match Parsed::of(frame) {
+        Parsed::Tcp(flags) => assert_eq!(done.is_dropped, flags & BIT != 0, "{frame:02x?}"),
+        Parsed::NoTcp => assert!(!done.is_dropped, "{frame:02x?}"),
+        Parsed::Open => {}
+    }
+    done.is_dropped
+}
+
+/// Bytes of chance, and frames with bytes of chance in them: a length that lies, a version of 5.
+fn chance() -> impl Strategy<Value = Vec<u8>> {
+    let changes = prop::collection::vec((0usize..120, any::<u8>()), 1..6);
+    let without_length = dress().prop_map(|dress| {
+        let mut frame = dress.frame();
+        let ip = 14 + 4 * dress.tags.len();
+        let at = if dress.is_v6 { ip + 4 } else { ip + 2 };
+        frame[at..at + 2].fill(0);
+        frame
+    });
+    prop_oneof![
+        1 => prop::collection::vec(any::<u8>(), 14..200),
+        1 => without_length,
+        3 => (dress(), changes).prop_map(|(dress, changes)| {
+            let mut frame = dress.frame();
+            for (at, byte) in changes {
+                let at = 12 + at % (frame.len() - 12);
+                frame[at] = byte;
+            }
+            frame
+        }),
+    ]
+}
+
+#[test]
+fn chance_crashes_nothing_and_matches_only_what_another_parser_finds() {
     let Some(station) = Station::make("chance") else {
         return;
     };
-    let xdp = station.put(&orders(PoliceMode::Drop, Hook::Xdp));
-    let frame = prop_oneof![
-        prop::collection::vec(any::<u8>(), 14..200),
-        (
-            dress(),
-            prop::collection::vec((0usize..120, any::<u8>()), 1..6)
-        )
-            .prop_map(|(dress, changes)| {
-                let mut frame = dress.frame();
-                for (at, byte) in changes {
-                    let at = 12 + at % (frame.len() - 12);
-                    frame[at] = byte;
-                }
-                frame
-            }),
-    ];
-    let mut verdicts = Vec::new();
     let mut runner = TestRunner::deterministic();
-    for _ in 0..3000 {
-        let frame = frame.new_tree(&mut runner).unwrap().current();
-        let done = xdp.rehearse(&frame, 1).unwrap();
-        assert_eq!(done.frame, frame);
-        verdicts.push((frame, done.is_dropped));
-    }
-    assert!(verdicts.iter().any(|(_, is_dropped)| *is_dropped));
-    station.take_away(xdp);
-    let tc = station.put(&orders(PoliceMode::Drop, Hook::Tc));
-    for (frame, was_dropped) in &verdicts {
-        let done = tc.rehearse(frame, 1).unwrap();
-        // A length of 0 is BIG TCP's within a host, and a lie on a wire.
-        assert!(done.is_dropped || !was_dropped, "{frame:02x?}");
-        assert_eq!(done.frame, *frame);
-    }
-    station.take_away(tc);
+    let frames: Vec<Vec<u8>> = (0..5000)
+        .map(|_| chance().new_tree(&mut runner).unwrap().current())
+        .collect();
+    let verdicts = [Hook::Xdp, Hook::Tc].map(|hook| {
+        let police = station.put(&orders(PoliceMode::Drop, hook));
+        let verdicts: Vec<bool> = frames.iter().map(|frame| agrees(&police, frame)).collect();
+        station.take_away(police);
+        verdicts
+    });
+    assert_eq!(verdicts[0], verdicts[1]);
+    assert!(verdicts[0].iter().filter(|is_dropped| **is_dropped).count() > 100);
     // With RSTs, and with other marks, nothing crashes either.
     for (mode, mark) in [
         (PoliceMode::Reset, PoliceMark::Bits(0x100)),
@@ -209,7 +248,7 @@ fn chance_crashes_nothing_and_changes_nothing() {
             watches: true,
             ..orders(mode, Hook::Tc)
         });
-        for (frame, _) in &verdicts {
+        for frame in &frames {
             station
                 .wire
                 .b
@@ -283,6 +322,31 @@ fn exceptions_pass_and_are_counted_by_prefix() {
 }
 
 #[test]
+fn an_exception_of_all_of_one_family_is_not_the_others() {
+    let Some(station) = Station::make("family") else {
+        return;
+    };
+    for (prefix, is_v6_excepted) in [("::/0", true), ("0.0.0.0/0", false)] {
+        let police = station.put(&Orders {
+            exceptions: vec![prefix.parse().unwrap()],
+            ..orders(PoliceMode::Drop, Hook::Xdp)
+        });
+        for is_v6 in [false, true] {
+            let marked = Dress {
+                is_v6,
+                flags: BIT,
+                ..Dress::default()
+            };
+            let done = police.rehearse(&marked.frame(), 1).unwrap();
+            assert_eq!(done.is_dropped, is_v6 != is_v6_excepted, "{prefix}");
+        }
+        let counted = police.status().unwrap().exceptions;
+        assert_eq!(counted, [(prefix.to_owned(), 1)]);
+        station.take_away(police);
+    }
+}
+
+#[test]
 fn a_segment_becomes_a_rst_with_its_own_sequence_number() {
     let Some(station) = Station::make("rst") else {
         return;
@@ -294,6 +358,7 @@ fn a_segment_becomes_a_rst_with_its_own_sequence_number() {
             flags: BIT | 0x18,
             tcp_words: 8,
             payload: 333,
+            traffic_class: 44 << 2 | 1,
             ..Dress::default()
         };
         let rehearse = |dress: &Dress| {
@@ -311,7 +376,10 @@ fn a_segment_becomes_a_rst_with_its_own_sequence_number() {
             (SEQUENCE, ACKNOWLEDGEMENT)
         );
         assert_eq!(is.flags, 5 << 12 | RST | 0x10, "no mark");
-        assert_eq!(is.payload_bytes, 0);
+        assert_eq!((is.payload_bytes, is.dscp), (0, 44));
+        let class = u16::from_be_bytes([done.frame[14], done.frame[15]]);
+        let ecn = if is_v6 { class >> 4 & 3 } else { class & 3 };
+        assert_eq!(ecn, 0, "a RST is not ECN-capable");
         assert!(is.tcp_checksum_is_good && is.ip_checksum_is_good, "{is:?}");
         // A RST is not answered, a fragment and what has options cannot be: dropped.
         let rst = Dress {
@@ -331,6 +399,29 @@ fn a_segment_becomes_a_rst_with_its_own_sequence_number() {
         };
         assert!(rehearse(&dressed).is_dropped);
     }
+}
+
+#[test]
+fn a_flood_is_not_answered_but_dropped() {
+    let Some(station) = Station::make("flood") else {
+        return;
+    };
+    let police = station.put(&orders(PoliceMode::Reset, Hook::Tc));
+    let marked = Dress {
+        flags: BIT,
+        ..Dress::default()
+    }
+    .frame();
+    let begin = Instant::now();
+    let flood = || (0..5000).for_each(|_| drop(police.rehearse(&marked, 1).unwrap()));
+    station.wire.b.run(flood).unwrap();
+    let most = 1000.0 * (begin.elapsed().as_secs_f64() + 0.01) + 1.0;
+    let tallies = police.status().unwrap().tallies;
+    assert_eq!(tallies.reset.pkts + tallies.dropped.pkts, 5000);
+    assert!(
+        tallies.reset.pkts > 0 && tallies.reset.pkts as f64 <= most,
+        "{tallies:?}"
+    );
 }
 
 #[test]

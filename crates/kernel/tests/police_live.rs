@@ -4,7 +4,7 @@
 
 mod support;
 
-use fatpath_kernel::{Hook, Orders, Police, PoliceMark, PoliceMode, Watch};
+use fatpath_kernel::{Hook, Orders, Police, PoliceMark, PoliceMode, Tally, Watch};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -182,6 +182,82 @@ fn marked_flows_together_get_no_more_than_the_rate() {
     }
 }
 
+#[test]
+fn segments_that_the_host_merged_count_as_they_were_on_the_wire() {
+    const DATA_BYTES: usize = 3_000_000;
+    let Some(beat) = Beat::make("pgro") else {
+        return;
+    };
+    let police = beat.put(PoliceMode::Count, Some(Hook::Tc));
+    let (sender, receiver) = beat.wire.connection(B4);
+    transfer(&sender, &receiver, DATA_BYTES);
+    let Tally { pkts, bytes } = police.status().unwrap().tallies.unmarked;
+    // 1,500 bytes of MTU; Ethernet, IPv4, TCP with timestamps.
+    let segments = DATA_BYTES.div_ceil(1448) as u64;
+    assert!(pkts >= segments, "{pkts}");
+    assert!(
+        bytes >= DATA_BYTES as u64 + segments * 66,
+        "{bytes} in {pkts}"
+    );
+    assert!(bytes <= pkts * 1514, "{bytes} in {pkts}");
+}
+
+#[test]
+fn a_police_that_is_gone_says_so_and_is_taken_away_from_anywhere() {
+    let Some(beat) = Beat::make("pgone") else {
+        return;
+    };
+    for hook in [Hook::Xdp, Hook::Tc] {
+        let police = beat.put(PoliceMode::Drop, Some(hook));
+        assert!(police.status().unwrap().is_in_place, "asked from outside");
+        match hook {
+            Hook::Xdp => beat.wire.ip(&beat.wire.b, "link set wb xdp off"),
+            Hook::Tc => run(&beat.wire.b, "tc qdisc del dev wb clsact"),
+        };
+        assert!(!police.status().unwrap().is_in_place);
+        police.take_away().unwrap();
+        assert!(!beat.root.exists());
+    }
+    // From another namespace, and of a filter that another process noted nowhere.
+    let qdiscs = run(&beat.wire.b, "tc qdisc show");
+    beat.put(PoliceMode::Drop, Some(Hook::Tc))
+        .take_away()
+        .unwrap();
+    assert_eq!(run(&beat.wire.b, "tc qdisc show"), qdiscs);
+    let police = beat.put(PoliceMode::Drop, None);
+    beat.wire.ip(&beat.wire.b, "link del wb");
+    assert!(!police.status().unwrap().is_in_place);
+    police.take_away().unwrap();
+}
+
+#[test]
+fn where_another_program_is_at_xdp_the_police_says_what_to_do() {
+    let Some(beat) = Beat::make("pxdp") else {
+        return;
+    };
+    let first = beat.put(PoliceMode::Count, Some(Hook::Xdp));
+    let second = |hook| {
+        let orders = Orders {
+            mode: PoliceMode::Drop,
+            mark: PoliceMark::Bits(BIT),
+            exceptions: Vec::new(),
+            watches: false,
+            hook,
+        };
+        let root = PathBuf::from(format!("{}-beside", beat.root.display()));
+        beat.wire
+            .b
+            .run(|| Police::put(&root, "wb", &orders))
+            .unwrap()
+    };
+    let refused = second(Some(Hook::Xdp)).unwrap_err().to_string();
+    assert!(refused.contains("--hook tc"), "{refused}");
+    let beside = second(None).unwrap();
+    assert_eq!(beside.status().unwrap().hook, Hook::Tc);
+    assert!(first.status().unwrap().is_in_place);
+    beside.take_away().unwrap();
+}
+
 /// A flow of frames: `fresh` new ones, then of the first ones so many again.
 fn send(police: &Police, first: u32, fresh: u32, again: u32) {
     let mut frame = Dress {
@@ -214,7 +290,7 @@ fn a_flow_that_does_not_slow_down_under_loss_is_reported_and_others_are_not() {
         let mut watch = Watch::over(&police, least_rtt_us).unwrap();
         let looks = (0..5).map(|look| {
             send(&police, (begin + look) * 2000, 1000, 10);
-            watch.look(1.0)
+            watch.look(1.0).unwrap()
         });
         let looks: Vec<_> = looks.collect();
         assert!(looks[..3].iter().all(Vec::is_empty), "not yet: {looks:?}");
@@ -237,6 +313,30 @@ fn a_flow_that_does_not_slow_down_under_loss_is_reported_and_others_are_not() {
     ];
     for (look, (fresh, again)) in (20..).zip(slowing) {
         send(&police, look * 2000, fresh, again);
-        assert_eq!(watch.look(1.0), []);
+        assert_eq!(watch.look(1.0).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_new_connection_is_not_judged_by_the_one_that_had_its_ports_before() {
+    let Some(beat) = Beat::make("psyn") else {
+        return;
+    };
+    let police = beat.put(PoliceMode::Count, Some(Hook::Xdp));
+    let mut watch = Watch::over(&police, 100_000).unwrap();
+    // From sequence number 100 million down to 0: without the SYN all would count as sent again.
+    for begin in (0..6).rev() {
+        let syn = Dress {
+            flags: 2,
+            payload: 0,
+            ..Dress::default()
+        };
+        let mut syn = syn.frame();
+        syn[14 + 20 + 4..][..4].copy_from_slice(&(begin * 20_000_000u32).to_be_bytes());
+        police.rehearse(&syn, 1).unwrap();
+        // A round trip: at less even all of it sent again would be within Reno's.
+        std::thread::sleep(Duration::from_millis(100));
+        send(&police, begin * 20_000, 1000, 0);
+        assert_eq!(watch.look(1.0).unwrap(), []);
     }
 }

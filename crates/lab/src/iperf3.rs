@@ -5,8 +5,12 @@
 //! Pure. Written for iperf 3.9 to 3.19 with TCP and UDP. With `--bidir` it sees one way only, the
 //! client's. Start with [`parse`].
 
+mod stopped;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use stopped::parse_stopped;
 
 /// The figures of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -192,7 +196,7 @@ struct Sent {
     retransmits: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Received {
     bits_per_second: f64,
     #[serde(default)]
@@ -217,7 +221,10 @@ struct ServerOutput {
 /// # Errors
 /// See [`ParseError`].
 pub fn parse(text: &str) -> Result<Measured, ParseError> {
-    let output: Output = serde_json::from_str(text)?;
+    measured(serde_json::from_str(text)?)
+}
+
+fn measured(output: Output) -> Result<Measured, ParseError> {
     if let Some(error) = output.error {
         return Err(ParseError::Iperf3(error));
     }

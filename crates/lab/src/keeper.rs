@@ -107,6 +107,7 @@ fn last_words(log: &str) -> String {
 /// # Errors
 /// What kept it from coming up, which standard output was told too, or what could not be undone.
 pub fn keep(lab: &str) -> Result<(), KeepError> {
+    machine::put_own_session_first();
     let room = Room::of(lab);
     // Locked until this function returns: whoever sees it free may undo what is noted in it.
     let mut journal = Journal::new(room.keep_journal().map_err(system("opening the journal"))?);

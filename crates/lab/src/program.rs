@@ -41,6 +41,8 @@ pub struct Job {
     pub ready_port: Option<u16>,
     /// When it is killed.
     pub time_limit: Duration,
+    /// When it is asked to end (SIGTERM), which is no failure.
+    pub stop_after: Option<Duration>,
     /// Where its standard output goes.
     pub output: PathBuf,
     /// Where its standard error goes.
@@ -141,6 +143,7 @@ struct Running<'j> {
     job: &'j Job,
     child: Child,
     started: Instant,
+    is_stopped: bool,
     ended: Option<ExitStatus>,
 }
 
@@ -154,6 +157,7 @@ impl<'j> Running<'j> {
             job,
             child,
             started: Instant::now(),
+            is_stopped: false,
             ended: None,
         })
     }
@@ -162,10 +166,11 @@ impl<'j> Running<'j> {
     fn look(&mut self) -> Result<(), RunError> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
+            self.stop_in_time();
         }
         let label = || self.job.label.clone();
         match self.ended {
-            Some(status) if !status.success() => Err(RunError::Failed {
+            Some(status) if !status.success() && !self.is_stopped => Err(RunError::Failed {
                 label: label(),
                 status,
                 said: self.said(),
@@ -176,6 +181,15 @@ impl<'j> Running<'j> {
                 said: self.said(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    fn stop_in_time(&mut self) {
+        let stop_after = self.job.stop_after.filter(|_| self.ended.is_none());
+        let is_due = stop_after.is_some_and(|after| self.started.elapsed() >= after);
+        if is_due && !self.is_stopped {
+            self.is_stopped = true;
+            self.signal(Signal::TERM);
         }
     }
 

@@ -78,14 +78,20 @@ impl InterfaceEvents {
     }
 
     /// Waits until something changed; false when nothing did for so long. What changed is to be
-    /// looked up: events that came too fast are lost, which also counts as a change.
+    /// looked up: all events that wait count as one, and so do those that came too fast and were lost.
     ///
     /// # Errors
     /// The kernel's.
     pub fn wait(&self, at_most: Duration) -> io::Result<bool> {
         set_socket_timeout(&self.0.0, Timeout::Recv, Some(at_most))?;
+        let has_changed = self.received(RecvFlags::empty())?;
+        while has_changed && self.received(RecvFlags::DONTWAIT)? {}
+        Ok(has_changed)
+    }
+
+    fn received(&self, flags: RecvFlags) -> io::Result<bool> {
         let mut datagram = [0; 4096];
-        match recv(&self.0.0, &mut datagram, RecvFlags::TRUNC).map_err(io::Error::from) {
+        match recv(&self.0.0, &mut datagram, RecvFlags::TRUNC | flags).map_err(io::Error::from) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),

@@ -21,6 +21,8 @@ use std::os::fd::OwnedFd;
 const NLM_F_REQUEST: u16 = 0x001;
 const NLM_F_ACK: u16 = 0x004;
 const NLM_F_DUMP: u16 = 0x300;
+/// Things came or went while they were listed: the list may lack some that were there all along.
+const NLM_F_DUMP_INTR: u16 = 0x010;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const HEADER_BYTES: usize = 16;
@@ -31,6 +33,9 @@ pub const NLM_F_EXCL: u16 = 0x200;
 pub const NLM_F_REPLACE: u16 = 0x100;
 /// The request makes the thing when it does not exist.
 pub const NLM_F_CREATE: u16 = 0x400;
+
+/// A list that changes under each of so many dumps is given up.
+const DUMP_TRIES: u32 = 16;
 
 /// Datagrams of a dump are at most this long (netlink_dump(): max_recvmsg_len).
 const MAX_DATAGRAM_BYTES: usize = 64 << 10;
@@ -58,7 +63,11 @@ impl Netlink {
         let mut reply = [0; 4096];
         let (len_bytes, _) = recv(&self.0, &mut reply, RecvFlags::empty())?;
         match messages(&reply[..len_bytes]).next() {
-            Some((NLMSG_ERROR, body)) => outcome(body),
+            Some(Message {
+                kind: NLMSG_ERROR,
+                body,
+                ..
+            }) => outcome(body),
             _ => Err(invalid("no acknowledgement from netlink")),
         }
     }
@@ -66,18 +75,31 @@ impl Netlink {
     /// Asks for all things of a kind; each answer's body follows its netlink header.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// What the kernel answers; [`io::ErrorKind::Interrupted`] when they change all the time.
     pub fn dump(&self, request: Request) -> io::Result<Vec<Vec<u8>>> {
-        send(&self.0, &request.finished(NLM_F_DUMP), SendFlags::empty())?;
+        let request = request.finished(NLM_F_DUMP);
+        for _ in 0..DUMP_TRIES {
+            send(&self.0, &request, SendFlags::empty())?;
+            if let Some(bodies) = self.dumped()? {
+                return Ok(bodies);
+            }
+        }
+        Err(io::ErrorKind::Interrupted.into())
+    }
+
+    /// One dump to its end; `None` when it was interrupted.
+    fn dumped(&self) -> io::Result<Option<Vec<Vec<u8>>>> {
         let mut datagram = vec![0; MAX_DATAGRAM_BYTES];
         let mut bodies = Vec::new();
+        let mut flags = 0;
         loop {
             let (len_bytes, _) = recv(&self.0, &mut datagram[..], RecvFlags::empty())?;
-            for (kind, body) in messages(&datagram[..len_bytes]) {
-                match kind {
-                    NLMSG_DONE => return Ok(bodies),
-                    NLMSG_ERROR => outcome(body)?,
-                    _ => bodies.push(body.to_vec()),
+            for message in messages(&datagram[..len_bytes]) {
+                flags |= message.flags;
+                match message.kind {
+                    NLMSG_DONE => return Ok((flags & NLM_F_DUMP_INTR == 0).then_some(bodies)),
+                    NLMSG_ERROR => outcome(message.body)?,
+                    _ => bodies.push(message.body.to_vec()),
                 }
             }
         }
@@ -97,15 +119,25 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Kind and body of each message of a datagram, up to the first that is malformed.
-fn messages(datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+struct Message<'d> {
+    kind: u16,
+    flags: u16,
+    body: &'d [u8],
+}
+
+/// The messages of a datagram, up to the first that is malformed.
+fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
-        let kind = u16::from_ne_bytes(*rest.get(4..)?.first_chunk()?);
-        let body = rest.get(HEADER_BYTES..length)?;
+        let half = |at: usize| Some(u16::from_ne_bytes(*rest.get(at..)?.first_chunk()?));
+        let message = Message {
+            kind: half(4)?,
+            flags: half(6)?,
+            body: rest.get(HEADER_BYTES..length)?,
+        };
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, body))
+        Some(message)
     })
 }
 

@@ -12,6 +12,7 @@ mod estats;
 mod kernel_sim_error;
 mod mark_cpu;
 mod police;
+mod police_live;
 mod reno_cpu;
 mod rude_share;
 mod sim_bytes_per_flow;
@@ -28,7 +29,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 24] = [
+const SINGLE: [&Figure; 25] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -42,6 +43,7 @@ const SINGLE: [&Figure; 24] = [
     &mark_cpu::FIGURE,
     &police::PASS,
     &police::DROP,
+    &police_live::FIGURE,
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
     &estats::idle::FIGURE,

@@ -14,9 +14,9 @@ const SAMPLES: u32 = 15;
 /// A tenth of a second each: one program longer would hold the processor from others.
 const RUNS: u32 = 1_000_000;
 const PINS: &str = "/sys/fs/bpf/fatpath-bench-police";
-const MARK: u16 = 0x200;
+pub(super) const MARK: u16 = 0x200;
 /// Ethernet, IPv4, TCP, timestamps and 1448 bytes.
-const FRAME_BYTES: usize = 1514;
+pub(super) const FRAME_BYTES: usize = 1514;
 
 /// Median of fifteen samples.
 pub const PASS: Figure = Figure {
@@ -67,7 +67,7 @@ fn sample(run: &Run, police: &Police, bits: u16) -> Result<f64> {
     Ok(1e3 / f64::from(done.run_ns.max(1)))
 }
 
-fn frame(bits: u16) -> Vec<u8> {
+pub(super) fn frame(bits: u16) -> Vec<u8> {
     let mut frame = vec![0; FRAME_BYTES];
     frame[12] = 8;
     frame[14] = 0x45;

@@ -162,3 +162,142 @@ fn event(name: &str, data: &impl Serialize) -> Event {
         .json_data(data)
         .expect("rows and counts have no maps with other keys than text")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::routing::get;
+    use fatpath_estats::testing::sample;
+    use fatpath_estats::{Bounds, FlowTable, SampleKind};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpSocket, TcpStream};
+
+    /// Every look finds that all of its flows changed.
+    struct Busy {
+        flows: u64,
+        table: Mutex<FlowTable>,
+        looks: AtomicU64,
+    }
+
+    impl Busy {
+        fn new(flows: u64) -> Arc<Busy> {
+            Arc::new(Busy {
+                flows,
+                table: Mutex::new(FlowTable::new(Bounds::default())),
+                looks: AtomicU64::new(0),
+            })
+        }
+    }
+
+    impl Source for Busy {
+        fn changes(&self, mark: u64) -> Changes {
+            let now_ns = self.looks.fetch_add(1, Ordering::Relaxed) * 1_000_000;
+            let mut table = self.table.lock().unwrap();
+            for cookie in 1..=self.flows {
+                table.take(sample(cookie, SampleKind::Interval, now_ns));
+            }
+            table.changes(mark)
+        }
+
+        fn lost(&self) -> Lost {
+            Lost::from([("samples_lost", self.flows)])
+        }
+    }
+
+    /// A server of streams from `source`; the address, and what stops it.
+    async fn serve(source: Arc<Busy>) -> (std::net::SocketAddr, watch::Sender<bool>) {
+        let (stop, streams) = (watch::Sender::new(false), Arc::new(Streams::default()));
+        let stopping = stop.clone();
+        let open = move || {
+            let opened = streams.open(Arc::clone(&source), stopping.subscribe());
+            async { opened.ok_or(axum::http::StatusCode::SERVICE_UNAVAILABLE) }
+        };
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_send_buffer_size(4096).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(64).unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(axum::serve(listener, Router::new().route("/", get(open))).into_future());
+        (address, stop)
+    }
+
+    async fn connect(address: std::net::SocketAddr) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(address).await.unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        stream
+    }
+
+    /// What came until `wanted` is in it; of much, the end.
+    async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+        let mut text = String::new();
+        let mut buffer = vec![0; 1 << 16];
+        while !text.contains(wanted) {
+            let length = stream.read(&mut buffer).await.unwrap();
+            assert_ne!(length, 0, "the stream ended before {wanted}: {text}");
+            text += &String::from_utf8_lossy(&buffer[..length]);
+            if text.len() > 1 << 17 {
+                text.drain(..1 << 16);
+            }
+        }
+        text
+    }
+
+    #[tokio::test]
+    async fn a_stream_begins_anew_then_says_what_changes() {
+        let (address, _stop) = serve(Busy::new(2)).await;
+        let mut stream = connect(address).await;
+        let text = read_until(&mut stream, "event: lost").await;
+        let (reset, flows) = (
+            text.find("event: reset").unwrap(),
+            text.find("event: flows").unwrap(),
+        );
+        assert!(
+            reset < flows && text.contains(r#""remote":"10.0.0.2:5001""#),
+            "{text}"
+        );
+        let next = read_until(&mut stream, "event: flows").await;
+        assert!(
+            !next.contains("event: reset") && !next.contains("event: late"),
+            "{next}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_not_worked_for_and_is_told() {
+        let source = Busy::new(2_000);
+        let (address, _stop) = serve(Arc::clone(&source)).await;
+        let mut stream = connect(address).await;
+        // A look is 700 kB of rows: more than hyper and the kernel buffer together.
+        let mut looks = 0;
+        while looks == 0 || source.looks.load(Ordering::Relaxed) != looks {
+            looks = source.looks.load(Ordering::Relaxed);
+            tokio::time::sleep(3 * LATE).await;
+        }
+        assert!(looks <= 2, "{looks} looks for a client that reads nothing");
+        read_until(&mut stream, "event: late").await;
+    }
+
+    #[tokio::test]
+    async fn streams_are_bounded_and_end_with_the_daemon() {
+        let (address, stop) = serve(Busy::new(1)).await;
+        let mut streams = Vec::new();
+        for _ in 0..MAX_STREAMS {
+            let mut stream = connect(address).await;
+            read_until(&mut stream, "event: reset").await;
+            streams.push(stream);
+        }
+        let mut refused = connect(address).await;
+        read_until(&mut refused, "503 Service Unavailable").await;
+        stop.send_replace(true);
+        let mut first = streams.swap_remove(0);
+        read_until(&mut first, "0\r\n\r\n").await;
+    }
+}

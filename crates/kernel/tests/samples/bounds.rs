@@ -3,7 +3,7 @@
 
 use crate::support::alone;
 use crate::support::wire::{A4, B4, Wire, transfer};
-use crate::{LONG, Read, order, reading, sampling, walked};
+use crate::{LONG, Read, order, publish, reading, sampling, walked};
 use fatpath_estats::SampleKind;
 use fatpath_kernel::{Kernel, SampleCounts};
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
@@ -117,10 +117,7 @@ fn only_flows_of_a_rule() {
          [instruments]\nrules = ['them']\n"
     );
     let loaded = sampling("rule", "flows = 'none'");
-    let policy = fatpath_policy::parse(&text, None).unwrap();
-    let tables = fatpath_policy::Classifier::build(&policy);
-    loaded.kernel.publish(&policy, &tables).unwrap();
-    loaded.kernel.set_instruments(&policy.instruments).unwrap();
+    publish(&loaded.kernel, &fatpath_policy::parse(&text, None).unwrap());
     let wire = Wire::lay("rule");
     let (a, b) = wire.connection(B4);
     let ours = walked(&loaded.kernel, &a);

@@ -4,10 +4,11 @@
 use crate::path::over;
 use crate::support::alone;
 use crate::support::wire::transfer;
-use crate::{LONG, reading, sampling, walked};
+use crate::{LONG, publish, reading, sampling, walked};
 use fatpath_emulator::CellSpec;
 use fatpath_estats::{CaState, Sample, SampleKind};
 use fatpath_link::{LossSpec, ReorderSpec};
+use fatpath_policy::parse;
 use std::io::Write;
 use std::time::Instant;
 
@@ -146,5 +147,26 @@ fn reordering_is_disorder_and_no_signal() {
             // It has no round trips of its own.
             assert!(walked(&loaded.kernel, &receiver).rcv_ooopack > 0);
         });
+    });
+}
+
+#[test]
+fn only_laws_of_ours_count_acknowledgements() {
+    let Some(_alone) = alone() else { return };
+    let loaded = sampling("acks", ALL);
+    over("acks", &[], |path| {
+        let (sender, receiver) = path.connection();
+        transfer(&sender, &receiver, 300_000);
+        let plain = walked(&loaded.kernel, &sender);
+        assert_eq!((plain.law.as_str(), plain.slow_start_acks), ("reno", None));
+        let rule = "[[rule]]\nname = 'r'\ndestination = ['10.99.0.2']\n\
+                    congestion_control = 'fp_reno'\ninitial_ssthresh = 40\n";
+        publish(&loaded.kernel, &parse(rule, None).unwrap());
+        let (sender, receiver) = path.connection();
+        transfer(&sender, &receiver, 1_000_000);
+        let ours = walked(&loaded.kernel, &sender);
+        assert_eq!(ours.law, "fp_reno");
+        assert!(ours.slow_start_acks.is_some_and(|acks| acks >= 5));
+        assert!(ours.cong_avoid_acks.is_some_and(|acks| acks >= 5));
     });
 }

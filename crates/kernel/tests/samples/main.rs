@@ -40,10 +40,11 @@ fn sampling(name: &str, instruments: &str) -> Loaded {
 }
 
 fn order(kernel: &Kernel, instruments: &str) {
-    let policy = policy(instruments);
-    kernel
-        .publish(&policy, &Classifier::build(&policy))
-        .unwrap();
+    publish(kernel, &policy(instruments));
+}
+
+fn publish(kernel: &Kernel, policy: &Policy) {
+    kernel.publish(policy, &Classifier::build(policy)).unwrap();
     kernel.set_instruments(&policy.instruments).unwrap();
 }
 

@@ -4,6 +4,8 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test uses its part, and ends where it cannot go on
 
 pub mod frame;
+pub mod parsed;
+pub mod replay;
 pub mod wire;
 
 use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};

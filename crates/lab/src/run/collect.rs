@@ -20,7 +20,7 @@ use crate::observe::{self, Window};
 use crate::plan::Plan;
 use crate::program::{Job, RunError};
 use crate::results::{EmulatorFigures, FlowFigures, Row, Run};
-use crate::scenario::{Case, ResultKind};
+use crate::scenario::{Case, Program, ResultKind};
 
 /// Where to look, and how to judge.
 pub(super) struct Written<'w> {
@@ -70,14 +70,16 @@ fn measured(
     ran: Result<(), RunError>,
 ) -> Result<Vec<(String, Measured)>, CaseError> {
     let programs = written.case.programs.iter().zip(written.jobs);
-    let results = programs.filter_map(|(program, job)| Some((job, program.result?, program.start)));
+    let results = programs.filter_map(|(program, job)| Some((job, program, program.result?)));
     let parsed: Result<Vec<_>, CaseError> = results
-        .map(|(job, kind, start)| {
-            let parsed = parse(&job.output, kind).map_err(|reason| CaseError::Result {
+        .map(|(job, program, kind)| {
+            let parsed = parse(written, job, program, kind);
+            let parsed = parsed.map_err(|reason| CaseError::Result {
                 label: job.label.clone(),
                 reason,
             });
-            Ok((job.label.clone(), parsed?.begun_at(start.as_secs_f64())))
+            let begin_s = program.start.as_secs_f64();
+            Ok((job.label.clone(), parsed?.begun_at(begin_s)))
         })
         .collect();
     match (ran, parsed) {
@@ -89,11 +91,22 @@ fn measured(
     }
 }
 
-fn parse(output: &Path, kind: ResultKind) -> Result<Measured, String> {
-    let text = fs::read_to_string(output).map_err(|error| error.to_string())?;
-    match kind {
-        ResultKind::Iperf3 => iperf3::parse(&text).map_err(|error| error.to_string()),
-    }
+fn parse(
+    written: &Written,
+    job: &Job,
+    program: &Program,
+    kind: ResultKind,
+) -> Result<Measured, String> {
+    let text = |job: &Job| fs::read_to_string(&job.output).map_err(|error| error.to_string());
+    let server = program.stop.as_ref().and_then(|stop| {
+        let mut jobs = written.jobs.iter();
+        jobs.find(|job| job.ready_port == Some(stop.server_port))
+    });
+    let parsed = match (kind, server) {
+        (ResultKind::Iperf3, None) => iperf3::parse(&text(job)?),
+        (ResultKind::Iperf3, Some(server)) => iperf3::parse_stopped(&text(job)?, &text(server)?),
+    };
+    parsed.map_err(|error| error.to_string())
 }
 
 impl Written<'_> {

@@ -9,7 +9,7 @@ use fatpath_sim::Source;
 use fatpath_sim::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
 use thiserror::Error;
 
-use crate::scenario::{Case, Flow, Inner, Program, ResultKind, Scenario};
+use crate::scenario::{Case, Flow, Inner, Program, ResultKind, Scenario, Stop};
 
 /// Connections of one iperf3: MAX_STREAMS of iperf.h.
 const MOST_STREAMS: u32 = 128;
@@ -59,6 +59,7 @@ fn server(flow: &Flow) -> Program {
         lasts: None,
         time_limit: flow.start + flow.time_limit,
         start: flow.start,
+        stop: None,
         line: flow.line,
     }
 }
@@ -87,12 +88,27 @@ fn client(flow: &Flow) -> Result<Program, String> {
         lasts: flow.lasts.map(|lasts| flow.start + lasts + AROUND_A_TEST),
         time_limit: flow.start + flow.time_limit,
         start: flow.start,
+        stop: stop(flow),
         line: flow.line,
     })
 }
 
+/// iperf3 ends after a time or after so many bytes: where either may be first, the lab watches the time.
+fn stop(flow: &Flow) -> Option<Stop> {
+    let server_port = flow.ports.1;
+    let after = flow.lasts.filter(|_| has_size(flow))?;
+    Some(Stop {
+        after: flow.start + after,
+        server_port,
+    })
+}
+
+fn has_size(flow: &Flow) -> bool {
+    matches!(flow.source, Source::Bulk { bytes: Some(_), .. })
+}
+
 fn lasts(flow: &Flow) -> Result<String, String> {
-    match flow.lasts {
+    match flow.lasts.filter(|_| !has_size(flow)) {
         None => Ok(String::new()),
         Some(lasts) if lasts.subsec_nanos() == 0 => Ok(format!(" --time {}", lasts.as_secs())),
         Some(_) => Err("iperf3 sends for whole seconds".to_owned()),
@@ -102,9 +118,6 @@ fn lasts(flow: &Flow) -> Result<String, String> {
 fn source(flow: &Flow) -> Result<String, String> {
     match flow.source {
         Source::Bulk { again: true, .. } => Err("again: iperf3 sends once".to_owned()),
-        Source::Bulk { bytes: Some(_), .. } if flow.lasts.is_some() => {
-            Err("bytes with stop: iperf3 takes one of them".to_owned())
-        }
         Source::Bulk {
             bytes: Some(bytes), ..
         } => {
@@ -177,7 +190,7 @@ mod tests {
         let bulk = "source = \"bulk\"\nstart = \"1s\"\nstop = \"11s\"\nstreams = 2\nlaw = \"reno\"\n\
                     mss = 1400\nwindow = \"64KiB\"\npacing_rate = \"1gbit\"";
         let udp = "source = \"udp\"\nrate = \"10.28mbit\"\npayload = 1000\nstop = \"5s\"";
-        let sized = "source = \"bulk\"\nbytes = \"10MB\"";
+        let sized = "source = \"bulk\"\nbytes = \"10MB\"\nstop = \"9.5s\"";
         let told = [bulk, udp, sized].map(|flow| programs(flow).unwrap().join("\n"));
         insta::assert_snapshot!(told.join("\n"), @r#"
         b: iperf3 --server --one-off --json --port 6001 --interval 0.5
@@ -195,7 +208,6 @@ mod tests {
             "source = \"web\"\nusers = 1\nmean_object = \"10kB\"\nthink = \"1s\"\nstop = \"9s\"",
             "source = \"chunks\"\nchunk = \"1MB\"\nevery = \"1s\"\ncount = 3",
             "source = \"bulk\"\nbytes = \"1MB\"\nagain = true\nstop = \"9s\"",
-            "source = \"bulk\"\nbytes = \"1MB\"\nstop = \"9s\"",
             "source = \"bulk\"\nstop = \"9.5s\"",
             "source = \"bulk\"\nstop = \"9s\"\nstreams = 129",
             "source = \"bulk\"\nstop = \"9s\"\ndupthresh = 9",
@@ -206,7 +218,6 @@ mod tests {
         line 6: source = "web": iperf3 is no user; `fatpath sim` can do it
         line 6: source = "chunks": iperf3 makes no pauses; `fatpath sim` can do it
         line 6: again: iperf3 sends once; `fatpath sim` can do it
-        line 6: bytes with stop: iperf3 takes one of them; `fatpath sim` can do it
         line 6: iperf3 sends for whole seconds; `fatpath sim` can do it
         line 6: streams: an iperf3 makes 128 at most; `fatpath sim` can do it
         line 6: programs cannot ask for what this flow asks of TCP; `fatpath sim` can do it

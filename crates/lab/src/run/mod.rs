@@ -34,8 +34,8 @@ use crate::results::{Row, Run};
 use crate::scenario::command::CommandError;
 use crate::scenario::{Case, Program, Scenario};
 
-pub(crate) use choice::{cases, setting};
 pub use choice::Choice;
+pub(crate) use choice::{cases, setting};
 pub use flows::OnlySimulated;
 use folder::Folder;
 use history::History;

@@ -166,6 +166,7 @@ impl OneRun<'_> {
             words,
             ready_port: program.ready_port,
             time_limit: program.time_limit,
+            stop_after: program.stop.as_ref().map(|stop| stop.after),
             output,
             errors,
         })

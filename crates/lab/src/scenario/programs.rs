@@ -66,6 +66,7 @@ fn program(
         lasts: optional(&mut section, "lasts", units::time_limit)?,
         time_limit: time_limit.unwrap_or(TIME_LIMIT),
         start: Duration::ZERO,
+        stop: None,
         line: section.line(),
     };
     section.finish()?;

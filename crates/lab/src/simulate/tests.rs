@@ -97,13 +97,14 @@ fn a_law_that_is_not_simulated_fails_its_case_only() {
     assert!(told.contains("law cubic; it has fp_reno"), "{told}");
 }
 
+/// Their programs are no iperf3.
+const OF_THE_KERNEL: [&str; 3] = ["nicely.toml", "wan-kernel.toml", "lan-kernel.toml"];
+
 #[test]
 fn every_experiment_can_be_simulated_but_for_its_law() {
-    let folders = fs_files(&experiments()).into_iter();
-    let folders = folders.filter(|file| file.is_dir()).chain([experiments()]);
-    let files = folders.flat_map(|folder| fs_files(&folder));
     let mut count = 0;
-    for file in files.filter(|file| is_scenario(file)) {
+    let is_of_the_kernel = |file: &PathBuf| OF_THE_KERNEL.iter().any(|name| file.ends_with(name));
+    for file in scenarios().filter(|file| !is_of_the_kernel(file)) {
         let scenario = Scenario::load(&file).unwrap();
         let how = How {
             jobs: 1,
@@ -123,6 +124,31 @@ fn every_experiment_can_be_simulated_but_for_its_law() {
         count += 1;
     }
     assert!(count > 10, "{count}");
+}
+
+#[test]
+fn what_an_experiment_says_of_the_lab_the_lab_can_do() {
+    let mut count = 0;
+    for file in scenarios() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_itself = |word: &str| word.contains('/') && file.ends_with(word);
+        let is_said =
+            |line: &str| line.contains("fatpath lab run") && line.split(' ').any(is_itself);
+        if text.lines().any(is_said) {
+            let scenario = Scenario::load(&file).unwrap();
+            let names = crate::run::names(&scenario, &Options::default());
+            assert!(!names.unwrap().is_empty(), "{file:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 1, "{count}");
+}
+
+fn scenarios() -> impl Iterator<Item = PathBuf> {
+    let folders = fs_files(&experiments()).into_iter();
+    let folders = folders.filter(|file| file.is_dir()).chain([experiments()]);
+    let files = folders.flat_map(|folder| fs_files(&folder));
+    files.filter(|file| is_scenario(file))
 }
 
 fn fs_files(folder: &Path) -> Vec<PathBuf> {

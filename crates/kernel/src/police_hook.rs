@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a police sees packets: put there, found there, taken from there.
+//!
+//! It is found by its program, which is pinned before it is attached: whatever else is at the same place
+//! is another's, and stays. Generic XDP is never used: it is slower than tc.
+//!
+//! Start at [`Police::attach`].
+
+use crate::abi;
+use crate::error::KernelError;
+use crate::load::program;
+use crate::pod::text_of;
+use crate::police::{Police, netlink};
+use crate::police_orders::Hook;
+use crate::tc::{Direction, Filter, Qdisc, program_id};
+use fatpath_netlink::Netlink;
+use libbpf_rs::{Object, Program, Xdp, XdpFlags};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+const PROGRAM: &str = "prog_police";
+
+impl Police {
+    /// Where the orders leave it open, XDP first: a driver without it, or one with another's program,
+    /// says no.
+    pub(crate) fn attach(
+        &mut self,
+        object: &Object,
+        wanted: Option<Hook>,
+    ) -> Result<(), KernelError> {
+        let may_xdp = self.facts.mode != abi::FP_POLICE_RESET && self.facts.has_ethernet == 1;
+        match wanted {
+            Some(Hook::Xdp) if !may_xdp => Err(KernelError::io("attach at XDP")(io::Error::other(
+                "a RST to both ends, or a link without Ethernet, needs tc",
+            ))),
+            Some(Hook::Xdp) => self.attach_xdp(object),
+            None if may_xdp => self.attach_xdp(object).or_else(|_| self.attach_tc(object)),
+            _ => self.attach_tc(object),
+        }
+    }
+
+    fn attach_xdp(&mut self, object: &Object) -> Result<(), KernelError> {
+        self.facts.hook = abi::FP_POLICE_XDP;
+        self.note()?;
+        let program = self.pin_program(object, "police_xdp")?;
+        let flags = XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST;
+        let xdp = Xdp::new(program.as_fd());
+        xdp.attach(self.ifindex as i32, flags).map_err(|error| {
+            match xdp.query_id(self.ifindex as i32, XdpFlags::NONE) {
+                Ok(other) if other != 0 => self.is_taken_by(other),
+                _ => KernelError::bpf("attach at XDP")(error),
+            }
+        })
+    }
+
+    fn is_taken_by(&self, program: u32) -> KernelError {
+        let interface = text_of(&self.facts.interface);
+        KernelError::io("attach at XDP")(io::Error::other(format!(
+            "the program {program} is there (`bpftool prog show id {program}`): choose `--hook tc`, \
+             or take it away (`ip link set dev {interface} xdp off`)"
+        )))
+    }
+
+    fn attach_tc(&mut self, object: &Object) -> Result<(), KernelError> {
+        let failed = || KernelError::io("attach at tc ingress");
+        let netlink = netlink()?;
+        let qdisc = Qdisc::of(&netlink, self.ifindex).map_err(failed())?;
+        self.facts.hook = abi::FP_POLICE_TC;
+        self.facts.made_clsact = u32::from(qdisc == Qdisc::None);
+        self.note()?;
+        let program = self.pin_program(object, "police_tc")?;
+        let filter = self.filter(&netlink, &program);
+        filter.make_clsact().map_err(failed())?;
+        filter.attach().map_err(failed())
+    }
+
+    /// So that whoever takes the police away knows its program.
+    fn pin_program(&self, object: &Object, name: &str) -> Result<OwnedFd, KernelError> {
+        let pin = self.pins.join(PROGRAM);
+        let _ = std::fs::remove_file(&pin);
+        program(object, name)?
+            .pin(&pin)
+            .map_err(KernelError::bpf(format!("pin the program {name}")))?;
+        self.program()
+    }
+
+    pub(crate) fn program(&self) -> Result<OwnedFd, KernelError> {
+        Program::fd_from_pinned_path(self.pins.join(PROGRAM))
+            .map_err(KernelError::bpf("open the program of the police"))
+    }
+
+    /// Whether packets meet it: the interface may have gone, or somebody may have taken it off. To be asked
+    /// in its namespace.
+    pub(crate) fn is_attached(&self) -> Result<bool, KernelError> {
+        let Ok(program) = self.program() else {
+            return Ok(false);
+        };
+        let there = self.filter(&netlink()?, &program).is_there();
+        Ok(self.is_at_xdp(&program)
+            || there.map_err(KernelError::io("look for the police at tc ingress"))?)
+    }
+
+    /// In its namespace; where it is not, nothing is done.
+    pub(crate) fn detach(&self) -> Result<(), KernelError> {
+        let Ok(program) = self.program() else {
+            return Ok(());
+        };
+        if self.is_at_xdp(&program) {
+            let detached =
+                Xdp::new(program.as_fd()).detach(self.ifindex as i32, XdpFlags::DRV_MODE);
+            detached.map_err(KernelError::bpf("detach from XDP"))?;
+        }
+        self.detach_tc(&program)
+            .map_err(KernelError::io("detach from tc ingress"))
+    }
+
+    fn is_at_xdp(&self, program: &OwnedFd) -> bool {
+        let there = Xdp::new(program.as_fd()).query_id(self.ifindex as i32, XdpFlags::DRV_MODE);
+        there.is_ok_and(|id| id != 0 && program_id(program.as_fd()) == Some(id))
+    }
+
+    fn detach_tc(&self, program: &OwnedFd) -> io::Result<()> {
+        let netlink = Netlink::open()?;
+        let filter = self.filter(&netlink, program);
+        let was_there = filter.detach()?;
+        if was_there && self.facts.made_clsact == 1 {
+            filter.remove_idle_clsact()?;
+        }
+        Ok(())
+    }
+
+    fn filter<'p>(&self, netlink: &'p Netlink, program: &'p OwnedFd) -> Filter<'p> {
+        Filter {
+            netlink,
+            ifindex: self.ifindex,
+            direction: Direction::Ingress,
+            program: program.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RUDE_OFF_NICELY on the real kernel, against Table 1 of the paper: the artificial window R and the fair
+//! one F, at every acknowledgement of a real flow over an emulated path.
+#![allow(unsafe_code)] // a private socket option; a record is the bytes of a struct
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use fatpath_emulator::unshaped::two_hosts;
+use fatpath_emulator::{CellSpec, ChainSpec, ForwardOptions, Network};
+use fatpath_kernel::RudeMark;
+use fatpath_policy::{Classifier, parse};
+use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::{Duration, Instant};
+use support::{Loaded, Mode, alone};
+
+const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_trace.bpf.o"));
+
+/// 90 % of the path, of which every 500th segment gets lost.
+const POLICY: &str = "[[rule]]\nname = 'path'\ndestination = ['10.99.0.0/24']\nsend_buffer = '4MB'\n\
+                      receive_buffer = '4MB'\nrude = 'allowed'\nrude_rate = '36mbit'\n";
+const RATE_BPS: u64 = 40_000_000;
+const ONE_WAY_NS: u64 = 20_000_000;
+const LOSS: f64 = 0.002;
+
+/// `TCP_CA_Open`.
+const OPEN: u32 = 0;
+
+/// `struct rude_step` of bpf/rude_trace.bpf.c.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    mode: u32,
+    ca_state: u32,
+    r_pkts: u32,
+    ssthresh_pkts: u32,
+    fair_pkts: u32,
+}
+
+impl Step {
+    fn is(&self, mode: Mode) -> bool {
+        self.mode == mode as u32
+    }
+
+    fn windows(&self) -> (u32, u32) {
+        (self.r_pkts, self.fair_pkts)
+    }
+}
+
+const TCP_RUDE: i32 = 0x7001;
+const RUDE_ON: i32 = 1;
+const RUDE_OFF_NICELY: i32 = 2;
+
+fn set_rude(flow: &TcpStream, value: i32) {
+    let (length, value) = (size_of::<i32>() as u32, std::ptr::from_ref(&value));
+    // SAFETY: an open socket, and a value of that length.
+    let result = unsafe {
+        libc::setsockopt(
+            flow.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_RUDE,
+            value.cast(),
+            length,
+        )
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+fn path() -> Network {
+    let delay = || CellSpec::delay(ONE_WAY_NS);
+    let rate = CellSpec::rate(RATE_BPS, Some(200_000));
+    let mut topology = two_hosts(
+        &format!("polite-{}", std::process::id()),
+        &ChainSpec::of([delay(), CellSpec::loss(LOSS), rate]),
+    );
+    topology.links[0].directions[1] = ChainSpec::of([delay()]);
+    Network::up(&topology).unwrap()
+}
+
+fn loaded(network: &Network) -> Loaded {
+    let loaded = Loaded::at("polite");
+    let missing = &loaded.laws_missing;
+    assert!(missing.is_none(), "{missing:?}");
+    let policy = parse(POLICY, None).unwrap();
+    let tables = Classifier::build(&policy);
+    loaded.kernel.publish(&policy, &tables).unwrap();
+    let hosts = ["client", "server"].map(|host| network.host(host).unwrap().name().to_owned());
+    loaded
+        .kernel
+        .open_rude_gate(RudeMark::default(), &hosts)
+        .unwrap();
+    loaded
+}
+
+fn connection(network: &Network) -> (TcpStream, TcpStream) {
+    let (client, server) = ["client", "server"]
+        .map(|host| network.host(host).unwrap())
+        .into();
+    let listen = || TcpListener::bind("10.99.0.2:7100").unwrap();
+    let listener = server.run(listen).unwrap();
+    let connect = || TcpStream::connect("10.99.0.2:7100").unwrap();
+    let sender = client.run(connect).unwrap();
+    (sender, listener.accept().unwrap().0)
+}
+
+/// Ends a connection, so that whoever sends or receives on it ends too.
+struct Ends<'s>(&'s TcpStream);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// Rude until its fair window is that of the path's loss, then polite nicely; the steps of it.
+fn a_flow_that_goes_polite(network: &Network, trace: &Object) -> Vec<Step> {
+    let all = RefCell::new(Vec::new());
+    let map = trace.maps().find(|map| map.name() == "rude_steps").unwrap();
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&map, |bytes| {
+        assert!(bytes.len() >= size_of::<Step>());
+        // SAFETY: a struct of integers, written by its twin.
+        let step: Step = unsafe { bytes.as_ptr().cast::<Step>().read_unaligned() };
+        all.borrow_mut().push(step);
+        0
+    })
+    .unwrap();
+    let ring = ring.build().unwrap();
+    let until = |is_so: &dyn Fn(&[Step]) -> bool| {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(120) {
+            ring.poll(Duration::from_millis(50)).unwrap();
+            if is_so(&all.borrow()) {
+                return;
+            }
+        }
+        panic!("it does not come, after {} steps", all.borrow().len());
+    };
+    let (sender, mut receiver) = connection(network);
+    thread::scope(|scope| {
+        scope.spawn(|| while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
+        scope.spawn(|| while (&sender).write(&[0; 65536]).is_ok() {});
+        let _ends = Ends(&sender);
+        set_rude(&sender, RUDE_ON);
+        until(&|steps| steps.len() > 10_000);
+        set_rude(&sender, RUDE_OFF_NICELY);
+        until(&|steps| steps.last().unwrap().is(Mode::Polite));
+    });
+    drop(ring);
+    all.into_inner()
+}
+
+/// Both grew by as much, or R was not in use and F grew alone.
+fn is_increase(before: &Step, after: &Step) -> bool {
+    let (r_more, fair_more) = (
+        after.r_pkts.checked_sub(before.r_pkts),
+        after.fair_pkts.checked_sub(before.fair_pkts),
+    );
+    fair_more.is_some() && (r_more == fair_more || r_more == Some(0))
+}
+
+/// Reno's half, up to three times in one recovery, of both, and what the ACK that ends it adds to both.
+fn is_decrease(before: &Step, after: &Step) -> bool {
+    let (mut r_pkts, mut fair_pkts) = before.windows();
+    (1..=3).any(|_| {
+        let half_pkts = (fair_pkts / 2).max(2);
+        let ratio = f64::from(half_pkts) / f64::from(fair_pkts);
+        r_pkts = ((f64::from(r_pkts) * ratio) as u32).max(half_pkts);
+        fair_pkts = half_pkts;
+        (0..=2).any(|more| after.windows() == (r_pkts + more, fair_pkts + more))
+    })
+}
+
+#[test]
+fn nicely_both_windows_go_as_table_1_says() {
+    let Some(_alone) = alone() else { return };
+    let network = path();
+    let loaded = loaded(&network);
+    let mut builder = ObjectBuilder::default();
+    let open = builder
+        .pin_root_path(&loaded.pin_dir)
+        .unwrap()
+        .open_memory(TRACE)
+        .unwrap();
+    let trace = open.load().unwrap();
+    let program = trace.progs_mut().next().unwrap();
+    let _link = program.attach().unwrap();
+    let flow = |_: &_| a_flow_that_goes_polite(&network, &trace);
+    let (steps, _) = network
+        .forward_while(ForwardOptions::default(), flow)
+        .unwrap();
+
+    let going: Vec<&Step> = steps
+        .iter()
+        .filter(|step| step.is(Mode::GoingPolite))
+        .collect();
+    let (mut increases, mut decreases) = (0, 0);
+    let open: Vec<usize> = (0..going.len())
+        .filter(|at| going[*at].ca_state == OPEN)
+        .collect();
+    for pair in open.windows(2) {
+        let (before, after) = (going[pair[0]], going[pair[1]]);
+        if pair[1] == pair[0] + 1 {
+            assert!(is_increase(before, after), "{before:?} {after:?}");
+            increases += u32::from(after.fair_pkts > before.fair_pkts);
+        } else if before.windows() != after.windows() {
+            assert!(is_decrease(before, after), "{before:?} {after:?}");
+            decreases += 1;
+        }
+    }
+    let (first, last) = (going[open[0]], going[*open.last().unwrap()]);
+    println!(
+        "{} steps, {increases} increases, {decreases} decreases",
+        going.len()
+    );
+    println!("from {first:?} to {last:?}");
+    assert!(first.r_pkts > 2 * first.fair_pkts, "{first:?}");
+    assert!(increases > 10 && decreases > 2);
+    assert!(last.r_pkts - last.fair_pkts <= 2, "{last:?}");
+    let polite = steps.last().unwrap();
+    assert!(polite.r_pkts <= last.fair_pkts + 1, "{polite:?}");
+}

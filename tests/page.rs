@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page: who may come in, that the API is as its document says, and the page in a browser while a real
+//! transfer runs. The browser's own tests are web/browser/*.test.ts; this runs them.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Daemon, Lab, alone, until};
+
+/// Answer to a request: status, head, body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Sends the text as it is, and reads to the end.
+fn send(mut stream: impl Read + Write, request: &str) -> Answer {
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let (head, body) = (head.to_lowercase(), body.to_owned());
+    Answer { status, head, body }
+}
+
+/// The daemon's two sockets.
+struct Doors {
+    tcp: SocketAddr,
+    unix: PathBuf,
+    token: String,
+    /// As `fatpath page` prints it.
+    page: String,
+}
+
+impl Doors {
+    fn of(daemon: &Daemon) -> Doors {
+        let output = daemon.ask(&["page"]);
+        assert!(output.status.success(), "{output:?}");
+        let page = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        let (address, token) = page.split_once("/#token=").unwrap();
+        Doors {
+            tcp: address.strip_prefix("http://").unwrap().parse().unwrap(),
+            unix: daemon.path("run/fatpath.sock"),
+            token: token.to_owned(),
+            page: page.clone(),
+        }
+    }
+
+    fn over_tcp(&self, line: &str, headers: &str) -> Answer {
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n",
+            self.tcp
+        );
+        send(TcpStream::connect(self.tcp).unwrap(), &request)
+    }
+
+    fn with_token(&self, line: &str) -> Answer {
+        self.over_tcp(line, &format!("Authorization: Bearer {}\r\n", self.token))
+    }
+
+    fn over_unix(&self, line: &str, headers: &str) -> Answer {
+        let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+        send(UnixStream::connect(&self.unix).unwrap(), &request)
+    }
+}
+
+#[test]
+fn who_may_come_in() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start_listening("# nothing is tuned");
+    let doors = Doors::of(&daemon);
+    for path in [
+        "/v1/status",
+        "/v1/flows",
+        "/v1/instruments/flows",
+        "/v1/instruments/live",
+    ] {
+        let closed = doors.over_tcp(&format!("GET {path}"), "");
+        assert_eq!(closed.status, 401, "{path}");
+        assert!(closed.body.contains("token"), "{}", closed.body);
+    }
+    assert_eq!(doors.with_token("GET /v1/status").status, 200);
+    let half = &doors.token[..32];
+    let wrong = doors.over_tcp(
+        "GET /v1/status",
+        &format!("Authorization: Bearer {half}\r\n"),
+    );
+    assert_eq!(wrong.status, 401);
+    for line in [
+        "POST /v1/unload",
+        "POST /v1/rude/off",
+        "DELETE /v1/policy",
+        "POST /v1/policy/apply?file=x",
+    ] {
+        assert_eq!(doors.with_token(line).status, 405, "{line}");
+    }
+    assert_eq!(doors.over_tcp("GET /", "").status, 200);
+    assert_eq!(
+        doors
+            .over_tcp("GET /", "Origin: http://evil.example\r\n")
+            .status,
+        403
+    );
+    assert_eq!(
+        doors.over_tcp("GET /", "Host: evil.example\r\n").status,
+        403
+    );
+    let local = |headers: &str| doors.over_unix("GET /v1/status", headers).status;
+    assert_eq!(local("Host: fatpath\r\n"), 200);
+    assert_eq!(local("Host: evil.example:7070\r\n"), 403);
+    assert_eq!(local(""), 403);
+    // Through `ssh -L` a browser may come as root.
+    let browser =
+        "Host: localhost:7070\r\nOrigin: http://localhost:7070\r\nSec-Fetch-Site: same-origin\r\n";
+    assert_eq!(local(browser), 200);
+    assert_eq!(doors.over_unix("POST /v1/unload", browser).status, 405);
+    assert_eq!(
+        daemon.ask(&["status"]).status.code(),
+        Some(0),
+        "nothing was unloaded"
+    );
+}
+
+#[test]
+fn no_path_leads_out_and_every_answer_is_sealed() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start_listening("# nothing is tuned");
+    let doors = Doors::of(&daemon);
+    let paths = [
+        "/assets/../../../etc/passwd",
+        "/assets/%2e%2e/%2e%2e/etc/passwd",
+        "/assets/..%2f..%2fetc%2fpasswd",
+        "/assets//etc/passwd",
+        "/assets/",
+        "/assets",
+        "/index.html/..",
+        "/../Cargo.toml",
+        "/%00",
+        "/page.token",
+    ];
+    for path in paths {
+        let answer = doors.with_token(&format!("GET {path}"));
+        assert_eq!(answer.status, 404, "{path}: {}", answer.body);
+        assert!(!answer.body.contains("root:"), "{path}");
+    }
+    let script = doors.over_tcp("GET /", "").body;
+    let script = script
+        .split('"')
+        .find(|part| part.ends_with(".js"))
+        .unwrap();
+    for (path, status) in [
+        ("/", 200),
+        (script, 200),
+        ("/v1/status", 200),
+        ("/none", 404),
+    ] {
+        let answer = doors.with_token(&format!("GET {path}"));
+        assert_eq!(answer.status, status, "{path}");
+        assert!(
+            answer.head.contains("\r\nx-content-type-options: nosniff"),
+            "{}",
+            answer.head
+        );
+        let policy = answer
+            .head
+            .split("content-security-policy: ")
+            .nth(1)
+            .unwrap();
+        let policy = policy.split("\r\n").next().unwrap();
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self';"),
+            "{policy}"
+        );
+        assert!(
+            !policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn the_token_is_roots_outlives_the_daemon_and_goes_with_an_unload() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start_listening("# nothing is tuned");
+    let before = Doors::of(&daemon);
+    daemon.kill_9();
+    daemon.restart();
+    assert_eq!(Doors::of(&daemon).token, before.token);
+    let token = daemon.path("run/page.token");
+    let mode = std::os::unix::fs::MetadataExt::mode(&token.metadata().unwrap());
+    assert_eq!(mode & 0o777, 0o600);
+    daemon.unload();
+    assert!(!token.exists());
+}
+
+#[test]
+fn only_loopback_is_listened_on() {
+    let Some(_alone) = alone() else { return };
+    let mut command = Command::new(support::FATPATH);
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, "# nothing is tuned").unwrap();
+    command.args([
+        "daemon",
+        "--listen",
+        "0.0.0.0:0",
+        "--pin-dir",
+        "/sys/fs/bpf/fatpath-page-none",
+    ]);
+    command
+        .arg("--policy")
+        .arg(&policy)
+        .arg("--run-dir")
+        .arg(dir.path().join("run"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("only a loopback address"),
+        "{said}"
+    );
+    assert!(
+        !Path::new("/sys/fs/bpf/fatpath-page-none").exists(),
+        "nothing was loaded"
+    );
+}
+
+/// `npm run SCRIPT` in web/, with what it prints; `None`, and a line that says so, when it cannot run here.
+fn npm(script: &str, variables: &[(&str, &str)]) -> Option<String> {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    if !web.join("node_modules").exists() {
+        println!("skipped: web/node_modules is missing; make setup fetches it");
+        return None;
+    }
+    let mut command = Command::new("npm");
+    command.args(["run", "--silent", script]).current_dir(web);
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    Some(said)
+}
+
+#[test]
+fn the_parts_of_the_page() {
+    npm("test", &[]);
+}
+
+/// A receiver whose window carries a sixth of the path.
+const RECEIVER: &str = "net.ipv4.tcp_rmem=4096 32768 32768";
+
+/// Longer than the browser's tests take on a slow machine.
+const TRANSFER_S: u32 = 600;
+
+#[test]
+fn a_transfer_is_seen_in_a_browser() {
+    let Some(_alone) = alone() else { return };
+    if !Path::new("/usr/bin/chromium").exists() {
+        println!("skipped: there is no /usr/bin/chromium");
+        return;
+    }
+    let lab = Lab::up("page", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    lab.output("b", &["sysctl", "-w", RECEIVER]);
+    let daemon = Daemon::start_listening(
+        "[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 10",
+    );
+    let doors = Doors::of(&daemon);
+    let mut transfer = lab.transfer(TRANSFER_S, &["--parallel", "3"]);
+    let peer = format!("{}:5201", lab.address("b"));
+    until("the transfer to be listed", || {
+        let flows = doors.with_token("GET /v1/instruments/flows").body;
+        flows
+            .contains(&format!("\"remote\":\"{peer}\""))
+            .then_some(())
+    });
+    let variables = [
+        ("FATPATH_PAGE", doors.page.as_str()),
+        ("FATPATH_PEER", &peer),
+        ("FATPATH_FINDING", "FP-RWND"),
+    ];
+    npm("test:browser", &variables);
+    transfer.kill().unwrap();
+    transfer.wait().unwrap();
+}
