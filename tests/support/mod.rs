@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod causes;
+pub mod host;
 pub mod rude;
 pub mod transfer;
 
