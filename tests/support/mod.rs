@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod causes;
+pub mod host;
 pub mod rude;
 pub mod transfer;
 
@@ -56,6 +57,8 @@ pub struct Daemon {
     namespace: Option<String>,
     cgroup: Option<PathBuf>,
     listens: bool,
+    /// More arguments of the daemon.
+    pub arguments: Vec<String>,
 }
 
 impl Daemon {
@@ -66,6 +69,11 @@ impl Daemon {
     /// Beside another one: with pins of its own.
     pub fn start_beside(name: &str, policy: &str) -> Daemon {
         Daemon::start_at(name, None, policy)
+    }
+
+    /// Not started yet: [`Daemon::restart`] does.
+    pub fn idle(policy: &str) -> Daemon {
+        Daemon::at("test", None, policy)
     }
 
     /// In a network namespace, whose routes and sysctls are then the daemon's.
@@ -107,6 +115,7 @@ impl Daemon {
             namespace,
             cgroup: None,
             listens: false,
+            arguments: Vec::new(),
         }
     }
 
@@ -138,6 +147,7 @@ impl Daemon {
         command
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
+        command.args(&self.arguments);
         if let Some(cgroup) = &self.cgroup {
             command.arg("--cgroup").arg(cgroup);
         }

@@ -66,10 +66,10 @@ columns! { row, s;
     whole elapsed_us, "µs", "ElapsedMicroSecs", s.now_ns.saturating_sub(s.begin_ns) / 1000;
     text kind, "", "", word(&s.kind);
     whole cookie, "", "", s.flow.cookie;
-    text local_address, "", "LocalAddress", s.flow.local.ip().to_string();
-    whole local_port, "", "LocalPort", s.flow.local.port();
-    text remote_address, "", "RemAddress", s.flow.remote.ip().to_string();
-    whole remote_port, "", "RemPort", s.flow.remote.port();
+    text local_address, "", "", s.flow.local.ip().to_string();
+    whole local_port, "", "", s.flow.local.port();
+    text remote_address, "", "", s.flow.remote.ip().to_string();
+    whole remote_port, "", "", s.flow.remote.port();
     whole netns, "inode", "", s.flow.netns;
     whole cgroup_id, "inode", "", s.flow.cgroup_id;
     maybe rule_id, "", "", s.flow.rule_id;
@@ -138,8 +138,8 @@ columns! { row, s;
     whole peer_window_bytes, "bytes", "CurRwinRcvd", s.peer_window_bytes;
     whole max_peer_window_bytes, "bytes", "MaxRwinRcvd", s.max_peer_window_bytes;
     whole receive_window_bytes, "bytes", "CurRwinSent", s.receive_window_bytes;
-    whole send_wscale, "bits", "SndWindScale", s.send_wscale;
-    whole receive_wscale, "bits", "RcvWindScale", s.receive_wscale;
+    whole send_wscale, "bits", "WinScaleRcvd", s.send_wscale;
+    whole receive_wscale, "bits", "WinScaleSent", s.receive_wscale;
     whole retransmits, "timeouts in a row", "CurTimeoutCount", s.retransmits;
     whole backoff, "doublings", "", s.backoff;
     maybe delivery_rate_bytes_per_s, "bytes/s", "", s.delivery_rate_bytes_per_s;
@@ -156,4 +156,23 @@ columns! { row, s;
     whole window_clamp_bytes, "bytes", "LimRwin", s.window_clamp_bytes;
     whole pacing_rate_bytes_per_s, "bytes/s", "", s.pacing_rate_bytes_per_s;
     flag is_rude, "", "", s.is_rude;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_estats::variables;
+
+    #[test]
+    fn columns_have_one_name_each_and_variables_are_the_rfcs() {
+        let mut names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|a, b| a < b));
+        for column in COLUMNS.iter().filter(|column| !column.variable.is_empty()) {
+            let variable = variables::named(column.variable);
+            let variable = variable.unwrap_or_else(|| panic!("no {}", column.variable));
+            assert_eq!(variable.name, column.variable);
+            assert!(variable.is_present(), "{}", variable.name);
+        }
+    }
 }

@@ -120,6 +120,8 @@ struct Flows(BTreeMap<i64, Growing>);
 #[derive(Default)]
 struct Growing {
     flow: Traced,
+    /// Seconds and bytes of its first row: fatpath may have met it late, with many bytes moved.
+    first: Option<(f64, i64)>,
     /// Seconds and bytes where the present rate's span begins.
     mark: Option<(f64, i64)>,
     rate_bps: f64,
@@ -186,6 +188,7 @@ impl Growing {
     fn take(&mut self, columns: &Columns, row: usize) {
         let t_s = columns.elapsed_us[row] as f64 / 1e6;
         let bytes = columns.bytes_acked[row].max(columns.bytes_received[row]);
+        let (first_s, first_bytes) = *self.first.get_or_insert((t_s, bytes));
         self.follow_rate(t_s, bytes);
         let segs_retrans = columns.segs_retrans[row];
         let before = self.segs_retrans.replace(segs_retrans);
@@ -202,11 +205,7 @@ impl Growing {
             rtt_us: columns.rtt_us[row].map(|us| us as u32),
             in_flight_pkts: columns.in_flight_pkts[row] as u32,
             rate_bps: self.rate_bps,
-            average_bps: if t_s > 0.0 {
-                bytes as f64 * 8.0 / t_s
-            } else {
-                0.0
-            },
+            average_bps: per_second(bytes - first_bytes, t_s - first_s),
             retransmitted_pkts: before.map_or(0, |before| (segs_retrans - before).max(0) as u64),
         });
     }
@@ -214,8 +213,17 @@ impl Growing {
     fn follow_rate(&mut self, t_s: f64, bytes: i64) {
         let (begin_s, begin_bytes) = *self.mark.get_or_insert((t_s, bytes));
         if t_s - begin_s >= RATE_SPAN_S {
-            self.rate_bps = (bytes - begin_bytes) as f64 * 8.0 / (t_s - begin_s);
+            self.rate_bps = per_second(bytes - begin_bytes, t_s - begin_s);
             self.mark = Some((t_s, bytes));
         }
+    }
+}
+
+/// Bits a second; 0 over no time.
+fn per_second(bytes: i64, span_s: f64) -> f64 {
+    if span_s > 0.0 {
+        bytes as f64 * 8.0 / span_s
+    } else {
+        0.0
     }
 }

@@ -3,7 +3,6 @@
 //! than it must.
 
 #![allow(clippy::unwrap_used)]
-#![recursion_limit = "256"] // the JSON of a sample
 
 mod support;
 

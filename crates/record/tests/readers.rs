@@ -3,7 +3,6 @@
 //! `pip install --target target/py pandas pyarrow duckdb`.
 
 #![allow(clippy::unwrap_used)]
-#![recursion_limit = "256"] // the JSON of a sample
 
 mod support;
 

@@ -196,3 +196,88 @@ impl Known {
         lines
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_estats::{Bounds, Derived, FlowTable, testing};
+
+    #[test]
+    fn an_event_has_the_whole_envelope() {
+        let mut sample = testing::sample(7, SampleKind::Congestion, testing::SECOND);
+        sample.flow.local = "[::ffff:10.0.0.1]:40000".parse().unwrap();
+        sample.flow.remote = "[2001:db8::2]:443".parse().unwrap();
+        (sample.cwnd_pkts, sample.ssthresh_pkts) = (30, Some(21));
+        let line = serde_json::to_value(of_sample(&sample)).unwrap();
+        let keys: Vec<&str> = line
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let envelope = "attributes destination_host event program source_host timestamp value";
+        assert_eq!(keys.join(" "), envelope);
+        assert_eq!(line["program"], "fatpath");
+        assert_eq!(line["event"], "flow.congestion");
+        assert_eq!(
+            (&line["source_host"], &line["destination_host"]),
+            (&json!("10.0.0.1"), &json!("2001:db8::2"))
+        );
+        assert_eq!(line["value"], 21);
+        assert_eq!(line["attributes"]["cookie"], 7);
+        assert_eq!(line["attributes"]["destination_port"], 443);
+        assert_eq!(line["attributes"]["cwnd_pkts"], 30);
+        let at = humantime::parse_rfc3339(line["timestamp"].as_str().unwrap()).unwrap();
+        assert!(at > UNIX_EPOCH);
+    }
+
+    #[test]
+    fn an_interval_is_no_event() {
+        let sample = testing::sample(7, SampleKind::Interval, testing::SECOND);
+        assert!(of_sample(&sample).is_none());
+    }
+
+    #[test]
+    fn derived_values_are_told_of_flows_that_do_something() {
+        let mut table = FlowTable::new(Bounds::default());
+        table.set_policy([], Derived::parse([("Double", "CurMSS * 2")]).unwrap());
+        let mut known = Known::default();
+        let mut look = |kind, seconds| {
+            table.take(testing::sample(7, kind, seconds * testing::SECOND));
+            let lines = known.look(table.changes(known.mark));
+            lines
+                .into_iter()
+                .map(|line| (line.event, line.value))
+                .collect::<Vec<_>>()
+        };
+        let mss = testing::sample(7, SampleKind::Begin, 0).mss_bytes;
+        let told = ("derived.Double".to_owned(), json!(f64::from(mss) * 2.0));
+        assert_eq!(look(SampleKind::Begin, 0), [told.clone()]);
+        assert_eq!(look(SampleKind::Interval, 1), [told]);
+        assert_eq!(look(SampleKind::Walk, 2), []);
+    }
+
+    #[test]
+    fn a_finding_is_told_once() {
+        let mut table = FlowTable::new(Bounds::default());
+        table.take(testing::sample(7, SampleKind::Begin, 0));
+        let mut view = table.views().next().unwrap();
+        view.findings = vec![fatpath_estats::Finding {
+            id: "FP-TEST".into(),
+            title: "slow".into(),
+            evidence: vec![],
+            severity: fatpath_estats::Severity::Problem,
+            gain: Some(2.0),
+            cure: None,
+        }];
+        let mut known = Known::default();
+        let told = |lines: Vec<Line>| lines.into_iter().map(|line| line.value).collect::<Vec<_>>();
+        assert_eq!(told(known.of_view(&view)), [json!("FP-TEST")]);
+        assert_eq!(told(known.of_view(&view)), [json!(null); 0]);
+        // It went and came again.
+        let found = std::mem::take(&mut view.findings);
+        known.of_view(&view);
+        view.findings = found;
+        assert_eq!(told(known.of_view(&view)), [json!("FP-TEST")]);
+    }
+}

@@ -99,3 +99,73 @@ fn push(lines: &mut Vec<u8>, line: &Shown) {
         lines.push(b'\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_estats::{SampleKind, testing};
+    use tokio::sync::broadcast;
+
+    fn sample(cookie: u64, remote: &str, seconds: u64) -> Arc<Sample> {
+        let after_ns = seconds * testing::SECOND;
+        let mut sample = testing::sample(cookie, SampleKind::Interval, after_ns);
+        sample.flow.remote = remote.parse().unwrap();
+        Arc::new(sample)
+    }
+
+    /// The lines that a client gets at once.
+    fn lines(follower: Follower) -> Vec<SampleLine> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let next = runtime.unwrap().block_on(follower.next());
+        let batch = next.unwrap().0.unwrap();
+        let lines = serde_json::Deserializer::from_slice(&batch).into_iter();
+        lines.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn only_chosen_flows_are_told_of() {
+        let samples = broadcast::Sender::new(8);
+        let follower = |flow, prefix: Option<&str>| Follower {
+            samples: samples.subscribe(),
+            flow,
+            prefix: prefix.map(|prefix| prefix.parse().unwrap()),
+        };
+        let by_flow = follower(Some(2), None);
+        let by_prefix = follower(None, Some("192.0.2.0/24"));
+        for (cookie, remote) in [
+            (1, "192.0.2.1:1"),
+            (2, "198.51.100.1:1"),
+            (3, "[::ffff:192.0.2.9]:1"),
+        ] {
+            samples.send(sample(cookie, remote, 1)).unwrap();
+        }
+        let cookies = |lines: Vec<SampleLine>| -> Vec<u64> {
+            let of = |line| match line {
+                SampleLine::Sample(sample) => sample.flow.cookie,
+                SampleLine::Lost(_) => 0,
+            };
+            lines.into_iter().map(of).collect()
+        };
+        assert_eq!(cookies(lines(by_flow)), [2]);
+        assert_eq!(cookies(lines(by_prefix)), [1, 3]);
+    }
+
+    #[test]
+    fn a_slow_client_is_told_what_it_missed() {
+        let samples = broadcast::Sender::new(4);
+        let follower = Follower {
+            samples: samples.subscribe(),
+            flow: None,
+            prefix: None,
+        };
+        for seconds in 0..10 {
+            samples.send(sample(1, "192.0.2.1:1", seconds)).unwrap();
+        }
+        let lines = lines(follower);
+        assert!(matches!(lines[0], SampleLine::Lost(6)), "{lines:?}");
+        let SampleLine::Sample(last) = lines.last().unwrap() else {
+            panic!("{lines:?}")
+        };
+        assert_eq!((lines.len(), last.elapsed_s()), (5, 9.0));
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What leaves the instruments: traces, figures of them, metrics, event lines, messages to a collector; of one
+//! real transfer, during which the daemon is killed and started anew.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use support::{Daemon, Lab, alone, until};
+
+const POLICY: &str = "[instruments]\ninterval = '20ms'\n[instruments.derived]\n\
+    AveBW = 'DataBytesOut * 8 / (now - StartTime)'\n";
+
+/// The body of `GET path`.
+fn get(socket: &Path, path: &str) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: fatpath\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{head}");
+    body.to_owned()
+}
+
+/// The value of a series: its name and labels as Prometheus writes them.
+fn metric(text: &str, series: &str) -> f64 {
+    let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    let found = lines.find(|(name, _)| *name == series);
+    let (_, value) = found.unwrap_or_else(|| panic!("no {series} in\n{text}"));
+    value.parse().unwrap()
+}
+
+/// Takes whatever is posted, and answers that all is well.
+fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&received);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut part = [0; 65536];
+            let read = stream.read(&mut part).unwrap();
+            kept.lock().unwrap().extend(&part[..read]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    (url, received)
+}
+
+fn trace(daemon: &Daemon, which: &str, out: &Path) -> Child {
+    let out = out.to_str().unwrap();
+    let mut command = daemon.command(&["trace", which, "--out", out]);
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// By SIGTERM, which ends a trace as Ctrl-C does; what it said.
+fn end(trace: Child) -> String {
+    let pid = rustix::process::Pid::from_child(&trace);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let output = trace.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+fn event_lines(daemon: &Daemon) -> Vec<Value> {
+    let text = std::fs::read_to_string(daemon.path("events.jsonl")).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_transfer_is_traced_measured_and_told() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("exports", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let (url, received) = collector();
+    let mut daemon = Daemon::idle(POLICY);
+    let events = daemon.path("events.jsonl");
+    let events = events.to_str().unwrap();
+    daemon.arguments = [
+        "--event-log",
+        events,
+        "--otlp",
+        &url,
+        "--otlp-interval",
+        "1",
+    ]
+    .map(str::to_owned)
+    .into();
+    daemon.restart();
+
+    let peer = lab.address("b");
+    let traces = daemon.path("traces");
+    let tracing = trace(&daemon, &peer, &traces);
+    let transfer = lab.transfer(6, &[]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    daemon.kill_9();
+    daemon.restart();
+    let transferred = transfer.wait_with_output().unwrap();
+    let transferred: Value = serde_json::from_slice(&transferred.stdout).unwrap();
+    let bytes = transferred["end"]["sum_received"]["bytes"]
+        .as_u64()
+        .unwrap();
+
+    // The second daemon counts the flow from where it found it.
+    let socket = daemon.path("run/fatpath.sock");
+    let acked = until("the transfer to be counted", || {
+        let text = get(&socket, "/metrics");
+        let ended = metric(&text, "fatpath_rule_flows_ended_total{rule=\"(none)\"}");
+        (ended >= 2.0).then(|| metric(&text, "fatpath_rule_acked_bytes_total{rule=\"(none)\"}"))
+    });
+    assert!(
+        acked > bytes as f64 / 10.0 && acked < bytes as f64,
+        "{acked} of {bytes}"
+    );
+    assert_eq!(
+        metric(&get(&socket, "/metrics"), "fatpath_samples_lost_total"),
+        0.0
+    );
+
+    let said = end(tracing);
+    assert!(said.contains("the daemon ended"), "{said}");
+    let files: Vec<_> = std::fs::read_dir(&traces)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let flows = fatpath_record::read(&files[0]).unwrap();
+    let flow = flows.iter().max_by_key(|flow| flow.points.len()).unwrap();
+    assert!(flow.points.len() > 100, "{} points", flow.points.len());
+    assert!(flow.points.is_sorted_by(|a, b| a.t_s <= b.t_s));
+    // Of both daemons' time.
+    let (first, last) = (flow.points[0].t_s, flow.points.last().unwrap().t_s);
+    assert!(first < 1.0 && last > 5.0, "{first} to {last} s");
+    let top_mbps = flow
+        .points
+        .iter()
+        .map(|point| point.rate_bps / 1e6)
+        .fold(0.0, f64::max);
+    assert!(
+        (20.0..80.0).contains(&top_mbps),
+        "{top_mbps} Mb/s over 50 Mb/s"
+    );
+
+    for picture in ["cwnd.png", "cwnd.svg"] {
+        let picture = daemon.path(picture);
+        let drawn = std::process::Command::new(support::FATPATH)
+            .args(["trace", "plot", files[0].to_str().unwrap(), "--out"])
+            .arg(&picture)
+            .output()
+            .unwrap();
+        assert!(
+            drawn.status.success(),
+            "{}",
+            String::from_utf8_lossy(&drawn.stderr)
+        );
+        assert!(picture.metadata().unwrap().len() > 10_000);
+    }
+
+    let lines = event_lines(&daemon);
+    let of = |event: &str| {
+        lines
+            .iter()
+            .filter(|line| line["event"] == event)
+            .collect::<Vec<_>>()
+    };
+    assert!(!of("flow.begin").is_empty() && !of("derived.AveBW").is_empty());
+    let ends = of("flow.end");
+    let sender = ends
+        .iter()
+        .find(|line| line["destination_host"] == peer.as_str());
+    let sender = sender.unwrap_or_else(|| panic!("{ends:?}"));
+    assert_eq!(sender["program"], "fatpath");
+    assert!(sender["timestamp"].as_str().unwrap().ends_with('Z'));
+    assert!(sender["attributes"]["cookie"].is_u64());
+
+    let received = received.lock().unwrap();
+    let has = |text: &[u8]| received.windows(text.len()).any(|part| part == text);
+    assert!(has(b"POST /v1/metrics") && has(b"fatpath.rule_acked_bytes"));
+}
+
+#[test]
+fn without_a_daemon_a_trace_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(support::FATPATH)
+        .args(["trace", "--out"])
+        .arg(dir.path().join("traces"))
+        .arg("--run-dir")
+        .arg(dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no daemon answers"), "{said}");
+}
