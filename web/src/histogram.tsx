@@ -38,6 +38,7 @@ function Bars({ values, show }: { values: number[]; show: (value: number) => str
   const most = Math.max(...all.map((bin) => bin.count));
   const width = WIDTH / all.length;
   return (
+    <>
     <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" class="histogram">
       {all.map((bin, i) => (
         <rect
@@ -51,5 +52,10 @@ function Bars({ values, show }: { values: number[]; show: (value: number) => str
         </rect>
       ))}
     </svg>
+      <div class="ends">
+        <span>{show(all[0]?.from ?? 0)}</span>
+        <span>{show(all.at(-1)?.to ?? 0)}</span>
+      </div>
+    </>
   );
 }
