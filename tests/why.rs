@@ -4,8 +4,9 @@
 
 mod support;
 
-use support::alone;
+use std::process::{Command, Stdio};
 use support::causes::{BLACK_HOLE, CAUSES, Cause, HEALTHY};
+use support::{FATPATH, alone};
 
 /// `FATPATH_WHY=NAME,NAME` chooses.
 fn chosen() -> Vec<Cause> {
@@ -21,8 +22,9 @@ fn each_cause_is_found_and_no_other() {
     let mut wrong = Vec::new();
     for cause in chosen() {
         let verdict = cause.judge();
+        let verdict_is = if verdict.is_right { "right" } else { "wrong" };
         println!(
-            "{}: {:?}, at the receiver {:?}",
+            "verdict: {verdict_is}, {}: {:?}, at the receiver {:?}",
             cause.name, verdict.sender, verdict.receiver
         );
         if !verdict.is_right {
@@ -33,4 +35,34 @@ fn each_cause_is_found_and_no_other() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn top_says_that_it_needs_a_terminal() {
+    let output = Command::new(FATPATH)
+        .arg("top")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("needs a terminal"), "{said}");
+}
+
+#[test]
+fn a_bad_formula_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.toml");
+    std::fs::write(&file, "[instruments.derived]\nAveBW = 'DataByteOut * 8'\n").unwrap();
+    let output = Command::new(FATPATH)
+        .args(["policy", "check"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("policy.toml:2: AveBW: no variable DataByteOut"),
+        "{said}"
+    );
 }

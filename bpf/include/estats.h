@@ -122,7 +122,7 @@ static __always_inline void fill_tune(struct fp_sample *r, struct tcp_sock *tp)
 }
 
 /* SOCK_NOSPACE; a socket that no program holds any more has no struct socket. */
-static __always_inline bool has_no_space(struct sock *sk)
+static __always_inline int has_no_space(struct sock *sk)
 {
 	return sk->sk_socket && sk->sk_socket->flags & (1ul << SOCK_NOSPACE_BIT);
 }

@@ -19,6 +19,7 @@ mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
 mod unshaped;
+mod why;
 
 use crate::figure::Figure;
 use std::sync::LazyLock;
@@ -29,7 +30,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 25] = [
+const SINGLE: [&Figure; 26] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -52,6 +53,7 @@ const SINGLE: [&Figure; 25] = [
     &estats::bulk::FIGURE,
     &estats::lost::FIGURE,
     &estats::connect_rate::FIGURE,
+    &why::FIGURE,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,

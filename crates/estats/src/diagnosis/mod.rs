@@ -164,9 +164,10 @@ impl Span<'_> {
         bdp_bytes.max(2.0 * present_bytes)
     }
 
-    /// Queueing delay from which on a queue is meant, no jitter: a tenth of the round trip, 3 ms at least.
+    /// Queueing delay from which on a queue is meant, no jitter: a quarter of the round trip, but 3 ms at
+    /// least, the noise of a busy host, and 10 ms at most, which few queues that overflow fall short of.
     fn queue_threshold_us(&self) -> f64 {
-        (0.1 * self.base_rtt_us()).max(3000.0)
+        (0.25 * self.base_rtt_us()).clamp(3_000.0, 10_000.0)
     }
 }
 
