@@ -381,7 +381,7 @@ fn root_of_a_user_namespace_is_not_root() {
     drop(listener);
 }
 
-/// The kernel itself makes the further subflows of a connection.
+/// The kernel itself, as root, makes the further subflows of a connection.
 #[test]
 fn a_subflow_of_mptcp_is_its_programs() {
     let Some(_alone) = alone() else { return };

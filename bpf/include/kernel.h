@@ -218,7 +218,6 @@ struct tcp_sock {
 	u32 chrono_start;
 	u32 chrono_stat[3];
 	u8 chrono_type : 2;
-	_Bool is_mptcp; /* a subflow; only where the kernel has MPTCP */
 	u8 is_cwnd_limited : 1;
 	u8 rate_app_limited : 1;
 	struct minmax rtt_min;

@@ -49,14 +49,6 @@ static __always_inline int is_marked(const struct sock *sk)
 	return interfaces && *interfaces;
 }
 
-/* The kernel makes subflows of MPTCP itself, as root, whoever has the connection. */
-static __always_inline int is_subflow(const struct sock *sk)
-{
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
-
-	return bpf_core_field_exists(tp->is_mptcp) && BPF_CORE_READ(tp, is_mptcp);
-}
-
 /* `user` is who asked; a socket that was handed on has an owner beside him. */
 static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
 				       const struct fp_rule *rule, u32 user)
@@ -66,7 +58,7 @@ static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
 	if (rule->rude_only_users &&
 	    !(is_listed(rule_id, user) && is_listed(rule_id, owner_of(sk))))
 		return 0;
-	return is_marked(sk) && !is_subflow(sk);
+	return is_marked(sk);
 }
 
 /* May a flow go on that was rude until now? */

@@ -27,17 +27,20 @@ pub fn policy(rules: &[String]) -> String {
 pub struct Transfer<'d> {
     daemon: &'d Daemon,
     sender: TcpStream,
+    receiver: TcpStream,
     reader: Option<thread::JoinHandle<()>>,
 }
 
 impl<'d> Transfer<'d> {
     pub fn open(lab: &Lab, daemon: &'d Daemon, port: u16) -> Transfer<'d> {
-        let (sender, mut receiver) = lab.connection(port);
+        let (sender, receiver) = lab.connection(port);
+        let mut reading = receiver.try_clone().unwrap();
         let reader =
-            thread::spawn(move || while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
+            thread::spawn(move || while matches!(reading.read(&mut [0; 65536]), Ok(1..)) {});
         Transfer {
             daemon,
             sender,
+            receiver,
             reader: Some(reader),
         }
     }
@@ -66,8 +69,10 @@ impl<'d> Transfer<'d> {
     }
 }
 
+/// Without waiting for what the send buffer holds: over these paths that takes many seconds.
 impl Drop for Transfer<'_> {
     fn drop(&mut self) {
+        let _ = self.receiver.shutdown(Shutdown::Both);
         let _ = self.sender.shutdown(Shutdown::Both);
         self.reader.take().map(thread::JoinHandle::join);
     }

@@ -53,11 +53,15 @@ fn list_item(row: &str) -> String {
     let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
     let code_less = |cell: &str| cell.replace('`', "");
     match cells.as_slice() {
-        [key, rest @ ..] => format!(
-            "* **{}**: {}\n",
-            code_less(key),
-            code_less(&rest.join(". "))
-        ),
+        [key, rest @ ..] => {
+            let said: Vec<&str> = rest.iter().copied().filter(|c| !c.is_empty()).collect();
+            let colon = if said.is_empty() { "" } else { ": " };
+            format!(
+                "* **{}**{colon}{}\n",
+                code_less(key),
+                code_less(&said.join(". "))
+            )
+        }
         [] => String::new(),
     }
 }

@@ -78,6 +78,8 @@ pub fn job(programs: &[Program], arguments: &[String]) -> Result<String> {
     let mut words = arguments.to_vec();
     if words.is_empty() {
         words = SAME_ANYWHERE.map(|name| format!("--skip={name}")).to_vec();
+        // They wait for one another anyway, and one that waits for a minute is told as if it hung.
+        words.push("--test-threads=1".to_owned());
     }
     let tests = programs.iter().filter(|program| program.is_test);
     let runs: Result<Vec<String>> = tests.map(|test| run_of(test, &words)).collect();
