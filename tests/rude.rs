@@ -105,6 +105,7 @@ fn a_gate_that_shuts_loses_no_data() {
     until("the flow to drain to about its fair window", || {
         (path.flow(&socket)["in_flight_pkts"].as_u64()? <= 2 * fair).then_some(())
     });
+    path.end_losses();
     transfer.end();
 }
 
@@ -126,6 +127,7 @@ fn off_now_has_the_fair_window_at_once() {
     until("the window to be the fair one", || {
         (path.flow(&socket)["cwnd_pkts"].as_u64()? < 60).then_some(())
     });
+    path.end_losses();
     transfer.end();
 }
 
@@ -150,6 +152,7 @@ fn off_nicely_converges_and_is_marked_until_then() {
     until("R and F to converge", || {
         (get(&socket) == POLITE).then_some(())
     });
+    path.end_losses();
     transfer.end();
 }
 
@@ -232,6 +235,7 @@ fn being_rude_again_does_not_make_the_window_fair() {
         2 * fair < flow["in_flight_pkts"].as_u64().unwrap(),
         "{flow}"
     );
+    path.end_losses();
     transfer.end();
 }
 

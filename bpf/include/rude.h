@@ -58,7 +58,7 @@ static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
 	if (rule->rude_only_users &&
 	    !(is_listed(rule_id, user) && is_listed(rule_id, owner_of(sk))))
 		return 0;
-	return is_marked(sk) && !is_subflow(sk);
+	return is_marked(sk);
 }
 
 /* May a flow go on that was rude until now? */
