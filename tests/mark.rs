@@ -4,80 +4,29 @@
 
 mod support;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::process::Command;
+use support::host::Host;
 use support::{Daemon, alone, until};
 
 const POLICY: &str = "[[rule]]\nname = 'all'\ndestination = ['10.78.0.0/24']\nrude = 'always'\n";
 
-/// A host, removed when it is dropped.
-struct Host(String);
+trait Marks {
+    fn marks(&self, device: &str) -> bool;
 
-impl Host {
-    fn make(name: &str) -> Host {
-        let host = Host(format!("fpt-{name}-{}", std::process::id()));
-        run(&["ip", "netns", "add", &host.0]);
-        host
-    }
+    /// Nothing of ours hangs on any interface.
+    fn is_clean(&self) -> bool;
+}
 
-    fn run(&self, command: &str) -> String {
-        let net = format!("--net=/run/netns/{}", self.0);
-        let words: Vec<&str> = command.split(' ').collect();
-        run(&[&["nsenter", &net], &words[..]].concat())
-    }
-
-    /// `work` there: sockets that it makes are the host's.
-    fn on<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let namespace = File::open(format!("/run/netns/{}", self.0)).unwrap();
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                let kind = Some(LinkNameSpaceType::Network);
-                move_into_link_name_space(namespace.as_fd(), kind).unwrap();
-                work()
-            });
-            thread.join().unwrap()
-        })
-    }
-
-    /// A wire to another host that was not there before.
-    fn lay_wire(&self, other: &Host) {
-        self.run(&format!(
-            "ip link add v0 type veth peer name v1 netns {}",
-            other.0
-        ));
-        for (host, device, address) in [(self, "v0", "10.78.0.1/24"), (other, "v1", "10.78.0.2/24")]
-        {
-            host.run(&format!("ip addr add {address} dev {device}"));
-            host.run(&format!("ip link set {device} up"));
-        }
-    }
-
+impl Marks for Host {
     fn marks(&self, device: &str) -> bool {
         self.run(&format!("tc filter show dev {device} egress"))
             .contains("mark_ethernet")
     }
 
-    /// Nothing of ours hangs on any interface.
     fn is_clean(&self) -> bool {
         !self.run("tc qdisc show").contains("clsact")
     }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
-    }
-}
-
-fn run(words: &[&str]) -> String {
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn ask(daemon: &Daemon, arguments: &[&str]) {

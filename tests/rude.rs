@@ -156,30 +156,35 @@ fn off_nicely_converges_and_is_marked_until_then() {
     transfer.end();
 }
 
-/// Writes until the flow has several times its fair window in flight, and has lost so much.
-fn fill(path: &Path, socket: &TcpStream, lost: u64) {
+/// Writes until the flow has several times its fair window in flight, and has lost so much; the bytes.
+fn fill(path: &Path, socket: &TcpStream, lost: u64) -> u64 {
+    let mut written = 0;
     until("a flow above its fair window", || {
         (&mut &*socket).write_all(&[0; 1 << 20]).unwrap();
+        written += 1 << 20;
         let flow = path.flow(socket);
         let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
         let is_above = flow["in_flight_pkts"].as_u64()? > 4 * fair;
-        (flow["segments_retransmitted"].as_u64()? > lost && is_above).then_some(())
-    });
+        (flow["segments_retransmitted"].as_u64()? > lost && is_above).then_some(written)
+    })
 }
 
-/// Who goes polite with a window of several times its fair one, and nothing in flight; and the fair one.
+/// Who goes polite with a window of several times its fair one, and all acknowledged; and the fair one.
 fn going_polite_at_rest(path: &Path, socket: &TcpStream) -> u64 {
     assert_eq!(set(socket, ON), 0);
-    fill(path, socket, 20);
+    let mut written = fill(path, socket, 20);
     path.lab.set("forward.loss=0%"); // both only grow from here on
-    fill(path, socket, 0);
+    written += fill(path, socket, 0);
     assert_eq!((set(socket, OFF_NICELY), get(socket)), (0, GOING_POLITE));
-    until("nothing to be in flight", || {
+    until("all to be acknowledged", || {
         let flow = path.flow(socket);
         let fair = flow["rude"]["fair_cwnd_pkts"].as_u64();
         let fair = fair.unwrap_or_else(|| panic!("polite already: {flow}"));
+        if flow["bytes_acked"].as_u64()? < written {
+            return None;
+        }
         assert!(flow["cwnd_pkts"].as_u64()? > 2 * fair, "{flow}");
-        (flow["in_flight_pkts"] == 0).then_some(fair)
+        Some(fair)
     })
 }
 

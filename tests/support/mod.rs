@@ -5,6 +5,7 @@
 //! else of a test's daemon is its own: run directory, pins, logs.
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod host;
 pub mod rude;
 pub mod transfer;
 

@@ -232,6 +232,11 @@ fn watch(police: &Police, least_rtt_us: u32, as_json: bool) -> Result<()> {
     let mut last = Instant::now();
     loop {
         std::thread::sleep(LOOK);
+        ensure!(
+            police.status().is_ok_and(|now| now.is_in_place),
+            "the police of {} is gone: nothing is watched any more",
+            police.interface()
+        );
         let interval = last.elapsed();
         last = Instant::now();
         for suspect in watch.look(interval.as_secs_f64())? {

@@ -195,9 +195,13 @@ impl Police {
         within(&namespace, work)
     }
 
-    /// The interface's name when the police was put in place.
+    /// The interface's name when the police was put in place; its number, where no name was written.
     pub fn interface(&self) -> String {
-        text_of(&self.facts.interface)
+        let name = text_of(&self.facts.interface);
+        match name.is_empty() {
+            true => self.ifindex.to_string(),
+            false => name,
+        }
     }
 }
 

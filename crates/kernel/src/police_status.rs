@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::error::KernelError;
-use crate::pod::{bytes_of, text_of, value_of};
+use crate::pod::{bytes_of, value_of};
 use crate::police::{Police, get};
 use crate::police_orders::{Hook, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
 use libbpf_rs::{MapCore, MapFlags};
@@ -64,14 +64,14 @@ pub struct PoliceStatus {
 }
 
 impl Police {
-    /// What it is and what it did.
+    /// What it is and what it did; of one that was cut short while it was put, as far as it came.
     ///
     /// # Errors
     /// When a map cannot be read.
     pub fn status(&self) -> Result<PoliceStatus, KernelError> {
         let facts = &self.facts;
         Ok(PoliceStatus {
-            interface: text_of(&facts.interface),
+            interface: self.interface(),
             netns: self.netns,
             ifindex: self.ifindex,
             mode: mode_of(facts),
@@ -85,7 +85,9 @@ impl Police {
     }
 
     fn tallies(&self) -> Result<Tallies, KernelError> {
-        let map = self.map("fp_police_tallies")?;
+        let Ok(map) = self.map("fp_police_tallies") else {
+            return Ok(Tallies::default());
+        };
         let of = |which: u32| -> Result<Tally, KernelError> {
             let values = map.lookup_percpu(bytes_of(&which), MapFlags::ANY);
             let values = values.map_err(KernelError::bpf("read the tallies"))?;
@@ -108,7 +110,9 @@ impl Police {
     }
 
     fn exceptions(&self) -> Result<Vec<(String, u64)>, KernelError> {
-        let map = self.map("fp_police_exceptions")?;
+        let Ok(map) = self.map("fp_police_exceptions") else {
+            return Ok(Vec::new());
+        };
         let keys = map.keys().collect::<Vec<_>>().into_iter();
         let keys = keys.filter_map(|key| value_of::<abi::fp_address_key>(&key));
         let counted: Result<Vec<(String, u64)>, KernelError> =

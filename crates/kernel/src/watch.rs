@@ -87,7 +87,13 @@ impl Watch {
     pub fn look(&mut self, interval_s: f64) -> Result<Vec<Suspect>, KernelError> {
         let mut suspects = Vec::new();
         let mut seen = HashMap::new();
-        for (key, value) in self.flows_now()? {
+        // From key to key the walk would begin anew whenever the key at hand has left, and under a flood of
+        // new flows never end.
+        let flows = self
+            .flows
+            .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
+            .map_err(KernelError::bpf("read the flows that are watched"))?;
+        for (key, value) in flows {
             let now: Option<abi::fp_watched> = value_of(&value);
             let flow: Option<abi::fp_watched_flow> = value_of(&key);
             let (Some(now), Some(flow)) = (now, flow) else {
@@ -100,16 +106,6 @@ impl Watch {
         }
         self.seen = seen;
         Ok(suspects)
-    }
-
-    /// In batches: from key to key the walk would begin anew whenever the key at hand has left, and under a
-    /// flood of new flows never end.
-    fn flows_now(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, KernelError> {
-        let flows = self
-            .flows
-            .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
-            .map_err(KernelError::bpf("read the flows that are watched"))?;
-        Ok(flows.collect())
     }
 
     fn judge(

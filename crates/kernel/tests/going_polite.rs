@@ -170,7 +170,9 @@ fn is_decrease(before: &Step, after: &Step) -> bool {
     (1..=3).any(|_| {
         let half_pkts = (fair_pkts / 2).max(2);
         let ratio = f64::from(half_pkts) / f64::from(fair_pkts);
-        r_pkts = ((f64::from(r_pkts) * ratio) as u32).max(half_pkts);
+        r_pkts = (r_pkts / 2)
+            .min((f64::from(r_pkts) * ratio) as u32)
+            .max(half_pkts);
         fair_pkts = half_pkts;
         (0..=2).any(|more| after.windows() == (r_pkts + more, fair_pkts + more))
     })

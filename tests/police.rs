@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath police` as an administrator uses it: a router between two hosts, and no daemon.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use support::host::Host;
+use support::{FATPATH, alone, until};
+
+struct Router {
+    host: Host,
+    _other: Host,
+    pins: PathBuf,
+}
+
+impl Router {
+    fn make(name: &str) -> Router {
+        let (host, other) = (
+            Host::make(&format!("{name}-r")),
+            Host::make(&format!("{name}-o")),
+        );
+        host.lay_wire(&other);
+        Router {
+            host,
+            _other: other,
+            pins: format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()).into(),
+        }
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.host.0));
+        command.args([FATPATH, "police"]).args(arguments.split(' '));
+        command.arg("--police-dir").arg(&self.pins);
+        command
+    }
+
+    fn ask(&self, arguments: &str) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn told(&self, arguments: &str) -> String {
+        let output = self.ask(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn status(&self) -> Value {
+        let all: Value = serde_json::from_str(&self.told("status --json")).unwrap();
+        all[0].clone()
+    }
+
+    /// What it says is wrong.
+    fn refused(&self, arguments: &str) -> String {
+        let output = self.ask(arguments);
+        assert!(!output.status.success(), "{arguments}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn watch(&self) -> Child {
+        let mut watch = self.command("v0 --watch");
+        watch.stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = watch.spawn().unwrap();
+        until("the police to watch", || {
+            (self.status()["watches"] == true).then_some(())
+        });
+        child
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.ask("v0 --off");
+    }
+}
+
+#[test]
+fn a_police_stays_without_its_program_until_it_is_taken_off() {
+    let Some(_alone) = alone() else { return };
+    let router = Router::make("pcli");
+    assert!(router.told("status").contains("no interface has a police"));
+    let told = router.told("v0 --mode limit=50mbit --mark dscp=4 --except 10.0.0.0/8");
+    assert!(told.contains("v0: limit=50 Mb/s, mark dscp=4"), "{told}");
+    let status = router.status();
+    assert_eq!(
+        (&status["interface"], &status["is_in_place"]),
+        (&"v0".into(), &true.into())
+    );
+    assert_eq!(status["exceptions"][0][0], "10.0.0.0/8");
+    // A second one takes the place of the first.
+    router.told("v0 --mode reset");
+    assert_eq!(router.status()["mode"], "reset");
+    assert_eq!(router.status()["hook"], "tc");
+    router.told("v0 --off");
+    assert!(!router.pins.exists());
+    assert!(!router.host.run("tc qdisc show").contains("clsact"));
+}
+
+#[test]
+fn one_that_was_cut_short_keeps_nobody_from_anything() {
+    let Some(_alone) = alone() else { return };
+    let router = Router::make("pcut");
+    let netns = std::fs::metadata(format!("/run/netns/{}", router.host.0)).unwrap();
+    let link = router.host.run("ip -o link show dev v0");
+    let directory = format!("{}-{}", netns.ino(), link.split(':').next().unwrap());
+    for then in ["v0 --off", "v0 --mode drop"] {
+        std::fs::create_dir_all(router.pins.join(&directory)).unwrap();
+        assert_eq!(router.status()["is_in_place"], false);
+        router.told(then);
+    }
+    assert_eq!(router.status()["is_in_place"], true);
+}
+
+#[test]
+fn what_cannot_be_policed_is_refused_with_a_reason() {
+    let Some(_alone) = alone() else { return };
+    let router = Router::make("pref");
+    assert!(router.refused("v9").contains("ip link"));
+    assert!(router.refused("lo").contains("unknown kind of link"));
+    assert!(
+        router
+            .refused("v0 --mode reset --hook xdp")
+            .contains("needs tc")
+    );
+    assert!(router.refused("v0 --off").contains("has no police"));
+    assert!(!router.pins.exists(), "nothing is left of what was refused");
+}
+
+#[test]
+fn who_watches_may_be_killed_and_ends_when_the_police_does() {
+    let Some(_alone) = alone() else { return };
+    let router = Router::make("pwat");
+    let mut killed = router.watch();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(router.status()["is_in_place"], true);
+    router.told("v0 --off");
+    let watching = router.watch();
+    router.told("v0 --off");
+    let ended = watching.wait_with_output().unwrap();
+    assert!(!ended.status.success());
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains("police of v0 is gone"), "{said}");
+    // Of an interface that goes, only the pins are left.
+    router.told("v0");
+    router.host.run("ip link del v0");
+    assert_eq!(router.status()["is_in_place"], false);
+    assert!(router.told("status").contains("not in place"));
+    router.told("v0 --off");
+    assert!(!router.pins.exists());
+}
