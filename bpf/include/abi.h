@@ -316,6 +316,10 @@ enum fp_count {
 	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
 	FP_COUNT_BAD_PARAMS, /* flows that fell back to Reno, their parameters being out of range */
 	FP_COUNT_UNMARKED,   /* rude flows that went polite because nobody marked their segments */
+	FP_COUNT_SAMPLES,    /* samples handed over */
+	FP_COUNT_SAMPLES_LOST,	       /* samples that the full ring buffer could not take */
+	FP_COUNT_UNSAMPLED,	       /* flows that max_flows or max_flows_per_prefix left out */
+	FP_COUNT_UNSAMPLED_NO_STORAGE, /* flows left out for want of socket storage */
 	FP_COUNTS,
 };
 
@@ -334,6 +338,175 @@ struct fp_walk {
 	__u32 changed;	 /* counted by the walk */
 	__u32 pad;
 	__u8 law[FP_LAW_LEN]; /* the namespace's default law: for flows that lose ours */
+};
+
+/* Which flows the instruments sample. */
+enum fp_sampled {
+	FP_SAMPLED_NONE,
+	FP_SAMPLED_ALL,
+	FP_SAMPLED_RULES, /* those on a rule of fp_instruments.rules */
+};
+
+#define FP_RULE_ID_WORDS 32 /* FP_MAX_RULE_IDS / 64 */
+
+/* What the instruments are to do; user space writes it. */
+struct fp_instruments {
+	__u64 interval_ns;
+	__u64 cgroup_id;	       /* a walk sees only sockets of it and below; 0 = all */
+	__u64 rules[FP_RULE_ID_WORDS]; /* bit = stable id */
+	__u32 sampled;		       /* enum fp_sampled */
+	__u32 one_in;
+	__u32 max_flows;
+	__u32 max_flows_per_prefix; /* of the peer's /24 or /64; 0 = no bound */
+	__u32 generation; /* a flow that knows another one finds out anew whether it is sampled */
+	__u32 pad;
+};
+
+/* What the kernel counts in 32 bits, widened. */
+struct fp_wide {
+	__u64 segs_out;
+	__u64 data_segs_out;
+	__u64 segs_retrans;
+	__u64 segs_in;
+	__u64 data_segs_in;
+	__u64 delivered_pkts;
+	__u64 delivered_ce_pkts;
+	__u64 lost_pkts;
+};
+
+/* What the kernel does not count: counted since fatpath first saw the flow. */
+struct fp_counted {
+	__u64 sum_rtt_us; /* of one measurement a round trip; so the next two */
+	__u32 count_rtt;
+	__u32 max_rtt_us;
+	__u32 rtt_us;	      /* the latest since the last sample; 0 = none */
+	__u32 lim_trans_rwin; /* seen once a round trip */
+	__u32 lim_trans_cwnd;
+	__u32 lim_trans_snd;
+	__u64 begin_ns; /* CLOCK_MONOTONIC */
+	__u64 pre_cong_sum_cwnd_pkts;
+	__u64 post_cong_sum_ssthresh_pkts;
+	__u64 pre_cong_sum_rtt_us;
+	__u32 cong_signals;
+	__u32 timeouts;		   /* with a backoff of one */
+	__u32 subsequent_timeouts; /* with more */
+	__u32 slow_start_acks;	   /* by laws of bpf/cc only: FP_ESTATS_COUNTS_ACKS */
+	__u32 cong_avoid_acks;
+	__u32 pad;
+};
+
+/* fp_estats.flags and fp_sample.flags */
+#define FP_ESTATS_PASSIVE 1u /* the peer opened the connection */
+#define FP_ESTATS_ADOPTED 2u /* it was established before fatpath saw it */
+#define FP_ESTATS_TRACKED 4u /* it is sampled; else it was only walked by, and nothing is counted */
+#define FP_ESTATS_IN_PREFIX 8u	  /* it stands in its prefix's number of flows */
+#define FP_ESTATS_COUNTS_ACKS 16u /* a law of bpf/cc has counted */
+/* fp_sample.flags only */
+#define FP_SAMPLE_ECN 0x100u
+#define FP_SAMPLE_SACK 0x200u
+#define FP_SAMPLE_TIMESTAMPS 0x400u
+#define FP_SAMPLE_APP_LIMITED 0x800u
+#define FP_SAMPLE_CWND_LIMITED 0x1000u
+#define FP_SAMPLE_RUDE 0x2000u
+#define FP_SAMPLE_NO_SPACE 0x4000u /* the program waits for room in the send buffer */
+
+/*
+ * The state that the instruments keep of a flow (socket storage). What every round trip
+ * needs comes first: it fits into one line of the cache.
+ */
+struct fp_estats {
+	__u64 sampled_ns; /* the kernel's tcp_clock_cache, as the last two */
+	__u32 generation;
+	__u32 flags;
+	__u32 limited_by; /* enum tcp_chrono, when last looked */
+	__u32 pad;
+	struct fp_counted counted;
+	struct fp_wide wide;
+	__u64 state_ns;	  /* the last sample for a state that is no congestion signal */
+	__u64 retrans_ns; /* the last sample for a retransmission */
+};
+
+/* Why a sample was made. */
+enum fp_sample_kind {
+	FP_SAMPLE_NOTHING,
+	FP_SAMPLE_BEGIN,
+	FP_SAMPLE_INTERVAL,
+	FP_SAMPLE_STATE,
+	FP_SAMPLE_CONGESTION,
+	FP_SAMPLE_TIMEOUT,
+	FP_SAMPLE_RETRANSMISSION,
+	FP_SAMPLE_END,
+	FP_SAMPLE_WALK,
+};
+
+/* A flow at one moment. Windows in packets (segments) or bytes, ticks are the kernel's jiffies. */
+struct fp_sample {
+	__u32 kind;    /* enum fp_sample_kind */
+	__u32 rule_id; /* FP_NO_RULE: it met none */
+	__u64 now_ns;  /* CLOCK_MONOTONIC */
+	__u64 cookie;
+	__u64 cgroup_id;
+	__u8 local_address[16]; /* IPv4 as ::ffff:a.b.c.d */
+	__u8 remote_address[16];
+	__u16 local_port;
+	__u16 remote_port;
+	__u32 netns; /* inode */
+	__u8 law[FP_LAW_LEN];
+	struct fp_counted counted;
+	struct fp_wide wide;
+
+	__u64 bytes_sent;
+	__u64 bytes_acked;
+	__u64 bytes_received;
+	__u64 bytes_retrans;
+	__u64 pacing_rate_bytes_per_s;
+	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 rcv_nxt;
+	__u32 busy_ticks;
+	__u32 receiver_limited_ticks;
+	__u32 send_buffer_limited_ticks;
+
+	__u32 srtt_us;
+	__u32 rttvar_us;
+	__u32 min_rtt_us; /* all ones: not measured */
+	__u32 rto_ticks;
+	__u32 rcv_rtt_us;
+	__u32 mss_bytes;
+	__u32 adv_mss_bytes;
+	__u32 pmtu_bytes;
+	__u32 dsack_dups;
+	__u32 reord_seen;
+	__u32 reordering_pkts;
+	__u32 rcv_ooopack;
+
+	__u32 cwnd_pkts;
+	__u32 ssthresh_pkts;
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
+	__u32 peer_window_bytes;
+	__u32 max_peer_window_bytes;
+	__u32 receive_window_bytes;
+	__u32 rate_delivered_pkts; /* the latest delivery-rate sample, and its time */
+	__u32 rate_interval_us;
+	__u32 unsent_bytes;
+	__u32 unread_bytes;
+
+	__u32 send_buffer_bytes; /* sk_sndbuf: twice what setsockopt was given */
+	__u32 receive_buffer_bytes;
+	__u32 cwnd_clamp_pkts;
+	__u32 window_clamp_bytes;
+	__u32 flags; /* FP_ESTATS_*, FP_SAMPLE_* */
+	__u8 state;
+	__u8 ca_state;
+	__u8 limited_by; /* enum tcp_chrono */
+	__u8 send_wscale;
+	__u8 receive_wscale;
+	__u8 retransmits;
+	__u8 backoff;
+	__u8 locked_buffers; /* SOCK_SNDBUF_LOCK, SOCK_RCVBUF_LOCK */
 };
 
 /* What the police of an interface does with marked segments. */
