@@ -26,7 +26,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fatpath: {error:#}");
+            eprintln!("fatpath: {}", told(&error));
             ExitCode::FAILURE
         }
     }
@@ -56,6 +56,17 @@ fn log_to_stderr() {
         .with_ansi(false)
         .with_writer(std::io::stderr)
         .init();
+}
+
+/// The error and its causes; a cause that the one before it tells already stands there once.
+fn told(error: &anyhow::Error) -> String {
+    let causes = error.chain().map(ToString::to_string);
+    causes
+        .reduce(|told, cause| match told.contains(&cause) {
+            true => told,
+            false => format!("{told}: {cause}"),
+        })
+        .unwrap_or_default()
 }
 
 /// `fatpath flows | head` is no failure.
