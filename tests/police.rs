@@ -144,13 +144,17 @@ fn what_cannot_be_policed_is_refused_with_a_reason() {
     let router = Router::make("pref");
     assert!(router.refused("v9").contains("ip link"));
     assert!(router.refused("lo").contains("unknown kind of link"));
-    assert!(
-        router
-            .refused("v0 --mode reset --hook xdp")
-            .contains("needs tc")
+    let refused = router.refused("v0 --mode reset --hook xdp");
+    assert_eq!(
+        refused.matches("needs tc").count(),
+        1,
+        "told once: {refused}"
     );
     assert!(router.refused("v0 --off").contains("has no police"));
     assert!(!router.pins.exists(), "nothing is left of what was refused");
+    router.told("v0 --mode drop");
+    router.refused("v0 --mode reset --hook xdp");
+    assert_eq!(router.status()["mode"], "drop", "what was there stays");
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match log {
-                Log::Journal => tracing::error!("{error:#}"),
-                Log::Stderr => eprintln!("fatpath: {error:#}"),
+                Log::Journal => tracing::error!("{}", told(&error)),
+                Log::Stderr => eprintln!("fatpath: {}", told(&error)),
             }
             ExitCode::FAILURE
         }
@@ -59,6 +59,17 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sim(arguments) => return arguments.run(),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The error and its causes; a cause that the one before it tells already stands there once.
+fn told(error: &anyhow::Error) -> String {
+    let causes = error.chain().map(ToString::to_string);
+    causes
+        .reduce(|told, cause| match told.contains(&cause) {
+            true => told,
+            false => format!("{told}: {cause}"),
+        })
+        .unwrap_or_default()
 }
 
 /// `fatpath flows | head` is no failure.

@@ -11,7 +11,7 @@ use crate::error::KernelError;
 use crate::load::{last_said, quieten_libbpf};
 use crate::mark::{is_bare, is_ethernet, netns_here, netns_of};
 use crate::pod::{Pod, bytes_of, field_of, text_of, value_of};
-use crate::police_orders::Orders;
+use crate::police_orders::{Hook, Orders};
 use crate::unload::{name_of, pins};
 use crate::walk::{namespaces, within};
 use fatpath_netlink::{Interface, Netlink};
@@ -42,6 +42,11 @@ impl Police {
     pub fn put(root: &Path, interface: &str, orders: &Orders) -> Result<Police, KernelError> {
         quieten_libbpf();
         let mut police = Police::new(root, &find(interface)?, orders)?;
+        if orders.hook == Some(Hook::Xdp) && !police.may_be_at_xdp() {
+            return Err(KernelError::io("attach at XDP")(io::Error::other(
+                "a RST to both ends, or a link without Ethernet, needs tc",
+            )));
+        }
         if let Some(there) = Police::of(root, interface)? {
             there.take_away()?;
         }

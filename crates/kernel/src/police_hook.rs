@@ -29,15 +29,18 @@ impl Police {
         object: &Object,
         wanted: Option<Hook>,
     ) -> Result<(), KernelError> {
-        let may_xdp = self.facts.mode != abi::FP_POLICE_RESET && self.facts.has_ethernet == 1;
         match wanted {
-            Some(Hook::Xdp) if !may_xdp => Err(KernelError::io("attach at XDP")(io::Error::other(
-                "a RST to both ends, or a link without Ethernet, needs tc",
-            ))),
             Some(Hook::Xdp) => self.attach_xdp(object),
-            None if may_xdp => self.attach_xdp(object).or_else(|_| self.attach_tc(object)),
+            None if self.may_be_at_xdp() => {
+                self.attach_xdp(object).or_else(|_| self.attach_tc(object))
+            }
             _ => self.attach_tc(object),
         }
+    }
+
+    /// Whether it can do there what it is to do.
+    pub(crate) fn may_be_at_xdp(&self) -> bool {
+        self.facts.mode != abi::FP_POLICE_RESET && self.facts.has_ethernet == 1
     }
 
     fn attach_xdp(&mut self, object: &Object) -> Result<(), KernelError> {
