@@ -205,9 +205,8 @@ enum fp_rude_mode {
 };
 
 /* fp_rude_flow.flags */
-#define FP_RUDE_UNMARKED                                                                           \
-	1u		   /* its segments were found without marks: this connection stays polite */
-#define FP_RUDE_COUNTED 2u /* it stands in fp_rude_shares, at counted_rule */
+#define FP_RUDE_UNMARKED 1u /* found without marks: this connection stays polite */
+#define FP_RUDE_COUNTED 2u  /* it stands in fp_rude_shares, at counted_rule */
 
 /* What is kept of a flow that was rude (socket storage). Its segments are marked unless it is polite. */
 struct fp_rude_flow {

@@ -217,11 +217,9 @@ impl Cause {
                 .collect::<BTreeSet<_>>()
         };
         let is_right = sender == set(self.wanted) && receiver == set(self.wanted_at_receiver);
-        let told = format!(
-            "{}\n{}",
-            serde_json::to_string(&views).unwrap(),
-            daemon.stderr()
-        );
+        let text = String::from_utf8(daemon.ask(&["why"]).stdout).unwrap();
+        let views = serde_json::to_string(&views).unwrap();
+        let told = format!("{text}\n{views}\n{}", daemon.stderr());
         flows.end();
         Verdict {
             sender,
