@@ -121,10 +121,14 @@ static __always_inline void fill_tune(struct fp_sample *r, struct tcp_sock *tp)
 	r->pacing_rate_bytes_per_s = sk->sk_pacing_rate;
 }
 
-/* SOCK_NOSPACE; a socket that no program holds any more has no struct socket. */
-static __always_inline int has_no_space(struct sock *sk)
+/*
+ * SOCK_NOSPACE; a socket that no program holds any more has no struct socket. Of one with
+ * nothing to send it is not asked: in a walk that would be a line of the cache more.
+ */
+static __always_inline int has_no_space(const struct tcp_sock *tp, struct sock *sk)
 {
-	return sk->sk_socket && sk->sk_socket->flags & (1ul << SOCK_NOSPACE_BIT);
+	return tp->write_seq != tp->snd_una && sk->sk_socket &&
+	       sk->sk_socket->flags & (1ul << SOCK_NOSPACE_BIT);
 }
 
 static __always_inline u32 flags_of(struct tcp_sock *tp, const struct fp_rude_flow *rude)
@@ -141,7 +145,7 @@ static __always_inline u32 flags_of(struct tcp_sock *tp, const struct fp_rude_fl
 		flags |= FP_SAMPLE_APP_LIMITED;
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		flags |= FP_SAMPLE_CWND_LIMITED;
-	if (has_no_space(&tp->inet_conn.icsk_inet.sk))
+	if (has_no_space(tp, &tp->inet_conn.icsk_inet.sk))
 		flags |= FP_SAMPLE_NO_SPACE;
 	if (rude && rude->mode != FP_POLITE)
 		flags |= FP_SAMPLE_RUDE;

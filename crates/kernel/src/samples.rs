@@ -72,6 +72,9 @@ impl Kernel {
 
 /// The network namespace of this thread.
 fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), KernelError> {
+    if !has_sockets() {
+        return Ok(());
+    }
     let mut iterator = Iter::new(link).map_err(KernelError::bpf("start an iterator"))?;
     let mut buffer = vec![0; READ_RECORDS * size_of::<fp_sample>()];
     let mut filled = 0;
@@ -87,6 +90,19 @@ fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), Kern
         buffer.copy_within(whole..filled, 0);
         filled -= whole;
     }
+}
+
+/// Whether this thread's namespace has TCP sockets (`TCP: inuse N …`): for a walk in one the kernel looks
+/// at those of all.
+fn has_sockets() -> bool {
+    let in_use = |(file, protocol): (&str, &str)| {
+        let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).ok()?;
+        let row = text.lines().find(|line| line.starts_with(protocol))?;
+        row.split_whitespace().nth(2)?.parse::<u64>().ok()
+    };
+    let families = [("sockstat", "TCP:"), ("sockstat6", "TCP6:")];
+    let counts: Vec<u64> = families.into_iter().filter_map(in_use).collect();
+    counts.is_empty() || counts.iter().any(|count| *count > 0)
 }
 
 impl Samples {

