@@ -11,7 +11,7 @@ FATPATH := target/release/fatpath
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test test-long test-kernels lint bench fmt install uninstall clean
+.PHONY: help setup build demo screenshots test test-long test-kernels lint bench fmt install uninstall clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -20,6 +20,7 @@ help:
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
+	@echo 'make screenshots  the pictures of the page in the README, from a real transfer'
 	@echo 'make install    binary, header, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
 	@echo 'make uninstall  takes them away again; the policy stays'
 
@@ -35,6 +36,10 @@ demo: build
 test:
 	@packaging/setup.sh browser
 	$(SUDO) tests/run.sh
+
+screenshots:
+	@packaging/setup.sh browser
+	$(SUDO) env FATPATH_SCREENSHOTS=$(CURDIR)/docs/images $(CARGO) test --locked --package fatpath-cli --test page seen_in_a_browser
 
 test-long: setup
 	$(SUDO) tests/run.sh long

@@ -85,13 +85,17 @@ static __always_inline void begin(struct fp_estats *e, struct tcp_sock *tp, u32 
 
 /* What is kept of a flow that is sampled from now on; NULL: it is not. */
 static __always_inline struct fp_estats *track(const struct fp_instruments *orders, void *sk,
-					       struct tcp_sock *tp, u64 cookie, u32 flags)
+					       struct tcp_sock *tp, u32 flags)
 {
-	u32 room = is_wanted(orders, sk, cookie) ? take_room(orders, tp) : 0;
+	u32 room = take_room(orders, tp);
 	struct fp_estats *e;
 
-	if (!room)
+	if (!room) {
+		/* The walks would count a flow that is there already again and again. */
+		if (!(flags & FP_ESTATS_ADOPTED))
+			count(FP_COUNT_UNSAMPLED);
 		return NULL;
+	}
 	e = bpf_sk_storage_get(&fp_estats, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!e) {
 		struct fp_estats none = { .flags = room };
@@ -111,8 +115,10 @@ static __always_inline struct fp_estats *on_established(struct bpf_sock_ops *ctx
 							const struct fp_instruments *orders)
 {
 	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_ESTATS_PASSIVE : 0;
-	struct fp_estats *e = track(orders, sk, tp, bpf_get_socket_cookie(ctx), side);
+	struct fp_estats *e = NULL;
 
+	if (is_wanted(orders, sk, bpf_get_socket_cookie(ctx)))
+		e = track(orders, sk, tp, side);
 	if (e)
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 	return e;
@@ -323,24 +329,25 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
 }
 
 /*
- * Has sockops call for a flow that began without it, from 6.12 on. Before, none is
- * tracked: it would be sampled never, and its end not be heard of.
+ * Has sockops call for a flow that began without it, from 6.12 on. Before, the option is
+ * unknown and none is tracked: it would never be sampled, and its end not be heard of.
  */
 static __always_inline struct fp_estats *adopt(const struct fp_instruments *orders,
 					       struct tcp_sock *tp, u64 cookie)
 {
-	u32 callbacks = 0;
+	u32 callbacks = 0, size = sizeof(callbacks);
 	struct fp_estats *e;
 
-	if (!is_wanted(orders, tp, cookie))
+	if (!is_wanted(orders, tp, cookie) ||
+	    bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
 		return NULL;
-	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
+	e = track(orders, tp, tp, FP_ESTATS_ADOPTED);
+	if (!e)
+		return NULL;
 	callbacks |= CALLBACKS;
-	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks)))
-		return NULL;
-	e = track(orders, tp, tp, cookie, FP_ESTATS_ADOPTED);
-	if (e)
-		e->sampled_ns = tp->tcp_clock_cache;
+	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
+		give_room_back(e, tp);
+	e->sampled_ns = tp->tcp_clock_cache;
 	return e;
 }
 
@@ -369,7 +376,7 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	r->kind = FP_SAMPLE_WALK;
 	r->cookie = bpf_get_socket_cookie(tp);
 	e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0);
-	if (!e || (!(e->flags & FP_ESTATS_TRACKED) && e->generation != orders->generation))
+	if (!e || !(e->flags & FP_ESTATS_TRACKED))
 		e = adopt(orders, tp, r->cookie);
 	fill_sample(r, tp, tp, e);
 	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));

@@ -5,6 +5,7 @@
 
 mod support;
 
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -230,6 +231,111 @@ fn only_loopback_is_listened_on() {
         !Path::new("/sys/fs/bpf/fatpath-page-none").exists(),
         "nothing was loaded"
     );
+}
+
+/// Checks a value against a schema of the document.
+fn expect_valid(document: &Value, schema: &Value, value: &Value, what: &str) {
+    let mut whole = schema.clone();
+    // What it refers to is in the document's components.
+    whole["components"] = document["components"].clone();
+    let validator = jsonschema::draft202012::new(&whole).unwrap();
+    let wrong: Vec<String> = validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:#?}");
+}
+
+fn answers_as_described(
+    doors: &Doors,
+    document: &Value,
+    path: &str,
+    asked: &str,
+    status: u16,
+) -> Value {
+    let answer = doors.with_token(&format!("GET {asked}"));
+    assert_eq!(answer.status, status, "{asked}: {}", answer.body);
+    let described = &document["paths"][path]["get"]["responses"][status.to_string()];
+    let value: Value = serde_json::from_str(&answer.body).unwrap();
+    expect_valid(
+        document,
+        &described["content"]["application/json"]["schema"],
+        &value,
+        asked,
+    );
+    value
+}
+
+/// The first answer of the stream, frame by frame: event, data.
+fn first_frames(doors: &Doors) -> Vec<(String, Value)> {
+    let mut stream = TcpStream::connect(doors.tcp).unwrap();
+    let request = format!(
+        "GET /v1/instruments/live HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        doors.tcp, doors.token
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.contains("event: lost") || !text.ends_with("\n\n") {
+        let length = stream.read(&mut buffer).unwrap();
+        assert_ne!(length, 0, "{text}");
+        text += std::str::from_utf8(&buffer[..length]).unwrap();
+    }
+    let frames = text.split("\n\n").filter_map(|frame| {
+        let (event, data) = frame.split_once("event: ")?.1.split_once("\ndata: ")?;
+        Some((event.to_owned(), serde_json::from_str(data).unwrap()))
+    });
+    frames.collect()
+}
+
+#[test]
+fn the_api_is_as_its_document_says() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("api", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    lab.output("b", &["sysctl", "-w", RECEIVER]);
+    let daemon = Daemon::start_listening(
+        "[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 20",
+    );
+    let doors = Doors::of(&daemon);
+    let mut transfer = lab.transfer(TRANSFER_S, &[]);
+    let path = "/v1/openapi.json";
+    let document: Value =
+        serde_json::from_str(&doors.with_token(&format!("GET {path}")).body).unwrap();
+    let asked = "/v1/instruments/why";
+    until("a finding", || {
+        let whys = answers_as_described(&doors, &document, asked, asked, 200);
+        let mut whys = whys.as_array().unwrap().iter();
+        whys.any(|why| why["findings"] != serde_json::json!([]))
+            .then_some(())
+    });
+    for path in [
+        "/v1/openapi.json",
+        "/v1/status",
+        "/v1/flows",
+        "/v1/policy",
+        "/v1/rude",
+    ] {
+        answers_as_described(&doors, &document, path, path, 200);
+    }
+    let flows = "/v1/instruments/flows";
+    let views = answers_as_described(&doors, &document, flows, flows, 200);
+    let one = "/v1/instruments/flows/{cookie}";
+    for view in views.as_array().unwrap() {
+        let asked = one.replace("{cookie}", &view["flow"]["cookie"].to_string());
+        let detail = answers_as_described(&doors, &document, one, &asked, 200);
+        assert_ne!(detail["points"], serde_json::json!([]));
+    }
+    answers_as_described(&doors, &document, one, &one.replace("{cookie}", "0"), 404);
+    let frames = first_frames(&doors);
+    let rows = frames.iter().filter(|(event, _)| event == "flows");
+    for (_, rows) in rows {
+        let schema = serde_json::json!({ "type": "array", "items": { "$ref": "#/components/schemas/FlowRow" } });
+        expect_valid(&document, &schema, rows, "flows of the stream");
+    }
+    let names: Vec<&str> = frames.iter().map(|(event, _)| event.as_str()).collect();
+    assert_eq!((names[0], *names.last().unwrap()), ("reset", "lost"));
+    transfer.kill().unwrap();
+    transfer.wait().unwrap();
 }
 
 /// `npm run SCRIPT` in web/, with what it prints; `None`, and a line that says so, when it cannot run here.

@@ -32,8 +32,12 @@ impl Router {
     }
 
     fn command(&self, arguments: &str) -> Command {
+        self.command_on(&self.host, arguments)
+    }
+
+    fn command_on(&self, host: &Host, arguments: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.host.0));
+        command.arg(format!("--net=/run/netns/{}", host.0));
         command.args([FATPATH, "police"]).args(arguments.split(' '));
         command.arg("--police-dir").arg(&self.pins);
         command
@@ -114,6 +118,24 @@ fn one_that_was_cut_short_keeps_nobody_from_anything() {
         router.told(then);
     }
     assert_eq!(router.status()["is_in_place"], true);
+}
+
+#[test]
+fn a_police_at_xdp_goes_where_its_interface_goes_and_can_be_taken_off_there() {
+    let Some(_alone) = alone() else { return };
+    let router = Router::make("pmove");
+    for taken_off_there in [true, false] {
+        let (old, new) = (&router.host, Host::make("pmove-n"));
+        router.told("v0 --mode drop --hook xdp");
+        old.run(&format!("ip link set v0 netns {}", new.0));
+        assert_eq!(router.status()["is_in_place"], true);
+        let host = if taken_off_there { &new } else { old };
+        let off = router.command_on(host, "v0 --off").output().unwrap();
+        assert!(off.status.success(), "{off:?}");
+        assert!(!new.run("ip link show v0").contains("xdp"));
+        assert!(!router.pins.exists());
+        new.run(&format!("ip link set v0 netns {}", old.0));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
+use std::process::{Child, Command};
 use support::rude::*;
 use support::{alone, until};
 
@@ -195,7 +195,8 @@ fn a_flow_that_goes_polite_has_its_fair_window_as_soon_as_it_must() {
     let lossy = format!("{LINK}\nforward.loss = \"1%\"");
     let path = Path::over("rsoon", &lossy, "rude = 'allowed'");
     path.open_gate();
-    let ways: [(u16, &dyn Fn(&TcpStream)); 2] = [
+    type Way<'a> = (u16, &'a dyn Fn(&TcpStream));
+    let ways: [Way<'_>; 2] = [
         (7018, &|socket| assert_eq!(set(socket, OFF_NOW), 0)),
         (7019, &|_| drop(path.ask(&["rude", "off"]))),
     ];
@@ -360,32 +361,49 @@ fn a_daemon_that_dies_changes_nothing_and_unload_leaves_nothing() {
     transfer.end();
 }
 
+/// `fatpath rude run` on host `a`, of a program that connects to `b`, waits for an answer and ends with 7.
+fn run_rude(path: &Path, port: u16, arguments: &[&str]) -> Child {
+    let address = path.lab.address("b");
+    let connect = format!("iperf3 --client {address} --port {port} >/dev/null 2>&1; exit 7");
+    let run = path.daemon.command(&["rude", "run"]);
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/run/netns/{}", path.lab.namespace("a")));
+    command.arg(run.get_program()).args(run.get_args());
+    command
+        .args(arguments)
+        .args(["--", "sh", "-c", &connect])
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn a_program_is_run_rude_without_knowing() {
     let Some(_alone) = alone() else { return };
-    let path = Path::new("rrun", "rude = 'allowed'");
+    let path = Path::new("rrun", "rude = 'allowed'\nrude_users = ['nobody']");
     path.open_gate();
-    let address = path.lab.address("b");
     let server = path
         .lab
         .on("b", || TcpListener::bind("0.0.0.0:7016").unwrap());
-    let connect = format!("exec 3<>/dev/tcp/{address}/7016; read -u 3 line; exit 7");
-    let namespace = format!("--net=/run/netns/{}", path.lab.namespace("a"));
-    let program = ["--", "nsenter", &namespace, "bash", "-c", &connect];
-    let mut run = path.daemon.command(&["rude", "run"]);
-    let mut child = run.args(program).spawn().unwrap();
-    let (mut accepted, peer) = server.accept().unwrap();
-    assert_eq!(path.daemon.flow(peer)["rude"]["mode"], "rude");
+    server.set_nonblocking(true).unwrap();
+    let accept = || until("the program to connect", || server.accept().ok());
+    let mut roots = run_rude(&path, 7016, &[]);
+    let (accepted, peer) = accept();
+    assert!(
+        path.daemon.flow(peer)["rude"].is_null(),
+        "root is not listed"
+    );
+    drop(accepted);
+    roots.wait().unwrap();
+    let mut child = run_rude(&path, 7016, &["--user", "nobody"]);
+    let (accepted, peer) = accept();
+    let flow = path.daemon.flow(peer);
+    assert_eq!(flow["rude"]["mode"], "rude", "{flow}");
+    assert_eq!(flow["rude"]["user"], NOBODY);
     let cgroup = std::fs::read_to_string(format!("/proc/{}/cgroup", child.id())).unwrap();
     assert!(cgroup.contains("fatpath-rude-"), "{cgroup}");
-    accepted.write_all(b"end\n").unwrap();
-    assert_eq!(
-        child.wait().unwrap().code(),
-        Some(7),
-        "the command's own exit status"
-    );
-    let id = path.daemon.flow_now(peer);
-    drop((accepted, id));
+    drop(accepted);
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(7), "the command's own exit status");
     let name = format!("fatpath-rude-{}", child.id());
     until("its cgroup to be removed", || {
         let find = Command::new("find")

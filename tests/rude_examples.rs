@@ -37,19 +37,25 @@ fn build(command: &mut Command) {
     assert!(output.status.success(), "{said}");
 }
 
-/// `program` with host and port is rude, and hands on what it reads.
+/// `program` with host and port is rude, and polite where there is no fatpath; it hands on what it reads.
 fn is_rude_and_sends(program: &[&str], port: u16) {
     let Some(_alone) = alone() else { return };
     let lab = Lab::up("rex", "rate = \"100mbit\"\ndelay = \"1ms\"");
     let policy = "[[rule]]\nname = 'path'\ndestination = ['10.77.0.0/16']\nrude = 'allowed'\n";
     let daemon = Daemon::start(policy);
-    let namespace = lab.namespace("a");
-    let opened = daemon.ask(&["rude", "on", "--netns", &namespace]);
+    let opened = daemon.ask(&["rude", "on", "--netns", &lab.namespace("a")]);
     assert!(opened.status.success());
+    assert_eq!(sends(&lab, program, port), "rude\n");
+    drop(daemon);
+    assert_eq!(sends(&lab, program, port), "polite\n");
+}
+
+/// What it says.
+fn sends(lab: &Lab, program: &[&str], port: u16) -> String {
     let listener = lab.on("b", || TcpListener::bind(("0.0.0.0", port)).unwrap());
     let (address, port) = (lab.address("b"), port.to_string());
     let mut command = Command::new("nsenter");
-    command.arg(format!("--net=/run/netns/{namespace}"));
+    command.arg(format!("--net=/run/netns/{}", lab.namespace("a")));
     command.args(program).args([address, port]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -63,8 +69,8 @@ fn is_rude_and_sends(program: &[&str], port: u16) {
     giving.join().unwrap().unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "rude\n");
     assert!(received == sent);
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

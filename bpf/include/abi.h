@@ -205,7 +205,7 @@ enum fp_rude_mode {
 };
 
 /* fp_rude_flow.flags */
-#define FP_RUDE_UNMARKED 1u /* its segments were found without marks: this connection stays polite */
+#define FP_RUDE_UNMARKED 1u /* found without marks: this connection stays polite */
 #define FP_RUDE_COUNTED 2u  /* it stands in fp_rude_shares, at counted_rule */
 
 /* What is kept of a flow that was rude (socket storage). Its segments are marked unless it is polite. */
@@ -376,22 +376,22 @@ struct fp_wide {
 
 /* What the kernel does not count: counted since fatpath first saw the flow. */
 struct fp_counted {
-	__u64 begin_ns;	  /* CLOCK_MONOTONIC */
-	__u64 sum_rtt_us; /* one measurement a round trip; so the next three */
+	__u64 sum_rtt_us; /* of one measurement a round trip; so the next two */
 	__u32 count_rtt;
 	__u32 max_rtt_us;
-	__u32 rtt_us; /* the latest since the last sample; 0 = none */
-	__u32 cong_signals;
+	__u32 rtt_us;	      /* the latest since the last sample; 0 = none */
+	__u32 lim_trans_rwin; /* seen once a round trip */
+	__u32 lim_trans_cwnd;
+	__u32 lim_trans_snd;
+	__u64 begin_ns; /* CLOCK_MONOTONIC */
 	__u64 pre_cong_sum_cwnd_pkts;
 	__u64 post_cong_sum_ssthresh_pkts;
 	__u64 pre_cong_sum_rtt_us;
+	__u32 cong_signals;
 	__u32 timeouts;		   /* with a backoff of one */
 	__u32 subsequent_timeouts; /* with more */
 	__u32 slow_start_acks;	   /* by laws of bpf/cc only: FP_ESTATS_COUNTS_ACKS */
 	__u32 cong_avoid_acks;
-	__u32 lim_trans_rwin; /* seen once a round trip */
-	__u32 lim_trans_cwnd;
-	__u32 lim_trans_snd;
 	__u32 pad;
 };
 
@@ -410,17 +410,20 @@ struct fp_counted {
 #define FP_SAMPLE_RUDE 0x2000u
 #define FP_SAMPLE_NO_SPACE 0x4000u /* the program waits for room in the send buffer */
 
-/* The state that the instruments keep of a flow (socket storage). */
+/*
+ * The state that the instruments keep of a flow (socket storage). What every round trip
+ * needs comes first: it fits into one line of the cache.
+ */
 struct fp_estats {
-	struct fp_counted counted;
-	struct fp_wide wide;
-	__u64 sampled_ns; /* the kernel's tcp_clock_cache, as the next two */
-	__u64 state_ns;	  /* the last sample for a state that is no congestion signal */
-	__u64 retrans_ns; /* the last sample for a retransmission */
+	__u64 sampled_ns; /* the kernel's tcp_clock_cache, as the last two */
 	__u32 generation;
 	__u32 flags;
 	__u32 limited_by; /* enum tcp_chrono, when last looked */
 	__u32 pad;
+	struct fp_counted counted;
+	struct fp_wide wide;
+	__u64 state_ns;	  /* the last sample for a state that is no congestion signal */
+	__u64 retrans_ns; /* the last sample for a retransmission */
 };
 
 /* Why a sample was made. */

@@ -101,16 +101,13 @@ static __always_inline u32 take_room(const struct fp_instruments *orders, struct
 {
 	u32 flags = FP_ESTATS_TRACKED;
 
-	if (!enter_all(orders->max_flows)) {
-		count(FP_COUNT_UNSAMPLED);
+	if (!enter_all(orders->max_flows))
 		return 0;
-	}
 	if (!orders->max_flows_per_prefix)
 		return flags;
 	if (enter_prefix(tp, orders->max_flows_per_prefix))
 		return flags | FP_ESTATS_IN_PREFIX;
 	leave_all();
-	count(FP_COUNT_UNSAMPLED);
 	return 0;
 }
 

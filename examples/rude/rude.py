@@ -16,9 +16,10 @@ def be_rude(connection):
     """Where it is refused, the connection goes on with congestion control."""
     try:
         connection.setsockopt(socket.IPPROTO_TCP, TCP_RUDE, RUDE_ON)
+        return STATES[connection.getsockopt(socket.IPPROTO_TCP, TCP_RUDE)]
     except OSError as error:
         print(f"not rude: {error.strerror}", file=sys.stderr)
-    return STATES[connection.getsockopt(socket.IPPROTO_TCP, TCP_RUDE)]
+        return "polite"
 
 
 def main():

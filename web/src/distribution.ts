@@ -9,7 +9,7 @@ export interface Bin {
 
 const BINS = 24;
 
-/** Of positive numbers; one number alone gets one bin. */
+/** Of positive numbers, from a 1, 2 or 5 below the least to one above the greatest. */
 export function bins(values: number[]): Bin[] {
   let least = Infinity;
   let most = 0;
@@ -18,15 +18,27 @@ export function bins(values: number[]): Bin[] {
     most = Math.max(most, value);
   }
   if (values.length === 0) return [];
-  const factor = Math.max(most / least, 1.0001) ** (1 / BINS);
-  const all = Array.from({ length: BINS }, (_, i) => ({ from: least * factor ** i, to: least * factor ** (i + 1), count: 0 }));
+  const [from, to] = [below(least), above(most)];
+  const factor = (to / from) ** (1 / BINS);
+  const all = Array.from({ length: BINS }, (_, i) => ({ from: from * factor ** i, to: from * factor ** (i + 1), count: 0 }));
   for (const value of values) {
-    const at = Math.min(Math.floor(Math.log(value / least) / Math.log(factor)), BINS - 1);
+    const at = Math.min(Math.floor(Math.log(value / from) / Math.log(factor)), BINS - 1);
     const bin = all[Math.max(at, 0)];
     if (bin) bin.count += 1;
   }
   return all;
 }
+
+/** Ends of the axis are these times a power of ten. */
+const STEPS = [1, 2, 5, 10];
+
+const decade = (value: number): number => 10 ** Math.floor(Math.log10(value));
+
+const below = (value: number): number =>
+  decade(value) * (STEPS.filter((step) => step * decade(value) <= value).at(-1) ?? 1);
+
+const above = (value: number): number =>
+  decade(value) * (STEPS.find((step) => step * decade(value) > value) ?? 10);
 
 /** The nearest rank. */
 export function quantile(values: number[], q: number): number {

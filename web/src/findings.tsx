@@ -25,7 +25,7 @@ function FindingCard({ finding, flows }: { finding: Finding; flows: number | und
       </h3>
       <p>
         <span class={`badge ${finding.severity}`}>{finding.severity}</span>
-        {flows !== undefined && <> {flows === 1 ? "1 flow" : `${flows} flows`}</>}
+        {flows !== undefined && <> {flows === 1 ? "1 flow." : `${flows} flows.`}</>}
         {finding.gain !== null && <> Cured, about ×{digits(finding.gain)} the goodput.</>}
       </p>
       <dl class="facts">

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { JSX } from "preact";
 import type { EventKind, FlowDetail, FlowEvent, FlowView } from "./api";
 import { Findings, ShareBar } from "./findings";
-import { bytes, digits, duration, milliseconds, percent, rate } from "./format";
+import { bytes, digits, duration, milliseconds, percent, rate, si } from "./format";
 import { usePolled } from "./hooks";
 import { Plot } from "./plot";
 import { pathOf } from "./prefix";
@@ -81,7 +81,7 @@ function Facts({ view }: { view: FlowView }): JSX.Element {
     ["MSS", bytes(sample.mss_bytes)],
     ["Resent", `${digits(sample.segs_retrans)} segments, now ${percent(rates.retransmitted_share)}`],
     ["Timeouts", digits(sample.timeouts)],
-    ...Object.entries(view.derived).map(([name, value]): [string, string] => [name, digits(value)]),
+    ...Object.entries(view.derived).map(([name, value]): [string, string] => [name, si(value, "")]),
   ];
   return (
     <dl class="facts">

@@ -38,18 +38,24 @@ function Bars({ values, show }: { values: number[]; show: (value: number) => str
   const most = Math.max(...all.map((bin) => bin.count));
   const width = WIDTH / all.length;
   return (
-    <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" class="histogram">
-      {all.map((bin, i) => (
-        <rect
-          key={i}
-          x={i * width + 1}
-          width={width - 2}
-          y={HEIGHT * (1 - bin.count / most)}
-          height={(HEIGHT * bin.count) / most}
-        >
-          <title>{`${show(bin.from)} to ${show(bin.to)}: ${bin.count}`}</title>
-        </rect>
-      ))}
-    </svg>
+    <>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" class="histogram">
+        {all.map((bin, i) => (
+          <rect
+            key={i}
+            x={i * width + 1}
+            width={width - 2}
+            y={HEIGHT * (1 - bin.count / most)}
+            height={(HEIGHT * bin.count) / most}
+          >
+            <title>{`${show(bin.from)} to ${show(bin.to)}: ${bin.count}`}</title>
+          </rect>
+        ))}
+      </svg>
+      <div class="ends">
+        <span>{show(all[0]?.from ?? 0)}</span>
+        <span>{show(all.at(-1)?.to ?? 0)}</span>
+      </div>
+    </>
   );
 }

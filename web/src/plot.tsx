@@ -87,7 +87,7 @@ function options(plot: PlotOf, width: number, marks: { current: FlowEvent[] }): 
     cursor: { sync: { key: "flow" }, points: { size: 5 } },
     scales: { x: { time: false }, y: { range: (_, __, most) => [0, most > 0 ? 1.05 * most : 1] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+      { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
       { ...axis, size: AXIS_PX, values: (_, ticks) => ticks.map((tick) => plot.show(tick)) },
     ],
     series: [

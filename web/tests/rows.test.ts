@@ -87,8 +87,10 @@ test("a distribution counts every value once, at the ends too", () => {
   const values = [1, 1, 10, 100, 1000];
   const all = bins(values);
   expect(all.reduce((sum, bin) => sum + bin.count, 0)).toBe(values.length);
-  expect(all[0]?.count).toBe(2);
-  expect(all.at(-1)?.count).toBe(1);
+  expect([all[0]?.from, all[0]?.count]).toEqual([1, 2]);
+  expect(all.at(-1)?.to).toBeCloseTo(2000);
+  expect(bins([23_000, 24_000]).map((bin) => bin.count).reduce((sum, count) => sum + count)).toBe(2);
+  expect(bins([0.3, 0.31])[0]?.from).toBeCloseTo(0.2);
   expect(bins([5, 5]).reduce((sum, bin) => sum + bin.count, 0)).toBe(2);
   expect(bins([])).toEqual([]);
   expect([quantile(values, 0), quantile(values, 0.5), quantile(values, 0.9)]).toEqual([1, 10, 1000]);

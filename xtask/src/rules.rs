@@ -26,7 +26,7 @@ const IMPURE: [&str; 6] = [
 ];
 
 /// Source files that carry a licence line.
-const LICENSED: [&str; 5] = ["rs", "c", "h", "sh", "py"];
+const LICENSED: [&str; 8] = ["rs", "c", "h", "sh", "py", "ts", "tsx", "css"];
 
 /// Checks every rule; all breaches are named at once.
 pub fn check(root: &Path) -> Result<()> {

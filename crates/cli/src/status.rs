@@ -52,9 +52,11 @@ fn table(answer: &Value) -> String {
             .iter()
             .map(|change| format!("  {}", describe(change))),
     );
-    let error = answer["flow_log"]["error"].as_str();
-    let missing = &answer["flow_log"]["missing"];
-    lines.extend(error.map(|error| format!("flow log     {error}: {missing} lines missing")));
+    for (log, title) in [("flow_log", "flow log "), ("event_log", "event log")] {
+        let error = answer[log]["error"].as_str();
+        let missing = &answer[log]["missing"];
+        lines.extend(error.map(|error| format!("{title}    {error}: {missing} lines missing")));
+    }
     lines.join("\n") + "\n"
 }
 

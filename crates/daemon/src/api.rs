@@ -10,6 +10,7 @@ use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -153,11 +154,20 @@ impl IntoResponse for Failure {
 
 pub(crate) type Answer<T> = Result<Json<T>, Failure>;
 
-/// Every address that there is; openapi.json describes each.
+/// Describes every address of [`routes`].
+const DOCUMENT: &str = include_str!("page/openapi.json");
+
+/// `GET /v1/openapi.json`
+async fn document() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT)
+}
+
+/// Every address that there is.
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
     vec![
         ("/", get(assets::asset)),
         ("/assets/{*path}", get(assets::asset)),
+        ("/v1/openapi.json", get(document)),
         ("/v1/status", get(status)),
         ("/v1/flows", get(flows)),
         ("/v1/policy", get(policy)),
@@ -371,4 +381,26 @@ async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Unload
     shared.stop();
     done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
         .map(Json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_address_is_in_the_document_and_no_other() {
+        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        let described: BTreeSet<String> = document["paths"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
+        let there = routes()
+            .into_iter()
+            .map(|(path, _)| path.replace("{*", "{"))
+            .collect();
+        assert_eq!(described, there);
+    }
 }

@@ -704,92 +704,92 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_counted {
-    pub begin_ns: __u64,
     pub sum_rtt_us: __u64,
     pub count_rtt: __u32,
     pub max_rtt_us: __u32,
     pub rtt_us: __u32,
-    pub cong_signals: __u32,
+    pub lim_trans_rwin: __u32,
+    pub lim_trans_cwnd: __u32,
+    pub lim_trans_snd: __u32,
+    pub begin_ns: __u64,
     pub pre_cong_sum_cwnd_pkts: __u64,
     pub post_cong_sum_ssthresh_pkts: __u64,
     pub pre_cong_sum_rtt_us: __u64,
+    pub cong_signals: __u32,
     pub timeouts: __u32,
     pub subsequent_timeouts: __u32,
     pub slow_start_acks: __u32,
     pub cong_avoid_acks: __u32,
-    pub lim_trans_rwin: __u32,
-    pub lim_trans_cwnd: __u32,
-    pub lim_trans_snd: __u32,
     pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of fp_counted"][::core::mem::size_of::<fp_counted>() - 88usize];
     ["Alignment of fp_counted"][::core::mem::align_of::<fp_counted>() - 8usize];
-    ["Offset of field: fp_counted::begin_ns"]
-        [::core::mem::offset_of!(fp_counted, begin_ns) - 0usize];
     ["Offset of field: fp_counted::sum_rtt_us"]
-        [::core::mem::offset_of!(fp_counted, sum_rtt_us) - 8usize];
+        [::core::mem::offset_of!(fp_counted, sum_rtt_us) - 0usize];
     ["Offset of field: fp_counted::count_rtt"]
-        [::core::mem::offset_of!(fp_counted, count_rtt) - 16usize];
+        [::core::mem::offset_of!(fp_counted, count_rtt) - 8usize];
     ["Offset of field: fp_counted::max_rtt_us"]
-        [::core::mem::offset_of!(fp_counted, max_rtt_us) - 20usize];
-    ["Offset of field: fp_counted::rtt_us"][::core::mem::offset_of!(fp_counted, rtt_us) - 24usize];
-    ["Offset of field: fp_counted::cong_signals"]
-        [::core::mem::offset_of!(fp_counted, cong_signals) - 28usize];
-    ["Offset of field: fp_counted::pre_cong_sum_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_counted, pre_cong_sum_cwnd_pkts) - 32usize];
-    ["Offset of field: fp_counted::post_cong_sum_ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_counted, post_cong_sum_ssthresh_pkts) - 40usize];
-    ["Offset of field: fp_counted::pre_cong_sum_rtt_us"]
-        [::core::mem::offset_of!(fp_counted, pre_cong_sum_rtt_us) - 48usize];
-    ["Offset of field: fp_counted::timeouts"]
-        [::core::mem::offset_of!(fp_counted, timeouts) - 56usize];
-    ["Offset of field: fp_counted::subsequent_timeouts"]
-        [::core::mem::offset_of!(fp_counted, subsequent_timeouts) - 60usize];
-    ["Offset of field: fp_counted::slow_start_acks"]
-        [::core::mem::offset_of!(fp_counted, slow_start_acks) - 64usize];
-    ["Offset of field: fp_counted::cong_avoid_acks"]
-        [::core::mem::offset_of!(fp_counted, cong_avoid_acks) - 68usize];
+        [::core::mem::offset_of!(fp_counted, max_rtt_us) - 12usize];
+    ["Offset of field: fp_counted::rtt_us"][::core::mem::offset_of!(fp_counted, rtt_us) - 16usize];
     ["Offset of field: fp_counted::lim_trans_rwin"]
-        [::core::mem::offset_of!(fp_counted, lim_trans_rwin) - 72usize];
+        [::core::mem::offset_of!(fp_counted, lim_trans_rwin) - 20usize];
     ["Offset of field: fp_counted::lim_trans_cwnd"]
-        [::core::mem::offset_of!(fp_counted, lim_trans_cwnd) - 76usize];
+        [::core::mem::offset_of!(fp_counted, lim_trans_cwnd) - 24usize];
     ["Offset of field: fp_counted::lim_trans_snd"]
-        [::core::mem::offset_of!(fp_counted, lim_trans_snd) - 80usize];
+        [::core::mem::offset_of!(fp_counted, lim_trans_snd) - 28usize];
+    ["Offset of field: fp_counted::begin_ns"]
+        [::core::mem::offset_of!(fp_counted, begin_ns) - 32usize];
+    ["Offset of field: fp_counted::pre_cong_sum_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_counted, pre_cong_sum_cwnd_pkts) - 40usize];
+    ["Offset of field: fp_counted::post_cong_sum_ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_counted, post_cong_sum_ssthresh_pkts) - 48usize];
+    ["Offset of field: fp_counted::pre_cong_sum_rtt_us"]
+        [::core::mem::offset_of!(fp_counted, pre_cong_sum_rtt_us) - 56usize];
+    ["Offset of field: fp_counted::cong_signals"]
+        [::core::mem::offset_of!(fp_counted, cong_signals) - 64usize];
+    ["Offset of field: fp_counted::timeouts"]
+        [::core::mem::offset_of!(fp_counted, timeouts) - 68usize];
+    ["Offset of field: fp_counted::subsequent_timeouts"]
+        [::core::mem::offset_of!(fp_counted, subsequent_timeouts) - 72usize];
+    ["Offset of field: fp_counted::slow_start_acks"]
+        [::core::mem::offset_of!(fp_counted, slow_start_acks) - 76usize];
+    ["Offset of field: fp_counted::cong_avoid_acks"]
+        [::core::mem::offset_of!(fp_counted, cong_avoid_acks) - 80usize];
     ["Offset of field: fp_counted::pad"][::core::mem::offset_of!(fp_counted, pad) - 84usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_estats {
-    pub counted: fp_counted,
-    pub wide: fp_wide,
     pub sampled_ns: __u64,
-    pub state_ns: __u64,
-    pub retrans_ns: __u64,
     pub generation: __u32,
     pub flags: __u32,
     pub limited_by: __u32,
     pub pad: __u32,
+    pub counted: fp_counted,
+    pub wide: fp_wide,
+    pub state_ns: __u64,
+    pub retrans_ns: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of fp_estats"][::core::mem::size_of::<fp_estats>() - 192usize];
     ["Alignment of fp_estats"][::core::mem::align_of::<fp_estats>() - 8usize];
-    ["Offset of field: fp_estats::counted"][::core::mem::offset_of!(fp_estats, counted) - 0usize];
-    ["Offset of field: fp_estats::wide"][::core::mem::offset_of!(fp_estats, wide) - 88usize];
     ["Offset of field: fp_estats::sampled_ns"]
-        [::core::mem::offset_of!(fp_estats, sampled_ns) - 152usize];
-    ["Offset of field: fp_estats::state_ns"]
-        [::core::mem::offset_of!(fp_estats, state_ns) - 160usize];
-    ["Offset of field: fp_estats::retrans_ns"]
-        [::core::mem::offset_of!(fp_estats, retrans_ns) - 168usize];
+        [::core::mem::offset_of!(fp_estats, sampled_ns) - 0usize];
     ["Offset of field: fp_estats::generation"]
-        [::core::mem::offset_of!(fp_estats, generation) - 176usize];
-    ["Offset of field: fp_estats::flags"][::core::mem::offset_of!(fp_estats, flags) - 180usize];
+        [::core::mem::offset_of!(fp_estats, generation) - 8usize];
+    ["Offset of field: fp_estats::flags"][::core::mem::offset_of!(fp_estats, flags) - 12usize];
     ["Offset of field: fp_estats::limited_by"]
-        [::core::mem::offset_of!(fp_estats, limited_by) - 184usize];
-    ["Offset of field: fp_estats::pad"][::core::mem::offset_of!(fp_estats, pad) - 188usize];
+        [::core::mem::offset_of!(fp_estats, limited_by) - 16usize];
+    ["Offset of field: fp_estats::pad"][::core::mem::offset_of!(fp_estats, pad) - 20usize];
+    ["Offset of field: fp_estats::counted"][::core::mem::offset_of!(fp_estats, counted) - 24usize];
+    ["Offset of field: fp_estats::wide"][::core::mem::offset_of!(fp_estats, wide) - 112usize];
+    ["Offset of field: fp_estats::state_ns"]
+        [::core::mem::offset_of!(fp_estats, state_ns) - 176usize];
+    ["Offset of field: fp_estats::retrans_ns"]
+        [::core::mem::offset_of!(fp_estats, retrans_ns) - 184usize];
 };
 pub const FP_SAMPLE_NOTHING: fp_sample_kind = 0;
 pub const FP_SAMPLE_BEGIN: fp_sample_kind = 1;

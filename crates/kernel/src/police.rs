@@ -41,10 +41,9 @@ impl Police {
     /// No such interface, a kind of link that is not known, no permission, or the kernel's refusal.
     pub fn put(root: &Path, interface: &str, orders: &Orders) -> Result<Police, KernelError> {
         quieten_libbpf();
-        let interface = find(interface)?;
-        let mut police = Police::new(root, &interface, orders)?;
-        if police.pins.exists() {
-            Police::open(police.pins.clone())?.take_away()?;
+        let mut police = Police::new(root, &find(interface)?, orders)?;
+        if let Some(there) = Police::of(root, interface)? {
+            there.take_away()?;
         }
         std::fs::create_dir_all(root)
             .and_then(|()| std::fs::create_dir(&police.pins))
@@ -82,18 +81,19 @@ impl Police {
     }
 
     /// The police of an interface of the calling thread's namespace, if it has one; also of one that
-    /// is gone.
+    /// is gone, or that came from another namespace with its police at XDP.
     ///
     /// # Errors
     /// Pins that cannot be read.
     pub fn of(root: &Path, interface: &str) -> Result<Option<Police>, KernelError> {
         let netns = netns_here()?;
-        let number = find(interface).ok().map(|there| there.index);
-        let mut all = Police::all(root)?.into_iter();
-        Ok(all.find(|police| {
-            police.netns == netns
-                && number.map_or(police.interface() == interface, |it| it == police.ifindex)
-        }))
+        let there = find(interface).ok();
+        let is_of = |police: &Police| match &there {
+            Some(it) if it.xdp_program.is_some() && it.xdp_program == police.program_id() => true,
+            Some(it) => police.netns == netns && police.ifindex == it.index,
+            None => police.netns == netns && police.interface() == interface,
+        };
+        Ok(Police::all(root)?.into_iter().find(is_of))
     }
 
     /// All of them, also those of other namespaces and of interfaces that are gone.
@@ -173,7 +173,7 @@ impl Police {
     /// # Errors
     /// When something cannot be removed.
     pub fn take_away(self) -> Result<(), KernelError> {
-        self.there(|| self.detach()).unwrap_or(Ok(()))?;
+        self.detach()?;
         for pin in pins(&self.pins)? {
             std::fs::remove_file(&pin)
                 .map_err(KernelError::io(format!("remove {}", pin.display())))?;

@@ -13,6 +13,7 @@ use crate::pod::text_of;
 use crate::police::{Police, netlink};
 use crate::police_orders::Hook;
 use crate::tc::{Direction, Filter, Qdisc, program_id};
+use crate::walk::{namespaces, within};
 use fatpath_netlink::Netlink;
 use libbpf_rs::{Object, Program, Xdp, XdpFlags};
 use std::io;
@@ -89,34 +90,48 @@ impl Police {
             .map_err(KernelError::bpf("open the program of the police"))
     }
 
-    /// Whether packets meet it: the interface may have gone, or somebody may have taken it off. To be asked
-    /// in its namespace.
+    /// The kernel's number for its program, once it has one.
+    pub(crate) fn program_id(&self) -> Option<u32> {
+        program_id(self.program().ok()?.as_fd())
+    }
+
+    /// Whether packets meet it: the interface may have gone, or somebody may have taken it off.
     pub(crate) fn is_attached(&self) -> Result<bool, KernelError> {
         let Ok(program) = self.program() else {
             return Ok(false);
         };
-        let there = self.filter(&netlink()?, &program).is_there();
-        Ok(self.is_at_xdp(&program)
-            || there.map_err(KernelError::io("look for the police at tc ingress"))?)
+        let failed = || KernelError::io("look for the police at tc ingress");
+        let at_tc = || {
+            let filter = self.filter(&netlink()?, &program).is_there();
+            filter.map_err(failed())
+        };
+        let is_at_xdp = self.where_at_xdp(|_| ()).is_some();
+        Ok(is_at_xdp || self.there(at_tc).unwrap_or(Ok(false))?)
     }
 
-    /// In its namespace; where it is not, nothing is done.
+    /// Where it is not, nothing is done.
     pub(crate) fn detach(&self) -> Result<(), KernelError> {
         let Ok(program) = self.program() else {
             return Ok(());
         };
-        if self.is_at_xdp(&program) {
-            let detached =
-                Xdp::new(program.as_fd()).detach(self.ifindex as i32, XdpFlags::DRV_MODE);
-            detached.map_err(KernelError::bpf("detach from XDP"))?;
-        }
-        self.detach_tc(&program)
-            .map_err(KernelError::io("detach from tc ingress"))
+        let from_xdp = |ifindex| Xdp::new(program.as_fd()).detach(ifindex, XdpFlags::DRV_MODE);
+        let detached = self.where_at_xdp(from_xdp).unwrap_or(Ok(()));
+        detached.map_err(KernelError::bpf("detach from XDP"))?;
+        let detached = self.there(|| self.detach_tc(&program)).unwrap_or(Ok(()));
+        detached.map_err(KernelError::io("detach from tc ingress"))
     }
 
-    fn is_at_xdp(&self, program: &OwnedFd) -> bool {
-        let there = Xdp::new(program.as_fd()).query_id(self.ifindex as i32, XdpFlags::DRV_MODE);
-        there.is_ok_and(|id| id != 0 && program_id(program.as_fd()) == Some(id))
+    /// Does `work` where its program is at XDP, with the interface's number there: an interface that moves to
+    /// another namespace takes the program along.
+    fn where_at_xdp<T: Send>(&self, work: impl Fn(i32) -> T + Sync) -> Option<T> {
+        let program = self.program_id()?;
+        let here = || interface_with(program).map(&work);
+        let in_all = || {
+            namespaces()
+                .iter()
+                .find_map(|it| within(it, here).flatten())
+        };
+        self.there(here).flatten().or_else(in_all)
     }
 
     fn detach_tc(&self, program: &OwnedFd) -> io::Result<()> {
@@ -137,4 +152,10 @@ impl Police {
             program: program.as_fd(),
         }
     }
+}
+
+fn interface_with(xdp_program: u32) -> Option<i32> {
+    let mut interfaces = netlink().ok()?.interfaces().ok()?.into_iter();
+    let it = interfaces.find(|interface| interface.xdp_program == Some(xdp_program))?;
+    Some(it.index as i32)
 }

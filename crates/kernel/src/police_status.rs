@@ -77,7 +77,7 @@ impl Police {
             mode: mode_of(facts),
             mark: mark_of(facts),
             hook: hook_of(facts),
-            is_in_place: self.there(|| self.is_attached()).unwrap_or(Ok(false))?,
+            is_in_place: self.is_attached()?,
             watches: facts.watches == 1,
             tallies: self.tallies()?,
             exceptions: self.exceptions()?,

@@ -9,7 +9,7 @@
 //! Start at [`Filter`].
 #![allow(unsafe_code)] // a program's id: libbpf-rs tells it only of programs that it loaded
 
-use fatpath_netlink::{Netlink, Request, attributes};
+use fatpath_netlink::{Netlink, Request, attribute};
 use libbpf_rs::libbpf_sys as sys;
 use libbpf_rs::{ErrorKind, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;
@@ -225,9 +225,4 @@ impl Message<'_> {
         let id = attribute(attribute(self.attributes, TCA_OPTIONS)?, TCA_BPF_ID)?;
         id.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
     }
-}
-
-fn attribute(among: &[u8], wanted: u16) -> Option<&[u8]> {
-    let mut all = attributes(among);
-    all.find_map(|(kind, value)| (kind == wanted).then_some(value))
 }

@@ -167,7 +167,7 @@ fn cut_anywhere_a_frame_is_read_as_another_parser_reads_it() {
         return;
     };
     let mut runner = TestRunner::deterministic();
-    let dresses: Vec<Dress> = (0..60)
+    let dresses: Vec<Dress> = (0..24)
         .map(|_| dress().new_tree(&mut runner).unwrap().current())
         .collect();
     for hook in [Hook::Xdp, Hook::Tc] {
@@ -226,7 +226,7 @@ fn chance_crashes_nothing_and_matches_only_what_another_parser_finds() {
         return;
     };
     let mut runner = TestRunner::deterministic();
-    let frames: Vec<Vec<u8>> = (0..5000)
+    let frames: Vec<Vec<u8>> = (0..3000)
         .map(|_| chance().new_tree(&mut runner).unwrap().current())
         .collect();
     let verdicts = [Hook::Xdp, Hook::Tc].map(|hook| {

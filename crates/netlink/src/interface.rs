@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interfaces of a network namespace, and word of those that come and go.
 
-use crate::{Netlink, Request, attributes};
+use crate::{Netlink, Request, attribute};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, bind, recv};
@@ -12,6 +12,8 @@ use std::time::Duration;
 const RTM_GETLINK: u16 = 18;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_PROG_ID: u16 = 4;
 const IFF_LOOPBACK: u32 = 8;
 const RTMGRP_LINK: u32 = 1;
 /// struct ifinfomsg: family, kind, index, flags, changed flags.
@@ -30,22 +32,25 @@ pub struct Interface {
     pub mtu_bytes: u32,
     /// It leads nowhere but back.
     pub is_loopback: bool,
+    /// The kernel's number of its program at XDP; of several, in driver and card, none.
+    pub xdp_program: Option<u32>,
 }
 
 impl Interface {
     fn parse(body: &[u8]) -> Option<Interface> {
         let (header, rest) = body.split_first_chunk::<HEADER_BYTES>()?;
         let number = |at: usize| Some(u32::from_ne_bytes(*header.get(at..)?.first_chunk()?));
-        let (_, name) = attributes(rest).find(|(kind, _)| *kind == IFLA_IFNAME)?;
+        let name = attribute(rest, IFLA_IFNAME)?;
         let name = name.split(|byte| *byte == 0).next()?;
-        let mtu = attributes(rest).find(|(kind, _)| *kind == IFLA_MTU);
-        let mtu = mtu.and_then(|(_, value)| value.first_chunk());
+        let word = |value: &[u8]| value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        let xdp = attribute(rest, IFLA_XDP).and_then(|nest| attribute(nest, IFLA_XDP_PROG_ID));
         Some(Interface {
             index: number(4)?,
             name: String::from_utf8_lossy(name).into_owned(),
             hardware: u16::from_ne_bytes([header[2], header[3]]),
-            mtu_bytes: mtu.map_or(0, |bytes| u32::from_ne_bytes(*bytes)),
+            mtu_bytes: attribute(rest, IFLA_MTU).and_then(word).unwrap_or(0),
             is_loopback: number(8)? & IFF_LOOPBACK != 0,
+            xdp_program: xdp.and_then(word),
         })
     }
 }

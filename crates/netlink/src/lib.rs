@@ -153,6 +153,12 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// The value of the first attribute of a kind.
+pub fn attribute(among: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut all = attributes(among);
+    all.find_map(|(kind, value)| (kind == wanted).then_some(value))
+}
+
 /// A netlink message in the making.
 pub struct Request(Vec<u8>);
 

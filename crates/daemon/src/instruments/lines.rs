@@ -252,7 +252,7 @@ mod tests {
         };
         let mss = testing::sample(7, SampleKind::Begin, 0).mss_bytes;
         let told = ("derived.Double".to_owned(), json!(f64::from(mss) * 2.0));
-        assert_eq!(look(SampleKind::Begin, 0), [told.clone()]);
+        assert_eq!(look(SampleKind::Begin, 0), std::slice::from_ref(&told));
         assert_eq!(look(SampleKind::Interval, 1), [told]);
         assert_eq!(look(SampleKind::Walk, 2), []);
     }

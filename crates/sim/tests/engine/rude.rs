@@ -129,6 +129,14 @@ fn now_leaves_no_more_in_flight_than_is_fair() {
         assert_eq!(sample.fair_pkts, None);
         assert!(sample.in_flight_pkts < 60, "{}", sample.in_flight_pkts);
     }
+    // Recovery, in which it was, ends with the fair window; one loss may have come since.
+    let fair_pkts = before.fair_pkts.unwrap();
+    let after = samples.iter().find(later).unwrap();
+    assert!(
+        2 * after.cwnd_pkts + 1 >= fair_pkts,
+        "{} of {fair_pkts}",
+        after.cwnd_pkts
+    );
     assert!(outcome.flows[0].congestion_events > 0, "polite since");
 }
 
