@@ -56,12 +56,12 @@ const BULK: Cause = Cause {
     wanted_at_receiver: &[],
 };
 
-/// A blackout of 0.6 s every 2 s.
+/// A blackout of 1 s every 2.5 s.
 const BLACKOUTS: &str = "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = { windows = [\
-    { from = '1s', until = '1.6s', share = '100%' }, { from = '3s', until = '3.6s', share = '100%' }, \
-    { from = '5s', until = '5.6s', share = '100%' }, { from = '7s', until = '7.6s', share = '100%' }, \
-    { from = '9s', until = '9.6s', share = '100%' }, { from = '11s', until = '11.6s', share = '100%' }, \
-    { from = '13s', until = '13.6s', share = '100%' }, { from = '15s', until = '15.6s', share = '100%' } ] }";
+    { from = '1s', until = '2s', share = '100%' }, { from = '3.5s', until = '4.5s', share = '100%' }, \
+    { from = '6s', until = '7s', share = '100%' }, { from = '8.5s', until = '9.5s', share = '100%' }, \
+    { from = '11s', until = '12s', share = '100%' }, { from = '13.5s', until = '14.5s', share = '100%' }, \
+    { from = '16s', until = '17s', share = '100%' } ] }";
 
 pub const HEALTHY: [Cause; 2] = [
     Cause {

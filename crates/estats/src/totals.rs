@@ -144,8 +144,14 @@ impl Seen {
         self.in_flight_pkts_us += busy_us * u64::from(s.in_flight_pkts());
         self.peer_window_bytes_us += busy_us * u64::from(s.peer_window_bytes);
         if passed.timeouts > 0 {
-            // The sample comes with the timer's end: the silence before it lasted one RTO, at most all the time.
-            self.stalled_us += free_us.min(u64::from(s.rto_us));
+            // The sample comes with the timer's end, after a silence: of all the time, or of one RTO.
+            let is_silent = passed.bytes_acked == 0;
+            let silence_us = if is_silent {
+                free_us
+            } else {
+                u64::from(s.rto_us)
+            };
+            self.stalled_us += free_us.min(silence_us);
             if s.kind == SampleKind::Timeout && s.packets_out <= TAIL_PKTS {
                 self.tail_timeouts += passed.timeouts;
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments lost by congestion, lost without it, or not lost at all but late.
 
-use super::{Finding, HOLDS, Severity, by_share};
+use super::{Finding, HOLDS_MOST, Severity, by_share, timers};
 use crate::span::Span;
 
 /// Fewer events are chance.
@@ -100,10 +100,10 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
     Some(found)
 }
 
+/// Where the timer finds the losses, waiting for it is the cause, and it has its own findings.
 fn is_loss(span: &Span) -> bool {
     let (p, shares) = (&span.passed, span.shares());
-    let is_held = shares.network + shares.timeout >= HOLDS;
-    // Where the timer finds most losses, waiting for it is the cause, and it has its own findings.
-    let is_timers = 2 * p.timeouts >= p.cong_signals;
+    let is_held = shares.network + shares.timeout >= HOLDS_MOST;
+    let is_timers = 2 * p.timeouts >= p.cong_signals || timers::is_waited_for(span);
     p.cong_signals >= LEAST_EVENTS && is_held && !is_timers && !is_reordered(span)
 }

@@ -78,7 +78,11 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
         .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
         .gains(1.0 / (1.0 - share.min(0.99)))
         .cured_by("rto_min = \"20ms\"");
-    (p.timeouts >= LEAST_TIMEOUTS && share >= WAITS).then_some(found)
+    is_waited_for(span).then_some(found)
+}
+
+pub(super) fn is_waited_for(span: &Span) -> bool {
+    span.passed.timeouts >= LEAST_TIMEOUTS && span.shares().timeout >= WAITS
 }
 
 /// FP-DELACK: a short segment waits for an acknowledgement that the peer delays (RFC 896 meets RFC 1122).
