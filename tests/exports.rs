@@ -14,8 +14,14 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use support::{Daemon, Lab, alone, until};
 
-const POLICY: &str = "[instruments]\ninterval = '20ms'\n[instruments.derived]\n\
-    AveBW = 'DataBytesOut * 8 / (now - StartTime)'\n";
+/// The flows to `peer` have a rule, so that its figures are theirs alone.
+fn policy(peer: &str) -> String {
+    format!(
+        "[instruments]\ninterval = '20ms'\n[instruments.derived]\n\
+         AveBW = 'DataBytesOut * 8 / (now - StartTime)'\n\
+         [[rule]]\nname = 'path'\ndestination = ['{peer}/32']\ncongestion_control = 'reno'\n"
+    )
+}
 
 /// The body of `GET path`.
 fn get(socket: &Path, path: &str) -> String {
@@ -82,7 +88,8 @@ fn a_transfer_is_traced_measured_and_told() {
     let Some(_alone) = alone() else { return };
     let lab = Lab::up("exports", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
     let (url, received) = collector();
-    let mut daemon = Daemon::idle(POLICY);
+    let peer = lab.address("b");
+    let mut daemon = Daemon::idle(&policy(&peer));
     let events = daemon.path("events.jsonl");
     let events = events.to_str().unwrap();
     daemon.arguments = [
@@ -97,7 +104,6 @@ fn a_transfer_is_traced_measured_and_told() {
     .into();
     daemon.restart();
 
-    let peer = lab.address("b");
     let traces = daemon.path("traces");
     let tracing = trace(&daemon, &peer, &traces);
     let transfer = lab.transfer(6, &[]);
@@ -114,8 +120,9 @@ fn a_transfer_is_traced_measured_and_told() {
     let socket = daemon.path("run/fatpath.sock");
     let acked = until("the transfer to be counted", || {
         let text = get(&socket, "/metrics");
-        let ended = metric(&text, "fatpath_rule_flows_ended_total{rule=\"(none)\"}");
-        (ended >= 2.0).then(|| metric(&text, "fatpath_rule_acked_bytes_total{rule=\"(none)\"}"))
+        let ended = "fatpath_rule_flows_ended_total{rule=\"path\"}";
+        (text.contains(ended) && metric(&text, ended) >= 2.0)
+            .then(|| metric(&text, "fatpath_rule_acked_bytes_total{rule=\"path\"}"))
     });
     assert!(
         acked > bytes as f64 / 10.0 && acked < bytes as f64,
