@@ -50,6 +50,7 @@ fn verdicts() -> Result<String> {
         "why",
         "--",
         "--nocapture",
+        "--ignored",
     ];
     let output = Command::new("cargo").args(arguments).output();
     let output = output.context("cannot run cargo test")?;
