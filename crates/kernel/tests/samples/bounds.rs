@@ -177,10 +177,7 @@ fn what_the_full_ring_buffer_could_not_take_is_counted() {
 fn loaded_programs() -> BTreeSet<u32> {
     let ours = ["sample_flow", "state_set", "walk_samples"];
     ProgInfoIter::default()
-        .filter(|info| {
-            ours.iter()
-                .any(|name| info.name.to_bytes() == name.as_bytes())
-        })
+        .filter(|info| ours.iter().any(|name| info.name == *name))
         .map(|info| info.id)
         .collect()
 }
