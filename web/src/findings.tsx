@@ -4,6 +4,7 @@
 import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Finding, Shares } from "./api";
+import { FactList } from "./facts";
 import { bytes, digits, milliseconds, percent, rate, si } from "./format";
 
 export function Findings({ findings, flows }: { findings: Finding[]; flows?: Map<string, number> }): JSX.Element {
@@ -28,14 +29,7 @@ function FindingCard({ finding, flows }: { finding: Finding; flows: number | und
         {flows !== undefined && <> {flows === 1 ? "1 flow." : `${flows} flows.`}</>}
         {finding.gain !== null && <> Cured, about ×{digits(finding.gain)} the goodput.</>}
       </p>
-      <dl class="facts">
-        {finding.evidence.map(({ name, value, unit }) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{withUnit(value, unit)}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList facts={finding.evidence.map(({ name, value, unit }) => [name, withUnit(value, unit)])} />
       {finding.cure !== null && <Cure text={finding.cure} />}
     </li>
   );

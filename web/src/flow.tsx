@@ -4,6 +4,7 @@
 import { useMemo } from "preact/hooks";
 import type { JSX } from "preact";
 import type { EventKind, FlowDetail, FlowEvent, FlowView } from "./api";
+import { FactList } from "./facts";
 import { Findings, ShareBar } from "./findings";
 import { bytes, digits, duration, milliseconds, percent, rate, si } from "./format";
 import { usePolled } from "./hooks";
@@ -83,16 +84,7 @@ function Facts({ view }: { view: FlowView }): JSX.Element {
     ["Timeouts", digits(sample.timeouts)],
     ...Object.entries(view.derived).map(([name, value]): [string, string] => [name, si(value, "")]),
   ];
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 }
 
 export const EVENT_NAMES: Record<EventKind, string> = {

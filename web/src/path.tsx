@@ -4,6 +4,7 @@
 import type { JSX } from "preact";
 import type { Finding, FlowRow, Why } from "./api";
 import { quantile } from "./distribution";
+import { FactList } from "./facts";
 import { Findings } from "./findings";
 import { milliseconds, rate } from "./format";
 import { Histogram } from "./histogram";
@@ -47,21 +48,12 @@ export function PathPage({ prefix, store }: { prefix: string; store: Store }): J
 function PathFacts({ rows }: { rows: FlowRow[] }): JSX.Element {
   const live = rows.filter((row) => !row.has_ended);
   const least = rows.flatMap((row) => (row.min_rtt_us === null ? [] : [row.min_rtt_us]));
-  const facts = [
+  const facts: [string, string][] = [
     ["Flows", `${live.length} live, ${rows.length - live.length} ended`],
     ["Goodput together", rate(live.reduce((sum, row) => sum + throughput(row), 0))],
     ["Least RTT", least.length > 0 ? milliseconds(quantile(least, 0)) : "–"],
   ];
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 }
 
 function PathFindings({ prefix }: { prefix: string }): JSX.Element {
