@@ -17,6 +17,7 @@
 
 /* law_state.flags, beside those of law_flow.h */
 #define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
+#define LAW_WAS_ASKED 8u    /* for the threshold of the reduction that begins */
 
 static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)
 {
@@ -65,12 +66,14 @@ static __always_inline void acked_by(enum cc_law law, const struct law_name *nam
 }
 
 static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *name,
-				       struct sock *sk)
+				       struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
 	cc_u32 values[CC_PARAMS], ssthresh_pkts;
 	struct cc_window w = window_of(tp);
 
+	w.cwnd_pkts = cwnd_pkts;
+	flag(tp, LAW_WAS_ASKED, 1);
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		return going_polite_ssthresh(sk);
 	if (parameters(tp, rule_of(sk), law, name, values))
@@ -79,6 +82,27 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
+}
+
+static __always_inline u32 ca_state(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+}
+
+/*
+ * Some calls from a timer are lost (docs/kernel.md): the kernel then takes what is in a
+ * register for the threshold, and would make a window of it. So a reduction for which
+ * the law was not asked gets its threshold when the law next hears of the flow.
+ */
+static __always_inline void make_good(enum cc_law law, const struct law_name *name, struct sock *sk,
+				      u32 state)
+{
+	struct tcp_sock *tp = tcp(sk);
+
+	if (state < TCP_CA_CWR)
+		flag(tp, LAW_WAS_ASKED, 0);
+	else if (!is_flagged(tp, LAW_WAS_ASKED))
+		tp->snd_ssthresh = ssthresh_by(law, name, sk, tp->prior_cwnd);
 }
 
 /* What may be left of pacing was for a paced start, for a rule's pacing_rate or for a law before this. */
@@ -199,7 +223,7 @@ static __always_inline void window_is_restarted(struct tcp_sock *tp)
 /* In recovery nothing in flight means that all was lost, and the window is the kernel's. */
 static __always_inline int is_open(struct tcp_sock *tp)
 {
-	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_OPEN;
+	return ca_state(tp) == TCP_CA_OPEN;
 }
 
 SEC("struct_ops")
@@ -235,10 +259,14 @@ static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *
 	set_window(tp, &w);
 }
 
-/* An ACK, before cong_avoid; one that only opens the peer's window tells nothing of the path. */
-SEC("struct_ops")
-void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+/*
+ * An ACK, before recovery and cong_avoid; one that only opens the peer's window tells
+ * nothing of the path.
+ */
+static __always_inline void ack_by(enum cc_law law, const struct law_name *name, struct sock *sk,
+				   const struct ack_sample *sample)
 {
+	make_good(law, name, sk, ca_state(tcp(sk)));
 	if (sample->pkts_acked || sample->rtt_us > 0)
 		learn(tcp(sk), sample);
 	if (!is_start_paced(sk))
@@ -271,7 +299,19 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 	u32 BPF_PROG(law##_ssthresh, struct sock *sk)                                              \
 	{                                                                                          \
 		struct law_name name = { "fp_" #law };                                             \
-		return ssthresh_by(CC_LAW_##law, &name, sk);                                       \
+		return ssthresh_by(CC_LAW_##law, &name, sk, tcp(sk)->snd_cwnd);                    \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(law##_set_state, struct sock *sk, u8 new_state)                              \
+	{                                                                                          \
+		struct law_name name = { "fp_" #law };                                             \
+		make_good(CC_LAW_##law, &name, sk, new_state);                                     \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(law##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \
+	{                                                                                          \
+		struct law_name name = { "fp_" #law };                                             \
+		ack_by(CC_LAW_##law, &name, sk, sample);                                           \
 	}                                                                                          \
 	SEC(".struct_ops")                                                                         \
 	struct tcp_congestion_ops fp_##law = {                                                     \
@@ -279,9 +319,10 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 		.release = (void *)law_release,                                                    \
 		.cong_avoid = (void *)law##_cong_avoid,                                            \
 		.ssthresh = (void *)law##_ssthresh,                                                \
+		.set_state = (void *)law##_set_state,                                              \
 		.undo_cwnd = (void *)law_undo_cwnd,                                                \
 		.cwnd_event = (void *)law_cwnd_event,                                              \
-		.pkts_acked = (void *)law_pkts_acked,                                              \
+		.pkts_acked = (void *)law##_pkts_acked,                                            \
 		.name = "fp_" #law,                                                                \
 	};
 CC_LAWS(LAW)
