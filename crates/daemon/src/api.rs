@@ -188,6 +188,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/v1/unload", post(unload)),
         ("/v1/instruments/flows", get(answers::flows)),
         ("/v1/instruments/flows/{cookie}", get(answers::flow)),
+        ("/v1/instruments/listing", get(answers::listing)),
         ("/v1/instruments/why", get(answers::why)),
         ("/v1/instruments/live", get(stream)),
         ("/v1/instruments/samples", get(samples::samples)),

@@ -9,6 +9,7 @@
 pub mod derived;
 pub mod diagnosis;
 mod events;
+pub mod listing;
 mod record;
 pub mod sample;
 mod span;

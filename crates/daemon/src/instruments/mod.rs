@@ -16,6 +16,7 @@ pub(crate) mod samples;
 pub(crate) use follow::follow;
 
 use crate::api::held;
+use fatpath_estats::listing::{Listing, Wanted};
 use fatpath_estats::tally::Series;
 use fatpath_estats::{
     BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample, Tally,
@@ -104,6 +105,10 @@ impl Instruments {
 
     pub(crate) fn views(&self) -> Vec<FlowView> {
         held(&self.table).views().collect()
+    }
+
+    pub(crate) fn listing(&self, wanted: &Wanted) -> Listing {
+        Listing::of(held(&self.table).views(), wanted)
     }
 
     pub(crate) fn detail(&self, cookie: u64) -> Option<FlowDetail> {
