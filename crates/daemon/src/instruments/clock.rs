@@ -2,6 +2,7 @@
 //! Samples are dated by CLOCK_MONOTONIC, which nobody sets; people and archives want the date.
 
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::OnceLock;
 
 /// The clock of bpf_ktime_get_ns().
 pub(crate) fn monotonic_ns() -> u64 {
@@ -12,6 +13,13 @@ pub(crate) fn monotonic_ns() -> u64 {
 pub(crate) fn unix_ns(monotonic: u64) -> u64 {
     let past = monotonic_ns().saturating_sub(monotonic);
     ns_of(ClockId::Realtime).saturating_sub(past)
+}
+
+/// The same, by what the host's clock said when this was first asked: a moment that is told again and again stays
+/// what it was when the clock is set.
+pub(crate) fn steady_unix_ns(monotonic: u64) -> u64 {
+    static ZERO_NS: OnceLock<u64> = OnceLock::new();
+    ZERO_NS.get_or_init(|| unix_ns(0)).saturating_add(monotonic)
 }
 
 fn ns_of(clock: ClockId) -> u64 {

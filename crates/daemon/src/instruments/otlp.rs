@@ -4,7 +4,7 @@
 //! Sums are cumulative, so nothing is kept for a collector that does not answer: the next message says it
 //! all. There is no TLS here: the way to another host is a collector's on this one. Start at [`export`].
 
-use super::clock::{monotonic_ns, unix_ns};
+use super::clock::{monotonic_ns, steady_unix_ns, unix_ns};
 use super::measured::{self, Kind, Value, measure};
 use crate::api::Shared;
 use anyhow::{Context, Result, bail, ensure};
@@ -207,7 +207,7 @@ fn number(point: measured::Point, now_ns: u64) -> NumberDataPoint {
     };
     NumberDataPoint {
         attributes: attributes(&point.labels),
-        start_time_unix_nano: began(point.since_ns),
+        start_time_unix_nano: began(point.since_ns, now_ns),
         time_unix_nano: now_ns,
         value,
         ..NumberDataPoint::default()
@@ -220,7 +220,7 @@ fn distribution(point: measured::Point, bounds: &[f64], now_ns: u64) -> Option<H
     };
     Some(HistogramDataPoint {
         attributes: attributes(&point.labels),
-        start_time_unix_nano: began(point.since_ns),
+        start_time_unix_nano: began(point.since_ns, now_ns),
         time_unix_nano: now_ns,
         count: histogram.count(),
         sum: Some(histogram.sum),
@@ -230,9 +230,13 @@ fn distribution(point: measured::Point, bounds: &[f64], now_ns: u64) -> Option<H
     })
 }
 
-/// 0 means that it is not known.
-fn began(since_ns: u64) -> u64 {
-    if since_ns == 0 { 0 } else { unix_ns(since_ns) }
+/// 0 means that it is not known. Another begin is another series to a collector, so it stays the same; only a clock
+/// that was set to before it moves it.
+fn began(since_ns: u64, now_ns: u64) -> u64 {
+    match since_ns {
+        0 => 0,
+        since_ns => steady_unix_ns(since_ns).min(now_ns),
+    }
 }
 
 fn attributes(labels: &[(&'static str, String)]) -> Vec<KeyValue> {
@@ -316,6 +320,22 @@ mod tests {
         let point = &rtt.data_points[0];
         assert_eq!((point.count, point.sum), (8, Some(3.5)));
         assert_eq!(point.bucket_counts.len(), point.explicit_bounds.len() + 1);
+    }
+
+    #[test]
+    fn a_series_begins_at_one_time_in_every_message() {
+        let begins = || {
+            let request = request(some_metrics());
+            let metrics = &request.resource_metrics[0].scope_metrics[0].metrics;
+            let of_sums = metrics.iter().filter_map(|metric| match &metric.data {
+                Some(Data::Sum(sum)) => Some(sum.data_points[0].start_time_unix_nano),
+                _ => None,
+            });
+            of_sums.collect::<Vec<u64>>()
+        };
+        let first = begins();
+        assert!(first.iter().any(|begin| *begin > 0));
+        (0..100).for_each(|_| assert_eq!(begins(), first));
     }
 
     #[test]

@@ -28,9 +28,12 @@ pub(crate) enum Peer {
     Tcp,
 }
 
+/// What the command line sends over the Unix socket. A browser would add the port: to it, this is a name that a
+/// neighbour's DNS may answer for.
+const COMMAND_LINE: &str = "fatpath";
+
 /// Names under which a request may ask for this daemon, with any port: `ssh -L` chooses one of its own.
-/// `fatpath` is what the command line sends over the Unix socket.
-const HOSTS: [&str; 4] = ["fatpath", "localhost", "127.0.0.1", "[::1]"];
+const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Only the page's own scripts and styles, no framing, no text that becomes markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -109,13 +112,14 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 }
 
 fn is_ours(host: &str) -> bool {
-    HOSTS.iter().any(|name| match host.strip_prefix(name) {
-        Some("") => true,
-        Some(rest) => rest
-            .strip_prefix(':')
-            .is_some_and(|port| port.parse::<u16>().is_ok()),
-        None => false,
-    })
+    host == COMMAND_LINE
+        || HOSTS.iter().any(|name| match host.strip_prefix(name) {
+            Some("") => true,
+            Some(rest) => rest
+                .strip_prefix(':')
+                .is_some_and(|port| port.parse::<u16>().is_ok()),
+            None => false,
+        })
 }
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -191,6 +195,7 @@ mod tests {
             "127.0.0.1:",
             "127.0.0.1:99999",
             "localhost@evil",
+            "fatpath:7070",
             "[::1]x",
             "LOCALHOST\u{e9}",
         ];

@@ -120,7 +120,7 @@ pub(super) const ALL: &[Variable] = &[
     given(
         ("ECNsignals", G),
         "segments",
-        "segments delivered with a mark of congestion",
+        "segments delivered by acknowledgements that echo a mark of congestion",
         ("delivered_ce", "4.18"),
         |s| Some(s.delivered_ce_pkts as f64),
     ),
