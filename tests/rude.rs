@@ -91,7 +91,7 @@ fn a_gate_that_shuts_loses_no_data() {
     let Some(_alone) = alone() else { return };
     let path = Path::over(
         "rgate",
-        &format!("{LINK}\nloss = \"1%\""),
+        &format!("{LINK}\nloss = \"2%\""),
         "rude = 'allowed'",
     );
     path.open_gate();
@@ -114,7 +114,7 @@ fn off_now_has_the_fair_window_at_once() {
     let Some(_alone) = alone() else { return };
     let path = Path::over(
         "rnow",
-        &format!("{LINK}\nloss = \"0.5%\""),
+        &format!("{LINK}\nloss = \"2%\""),
         "rude = 'allowed'",
     );
     path.open_gate();
@@ -136,7 +136,7 @@ fn off_nicely_converges_and_is_marked_until_then() {
     let Some(_alone) = alone() else { return };
     let path = Path::over(
         "rnice",
-        &format!("{LINK}\nloss = \"0.5%\""),
+        &format!("{LINK}\nloss = \"2%\""),
         "rude = 'allowed'\nrude_converged = 0.2",
     );
     path.open_gate();
@@ -192,7 +192,7 @@ fn going_polite_at_rest(path: &Path, socket: &TcpStream) -> u64 {
 #[test]
 fn a_flow_that_goes_polite_has_its_fair_window_as_soon_as_it_must() {
     let Some(_alone) = alone() else { return };
-    let lossy = format!("{LINK}\nforward.loss = \"1%\"");
+    let lossy = format!("{LINK}\nforward.loss = \"2%\"");
     let path = Path::over("rsoon", &lossy, "rude = 'allowed'");
     path.open_gate();
     type Way<'a> = (u16, &'a dyn Fn(&TcpStream));
@@ -201,7 +201,7 @@ fn a_flow_that_goes_polite_has_its_fair_window_as_soon_as_it_must() {
         (7019, &|_| drop(path.ask(&["rude", "off"]))),
     ];
     for (port, end) in ways {
-        path.lab.set("forward.loss=1%");
+        path.lab.set("forward.loss=2%");
         let (sender, mut receiver) = path.lab.connection(port);
         let reader =
             std::thread::spawn(move || while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
@@ -220,7 +220,7 @@ fn being_rude_again_does_not_make_the_window_fair() {
     let Some(_alone) = alone() else { return };
     let path = Path::over(
         "ragain",
-        &format!("{LINK}\nloss = \"0.5%\""),
+        &format!("{LINK}\nloss = \"2%\""),
         "rude = 'allowed'",
     );
     path.open_gate();
