@@ -6,7 +6,7 @@
 //! right from whichever sample comes first: a lost begin or a restarted daemon costs its past, no more.
 
 use crate::derived::Derived;
-use crate::record::Record;
+use crate::record::{Record, Room};
 use crate::sample::Sample;
 use crate::view::{FlowDetail, FlowView, Rates, Why};
 use std::collections::{HashMap, VecDeque};
@@ -21,7 +21,7 @@ pub struct Bounds {
     pub ended: usize,
     /// Points of all flows together, about.
     pub points: usize,
-    /// Events of one flow.
+    /// Events of all flows together, about.
     pub events: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for Bounds {
             flows: 40_000,
             ended: 2_000,
             points: 1_000_000,
-            events: 100,
+            events: 400_000,
         }
     }
 }
@@ -42,8 +42,23 @@ const MAX_POINTS: usize = 1200;
 /// A flow has at least so many.
 const MIN_POINTS: usize = 25;
 
+/// A flow has at most so many events, and at least so many.
+const MAX_EVENTS: usize = 100;
+const MIN_EVENTS: usize = 10;
+
 /// So many flows that are gone are remembered for readers of changes.
 const MAX_GONE: usize = 8192;
+
+/// A rule of the live policy, as far as flows are judged by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// It sets a send buffer, which locks that as a program would.
+    pub sets_send_buffer: bool,
+    /// The same of the receive buffer.
+    pub sets_receive_buffer: bool,
+}
 
 /// What changed in a table since a mark.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +78,7 @@ pub struct Changes {
 pub struct FlowTable {
     bounds: Bounds,
     derived: Derived,
-    rules: HashMap<u32, Arc<str>>,
+    rules: HashMap<u32, Arc<Rule>>,
     records: HashMap<u64, Record>,
     /// In the order in which they ended.
     ended: VecDeque<u64>,
@@ -85,8 +100,8 @@ impl FlowTable {
     }
 
     /// What a new policy names: its rules by number, and the derived events.
-    pub fn set_policy(&mut self, rules: impl IntoIterator<Item = (u32, String)>, derived: Derived) {
-        let shared = |(id, name): (u32, String)| (id, Arc::from(name));
+    pub fn set_policy(&mut self, rules: impl IntoIterator<Item = (u32, Rule)>, derived: Derived) {
+        let shared = |(id, rule): (u32, Rule)| (id, Arc::new(rule));
         self.rules = rules.into_iter().map(shared).collect();
         self.derived = derived;
     }
@@ -95,13 +110,13 @@ impl FlowTable {
     pub fn take(&mut self, sample: Sample) {
         let cookie = sample.flow.cookie;
         let rule = self.rule_of(&sample);
-        let max_points = self.max_points();
+        let room = self.room();
         self.mark += 1;
         let is_full = self.live() >= self.bounds.flows;
         match self.records.get_mut(&cookie) {
             Some(record) => {
                 let had_ended = record.has_ended;
-                record.take(sample, rule, max_points);
+                record.take(sample, rule, room);
                 record.changed = self.mark;
                 match (had_ended, record.has_ended) {
                     (false, true) => self.ended.push_back(cookie),
@@ -111,7 +126,7 @@ impl FlowTable {
                 }
             }
             None if is_full => self.refused += 1,
-            None => self.insert(Record::new(sample, rule, self.bounds.events)),
+            None => self.insert(Record::new(sample, rule, room)),
         }
         self.make_room();
     }
@@ -125,13 +140,17 @@ impl FlowTable {
         self.records.insert(cookie, record);
     }
 
-    fn rule_of(&self, sample: &Sample) -> Option<Arc<str>> {
+    fn rule_of(&self, sample: &Sample) -> Option<Arc<Rule>> {
         let id = sample.flow.rule_id?;
         self.rules.get(&id).cloned()
     }
 
-    fn max_points(&self) -> usize {
-        (self.bounds.points / self.records.len().max(1)).clamp(MIN_POINTS, MAX_POINTS)
+    fn room(&self) -> Room {
+        let flows = self.records.len().max(1);
+        Room {
+            points: (self.bounds.points / flows).clamp(MIN_POINTS, MAX_POINTS),
+            events: (self.bounds.events / flows).clamp(MIN_EVENTS, MAX_EVENTS),
+        }
     }
 
     fn live(&self) -> usize {
@@ -189,7 +208,7 @@ impl FlowTable {
     fn view(&self, record: &Record) -> FlowView {
         FlowView {
             flow: record.last.flow,
-            rule: record.rule.as_deref().map(str::to_owned),
+            rule: record.rule_name().map(str::to_owned),
             sample: record.last.clone(),
             rates: rates(record),
             shares: record.judged_span().shares(),
@@ -242,7 +261,7 @@ fn why(record: &Record) -> Why {
     let span = record.judged_span();
     Why {
         flow: record.last.flow,
-        rule: record.rule.as_deref().map(str::to_owned),
+        rule: record.rule_name().map(str::to_owned),
         rates: rates(record),
         shares: span.shares(),
         span_s: span.seconds(),

@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Streams at once; each costs the daemon a look at the table four times a second.
-const MAX_STREAMS: usize = 32;
+pub(crate) const MAX_STREAMS: usize = 32;
 
 /// Between two looks at the table.
 const INTERVAL: Duration = Duration::from_millis(250);
