@@ -200,13 +200,14 @@ static __always_inline void acked(struct sock *sk, struct rude_state *s, struct 
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_start start = start_of(rule, tp);
+	struct cc_rtt rtt = rtt_of(tp);
 	struct cc_rude_now now = {};
 	cc_u32 values[CC_PARAMS];
 	enum cc_law law = fair_law(rule, values);
 
 	look(tp, &now);
 	s->rude.fair.clamp_pkts = clamp_pkts(tp);
-	cc_rude_acked(law, values, &start, &s->rude, &now);
+	cc_rude_acked(law, values, &start, &s->rude, &now, &rtt);
 	send_on(sk, s, rude, &now, rule);
 }
 

@@ -35,7 +35,7 @@ pub struct Loaded {
 }
 
 /// enum fp_rude_mode of abi.h.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Mode {
     Polite = 0,
     Rude = 1,
