@@ -231,7 +231,7 @@ fn nicely_both_windows_go_as_table_1_says() {
     );
     println!("from {first:?} to {last:?}");
     assert!(first.r_pkts > 2 * first.fair_pkts, "{first:?}");
-    assert!(increases > 10 && decreases > 2);
+    assert!(increases > 10 && decreases > 1);
     assert!(last.r_pkts - last.fair_pkts <= 2, "{last:?}");
     let polite = steps.last().unwrap();
     assert!(polite.r_pkts <= last.fair_pkts + 1, "{polite:?}");
