@@ -17,7 +17,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
-use fatpath_estats::Changes;
+use fatpath_estats::{Changed, FlowView};
 use fatpath_host::Change;
 use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
@@ -343,8 +343,12 @@ async fn stream(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> 
 }
 
 impl live::Source for Shared {
-    fn changes(&self, mark: u64) -> Changes {
-        self.instruments.changes(mark)
+    fn changed(&self, mark: u64) -> Changed {
+        self.instruments.changed(mark)
+    }
+
+    fn views(&self, cookies: &[u64]) -> Vec<FlowView> {
+        self.instruments.views_of(cookies)
     }
 
     fn lost(&self) -> live::Lost {

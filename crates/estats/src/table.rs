@@ -73,6 +73,19 @@ pub struct Changes {
     pub flows: Vec<FlowView>,
 }
 
+/// The same, with the flows only named.
+#[derive(Clone, Debug, Default)]
+pub struct Changed {
+    /// The mark to ask with next time.
+    pub mark: u64,
+    /// Cookies of the flows that are no longer in the table.
+    pub gone: Vec<u64>,
+    /// The mark was too old for `gone` to be whole.
+    pub is_broken: bool,
+    /// Cookies of the flows with a new sample.
+    pub cookies: Vec<u64>,
+}
+
 /// All known flows.
 #[derive(Debug, Default)]
 pub struct FlowTable {
@@ -242,14 +255,35 @@ impl FlowTable {
     ///
     /// A slow reader that asks seldom gets the latest of each flow, and nothing is kept for it.
     pub fn changes(&self, mark: u64) -> Changes {
-        let changed = self.records.values().filter(|record| record.changed > mark);
-        let gone = self.gone.iter().filter(|(at, _)| *at > mark);
+        let changed = self.changed(mark);
         Changes {
+            mark: changed.mark,
+            gone: changed.gone,
+            is_broken: changed.is_broken,
+            flows: self.views_of(&changed.cookies),
+        }
+    }
+
+    /// Which flows changed since the mark, for a reader that takes them piece by piece with
+    /// [`FlowTable::views_of`].
+    pub fn changed(&self, mark: u64) -> Changed {
+        let changed = self
+            .records
+            .iter()
+            .filter(|(_, record)| record.changed > mark);
+        let gone = self.gone.iter().filter(|(at, _)| *at > mark);
+        Changed {
             mark: self.mark,
             gone: gone.map(|(_, cookie)| *cookie).collect(),
             is_broken: mark != 0 && mark < self.forgotten,
-            flows: changed.map(|record| self.view(record)).collect(),
+            cookies: changed.map(|(cookie, _)| *cookie).collect(),
         }
+    }
+
+    /// The flows of these cookies as they are now; those that are gone are left out.
+    pub fn views_of(&self, cookies: &[u64]) -> Vec<FlowView> {
+        let records = cookies.iter().filter_map(|cookie| self.records.get(cookie));
+        records.map(|record| self.view(record)).collect()
     }
 }
 

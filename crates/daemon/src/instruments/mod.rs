@@ -19,8 +19,8 @@ use crate::api::held;
 use fatpath_estats::listing::{Listing, Wanted};
 use fatpath_estats::tally::Series;
 use fatpath_estats::{
-    BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample, Tally,
-    TallyBounds, Why,
+    BadFormula, Bounds, Changed, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample,
+    Tally, TallyBounds, Why,
 };
 use fatpath_policy::{Policy, SampledFlows};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,6 +117,15 @@ impl Instruments {
 
     pub(crate) fn whys(&self) -> Vec<Why> {
         held(&self.table).whys().collect()
+    }
+
+    /// Which flows changed since the mark; 0 = all.
+    pub(crate) fn changed(&self, mark: u64) -> Changed {
+        held(&self.table).changed(mark)
+    }
+
+    pub(crate) fn views_of(&self, cookies: &[u64]) -> Vec<FlowView> {
+        held(&self.table).views_of(cookies)
     }
 
     /// What changed since the mark; 0 = everything.
