@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RUDE_OFF_NICELY on the real kernel, against Table 1 of the paper: the artificial window R and the fair
 //! one F, at every acknowledgement of a real flow over an emulated path.
-#![allow(unsafe_code)] // a private socket option; a record is the bytes of a struct
+#![allow(unsafe_code)] // a record is the bytes of a struct
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
@@ -14,9 +14,9 @@ use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
 use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
+use support::option::{RUDE_OFF_NICELY, RUDE_ON, set_rude};
 use support::{Loaded, Mode, alone};
 
 const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_trace.bpf.o"));
@@ -50,25 +50,6 @@ impl Step {
     fn windows(&self) -> (u32, u32) {
         (self.r_pkts, self.fair_pkts)
     }
-}
-
-const TCP_RUDE: i32 = 0x7001;
-const RUDE_ON: i32 = 1;
-const RUDE_OFF_NICELY: i32 = 2;
-
-fn set_rude(flow: &TcpStream, value: i32) {
-    let (length, value) = (size_of::<i32>() as u32, std::ptr::from_ref(&value));
-    // SAFETY: an open socket, and a value of that length.
-    let result = unsafe {
-        libc::setsockopt(
-            flow.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            TCP_RUDE,
-            value.cast(),
-            length,
-        )
-    };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
 fn path() -> Network {
@@ -147,9 +128,9 @@ fn a_flow_that_goes_polite(network: &Network, trace: &Object) -> Vec<Step> {
         scope.spawn(|| while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
         scope.spawn(|| while (&sender).write(&[0; 65536]).is_ok() {});
         let _ends = [Ends(&sender), Ends(&reading)];
-        set_rude(&sender, RUDE_ON);
+        set_rude(&sender, RUDE_ON).unwrap();
         until(&|steps| steps.len() > 4_000);
-        set_rude(&sender, RUDE_OFF_NICELY);
+        set_rude(&sender, RUDE_OFF_NICELY).unwrap();
         until(&|steps| steps.last().unwrap().is(Mode::Polite));
     });
     drop(ring);

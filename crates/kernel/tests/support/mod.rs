@@ -4,6 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test uses its part, and ends where it cannot go on
 
 pub mod frame;
+pub mod option;
 pub mod parsed;
 pub mod replay;
 pub mod wire;
