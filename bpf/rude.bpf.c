@@ -95,20 +95,20 @@ static __always_inline void send_on(struct sock *sk, struct rude_state *s,
 	flow->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
 }
 
-/* Segments went out for a second, and none was marked. */
+/* Segments went out for a second, and not half as many were marked: some may go another way. */
 static __always_inline int is_unmarked(struct tcp_sock *tp, struct rude_state *s,
 				       const struct fp_rude_flow *flow)
 {
+	u32 marked_pkts = flow->marked_pkts - s->marked_pkts;
+	u32 sent_pkts = tp->data_segs_out - s->sent_pkts;
 	u64 now_us = tp->tcp_mstamp;
-	int is_unmarked;
 
 	if (now_us - s->looked_us < LOOK_FOR_MARKS_US)
 		return 0;
-	is_unmarked = tp->data_segs_out != s->sent_pkts && flow->marked_pkts == s->marked_pkts;
 	s->looked_us = now_us;
 	s->sent_pkts = tp->data_segs_out;
 	s->marked_pkts = flow->marked_pkts;
-	return is_unmarked;
+	return marked_pkts < (sent_pkts + 1) / 2;
 }
 
 static __always_inline int is_rude(struct sock *sk, const struct fp_flow *flow,
@@ -200,13 +200,14 @@ static __always_inline void acked(struct sock *sk, struct rude_state *s, struct 
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_start start = start_of(rule, tp);
+	struct cc_rtt rtt = rtt_of(tp);
 	struct cc_rude_now now = {};
 	cc_u32 values[CC_PARAMS];
 	enum cc_law law = fair_law(rule, values);
 
 	look(tp, &now);
 	s->rude.fair.clamp_pkts = clamp_pkts(tp);
-	cc_rude_acked(law, values, &start, &s->rude, &now);
+	cc_rude_acked(law, values, &start, &s->rude, &now, &rtt);
 	send_on(sk, s, rude, &now, rule);
 }
 

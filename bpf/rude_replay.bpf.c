@@ -34,6 +34,8 @@ struct rude_replay {
 	u32 event; /* enum rude_event */
 	u32 law;   /* enum cc_law */
 	u32 values[CC_PARAMS];
+	struct cc_rtt rtt;
+	u32 pad;
 };
 
 /* More than a stack holds. */
@@ -46,7 +48,7 @@ static __always_inline u64 happen(struct rude_replay *r)
 		cc_rude_begin(&r->rude, &r->polite, &r->now);
 		return 0;
 	case RUDE_ACKED:
-		cc_rude_acked(r->law, r->values, &r->start, &r->rude, &r->now);
+		cc_rude_acked(r->law, r->values, &r->start, &r->rude, &r->now, &r->rtt);
 		return 0;
 	case RUDE_CONGESTED:
 		cc_rude_congested(r->law, r->values, &r->rude, &r->now);
@@ -70,8 +72,8 @@ static __always_inline u64 happen(struct rude_replay *r)
 	case RUDE_GOES_OFF_NICELY:
 		return cc_rude_off_nicely(&r->rude, r->given[0]);
 	case RUDE_SHADOW_ACKED:
-		return cc_rude_shadow_acked(r->law, r->values, &r->start, &r->rude, r->given[0],
-					    r->given[1], r->given[2]);
+		return cc_rude_shadow_acked(r->law, r->values, &r->start, &r->rude, &r->rtt,
+					    r->given[0], r->given[1], r->given[2]);
 	case RUDE_SHADOW_SSTHRESH:
 		return cc_rude_shadow_ssthresh(r->law, r->values, &r->rude, r->given[0]);
 	case RUDE_CONVERGED:

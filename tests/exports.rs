@@ -242,11 +242,11 @@ fn samples_that_nobody_reads_are_counted_and_flows_go_on() {
     // The flow from before is followed, and those whose ends were lost do not stay.
     here.write_all(&[0; 100_000]).unwrap();
     there.read_exact(&mut [0; 100_000]).unwrap();
-    let local = format!("\"{}\"", here.local_addr().unwrap());
+    let local = here.local_addr().unwrap().to_string();
     until("the flow to be told", || {
         let flows = daemon.json(&["flows", "--variables"]);
         let mut flows = flows.as_array().unwrap().iter();
-        let flow = flows.find(|flow| flow["flow"]["local"].to_string() == local)?;
+        let flow = flows.find(|flow| flow["flow"]["local"] == local.as_str())?;
         (flow["variables"]["HCThruOctetsAcked"].as_f64()? >= 100_000.0).then_some(())
     });
     until("the others to be taken for ended", || {

@@ -99,3 +99,72 @@ fn an_interface_that_comes_without_a_daemon_is_marked_by_the_next_and_unload_lea
     daemon.unload();
     assert!(a.is_clean());
 }
+
+/// A wire from `a` to `b` that cannot mark, over which a socket with the mark 1 sends.
+fn lay_a_way_around(a: &Host, b: &Host) {
+    for command in [
+        "ip link add x0 type veth peer name x1 netns B",
+        "tc qdisc add dev x0 ingress",
+        "ip addr add 10.79.0.1/24 dev x0",
+        "ip link set x0 up",
+        "ip rule add fwmark 1 table 100",
+    ] {
+        a.run(&command.replace('B', &b.0));
+    }
+    b.run("ip addr add 10.79.0.2/24 dev x1");
+    b.run("ip link set x1 up");
+    b.on(|| {
+        for device in ["all", "x1"] {
+            let filter = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
+            std::fs::write(filter, "0").unwrap();
+        }
+    });
+    a.run("ip route add default via 10.79.0.2 dev x0 table 100");
+}
+
+/// One segment with a mark now and then does not do: most of them go another way.
+#[test]
+fn a_flow_of_which_a_few_segments_are_marked_goes_polite() {
+    let Some(_alone) = alone() else { return };
+    let (a, b) = (Host::make("markfew-a"), Host::make("markfew-b"));
+    lay_a_way_around(&a, &b);
+    let daemon = Daemon::start_in(Some(&a.0), POLICY);
+    ask(&daemon, &["rude", "on"]);
+    a.lay_wire(&b);
+    until("the wire to mark", || a.marks("v0").then_some(()));
+    assert!(!a.marks("x0"));
+    let listener = b.on(|| TcpListener::bind("10.78.0.2:7021").unwrap());
+    let sender = a.on(|| TcpStream::connect("10.78.0.2:7021").unwrap());
+    let mut receiver = listener.accept().unwrap().0;
+    let mode = || daemon.flow(sender.local_addr().unwrap())["rude"]["mode"].clone();
+    assert_eq!(mode(), "rude");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = std::sync::atomic::Ordering::Relaxed;
+        scope.spawn(|| while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
+        let mut writer = &sender;
+        scope.spawn({
+            let is_over = &is_over;
+            move || {
+                let socket = socket2::SockRef::from(writer);
+                for write in 0.. {
+                    // Each tenth on the wire that marks.
+                    socket.set_mark(u32::from(write % 10 != 0)).unwrap();
+                    let sent = writer.write_all(&[7; 10_000]);
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    if sent.is_err() || is_over.load(over) {
+                        return;
+                    }
+                }
+            }
+        });
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            until("it to be found out", || (mode() != "rude").then_some(()));
+        }));
+        is_over.store(true, over);
+        sender.shutdown(std::net::Shutdown::Both).unwrap();
+        found.unwrap();
+    });
+    let status = daemon.json(&["rude", "status"]);
+    assert_eq!(status["flows_unmarked"], 1, "{status}");
+}

@@ -6,9 +6,10 @@
  *
  * While it is rude, only F / R of the segments count for F, delivered and lost: they
  * are those that the polite flow would have sent. F's mean under random loss is then the
- * law's. While it is going polite (RUDE_OFF_NICELY) F decides for both windows: R grows
- * by as many segments and falls by the same part, so Table 1 of the paper holds for any
- * law: R - F stays on an increase, R / F on a decrease.
+ * law's, and its slow start too, with HyStart++. While it is going polite
+ * (RUDE_OFF_NICELY) F decides for both windows: R grows by as many segments and falls by the
+ * same part, so Table 1 of the paper holds for any law: R - F stays on an increase, R / F on
+ * a decrease.
  *
  * It refuses to say who may be rude. Start with cc_rude_acked(); when a flow ends being
  * rude, with cc_rude_off_now() or cc_rude_off_nicely().
@@ -38,12 +39,15 @@ struct cc_rude {
 	struct cc_window fair; /* F; the host keeps its clamp up to date */
 	struct cc_path path;
 	cc_u64 recovers_until_us; /* F's last congestion event lasts a round trip */
-	cc_u32 acked_credit;	  /* F's own segments, 2^-32: acknowledged and not yet counted */
+	cc_u64 round_until_us;
+	cc_u32 acked_credit; /* F's own segments, 2^-32: acknowledged and not yet counted */
 	cc_u32 lost_credit;
 	cc_u32 prior_cwnd_pkts; /* F before its last congestion event; 0 = there was none */
 	cc_u32 prior_ssthresh_pkts;
 	cc_u32 delivered_pkts; /* as the last acknowledgement left them */
 	cc_u32 lost_pkts;
+	cc_u32 round_pkts; /* F when this round trip began, or since if that is less */
+	cc_u32 pad;
 };
 
 /* The flow when an acknowledgement has been worked in, and before anything is sent for it. */
@@ -60,6 +64,13 @@ struct cc_rude_now {
 	cc_u32 min_rtt_us;
 	cc_u32 mss_bytes;
 	cc_u32 wire_bytes; /* of a full segment as the host's pacing counts it */
+};
+
+/* What an acknowledgement measured, and cc_hystart_sample() is told. */
+struct cc_rtt {
+	cc_u32 rtt_us; /* 0 = nothing */
+	cc_u32 acked_seq;
+	cc_u32 next_seq;
 };
 
 static inline cc_u32 cc_rude_in_flight_bytes(const struct cc_rude_now *now)
@@ -145,13 +156,44 @@ static inline int cc_rude_is_in_use(const struct cc_window *w, cc_u32 all_pkts)
 	return w->cwnd_pkts <= all_pkts;
 }
 
+/*
+ * Of `pkts` out of `all_pkts` that were acknowledged, F's own, when it was `fair_pkts`. A
+ * round-trip time counts for HyStart++ if it is one of theirs, or F would have a round's samples
+ * in a fraction of the round.
+ */
+static inline cc_u32 cc_rude_own_acked_pkts(const struct cc_start *start, struct cc_rude *r,
+					    const struct cc_rtt *rtt, cc_u32 fair_pkts,
+					    cc_u32 all_pkts, cc_u32 pkts)
+{
+	cc_u32 own_pkts = cc_rude_own_pkts(&r->acked_credit, fair_pkts, all_pkts, pkts);
+
+	if (own_pkts)
+		cc_rtt_sample(&r->fair, start, rtt->rtt_us, rtt->acked_seq, rtt->next_seq);
+	return own_pkts;
+}
+
+/*
+ * What is acknowledged now was sent a round trip ago, by F as it was then: or slow start
+ * would be e-fold a round trip, not twofold.
+ */
+static inline void cc_rude_round(struct cc_rude *r, const struct cc_rude_now *now)
+{
+	if (now->now_us >= r->round_until_us) {
+		r->round_until_us = now->now_us + cc_rude_srtt_us(now);
+		r->round_pkts = r->fair.cwnd_pkts;
+	}
+	if (r->fair.cwnd_pkts < r->round_pkts)
+		r->round_pkts = r->fair.cwnd_pkts;
+}
+
 static inline void cc_rude_delivered(enum cc_law law, const cc_u32 *values,
 				     const struct cc_start *start, struct cc_rude *r,
-				     const struct cc_rude_now *now, cc_u32 all_pkts, cc_u32 pkts)
+				     const struct cc_rude_now *now, const struct cc_rtt *rtt,
+				     cc_u32 all_pkts, cc_u32 pkts)
 {
 	if (now->now_us < r->recovers_until_us || !cc_rude_is_in_use(&r->fair, all_pkts))
 		return;
-	pkts = cc_rude_own_pkts(&r->acked_credit, r->fair.cwnd_pkts, all_pkts, pkts);
+	pkts = cc_rude_own_acked_pkts(start, r, rtt, r->round_pkts, all_pkts, pkts);
 	if (pkts)
 		cc_acked(law, values, start, &r->fair, pkts);
 }
@@ -179,7 +221,7 @@ static inline void cc_rude_path(struct cc_rude *r, const struct cc_rude_now *now
  */
 static inline void cc_rude_acked(enum cc_law law, const cc_u32 *values,
 				 const struct cc_start *start, struct cc_rude *r,
-				 const struct cc_rude_now *now)
+				 const struct cc_rude_now *now, const struct cc_rtt *rtt)
 {
 	cc_u32 delivered_pkts = now->delivered_pkts - r->delivered_pkts;
 	cc_u32 lost_pkts = now->lost_pkts - r->lost_pkts;
@@ -190,7 +232,8 @@ static inline void cc_rude_acked(enum cc_law law, const cc_u32 *values,
 	r->lost_pkts = now->lost_pkts;
 	if (all_pkts) {
 		cc_rude_lost(law, values, r, now, all_pkts, lost_pkts);
-		cc_rude_delivered(law, values, start, r, now, all_pkts, delivered_pkts);
+		cc_rude_round(r, now);
+		cc_rude_delivered(law, values, start, r, now, rtt, all_pkts, delivered_pkts);
 	}
 	cc_rude_path(r, now, delivered_pkts, lost_pkts);
 }
@@ -308,16 +351,19 @@ static inline int cc_rude_has_converged(cc_u32 used_pkts, cc_u32 fair_pkts, cc_u
  */
 static inline cc_u32 cc_rude_shadow_acked(enum cc_law law, const cc_u32 *values,
 					  const struct cc_start *start, struct cc_rude *r,
-					  cc_u32 r_pkts, cc_u32 used_pkts, cc_u32 acked_pkts)
+					  const struct cc_rtt *rtt, cc_u32 r_pkts, cc_u32 used_pkts,
+					  cc_u32 acked_pkts)
 {
 	cc_u32 before_pkts = r->fair.cwnd_pkts, clamp_pkts = r->fair.clamp_pkts;
-	int grows_alone = cc_in_slow_start(&r->fair) || used_pkts < r_pkts;
+	int is_in_use = cc_rude_is_in_use(&r->fair, used_pkts), grows_alone;
 	cc_u64 grown_pkts = r_pkts;
 
-	if (cc_rude_is_in_use(&r->fair, used_pkts)) {
-		acked_pkts = cc_rude_own_pkts(&r->acked_credit, before_pkts, used_pkts, acked_pkts);
+	if (is_in_use)
+		acked_pkts =
+			cc_rude_own_acked_pkts(start, r, rtt, before_pkts, used_pkts, acked_pkts);
+	grows_alone = cc_in_slow_start(&r->fair) || used_pkts < r_pkts;
+	if (is_in_use)
 		cc_acked(law, values, start, &r->fair, acked_pkts);
-	}
 	if (!grows_alone && r->fair.cwnd_pkts > before_pkts)
 		grown_pkts += r->fair.cwnd_pkts - before_pkts;
 	return grown_pkts < clamp_pkts ? (cc_u32)grown_pkts : clamp_pkts;

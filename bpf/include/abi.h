@@ -20,7 +20,7 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 6
+#define FP_ABI_VERSION 7
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -220,6 +220,13 @@ struct fp_rude_flow {
 
 /* What fp_rude_gate.mark_bits may name: TCP's three reserved bits, and AE (RFC 9768), reserved once. */
 #define FP_MARK_BITS 0x0f00u
+
+/* Value of fp_marked_netns, whose key is the namespace's inode. */
+struct fp_marked {
+	__u64 cookie; /* SO_NETNS_COOKIE: of a namespace that is gone others get the inode */
+	__u32 interfaces;
+	__u32 pad;
+};
 
 /* Key of fp_marks: an interface of a network namespace. */
 struct fp_interface {

@@ -67,11 +67,13 @@ static __always_inline int grow_both(struct tcp_sock *tp, struct cc_rude *rude,
 {
 	u32 r_pkts = tp->snd_cwnd, used = used_pkts(tp), grown_pkts;
 	struct cc_start start = start_of(rule, tp);
+	struct cc_rtt rtt = rtt_of(tp);
 	cc_u32 values[CC_PARAMS];
 	enum cc_law law = fair_law(rule, values);
 
 	rude->fair.clamp_pkts = clamp_pkts(tp);
-	grown_pkts = cc_rude_shadow_acked(law, values, &start, rude, r_pkts, used, acked_pkts);
+	grown_pkts =
+		cc_rude_shadow_acked(law, values, &start, rude, &rtt, r_pkts, used, acked_pkts);
 	tp->snd_cwnd = grown_pkts;
 	if (grown_pkts > r_pkts)
 		used += grown_pkts - r_pkts;

@@ -74,6 +74,7 @@ struct ns_common {
 
 struct net {
 	struct ns_common ns;
+	u64 net_cookie;
 };
 
 typedef struct {
@@ -250,6 +251,8 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 prior_cwnd;
+	u32 prior_ssthresh;
+	u32 undo_marker;
 	u32 notsent_lowat;
 	u32 chrono_start;
 	u32 chrono_stat[3];

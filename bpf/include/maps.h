@@ -77,7 +77,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u32);
-	__type(value, u32); /* interfaces */
+	__type(value, struct fp_marked);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_marked_netns SEC(".maps");
 

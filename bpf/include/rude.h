@@ -44,9 +44,10 @@ static __always_inline int is_listed(u32 rule_id, u32 user)
 static __always_inline int is_marked(const struct sock *sk)
 {
 	u32 netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	u32 *interfaces = bpf_map_lookup_elem(&fp_marked_netns, &netns);
+	struct fp_marked *marked = bpf_map_lookup_elem(&fp_marked_netns, &netns);
 
-	return interfaces && *interfaces;
+	return marked && marked->interfaces &&
+	       marked->cookie == BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
 }
 
 /* `user` is who asked; a socket that was handed on has an owner beside him. */

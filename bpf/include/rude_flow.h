@@ -38,6 +38,17 @@ static __always_inline u32 in_flight_pkts(const struct tcp_sock *tp)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
+/* RACK's latest is the acknowledgement's own, as long as nothing was retransmitted. */
+static __always_inline struct cc_rtt rtt_of(const struct tcp_sock *tp)
+{
+	struct cc_rtt rtt = {
+		.rtt_us = tp->rack.rtt_us,
+		.acked_seq = tp->snd_una,
+		.next_seq = tp->snd_nxt,
+	};
+	return rtt;
+}
+
 static __always_inline u32 clamp_pkts(struct tcp_sock *tp)
 {
 	u32 most = max_window_pkts(tp);

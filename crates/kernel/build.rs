@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 13] = [
+const OBJECTS: [&str; 14] = [
     "tune",
     "override",
     "flows",
@@ -14,6 +14,7 @@ const OBJECTS: [&str; 13] = [
     "rude_replay",
     "rude_trace",
     "mark",
+    "mark_replay",
     "police",
     "trace",
     "rude",

@@ -12,10 +12,11 @@ pub struct Control {
     start: RawStart,
 }
 
-/// A measured round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A measured round trip, `struct cc_rtt`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttSample {
-    /// The round-trip time.
+    /// The round-trip time; 0: none was measured.
     pub rtt_us: u32,
     /// All below is acknowledged (SND.UNA); bytes or segments, modulo 2³².
     pub acked_seq: u32,

@@ -77,9 +77,9 @@ void fatpath_rude_resume(struct cc_rude *r, const struct cc_rude_now *now)
 }
 
 void fatpath_rude_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s,
-			struct cc_rude *r, const struct cc_rude_now *now)
+			struct cc_rude *r, const struct cc_rude_now *now, const struct cc_rtt *rtt)
 {
-	cc_rude_acked((enum cc_law)law, values, s, r, now);
+	cc_rude_acked((enum cc_law)law, values, s, r, now, rtt);
 }
 
 void fatpath_rude_congested(cc_u32 law, const cc_u32 *values, struct cc_rude *r,
@@ -131,10 +131,11 @@ int fatpath_rude_has_converged(cc_u32 used_pkts, cc_u32 fair_pkts, cc_u32 milli)
 }
 
 cc_u32 fatpath_rude_shadow_acked(cc_u32 law, const cc_u32 *values, const struct cc_start *s,
-				 struct cc_rude *r, cc_u32 r_pkts, cc_u32 used_pkts,
-				 cc_u32 acked_pkts)
+				 struct cc_rude *r, const struct cc_rtt *rtt, cc_u32 r_pkts,
+				 cc_u32 used_pkts, cc_u32 acked_pkts)
 {
-	return cc_rude_shadow_acked((enum cc_law)law, values, s, r, r_pkts, used_pkts, acked_pkts);
+	return cc_rude_shadow_acked((enum cc_law)law, values, s, r, rtt, r_pkts, used_pkts,
+				    acked_pkts);
 }
 
 cc_u32 fatpath_rude_shadow_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_rude *r,
@@ -144,6 +145,6 @@ cc_u32 fatpath_rude_shadow_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_
 }
 
 /* What raw.rs asserts of its twins. */
-const cc_u32 fatpath_sizes[] = { sizeof(struct cc_window), sizeof(struct cc_memory),
-				 sizeof(struct cc_start), sizeof(struct cc_rude),
-				 sizeof(struct cc_rude_now) };
+const cc_u32 fatpath_sizes[] = { sizeof(struct cc_window),   sizeof(struct cc_memory),
+				 sizeof(struct cc_start),    sizeof(struct cc_rude),
+				 sizeof(struct cc_rude_now), sizeof(struct cc_rtt) };

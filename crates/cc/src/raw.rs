@@ -2,7 +2,7 @@
 //! The twin of host.c: the C functions and the structs that they share.
 #![allow(unsafe_code)] // declarations of the laws' C
 
-use crate::{RudeNow, Window};
+use crate::{RttSample, RudeNow, Window};
 use std::ffi::{c_char, c_int};
 
 /// `CC_PARAMS`.
@@ -51,9 +51,12 @@ pub struct RawRude {
     pub(crate) fair: Window,
     path: RawPath,
     recovers_until_us: u64,
+    round_until_us: u64,
     credits: [u32; 2],
     prior: [u32; 2],
     counted: [u32; 2],
+    round_pkts: u32,
+    pad: u32,
 }
 
 impl RawRude {
@@ -63,9 +66,12 @@ impl RawRude {
             fair: Window::new(0),
             path: RawPath::default(),
             recovers_until_us: 0,
+            round_until_us: 0,
             credits: [0; 2],
             prior: [0; 2],
             counted: [0; 2],
+            round_pkts: 0,
+            pad: 0,
         }
     }
 }
@@ -90,7 +96,7 @@ pub struct RawLaw {
 unsafe extern "C" {
     pub static fatpath_laws: [RawLaw; 0];
     #[cfg(test)]
-    pub static fatpath_sizes: [u32; 5];
+    pub static fatpath_sizes: [u32; 6];
     pub fn fatpath_accepts(law: u32, values: *const u32) -> c_int;
     pub fn fatpath_begin(w: *mut Window, s: *const RawStart);
     pub fn fatpath_acked(law: u32, values: *const u32, s: *const RawStart, w: *mut Window, n: u32);
@@ -125,6 +131,7 @@ unsafe extern "C" {
         s: *const RawStart,
         r: *mut RawRude,
         now: *const RudeNow,
+        rtt: *const RttSample,
     );
     pub fn fatpath_rude_congested(
         law: u32,
@@ -154,6 +161,7 @@ unsafe extern "C" {
         values: *const u32,
         s: *const RawStart,
         r: *mut RawRude,
+        rtt: *const RttSample,
         r_pkts: u32,
         used_pkts: u32,
         acked_pkts: u32,
@@ -178,6 +186,7 @@ mod tests {
             size_of::<RawStart>(),
             size_of::<RawRude>(),
             size_of::<RudeNow>(),
+            size_of::<RttSample>(),
         ];
         // SAFETY: a constant.
         let sizes = unsafe { fatpath_sizes }.map(|size| size as usize);

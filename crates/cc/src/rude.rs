@@ -2,7 +2,7 @@
 //! A flow without congestion control, and the fair window that is kept beside it: bpf/cc/rude.h.
 
 use crate::raw::{self, RawRude, RawStart};
-use crate::{Law, RudeState, Start, Window};
+use crate::{Law, RttSample, RudeState, Start, Window};
 
 /// What is remembered of a flow that is rude, or going polite.
 #[derive(Clone, Debug)]
@@ -71,11 +71,11 @@ impl Rude {
         &self.raw.fair
     }
 
-    /// An acknowledgement of a rude flow.
-    pub fn acked(&mut self, now: &RudeNow) {
+    /// An acknowledgement of a rude flow, and the round-trip time that it measured.
+    pub fn acked(&mut self, now: &RudeNow, rtt: &RttSample) {
         let Law { number, values } = &self.law;
         let values = values.as_ptr();
-        unsafe { raw::fatpath_rude_acked(*number, values, &self.start, &mut self.raw, now) }
+        unsafe { raw::fatpath_rude_acked(*number, values, &self.start, &mut self.raw, now, rtt) }
     }
 
     /// Congestion of which a rude flow is told otherwise than by loss: ECN, the host's own queue.
@@ -129,11 +129,19 @@ impl Rude {
 
     /// Going polite: R after an acknowledgement of new data outside of recovery. `used_pkts` of R are in
     /// use, R itself if it holds the flow back.
-    pub fn shadow_acked(&mut self, r_pkts: u32, used_pkts: u32, acked_pkts: u32) -> u32 {
+    pub fn shadow_acked(
+        &mut self,
+        rtt: &RttSample,
+        r_pkts: u32,
+        used_pkts: u32,
+        acked_pkts: u32,
+    ) -> u32 {
         let Law { number, values } = &self.law;
         let (law, values, start, raw) = (*number, values.as_ptr(), &self.start, &mut self.raw);
         unsafe {
-            raw::fatpath_rude_shadow_acked(law, values, start, raw, r_pkts, used_pkts, acked_pkts)
+            raw::fatpath_rude_shadow_acked(
+                law, values, start, raw, rtt, r_pkts, used_pkts, acked_pkts,
+            )
         }
     }
 

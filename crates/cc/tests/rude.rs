@@ -6,69 +6,15 @@ mod support;
 
 use fatpath_cc::{Law, Rude, RudeNow, Start, Window, laws};
 use proptest::prelude::*;
+use support::rude::{NO_RTT, Path, RTT_US};
 use support::{avoiding, mean_window};
-
-const RTT_US: u32 = 100_000;
-
-/// A round trip of `r_pkts` segments, an acknowledgement for each or for `pkts_per_ack`.
-struct Path {
-    now: RudeNow,
-    pkts_per_ack: u32,
-    /// Of xorshift64, which never reaches 0.
-    random: u64,
-}
-
-impl Path {
-    fn new(r_pkts: u32, pkts_per_ack: u32) -> Path {
-        Path {
-            now: RudeNow {
-                now_us: 1,
-                rate_bytes_per_s: 14_480 * u64::from(r_pkts),
-                in_flight_pkts: r_pkts,
-                peer_window_pkts: r_pkts,
-                max_window_pkts: u32::MAX,
-                srtt_us: RTT_US,
-                min_rtt_us: RTT_US,
-                mss_bytes: 1448,
-                wire_bytes: 1448,
-                ..RudeNow::default()
-            },
-            pkts_per_ack,
-            random: 0x2545_f491_4f6c_dd1d,
-        }
-    }
-
-    fn is_lost(&mut self, p: f64) -> bool {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        ((self.random >> 11) as f64) < p * (1u64 << 53) as f64
-    }
-
-    /// An acknowledgement of segments of which each is lost with probability `p`.
-    fn ack(&mut self, p: f64) -> RudeNow {
-        let r_pkts = u64::from(self.now.in_flight_pkts);
-        self.now.now_us += u64::from(RTT_US) * u64::from(self.pkts_per_ack) / r_pkts;
-        for _ in 0..self.pkts_per_ack {
-            match self.is_lost(p) {
-                true => self.now.lost_pkts = self.now.lost_pkts.wrapping_add(1),
-                false => self.now.delivered_pkts = self.now.delivered_pkts.wrapping_add(1),
-            }
-        }
-        let left_pkts = self.now.in_flight_pkts - self.pkts_per_ack;
-        RudeNow {
-            in_flight_pkts: left_pkts,
-            ..self.now
-        }
-    }
-}
 
 /// The mean of F over `acks` acknowledgements, after half as many for it to settle.
 fn mean_fair_pkts(law: Law, path: &mut Path, p: f64, acks: u32) -> f64 {
     let mut rude = Rude::new(law, Start::default(), &avoiding(10), &path.now);
     let mut sum = 0.0;
     for ack in 0..acks + acks / 2 {
-        rude.acked(&path.ack(p));
+        rude.acked(&path.ack(p), NO_RTT);
         if ack >= acks / 2 {
             sum += f64::from(rude.fair().cwnd_pkts);
         }
@@ -112,11 +58,11 @@ fn a_burst_of_losses_is_one_congestion_event_a_round_trip() {
     let mut path = Path::new(1000, 10);
     let mut rude = Rude::new(Law::RENO, Start::default(), &avoiding(400), &path.now);
     for _ in 0..20 {
-        rude.acked(&path.ack(1.0));
+        rude.acked(&path.ack(1.0), NO_RTT);
     }
     assert_eq!(rude.fair().cwnd_pkts, 200);
     path.now.now_us += u64::from(RTT_US);
-    rude.acked(&path.ack(1.0));
+    rude.acked(&path.ack(1.0), NO_RTT);
     assert_eq!(rude.fair().cwnd_pkts, 100);
 }
 
@@ -125,12 +71,12 @@ fn a_fair_window_that_the_flow_does_not_fill_does_not_grow() {
     let mut path = Path::new(100, 2);
     let mut rude = Rude::new(Law::RENO, Start::default(), &avoiding(101), &path.now);
     for _ in 0..1000 {
-        rude.acked(&path.ack(0.0));
+        rude.acked(&path.ack(0.0), NO_RTT);
     }
     assert_eq!(rude.fair().cwnd_pkts, 101);
     let mut rude = Rude::new(Law::RENO, Start::default(), &Window::new(10), &path.now);
     for _ in 0..1000 {
-        rude.acked(&path.ack(0.0));
+        rude.acked(&path.ack(0.0), NO_RTT);
     }
     assert!((100..=200).contains(&rude.fair().cwnd_pkts), "slow start");
 }
@@ -172,7 +118,7 @@ fn a_timeout_is_one_event_and_has_one_threshold() {
     for _ in 0..1000 {
         path.now.now_us += u64::from(RTT_US) / 1000;
         path.now.delivered_pkts += 10;
-        rude.acked(&path.now);
+        rude.acked(&path.now, NO_RTT);
     }
     assert!(rude.fair().cwnd_pkts >= 20, "ten round trips of slow start");
     assert_eq!(rude.fair().ssthresh_pkts, 200);
@@ -210,7 +156,7 @@ fn a_flow_that_is_rude_again_counts_from_then_on() {
     path.now.delivered_pkts += 1_000_000;
     path.now.lost_pkts += 1_000_000;
     rude.resume(&path.now);
-    rude.acked(&path.now);
+    rude.acked(&path.now, NO_RTT);
     assert_eq!(rude.fair().cwnd_pkts, 100);
 }
 
@@ -222,7 +168,7 @@ fn a_first_rate_is_not_what_the_program_had_to_send() {
     path.now.rate_is_app_limited = 1;
     for _ in 0..50 {
         let now = path.ack(0.0);
-        rude.acked(&now);
+        rude.acked(&now, NO_RTT);
         let window_pkts = rude.pacing_bytes_per_s(&now, None) as f64 / 14_480.0;
         assert!(window_pkts > 100.0, "{window_pkts} a round trip");
     }
@@ -236,7 +182,7 @@ fn a_window_that_is_not_in_use_is_not_converged_to() {
     assert_eq!(rude.off_nicely(1000), 1000);
     let mut round_trips = 0;
     while !rude.has_converged(100, 10) {
-        assert_eq!(rude.shadow_acked(1000, 100, 100), 1000);
+        assert_eq!(rude.shadow_acked(NO_RTT, 1000, 100, 100), 1000);
         round_trips += 1;
         assert!(round_trips <= 81);
     }
@@ -284,7 +230,7 @@ fn figure_4_converges() {
         round_trips += 1;
         r_pkts = match r_pkts > 8333 {
             true => rude.shadow_ssthresh(r_pkts),
-            false => rude.shadow_acked(r_pkts, r_pkts, r_pkts),
+            false => rude.shadow_acked(NO_RTT, r_pkts, r_pkts, r_pkts),
         };
         assert!(round_trips < 100_000);
     }
@@ -337,11 +283,11 @@ proptest! {
             match kind {
                 0 => rude.timed_out(now),
                 1 => rude.undone(),
-                2 => { rude.shadow_acked(now.peer_window_pkts, now.in_flight_pkts, now.delivered_pkts); }
+                2 => { rude.shadow_acked(NO_RTT, now.peer_window_pkts, now.in_flight_pkts, now.delivered_pkts); }
                 3 => { rude.shadow_ssthresh(now.in_flight_pkts); }
                 4 => rude.congested(now),
                 5 => rude.recovery_begins(),
-                _ => rude.acked(now),
+                _ => rude.acked(now, NO_RTT),
             }
             let fair_pkts = rude.fair().cwnd_pkts;
             prop_assert!(fair_pkts >= 2 && fair_pkts <= clamp_pkts, "{fair_pkts}");
@@ -362,13 +308,13 @@ proptest! {
     ) {
         let mut now = RudeNow { rate_bytes_per_s, srtt_us, in_flight_pkts: 1, ..Path::new(10, 1).now };
         let mut rude = Rude::new(Law::RENO, Start::default(), &avoiding(10), &now);
-        rude.acked(&now);
+        rude.acked(&now, NO_RTT);
         let start_up = u128::from(rate_bytes_per_s) * 2885 / 1000;
         prop_assert_eq!(u128::from(rude.pacing_bytes_per_s(&now, None)), start_up);
         for _ in 0..16 {
             now.now_us += u64::from(srtt_us);
             now.delivered_pkts += 1000;
-            rude.acked(&now);
+            rude.acked(&now, NO_RTT);
         }
         let pacing = rude.pacing_bytes_per_s(&now, None) as f64 / rate_bytes_per_s as f64;
         prop_assert!((0.94..1.11).contains(&pacing), "{}", pacing);
@@ -387,7 +333,7 @@ proptest! {
         let first = rude.off_nicely(fair_pkts + more_pkts);
         let mut r_pkts = first;
         for acked_pkts in acked {
-            r_pkts = rude.shadow_acked(r_pkts, r_pkts, acked_pkts);
+            r_pkts = rude.shadow_acked(NO_RTT, r_pkts, r_pkts, acked_pkts);
         }
         prop_assert!(r_pkts >= first);
         prop_assert_eq!(r_pkts - rude.fair().cwnd_pkts, more_pkts);
@@ -428,7 +374,7 @@ proptest! {
         let mut rude = Rude::new(Law::RENO, Start::default(), &Window::new(10), &now);
         let mut round_trips = 0;
         while !rude.has_converged(r_pkts, 10) {
-            prop_assert_eq!(rude.shadow_acked(r_pkts, r_pkts, r_pkts), r_pkts);
+            prop_assert_eq!(rude.shadow_acked(NO_RTT, r_pkts, r_pkts, r_pkts), r_pkts);
             round_trips += 1;
             prop_assert!(round_trips <= 20);
         }

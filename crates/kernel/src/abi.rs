@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 6;
+pub const FP_ABI_VERSION: u32 = 7;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -377,6 +377,22 @@ const _: () = {
         [::core::mem::offset_of!(fp_rude_flow, fair_cwnd_pkts) - 16usize];
     ["Offset of field: fp_rude_flow::counted_rule"]
         [::core::mem::offset_of!(fp_rude_flow, counted_rule) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_marked {
+    pub cookie: __u64,
+    pub interfaces: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_marked"][::core::mem::size_of::<fp_marked>() - 16usize];
+    ["Alignment of fp_marked"][::core::mem::align_of::<fp_marked>() - 8usize];
+    ["Offset of field: fp_marked::cookie"][::core::mem::offset_of!(fp_marked, cookie) - 0usize];
+    ["Offset of field: fp_marked::interfaces"]
+        [::core::mem::offset_of!(fp_marked, interfaces) - 8usize];
+    ["Offset of field: fp_marked::pad"][::core::mem::offset_of!(fp_marked, pad) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

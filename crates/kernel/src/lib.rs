@@ -19,6 +19,7 @@ mod law;
 mod load;
 mod maps;
 mod mark;
+mod netns;
 mod options;
 mod places;
 mod pod;

@@ -4,12 +4,14 @@
 //!
 //! What was done to which interface stands in the pinned map `fp_marks` before it is done, so that
 //! any later process can undo it. `fp_marked_netns` names the namespaces that mark: only there may a
-//! flow be rude, so it says so last, and takes it back first.
+//! flow be rude, so it says so last, and takes it back first. It names them by their cookies too, or a
+//! stranger's namespace, made when one was gone, would be one of them.
 //!
 //! Start at [`Kernel::mark_here`].
 
 use crate::abi;
 use crate::load::Kernel;
+use crate::netns::{cookie_here, netns_here, netns_of};
 use crate::pod::{bytes_of, value_of};
 use crate::tc::{Direction, Filter, Qdisc};
 use crate::walk::{namespaces, within};
@@ -21,7 +23,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 
 const MARKS: &str = "fp_marks";
 const MARKED_NETNS: &str = "fp_marked_netns";
@@ -62,6 +63,9 @@ impl Kernel {
             ..Marking::default()
         };
         let interfaces = marker.interfaces()?;
+        if marker.is_anothers() {
+            marker.forget()?;
+        }
         marker.forget_gone(&interfaces)?;
         for interface in interfaces.iter().filter(|i| !i.is_loopback) {
             match marker.mark(interface) {
@@ -158,6 +162,15 @@ impl Kernel {
         rude.map(|rude: abi::fp_rude_flow| rude.marked_pkts)
     }
 
+    /// Marks anew, but not what has come to have the same number since.
+    fn mark_here_again(&self) -> Result<(), KernelError> {
+        let marker = Marker::open(&self.places)?;
+        match marker.is_anothers() {
+            true => marker.forget(),
+            false => self.mark_here().map(drop),
+        }
+    }
+
     /// Marks anew where it is marked, for interfaces that came since.
     ///
     /// # Errors
@@ -167,7 +180,8 @@ impl Kernel {
         let mut failed = None;
         for namespace in namespaces() {
             if netns_of(&namespace).is_some_and(|netns| marked.contains(&netns)) {
-                failed = failed.or(self.mark_in(&namespace).err());
+                let again = within(&namespace, || self.mark_here_again());
+                failed = failed.or(again.unwrap_or_else(|| Err(cannot_enter())).err());
             }
         }
         failed.map_or(Ok(()), Err)
@@ -194,6 +208,7 @@ impl Kernel {
 /// What marking one namespace needs.
 struct Marker {
     netns: u32,
+    cookie: u64,
     netlink: Netlink,
     marks: MapHandle,
     marked_netns: MapHandle,
@@ -209,6 +224,7 @@ impl Marker {
         };
         Ok(Marker {
             netns: netns_here()?,
+            cookie: cookie_here()?,
             netlink: Netlink::open().map_err(KernelError::io("open a netlink socket"))?,
             marks: open(places, MARKS)?,
             marked_netns: open(places, MARKED_NETNS)?,
@@ -318,17 +334,35 @@ impl Marker {
         Ok(())
     }
 
+    /// What is noted of this number is of an earlier namespace.
+    fn is_anothers(&self) -> bool {
+        let noted = self
+            .marked_netns
+            .lookup(bytes_of(&self.netns), MapFlags::ANY);
+        let noted = noted.ok().flatten();
+        let noted: Option<abi::fp_marked> = noted.and_then(|bytes| value_of(&bytes));
+        noted.is_some_and(|noted| noted.cookie != self.cookie)
+    }
+
+    /// The earlier namespace of this number is gone, and with it what was done there.
+    fn forget(&self) -> Result<(), KernelError> {
+        let _ = self.marked_netns.delete(bytes_of(&self.netns));
+        self.forget_gone(&[])
+    }
+
     /// Says that so many interfaces of the namespace mark.
     fn tell(&self, interfaces: usize) -> Result<(), KernelError> {
         if interfaces == 0 {
             let _ = self.marked_netns.delete(bytes_of(&self.netns));
             return Ok(());
         }
-        let told = self.marked_netns.update(
-            bytes_of(&self.netns),
-            bytes_of(&(interfaces as u32)),
-            MapFlags::ANY,
-        );
+        let marked = abi::fp_marked {
+            cookie: self.cookie,
+            interfaces: interfaces as u32,
+            pad: 0,
+        };
+        let (key, value) = (bytes_of(&self.netns), bytes_of(&marked));
+        let told = self.marked_netns.update(key, value, MapFlags::ANY);
         told.map_err(KernelError::bpf("say that a namespace marks"))
     }
 }
@@ -353,17 +387,6 @@ fn clear(map: &MapHandle) {
     for key in keys {
         let _ = map.delete(&key);
     }
-}
-
-pub(crate) fn netns_of(namespace: &File) -> Option<u32> {
-    namespace.metadata().ok().map(|meta| meta.ino() as u32)
-}
-
-/// Inode of the calling thread's network namespace.
-pub(crate) fn netns_here() -> Result<u32, KernelError> {
-    let here = std::fs::metadata("/proc/thread-self/ns/net");
-    let here = here.map_err(KernelError::io("look at this network namespace"))?;
-    Ok(here.ino() as u32)
 }
 
 pub(crate) fn is_ethernet(interface: &Interface) -> bool {

@@ -36,6 +36,7 @@ pods!(
     abi::fp_sample,
     abi::fp_interface,
     abi::fp_mark,
+    abi::fp_marked,
     abi::fp_police,
     abi::fp_rude_flow,
     abi::fp_rude_gate,

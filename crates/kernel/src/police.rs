@@ -9,7 +9,8 @@
 use crate::abi;
 use crate::error::KernelError;
 use crate::load::{last_said, quieten_libbpf};
-use crate::mark::{is_bare, is_ethernet, netns_here, netns_of};
+use crate::mark::{is_bare, is_ethernet};
+use crate::netns::{netns_here, netns_of};
 use crate::pod::{Pod, bytes_of, field_of, text_of, value_of};
 use crate::police_orders::{Hook, Orders};
 use crate::unload::{name_of, pins};

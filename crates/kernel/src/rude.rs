@@ -257,7 +257,12 @@ impl Kernel {
     fn marked_namespaces(&self) -> Result<Vec<(u32, u32)>, KernelError> {
         let table = self.table("fp_marked_netns")?;
         let keys = table.handle().keys().filter_map(|key| value_of(&key));
-        keys.map(|netns| Ok((netns, table.get(netns)?))).collect()
+        let marked = |netns| {
+            table
+                .get(netns)
+                .map(|marked: abi::fp_marked| marked.interfaces)
+        };
+        keys.map(|netns| Ok((netns, marked(netns)?))).collect()
     }
 
     /// The option is there while somebody could become rude, or could be told that he may not.

@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::path::PathBuf;
 use std::time::Instant;
 use support::alone;
-use support::frame::{ACKNOWLEDGEMENT, Dress, QINQ, SEQUENCE, VLAN};
+use support::frame::{ACKNOWLEDGEMENT, Dress, QINQ, SEQUENCE, VLAN, dress};
 use support::parsed::Parsed;
 use support::wire::{RST, Wire, segment};
 
@@ -68,44 +68,7 @@ fn shows_mark(dress: &Dress) -> bool {
         && dress.fragment_at == 0
         && dress.flags & BIT != 0
         && dress.tags.len() <= 2
-        && (!dress.is_v6 || chain(dress) <= 6)
-}
-
-fn chain(dress: &Dress) -> usize {
-    dress.extensions.len() + usize::from(dress.more_fragments)
-}
-
-fn dress() -> impl Strategy<Value = Dress> {
-    let tag = prop_oneof![Just(VLAN), Just(QINQ)];
-    let extension = prop_oneof![Just(0u8), Just(43), Just(60), Just(51)];
-    let outer = (prop::collection::vec(tag, 0..4), any::<bool>(), 0u8..=10);
-    let fragment = (
-        prop_oneof![4 => Just(0u16), 1 => 1u16..0x1000],
-        any::<bool>(),
-    );
-    let inner = (
-        prop_oneof![6 => Just(6u8), 1 => Just(17), 1 => Just(1), 1 => Just(59)],
-        any::<u8>(),
-        0u16..0x1000,
-        5u8..=15,
-        0usize..120,
-        0usize..20,
-    );
-    let extensions = prop::collection::vec(extension, 0..8);
-    (outer, extensions, fragment, inner).prop_map(|(outer, extensions, fragment, inner)| Dress {
-        tags: outer.0,
-        is_v6: outer.1,
-        options: outer.2,
-        extensions,
-        fragment_at: fragment.0,
-        more_fragments: fragment.1,
-        protocol: inner.0,
-        traffic_class: inner.1,
-        flags: inner.2,
-        tcp_words: inner.3,
-        payload: inner.4,
-        padding: inner.5,
-    })
+        && (!dress.is_v6 || dress.chain() <= 6)
 }
 
 #[test]

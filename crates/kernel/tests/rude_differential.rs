@@ -5,7 +5,7 @@
 
 mod support;
 
-use fatpath_cc::{Law, Rude, RudeNow, RudeState, Start, Window, laws};
+use fatpath_cc::{Law, RttSample, Rude, RudeNow, RudeState, Start, Window, laws};
 use libbpf_rs::ProgramMut;
 use support::replay::{Random, StartTwin, loaded, number_of, run, values_of};
 
@@ -27,6 +27,8 @@ struct Replay {
     event: u32,
     law: u32,
     values: [u32; 6],
+    rtt: RttSample,
+    pad: u32,
 }
 
 /// `enum rude_event`, with what is given.
@@ -56,6 +58,7 @@ struct Pair<'obj> {
     start: Start,
     host: Rude,
     now: RudeNow,
+    rtt: RttSample,
 }
 
 impl Pair<'_> {
@@ -70,10 +73,10 @@ impl Pair<'_> {
     }
 
     fn on_host(&mut self, event: Event) -> u64 {
-        let (host, now) = (&mut self.host, &self.now);
+        let (host, now, rtt) = (&mut self.host, &self.now, &self.rtt);
         match event {
             Event::Begin(polite) => *host = Rude::new(self.law, self.start, &polite, now),
-            Event::Acked => host.acked(now),
+            Event::Acked => host.acked(now, rtt),
             Event::Congested => host.congested(now),
             Event::TimedOut => host.timed_out(now),
             Event::RecoveryBegins => host.recovery_begins(),
@@ -88,7 +91,7 @@ impl Pair<'_> {
             Event::OffNicely(in_flight_pkts) => return host.off_nicely(in_flight_pkts).into(),
             Event::ShadowAcked { pkts } => {
                 let [r_pkts, used_pkts, acked_pkts] = pkts;
-                return host.shadow_acked(r_pkts, used_pkts, acked_pkts).into();
+                return host.shadow_acked(rtt, r_pkts, used_pkts, acked_pkts).into();
             }
             Event::ShadowSsthresh { r_pkts } => return host.shadow_ssthresh(r_pkts).into(),
             Event::Converged { used_pkts, milli } => {
@@ -120,7 +123,7 @@ impl Pair<'_> {
             Event::Converged { used_pkts, milli } => (12, [used_pkts.into(), milli.into(), 0]),
             Event::Resumes => (13, [0; 3]),
         };
-        kernel.now = self.now;
+        (kernel.now, kernel.rtt) = (self.now, self.rtt);
         run(self.program, kernel);
     }
 }
@@ -162,6 +165,19 @@ fn any_now(random: &mut Random, before: &RudeNow) -> RudeNow {
         min_rtt_us: random.number(),
         mss_bytes: random.number() >> 16,
         wire_bytes: random.number() >> 16,
+    }
+}
+
+/// Of one path, where the time rises and falls; sequence numbers wrap.
+fn any_rtt(random: &mut Random, before: &RttSample) -> RttSample {
+    let acked_seq = before.acked_seq.wrapping_add(random.below(20) as u32);
+    RttSample {
+        rtt_us: match random.below(8) {
+            0 => random.number(),
+            _ => 50_000 + random.below(30_000) as u32,
+        },
+        acked_seq,
+        next_seq: acked_seq.wrapping_add(random.below(200) as u32),
     }
 }
 
@@ -210,15 +226,19 @@ fn one_series(program: &ProgramMut, name: &str, seed: u64) {
             event: 0,
             law: number_of(law),
             values: values_of(law),
+            rtt: RttSample::default(),
+            pad: 0,
         },
         law,
         start,
         host,
         now,
+        rtt: RttSample::default(),
     };
     pair.event(Event::Begin(polite));
     for _ in 0..EVENTS_OF_A_SERIES {
         pair.now = any_now(&mut random, &pair.now);
+        pair.rtt = any_rtt(&mut random, &pair.rtt);
         pair.event(any_event(&mut random));
     }
 }

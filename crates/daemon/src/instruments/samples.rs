@@ -239,7 +239,7 @@ mod tests {
         let line = r#"{"lost":99936}"#;
         assert!(batch.starts_with(line.as_bytes()), "{batch:?}");
         assert!(batch.len() < 2 * BATCH_BYTES, "{}", batch.len());
-        while samples.len() > 0 {
+        while !samples.is_empty() {
             body.frame().await.unwrap().unwrap();
         }
         stop.send_replace(true);

@@ -2,6 +2,7 @@
 //! Frames made by hand, in whatever dress TCP can come.
 
 use super::wire::{folded, sum};
+use proptest::prelude::*;
 
 /// What stands between Ethernet and TCP, and what TCP says.
 #[derive(Clone, Debug)]
@@ -45,6 +46,40 @@ impl Default for Dress {
     }
 }
 
+/// Any dress, also of what is no TCP.
+pub fn dress() -> impl Strategy<Value = Dress> {
+    let tag = prop_oneof![Just(VLAN), Just(QINQ)];
+    let extension = prop_oneof![Just(0u8), Just(43), Just(60), Just(51)];
+    let outer = (prop::collection::vec(tag, 0..4), any::<bool>(), 0u8..=10);
+    let fragment = (
+        prop_oneof![4 => Just(0u16), 1 => 1u16..0x1000],
+        any::<bool>(),
+    );
+    let inner = (
+        prop_oneof![6 => Just(6u8), 1 => Just(17), 1 => Just(1), 1 => Just(59)],
+        any::<u8>(),
+        0u16..0x1000,
+        5u8..=15,
+        0usize..120,
+        0usize..20,
+    );
+    let extensions = prop::collection::vec(extension, 0..8);
+    (outer, extensions, fragment, inner).prop_map(|(outer, extensions, fragment, inner)| Dress {
+        tags: outer.0,
+        is_v6: outer.1,
+        options: outer.2,
+        extensions,
+        fragment_at: fragment.0,
+        more_fragments: fragment.1,
+        protocol: inner.0,
+        traffic_class: inner.1,
+        flags: inner.2,
+        tcp_words: inner.3,
+        payload: inner.4,
+        padding: inner.5,
+    })
+}
+
 pub const SEQUENCE: u32 = 0x8000_0001;
 pub const ACKNOWLEDGEMENT: u32 = 0xffff_fff0;
 /// 802.1Q and 802.1ad.
@@ -52,6 +87,11 @@ pub const VLAN: u16 = 0x8100;
 pub const QINQ: u16 = 0x88a8;
 
 impl Dress {
+    /// How many IPv6 extension headers it has.
+    pub fn chain(&self) -> usize {
+        self.extensions.len() + usize::from(self.fragment_at > 0 || self.more_fragments)
+    }
+
     pub fn frame(&self) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
         for tag in &self.tags {

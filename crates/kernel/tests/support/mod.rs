@@ -4,6 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test uses its part, and ends where it cannot go on
 
 pub mod frame;
+pub mod option;
 pub mod parsed;
 pub mod replay;
 pub mod wire;
@@ -35,7 +36,7 @@ pub struct Loaded {
 }
 
 /// enum fp_rude_mode of abi.h.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Mode {
     Polite = 0,
     Rude = 1,

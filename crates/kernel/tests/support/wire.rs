@@ -128,6 +128,8 @@ pub struct Segment {
     pub sequence: u32,
     pub acknowledgement: u32,
     pub dscp: u8,
+    /// 2: ECT(0); 3: CE.
+    pub ecn: u8,
     pub payload_bytes: usize,
     pub tcp_checksum_is_good: bool,
     pub ip_checksum_is_good: bool,
@@ -178,18 +180,18 @@ impl Capture {
 pub fn segment(frame: &[u8]) -> Option<Segment> {
     let ip = frame.get(14..)?;
     let word = |at: usize| Some(u16::from_be_bytes(*ip.get(at..)?.first_chunk()?));
-    let (from, to, dscp, header, end) = match frame.get(12..14)? {
+    let (from, to, class, header, end) = match frame.get(12..14)? {
         [0x08, 0x00] if *ip.get(9)? == 6 => (
             IpAddr::from(*ip.get(12..)?.first_chunk::<4>()?),
             IpAddr::from(*ip.get(16..)?.first_chunk::<4>()?),
-            ip[1] >> 2,
+            ip[1],
             20,
             usize::from(word(2)?),
         ),
         [0x86, 0xdd] if *ip.get(6)? == 6 => (
             IpAddr::from(*ip.get(8..)?.first_chunk::<16>()?),
             IpAddr::from(*ip.get(24..)?.first_chunk::<16>()?),
-            (word(0)? >> 6) as u8 & 63,
+            (word(0)? >> 4) as u8,
             40,
             40 + usize::from(word(4)?),
         ),
@@ -209,7 +211,8 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
         flags,
         sequence: long(4)?,
         acknowledgement: long(8)?,
-        dscp,
+        dscp: class >> 2,
+        ecn: class & 3,
         payload_bytes: tcp.len().checked_sub(usize::from(flags >> 12) * 4)?,
         tcp_checksum_is_good: folded(addresses + 6 + tcp.len() as u64 + sum(tcp)) == 0xffff,
         ip_checksum_is_good: header == 40 || folded(sum(&ip[..20])) == 0xffff,

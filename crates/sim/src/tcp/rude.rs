@@ -3,7 +3,7 @@
 //! peer's holds, nothing reduces it, and all that leaves is paced. Its fair window is kept by
 //! bpf/cc/rude.h, as in the kernel.
 
-use fatpath_cc::{Rude, RudeNow, Window};
+use fatpath_cc::{RttSample, Rude, RudeNow, Window};
 
 use super::arrivals::Arrivals;
 use super::delivery_rate::DeliveryRate;
@@ -19,6 +19,8 @@ pub(super) struct Rudeness {
     /// RUDE_OFF_NICELY: its window is R, and the law's hooks move both R and F.
     is_going_polite: bool,
     rate: DeliveryRate,
+    /// What this acknowledgement measured.
+    rtt: RttSample,
 }
 
 impl Rudeness {
@@ -29,6 +31,7 @@ impl Rudeness {
             rude: Rude::new(spec.law, spec.start, window, &RudeNow::default()),
             is_going_polite: false,
             rate: DeliveryRate::default(),
+            rtt: RttSample::default(),
         }))
     }
 
@@ -56,6 +59,14 @@ impl Sender {
         self.rudeness.is_some() && !self.is_rude()
     }
 
+    /// An acknowledgement has measured a round trip, or nothing.
+    pub(super) fn note_rtt(&mut self, sample: RttSample) {
+        match &mut self.rudeness {
+            Some(flow) => flow.rtt = sample,
+            None => self.control.rtt_sample(&mut self.window, &sample),
+        }
+    }
+
     /// An acknowledgement of a rude flow, in the place of `tcp_cong_control`.
     pub(super) fn steer_rudely(&mut self, arrivals: &Arrivals) {
         let (delivered_pkts, una) = (self.figures.delivered_pkts, self.board.una());
@@ -64,7 +75,7 @@ impl Sender {
         }
         let now = self.rude_now(arrivals.now_ns);
         if let Some(flow) = &mut self.rudeness {
-            flow.rude.acked(&now);
+            flow.rude.acked(&now, &flow.rtt);
         }
         self.open_rude_window(arrivals.now_ns);
         self.end_rudeness_in_time(arrivals.now_ns);
@@ -150,7 +161,9 @@ impl Sender {
         match &mut self.rudeness {
             Some(flow) => {
                 let r_pkts = self.window.cwnd_pkts;
-                let grown_pkts = flow.rude.shadow_acked(r_pkts, used_pkts, acked_pkts);
+                let grown_pkts = flow
+                    .rude
+                    .shadow_acked(&flow.rtt, r_pkts, used_pkts, acked_pkts);
                 self.window.cwnd_pkts = grown_pkts;
                 self.be_polite_if_converged(used_pkts + grown_pkts.saturating_sub(r_pkts));
             }

@@ -199,6 +199,7 @@ impl Sender {
         let newest = arrivals.sacked_sent_ns.or(acked);
         let echoed = arrivals.advances().then_some((ack.echo_ns, ack.echo_ns));
         let Some((first_ns, _)) = acked.or(arrivals.sacked_sent_ns).or(echoed) else {
+            self.note_rtt(RttSample::default());
             return;
         };
         let last_rtt_ns = since(newest.or(echoed).map_or(first_ns, |(_, last)| last));
@@ -210,7 +211,7 @@ impl Sender {
             acked_seq: una as u32,
             next_seq: next as u32,
         };
-        self.control.rtt_sample(&mut self.window, &sample);
+        self.note_rtt(sample);
     }
 
     fn open_window(&mut self, ack: &Ack, arrivals: &mut Arrivals) {
