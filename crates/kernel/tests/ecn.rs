@@ -26,7 +26,7 @@ fn sent(wire: &Wire, loaded: &Loaded, to: &str, mode: Mode) -> Vec<Segment> {
     let (sender, receiver) = wire.connection(to);
     loaded.set_mode(&sender, mode);
     let capture = Capture::start(&wire.b);
-    transfer(&sender, &receiver, 1_000_000);
+    transfer(&sender, &receiver, 300_000);
     let from = sender.local_addr().unwrap();
     let mut seen = capture.stop();
     seen.retain(|segment| segment.from == from);
@@ -116,7 +116,7 @@ fn queue_of(loaded: &Loaded, name: &str, to: &str, mode: Mode) -> Counters {
     let transfer = |_: &_| {
         let (sender, receiver) = connection(&network, to);
         loaded.set_mode(&sender, mode);
-        transfer(&sender, &receiver, 3_000_000);
+        transfer(&sender, &receiver, 2_000_000);
     };
     let ((), stats) = network
         .forward_while(ForwardOptions::default(), transfer)
