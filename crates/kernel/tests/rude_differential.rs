@@ -172,9 +172,10 @@ fn any_now(random: &mut Random, before: &RudeNow) -> RudeNow {
 fn any_rtt(random: &mut Random, before: &RttSample) -> RttSample {
     let acked_seq = before.acked_seq.wrapping_add(random.below(20) as u32);
     RttSample {
-        rtt_us: (random.below(8) > 0)
-            .then(|| 50_000 + random.below(30_000) as u32)
-            .unwrap_or_else(|| random.number()),
+        rtt_us: match random.below(8) {
+            0 => random.number(),
+            _ => 50_000 + random.below(30_000) as u32,
+        },
         acked_seq,
         next_seq: acked_seq.wrapping_add(random.below(200) as u32),
     }
