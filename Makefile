@@ -34,7 +34,7 @@ demo: build
 	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo --fresh
 
 test:
-	@packaging/setup.sh browser
+	@packaging/setup.sh tests
 	$(SUDO) tests/run.sh
 
 screenshots:

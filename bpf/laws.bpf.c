@@ -17,7 +17,6 @@
 
 /* law_state.flags, beside those of law_flow.h */
 #define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
-#define LAW_WAS_ASKED 8u    /* for the threshold of the reduction that begins */
 
 static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)
 {
@@ -73,7 +72,6 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 	struct cc_window w = window_of(tp);
 
 	w.cwnd_pkts = cwnd_pkts;
-	flag(tp, LAW_WAS_ASKED, 1);
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		return going_polite_ssthresh(sk);
 	if (parameters(tp, rule_of(sk), law, name, values))
@@ -89,20 +87,53 @@ static __always_inline u32 ca_state(struct tcp_sock *tp)
 	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 }
 
-/*
- * Some calls from a timer are lost (docs/kernel.md): the kernel then takes what is in a
- * register for the threshold, and would make a window of it. So a reduction for which
- * the law was not asked gets its threshold when the law next hears of the flow.
- */
-static __always_inline void make_good(enum cc_law law, const struct law_name *name, struct sock *sk,
-				      u32 state)
+/* tcp_simple_retransmit(), for a path whose MTU has shrunk, enters Loss and lowers nothing. */
+static __always_inline int is_reduced(struct tcp_sock *tp)
+{
+	u32 state = ca_state(tp);
+
+	return state == TCP_CA_CWR || (state > TCP_CA_CWR && tp->undo_marker);
+}
+
+/* As tcp_reno_undo_cwnd(); the law's memory goes back too. */
+static __always_inline u32 undo_by(struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
+	struct cc_window w = window_of(tp);
 
-	if (state < TCP_CA_CWR)
-		flag(tp, LAW_WAS_ASKED, 0);
-	else if (!is_flagged(tp, LAW_WAS_ASKED))
+	w.cwnd_pkts = cwnd_pkts;
+	cwnd_pkts = cc_undo_cwnd(&w, tp->prior_cwnd);
+	if (is_flagged(tp, LAW_GOING_POLITE))
+		going_polite_undone(sk);
+	state_of(tp)->memory = w.memory;
+	return cwnd_pkts;
+}
+
+/* tcp_undo_cwnd_reduction() */
+static __always_inline int is_undone(const struct tcp_sock *tp)
+{
+	return tp->prior_ssthresh && !tp->undo_marker;
+}
+
+/*
+ * There are kernels that leave calls of ours out, and take what lies on the stack for the
+ * answer (docs/kernel.md). A window or threshold that no law gives is made good at the
+ * next ACK, before recovery goes on with it.
+ */
+static __always_inline void make_good(enum cc_law law, const struct law_name *name, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp(sk);
+	u32 most_pkts = max_window_pkts(tp);
+	int is_too_large = tp->prior_cwnd && tp->snd_cwnd > most_pkts;
+
+	if (is_too_large && is_undone(tp)) {
+		tp->snd_cwnd = undo_by(sk, 0);
+		return;
+	}
+	if (tp->snd_ssthresh > most_pkts && (is_too_large || is_reduced(tp)))
 		tp->snd_ssthresh = ssthresh_by(law, name, sk, tp->prior_cwnd);
+	if (is_too_large)
+		tp->snd_cwnd = tp->snd_ssthresh;
 }
 
 /* What may be left of pacing was for a paced start, for a rule's pacing_rate or for a law before this. */
@@ -266,25 +297,17 @@ static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *
 static __always_inline void ack_by(enum cc_law law, const struct law_name *name, struct sock *sk,
 				   const struct ack_sample *sample)
 {
-	make_good(law, name, sk, ca_state(tcp(sk)));
+	make_good(law, name, sk);
 	if (sample->pkts_acked || sample->rtt_us > 0)
 		learn(tcp(sk), sample);
 	if (!is_start_paced(sk))
 		unpace(sk);
 }
 
-/* As tcp_reno_undo_cwnd(); the law's memory goes back too. */
 SEC("struct_ops")
 u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 {
-	struct tcp_sock *tp = tcp(sk);
-	struct cc_window w = window_of(tp);
-	u32 cwnd_pkts = cc_undo_cwnd(&w, tp->prior_cwnd);
-
-	if (is_flagged(tp, LAW_GOING_POLITE))
-		going_polite_undone(sk);
-	state_of(tp)->memory = w.memory;
-	return cwnd_pkts;
+	return undo_by(sk, tcp(sk)->snd_cwnd);
 }
 
 /* Registers a law of CC_LAWS as fp_LAW. */
@@ -302,12 +325,6 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 		return ssthresh_by(CC_LAW_##law, &name, sk, tcp(sk)->snd_cwnd);                    \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
-	void BPF_PROG(law##_set_state, struct sock *sk, u8 new_state)                              \
-	{                                                                                          \
-		struct law_name name = { "fp_" #law };                                             \
-		make_good(CC_LAW_##law, &name, sk, new_state);                                     \
-	}                                                                                          \
-	SEC("struct_ops")                                                                          \
 	void BPF_PROG(law##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \
 	{                                                                                          \
 		struct law_name name = { "fp_" #law };                                             \
@@ -319,7 +336,6 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 		.release = (void *)law_release,                                                    \
 		.cong_avoid = (void *)law##_cong_avoid,                                            \
 		.ssthresh = (void *)law##_ssthresh,                                                \
-		.set_state = (void *)law##_set_state,                                              \
 		.undo_cwnd = (void *)law_undo_cwnd,                                                \
 		.cwnd_event = (void *)law_cwnd_event,                                              \
 		.pkts_acked = (void *)law##_pkts_acked,                                            \

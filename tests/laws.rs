@@ -126,3 +126,68 @@ fn a_timeout_that_was_none_is_undone() {
     lab.output("a", &["sysctl", "-w", "net.ipv4.tcp_timestamps=0"]);
     each_law_takes_back(&lab, &["TCPSpuriousRTOs"]);
 }
+
+/// Flows at once, and the losses that they find together.
+const FLOWS: usize = 100;
+const RECOVERIES: u64 = 8000;
+
+/// At 5 % of loss Reno has five segments (sqrt(1.5 / p)), and slow start ends at ten.
+const MOST_PKTS: f64 = 200.0;
+
+/// A threshold that no law gave becomes the window when recovery ends (docs/kernel.md).
+#[test]
+#[ignore = "long"]
+fn no_flow_of_many_over_a_lossy_path_has_a_window_that_its_law_does_not_give() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("lossy", "delay = '25ms'\nforward = { loss = '5%' }");
+    let keys = "congestion_control = 'fp_reno'\ninitial_ssthresh = 10";
+    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
+    let connections = lab.connections(PORT, FLOWS).into_iter();
+    let transfers: Vec<_> = connections
+        .map(|ends| Transfer::over(&daemon, ends))
+        .collect();
+    transfers.iter().for_each(Transfer::send_on);
+    while lab.counted("a", &["TCPSackRecovery"]) < RECOVERIES {
+        for flow in daemon.flows() {
+            assert!(cwnd(&flow) <= MOST_PKTS, "{flow:#}");
+        }
+    }
+}
+
+/// tcp_simple_retransmit(): what was too long is sent again, and nothing was congested.
+#[test]
+fn a_path_whose_mtu_is_smaller_lowers_no_threshold() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("mtu", "delay = '20ms'\npath_mtu = 1300");
+    for law in LAWS {
+        let keys = format!("congestion_control = '{law}'");
+        let daemon = Daemon::start(&policy(&[rule(PORT, &keys)]));
+        let transfer = Transfer::open(&lab, &daemon, PORT);
+        transfer.send(50_000);
+        let flow = transfer.quiet(50_000);
+        assert_eq!(ssthresh(&flow), None, "{flow:#}");
+        lab.output("a", &["ip", "route", "flush", "cache"]);
+    }
+}
+
+#[test]
+fn a_law_that_comes_in_recovery_leaves_the_threshold_of_the_one_before() {
+    let Some(_alone) = alone() else { return };
+    let link = "delay = '300ms'\nforward = { loss = { every = 1000000, first = 60 } }";
+    let lab = Lab::up("change", link);
+    let daemon = Daemon::start(&policy(&[rule(PORT, "congestion_control = 'fp_reno'")]));
+    let transfer = Transfer::open(&lab, &daemon, PORT);
+    transfer.send_on();
+    // Recovery lasts a round trip.
+    let given = until("recovery", || ssthresh(&transfer.flow()));
+    transfer.take_law("fp_scalable");
+    let sent = number(&transfer.flow(), "bytes_acked");
+    let after = until("three windows to be acknowledged", || {
+        let flow = transfer.flow();
+        let acked = number(&flow, "bytes_acked") - sent;
+        (acked > 3.0 * given * 1448.0).then_some(flow)
+    });
+    assert_eq!(after["law"], "fp_scalable");
+    // It would have left seven eighths of the window, where Reno left a half.
+    assert_eq!(ssthresh(&after), Some(given), "{after:#}");
+}

@@ -319,6 +319,12 @@ fn the_api_is_as_its_document_says() {
     }
     let flows = "/v1/instruments/flows";
     let views = answers_as_described(&doors, &document, flows, flows, 200);
+    let listing = "/v1/instruments/listing";
+    let asked = format!("{listing}?by=rtt&filter=5201&count=1&step=1");
+    let listed = answers_as_described(&doors, &document, listing, &asked, 200);
+    assert_eq!(listed["views"].as_array().unwrap().len(), 1, "{listed:#?}");
+    assert_eq!(listed["chosen"], listed["views"][0]["flow"]["cookie"]);
+    answers_as_described(&doors, &document, listing, &format!("{listing}?by=x"), 400);
     let one = "/v1/instruments/flows/{cookie}";
     let details = views.as_array().unwrap().iter().map(|view| {
         let asked = one.replace("{cookie}", &view["flow"]["cookie"].to_string());

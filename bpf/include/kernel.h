@@ -251,6 +251,8 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 prior_cwnd;
+	u32 prior_ssthresh;
+	u32 undo_marker;
 	u32 notsent_lowat;
 	u32 chrono_start;
 	u32 chrono_stat[3];

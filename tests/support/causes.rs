@@ -75,7 +75,7 @@ pub const HEALTHY: [Cause; 2] = [
     },
 ];
 
-pub const CAUSES: [Cause; 15] = [
+pub const CAUSES: [Cause; 16] = [
     Cause {
         name: "application",
         traffic: Traffic::Paced(60_000),
@@ -90,6 +90,14 @@ pub const CAUSES: [Cause; 15] = [
     },
     Cause {
         name: "locked-send-buffer",
+        traffic: Traffic::SendBuffer(16_384),
+        wanted: &["FP-BUFFER-LOCKED"],
+        ..BULK
+    },
+    // The rule locks nothing: the program does.
+    Cause {
+        name: "locked-under-a-rule",
+        policy: "[[rule]]\nname = 'window'\ndestination_ports = [7001]\ninitial_window = 10\n",
         traffic: Traffic::SendBuffer(16_384),
         wanted: &["FP-BUFFER-LOCKED"],
         ..BULK

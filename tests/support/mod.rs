@@ -355,10 +355,20 @@ impl Lab {
 
     /// A connection from `a` to `b`: both ends.
     pub fn connection(&self, port: u16) -> (TcpStream, TcpStream) {
+        self.connections(port, 1).remove(0)
+    }
+
+    /// So many of them.
+    pub fn connections(&self, port: u16, count: usize) -> Vec<(TcpStream, TcpStream)> {
         let address = format!("{}:{port}", self.address("b"));
         let listener = self.on("b", || TcpListener::bind(&address).unwrap());
-        let sender = self.on("a", || TcpStream::connect(&address).unwrap());
-        (sender, listener.accept().unwrap().0)
+        let connect = || {
+            (
+                TcpStream::connect(&address).unwrap(),
+                listener.accept().unwrap().0,
+            )
+        };
+        self.on("a", || (0..count).map(|_| connect()).collect())
     }
 
     /// Some TcpExt counters of a host's kernel, together.

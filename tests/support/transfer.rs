@@ -33,7 +33,11 @@ pub struct Transfer<'d> {
 
 impl<'d> Transfer<'d> {
     pub fn open(lab: &Lab, daemon: &'d Daemon, port: u16) -> Transfer<'d> {
-        let (sender, receiver) = lab.connection(port);
+        Transfer::over(daemon, lab.connection(port))
+    }
+
+    /// Both ends of a connection of the lab.
+    pub fn over(daemon: &'d Daemon, (sender, receiver): (TcpStream, TcpStream)) -> Transfer<'d> {
         let mut reading = receiver.try_clone().unwrap();
         let reader =
             thread::spawn(move || while matches!(reading.read(&mut [0; 65536]), Ok(1..)) {});
@@ -53,6 +57,12 @@ impl<'d> Transfer<'d> {
     pub fn send_on(&self) {
         let mut sender = self.sender.try_clone().unwrap();
         thread::spawn(move || while sender.write(&[0; 65536]).is_ok() {});
+    }
+
+    /// As a program chooses it, whatever the rule says.
+    pub fn take_law(&self, law: &str) {
+        let sender = socket2::SockRef::from(&self.sender);
+        sender.set_tcp_congestion(law.as_bytes()).unwrap();
     }
 
     pub fn flow(&self) -> Value {

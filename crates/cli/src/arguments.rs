@@ -178,6 +178,9 @@ pub struct FlowsArguments {
     /// Print JSON; with --watch one line a time
     #[arg(long)]
     pub json: bool,
+    /// Print each flow's variables of RFC 4898 and Linux's own, instead of the table
+    #[arg(long, conflicts_with = "watch")]
+    pub variables: bool,
     #[command(flatten)]
     pub instance: InstanceOptions,
 }

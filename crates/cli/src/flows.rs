@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath flows`: the live table.
 
+mod variables;
+
 use crate::arguments::FlowsArguments;
 use anyhow::{Result, bail};
 use fatpath_daemon::{Instance, client};
@@ -25,6 +27,9 @@ const HEADER: [&str; 9] = [
 
 pub fn run(arguments: &FlowsArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
+    if arguments.variables {
+        return variables::print(&instance.socket(), arguments.json);
+    }
     let mut rates = Rates::default();
     loop {
         let flows = flows(&instance)?;

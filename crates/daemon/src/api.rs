@@ -5,19 +5,19 @@
 use crate::engine::{Applied, Engine, Refused, read_policy};
 use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
 use crate::instruments::{Instruments, answers, metrics, samples};
+use crate::page::connections::{self, PATIENCE};
 use crate::page::{Peer, TcpDoor, assets, door, live};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use axum::serve::Listener;
 use axum::{Json, Router};
-use fatpath_estats::Changes;
+use fatpath_estats::{Changed, FlowView};
 use fatpath_host::Change;
 use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) cgroups: Mutex<Cgroups>,
     pub(crate) instruments: Arc<Instruments>,
     streams: live::Streams,
+    pub(crate) recordings: samples::Recordings,
     stop: watch::Sender<bool>,
     /// Where the page is served over TCP.
     page: Option<SocketAddr>,
@@ -61,6 +62,7 @@ impl Shared {
             event_log: event_log.map(Mutex::new),
             cgroups: Mutex::default(),
             streams: live::Streams::default(),
+            recordings: samples::Recordings::default(),
             stop: watch::Sender::new(false),
             page,
             started: Instant::now(),
@@ -77,9 +79,14 @@ impl Shared {
         self.stop.send_replace(true);
     }
 
+    /// Becomes true when the daemon ends.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
     /// Resolves once the daemon ends.
-    pub(crate) async fn stopped(&self) {
-        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+    async fn stopped(&self) {
+        let _ = self.stopping().wait_for(|stop| *stop).await;
     }
 }
 
@@ -148,7 +155,10 @@ impl From<fatpath_kernel::KernelError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.0, Json(serde_json::json!({ "error": self.1 }))).into_response()
+        let is_busy = self.0 == StatusCode::SERVICE_UNAVAILABLE;
+        let wait = is_busy.then_some([(RETRY_AFTER, "10")]);
+        let error = Json(serde_json::json!({ "error": self.1 }));
+        (self.0, wait, error).into_response()
     }
 }
 
@@ -178,6 +188,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/v1/unload", post(unload)),
         ("/v1/instruments/flows", get(answers::flows)),
         ("/v1/instruments/flows/{cookie}", get(answers::flow)),
+        ("/v1/instruments/listing", get(answers::listing)),
         ("/v1/instruments/why", get(answers::why)),
         ("/v1/instruments/live", get(stream)),
         ("/v1/instruments/samples", get(samples::samples)),
@@ -186,11 +197,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
 }
 
 /// Answers on the Unix socket, and over TCP where that is open, until the daemon ends.
-pub(crate) async fn serve(
-    listener: UnixListener,
-    tcp: Option<TcpDoor>,
-    shared: Arc<Shared>,
-) -> std::io::Result<()> {
+pub(crate) async fn serve(listener: UnixListener, tcp: Option<TcpDoor>, shared: Arc<Shared>) {
     let (tcp, token) = match tcp {
         Some(TcpDoor { listener, token }) => (Some(listener), Some(Arc::new(token))),
         None => (None, None),
@@ -203,34 +210,18 @@ pub(crate) async fn serve(
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(token, door::guard))
         .with_state(Arc::clone(&shared));
-    let serving = async {
-        let over_tcp = async {
-            match tcp {
-                Some(listener) => serve_on(listener, router.clone(), &shared).await,
-                None => Ok(()),
-            }
-        };
-        tokio::try_join!(serve_on(listener, router.clone(), &shared), over_tcp).map(|_| ())
+    let stop = || shared.stopping();
+    let over_tcp = async {
+        if let Some(listener) = tcp {
+            connections::serve(listener, router.clone(), PATIENCE, stop()).await;
+        }
     };
+    let over_unix = connections::serve(listener, router.clone(), PATIENCE, stop());
     tokio::select! {
-        served = serving => served,
+        _ = async { tokio::join!(over_unix, over_tcp) } => {}
         // A client that never ends its request does not keep the daemon.
-        () = async { shared.stopped().await; tokio::time::sleep(GRACE).await } => Ok(()),
+        () = async { shared.stopped().await; tokio::time::sleep(GRACE).await } => {}
     }
-}
-
-async fn serve_on<L>(listener: L, router: Router, shared: &Arc<Shared>) -> std::io::Result<()>
-where
-    L: Listener<Addr: std::fmt::Debug>,
-    Peer: for<'a> axum::extract::connect_info::Connected<axum::serve::IncomingStream<'a, L>>,
-{
-    let stop = Arc::clone(shared);
-    axum::serve(
-        listener,
-        router.into_make_service_with_connect_info::<Peer>(),
-    )
-    .with_graceful_shutdown(async move { stop.stopped().await })
-    .await
 }
 
 /// Handlers that touch the kernel run on a thread of their own, one at a time.
@@ -345,14 +336,19 @@ async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gate
 
 /// `GET /v1/instruments/live`
 async fn stream(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
-    let stop = shared.stop.subscribe();
+    let stop = shared.stopping();
     let stream = shared.streams.open(Arc::clone(&shared), stop);
-    stream.ok_or_else(|| Failure(StatusCode::SERVICE_UNAVAILABLE, "too many streams".into()))
+    let error = || format!("{} pages follow the flows already", live::MAX_STREAMS);
+    stream.ok_or_else(|| Failure(StatusCode::SERVICE_UNAVAILABLE, error()))
 }
 
 impl live::Source for Shared {
-    fn changes(&self, mark: u64) -> Changes {
-        self.instruments.changes(mark)
+    fn changed(&self, mark: u64) -> Changed {
+        self.instruments.changed(mark)
+    }
+
+    fn views(&self, cookies: &[u64]) -> Vec<FlowView> {
+        self.instruments.views_of(cookies)
     }
 
     fn lost(&self) -> live::Lost {

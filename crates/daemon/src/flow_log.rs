@@ -27,8 +27,14 @@ impl Cgroups {
         if self.0.len() >= MAX_CGROUPS {
             self.0.clear();
         }
-        self.0.entry(id).or_insert_with(|| cgroup_path(id)).clone()
+        let told = || cgroup_path(id).map(harmless);
+        self.0.entry(id).or_insert_with(told).clone()
     }
+}
+
+/// Users choose the names of their cgroups; a terminal obeys control characters, which JSON lets pass from U+007F on.
+fn harmless(text: String) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// A flow as the log and the API show it.
@@ -200,6 +206,12 @@ mod tests {
         assert!(log.write(&3).unwrap().contains("written again"));
         assert_eq!((log.fate.written, log.fate.missing), (1, 2));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
+    }
+
+    #[test]
+    fn no_name_gives_a_terminal_orders() {
+        let name = harmless("/user/\u{9b}2Jé\u{1b}[2J\n\u{7f}".to_owned());
+        assert_eq!(name, "/user/\u{fffd}2Jé\u{fffd}[2J\u{fffd}\u{fffd}");
     }
 
     #[test]

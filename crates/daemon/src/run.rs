@@ -71,9 +71,8 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
             tokio::spawn(export(Arc::clone(&shared), collector, interval));
         }
         tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
-        serve(listener, tcp, Arc::clone(&shared))
-            .await
-            .context("the API")
+        serve(listener, tcp, Arc::clone(&shared)).await;
+        Ok(())
     });
     if shared.engine().is_none() {
         // Unloaded: nothing stays.

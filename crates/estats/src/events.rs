@@ -16,9 +16,14 @@ pub(crate) struct Events {
 impl Events {
     pub(crate) fn new(max: usize) -> Events {
         Events {
-            max: max.max(1),
+            max,
             list: VecDeque::new(),
         }
+    }
+
+    /// From the next event on.
+    pub(crate) fn bound(&mut self, max: usize) {
+        self.max = max;
     }
 
     pub(crate) fn to_vec(&self) -> Vec<Event> {
@@ -44,7 +49,8 @@ impl Events {
         for text in tunings(before, s, rule) {
             self.push(t_s, EventKind::Tuned, text);
         }
-        let timeouts = s.timeouts.saturating_sub(before.timeouts);
+        let ends = |s: &Sample| u64::from(s.timeouts) + u64::from(s.subsequent_timeouts);
+        let timeouts = ends(s).saturating_sub(ends(before));
         let signals = s.cong_signals.saturating_sub(before.cong_signals);
         let again = s.segs_retrans.saturating_sub(before.segs_retrans);
         if timeouts > 0 {
@@ -78,7 +84,7 @@ impl Events {
     }
 
     fn push(&mut self, t_s: f64, kind: EventKind, text: String) {
-        if self.list.len() >= self.max {
+        while self.list.len() >= self.max.max(1) {
             let frequent = self.list.iter().position(|event| is_frequent(event.kind));
             self.list.remove(frequent.unwrap_or(0));
         }

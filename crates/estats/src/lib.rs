@@ -9,6 +9,7 @@
 pub mod derived;
 pub mod diagnosis;
 mod events;
+pub mod listing;
 mod record;
 pub mod sample;
 mod span;
@@ -23,6 +24,6 @@ pub mod view;
 pub use derived::{BadFormula, Derived};
 pub use diagnosis::{Evidence, Finding, Severity};
 pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
-pub use table::{Bounds, Changes, FlowTable};
+pub use table::{Bounds, Changed, Changes, FlowTable, Rule};
 pub use tally::{Tally, TallyBounds};
 pub use view::{Event, EventKind, FlowDetail, FlowView, Point, Rates, Shares, Why};

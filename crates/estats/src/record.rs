@@ -5,6 +5,7 @@ use crate::diagnosis::{Finding, diagnose};
 use crate::events::Events;
 use crate::sample::{Sample, SampleKind};
 use crate::span::{Span, per_second};
+use crate::table::Rule;
 use crate::totals::{Seen, Totals};
 use crate::view::Point;
 use std::collections::VecDeque;
@@ -45,11 +46,18 @@ impl Base {
     }
 }
 
+/// How much of a flow's past is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub points: usize,
+    pub events: usize,
+}
+
 /// One flow.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub last: Sample,
-    pub rule: Option<Arc<str>>,
+    pub rule: Option<Arc<Rule>>,
     pub has_ended: bool,
     pub events: Events,
     pub points: VecDeque<Point>,
@@ -66,7 +74,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(first: Sample, rule: Option<Arc<str>>, max_events: usize) -> Record {
+    pub(crate) fn new(first: Sample, rule: Option<Arc<Rule>>, room: Room) -> Record {
         let begin = Totals::at_begin(first.begin_ns);
         let now = Totals::of(&first, Seen::default());
         // Of a flow that fatpath or this process met late, the counters speak of a time that nobody saw.
@@ -77,7 +85,7 @@ impl Record {
         let mut record = Record {
             rule,
             has_ended: false,
-            events: Events::new(max_events),
+            events: Events::new(room.events),
             points: VecDeque::new(),
             findings: Vec::new(),
             changed: 0,
@@ -89,24 +97,31 @@ impl Record {
             best_rate_bps: 0.0,
             last: first,
         };
-        record.events.begin(&record.last, record.rule.as_deref());
-        record.follow(usize::MAX);
+        let rule = record.rule.as_ref().map(|rule| rule.name.as_str());
+        record.events.begin(&record.last, rule);
+        record.follow(room);
         record
     }
 
     /// The next sample. One that comes late, from a walk that an event overtook, is passed over.
-    pub(crate) fn take(&mut self, sample: Sample, rule: Option<Arc<str>>, max_points: usize) {
+    pub(crate) fn take(&mut self, sample: Sample, rule: Option<Arc<Rule>>, room: Room) {
         if sample.now_ns < self.last.now_ns {
             return;
         }
-        self.events.compare(&self.last, &sample, rule.as_deref());
+        let name = rule.as_ref().map(|rule| rule.name.as_str());
+        self.events.compare(&self.last, &sample, name);
         let begin_ns = self.last.begin_ns.min(sample.begin_ns);
         self.last = Sample { begin_ns, ..sample };
         self.rule = rule.or(self.rule.take());
-        self.follow(max_points);
+        self.follow(room);
     }
 
-    fn follow(&mut self, max_points: usize) {
+    pub(crate) fn rule_name(&self) -> Option<&str> {
+        self.rule.as_ref().map(|rule| rule.name.as_str())
+    }
+
+    fn follow(&mut self, room: Room) {
+        self.events.bound(room.events);
         let seen = self.totals.seen.and(&self.totals, &self.last);
         self.totals = Totals::of(&self.last, seen);
         self.has_ended = self.last.kind == SampleKind::End;
@@ -115,7 +130,7 @@ impl Record {
         {
             self.best_rate_bps = self.best_rate_bps.max(rate as f64 * 8.0);
         }
-        self.plot(max_points);
+        self.plot(room.points);
         let is_due = self.rated.follow(&self.totals, RATE_NS);
         self.judged.follow(&self.totals, JUDGED_NS);
         if is_due || self.has_ended {
@@ -175,6 +190,7 @@ impl Record {
     fn span_since(&self, base: &Totals) -> Span<'_> {
         Span {
             last: &self.last,
+            rule: self.rule.as_deref(),
             passed: self.totals.since(base),
             best_rate_bps: self.best_rate_bps,
         }

@@ -2,6 +2,7 @@
 //! A span of a flow's life in the numbers that a judgement needs.
 
 use crate::sample::Sample;
+use crate::table::Rule;
 use crate::totals::Totals;
 use crate::view::{Rates, Shares};
 
@@ -10,6 +11,8 @@ use crate::view::{Rates, Shares};
 pub struct Span<'s> {
     /// The sample at its end.
     pub last: &'s Sample,
+    /// The rule that the flow met, where it is known.
+    pub(crate) rule: Option<&'s Rule>,
     /// What was counted in it.
     pub(crate) passed: Totals,
     /// Highest delivery rate of the flow's life that the application did not limit, bits a second.

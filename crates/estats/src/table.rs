@@ -6,7 +6,7 @@
 //! right from whichever sample comes first: a lost begin or a restarted daemon costs its past, no more.
 
 use crate::derived::Derived;
-use crate::record::Record;
+use crate::record::{Record, Room};
 use crate::sample::Sample;
 use crate::view::{FlowDetail, FlowView, Rates, Why};
 use std::collections::{HashMap, VecDeque};
@@ -21,7 +21,7 @@ pub struct Bounds {
     pub ended: usize,
     /// Points of all flows together, about.
     pub points: usize,
-    /// Events of one flow.
+    /// Events of all flows together, about.
     pub events: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for Bounds {
             flows: 40_000,
             ended: 2_000,
             points: 1_000_000,
-            events: 100,
+            events: 400_000,
         }
     }
 }
@@ -42,8 +42,23 @@ const MAX_POINTS: usize = 1200;
 /// A flow has at least so many.
 const MIN_POINTS: usize = 25;
 
+/// A flow has at most so many events, and at least so many.
+const MAX_EVENTS: usize = 100;
+const MIN_EVENTS: usize = 10;
+
 /// So many flows that are gone are remembered for readers of changes.
 const MAX_GONE: usize = 8192;
+
+/// A rule of the live policy, as far as flows are judged by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// It sets a send buffer, which locks that as a program would.
+    pub sets_send_buffer: bool,
+    /// The same of the receive buffer.
+    pub sets_receive_buffer: bool,
+}
 
 /// What changed in a table since a mark.
 #[derive(Clone, Debug, Default)]
@@ -58,12 +73,25 @@ pub struct Changes {
     pub flows: Vec<FlowView>,
 }
 
+/// The same, with the flows only named.
+#[derive(Clone, Debug, Default)]
+pub struct Changed {
+    /// The mark to ask with next time.
+    pub mark: u64,
+    /// Cookies of the flows that are no longer in the table.
+    pub gone: Vec<u64>,
+    /// The mark was too old for `gone` to be whole.
+    pub is_broken: bool,
+    /// Cookies of the flows with a new sample.
+    pub cookies: Vec<u64>,
+}
+
 /// All known flows.
 #[derive(Debug, Default)]
 pub struct FlowTable {
     bounds: Bounds,
     derived: Derived,
-    rules: HashMap<u32, Arc<str>>,
+    rules: HashMap<u32, Arc<Rule>>,
     records: HashMap<u64, Record>,
     /// In the order in which they ended.
     ended: VecDeque<u64>,
@@ -85,8 +113,8 @@ impl FlowTable {
     }
 
     /// What a new policy names: its rules by number, and the derived events.
-    pub fn set_policy(&mut self, rules: impl IntoIterator<Item = (u32, String)>, derived: Derived) {
-        let shared = |(id, name): (u32, String)| (id, Arc::from(name));
+    pub fn set_policy(&mut self, rules: impl IntoIterator<Item = (u32, Rule)>, derived: Derived) {
+        let shared = |(id, rule): (u32, Rule)| (id, Arc::new(rule));
         self.rules = rules.into_iter().map(shared).collect();
         self.derived = derived;
     }
@@ -95,13 +123,13 @@ impl FlowTable {
     pub fn take(&mut self, sample: Sample) {
         let cookie = sample.flow.cookie;
         let rule = self.rule_of(&sample);
-        let max_points = self.max_points();
+        let room = self.room();
         self.mark += 1;
         let is_full = self.live() >= self.bounds.flows;
         match self.records.get_mut(&cookie) {
             Some(record) => {
                 let had_ended = record.has_ended;
-                record.take(sample, rule, max_points);
+                record.take(sample, rule, room);
                 record.changed = self.mark;
                 match (had_ended, record.has_ended) {
                     (false, true) => self.ended.push_back(cookie),
@@ -111,7 +139,7 @@ impl FlowTable {
                 }
             }
             None if is_full => self.refused += 1,
-            None => self.insert(Record::new(sample, rule, self.bounds.events)),
+            None => self.insert(Record::new(sample, rule, room)),
         }
         self.make_room();
     }
@@ -125,13 +153,17 @@ impl FlowTable {
         self.records.insert(cookie, record);
     }
 
-    fn rule_of(&self, sample: &Sample) -> Option<Arc<str>> {
+    fn rule_of(&self, sample: &Sample) -> Option<Arc<Rule>> {
         let id = sample.flow.rule_id?;
         self.rules.get(&id).cloned()
     }
 
-    fn max_points(&self) -> usize {
-        (self.bounds.points / self.records.len().max(1)).clamp(MIN_POINTS, MAX_POINTS)
+    fn room(&self) -> Room {
+        let flows = self.records.len().max(1);
+        Room {
+            points: (self.bounds.points / flows).clamp(MIN_POINTS, MAX_POINTS),
+            events: (self.bounds.events / flows).clamp(MIN_EVENTS, MAX_EVENTS),
+        }
     }
 
     fn live(&self) -> usize {
@@ -189,7 +221,7 @@ impl FlowTable {
     fn view(&self, record: &Record) -> FlowView {
         FlowView {
             flow: record.last.flow,
-            rule: record.rule.as_deref().map(str::to_owned),
+            rule: record.rule_name().map(str::to_owned),
             sample: record.last.clone(),
             rates: rates(record),
             shares: record.judged_span().shares(),
@@ -223,14 +255,35 @@ impl FlowTable {
     ///
     /// A slow reader that asks seldom gets the latest of each flow, and nothing is kept for it.
     pub fn changes(&self, mark: u64) -> Changes {
-        let changed = self.records.values().filter(|record| record.changed > mark);
-        let gone = self.gone.iter().filter(|(at, _)| *at > mark);
+        let changed = self.changed(mark);
         Changes {
+            mark: changed.mark,
+            gone: changed.gone,
+            is_broken: changed.is_broken,
+            flows: self.views_of(&changed.cookies),
+        }
+    }
+
+    /// Which flows changed since the mark, for a reader that takes them piece by piece with
+    /// [`FlowTable::views_of`].
+    pub fn changed(&self, mark: u64) -> Changed {
+        let changed = self
+            .records
+            .iter()
+            .filter(|(_, record)| record.changed > mark);
+        let gone = self.gone.iter().filter(|(at, _)| *at > mark);
+        Changed {
             mark: self.mark,
             gone: gone.map(|(_, cookie)| *cookie).collect(),
             is_broken: mark != 0 && mark < self.forgotten,
-            flows: changed.map(|record| self.view(record)).collect(),
+            cookies: changed.map(|(cookie, _)| *cookie).collect(),
         }
+    }
+
+    /// The flows of these cookies as they are now; those that are gone are left out.
+    pub fn views_of(&self, cookies: &[u64]) -> Vec<FlowView> {
+        let records = cookies.iter().filter_map(|cookie| self.records.get(cookie));
+        records.map(|record| self.view(record)).collect()
     }
 }
 
@@ -242,7 +295,7 @@ fn why(record: &Record) -> Why {
     let span = record.judged_span();
     Why {
         flow: record.last.flow,
-        rule: record.rule.as_deref().map(str::to_owned),
+        rule: record.rule_name().map(str::to_owned),
         rates: rates(record),
         shares: span.shares(),
         span_s: span.seconds(),

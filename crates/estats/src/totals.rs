@@ -23,6 +23,7 @@ pub(crate) struct Totals {
     pub cong_signals: u64,
     pub pre_cong_sum_rtt_us: u64,
     pub timeouts: u64,
+    pub subsequent_timeouts: u64,
     pub sum_rtt_us: u64,
     pub count_rtt: u64,
     pub dsack_dups: u64,
@@ -84,6 +85,7 @@ impl Totals {
             cong_signals: s.cong_signals.into(),
             pre_cong_sum_rtt_us: s.pre_cong_sum_rtt_us,
             timeouts: s.timeouts.into(),
+            subsequent_timeouts: s.subsequent_timeouts.into(),
             sum_rtt_us: s.sum_rtt_us,
             count_rtt: s.count_rtt.into(),
             dsack_dups: s.dsack_dups.into(),
@@ -119,11 +121,17 @@ impl Totals {
             cong_signals,
             pre_cong_sum_rtt_us,
             timeouts,
+            subsequent_timeouts,
             sum_rtt_us,
             count_rtt,
             dsack_dups,
             reord_seen
         )
+    }
+
+    /// All ends of the retransmission timer.
+    pub(crate) fn timer_ends(&self) -> u64 {
+        self.timeouts + self.subsequent_timeouts
     }
 
     /// Length of the span, when these are differences.
@@ -143,7 +151,7 @@ impl Seen {
         self.cwnd_pkts_us += busy_us * u64::from(s.cwnd_pkts);
         self.in_flight_pkts_us += busy_us * u64::from(s.in_flight_pkts());
         self.peer_window_bytes_us += busy_us * u64::from(s.peer_window_bytes);
-        if passed.timeouts > 0 {
+        if passed.timer_ends() > 0 {
             // The sample comes with the timer's end, after a silence: of all the time, or of one RTO.
             let is_silent = passed.bytes_acked == 0;
             let silence_us = if is_silent {

@@ -21,12 +21,12 @@ use support::{Loaded, Mode, alone};
 
 const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_trace.bpf.o"));
 
-/// 90 % of a path that a slow guest carries too: 75 segments a round trip, and a fair window of some 19.
+/// 90 % of a path: 180 segments a round trip, and a fair window of some 15. A guest carries a third of it.
 const POLICY: &str = "[[rule]]\nname = 'path'\ndestination = ['10.99.0.0/24']\nsend_buffer = '4MB'\n\
                       receive_buffer = '4MB'\nrude = 'allowed'\nrude_rate = '9mbit'\n";
 const RATE_BPS: u64 = 10_000_000;
-const ONE_WAY_NS: u64 = 50_000_000;
-const LOSS: f64 = 0.004;
+const ONE_WAY_NS: u64 = 120_000_000;
+const LOSS: f64 = 0.006;
 
 /// `TCP_CA_Open`.
 const OPEN: u32 = 0;
@@ -89,7 +89,7 @@ fn connection(network: &Network) -> (TcpStream, TcpStream) {
     (sender, listener.accept().unwrap().0)
 }
 
-/// Ends a connection, so that whoever sends or receives on it ends too.
+/// Ends one end of a connection, whatever is still unsent, so that whoever sends or reads there ends too.
 struct Ends<'s>(&'s TcpStream);
 
 impl Drop for Ends<'_> {
@@ -123,10 +123,11 @@ fn a_flow_that_goes_polite(network: &Network, trace: &Object) -> Vec<Step> {
         panic!("it does not come, after {} steps", all.borrow().len());
     };
     let (sender, mut receiver) = connection(network);
+    let reading = receiver.try_clone().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| while matches!(receiver.read(&mut [0; 65536]), Ok(1..)) {});
         scope.spawn(|| while (&sender).write(&[0; 65536]).is_ok() {});
-        let _ends = Ends(&sender);
+        let _ends = [Ends(&sender), Ends(&reading)];
         set_rude(&sender, RUDE_ON).unwrap();
         until(&|steps| steps.len() > 4_000);
         set_rude(&sender, RUDE_OFF_NICELY).unwrap();
@@ -145,9 +146,16 @@ fn is_increase(before: &Step, after: &Step) -> bool {
     fair_more.is_some() && (r_more == fair_more || r_more == Some(0))
 }
 
-/// Reno's half, up to three times in one recovery, of both, and what the ACK that ends it adds to both.
+/// Reno's half, up to three times in one recovery, of both, and what the ACK before it and the one that ends
+/// it add to both: a step is what an ACK finds, not what it leaves.
 fn is_decrease(before: &Step, after: &Step) -> bool {
-    let (mut r_pkts, mut fair_pkts) = before.windows();
+    (0..=1).any(|grown| {
+        let (r_pkts, fair_pkts) = before.windows();
+        is_halved((r_pkts + grown, fair_pkts + grown), after)
+    })
+}
+
+fn is_halved((mut r_pkts, mut fair_pkts): (u32, u32), after: &Step) -> bool {
     (1..=3).any(|_| {
         let half_pkts = (fair_pkts / 2).max(2);
         let ratio = f64::from(half_pkts) / f64::from(fair_pkts);
@@ -192,7 +200,8 @@ fn nicely_both_windows_go_as_table_1_says() {
             assert!(is_increase(before, after), "{before:?} {after:?}");
             increases += u32::from(after.fair_pkts > before.fair_pkts);
         } else if before.windows() != after.windows() {
-            assert!(is_decrease(before, after), "{before:?} {after:?}");
+            let meanwhile = &going[pair[0]..=pair[1]];
+            assert!(is_decrease(before, after), "{meanwhile:?}");
             decreases += 1;
         }
     }
@@ -203,7 +212,7 @@ fn nicely_both_windows_go_as_table_1_says() {
     );
     println!("from {first:?} to {last:?}");
     assert!(first.r_pkts > 2 * first.fair_pkts, "{first:?}");
-    assert!(increases > 10 && decreases > 2);
+    assert!(increases > 10 && decreases > 1);
     assert!(last.r_pkts - last.fair_pkts <= 2, "{last:?}");
     let polite = steps.last().unwrap();
     assert!(polite.r_pkts <= last.fair_pkts + 1, "{polite:?}");

@@ -8,9 +8,11 @@
 use crate::encode::Encoder;
 use crate::{RecordError, Row};
 use parquet::errors::ParquetError;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// One file that grows.
@@ -30,10 +32,7 @@ impl Part {
     pub(crate) fn begin(path: PathBuf) -> Result<Part, RecordError> {
         let part = with_ending(&path, "part");
         let open = || {
-            let file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(&part)?;
+            let file = create(&part)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             Ok(file)
         };
@@ -99,7 +98,8 @@ impl Part {
             // What the footer speaks of is on disk before it is.
             self.file.sync_data()?;
             let new = with_ending(&self.path, "footer.new");
-            let mut file = File::create(&new)?;
+            let _ = std::fs::remove_file(&new);
+            let mut file = create(&new)?;
             file.write_all(&self.whole_bytes.to_le_bytes())?;
             file.write_all(&footer)?;
             file.sync_data()?;
@@ -140,7 +140,10 @@ pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
         if part.extension().is_none_or(|ending| ending != "part") {
             continue;
         }
-        let file = File::open(&part).map_err(|error| of_file(&part, error))?;
+        let Ok(file) = own(&part) else {
+            // Not a file of ours: nothing of it is touched, and nothing of what it may point to.
+            continue;
+        };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
@@ -166,7 +169,7 @@ fn finish(path: &Path) -> Result<u64, RecordError> {
             std::fs::remove_file(&part)?;
             return Ok(0);
         };
-        let mut file = OpenOptions::new().write(true).open(&part)?;
+        let mut file = own(&part)?;
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;
         file.write_all(&end)?;
@@ -179,8 +182,9 @@ fn finish(path: &Path) -> Result<u64, RecordError> {
 }
 
 fn read_footer(path: &Path) -> io::Result<Option<(u64, Vec<u8>)>> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
+    let mut bytes = Vec::new();
+    match own(path) {
+        Ok(mut file) => file.read_to_end(&mut bytes)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -188,6 +192,29 @@ fn read_footer(path: &Path) -> io::Result<Option<(u64, Vec<u8>)>> {
         .split_first_chunk()
         .ok_or(io::ErrorKind::InvalidData)?;
     Ok(Some((u64::from_le_bytes(*length), end.to_vec())))
+}
+
+/// A new file that only its owner may read: it tells who talks with whom.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// A file that is there and the caller's. The folder may be open to others: what they leave in it, a link above
+/// all, is not written to.
+fn own(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options
+        .read(true)
+        .write(true)
+        .custom_flags(flags.bits() as i32);
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    match meta.is_file() && meta.uid() == geteuid().as_raw() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

@@ -129,13 +129,23 @@ impl Recorder {
     /// The file that grows, once what waits is written.
     fn part_with_room(&mut self) -> Result<&mut Part, RecordError> {
         if self.part.is_none() {
-            let name = format!("{}-{:04}.parquet", self.name, self.next_file);
-            self.part = Some(Part::begin(self.folder.join(name))?);
-            self.next_file += 1;
+            self.part = Some(Part::begin(self.next_path())?);
         }
         let part = self.part.as_mut().expect("it was begun above");
         part.write_pending()?;
         Ok(part)
+    }
+
+    /// A clock that was set back gives an earlier trace's name again: that stays.
+    fn next_path(&mut self) -> PathBuf {
+        loop {
+            let name = format!("{}-{:04}.parquet", self.name, self.next_file);
+            let path = self.folder.join(name);
+            self.next_file += 1;
+            if !path.exists() {
+                return path;
+            }
+        }
     }
 
     fn rotate(&mut self) -> Result<(), RecordError> {

@@ -7,6 +7,7 @@
 mod support;
 
 use fatpath_record::{Bounds, Recorded, Recorder, Recovered, read, recover};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::row;
@@ -138,6 +139,46 @@ fn what_never_had_a_group_is_removed_and_what_runs_is_left_alone() {
     recorder.finish().unwrap();
     assert_eq!(files(folder.path()), ["t-0001.parquet"]);
     assert_eq!(points(folder.path(), "t-0001.parquet"), 10);
+}
+
+/// In a folder that others may write to.
+#[test]
+fn what_others_left_is_not_written_to_and_traces_are_their_owners() {
+    let folder = tempfile::tempdir().unwrap();
+    let precious = folder.path().join("precious");
+    std::fs::write(&precious, "as it was").unwrap();
+    // Finished, this would put "evil" behind the first two bytes.
+    let link = |name: &str| std::os::unix::fs::symlink(&precious, folder.path().join(name));
+    link("u-0001.parquet.part").unwrap();
+    let end = [2u64.to_le_bytes().as_slice(), b"evil"].concat();
+    std::fs::write(folder.path().join("u-0001.parquet.footer"), end).unwrap();
+    link("t-0001.parquet.footer.new").unwrap();
+    assert_eq!(recover(folder.path()).unwrap(), []);
+
+    let mut recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+    (0..10).for_each(|n| assert_eq!(recorder.take(row(7, n)), None));
+    recorder.finish().unwrap();
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "as it was");
+    let meta = folder.path().join("t-0001.parquet").metadata().unwrap();
+    assert_eq!(meta.mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_clock_that_is_set_back_costs_no_row_and_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let mut recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+        for n in [100, 101, 102, 3, 4, 5] {
+            assert_eq!(recorder.take(row(7, n)), None);
+        }
+        let recorded = recorder.finish().unwrap();
+        assert_eq!((recorded.written_rows, recorded.lost_rows), (6, 0));
+    }
+    // The second trace had the first one's name.
+    assert_eq!(files(folder.path()), ["t-0001.parquet", "t-0002.parquet"]);
+    for name in files(folder.path()) {
+        assert_eq!(points(folder.path(), &name), 6);
+    }
 }
 
 /// A file system of its own, that is full soon.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What pandas and DuckDB make of a trace. They are taken from Python's own places, or from `target/py`:
-//! `pip install --target target/py pandas pyarrow duckdb`.
+//! `packaging/setup.sh tests` puts them there.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fatpath top`: the live table of flows in the terminal. [`list`] decides what is shown, [`screen`] draws it.
+//! `fatpath top`: the live table of flows in the terminal. The daemon sorts and filters, and sends the lines that
+//! are seen; [`list`] asks for them, [`screen`] draws them.
 
 mod list;
 mod screen;
@@ -7,7 +8,6 @@ mod screen;
 use crate::arguments::TopArguments;
 use anyhow::{Context, Result, ensure};
 use fatpath_daemon::{Instance, client};
-use fatpath_estats::FlowView;
 use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -28,7 +28,7 @@ pub fn run(arguments: &TopArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     let socket = instance.socket();
     let mut list = List::default();
-    list.set(views(&socket)?);
+    read(&mut list, &socket, 1)?;
     let interval = Duration::from_secs_f64(arguments.interval);
     let mut terminal = ratatui::try_init()?;
     let followed = follow(&mut terminal, &mut list, &socket, interval);
@@ -36,10 +36,11 @@ pub fn run(arguments: &TopArguments) -> Result<()> {
     followed
 }
 
-fn views(socket: &Path) -> Result<Vec<FlowView>> {
-    let answer = client::get(socket, "/v1/instruments/flows")?;
+fn read(list: &mut List, socket: &Path, lines: usize) -> Result<()> {
+    let answer = client::get(socket, &list.question(lines))?;
     let answer = answer.context("no daemon answers: the instruments need it (fatpath daemon)")?;
-    Ok(serde_json::from_value(answer)?)
+    list.set(serde_json::from_value(answer)?);
+    Ok(())
 }
 
 fn follow(
@@ -48,20 +49,23 @@ fn follow(
     socket: &Path,
     interval: Duration,
 ) -> Result<()> {
-    let mut read = Instant::now();
     loop {
+        let lines = screen::lines(terminal.size()?.height, list);
+        read(list, socket, lines)?;
+        let was_read = Instant::now();
         terminal.draw(|frame| screen::draw(frame, list))?;
-        let left = interval.saturating_sub(read.elapsed());
-        if event::poll(left)?
-            && let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-            && !press(list, key)
-        {
-            return Ok(());
-        }
-        if read.elapsed() >= interval {
-            list.set(views(socket)?);
-            read = Instant::now();
+        // Until the next reading is due, or a key asks for another one.
+        while event::poll(interval.saturating_sub(was_read.elapsed()))? {
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    if !press(list, key) {
+                        return Ok(());
+                    }
+                    break;
+                }
+                Event::Resize(..) => break,
+                _ => {}
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table as it is drawn: flows above, the chosen one's findings below.
 
-use super::list::{COLUMNS, Column, List};
+use super::list::{List, WIDTHS};
 use crate::why;
+use fatpath_estats::listing::{COLUMNS, Column};
 use fatpath_estats::{FlowView, Severity};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
@@ -10,8 +11,24 @@ use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, TableState, Wrap};
 
+/// Lines of the screen that are no flow's: two headings.
+const HEADINGS: u16 = 2;
+
+/// Lines for the chosen flow's findings.
+const DETAIL: u16 = 10;
+
+/// Flows that a screen of this height has lines for.
+pub fn lines(height: u16, list: &List) -> usize {
+    let below = if list.came.chosen.is_some() {
+        DETAIL
+    } else {
+        0
+    };
+    height.saturating_sub(HEADINGS + below).max(1).into()
+}
+
 pub fn draw(frame: &mut Frame, list: &List) {
-    let below = if list.chosen().is_some() { 10 } else { 0 };
+    let below = if list.chosen().is_some() { DETAIL } else { 0 };
     let parts = [
         Constraint::Length(1),
         Constraint::Min(3),
@@ -27,29 +44,29 @@ pub fn draw(frame: &mut Frame, list: &List) {
 }
 
 fn heading(list: &List) -> Line<'static> {
-    let (shown, known) = list.counts();
-    let filter = match (list.is_typing, list.filter.as_str()) {
+    let (shown, known) = (list.came.passing, list.came.known);
+    let filter = match (list.is_typing, list.filter()) {
         (true, text) => format!("  filter: {text}_"),
         (false, "") => String::new(),
         (false, text) => format!("  filter: {text}"),
     };
-    let by = COLUMNS[list.sort].heading;
+    let by = list.sorted_by().heading;
     Line::from(format!(
         "{shown} of {known} flows, by {by}{filter}  (s sort, r reverse, / filter, e ended, q end)"
     ))
 }
 
 fn flows(list: &List) -> Table<'static> {
-    let widths = COLUMNS.map(|column| Constraint::Length(column.width));
-    let heads = COLUMNS.iter().enumerate().map(|(at, column)| {
-        let style = if at == list.sort {
+    let widths = WIDTHS.map(Constraint::Length);
+    let heads = COLUMNS.iter().map(|column| {
+        let style = if column.name == list.sorted_by().name {
             Style::new().reversed()
         } else {
             Style::new().bold()
         };
         Cell::from(aligned(column, column.heading.to_owned())).style(style)
     });
-    Table::new(list.shown().map(row), widths)
+    Table::new(list.came.views.iter().map(row), widths)
         .header(Row::new(heads))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
 }

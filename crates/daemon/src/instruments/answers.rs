@@ -5,6 +5,7 @@ use crate::api::{Answer, Failure, Shared};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use fatpath_estats::listing::{self, Column, Listing, Wanted};
 use fatpath_estats::{FlowDetail, FlowView, Why};
 use fatpath_policy::Prefix;
 use serde::Deserialize;
@@ -13,6 +14,19 @@ use std::sync::Arc;
 /// `GET /v1/instruments/flows`
 pub(crate) async fn flows(State(shared): State<Arc<Shared>>) -> Answer<Vec<FlowView>> {
     aside(move || shared.instruments.views()).await
+}
+
+/// `GET /v1/instruments/listing?by=COLUMN&filter=TEXT&first=N&count=N...`
+pub(crate) async fn listing(
+    State(shared): State<Arc<Shared>>,
+    Query(wanted): Query<Wanted>,
+) -> Answer<Listing> {
+    if Column::named(&wanted.by).is_none() {
+        let names = listing::COLUMNS.map(|column| column.name).join(", ");
+        let error = format!("by={}: the columns are {names}", wanted.by);
+        return Err(Failure::new(StatusCode::BAD_REQUEST, error));
+    }
+    aside(move || shared.instruments.listing(&wanted)).await
 }
 
 /// `GET /v1/instruments/flows/{cookie}`

@@ -232,6 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn whatever_a_name_holds_an_event_is_one_line() {
+        let mut sample = testing::sample(7, SampleKind::Begin, 0);
+        sample.law = "x\n\"}{\u{1b}[2J\0".into();
+        let line = serde_json::to_string(&of_sample(&sample)).unwrap();
+        assert!(!line.contains(char::is_control), "{line}");
+        let read: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["value"], sample.law.as_str());
+    }
+
+    /// Samples are dated by a clock that nobody sets; only what is shown of them follows the host's.
+    #[test]
+    fn an_event_is_dated_by_the_hosts_clock_as_it_is_now() {
+        let now = super::super::clock::monotonic_ns();
+        let shown = |ns| humantime::parse_rfc3339(&rfc3339(unix_ns(ns))).unwrap();
+        let age = SystemTime::now().duration_since(shown(now - 5_000_000_000));
+        assert_eq!(age.unwrap().as_secs(), 5);
+        // After the daemon's clock, as by a reader on another processor: now, not an overflow.
+        assert!(shown(now + 3_600_000_000_000) <= SystemTime::now());
+    }
+
+    #[test]
     fn an_interval_is_no_event() {
         let sample = testing::sample(7, SampleKind::Interval, testing::SECOND);
         assert!(of_sample(&sample).is_none());

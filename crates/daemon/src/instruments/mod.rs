@@ -16,10 +16,11 @@ pub(crate) mod samples;
 pub(crate) use follow::follow;
 
 use crate::api::held;
+use fatpath_estats::listing::{Listing, Wanted};
 use fatpath_estats::tally::Series;
 use fatpath_estats::{
-    BadFormula, Bounds, Changes, Derived, FlowDetail, FlowTable, FlowView, Sample, Tally,
-    TallyBounds, Why,
+    BadFormula, Bounds, Changed, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample,
+    Tally, TallyBounds, Why,
 };
 use fatpath_policy::{Policy, SampledFlows};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +63,8 @@ impl Instruments {
         let derived = derived(policy).unwrap_or_default();
         let rules: Vec<(u32, String)> = rules.into_iter().collect();
         held(&self.tally).set_rules(rules.clone());
-        held(&self.table).set_policy(rules, derived);
+        let judged = rules.into_iter().map(|(id, name)| (id, rule(policy, name)));
+        held(&self.table).set_policy(judged, derived);
     }
 
     /// Flows that are walked by without being sampled belong into the table: too many for the bounds, or
@@ -88,6 +90,7 @@ impl Instruments {
     /// A walk over all sockets that began at `since_ns` is done.
     pub(crate) fn end_unheard(&self, since_ns: u64) {
         held(&self.table).end_unheard(since_ns);
+        held(&self.tally).end_unheard(since_ns);
     }
 
     /// Sums by rule and by destination.
@@ -104,6 +107,10 @@ impl Instruments {
         held(&self.table).views().collect()
     }
 
+    pub(crate) fn listing(&self, wanted: &Wanted) -> Listing {
+        Listing::of(held(&self.table).views(), wanted)
+    }
+
     pub(crate) fn detail(&self, cookie: u64) -> Option<FlowDetail> {
         held(&self.table).detail(cookie)
     }
@@ -112,9 +119,29 @@ impl Instruments {
         held(&self.table).whys().collect()
     }
 
+    /// Which flows changed since the mark; 0 = all.
+    pub(crate) fn changed(&self, mark: u64) -> Changed {
+        held(&self.table).changed(mark)
+    }
+
+    pub(crate) fn views_of(&self, cookies: &[u64]) -> Vec<FlowView> {
+        held(&self.table).views_of(cookies)
+    }
+
     /// What changed since the mark; 0 = everything.
     pub(crate) fn changes(&self, mark: u64) -> Changes {
         held(&self.table).changes(mark)
+    }
+}
+
+/// What flows are judged by, of the rule of that name.
+fn rule(policy: &Policy, name: String) -> Rule {
+    let rule = policy.rules.iter().find(|rule| rule.name == name);
+    let settings = rule.map(|rule| &rule.settings);
+    Rule {
+        sets_send_buffer: settings.is_some_and(|set| set.send_buffer_bytes.is_some()),
+        sets_receive_buffer: settings.is_some_and(|set| set.receive_buffer_bytes.is_some()),
+        name,
     }
 }
 

@@ -2,12 +2,14 @@
 //! `GET /v1/instruments/samples`: every sample of chosen flows, one JSON line each, as they come.
 //!
 //! `{"sample": {...}}` is one; `{"lost": N}` says that so many samples of any flows passed while the client was
-//! slow. What waits for a client is one batch, and the samples that all clients share.
+//! slow. What waits for a client is one batch, and the samples that all clients share. So many may follow at once;
+//! the next is told so.
 
 use super::answers::Asked;
 use crate::api::{Failure, Shared};
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use fatpath_estats::Sample;
@@ -18,6 +20,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// Followers at once; each costs the daemon a line of text a sample.
+const MAX_RECORDINGS: usize = 16;
 
 /// Lines are sent together up to this size.
 const BATCH_BYTES: usize = 64 << 10;
@@ -40,33 +46,62 @@ enum Shown<'s> {
     Lost(u64),
 }
 
+/// Room for those who follow.
+pub(crate) struct Recordings(Arc<Semaphore>);
+
+impl Default for Recordings {
+    fn default() -> Recordings {
+        Recordings(Arc::new(Semaphore::new(MAX_RECORDINGS)))
+    }
+}
+
+impl Recordings {
+    fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let place = Arc::clone(&self.0).try_acquire_owned();
+        let error = format!("{MAX_RECORDINGS} traces run already");
+        place.map_err(|_| Failure::new(StatusCode::SERVICE_UNAVAILABLE, error))
+    }
+}
+
 /// `GET /v1/instruments/samples?flow=COOKIE|prefix=P`; without either all flows.
 pub(crate) async fn samples(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Failure> {
     let follower = Follower {
-        samples: shared.instruments.subscribe(),
         flow: asked.flow,
         prefix: asked.prefix()?,
+        _place: shared.recordings.place()?,
+        samples: shared.instruments.subscribe(),
+        stop: shared.stopping(),
     };
-    let batches = stream::unfold(follower, Follower::next);
-    let kind = [(CONTENT_TYPE, "application/x-ndjson")];
-    Ok((kind, Body::from_stream(batches)).into_response())
+    Ok(follower.answer())
 }
 
 struct Follower {
     samples: Receiver<Arc<Sample>>,
     flow: Option<u64>,
     prefix: Option<Prefix>,
+    stop: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Follower {
+    fn answer(self) -> Response {
+        let batches = stream::unfold(self, Follower::next);
+        let kind = [(CONTENT_TYPE, "application/x-ndjson")];
+        (kind, Body::from_stream(batches)).into_response()
+    }
+
     /// Waits for a line, and takes with it what is there already.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Follower)> {
         let mut lines = Vec::new();
         while lines.is_empty() {
-            match self.samples.recv().await {
+            let received = tokio::select! {
+                received = self.samples.recv() => received,
+                _ = self.stop.wait_for(|stop| *stop) => return None,
+            };
+            match received {
                 Ok(sample) => self.add(&mut lines, &sample),
                 Err(RecvError::Lagged(lost)) => push(&mut lines, &Shown::Lost(lost)),
                 Err(RecvError::Closed) => return None,
@@ -104,6 +139,7 @@ fn push(lines: &mut Vec<u8>, line: &Shown) {
 mod tests {
     use super::*;
     use fatpath_estats::{SampleKind, testing};
+    use http_body_util::BodyExt;
     use tokio::sync::broadcast;
 
     fn sample(cookie: u64, remote: &str, seconds: u64) -> Arc<Sample> {
@@ -111,6 +147,16 @@ mod tests {
         let mut sample = testing::sample(cookie, SampleKind::Interval, after_ns);
         sample.flow.remote = remote.parse().unwrap();
         Arc::new(sample)
+    }
+
+    fn of_all(samples: &broadcast::Sender<Arc<Sample>>, stop: &watch::Sender<bool>) -> Follower {
+        Follower {
+            samples: samples.subscribe(),
+            flow: None,
+            prefix: None,
+            stop: stop.subscribe(),
+            _place: Recordings::default().place().unwrap_or_else(|_| panic!()),
+        }
     }
 
     /// The lines that a client gets at once.
@@ -124,14 +170,17 @@ mod tests {
 
     #[test]
     fn only_chosen_flows_are_told_of() {
-        let samples = broadcast::Sender::new(8);
-        let follower = |flow, prefix: Option<&str>| Follower {
-            samples: samples.subscribe(),
-            flow,
-            prefix: prefix.map(|prefix| prefix.parse().unwrap()),
-        };
-        let by_flow = follower(Some(2), None);
-        let by_prefix = follower(None, Some("192.0.2.0/24"));
+        let (samples, stop) = (broadcast::Sender::new(8), watch::Sender::new(false));
+        let (by_flow, by_prefix) = (
+            Follower {
+                flow: Some(2),
+                ..of_all(&samples, &stop)
+            },
+            Follower {
+                prefix: Some("192.0.2.0/24".parse().unwrap()),
+                ..of_all(&samples, &stop)
+            },
+        );
         for (cookie, remote) in [
             (1, "192.0.2.1:1"),
             (2, "198.51.100.1:1"),
@@ -152,12 +201,8 @@ mod tests {
 
     #[test]
     fn a_slow_client_is_told_what_it_missed() {
-        let samples = broadcast::Sender::new(4);
-        let follower = Follower {
-            samples: samples.subscribe(),
-            flow: None,
-            prefix: None,
-        };
+        let (samples, stop) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let follower = of_all(&samples, &stop);
         for seconds in 0..10 {
             samples.send(sample(1, "192.0.2.1:1", seconds)).unwrap();
         }
@@ -167,5 +212,37 @@ mod tests {
             panic!("{lines:?}")
         };
         assert_eq!((lines.len(), last.elapsed_s()), (5, 9.0));
+    }
+
+    #[test]
+    fn so_many_follow_and_the_next_is_told() {
+        let recordings = Recordings::default();
+        let places: Vec<_> = (0..MAX_RECORDINGS).map(|_| recordings.place()).collect();
+        assert!(places.iter().all(Result::is_ok));
+        let refused = recordings.place().unwrap_err().into_response();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "10");
+        drop(places);
+        assert!(recordings.place().is_ok());
+    }
+
+    /// A body is asked for more only when what it gave was taken.
+    #[tokio::test]
+    async fn nothing_is_made_for_a_client_that_takes_nothing_and_all_end_with_the_daemon() {
+        let (samples, stop) = (broadcast::Sender::new(64), watch::Sender::new(false));
+        let mut body = of_all(&samples, &stop).answer().into_body();
+        for seconds in 0..100_000 {
+            samples.send(sample(1, "192.0.2.1:1", seconds)).unwrap();
+        }
+        // The channel kept its 64, and the first batch says what it let go.
+        let batch = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let line = r#"{"lost":99936}"#;
+        assert!(batch.starts_with(line.as_bytes()), "{batch:?}");
+        assert!(batch.len() < 2 * BATCH_BYTES, "{}", batch.len());
+        while !samples.is_empty() {
+            body.frame().await.unwrap().unwrap();
+        }
+        stop.send_replace(true);
+        assert!(body.frame().await.is_none());
     }
 }

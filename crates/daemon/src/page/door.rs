@@ -9,18 +9,15 @@
 //! Every answer carries the headers that keep a browser from running or framing anything else.
 
 use super::assets::is_asset;
-use super::listen::BoundedListener;
 use super::token::Token;
 use crate::api::Failure;
-use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::serve::IncomingStream;
 use std::sync::Arc;
-use tokio::net::UnixListener;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -29,21 +26,6 @@ pub(crate) enum Peer {
     Local { is_root: bool },
     /// Anybody on this host.
     Tcp,
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
-        let credentials = stream.io().peer_cred();
-        Peer::Local {
-            is_root: credentials.is_ok_and(|c| c.uid() == 0),
-        }
-    }
-}
-
-impl Connected<IncomingStream<'_, BoundedListener>> for Peer {
-    fn connect_info(_: IncomingStream<'_, BoundedListener>) -> Peer {
-        Peer::Tcp
-    }
 }
 
 /// Names under which a request may ask for this daemon, with any port: `ssh -L` chooses one of its own.

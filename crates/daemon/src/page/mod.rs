@@ -3,9 +3,10 @@
 //!
 //! The page is files of web/dist, embedded; it asks the API as every other client. It only reads: no request
 //! from a browser, and none over TCP, changes anything. Start at [`door`]; [`assets`] are the page's files,
-//! [`listen`] is the way in over TCP, [`live`] what a page follows.
+//! [`listen`] is the way in over TCP, [`connections`] how long who came in may stay, [`live`] what a page follows.
 
 pub(crate) mod assets;
+pub(crate) mod connections;
 pub(crate) mod door;
 pub(crate) mod listen;
 pub(crate) mod live;

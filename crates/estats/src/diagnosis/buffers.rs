@@ -3,13 +3,14 @@
 
 use super::{Finding, HOLDS, Severity, buffer, by_share};
 use crate::span::Span;
+use crate::table::Rule;
 
 /// Of the announced window, the part that was in flight when the buffer decides.
 const FILLS: f64 = 0.7;
 
 /// FP-SNDBUF: the kernel's own tuning, or a rule, stops too early.
 pub(super) fn send_buffer(span: &Span) -> Option<Finding> {
-    if is_locked_by_program(span) {
+    if is_send_buffer_programs(span) {
         return None;
     }
     let title = "The send buffer is too small for the path";
@@ -18,7 +19,7 @@ pub(super) fn send_buffer(span: &Span) -> Option<Finding> {
 
 /// FP-BUFFER-LOCKED, at the sender: the program set SO_SNDBUF, which ends the kernel's own tuning.
 pub(super) fn locked_send_buffer(span: &Span) -> Option<Finding> {
-    if !is_locked_by_program(span) {
+    if !is_send_buffer_programs(span) {
         return None;
     }
     let title = "The program set a send buffer that is too small for the path";
@@ -26,9 +27,17 @@ pub(super) fn locked_send_buffer(span: &Span) -> Option<Finding> {
     Some(too_small(span, "FP-BUFFER-LOCKED", title)?.cured_by(cure))
 }
 
-/// A rule locks a buffer just as a program does.
-fn is_locked_by_program(span: &Span) -> bool {
-    span.last.send_buffer_is_locked && span.last.flow.rule_id.is_none()
+fn is_send_buffer_programs(span: &Span) -> bool {
+    span.last.send_buffer_is_locked && !rule_sets(span, |rule| rule.sets_send_buffer)
+}
+
+/// A rule locks a buffer just as a program does: where both set it, it counts as the rule's.
+fn rule_sets(span: &Span, what: fn(&Rule) -> bool) -> bool {
+    match span.rule {
+        Some(rule) => what(rule),
+        // Of a rule that came with a policy not told yet, nothing more is known.
+        None => span.last.flow.rule_id.is_some(),
+    }
 }
 
 fn too_small(span: &Span, id: &str, title: &str) -> Option<Finding> {
@@ -65,7 +74,7 @@ pub(super) fn locked_receive_buffer(span: &Span) -> Option<Finding> {
     let s = span.last;
     let window_bytes = f64::from(s.receive_window_bytes);
     let in_flight_bytes = span.received_bps() / 8.0 * span.base_rtt_us() / 1e6;
-    let is_locked = s.receive_buffer_is_locked && s.flow.rule_id.is_none();
+    let is_locked = s.receive_buffer_is_locked && !rule_sets(span, |rule| rule.sets_receive_buffer);
     if !is_locked || window_bytes == 0.0 || in_flight_bytes < FILLS * window_bytes {
         return None;
     }

@@ -2,17 +2,29 @@
 //! Each check on flows whose numbers a test made up: what it finds, and where it keeps silent.
 
 use super::*;
-use crate::record::Record;
+use crate::record::{Record, Room};
 use crate::sample::{Sample, SampleKind};
+use crate::table::Rule;
 use crate::testing::{SECOND, sample};
+use std::sync::Arc;
 
 /// Ten seconds at ten samples a second; `shape` says what the flow is like after so many tenths.
 fn life(shape: impl Fn(u64, &mut Sample)) -> Vec<Finding> {
-    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, 100);
+    life_under(None, shape)
+}
+
+const ROOM: Room = Room {
+    points: 1000,
+    events: 100,
+};
+
+fn life_under(rule: Option<Rule>, shape: impl Fn(u64, &mut Sample)) -> Vec<Finding> {
+    let rule = rule.map(Arc::new);
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), rule.clone(), ROOM);
     for tenth in 1..=100 {
         let mut s = bulk(tenth);
         shape(tenth, &mut s);
-        record.take(s, None, 1000);
+        record.take(s, rule.clone(), ROOM);
     }
     record.findings
 }
@@ -111,6 +123,23 @@ fn a_small_send_buffer_is_the_kernels_or_the_programs() {
         (s.send_buffer_is_locked, s.flow.rule_id) = (true, Some(3));
     });
     assert_eq!(by_rule.id, "FP-SNDBUF");
+}
+
+#[test]
+fn a_locked_buffer_is_the_rules_only_where_the_rule_sets_it() {
+    let locked = |tenth: u64, s: &mut Sample| {
+        sender_limited(tenth, s);
+        (s.send_buffer_is_locked, s.flow.rule_id) = (true, Some(3));
+    };
+    let found_under = |sets_send_buffer| {
+        let rule = Rule {
+            sets_send_buffer,
+            ..Rule::default()
+        };
+        life_under(Some(rule), locked)
+    };
+    assert_eq!(ids(&found_under(true)), ["FP-SNDBUF"]);
+    assert_eq!(ids(&found_under(false)), ["FP-BUFFER-LOCKED"]);
 }
 
 fn receiver_limited(tenth: u64, s: &mut Sample) {
@@ -235,6 +264,27 @@ fn the_timer_ends_for_a_window_or_for_a_tail() {
     assert_eq!(found(|tenth, s| timing_out(tenth, s, 2)).id, "FP-TAIL-LOSS");
 }
 
+/// One timeout, then the timer again and again, twice as long each time, with nothing heard in between.
+#[test]
+fn the_timers_that_follow_the_first_are_waited_for_too() {
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, ROOM);
+    (1..=20).for_each(|tenth| record.take(bulk(tenth), None, ROOM));
+    for (again, tenth) in [22, 26, 34, 50].into_iter().enumerate() {
+        let waiting = Sample {
+            kind: SampleKind::Timeout,
+            now_ns: bulk(tenth).now_ns,
+            busy_us: bulk(tenth).busy_us,
+            timeouts: 1,
+            subsequent_timeouts: again as u32,
+            ..bulk(20)
+        };
+        record.take(waiting, None, ROOM);
+    }
+    assert_eq!(ids(&record.findings), ["FP-RTO"]);
+    let shares = record.judged_span().shares();
+    assert!((shares.timeout - 0.6).abs() < 0.01, "{shares:?}");
+}
+
 #[test]
 fn nagle_and_a_delayed_acknowledgement_are_found_together() {
     let stalled = |tenth: u64, s: &mut Sample| {
@@ -278,7 +328,7 @@ fn a_receiver_whose_buffer_is_locked_is_told() {
 
 #[test]
 fn a_first_second_says_nothing() {
-    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, 100);
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, ROOM);
     let mut s = bulk(9);
     sender_limited(9, &mut s);
     record.take(
@@ -287,7 +337,7 @@ fn a_first_second_says_nothing() {
             ..s
         },
         None,
-        1000,
+        ROOM,
     );
     assert_eq!(ids(&record.findings), Vec::<&str>::new());
 }

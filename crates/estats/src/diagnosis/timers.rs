@@ -2,9 +2,10 @@
 //! Waiting for timers: retransmission, delayed acknowledgement, a path MTU that nobody tells.
 
 use super::{Finding, HOLDS, Severity, by_share};
+use crate::sample::Sample;
 use crate::span::{Span, ratio};
 
-/// A single timeout is an accident.
+/// A single end of the timer is an accident.
 const LEAST_TIMEOUTS: u64 = 2;
 
 /// From this share of the time on, waiting for the timer is a cause.
@@ -26,10 +27,10 @@ pub(super) fn path_mtu(span: &Span) -> Option<Finding> {
         let s = span.last;
         let title = "Full segments vanish on the path, small ones pass: the path MTU is smaller and nobody says so";
         Finding::new("FP-PMTU-BLACKHOLE", Severity::Problem, title)
-            .with("CurTimeoutCount", f64::from(s.backoff), "")
+            .with("CurTimeoutCount", f64::from(s.retransmits), "")
             .with("CurMSS", f64::from(s.mss_bytes), "bytes")
             .with("ThruOctetsAcked", s.bytes_acked as f64, "bytes")
-            .with("PipeSize", f64::from(s.packets_out) * f64::from(s.mss_bytes), "bytes")
+            .with("PipeSize", sent_bytes(s), "bytes")
             .cured_by("# on this host: sysctl net.ipv4.tcp_mtu_probing=1\n# or let ICMP \"packet too big\" pass")
     })
 }
@@ -39,7 +40,13 @@ fn is_black_hole(span: &Span) -> bool {
     let is_stuck = s.backoff >= 2 && s.packets_out > 0 && s.mss_bytes > SMALL_MSS_BYTES;
     // bytes_acked counts the SYN, too.
     let was_full = s.delivered_pkts > 0 && s.bytes_acked > u64::from(s.mss_bytes);
-    is_stuck && !was_full && s.unsent_bytes + s.packets_out * s.mss_bytes > 2 * s.mss_bytes
+    let waiting_bytes = f64::from(s.unsent_bytes) + sent_bytes(s);
+    is_stuck && !was_full && waiting_bytes > 2.0 * f64::from(s.mss_bytes)
+}
+
+/// Sent and not acknowledged.
+fn sent_bytes(s: &Sample) -> f64 {
+    f64::from(s.packets_out) * f64::from(s.mss_bytes)
 }
 
 /// FP-RTO: everything waits for the retransmission timer.
@@ -73,6 +80,7 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
     let share = span.shares().timeout;
     let found = Finding::new(id, by_share(share), title)
         .with("Timeouts", p.timeouts as f64, "")
+        .with("SubsequentTimeouts", p.subsequent_timeouts as f64, "")
         .with("time waited", share * 100.0, "%")
         .with("CurRTO", f64::from(span.last.rto_us) / 1000.0, "ms")
         .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
@@ -82,7 +90,7 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
 }
 
 pub(super) fn is_waited_for(span: &Span) -> bool {
-    span.passed.timeouts >= LEAST_TIMEOUTS && span.shares().timeout >= WAITS
+    span.passed.timer_ends() >= LEAST_TIMEOUTS && span.shares().timeout >= WAITS
 }
 
 /// FP-DELACK: a short segment waits for an acknowledgement that the peer delays (RFC 896 meets RFC 1122).

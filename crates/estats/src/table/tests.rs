@@ -32,7 +32,7 @@ fn bounds(flows: usize, ended: usize) -> Bounds {
         flows,
         ended,
         points: 1000,
-        events: 5,
+        events: 50,
     }
 }
 
@@ -115,12 +115,15 @@ fn a_full_table_counts_what_it_does_not_keep() {
 
 #[test]
 fn memory_stays_bounded_however_much_comes() {
-    let samples = (0..20_000).map(|n| sending(n % 7, n));
+    let samples = (0..20_000).map(|n| Sample {
+        segs_retrans: n,
+        ..sending(n % 7, n)
+    });
     let table = filled(bounds(10, 5), samples);
     let details = (0..7).filter_map(|cookie| table.detail(cookie));
     for detail in details {
         assert!(detail.points.len() <= MAX_POINTS.min(1000 / 7 + 1));
-        assert!(detail.events.len() <= 5);
+        assert!(detail.events.len() <= MIN_EVENTS);
     }
 }
 
@@ -161,7 +164,11 @@ fn a_lost_end_is_noticed_by_a_walk_and_taken_back_by_a_sample() {
 #[test]
 fn tuning_is_an_event_and_outlives_frequent_ones() {
     let mut table = FlowTable::new(bounds(10, 1));
-    table.set_policy([(7, "bob".to_owned())], Derived::default());
+    let bob = Rule {
+        name: "bob".to_owned(),
+        ..Rule::default()
+    };
+    table.set_policy([(7, bob)], Derived::default());
     let tuned = |tenth: u64| Sample {
         law: "fp_scalable".into(),
         flow: crate::Flow {
@@ -172,7 +179,7 @@ fn tuning_is_an_event_and_outlives_frequent_ones() {
         ..sending(1, tenth)
     };
     table.take(sending(1, 0));
-    (1..30).for_each(|tenth| table.take(tuned(tenth)));
+    (1..200).for_each(|tenth| table.take(tuned(tenth)));
     let detail = table.detail(1).unwrap();
     let of_kind = |kind| detail.events.iter().filter(move |event| event.kind == kind);
     let texts: Vec<&str> = of_kind(EventKind::Tuned)

@@ -17,7 +17,37 @@ pub struct Sum {
     pub by: Option<&'static str>,
     /// So many of the flow's own units are one of the metric's.
     pub per_unit: f64,
-    of: fn(&Sample) -> u64,
+    of: fn(&Sample, &Origin) -> u64,
+}
+
+/// A flow where its counting begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Origin {
+    now_ns: u64,
+    busy_us: u64,
+}
+
+impl Origin {
+    /// Of a flow that is counted from its first byte on.
+    pub(super) fn begin_of(sample: &Sample) -> Origin {
+        Origin {
+            now_ns: sample.begin_ns,
+            busy_us: 0,
+        }
+    }
+
+    /// Of a flow that is counted from here on.
+    pub(super) fn at(sample: &Sample) -> Origin {
+        Origin {
+            now_ns: sample.now_ns,
+            busy_us: sample.busy_us,
+        }
+    }
+
+    fn idle_us(&self, sample: &Sample) -> u64 {
+        let elapsed_us = sample.now_ns.saturating_sub(self.now_ns) / 1000;
+        elapsed_us.saturating_sub(sample.busy_us.saturating_sub(self.busy_us))
+    }
 }
 
 const LIMITED: &str = "Time of flows by what held the sender back (RFC 4898, SndLimTime)";
@@ -26,7 +56,7 @@ const MICROS: f64 = 1e6;
 const fn sum(
     (name, unit): (&'static str, &'static str),
     help: &'static str,
-    of: fn(&Sample) -> u64,
+    of: fn(&Sample, &Origin) -> u64,
 ) -> Sum {
     Sum {
         name,
@@ -38,7 +68,7 @@ const fn sum(
     }
 }
 
-const fn limited(by: &'static str, of: fn(&Sample) -> u64) -> Sum {
+const fn limited(by: &'static str, of: fn(&Sample, &Origin) -> u64) -> Sum {
     Sum {
         name: "limited_seconds",
         unit: "s",
@@ -54,51 +84,51 @@ pub const SUMS: [Sum; 12] = [
     sum(
         ("sent_bytes", "By"),
         "Payload sent, retransmissions included",
-        |s| s.bytes_sent,
+        |s, _| s.bytes_sent,
     ),
     sum(
         ("acked_bytes", "By"),
         "Payload that the peer acknowledged",
-        |s| s.bytes_acked,
+        |s, _| s.bytes_acked,
     ),
-    sum(("received_bytes", "By"), "Payload received in order", |s| {
-        s.bytes_received
-    }),
-    sum(("retransmitted_bytes", "By"), "Payload sent again", |s| {
-        s.bytes_retrans
-    }),
+    sum(
+        ("received_bytes", "By"),
+        "Payload received in order",
+        |s, _| s.bytes_received,
+    ),
+    sum(
+        ("retransmitted_bytes", "By"),
+        "Payload sent again",
+        |s, _| s.bytes_retrans,
+    ),
     sum(
         ("sent_segments", "{segment}"),
         "Segments with payload sent",
-        |s| s.data_segs_out,
+        |s, _| s.data_segs_out,
     ),
     sum(
         ("retransmitted_segments", "{segment}"),
         "Segments sent again",
-        |s| s.segs_retrans,
+        |s, _| s.segs_retrans,
     ),
     sum(
         ("congestion_signals", "{signal}"),
         "Reductions of the congestion window",
-        |s| s.cong_signals.into(),
+        |s, _| s.cong_signals.into(),
     ),
     sum(
         ("timeouts", "{timeout}"),
-        "Ends of the retransmission timer",
-        |s| s.timeouts.into(),
+        "Ends of the retransmission timer, those after a first one included",
+        |s, _| u64::from(s.timeouts) + u64::from(s.subsequent_timeouts),
     ),
-    limited("application", |s| elapsed_us(s).saturating_sub(s.busy_us)),
-    limited("receiver", |s| s.rwnd_limited_us),
-    limited("send_buffer", |s| s.sndbuf_limited_us),
-    limited("network", |s| {
+    limited("application", |s, origin| origin.idle_us(s)),
+    limited("receiver", |s, _| s.rwnd_limited_us),
+    limited("send_buffer", |s, _| s.sndbuf_limited_us),
+    limited("network", |s, _| {
         s.busy_us
             .saturating_sub(s.rwnd_limited_us + s.sndbuf_limited_us)
     }),
 ];
-
-fn elapsed_us(sample: &Sample) -> u64 {
-    sample.now_ns.saturating_sub(sample.begin_ns) / 1000
-}
 
 /// A flow's own numbers, in the order of [`SUMS`], and what moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,9 +141,9 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn of(sample: &Sample) -> Counters {
+    pub(super) fn of(sample: &Sample, origin: &Origin) -> Counters {
         Counters {
-            sums: SUMS.map(|sum| (sum.of)(sample)),
+            sums: SUMS.map(|sum| (sum.of)(sample, origin)),
             sent_bytes: sample.bytes_sent,
             retransmitted_bytes: sample.bytes_retrans,
             moved_bytes: sample.bytes_acked.max(sample.bytes_received),

@@ -12,9 +12,9 @@ mod seats;
 pub use group::{Group, HISTOGRAMS, Histogram, HistogramOf, SUMS, Sum};
 
 use crate::sample::{Sample, SampleKind};
-use group::Counters;
+use group::{Counters, Origin};
 use seats::Seats;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -79,10 +79,36 @@ struct Seen {
     rule: Option<Arc<str>>,
     network: Network,
     now_ns: u64,
+    origin: Origin,
     counted: Counters,
     /// Where the histograms' period began.
     period_ns: u64,
     at_period: Counters,
+    /// A walk over all sockets did not meet it.
+    is_unheard: bool,
+}
+
+/// Cookies of the flows that ended last. A walk may tell of a flow after its end, as it was before.
+#[derive(Clone, Debug, Default)]
+struct Ended {
+    latest: HashSet<u64>,
+    before: HashSet<u64>,
+}
+
+impl Ended {
+    /// Twice as many are known at most: at 10,000 ends a second, those of the last three seconds at least.
+    const MAX: usize = 32_768;
+
+    fn note(&mut self, cookie: u64) {
+        if self.latest.len() >= Ended::MAX {
+            self.before = std::mem::take(&mut self.latest);
+        }
+        self.latest.insert(cookie);
+    }
+
+    fn has(&self, cookie: u64) -> bool {
+        self.latest.contains(&cookie) || self.before.contains(&cookie)
+    }
 }
 
 /// Sums over all flows.
@@ -92,6 +118,7 @@ pub struct Tally {
     /// Counters of flows that began before are not counted from 0.
     began_ns: u64,
     seen: HashMap<u64, Seen>,
+    ended: Ended,
     seated_ns: u64,
     /// Of the live policy's rules.
     names: HashMap<u32, Arc<str>>,
@@ -107,6 +134,7 @@ impl Tally {
             bounds,
             began_ns: now_ns,
             seen: HashMap::new(),
+            ended: Ended::default(),
             seated_ns: now_ns,
             names: HashMap::new(),
             rules: Seats::new(bounds.rules, now_ns),
@@ -125,8 +153,14 @@ impl Tally {
         let rule = sample.flow.rule_id.and_then(|id| self.names.get(&id));
         let rule = &rule.cloned();
         let cookie = sample.flow.cookie;
-        if self.is_idle(sample) {
+        if self.ended.has(cookie) || self.is_idle(sample) {
             return;
+        }
+        let has_ended = sample.kind == SampleKind::End;
+        let was_unheard = self.hear(cookie);
+        if was_unheard && !has_ended {
+            // Its end was counted already, and was none.
+            self.count(cookie, 0, |group| group.flows_begun += 1);
         }
         if !self.seen.contains_key(&cookie) {
             self.make_room();
@@ -134,19 +168,40 @@ impl Tally {
             self.seen.insert(cookie, seen);
             self.count(cookie, 0, |group| group.flows_begun += 1);
         }
-        let has_ended = sample.kind == SampleKind::End;
         self.follow(sample, rule);
         if self.is_due(sample) || has_ended {
             self.observe(sample);
         }
         if has_ended {
-            self.count(cookie, 0, |group| group.flows_ended += 1);
+            let ends = u64::from(!was_unheard);
+            self.count(cookie, 0, |group| group.flows_ended += ends);
             self.seen.remove(&cookie);
+            self.ended.note(cookie);
         }
         if sample.now_ns.saturating_sub(self.seated_ns) >= SEATING_NS {
             self.seated_ns = sample.now_ns;
             self.rules.seat_anew(sample.now_ns);
             self.prefixes.seat_anew(sample.now_ns);
+        }
+    }
+
+    /// Answers whether a walk had taken the flow for ended.
+    fn hear(&mut self, cookie: u64) -> bool {
+        let seen = self.seen.get_mut(&cookie);
+        seen.is_some_and(|seen| std::mem::take(&mut seen.is_unheard))
+    }
+
+    /// A walk over all sockets began at `since_ns` and is done: flows of which nothing was heard since then have
+    /// ended, and the record of their end was lost.
+    pub fn end_unheard(&mut self, since_ns: u64) {
+        let is_gone = |seen: &Seen| !seen.is_unheard && seen.now_ns < since_ns;
+        let gone = self.seen.iter().filter(|(_, seen)| is_gone(seen));
+        let gone: Vec<u64> = gone.map(|(cookie, _)| *cookie).collect();
+        for cookie in gone {
+            self.count(cookie, 0, |group| group.flows_ended += 1);
+            if let Some(seen) = self.seen.get_mut(&cookie) {
+                seen.is_unheard = true;
+            }
         }
     }
 
@@ -156,15 +211,19 @@ impl Tally {
         sample.kind == SampleKind::Walk
             && seen.is_some_and(|seen| {
                 seen.now_ns = seen.now_ns.max(sample.now_ns);
-                seen.counted.did_as_much_as(sample)
+                !seen.is_unheard && seen.counted.did_as_much_as(sample)
             })
     }
 
     fn first_seen(&self, sample: &Sample, rule: &Option<Arc<str>>) -> Seen {
         let is_whole = !sample.flow.is_adopted && sample.begin_ns >= self.began_ns;
+        let origin = match is_whole {
+            true => Origin::begin_of(sample),
+            false => Origin::at(sample),
+        };
         let counted = match is_whole {
             true => Counters::default(),
-            false => Counters::of(sample),
+            false => Counters::of(sample, &origin),
         };
         let begin_ns = if is_whole {
             sample.begin_ns
@@ -175,9 +234,11 @@ impl Tally {
             rule: rule.clone(),
             network: Network::of(sample.flow.remote.ip()),
             now_ns: sample.now_ns,
+            origin,
             counted,
             period_ns: begin_ns,
             at_period: counted,
+            is_unheard: false,
         }
     }
 
@@ -189,7 +250,7 @@ impl Tally {
         // A new policy may have given it another rule.
         seen.rule.clone_from(rule);
         seen.now_ns = seen.now_ns.max(sample.now_ns);
-        let counters = Counters::of(sample).or_more(&seen.counted);
+        let counters = Counters::of(sample, &seen.origin).or_more(&seen.counted);
         let new = counters.since(&seen.counted);
         seen.counted = counters;
         let bytes = new.moved_bytes();
@@ -224,7 +285,7 @@ impl Tally {
     /// All series as they are now.
     pub fn series(&self) -> Series {
         let (mut of_rules, mut of_prefixes) = (HashMap::new(), HashMap::new());
-        for seen in self.seen.values() {
+        for seen in self.seen.values().filter(|seen| !seen.is_unheard) {
             *of_rules.entry(self.rules.name_of(&seen.rule)).or_default() += 1;
             *of_prefixes
                 .entry(self.prefixes.name_of(&seen.network))
@@ -237,7 +298,8 @@ impl Tally {
         }
     }
 
-    /// Flows whose end was lost are those that were silent longest: a tenth of all goes when it is full.
+    /// Flows whose end was lost are those that were silent longest: a tenth of all goes when it is full. One that
+    /// comes back all the same is counted from there on, for what it did before is counted.
     fn make_room(&mut self) {
         if self.seen.len() < self.bounds.flows {
             return;
@@ -246,6 +308,7 @@ impl Tally {
         let (_, oldest, _) = times.select_nth_unstable(self.bounds.flows / 10);
         let oldest = *oldest;
         self.seen.retain(|_, seen| seen.now_ns > oldest);
+        self.began_ns = self.began_ns.max(oldest + 1);
     }
 }
 

@@ -129,6 +129,81 @@ fn those_who_move_most_have_the_seats() {
     assert_eq!((new.live, value(&new.group, "acked_bytes")), (1, 700));
 }
 
+/// Read before the end, handed over after it.
+#[test]
+fn a_walk_that_an_end_overtook_counts_nothing() {
+    let mut tally = Tally::new(TallyBounds::default(), 0);
+    let last = Sample {
+        kind: SampleKind::End,
+        ..moved(1, "192.0.2.77:80", 13, 6000)
+    };
+    let walked = Sample {
+        kind: SampleKind::Walk,
+        ..moved(1, "192.0.2.77:80", 12, 5000)
+    };
+    tally.take(&last);
+    tally.take(&walked);
+    let only = tally.series().rules[0].clone();
+    assert_eq!((only.group.flows_begun, only.live), (1, 0));
+    assert_eq!(value(&only.group, "acked_bytes"), 6000);
+}
+
+#[test]
+fn a_lost_end_is_counted_after_a_walk_and_taken_back_by_a_sample() {
+    let mut tally = Tally::new(TallyBounds::default(), 0);
+    tally.take(&moved(1, "192.0.2.77:80", 11, 1000));
+    tally.take(&moved(2, "192.0.2.77:80", 20, 1000));
+    let flows = |tally: &Tally| {
+        let only = tally.series().rules[0].clone();
+        (only.group.flows_begun, only.group.flows_ended, only.live)
+    };
+    tally.end_unheard(15 * S);
+    tally.end_unheard(16 * S);
+    assert_eq!(flows(&tally), (2, 1, 1));
+    // The walk had passed it by.
+    tally.take(&moved(1, "192.0.2.77:80", 21, 3000));
+    assert_eq!(flows(&tally), (3, 1, 2));
+    assert_eq!(value(&only(&tally), "acked_bytes"), 4000);
+    tally.end_unheard(22 * S);
+    let last = Sample {
+        kind: SampleKind::End,
+        ..moved(1, "192.0.2.77:80", 23, 3000)
+    };
+    tally.take(&last);
+    assert_eq!(flows(&tally), (3, 3, 0));
+}
+
+#[test]
+fn an_adopted_flow_waits_from_its_adoption_on() {
+    let mut tally = Tally::new(TallyBounds::default(), 0);
+    let idle = |now_s| {
+        let mut sample = sample(1, "192.0.2.77:80", now_s);
+        // An hour of work before fatpath came.
+        (sample.flow.is_adopted, sample.busy_us) = (true, 3_600_000_000);
+        sample
+    };
+    tally.take(&idle(11));
+    tally.take(&idle(15));
+    assert_eq!(by(&only(&tally), "application"), 4_000_000);
+}
+
+#[test]
+fn a_flow_that_lost_its_place_is_not_counted_again() {
+    let bounds = TallyBounds {
+        flows: 10,
+        ..TallyBounds::default()
+    };
+    let mut tally = Tally::new(bounds, 0);
+    let beginning = |cookie, now_s, bytes| Sample {
+        begin_ns: (10 + cookie) * S,
+        ..moved(cookie, "192.0.2.1:80", now_s, bytes)
+    };
+    (0..11).for_each(|cookie| tally.take(&beginning(cookie, 11 + cookie, 1000)));
+    tally.take(&beginning(0, 40, 1500));
+    tally.take(&beginning(0, 41, 1700));
+    assert_eq!(value(&only(&tally), "acked_bytes"), 11_200);
+}
+
 #[test]
 fn rules_have_their_names_and_memory_its_bound() {
     let bounds = TallyBounds {
@@ -139,7 +214,7 @@ fn rules_have_their_names_and_memory_its_bound() {
     tally.set_rules([(3, "far".to_owned())]);
     for cookie in 0..1000 {
         let mut sample = moved(cookie, "192.0.2.1:80", 11 + cookie, 10);
-        sample.flow.rule_id = Some(3);
+        (sample.flow.rule_id, sample.begin_ns) = (Some(3), (10 + cookie) * S);
         tally.take(&sample);
     }
     let far = tally.series().rules[0].clone();

@@ -149,7 +149,7 @@ pub(super) const ALL: &[Variable] = &[
     given(
         ("Timeouts", G),
         "",
-        "ends of the retransmission timer",
+        "ends of the retransmission timer with a backoff of one",
         ("counted by fatpath", ""),
         |s| Some(s.timeouts.into()),
     ),

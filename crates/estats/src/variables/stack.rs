@@ -156,8 +156,8 @@ pub(super) const ALL: &[Variable] = &[
         ("CurTimeoutCount", G),
         "",
         "timeouts in a row until now",
-        ("icsk_backoff", "2.6"),
-        |s| Some(s.backoff.into()),
+        ("icsk_retransmits", "2.6"),
+        |s| Some(s.retransmits.into()),
     ),
     absent(
         ("AbruptTimeouts", G),

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Serves what comes in by a socket: so many connections at once, and none for ever.
+//!
+//! Any local user may connect over TCP, and the group over the Unix socket. What one holds open without asking,
+//! or asks for and does not take, ends by itself; root always gets in by the Unix socket.
+
+use super::door::Peer;
+use axum::Router;
+use axum::extract::connect_info::ConnectInfo;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Sleep, sleep};
+
+/// Connections at once by one socket: they must not cost the daemon its file descriptors.
+pub(crate) const MAX_CONNECTIONS: usize = 128;
+
+/// How long a client may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// For the head of a request, the next one of a connection that is kept open included.
+    head: Duration,
+    /// For taking any byte of an answer. A stream sends some each 15 s, so nobody who reads comes near.
+    answer: Duration,
+}
+
+pub(crate) const PATIENCE: Patience = Patience {
+    head: Duration::from_secs(10),
+    answer: Duration::from_secs(60),
+};
+
+/// After a failed accept, as by too many open files.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A listening socket.
+pub(crate) trait Entrance {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next who comes in, and his place; `None`: nobody after all.
+    async fn next(
+        &self,
+        room: &Arc<Semaphore>,
+    ) -> io::Result<Option<(Self::Stream, Peer, Option<OwnedSemaphorePermit>)>>;
+}
+
+impl Entrance for TcpListener {
+    type Stream = TcpStream;
+
+    /// While there is no room, others wait in the backlog.
+    async fn next(
+        &self,
+        room: &Arc<Semaphore>,
+    ) -> io::Result<Option<(TcpStream, Peer, Option<OwnedSemaphorePermit>)>> {
+        let place = Arc::clone(room).acquire_owned().await.ok();
+        let (stream, _) = self.accept().await?;
+        Ok(Some((stream, Peer::Tcp, place)))
+    }
+}
+
+impl Entrance for UnixListener {
+    type Stream = UnixStream;
+
+    /// Root needs no place; others without one are turned away.
+    async fn next(
+        &self,
+        room: &Arc<Semaphore>,
+    ) -> io::Result<Option<(UnixStream, Peer, Option<OwnedSemaphorePermit>)>> {
+        let (stream, _) = self.accept().await?;
+        let is_root = stream.peer_cred().is_ok_and(|peer| peer.uid() == 0);
+        let place = Arc::clone(room).try_acquire_owned().ok();
+        let may_enter = is_root || place.is_some();
+        Ok(may_enter.then_some((stream, Peer::Local { is_root }, place)))
+    }
+}
+
+/// Serves until `stop`; then answers that are under way are given to their end.
+pub(crate) async fn serve(
+    entrance: impl Entrance,
+    router: Router,
+    patience: Patience,
+    mut stop: watch::Receiver<bool>,
+) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut talks = JoinSet::new();
+    loop {
+        let entered = tokio::select! {
+            entered = entrance.next(&room) => entered,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        while talks.try_join_next().is_some() {}
+        match entered {
+            Ok(Some((stream, peer, place))) => {
+                let talk = talk(stream, peer, router.clone(), patience, stop.clone());
+                talks.spawn(async move {
+                    talk.await;
+                    drop(place);
+                });
+            }
+            Ok(None) => {}
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+    while talks.join_next().await.is_some() {}
+}
+
+/// One connection. A client that breaks off or errs has nobody to tell.
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    router: Router,
+    patience: Patience,
+    mut stop: watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience.head)
+        .serve_connection(TokioIo::new(Taken::new(stream, patience.answer)), service);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stop.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// A stream whose writes fail when nothing of them was taken for too long.
+struct Taken<S> {
+    stream: S,
+    patience: Duration,
+    /// Runs while a write waits.
+    waits: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Taken<S> {
+    fn new(stream: S, patience: Duration) -> Taken<S> {
+        Taken {
+            stream,
+            patience,
+            waits: None,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, buf) {
+            self.waits = None;
+            return Poll::Ready(written);
+        }
+        let patience = self.patience;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(waits.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::{Body, Bytes};
+    use axum::routing::get;
+    use std::fs::Permissions;
+    use std::net::SocketAddr;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::task::JoinHandle;
+
+    /// Every client is too slow at once.
+    const NONE: Patience = Patience {
+        head: Duration::from_millis(50),
+        answer: Duration::from_millis(50),
+    };
+
+    /// Answers "x" at `/`, and without end at `/endless`.
+    fn router() -> Router {
+        let endless = || async {
+            let chunk = || Ok::<_, io::Error>(Bytes::from_static(&[b'x'; 1 << 16]));
+            Body::from_stream(futures_util::stream::repeat_with(chunk))
+        };
+        Router::new()
+            .route("/", get(|| async { "x" }))
+            .route("/endless", get(endless))
+    }
+
+    /// Where it listens, what stops it, and its end.
+    async fn over_tcp() -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, stop) = (listener.local_addr().unwrap(), watch::Sender::new(false));
+        let serving = tokio::spawn(serve(listener, router(), NONE, stop.subscribe()));
+        (address, stop, serving)
+    }
+
+    async fn say(address: SocketAddr, text: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> String {
+        let mut bytes = Vec::new();
+        // A connection that was given up may be reset.
+        let _ = stream.read_to_end(&mut bytes).await;
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    const ASK: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+    #[tokio::test]
+    async fn who_never_ends_a_request_is_dropped_and_others_get_his_place() {
+        let (address, _stop, _) = over_tcp().await;
+        let mut slow = Vec::new();
+        for n in 0..2 * MAX_CONNECTIONS {
+            // Nothing at all, half a head, and a head without end after a whole request.
+            let text = ["", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /"][n % 3];
+            slow.push(say(address, text).await);
+        }
+        let mut last = say(address, ASK).await;
+        assert!(answer(&mut last).await.contains("200 OK"));
+        for mut stream in slow {
+            answer(&mut stream).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_of_his_answer_is_dropped() {
+        let (address, stop, serving) = over_tcp().await;
+        let stream = say(address, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        stream.readable().await.unwrap();
+        // It waits for answers that are under way, and this one has no end.
+        stop.send_replace(true);
+        serving.await.unwrap();
+    }
+
+    /// Connects as nobody.
+    fn come_as_nobody(path: PathBuf) -> std::os::unix::net::UnixStream {
+        let come = move || {
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            std::os::unix::net::UnixStream::connect(path).unwrap()
+        };
+        std::thread::spawn(come).join().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_full_unix_socket_turns_away_all_but_root() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: not root, who alone can come as another user");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        for (path, mode) in [(dir.path(), 0o755), (path.as_path(), 0o777)] {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        let room = Arc::new(Semaphore::new(1));
+        let _first = come_as_nobody(path.clone());
+        let place = listener.next(&room).await.unwrap();
+        assert!(matches!(
+            place,
+            Some((_, Peer::Local { is_root: false }, Some(_)))
+        ));
+        let _second = come_as_nobody(path.clone());
+        assert!(listener.next(&room).await.unwrap().is_none());
+        let _root = UnixStream::connect(&path).await.unwrap();
+        assert!(matches!(
+            listener.next(&room).await.unwrap(),
+            Some((_, Peer::Local { is_root: true }, None))
+        ));
+    }
+}
