@@ -95,20 +95,27 @@ static __always_inline void send_on(struct sock *sk, struct rude_state *s,
 	flow->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
 }
 
-/* Segments went out for a second, and not half as many were marked: some may go another way. */
-static __always_inline int is_unmarked(struct tcp_sock *tp, struct rude_state *s,
+/* Segments went out, and not half as many were marked: some may go another way. */
+static __always_inline int is_unmarked(struct tcp_sock *tp, const struct rude_state *s,
 				       const struct fp_rude_flow *flow)
 {
 	u32 marked_pkts = flow->marked_pkts - s->marked_pkts;
 	u32 sent_pkts = tp->data_segs_out - s->sent_pkts;
-	u64 now_us = tp->tcp_mstamp;
 
-	if (now_us - s->looked_us < LOOK_FOR_MARKS_US)
-		return 0;
-	s->looked_us = now_us;
+	return marked_pkts < (sent_pkts + 1) / 2;
+}
+
+/* At what was sent since the last look. Once found out, the connection stays polite. */
+static __always_inline void look_for_marks(struct tcp_sock *tp, struct rude_state *s,
+					   struct fp_rude_flow *flow)
+{
+	if (is_unmarked(tp, s, flow)) {
+		flow->flags |= FP_RUDE_UNMARKED;
+		count(FP_COUNT_UNMARKED);
+	}
+	s->looked_us = tp->tcp_mstamp;
 	s->sent_pkts = tp->data_segs_out;
 	s->marked_pkts = flow->marked_pkts;
-	return marked_pkts < (sent_pkts + 1) / 2;
 }
 
 static __always_inline int is_rude(struct sock *sk, const struct fp_flow *flow,
@@ -185,6 +192,8 @@ void BPF_PROG(rude_release, struct sock *sk)
 	unpace(sk);
 	if (!rude || !s || !s->keeps_fair)
 		return;
+	/* Or a flow that is polite now and then would never be found out. */
+	look_for_marks(tp, s, rude);
 	leave_rude_share(rude);
 	if (rude->mode != FP_GOING_POLITE || in_flight_pkts(tp) <= s->rude.fair.cwnd_pkts) {
 		become_polite(tp, s, rude);
@@ -223,10 +232,9 @@ void BPF_PROG(rude_cong_control, struct sock *sk)
 	/* rude_init() did not begin with it. */
 	if (rude && rude->mode == FP_RUDE && !(s && s->keeps_fair))
 		rude->mode = FP_POLITE;
-	if (rude && s && rude->mode == FP_RUDE && is_unmarked(tcp(sk), s, rude)) {
-		rude->flags |= FP_RUDE_UNMARKED;
-		count(FP_COUNT_UNMARKED);
-	}
+	if (rude && s && rude->mode == FP_RUDE &&
+	    tcp(sk)->tcp_mstamp - s->looked_us >= LOOK_FOR_MARKS_US)
+		look_for_marks(tcp(sk), s, rude);
 	if (leave(sk, flow, rude) || !flow || !rude || !s)
 		return;
 	rule = bpf_map_lookup_elem(&fp_rules, &flow->rule_id);

@@ -119,7 +119,7 @@ fn any_orders() -> impl Strategy<Value = Orders> {
 #[test]
 fn what_is_marked_leaves_without_ect_in_every_dress() {
     let Some(object) = loaded(REPLAY) else { return };
-    let mut runner = TestRunner::new(Config::with_cases(4000));
+    let mut runner = TestRunner::new(Config::with_cases(1500));
     let run = runner.run(&(dress(), any_orders()), |(dress, orders)| {
         let frame = dress.frame();
         let (mut after, is_marked) = marked(&object, &frame, orders);

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
 const TCP_RUDE: i32 = 0x7001;
+pub const RUDE_OFF_NOW: i32 = 0;
 pub const RUDE_ON: i32 = 1;
 pub const RUDE_OFF_NICELY: i32 = 2;
 

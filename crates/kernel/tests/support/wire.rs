@@ -84,6 +84,12 @@ impl Drop for Wire {
     }
 }
 
+/// Both ends negotiate ECN, as RFC 3168 has it.
+pub fn negotiate_ecn(host: &Namespace) {
+    let set = || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").unwrap();
+    host.run(set).unwrap();
+}
+
 pub fn try_run(host: &Namespace, command: &str) -> Output {
     // No shell: that of a small guest has an `ip` of its own.
     let quoted = command.split('\'').enumerate();

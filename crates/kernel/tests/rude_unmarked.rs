@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network namespace that marks, and another that gets its inode when it is gone: whoever may make
-//! namespaces could wait for that.
+//! Rude without marks: in a network namespace that got the inode of one that marked, which whoever may
+//! make namespaces could wait for; and by turns, on a device that does not mark.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
@@ -11,8 +11,8 @@ use fatpath_policy::{Classifier, parse};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
-use support::option::{RUDE_ON, set_rude};
-use support::wire::{Wire, run};
+use support::option::{RUDE_OFF_NICELY, RUDE_OFF_NOW, RUDE_ON, set_rude};
+use support::wire::{Wire, run, transfer};
 use support::{Loaded, alone};
 
 const POLICY: &str = "[[rule]]\nname = 'lo'\ndestination = ['127.0.0.1']\nrude = 'allowed'\n";
@@ -39,14 +39,18 @@ impl Host {
         Wire::file(self.namespace()).metadata().unwrap().ino()
     }
 
-    /// What a connection within it hears when it asks to be rude.
-    fn ask(&self) -> io::Result<()> {
-        let connection = || {
+    fn connection(&self) -> (TcpStream, TcpStream) {
+        let both = || {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            (sender, listener)
+            (sender, listener.accept().unwrap().0)
         };
-        let (sender, _listener) = self.namespace().run(connection).unwrap();
+        self.namespace().run(both).unwrap()
+    }
+
+    /// What a connection within it hears when it asks to be rude.
+    fn ask(&self) -> io::Result<()> {
+        let (sender, _receiver) = self.connection();
         set_rude(&sender, RUDE_ON)
     }
 
@@ -112,4 +116,22 @@ fn a_namespace_with_the_number_of_one_that_marked_is_a_stranger() {
     gate.unwrap();
     stranger.ask().unwrap();
     assert!(stranger.marks());
+}
+
+/// Loopback does not mark: whoever is rude there by turns never is for the second after which it is looked.
+#[test]
+fn a_flow_that_is_rude_by_turns_is_found_out() {
+    let Some(_alone) = alone() else { return };
+    let host = Host::make("byturns");
+    let _loaded = gate_open_in(&host);
+    for off in [RUDE_OFF_NOW, RUDE_OFF_NICELY] {
+        let (sender, receiver) = host.connection();
+        set_rude(&sender, RUDE_ON).unwrap();
+        set_rude(&sender, off).unwrap();
+        set_rude(&sender, RUDE_ON).unwrap();
+        transfer(&sender, &receiver, 1_000_000);
+        set_rude(&sender, off).unwrap();
+        let refused = set_rude(&sender, RUDE_ON).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{off}");
+    }
 }
