@@ -22,7 +22,7 @@ pub const COLUMNS: [Column; 11] = [
     text("LOCAL", 21, |v| v.flow.local.to_string()),
     text("REMOTE", 21, |v| v.flow.remote.to_string()),
     text("RULE", 12, |v| v.rule.clone().unwrap_or_else(|| "-".into())),
-    text("LAW", 10, |v| v.sample.law.clone()),
+    text("LAW", 10, |v| v.sample.law.to_string()),
     number("Mb/s", 8, |v| format!("{:.1}", rate_bps(v) / 1e6), rate_bps),
     number(
         "AVERAGE",
