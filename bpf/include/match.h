@@ -153,10 +153,11 @@ static __always_inline u32 set_of_cgroup(struct tcp_sock *tp, u32 slot, u32 othe
 /* Whether the flow's cgroup is `id` or below it; 0 holds all. */
 static __always_inline int is_in_cgroup(struct tcp_sock *tp, u64 id)
 {
-	struct cgroup_subsys_state *css = cgroup_of(tp);
+	struct cgroup_subsys_state *css;
 
 	if (!id)
 		return 1;
+	css = cgroup_of(tp);
 	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
 		if (id_of(css) == id)
 			return 1;

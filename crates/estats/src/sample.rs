@@ -4,6 +4,7 @@
 //! Counters count since the connection began and wrap as the kernel's do not: they are widened. What this
 //! kernel does not have is `None`, never 0. The name of RFC 4898 and the kernel's own stand in brackets.
 
+use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -98,7 +99,7 @@ pub struct Sample {
     pub state: u8,
     pub ca_state: CaState,
     /// Law in use (`icsk_ca_ops->name`).
-    pub law: String,
+    pub law: CompactString,
 
     // tcpEStatsPerf
     pub segs_out: u64,

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // map values are plain bytes to libbpf, structs to us
 
 use crate::abi;
+use compact_str::CompactString;
 
 /// A type whose every bit pattern is a value and that has no padding.
 ///
@@ -60,10 +61,35 @@ pub(crate) fn value_of<T: Pod>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
 }
 
+/// The value at the front of `bytes`, where it lies; `None` when they are too few, or not aligned for it.
+pub(crate) fn value_in<T: Pod>(bytes: &[u8]) -> Option<&T> {
+    let front = bytes.as_ptr().cast::<T>();
+    if bytes.len() < size_of::<T>() || !front.is_aligned() {
+        return None;
+    }
+    // SAFETY: enough bytes, aligned, any bit pattern is a value; they are borrowed as long as it.
+    Some(unsafe { &*front })
+}
+
+/// The bytes of values, to be written.
+pub(crate) fn bytes_of_mut<T: Pod>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: Pod has no padding, so all bytes are initialised, and any that are written make values.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
 /// The text before the first NUL.
 pub(crate) fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(before_nul(bytes)).into_owned()
+}
+
+/// The same of a name that is too short to need memory of its own.
+pub(crate) fn name_of(bytes: &[u8]) -> CompactString {
+    CompactString::new(String::from_utf8_lossy(before_nul(bytes)))
+}
+
+fn before_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    &bytes[..end]
 }
 
 /// `text` in a field of `N` bytes, cut so that a NUL follows.

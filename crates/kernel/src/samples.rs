@@ -11,7 +11,7 @@ use crate::flow::{endpoint, tick_us};
 use crate::instruments::LINK_WALK_SAMPLES;
 use crate::load::Kernel;
 use crate::maps::Table;
-use crate::pod::{text_of, value_of};
+use crate::pod::{bytes_of_mut, name_of, value_in};
 use crate::walk::{namespaces, within};
 use fatpath_estats::{CaState, Flow, LimitedBy, Sample, SampleKind};
 use libbpf_rs::{Iter, Link};
@@ -76,19 +76,20 @@ fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), Kern
         return Ok(());
     }
     let mut iterator = Iter::new(link).map_err(KernelError::bpf("start an iterator"))?;
-    let mut buffer = vec![0; READ_RECORDS * size_of::<fp_sample>()];
+    let mut records = vec![fp_sample::default(); READ_RECORDS];
     let mut filled = 0;
     loop {
-        let read = iterator.read(&mut buffer[filled..]);
+        let read = iterator.read(&mut bytes_of_mut(&mut records)[filled..]);
         filled += match read.map_err(KernelError::io("run an iterator"))? {
             0 => return Ok(()),
             bytes => bytes,
         };
-        let whole = filled - filled % size_of::<fp_sample>();
-        let records = buffer[..whole].chunks_exact(size_of::<fp_sample>());
-        records.filter_map(decode).for_each(&mut *on_sample);
-        buffer.copy_within(whole..filled, 0);
-        filled -= whole;
+        let whole = filled / size_of::<fp_sample>();
+        let samples = records[..whole].iter().filter_map(decode);
+        samples.for_each(&mut *on_sample);
+        let rest = whole * size_of::<fp_sample>()..filled;
+        filled = rest.len();
+        bytes_of_mut(&mut records).copy_within(rest, 0);
     }
 }
 
@@ -117,7 +118,7 @@ impl Samples {
         mut on_sample: impl FnMut(Sample),
     ) -> Result<(), KernelError> {
         follow_ring(&self.ring, tick, stop, |bytes| {
-            if let Some(sample) = decode(bytes) {
+            if let Some(sample) = value_in(bytes).and_then(decode) {
                 on_sample(sample);
             }
         })
@@ -125,8 +126,7 @@ impl Samples {
 }
 
 /// `None` for a record of no kind that this build knows.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Sample> {
-    let r: fp_sample = value_of(bytes)?;
+pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
     let kind = kind_of(r.kind)?;
     let is = |flag: u32| r.flags & flag != 0;
     let counts_acks = is(abi::FP_ESTATS_COUNTS_ACKS);
@@ -134,13 +134,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Sample> {
     let us = |ticks: u32| u64::from(ticks) * tick_us();
     Some(Sample {
         kind,
-        flow: flow_of(&r),
+        flow: flow_of(r),
         now_ns: r.now_ns,
         begin_ns: counted.begin_ns,
         is_tracked: is(abi::FP_ESTATS_TRACKED),
         state: r.state,
         ca_state: ca_state_of(r.ca_state),
-        law: text_of(&r.law),
+        law: name_of(&r.law),
 
         segs_out: wide.segs_out,
         data_segs_out: wide.data_segs_out,
@@ -206,7 +206,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Sample> {
         receive_wscale: r.receive_wscale,
         retransmits: r.retransmits,
         backoff: r.backoff,
-        delivery_rate_bytes_per_s: delivery_rate(&r),
+        delivery_rate_bytes_per_s: delivery_rate(r),
         delivery_rate_is_app_limited: is(abi::FP_SAMPLE_APP_LIMITED),
         is_cwnd_limited: is(abi::FP_SAMPLE_CWND_LIMITED),
         waits_for_send_buffer: is(abi::FP_SAMPLE_NO_SPACE),

@@ -78,7 +78,7 @@ columns! { row, s;
     flag is_tracked, "", "", s.is_tracked;
     whole state, "tcp_states.h", "State", s.state;
     text ca_state, "", "", word(&s.ca_state);
-    text law, "", "", s.law.clone();
+    text law, "", "", s.law.to_string();
     whole segs_out, "segments", "SegsOut", s.segs_out;
     whole data_segs_out, "segments", "DataSegsOut", s.data_segs_out;
     whole bytes_sent, "bytes", "HCDataOctetsOut", s.bytes_sent;
