@@ -34,7 +34,7 @@ pub const COLUMNS: [Column; 11] = [
     text("rule", "RULE", |v| {
         v.rule.clone().unwrap_or_else(|| "-".into())
     }),
-    text("law", "LAW", |v| v.sample.law.clone()),
+    text("law", "LAW", |v| v.sample.law.to_string()),
     number(
         "rate",
         "Mb/s",
