@@ -46,8 +46,11 @@ function onKey(event: KeyboardEvent): void {
   }
   if (event.key === "/" && !isTyping) {
     event.preventDefault();
-    if (location.hash.length > 2) location.hash = "#/";
-    requestAnimationFrame(() => document.getElementById("filter")?.focus());
+    const focus = (): void => document.getElementById("filter")?.focus();
+    // At once where the table stands: what is typed next may come before the next frame.
+    if (location.hash.length <= 2) return focus();
+    location.hash = "#/";
+    requestAnimationFrame(focus);
   }
 }
 
