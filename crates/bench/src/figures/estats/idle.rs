@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const FLOWS: usize = 20_000;
 const SAMPLES: u32 = 3;
 /// Several of the daemon's walks.
-const SLICE: Duration = Duration::from_secs(30);
+const SLICE: Duration = Duration::from_secs(60);
 /// The flows' beginning is over.
 const SETTLE: Duration = Duration::from_secs(3);
 
