@@ -3,16 +3,10 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// The clock of bpf_ktime_get_ns().
 pub(crate) fn monotonic_ns() -> u64 {
     ns_of(ClockId::Monotonic)
-}
-
-/// What the calling thread has used of a processor.
-pub(crate) fn thread_time() -> Duration {
-    Duration::from_nanos(ns_of(ClockId::ThreadCPUTime))
 }
 
 /// Nanoseconds since 1970 of a moment of CLOCK_MONOTONIC, by what the host's clock says now.

@@ -3,7 +3,7 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
-use super::clock::{monotonic_ns, thread_time};
+use super::clock::monotonic_ns;
 use crate::api::Shared;
 use fatpath_estats::Sample;
 use fatpath_kernel::Kernel;
@@ -18,8 +18,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// From one walk to the next, at least.
 const WALK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// And so many times what a walk has used of a processor: 1/150 is what walks take of one, however many sockets
-/// there are. 20,000 idle ones are seen each 15 s.
+/// And so many times as long as a walk takes: at most 1/150 is what walks use of a processor, however many sockets
+/// there are. The time that passes, not a thread's: each network namespace is walked by a thread of its own.
 const WALK_REST: u32 = 150;
 
 /// Starts both; none where the kernel did not take the instruments.
@@ -51,9 +51,9 @@ fn read(kernel: &Kernel, instruments: &Instruments, ended: &AtomicBool) {
 fn walk(kernel: &Kernel, instruments: &Instruments, ended: &AtomicBool) {
     let mut has_failed = false;
     while !ended.load(Ordering::Relaxed) {
-        let (begun, before) = (Instant::now(), thread_time());
+        let begun = Instant::now();
         let walked = walk_once(kernel, instruments);
-        let interval = WALK_INTERVAL.max((thread_time() - before) * WALK_REST);
+        let interval = WALK_INTERVAL.max(begun.elapsed() * WALK_REST);
         match walked {
             // After an unload there is nothing to walk with, and nothing to say.
             Err(error) if !has_failed && kernel.has_instruments() => {
