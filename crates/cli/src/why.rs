@@ -115,14 +115,8 @@ fn flow(why: &Why) -> String {
 }
 
 fn shares(shares: &Shares) -> String {
-    let named = [
-        ("application", shares.application),
-        ("send buffer", shares.send_buffer),
-        ("receiver", shares.receiver),
-        ("timer", shares.timeout),
-        ("network", shares.network),
-    ];
-    named
+    shares
+        .named()
         .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
         .join(", ")
 }

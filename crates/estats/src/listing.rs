@@ -5,7 +5,7 @@
 
 use crate::view::{FlowView, Shares};
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
 /// Lines in one answer.
 const MAX_LINES: usize = 500;
@@ -26,6 +26,9 @@ enum Key {
     /// The largest first.
     Number(fn(&FlowView) -> f64),
 }
+
+/// The column that tables are sorted by at first.
+const RATE: usize = 4;
 
 /// From left to right.
 pub const COLUMNS: [Column; 11] = [
@@ -93,15 +96,23 @@ impl Column {
         COLUMNS.iter().find(|column| column.name == name)
     }
 
+    /// The column to sort by; by rate where `by` is no column's name.
+    pub fn of(wanted: &Wanted) -> &'static Column {
+        Column::named(&wanted.by).unwrap_or(&COLUMNS[RATE])
+    }
+
     /// It stands to the right.
     pub fn is_number(&self) -> bool {
         matches!(self.key, Key::Number(_))
     }
 
-    fn order(&self, a: &FlowView, b: &FlowView) -> Ordering {
-        match self.key {
-            Key::Text => (self.text)(a).cmp(&(self.text)(b)),
-            Key::Number(value) => value(b).total_cmp(&value(a)),
+    /// Sorts; flows that are equal stay as they are. A text is made once a flow, not once a comparison.
+    fn sort(&self, views: &mut [FlowView], is_reversed: bool) {
+        match (&self.key, is_reversed) {
+            (Key::Text, false) => views.sort_by_cached_key(self.text),
+            (Key::Text, true) => views.sort_by_cached_key(|view| Reverse((self.text)(view))),
+            (Key::Number(value), false) => views.sort_by(|a, b| value(b).total_cmp(&value(a))),
+            (Key::Number(value), true) => views.sort_by(|a, b| value(a).total_cmp(&value(b))),
         }
     }
 }
@@ -129,14 +140,10 @@ fn findings(view: &FlowView) -> String {
 
 /// The largest share.
 fn held_by(shares: &Shares) -> &'static str {
-    let named = [
-        ("application", shares.application),
-        ("send buffer", shares.send_buffer),
-        ("receiver", shares.receiver),
-        ("timer", shares.timeout),
-        ("network", shares.network),
-    ];
-    let largest = named.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let largest = shares
+        .named()
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1));
     largest.map_or("-", |(name, _)| name)
 }
 
@@ -165,7 +172,7 @@ pub struct Wanted {
 impl Default for Wanted {
     fn default() -> Wanted {
         Wanted {
-            by: "rate".to_owned(),
+            by: COLUMNS[RATE].name.to_owned(),
             reversed: false,
             ended: false,
             filter: String::new(),
@@ -195,10 +202,12 @@ pub struct Listing {
 impl Listing {
     /// What is wanted, of these flows; `by` is no column's name: by rate.
     pub fn of(views: impl Iterator<Item = FlowView>, wanted: &Wanted) -> Listing {
+        let filter = wanted.filter.to_lowercase();
         let mut known = 0;
         let mut views: Vec<FlowView> = views
             .inspect(|_| known += 1)
-            .filter(|view| passes(view, wanted))
+            .filter(|view| wanted.ended || !view.has_ended)
+            .filter(|view| passes(view, &filter))
             .collect();
         sort(&mut views, wanted);
         let line = chosen_line(&views, wanted);
@@ -215,10 +224,8 @@ impl Listing {
     }
 }
 
-fn passes(view: &FlowView, wanted: &Wanted) -> bool {
-    let filter = wanted.filter.to_lowercase();
-    (wanted.ended || !view.has_ended)
-        && (filter.is_empty() || line(view).to_lowercase().contains(&filter))
+fn passes(view: &FlowView, filter: &str) -> bool {
+    filter.is_empty() || line(view).to_lowercase().contains(filter)
 }
 
 fn line(view: &FlowView) -> String {
@@ -226,14 +233,9 @@ fn line(view: &FlowView) -> String {
 }
 
 fn sort(views: &mut [FlowView], wanted: &Wanted) {
-    let column = Column::named(&wanted.by).unwrap_or(&COLUMNS[4]);
-    views.sort_by(|a, b| {
-        let order = match wanted.reversed {
-            true => column.order(b, a),
-            false => column.order(a, b),
-        };
-        order.then(a.flow.cookie.cmp(&b.flow.cookie))
-    });
+    let column = Column::of(wanted);
+    views.sort_by_key(|view| view.flow.cookie);
+    column.sort(views, wanted.reversed);
 }
 
 /// The chosen flow stays chosen wherever sorting puts it.

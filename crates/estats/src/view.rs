@@ -59,6 +59,19 @@ pub struct Shares {
     pub network: f64,
 }
 
+impl Shares {
+    /// Each by the name that people read.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("application", self.application),
+            ("send buffer", self.send_buffer),
+            ("receiver", self.receiver),
+            ("timer", self.timeout),
+            ("network", self.network),
+        ]
+    }
+}
+
 /// One point of a flow's plots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the fields of Sample and Rates

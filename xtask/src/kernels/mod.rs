@@ -30,7 +30,7 @@ const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 /// Programs that the tests call.
 const TOOLS: [&str; 7] = ["bpftool", "ip", "ss", "tc", "ethtool", "iperf3", "nsenter"];
 
-/// Alone on two processors both take about a quarter of an hour; beside other work, far longer.
+/// On two processors both together take more than half an hour, beside other work longer.
 const LIMIT: Duration = Duration::from_secs(2700);
 
 const INIT: &str = include_str!("init.sh");

@@ -2,8 +2,8 @@
 //! Which lines are asked for, and those that came.
 
 use fatpath_daemon::client::quoted;
+use fatpath_estats::FlowView;
 use fatpath_estats::listing::{COLUMNS, Column, Listing, Wanted};
-use fatpath_estats::{FlowView, listing};
 
 /// Widths of the columns.
 pub const WIDTHS: [u16; COLUMNS.len()] = [21, 21, 12, 10, 8, 8, 7, 6, 6, 11, 30];
@@ -50,7 +50,7 @@ impl List {
 
     /// The column that is sorted by.
     pub fn sorted_by(&self) -> &'static Column {
-        Column::named(&self.wanted.by).unwrap_or(&listing::COLUMNS[0])
+        Column::of(&self.wanted)
     }
 
     /// The next column, or the one before.

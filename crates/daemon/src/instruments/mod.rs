@@ -108,7 +108,8 @@ impl Instruments {
     }
 
     pub(crate) fn listing(&self, wanted: &Wanted) -> Listing {
-        Listing::of(held(&self.table).views(), wanted)
+        // The table is let go before the flows are sorted.
+        Listing::of(self.views().into_iter(), wanted)
     }
 
     pub(crate) fn detail(&self, cookie: u64) -> Option<FlowDetail> {

@@ -44,25 +44,22 @@ pub(crate) const PATIENCE: Patience = Patience {
 /// After a failed accept, as by too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Who came in, by what, and his place; `None`: nobody after all.
+type Entered<S> = io::Result<Option<(S, Peer, Option<OwnedSemaphorePermit>)>>;
+
 /// A listening socket.
 pub(crate) trait Entrance {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The next who comes in, and his place; `None`: nobody after all.
-    async fn next(
-        &self,
-        room: &Arc<Semaphore>,
-    ) -> io::Result<Option<(Self::Stream, Peer, Option<OwnedSemaphorePermit>)>>;
+    /// The next who comes in.
+    async fn next(&self, room: &Arc<Semaphore>) -> Entered<Self::Stream>;
 }
 
 impl Entrance for TcpListener {
     type Stream = TcpStream;
 
     /// While there is no room, others wait in the backlog.
-    async fn next(
-        &self,
-        room: &Arc<Semaphore>,
-    ) -> io::Result<Option<(TcpStream, Peer, Option<OwnedSemaphorePermit>)>> {
+    async fn next(&self, room: &Arc<Semaphore>) -> Entered<TcpStream> {
         let place = Arc::clone(room).acquire_owned().await.ok();
         let (stream, _) = self.accept().await?;
         Ok(Some((stream, Peer::Tcp, place)))
@@ -73,10 +70,7 @@ impl Entrance for UnixListener {
     type Stream = UnixStream;
 
     /// Root needs no place; others without one are turned away.
-    async fn next(
-        &self,
-        room: &Arc<Semaphore>,
-    ) -> io::Result<Option<(UnixStream, Peer, Option<OwnedSemaphorePermit>)>> {
+    async fn next(&self, room: &Arc<Semaphore>) -> Entered<UnixStream> {
         let (stream, _) = self.accept().await?;
         let is_root = stream.peer_cred().is_ok_and(|peer| peer.uid() == 0);
         let place = Arc::clone(room).try_acquire_owned().ok();
