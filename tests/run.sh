@@ -10,8 +10,12 @@ if [ "${1:-}" = long ]; then log=out/test-long.log which=--ignored; else log=out
 # shellcheck disable=SC2086 # no word if empty
 cargo test --workspace --locked --no-fail-fast -- --show-output $which >"$log" 2>&1
 status=$?
-# The whole output on failure, else what was run and what was skipped.
-if [ "$status" = 0 ]; then grep -E '^(test |test result:|skipped:)' "$log"; else cat "$log"; fi
+# What was run and what was skipped; then what cargo, a compiler or a test that failed said.
+grep -E '^(test |test result:|skipped:)' "$log"
+if [ "$status" != 0 ]; then
+  grep -E -A 20 '^error' "$log"
+  sed -n '/^failures:$/,/^test result:/p' "$log"
+fi
 passed=$(grep '^test result:' "$log" | grep -oE '[0-9]+ passed' | awk '{n += $1} END {print n + 0}')
 failed=$(grep '^test result:' "$log" | grep -oE '[0-9]+ failed' | awk '{n += $1} END {print n + 0}')
 left=$(grep -c '^test .* ignored, long$' "$log")
