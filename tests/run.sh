@@ -6,6 +6,11 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p out
+# What a killed run of the benchmarks left loaded would keep the laws' names.
+if [ -d /sys/fs/bpf/fatpath-bench ]; then
+  cargo run --quiet --locked --package fatpath-cli -- unload \
+    --pin-dir /sys/fs/bpf/fatpath-bench --run-dir /run/fatpath-bench || exit 1
+fi
 if [ "${1:-}" = long ]; then log=out/test-long.log which=--ignored; else log=out/test.log which=; fi
 # shellcheck disable=SC2086 # no word if empty
 cargo test --workspace --locked --no-fail-fast -- --show-output $which >"$log" 2>&1

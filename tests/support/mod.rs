@@ -23,6 +23,9 @@ use tempfile::TempDir;
 pub const FATPATH: &str = env!("CARGO_BIN_EXE_fatpath");
 
 /// Waits for this machine; `None`, and a line that says so, when the test cannot run here.
+///
+/// # Panics
+/// When a fatpath is loaded on it: the laws would be that one's.
 pub fn alone() -> Option<File> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: not root");
@@ -34,6 +37,10 @@ pub fn alone() -> Option<File> {
     }
     let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    if let Some(other) = fatpath_kernel::laws_of_others(Path::new("")).first() {
+        let pins = other.pin_dir.display();
+        panic!("a fatpath is loaded on this host: fatpath unload --pin-dir {pins}");
+    }
     Some(lock)
 }
 

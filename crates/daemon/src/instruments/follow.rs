@@ -22,6 +22,9 @@ const WALK_INTERVAL: Duration = Duration::from_secs(5);
 /// there are. The time that passes, not a thread's: each network namespace is walked by a thread of its own.
 const WALK_REST: u32 = 150;
 
+/// Samples of a walk that the table takes together: each time it is locked for about a millisecond.
+const TAKEN_AT_ONCE: usize = 512;
+
 /// Starts both; none where the kernel did not take the instruments.
 pub(crate) fn follow(
     kernel: &Arc<Kernel>,
@@ -75,13 +78,16 @@ fn walk_once(
 ) -> Result<(), fatpath_kernel::KernelError> {
     let since_ns = monotonic_ns();
     let is_wanted = instruments.wants_untracked();
-    let mut samples: Vec<Sample> = Vec::new();
+    let mut some: Vec<Sample> = Vec::with_capacity(TAKEN_AT_ONCE);
     kernel.walk_samples(|sample| {
         if is_wanted || sample.is_tracked {
-            samples.push(sample);
+            some.push(sample);
+        }
+        if some.len() == TAKEN_AT_ONCE {
+            instruments.take(some.drain(..));
         }
     })?;
-    instruments.take(samples);
+    instruments.take(some);
     instruments.end_unheard(since_ns);
     Ok(())
 }
