@@ -35,6 +35,12 @@ struct {
 /* TCP_INFINITE_SSTHRESH: a law that goes by rates (bbr) never sets another. */
 #define INFINITE_SSTHRESH 0x7fffffff
 
+/* Who is, was or wants to be rude has an fp_flow (turn_on(), make_rude()): most sockets have neither. */
+static __always_inline struct fp_rude_flow *rude_of_flow(const struct fp_flow *flow, void *sk)
+{
+	return flow ? bpf_sk_storage_get(&fp_rudes, sk, NULL, 0) : NULL;
+}
+
 /* Too large for the stack; one walk a processor at a time writes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -48,6 +54,7 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 				 struct tcp_sock *tp, struct fp_estats *e, int ca_state)
 {
 	struct fp_sample *r = bpf_ringbuf_reserve(&fp_samples, sizeof(*r), 0);
+	const struct fp_flow *flow;
 	u64 waiting;
 
 	e->sampled_ns = tp->tcp_clock_cache;
@@ -58,8 +65,8 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 	r->kind = kind;
 	r->cookie = cookie;
 	r->now_ns = bpf_ktime_get_ns();
-	fill_sample(r, tp, e, bpf_sk_storage_get(&fp_flows, sk, NULL, 0),
-		    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
+	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	fill_sample(r, tp, e, flow, rude_of_flow(flow, sk));
 	if (ca_state >= 0)
 		r->ca_state = ca_state;
 	e->counted.rtt_us = 0;
@@ -378,13 +385,13 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	if (!tp || !is_in_cgroup(tp, orders->cgroup_id))
 		return 0;
 	/*
-	 * Then what is in no cache, all of it at once. The clock is read before, for it waits for what was
-	 * loaded; the three lookups begin together, for each goes through three places.
+	 * Then what is in no cache, all of it at once: the lookups begin together, for each goes through three
+	 * places. The reader dates the sample: reading the clock here waits for what was loaded.
 	 */
-	r->now_ns = bpf_ktime_get_ns();
+	r->now_ns = 0;
 	e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0);
 	flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
-	rude = bpf_sk_storage_get(&fp_rudes, tp, NULL, 0);
+	rude = rude_of_flow(flow, tp);
 	bring_near(tp);
 	if (e)
 		bring_kept_near(e);

@@ -4,10 +4,12 @@
 
 use crate::run::Run;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// At most, of one process.
 const CONNECTIONS_EACH: usize = 4500;
@@ -66,6 +68,8 @@ pub fn hold_connections(count: usize) -> Result<()> {
         let opener = TcpStream::connect(address)?;
         let (acceptor, peer) = listener.accept()?;
         ensure!(peer == opener.local_addr()?, "somebody else connected");
+        // A reset ends both: what waited in TIME_WAIT for a minute would be walked over too.
+        set_socket_linger(&opener, Some(Duration::ZERO))?;
         Ok((opener, acceptor))
     };
     let held = (0..count).map(connection).collect::<Result<Vec<_>>>()?;

@@ -11,6 +11,7 @@
 #[allow(clippy::all)] // generated
 mod abi;
 mod cgroup;
+mod clock;
 mod error;
 mod events;
 mod flow;
@@ -40,6 +41,7 @@ mod walk;
 mod watch;
 
 pub use cgroup::{cgroup_directory, cgroup_id, cgroup_path};
+pub use clock::monotonic_ns;
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use flow::{Endpoint, Flow, Limits, Measures, Opened, SettingReport, SettingValue};

@@ -84,7 +84,11 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
 
 /// The same of a name that is too short to need memory of its own.
 pub(crate) fn name_of(bytes: &[u8]) -> CompactString {
-    CompactString::new(String::from_utf8_lossy(before_nul(bytes)))
+    let bytes = before_nul(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => CompactString::from(text),
+        Err(_) => CompactString::from_utf8_lossy(bytes),
+    }
 }
 
 fn before_nul(bytes: &[u8]) -> &[u8] {

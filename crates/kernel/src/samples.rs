@@ -6,6 +6,7 @@
 
 use crate::KernelError;
 use crate::abi::{self, fp_sample};
+use crate::clock::monotonic_ns;
 use crate::events::follow_ring;
 use crate::flow::{endpoint, tick_us};
 use crate::instruments::LINK_WALK_SAMPLES;
@@ -79,18 +80,33 @@ fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), Kern
     let mut records = vec![fp_sample::default(); READ_RECORDS];
     let mut filled = 0;
     loop {
+        let now_ns = monotonic_ns();
         let read = iterator.read(&mut bytes_of_mut(&mut records)[filled..]);
         filled += match read.map_err(KernelError::io("run an iterator"))? {
             0 => return Ok(()),
             bytes => bytes,
         };
         let whole = filled / size_of::<fp_sample>();
-        let samples = records[..whole].iter().filter_map(decode);
-        samples.for_each(&mut *on_sample);
+        for record in &mut records[..whole] {
+            date(record, now_ns);
+            if let Some(sample) = decode(record) {
+                on_sample(sample);
+            }
+        }
         let rest = whole * size_of::<fp_sample>()..filled;
         filled = rest.len();
         bytes_of_mut(&mut records).copy_within(rest, 0);
     }
+}
+
+/// A walk's records are dated here, by when they were asked for: some tens of them have one date.
+fn date(record: &mut fp_sample, now_ns: u64) {
+    // Of a flow of which nothing is kept.
+    if record.counted.begin_ns == 0 {
+        record.counted.begin_ns = now_ns;
+    }
+    // Of one that the walk has begun to sample, begin is after.
+    record.now_ns = now_ns.max(record.counted.begin_ns);
 }
 
 /// Whether this thread's namespace has TCP sockets (`TCP: inuse N …`): for a walk in one the kernel looks
@@ -126,6 +142,7 @@ impl Samples {
 }
 
 /// `None` for a record of no kind that this build knows.
+#[inline(always)] // made where it is used, not moved there
 pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
     let kind = kind_of(r.kind)?;
     let is = |flag: u32| r.flags & flag != 0;

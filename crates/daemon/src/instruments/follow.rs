@@ -3,10 +3,9 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
-use super::clock::monotonic_ns;
 use crate::api::Shared;
 use fatpath_estats::Sample;
-use fatpath_kernel::Kernel;
+use fatpath_kernel::{Kernel, monotonic_ns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -244,7 +244,7 @@ mod tests {
     /// Samples are dated by a clock that nobody sets; only what is shown of them follows the host's.
     #[test]
     fn an_event_is_dated_by_the_hosts_clock_as_it_is_now() {
-        let now = super::super::clock::monotonic_ns();
+        let now = fatpath_kernel::monotonic_ns();
         let shown = |ns| humantime::parse_rfc3339(&rfc3339(unix_ns(ns))).unwrap();
         let age = SystemTime::now().duration_since(shown(now - 5_000_000_000));
         assert_eq!(age.unwrap().as_secs(), 5);

@@ -42,7 +42,10 @@ impl Default for Instruments {
     fn default() -> Instruments {
         Instruments {
             table: Mutex::new(FlowTable::new(Bounds::default())),
-            tally: Mutex::new(Tally::new(TallyBounds::default(), clock::monotonic_ns())),
+            tally: Mutex::new(Tally::new(
+                TallyBounds::default(),
+                fatpath_kernel::monotonic_ns(),
+            )),
             samples: broadcast::Sender::new(LAG),
             wants_untracked: AtomicBool::new(true),
         }

@@ -4,7 +4,7 @@
 //! Sums are cumulative, so nothing is kept for a collector that does not answer: the next message says it
 //! all. There is no TLS here: the way to another host is a collector's on this one. Start at [`export`].
 
-use super::clock::{monotonic_ns, steady_unix_ns, unix_ns};
+use super::clock::{steady_unix_ns, unix_ns};
 use super::measured::{self, Kind, Value, measure};
 use crate::api::Shared;
 use anyhow::{Context, Result, bail, ensure};
@@ -125,7 +125,7 @@ async fn exchange(collector: &Collector, message: Vec<u8>) -> Result<()> {
 }
 
 fn request(metrics: Vec<measured::Metric>) -> ExportMetricsServiceRequest {
-    let now_ns = unix_ns(monotonic_ns());
+    let now_ns = unix_ns(fatpath_kernel::monotonic_ns());
     let metrics = metrics.into_iter().map(|one| metric(one, now_ns)).collect();
     let uname = rustix::system::uname();
     let resource = Resource {

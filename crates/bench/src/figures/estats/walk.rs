@@ -17,11 +17,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const SOCKETS: usize = 18_000;
-const SAMPLES: u32 = 10;
+const SAMPLES: u32 = 30;
 /// In a sample, of each: what `ss` took is told in hundredths of a second.
 const TURNS: u32 = 5;
 
-/// Median of ten samples.
+/// Median of thirty samples.
 pub const FIGURE: Figure = Figure {
     name: "estats.walk_over_ss",
     what: "processor time of a walk over 18,000 sockets, over that of ss -tinH",
