@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The congestion window and the queue of the bottleneck.
 
-use super::{Finding, HOLDS, HOLDS_MOST, Severity, by_share, loss, rate};
+use super::{Finding, HOLDS, HOLDS_MOST, Severity, by_share, loss, rate, timers};
 use crate::span::Span;
 
 /// A queue of one bandwidth-delay product doubles the round trip, and is what routers are built with
@@ -14,12 +14,14 @@ const BLOATED_US: f64 = 40_000.0;
 /// So few in flight fill no queue.
 const LEAST_IN_FLIGHT_PKTS: f64 = 4.0;
 
-/// FP-BUFFERBLOAT: the queue is much larger than the path.
+/// FP-BUFFERBLOAT: the queue is much larger than the path. Not told where the timer is waited for: what is
+/// acknowledged after a silence has a round trip as long as the silence.
 pub(super) fn bufferbloat(span: &Span) -> Option<Finding> {
     let (mean_us, base_us) = (span.mean_rtt_us(), span.base_rtt_us());
     let is_long = mean_us >= BLOATED * base_us && span.queue_us() >= BLOATED_US;
     let fills_it = span.mean_in_flight_pkts() >= LEAST_IN_FLIGHT_PKTS;
-    if !is_long || !fills_it || span.shares().network < HOLDS {
+    let is_held = span.shares().network >= HOLDS && !timers::is_waited_for(span);
+    if !is_long || !fills_it || !is_held {
         return None;
     }
     let title = "The flow keeps a queue that is much longer than the path";

@@ -211,6 +211,11 @@ fn a_long_queue_is_bufferbloat() {
         (s.packets_out, s.is_cwnd_limited) = (2, false);
     });
     assert_eq!(ids(&of_others), Vec::<&str>::new());
+    let after_silences = found(|tenth, s| {
+        timing_out(tenth, s, 100);
+        s.sum_rtt_us = 200_000 * u64::from(s.count_rtt);
+    });
+    assert_eq!(after_silences.id, "FP-RTO");
 }
 
 fn losing(tenth: u64, s: &mut Sample, before_loss_us: u64) {
