@@ -6,9 +6,11 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p out
-# What a killed run of the benchmarks left loaded would keep the laws' names.
+# What a killed run of the benchmarks left loaded would keep the laws' names. One that lives has the lock: the
+# tests wait for it.
 if [ -d /sys/fs/bpf/fatpath-bench ]; then
-  cargo run --quiet --locked --package fatpath-cli -- unload \
+  flock --nonblock --conflict-exit-code 0 "${TMPDIR:-/tmp}/fatpath-tests.lock" \
+    cargo run --quiet --locked --package fatpath-cli -- unload \
     --pin-dir /sys/fs/bpf/fatpath-bench --run-dir /run/fatpath-bench || exit 1
 fi
 if [ "${1:-}" = long ]; then log=out/test-long.log which=--ignored; else log=out/test.log which=; fi

@@ -21,7 +21,7 @@ const WALK_INTERVAL: Duration = Duration::from_secs(5);
 /// there are. The time that passes, not a thread's: each network namespace is walked by a thread of its own.
 const WALK_REST: u32 = 150;
 
-/// Samples of a walk that the table takes together: each time it is locked for about a millisecond.
+/// Samples of a walk that the table takes together: it is locked for a few milliseconds at most.
 const TAKEN_AT_ONCE: usize = 512;
 
 /// Starts both; none where the kernel did not take the instruments.
