@@ -4,6 +4,7 @@
 
 mod support;
 
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command};
@@ -80,13 +81,22 @@ fn check_all(mut socket: TcpStream) -> u64 {
     }
 }
 
+/// `None` if it is polite.
+fn fair_pkts(flow: &Value) -> Option<u64> {
+    flow["rude"]["fair_cwnd_pkts"].as_u64()
+}
+
+fn in_flight_pkts(flow: &Value) -> Option<u64> {
+    flow["in_flight_pkts"].as_u64()
+}
+
 /// Until losses have made the fair window small, and the flow has much more in flight.
 fn until_above_fair(path: &Path, socket: &TcpStream) -> u64 {
     until("a flow above its fair window", || {
         let flow = path.flow(socket);
-        let fair = flow["rude"]["fair_cwnd_pkts"].as_u64()?;
+        let fair = fair_pkts(&flow)?;
         let has_lost = flow["segments_retransmitted"].as_u64()? > 20;
-        (has_lost && flow["in_flight_pkts"].as_u64()? > 2 * fair).then_some(fair)
+        (has_lost && in_flight_pkts(&flow)? > 2 * fair).then_some(fair)
     })
 }
 
@@ -115,7 +125,7 @@ fn a_gate_that_shuts_loses_no_data() {
     assert_eq!((get(&socket), law(&socket)), (POLITE, "fp_reno".into()));
     assert!(path.rude_flows().is_empty());
     until("the flow to drain to about its fair window", || {
-        (path.flow(&socket)["in_flight_pkts"].as_u64()? <= 2 * fair).then_some(())
+        (in_flight_pkts(&path.flow(&socket))? <= 2 * fair).then_some(())
     });
     path.end_losses();
     transfer.end();
@@ -198,7 +208,7 @@ fn write_going_polite(path: &Path, socket: &TcpStream) -> u64 {
 fn all_acknowledged(path: &Path, socket: &TcpStream, written: u64) -> Option<u64> {
     until("all to be acknowledged", || {
         let flow = path.flow(socket);
-        let Some(fair) = flow["rude"]["fair_cwnd_pkts"].as_u64() else {
+        let Some(fair) = fair_pkts(&flow) else {
             return Some(None);
         };
         if flow["bytes_acked"].as_u64()? < written {
@@ -249,13 +259,18 @@ fn being_rude_again_does_not_make_the_window_fair() {
     let socket = transfer.socket.try_clone().unwrap();
     assert_eq!(set(&socket, ON), 0);
     until_above_fair(&path, &socket);
-    assert_eq!((set(&socket, OFF_NICELY), set(&socket, ON)), (0, 0));
-    assert_eq!(get(&socket), RUDE);
-    let flow = path.flow(&socket);
-    let fair = flow["rude"]["fair_cwnd_pkts"].as_u64().unwrap();
+    let (before, after) = until("to go polite nicely from far above the fair window", || {
+        let before = path.flow(&socket);
+        (in_flight_pkts(&before)? > 3 * fair_pkts(&before)?).then_some(())?;
+        assert_eq!(set(&socket, OFF_NICELY), 0);
+        let mode = get(&socket);
+        assert_eq!((set(&socket, ON), get(&socket)), (0, RUDE));
+        (mode == GOING_POLITE).then(|| (before, path.flow(&socket)))
+    });
+    let fair_after = fair_pkts(&after).unwrap();
     assert!(
-        2 * fair < flow["in_flight_pkts"].as_u64().unwrap(),
-        "{flow}"
+        3 * fair_after < 2 * in_flight_pkts(&before).unwrap(),
+        "{before} {after}"
     );
     path.end_losses();
     transfer.end();

@@ -7,19 +7,22 @@
 mod compare;
 mod debian;
 mod machine;
+mod news;
 mod programs;
 mod root;
 mod shell;
 mod tally;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use compare::{Comparison, Table};
 use debian::Kernel;
 use machine::Machine;
+use news::News;
 use programs::Program;
 use root::Root;
 use rustix::fs::FlockOperation;
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tally::Tally;
@@ -32,6 +35,9 @@ const TOOLS: [&str; 7] = ["bpftool", "ip", "ss", "tc", "ethtool", "iperf3", "nse
 
 /// On two processors both together take some 35 minutes, beside other work longer.
 const LIMIT: Duration = Duration::from_secs(3300);
+
+/// More tests that fail are no accident of an emulated machine.
+const MAY_BE_LATE: usize = 3;
 
 const INIT: &str = include_str!("init.sh");
 
@@ -49,10 +55,9 @@ fn test(root: &Path, words: &[String]) -> Result<()> {
     let (versions, arguments) = divided(words);
     let kernels = fetched(root, versions)?;
     let programs = programs::build(root)?;
-    let job = programs::job(&programs, arguments)?;
-    let (programs, job) = (programs.as_slice(), job.as_str());
+    let programs = programs.as_slice();
     let failed = std::thread::scope(|scope| {
-        let start = |kernel| scope.spawn(move || is_good_under(kernel, programs, job));
+        let start = |kernel| scope.spawn(move || is_good_under(kernel, programs, arguments));
         let runs: Vec<_> = kernels.iter().map(start).collect();
         let verdicts = runs.into_iter().map(|run| run.join().unwrap_or(false));
         verdicts.filter(|is_good| !is_good).count()
@@ -121,32 +126,47 @@ fn fetched(root: &Path, versions: &[String]) -> Result<Vec<Kernel>> {
     }
 }
 
-/// Prints the verdict, and after a failure everything that was said.
-fn is_good_under(kernel: &Kernel, programs: &[Program], job: &str) -> bool {
-    let start = Instant::now();
-    let mut tally = Tally::default();
-    let mut transcript = String::new();
-    let release = &kernel.release;
-    let run = boot(kernel, programs, job, LIMIT, |line| {
-        tally.add(line);
-        transcript += &format!("{line}\n");
-        if is_news(line) {
-            println!("{release}: {line}");
-        }
-    });
-    let is_good = run.is_ok() && tally.is_good();
-    if !is_good {
-        println!("{transcript}");
-    }
-    if let Err(error) = run {
-        println!("{release}: {error:#}");
-    }
-    println!("{release}: {tally}, {} s", start.elapsed().as_secs());
-    is_good
+fn is_good_under(kernel: &Kernel, programs: &[Program], arguments: &[String]) -> bool {
+    verdict(kernel, programs, arguments).unwrap_or_else(|error| {
+        println!("{}: {error:#}", kernel.release);
+        false
+    })
 }
 
-fn is_news(line: &str) -> bool {
-    line.starts_with("test ") || line.starts_with("skipped:")
+/// A few that failed have a second time, in a new guest with nothing else to do, and what is printed shows it: an
+/// emulated processor is late by any time. On the host, in `make test`, there is none.
+fn verdict(kernel: &Kernel, programs: &[Program], arguments: &[String]) -> Result<bool> {
+    let job = programs::job(programs, arguments)?;
+    let first = tests_under(kernel, programs, "tests.log", &job)?;
+    let failed = first.failed();
+    if !first.is_good_but_for_failed() || failed.is_empty() || failed.len() > MAY_BE_LATE {
+        return Ok(first.is_good());
+    }
+    println!("{}: what failed runs again", kernel.release);
+    let job = programs::job_again(programs, failed)?;
+    let second = tests_under(kernel, programs, "again.log", &job)?;
+    Ok(second.is_good() && second.passed() >= failed.len())
+}
+
+/// Prints what failed and the counts; all that is said goes into a file in the kernel's folder.
+fn tests_under(kernel: &Kernel, programs: &[Program], log: &str, job: &str) -> Result<Tally> {
+    let start = Instant::now();
+    let (mut tally, mut news) = (Tally::default(), News::default());
+    let release = &kernel.release;
+    let mut log = File::create(kernel.folder.join(log))?;
+    let mut kept = Ok(());
+    boot(kernel, programs, job, LIMIT, |line| {
+        tally.add(line);
+        if kept.is_ok() {
+            kept = writeln!(log, "{line}");
+        }
+        if news.has(line) {
+            println!("{release}: {line}");
+        }
+    })?;
+    kept.context("what the tests said")?;
+    println!("{release}: {tally}, {} s", start.elapsed().as_secs());
+    Ok(tally)
 }
 
 /// Runs a job under a kernel, to its end.

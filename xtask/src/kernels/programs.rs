@@ -3,6 +3,7 @@
 
 use super::machine::END;
 use super::shell::output;
+use super::tally::Test;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -83,8 +84,8 @@ fn program(message: &str) -> Option<Program> {
     })
 }
 
-/// The job of a guest: every test, one after the other, each with its status. Without arguments
-/// of the caller all tests but those that ask the same of any kernel.
+/// The job of a guest: every test program, one after the other, each with its status. Without
+/// arguments of the caller all tests but those that ask the same of any kernel.
 pub fn job(programs: &[Program], arguments: &[String]) -> Result<String> {
     let mut words = arguments.to_vec();
     if words.is_empty() {
@@ -93,7 +94,26 @@ pub fn job(programs: &[Program], arguments: &[String]) -> Result<String> {
         words.push("--test-threads=1".to_owned());
     }
     let tests = programs.iter().filter(|program| program.is_test);
-    let runs: Result<Vec<String>> = tests.map(|test| run_of(test, &words)).collect();
+    job_of(tests.map(|test| run_of(test, &words)))
+}
+
+/// The job of a guest that runs only these once more.
+pub fn job_again(programs: &[Program], tests: &[Test]) -> Result<String> {
+    let run = |program: &Program| {
+        let own = tests.iter().filter(|test| test.program == program.name);
+        let mut words: Vec<String> = own.map(|test| test.name.clone()).collect();
+        if words.is_empty() {
+            return None;
+        }
+        words.extend(["--exact", "--test-threads=1"].map(str::to_owned));
+        Some(run_of(program, &words))
+    };
+    let programs = programs.iter().filter(|program| program.is_test);
+    job_of(programs.filter_map(run))
+}
+
+fn job_of(runs: impl Iterator<Item = Result<String>>) -> Result<String> {
+    let runs: Result<Vec<String>> = runs.collect();
     Ok(format!("#!/bin/sh\n{}echo '{END}'\n", runs?.concat()))
 }
 
