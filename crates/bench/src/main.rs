@@ -57,7 +57,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fatpath-bench                                all figures, about half an hour, as root
+  fatpath-bench                                all figures, more than an hour, as root
   fatpath-bench emulator.unshaped_gbps         one
   fatpath-bench --list
   fatpath-bench --out /tmp/here.json tune.connect_rate_ratio
