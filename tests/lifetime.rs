@@ -389,6 +389,20 @@ fn pins_have_one_owner_wherever_the_daemons_live() {
 
 /// Anybody may make a directory in a BPF file system of mode 1777, or a link to another's pins.
 #[test]
+fn an_unload_waits_for_a_daemon_that_starts() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::idle(RULE);
+    daemon.spawn("flows.jsonl");
+    until("the daemon to have the lock", || {
+        assert_eq!(daemon.child.try_wait().unwrap(), None);
+        daemon.path("run/daemon.pid").exists().then_some(())
+    });
+    let report = daemon.unload();
+    assert!(!report["removed"].as_array().unwrap().is_empty());
+    assert!(!daemon.pins().exists());
+}
+
+#[test]
 fn pins_at_another_users_place_are_refused() {
     let Some(_alone) = alone() else { return };
     let mut daemon = Daemon::start(RULE);
@@ -580,9 +594,9 @@ fn a_bpf_file_system_that_the_daemon_mounted_goes_with_it() {
         while umount /sys/fs/bpf 2>/dev/null; do :; done
         at=\"--run-dir $2/run --pin-dir /sys/fs/bpf/fatpath-mount\"
         \"$1\" daemon --policy \"$2/policy.toml\" --flow-log \"$2/flows\" $at &
-        for i in $(seq 100); do [ -e \"$2/run/ready\" ] && break; sleep 0.1; done
+        until [ -e \"$2/run/ready\" ]; do kill -0 $! || exit; sleep 0.1; done
         grep -c ' /sys/fs/bpf bpf ' /proc/mounts
-        \"$1\" unload $at >/dev/null; wait
+        \"$1\" unload $at >/dev/null || kill $!; wait
         grep -c ' /sys/fs/bpf bpf ' /proc/mounts";
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh", FATPATH])

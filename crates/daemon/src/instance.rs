@@ -27,6 +27,15 @@ pub struct Running {
     ready: PathBuf,
 }
 
+/// Whose the instance's lock is.
+#[derive(Debug)]
+pub enum Lock {
+    /// The caller's now.
+    Taken(Running),
+    /// The pid of a daemon.
+    HeldBy(String),
+}
+
 impl Instance {
     /// The instance that the options name.
     ///
@@ -50,6 +59,17 @@ impl Instance {
     /// # Errors
     /// When another one runs: its pid is named.
     pub fn lock(&self) -> Result<Running> {
+        match self.try_lock()? {
+            Lock::Taken(running) => Ok(running),
+            Lock::HeldBy(pid) => bail!("a fatpath daemon is running already: pid {pid}"),
+        }
+    }
+
+    /// The same, where another one is no error.
+    ///
+    /// # Errors
+    /// Without root's rights, or when the lock's file cannot be opened.
+    pub fn try_lock(&self) -> Result<Lock> {
         ensure!(
             rustix::process::geteuid().is_root(),
             "run as root: loading BPF and changing sysctls need it"
@@ -62,7 +82,7 @@ impl Instance {
             if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
                 let mut pid = String::new();
                 lock.read_to_string(&mut pid)?;
-                bail!("a fatpath daemon is running already: pid {}", pid.trim());
+                return Ok(Lock::HeldBy(pid.trim().to_owned()));
             }
             // The one before us removes the file when it ends: what we locked may be gone.
             if is_at(&lock, &path) {
@@ -71,11 +91,11 @@ impl Instance {
                 let ready = self.run_dir.join("ready");
                 // A daemon that was killed has left its own.
                 let _ = std::fs::remove_file(&ready);
-                return Ok(Running {
+                return Ok(Lock::Taken(Running {
                     _lock: lock,
                     pid: path,
                     ready,
-                });
+                }));
             }
         }
     }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Undoing everything, through the daemon when one runs, else from what it left.
 
+use crate::instance::Lock;
 use crate::{Instance, client, token_file};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use fatpath_host::{Host, PutBack};
 use fatpath_kernel::{Kernel, KernelError, Unloaded};
 use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// A daemon that has the lock and does not answer yet is starting: for half a second, on a machine that is
+/// slow or busy for ten.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 /// What an unload did.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,10 +33,23 @@ pub struct UnloadReport {
 /// # Errors
 /// When something cannot be removed.
 pub fn unload(instance: &Instance) -> Result<UnloadReport> {
-    if let Some(answer) = client::unload(&instance.socket())? {
-        return Ok(answer);
+    let given_up = Instant::now() + STARTS_WITHIN;
+    loop {
+        if let Some(answer) = client::unload(&instance.socket())? {
+            return Ok(answer);
+        }
+        match instance.try_lock()? {
+            Lock::Taken(_running) => return unload_what_was_left(instance),
+            Lock::HeldBy(pid) => ensure!(
+                Instant::now() < given_up,
+                "the daemon does not answer: kill pid {pid}, then unload again"
+            ),
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
-    let _running = instance.lock()?;
+}
+
+fn unload_what_was_left(instance: &Instance) -> Result<UnloadReport> {
     let _ = std::fs::remove_file(token_file(&instance.run_dir));
     let host = Host::open(&instance.run_dir)?;
     match Kernel::open_to_change(instance.places.clone()) {
