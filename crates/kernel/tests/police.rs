@@ -416,5 +416,12 @@ fn all_marked_together_get_the_rate_and_a_burst() {
         bytes: pkts * marked.len() as u64,
     };
     assert_eq!((tallies.passed, tallies.dropped), (frames(1), frames(1)));
-    assert_eq!((tallies.marked, tallies.unmarked), (frames(2), frames(10)));
+    assert_eq!(tallies.marked, frames(2));
+    // Frames of the kernel's own, such as MLD reports, come too.
+    let Tally { pkts, bytes } = tallies.unmarked;
+    assert!(
+        pkts >= 10 && bytes >= frames(10).bytes,
+        "{:?}",
+        tallies.unmarked
+    );
 }

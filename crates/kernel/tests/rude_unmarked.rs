@@ -93,16 +93,22 @@ fn with_inode(inode: u64) -> Option<Host> {
     None
 }
 
-#[test]
-fn a_namespace_with_the_number_of_one_that_marked_is_a_stranger() {
-    let Some(_alone) = alone() else { return };
+/// One that has the inode of one that marked and is gone, and what let that be rude.
+fn stranger() -> Option<(Loaded, Host)> {
     let marking = Host::make("markeda");
     let loaded = gate_open_in(&marking);
     marking.ask().unwrap();
     assert!(marking.marks());
     let inode = marking.inode();
     drop(marking);
-    let Some(stranger) = with_inode(inode) else {
+    Some((loaded, with_inode(inode)?))
+}
+
+#[test]
+fn a_namespace_with_the_number_of_one_that_marked_is_a_stranger() {
+    let Some(_alone) = alone() else { return };
+    // Some other namespace may get it, of any kind: once more then.
+    let Some((loaded, stranger)) = (0..4).find_map(|_| stranger()) else {
         println!("skipped: no other namespace got the inode");
         return;
     };
