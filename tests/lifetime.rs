@@ -387,7 +387,6 @@ fn pins_have_one_owner_wherever_the_daemons_live() {
     }
 }
 
-/// Anybody may make a directory in a BPF file system of mode 1777, or a link to another's pins.
 #[test]
 fn an_unload_waits_for_a_daemon_that_starts() {
     let Some(_alone) = alone() else { return };
@@ -402,6 +401,7 @@ fn an_unload_waits_for_a_daemon_that_starts() {
     assert!(!daemon.pins().exists());
 }
 
+/// Anybody may make a directory in a BPF file system of mode 1777, or a link to another's pins.
 #[test]
 fn pins_at_another_users_place_are_refused() {
     let Some(_alone) = alone() else { return };

@@ -9,8 +9,8 @@ use fatpath_kernel::{Kernel, KernelError, Unloaded};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// A daemon that has the lock and does not answer yet is starting: for half a second, on a machine that is
-/// slow or busy for ten.
+/// A daemon that has the lock and does not answer yet is starting: for half a second, in an emulated
+/// machine for many.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 /// What an unload did.
@@ -31,7 +31,7 @@ pub struct UnloadReport {
 /// Removes every program, map, pin, law, route metric and sysctl change of the instance.
 ///
 /// # Errors
-/// When something cannot be removed.
+/// When something cannot be removed, or a daemon has the lock and does not answer.
 pub fn unload(instance: &Instance) -> Result<UnloadReport> {
     let given_up = Instant::now() + STARTS_WITHIN;
     loop {

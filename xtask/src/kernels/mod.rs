@@ -7,7 +7,6 @@
 mod compare;
 mod debian;
 mod machine;
-mod news;
 mod programs;
 mod root;
 mod shell;
@@ -17,7 +16,6 @@ use anyhow::{Context as _, Result, ensure};
 use compare::{Comparison, Table};
 use debian::Kernel;
 use machine::Machine;
-use news::News;
 use programs::Program;
 use root::Root;
 use rustix::fs::FlockOperation;
@@ -33,7 +31,7 @@ const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 /// Programs that the tests call.
 const TOOLS: [&str; 7] = ["bpftool", "ip", "ss", "tc", "ethtool", "iperf3", "nsenter"];
 
-/// On two processors both together take some 35 minutes, beside other work longer.
+/// On two processors both together take some 27 minutes, beside other work longer.
 const LIMIT: Duration = Duration::from_secs(3300);
 
 /// More tests that fail are no accident of an emulated machine.
@@ -151,7 +149,7 @@ fn verdict(kernel: &Kernel, programs: &[Program], arguments: &[String]) -> Resul
 /// Prints what failed and the counts; all that is said goes into a file in the kernel's folder.
 fn tests_under(kernel: &Kernel, programs: &[Program], log: &str, job: &str) -> Result<Tally> {
     let start = Instant::now();
-    let (mut tally, mut news) = (Tally::default(), News::default());
+    let mut tally = Tally::default();
     let release = &kernel.release;
     let mut log = File::create(kernel.folder.join(log))?;
     let mut kept = Ok(());
@@ -160,7 +158,7 @@ fn tests_under(kernel: &Kernel, programs: &[Program], log: &str, job: &str) -> R
         if kept.is_ok() {
             kept = writeln!(log, "{line}");
         }
-        if news.has(line) {
+        if tally.is_news(line) {
             println!("{release}: {line}");
         }
     })?;

@@ -26,7 +26,7 @@ const LEFT_OUT: [&str; 8] = [
 ];
 
 /// Parts of the names of tests that ask the same of any kernel: command line, API, files; or last too
-/// long in an emulated machine. There a namespace's inode is given out again at any time, or later.
+/// long in an emulated machine, as the wait for a namespace's inode to be given out again.
 const SAME_ANYWHERE: [&str; 13] = [
     "a_bad_policy",
     "a_client_that_never_ends",

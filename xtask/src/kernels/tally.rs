@@ -59,6 +59,11 @@ impl Tally {
         }
     }
 
+    /// Whether the line just taken is a test's result, what it skipped, or of what a failed one said.
+    pub fn is_news(&self, line: &str) -> bool {
+        self.in_failures || line.starts_with("test ") || line.starts_with("skipped:")
+    }
+
     /// The tests that failed.
     pub fn failed(&self) -> &[Test] {
         &self.failed_tests
@@ -128,6 +133,26 @@ mod tests {
         assert!(!tally(&lines).is_good());
         assert!(!tally(&lines[..5]).is_good(), "one was skipped");
         assert!(tally(&lines[3..5]).is_good());
+    }
+
+    #[test]
+    fn what_failed_is_told_whole_and_what_passed_by_its_name() {
+        let mut tally = Tally::default();
+        let lines = [
+            "test a ... ok",
+            "---- a stdout ----",
+            "failures:",
+            "---- b stdout ----",
+            "panicked",
+            "test result: FAILED. 1 passed; 1 failed;",
+            "said",
+        ];
+        let mut is_told = |line: &&str| {
+            tally.add(line);
+            tally.is_news(line)
+        };
+        let told: Vec<&str> = lines.into_iter().filter(&mut is_told).collect();
+        assert_eq!(told, [lines[0], lines[2], lines[3], lines[4], lines[5]]);
     }
 
     #[test]
