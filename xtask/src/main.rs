@@ -2,12 +2,14 @@
 //! The rules of the repository, and its generators, as code.
 //!
 //! `cargo xtask abi` writes the Rust twin of bpf/include/abi.h; `cargo xtask check`
-//! fails when the twin differs, when a source file lacks its licence line, or when a
-//! crate that must be pure names a clock, a socket or a file; `cargo xtask kernels` runs the
-//! tests of the kernel under other kernels.
+//! fails when the twin differs, when a source file lacks its licence line, when a
+//! crate that must be pure names a clock, a socket or a file, or when modules depend on one another in a
+//! circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels`
+//! runs the tests of the kernel under other kernels.
 
 mod abi;
 mod kernels;
+mod modules;
 mod rules;
 
 use anyhow::{Result, bail};
@@ -24,7 +26,10 @@ fn main() -> Result<()> {
             abi::check(&root)?;
             rules::check(&root)
         }
+        Some("modules") => modules::print(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
-        _ => bail!("usage: cargo xtask abi | check | kernels [VERSION...] [-- TEST ARGUMENTS]"),
+        _ => bail!(
+            "usage: cargo xtask abi | check | modules [CRATE...] | kernels [VERSION...] [-- TEST ARGUMENTS]"
+        ),
     }
 }

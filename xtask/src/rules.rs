@@ -37,6 +37,7 @@ pub fn check(root: &Path) -> Result<()> {
         breaches.extend(unlicensed(&name, &text));
         breaches.extend(impure(&name, &text));
     }
+    breaches.extend(crate::modules::breaches(root)?);
     ensure!(
         breaches.is_empty(),
         "rules of the repository:\n{}",
