@@ -291,6 +291,7 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     let out = args.out.clone();
     let options = Options {
         choice: args.choice.clone(),
+        shard: None,
         out: out.unwrap_or_else(|| Path::new("out").join(&scenario.name)),
         fresh: args.fresh,
         quiet: args.quiet,

@@ -116,6 +116,7 @@ impl Compare {
     fn options(&self, out: PathBuf) -> Options {
         Options {
             choice: self.choice.clone(),
+            shard: None,
             out,
             fresh: false,
             quiet: self.quiet,

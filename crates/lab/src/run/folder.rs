@@ -28,8 +28,10 @@ const TABLES_SHARE: u32 = 20;
 /// An experiment's folder.
 pub(crate) struct Folder<'r> {
     scenario: &'r Scenario,
-    out: &'r Path,
+    pub(super) out: &'r Path,
     pub(super) history: History,
+    /// Plots are of all parts together.
+    has_plots: bool,
     /// When tables are to be written again.
     tables_due: Instant,
 }
@@ -48,6 +50,7 @@ impl<'r> Folder<'r> {
             scenario,
             out,
             history,
+            has_plots: options.shard.is_none(),
             tables_due: Instant::now(),
         })
     }
@@ -112,11 +115,15 @@ impl<'r> Folder<'r> {
     pub(super) fn finish(&self, cases: &[&Case], kept: usize) -> Result<Outcome, ScenarioError> {
         let (results, summaries) = self.write_tables()?;
         let runs = self.history.runs_of(cases);
+        let plots = match self.has_plots {
+            true => self.draw(&summaries)?,
+            false => vec![],
+        };
         Ok(Outcome {
             runs,
             kept,
             results,
-            plots: self.draw(&summaries)?,
+            plots,
             interrupted: false,
         })
     }

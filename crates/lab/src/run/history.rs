@@ -10,21 +10,27 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::fingerprint::{build, fingerprint};
 use super::is_enough;
+use super::shard::Shard;
 
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
 use crate::scenario::{Case, Scenario};
 
+const FILE: &str = "history.jsonl";
+
+/// The latest run of each case, by its label, and repeat.
+pub(super) type Runs = BTreeMap<(String, u32), Run>;
+
 /// The runs so far of the experiment in a folder.
 #[derive(Debug)]
 pub(super) struct History {
-    /// The latest run of each case and repeat.
-    runs: BTreeMap<(String, u32), Run>,
+    runs: Runs,
     path: PathBuf,
     /// Locked: one experiment at a time writes into a folder.
     file: File,
@@ -53,6 +59,17 @@ pub enum HistoryError {
          with the files that they were made of"
     )]
     Changed(String),
+    /// It cannot be merged with the others.
+    #[error(
+        "{folder} is not a part of this experiment: {why}; make it again with this build of fatpath, the same \
+         files and the same --seed"
+    )]
+    NotAPart {
+        /// The folder.
+        folder: String,
+        /// What differs.
+        why: &'static str,
+    },
     /// Two at a time.
     #[error("another lab run writes into {0}; wait until it ends, or use another --out DIR")]
     Locked(String),
@@ -86,6 +103,9 @@ pub(crate) enum Maker {
     Simulator {
         /// Other random numbers than the scenario's.
         seed: Option<u64>,
+        /// Only this part of the runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shard: Option<Shard>,
     },
 }
 
@@ -93,8 +113,32 @@ impl Maker {
     fn other(self) -> &'static str {
         match self {
             Maker::Lab => "they are of the lab",
-            Maker::Simulator { .. } => "they are of the simulator, or of another --seed",
+            Maker::Simulator { .. } => "they are of the simulator, or of another --seed or --shard",
         }
+    }
+
+    /// The maker of all parts, and the part that this one makes.
+    fn split(self) -> (Maker, Option<Shard>) {
+        match self {
+            Maker::Simulator { seed, shard } => (Maker::Simulator { seed, shard: None }, shard),
+            Maker::Lab => (Maker::Lab, None),
+        }
+    }
+}
+
+impl Head {
+    /// Why runs under the other head are not of this experiment.
+    fn difference(&self, other: &Head) -> Option<&'static str> {
+        if self == other {
+            return None;
+        }
+        Some(
+            match (self.maker == other.maker, self.fatpath == other.fatpath) {
+                (false, _) => other.maker.other(),
+                (true, true) => "the scenario or a policy of it has changed since",
+                (true, false) => "it was made by another build of fatpath",
+            },
+        )
     }
 }
 
@@ -114,7 +158,7 @@ impl History {
         maker: Maker,
         fresh: bool,
     ) -> Result<History, HistoryError> {
-        let path = folder.join("history.jsonl");
+        let path = folder.join(FILE);
         let at = path.clone();
         let failed = || WriteError::at(&at);
         let mut file = OpenOptions::new()
@@ -129,12 +173,7 @@ impl History {
         }
         let mut bytes = vec![];
         file.read_to_end(&mut bytes).map_err(failed())?;
-        // A last line without its end was being written when the machine or fatpath went; it may have
-        // been cut within a character.
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n');
-        bytes.truncate(whole.map_or(0, |end| end + 1));
-        let foreign = |_| HistoryError::Foreign(path.display().to_string());
-        let text = String::from_utf8(bytes).map_err(foreign)?;
+        let text = whole_lines(bytes).ok_or_else(|| foreign(&path))?;
         let mut history = History {
             runs: BTreeMap::new(),
             length_bytes: text.len() as u64,
@@ -143,13 +182,12 @@ impl History {
         };
         let head = head(scenario, maker)?;
         match text.split_once('\n') {
-            None => history.append(&head)?,
+            None => history.append(std::slice::from_ref(&head))?,
             Some((first, rest)) => {
-                let foreign = |_| HistoryError::Foreign(history.path.display().to_string());
-                let found: Head = serde_json::from_str(first).map_err(foreign)?;
+                let found = parsed::<Head>(first, &history.path)?;
                 if fresh {
                     history.begin_anew(folder).map_err(failed())?;
-                    history.append(&head)?;
+                    history.append(std::slice::from_ref(&head))?;
                 } else {
                     history.take(folder, &head, &found, rest)?;
                 }
@@ -185,23 +223,14 @@ impl History {
         found: &Head,
         rest: &str,
     ) -> Result<(), HistoryError> {
-        if found != head {
-            let why = match (found.maker == head.maker, found.fatpath == head.fatpath) {
-                (false, _) => found.maker.other(),
-                (true, true) => "the scenario or a policy of it has changed since",
-                (true, false) => "it was made by another build of fatpath",
-            };
+        if let Some(why) = head.difference(found) {
             return Err(HistoryError::Another {
                 folder: folder.display().to_string(),
                 runs: rest.lines().count(),
                 why,
             });
         }
-        for line in rest.lines() {
-            let foreign = |_| HistoryError::Foreign(self.path.display().to_string());
-            let entry: Entry = serde_json::from_str(line).map_err(foreign)?;
-            self.runs.insert((entry.label, entry.repeat), entry.run);
-        }
+        self.runs = latest(rest, &self.path)?;
         Ok(())
     }
 
@@ -212,29 +241,45 @@ impl History {
         scenario: &Scenario,
         made: impl FnOnce(Maker) -> Scenario,
     ) -> Result<Vec<(String, Run)>, HistoryError> {
-        let path = folder.join("history.jsonl");
-        let foreign = || HistoryError::Foreign(path.display().to_string());
-        let text = fs::read_to_string(&path).map_err(WriteError::at(&path))?;
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let mut lines = whole.lines();
-        let head = lines.next().map(serde_json::from_str::<Head>);
-        let head = head.and_then(Result::ok).ok_or_else(foreign)?;
+        let path = folder.join(FILE);
+        let (head, lines) = stored(&path)?;
         if head.scenario != scenario.name {
-            let (folder, runs) = (folder.display().to_string(), lines.count());
+            let (folder, runs) = (folder.display().to_string(), lines.lines().count());
             let why = "of a scenario of another name";
             return Err(HistoryError::Another { folder, runs, why });
         }
         if head.fingerprint != fingerprint(&made(head.maker))? {
             return Err(HistoryError::Changed(folder.display().to_string()));
         }
-        let entries = lines.map(|line| serde_json::from_str::<Entry>(line).map_err(|_| foreign()));
-        let mut latest = BTreeMap::new();
-        for entry in entries {
-            let Entry { label, repeat, run } = entry?;
-            latest.insert((label, repeat), run);
-        }
-        let runs = latest.into_iter();
+        let runs = latest(&lines, &path)?.into_iter();
         Ok(runs.map(|((label, _), run)| (label, run)).collect())
+    }
+
+    /// The runs in the folder of one part of an experiment, and which part it is.
+    pub(super) fn read_part(
+        folder: &Path,
+        scenario: &Scenario,
+        maker: Maker,
+    ) -> Result<(Shard, Runs), HistoryError> {
+        let path = folder.join(FILE);
+        let (found, lines) = stored(&path)?;
+        let (of_all, shard) = found.maker.split();
+        let not_a_part = |why| HistoryError::NotAPart {
+            folder: folder.display().to_string(),
+            why,
+        };
+        if found.scenario != scenario.name {
+            return Err(not_a_part("it is of a scenario of another name"));
+        }
+        let found = Head {
+            maker: of_all,
+            ..found
+        };
+        if let Some(why) = head(scenario, maker)?.difference(&found) {
+            return Err(not_a_part(why));
+        }
+        let shard = shard.ok_or_else(|| not_a_part("it was made without --shard"))?;
+        Ok((shard, latest(&lines, &path)?))
     }
 
     /// Whether a run was made that need not be made again, with so many retries of one that is not to be
@@ -266,36 +311,82 @@ impl History {
         runs.map(|(_, run)| run.clone()).collect()
     }
 
+    /// All runs.
+    pub(super) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
     /// Adds a run; it is on the disk when this returns.
     pub(super) fn add(&mut self, case: &Case, repeat: u32, run: Run) -> Result<(), WriteError> {
-        let entry = Entry {
-            label: case.label().to_owned(),
-            repeat,
-            run,
-        };
-        self.append(&entry)?;
-        self.runs.insert((entry.label, repeat), entry.run);
+        self.add_all(vec![((case.label().to_owned(), repeat), run)])
+    }
+
+    /// Adds runs in this order; they are on the disk when this returns.
+    pub(super) fn add_all(&mut self, runs: Vec<((String, u32), Run)>) -> Result<(), WriteError> {
+        let entries = runs
+            .into_iter()
+            .map(|((label, repeat), run)| Entry { label, repeat, run });
+        let entries: Vec<Entry> = entries.collect();
+        self.append(&entries)?;
+        let runs = entries
+            .into_iter()
+            .map(|Entry { label, repeat, run }| ((label, repeat), run));
+        self.runs.extend(runs);
         Ok(())
     }
 
-    /// All of the line or nothing of it.
-    fn append(&mut self, line: &impl Serialize) -> Result<(), WriteError> {
-        let mut line = serde_json::to_vec(line).expect("plain values are JSON");
-        line.push(b'\n');
+    /// All of the lines or nothing of them.
+    fn append(&mut self, lines: &[impl Serialize]) -> Result<(), WriteError> {
+        let mut bytes = vec![];
+        for line in lines {
+            serde_json::to_writer(&mut bytes, line).expect("plain values are JSON");
+            bytes.push(b'\n');
+        }
         let written = self
             .file
             .set_len(self.length_bytes)
             .and_then(|()| self.file.seek(SeekFrom::End(0)))
-            .and_then(|_| self.file.write_all(&line))
+            .and_then(|_| self.file.write_all(&bytes))
             .and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // What is left of the line is cut off at the latest when the file is read again.
+            // What is left of the lines is cut off at the latest when the file is read again.
             let _ = self.file.set_len(self.length_bytes);
         } else {
-            self.length_bytes += line.len() as u64;
+            self.length_bytes += bytes.len() as u64;
         }
         written.map_err(WriteError::at(&self.path))
     }
+}
+
+/// The first line of a history, and the lines of its runs.
+fn stored(path: &Path) -> Result<(Head, String), HistoryError> {
+    let bytes = fs::read(path).map_err(WriteError::at(path))?;
+    let text = whole_lines(bytes).ok_or_else(|| foreign(path))?;
+    let (first, rest) = text.split_once('\n').ok_or_else(|| foreign(path))?;
+    Ok((parsed(first, path)?, rest.to_owned()))
+}
+
+/// A last line without its end was being written when the machine or fatpath went; it may have been cut
+/// within a character.
+fn whole_lines(mut bytes: Vec<u8>) -> Option<String> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    bytes.truncate(end.map_or(0, |end| end + 1));
+    String::from_utf8(bytes).ok()
+}
+
+fn latest(lines: &str, path: &Path) -> Result<Runs, HistoryError> {
+    let entries = lines.lines().map(|line| parsed::<Entry>(line, path));
+    entries
+        .map(|entry| entry.map(|Entry { label, repeat, run }| ((label, repeat), run)))
+        .collect()
+}
+
+fn parsed<T: DeserializeOwned>(line: &str, path: &Path) -> Result<T, HistoryError> {
+    serde_json::from_str(line).map_err(|_| foreign(path))
+}
+
+fn foreign(path: &Path) -> HistoryError {
+    HistoryError::Foreign(path.display().to_string())
 }
 
 fn head(scenario: &Scenario, maker: Maker) -> Result<Head, WriteError> {

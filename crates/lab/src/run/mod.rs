@@ -13,8 +13,10 @@ pub(crate) mod flows;
 pub(crate) mod folder;
 mod history;
 mod making;
+pub(crate) mod merge;
 mod one;
 pub(crate) mod order;
+pub(crate) mod shard;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,7 +44,9 @@ use history::History;
 pub use history::HistoryError;
 pub(crate) use history::Maker;
 use making::Making;
+pub use merge::MergeError;
 use order::{Planned, sequence};
+pub use shard::Shard;
 
 /// Where nothing says how long a program lasts.
 const EXPECTED: Duration = Duration::from_secs(10);
@@ -52,6 +56,8 @@ const EXPECTED: Duration = Duration::from_secs(10);
 pub struct Options {
     /// The cases.
     pub choice: Choice,
+    /// Of their runs only this part.
+    pub shard: Option<Shard>,
     /// The folder of the results.
     pub out: PathBuf,
     /// What is in the folder is removed first.
@@ -119,6 +125,9 @@ pub enum ScenarioError {
     /// The folder of the results cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// The parts of an experiment do not fit together.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
     /// A file of the results cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -202,9 +211,12 @@ pub(crate) fn experiment(
     let stop = stop_flag().map_err(ScenarioError::Signals)?;
     let mut folder = Folder::open(scenario, options, maker)?;
     let retries = scenario.experiment.retries;
+    let is_needless = |case: &Case, repeat| repeat > 1 && is_made_once(case);
+    let all = sequence(&cases, &scenario.experiment, is_needless);
+    let own = shard::runs_of(options.shard, &all);
     let done = |case: &Case, repeat| {
-        let is_needless = repeat > 1 && is_made_once(case);
-        is_needless || folder.history.is_done(case, repeat, retries)
+        let is_own = own.contains(&(case.label(), repeat));
+        !is_own || folder.history.is_done(case, repeat, retries)
     };
     let sequence = sequence(&cases, &scenario.experiment, done);
     let kept = folder.history.runs_of(&cases);

@@ -36,7 +36,7 @@ impl Planned<'_> {
         let label = self.case.label();
         match self.turn {
             Turn::WarmUp(n) => format!("{label}.warm-up{n}"),
-            Turn::Repeat(n) => format!("{label}.{n}"),
+            Turn::Repeat(n) => name_of_run(label, n),
         }
     }
 
@@ -54,6 +54,11 @@ impl Planned<'_> {
         };
         format!("{}, {}{vary}{turn}", case.path, case.variant)
     }
+}
+
+/// What the names of the files of a run that counts begin with.
+pub(super) fn name_of_run(label: &str, repeat: u32) -> String {
+    format!("{label}.{repeat}")
 }
 
 /// All runs that are not done yet, each case's warm-up right before the first of them.

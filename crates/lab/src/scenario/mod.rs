@@ -39,7 +39,7 @@ use thiserror::Error;
 use beside::Beside;
 pub use flow::{Flow, Inner, LawWish, RudeWish, Wishes};
 pub use section::Problem;
-pub(crate) use seed::mixed;
+pub(crate) use seed::{hash_of_name, mixed};
 
 /// The most repeats of a case.
 pub const MOST_REPEATS: u32 = 10_000;

@@ -9,10 +9,13 @@ const SEED_BITS: u32 = 62;
 /// The seed of a direction (0 or 1) of a link. It follows from the link's name and seed alone, so that
 /// another link in the file changes nothing.
 pub(super) fn of_direction(seed: u64, link: &str, direction: usize) -> u64 {
-    let named = link
-        .bytes()
-        .fold(seed, |sum, byte| mixed(sum ^ u64::from(byte)));
-    mixed(named ^ direction as u64) >> (u64::BITS - SEED_BITS)
+    mixed(hash_of_name(seed, link) ^ direction as u64) >> (u64::BITS - SEED_BITS)
+}
+
+/// Names that differ a little give numbers that differ in all bits.
+pub(crate) fn hash_of_name(seed: u64, name: &str) -> u64 {
+    let mix = |sum, byte| mixed(sum ^ u64::from(byte));
+    name.bytes().fold(seed, mix)
 }
 
 /// Spreads neighbouring numbers over all 64 bits: SplitMix64 (Steele, Lea, Flood 2014, figure 15).

@@ -8,10 +8,10 @@ use std::thread::available_parallelism;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{How, names, run};
+use super::{How, merge, names, run};
 use crate::cli::{exit_code, list_runs, told_outcome};
 use crate::print::{print_json, print_lines};
-use crate::run::{Choice, Options};
+use crate::run::{Choice, Options, Shard};
 use crate::scenario::{MOST_REPEATS, Scenario};
 
 /// Arguments of `sim`.
@@ -20,16 +20,30 @@ use crate::scenario::{MOST_REPEATS, Scenario};
 The scenario is that of `lab run`; no root is needed. Started again with the same --out, an interrupted command
 goes on where it stopped. The results are the same for any --jobs.
 
+Several machines share a sweep by --shard: each makes one part of the runs, in a folder of its own, and --merge joins
+the parts into what one command would have written. All of them need the same file, the same build of fatpath and the
+same --path, --variant, --vary, --repeats and --seed.
+
 Examples:
   fatpath sim experiments/agreement.toml
   fatpath sim experiments/demo.toml --path lossy --variant tuned --repeats 5
-  fatpath sim experiments/agreement.toml --jobs 1 --seed 7 --out out/other-seed")]
+  fatpath sim experiments/agreement.toml --jobs 1 --seed 7 --out out/other-seed
+  fatpath sim experiments/agreement.toml --shard 2/4 --out out/parts/2
+  fatpath sim experiments/agreement.toml --merge out/parts/* --out out/agreement-sim
+  parallel fatpath sim experiments/agreement.toml --jobs 1 --shard {}/8 --out out/parts/{} ::: $(seq 8)
+  sbatch --array=1-4 packaging/slurm/sweep.sbatch experiments/agreement.toml out/agreement")]
 pub struct Simulate {
     /// Scenario file (TOML)
     file: PathBuf,
-    /// Folder of the results; out/NAME-sim if not given
+    /// Folder of the results; out/NAME-sim if not given, of a part out/NAME-sim-K-of-N
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Make only the K-th of N equal parts of the runs, K from 1
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Make no runs, but join the parts in these folders
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["shard", "jobs", "list"])]
+    merge: Vec<PathBuf>,
     #[command(flatten)]
     choice: Choice,
     /// How often each case runs, in place of what the scenario says
@@ -64,9 +78,10 @@ impl Simulate {
         let mut scenario = Scenario::load(&self.file)?;
         let experiment = &mut scenario.experiment;
         experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
-        let folder = || Path::new("out").join(format!("{}-sim", scenario.name));
+        let folder = || default_folder(&scenario.name, self.shard);
         let options = Options {
             choice: self.choice,
+            shard: self.shard,
             out: self.out.unwrap_or_else(folder),
             fresh: self.fresh,
             quiet: self.quiet,
@@ -80,13 +95,25 @@ impl Simulate {
             let names = names(&scenario, &options, how).with_context(file)?;
             return list_runs(&names, self.json);
         }
-        let outcome = run(&scenario, &options, how).with_context(file)?;
+        let outcome = match &self.merge[..] {
+            [] => run(&scenario, &options, how),
+            parts => merge(&scenario, &options, self.seed, parts),
+        };
+        let outcome = outcome.with_context(file)?;
+        if let (Some(shard), []) = (options.shard, &outcome.runs[..]) {
+            eprintln!("part {shard} is empty: there are fewer runs than parts");
+        }
         match self.json {
             true => print_json(&outcome.rows())?,
             false => print_lines(&told_outcome(&outcome))?,
         }
         Ok(exit_code(&outcome))
     }
+}
+
+fn default_folder(scenario: &str, shard: Option<Shard>) -> PathBuf {
+    let part = shard.map(|Shard { index, count }| format!("-{index}-of-{count}"));
+    Path::new("out").join(format!("{scenario}-sim{}", part.unwrap_or_default()))
 }
 
 /// As many as were asked for, or as there are processors.

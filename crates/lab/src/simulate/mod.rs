@@ -34,6 +34,7 @@ use crate::results::Row;
 use crate::results::files;
 use crate::run::folder::Folder;
 use crate::run::order::{Planned, sequence};
+use crate::run::shard::runs_of;
 use crate::run::{self, Maker, Options, Outcome, ScenarioError};
 use crate::scenario::{Case, Scenario};
 use spec::{Mapped, Randomness};
@@ -59,7 +60,10 @@ pub fn run(scenario: &Scenario, options: &Options, how: How) -> Result<Outcome, 
     let simulator = Simulator::of(scenario, how)?;
     let once = simulator.check(&run::cases(scenario, options)?)?;
     let is_made_once = |case: &Case| once.contains(case.label());
-    let maker = Maker::Simulator { seed: how.seed };
+    let maker = Maker::Simulator {
+        seed: how.seed,
+        shard: options.shard,
+    };
     run::experiment(
         scenario,
         options,
@@ -81,9 +85,34 @@ pub fn names(
     let scenario = &without_warm_up(scenario);
     let cases = run::cases(scenario, options)?;
     let once = Simulator::of(scenario, how)?.check(&cases)?;
+    let all = all_runs(scenario, &cases, &once);
+    let own = runs_of(options.shard, &all);
+    let is_own = |run: &&Planned| own.contains(&(run.case.label(), run.repeat().unwrap_or(0)));
+    Ok(all.iter().filter(is_own).map(Planned::name).collect())
+}
+
+/// Joins the parts that commands with a shard have made in these folders.
+///
+/// # Errors
+/// See [`run::MergeError`].
+pub fn merge(
+    scenario: &Scenario,
+    options: &Options,
+    seed: Option<u64>,
+    folders: &[PathBuf],
+) -> Result<Outcome, ScenarioError> {
+    let scenario = &without_warm_up(scenario);
+    let cases = run::cases(scenario, options)?;
+    let once = Simulator::of(scenario, How { jobs: 1, seed })?.check(&cases)?;
+    let all = all_runs(scenario, &cases, &once);
+    let maker = Maker::Simulator { seed, shard: None };
+    run::merge::merge(scenario, options, maker, (&cases, &all), folders)
+}
+
+/// In their order; of the cases in `once`, the first repeat alone.
+fn all_runs<'c>(scenario: &Scenario, cases: &[&'c Case], once: &HashSet<&str>) -> Vec<Planned<'c>> {
     let is_needless = |case: &Case, repeat| repeat > 1 && once.contains(case.label());
-    let sequence = sequence(&cases, &scenario.experiment, is_needless);
-    Ok(sequence.iter().map(Planned::name).collect())
+    sequence(cases, &scenario.experiment, is_needless)
 }
 
 /// Nothing gets warm here.
