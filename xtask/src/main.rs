@@ -3,13 +3,14 @@
 //!
 //! `cargo xtask abi` writes the Rust twin of bpf/include/abi.h; `cargo xtask check`
 //! fails when the twin differs, when a source file lacks its licence line, when a
-//! crate that must be pure names a clock, a socket or a file, or when modules depend on one another in a
+//! pure crate depends on what it may not, or when modules depend on one another in a
 //! circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels`
 //! runs the tests of the kernel under other kernels.
 
 mod abi;
 mod kernels;
 mod modules;
+mod purity;
 mod rules;
 
 use anyhow::{Result, bail};

@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules that no compiler checks.
 
+use crate::{modules, purity};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
-
-/// Crates that read no clock, make no randomness and do no I/O (ARCHITECTURE.md).
-const PURE: [&str; 7] = [
-    "cc",
-    "estats",
-    "link",
-    "observation",
-    "policy",
-    "sim",
-    "units",
-];
-
-/// What a pure crate's sources may not name.
-const IMPURE: [&str; 6] = [
-    "std::fs",
-    "std::net::Tcp",
-    "std::process",
-    "std::time::Instant",
-    "SystemTime",
-    "std::env",
-];
 
 /// Source files that carry a licence line.
 const LICENSED: [&str; 8] = ["rs", "c", "h", "sh", "py", "ts", "tsx", "css"];
@@ -35,9 +15,10 @@ pub fn check(root: &Path) -> Result<()> {
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         let name = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
         breaches.extend(unlicensed(&name, &text));
-        breaches.extend(impure(&name, &text));
+        breaches.extend(purity::exception(&name, &text));
     }
-    breaches.extend(crate::modules::breaches(root)?);
+    breaches.extend(purity::breaches(root)?);
+    breaches.extend(modules::breaches(root)?);
     ensure!(
         breaches.is_empty(),
         "rules of the repository:\n{}",
@@ -57,21 +38,6 @@ fn unlicensed(name: &Path, text: &str) -> Option<String> {
             name.display()
         )
     })
-}
-
-fn impure(name: &Path, text: &str) -> Vec<String> {
-    let in_pure = PURE
-        .iter()
-        .any(|c| name.starts_with(format!("crates/{c}/src")));
-    if !in_pure {
-        return Vec::new();
-    }
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    IMPURE
-        .iter()
-        .filter(|word| code.contains(**word))
-        .map(|word| format!("  {}: a pure crate may not use {word}", name.display()))
-        .collect()
 }
 
 fn files(root: &Path) -> Result<Vec<PathBuf>> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Prints RFC 3649's Appendix B from its formulas: `cargo run -p fatpath-cc --example highspeed-table`.
+#![allow(clippy::disallowed_macros)] // prints a table
 
 fn main() {
     println!("     w  a(w)  b(w)\n  ----  ----  ----");

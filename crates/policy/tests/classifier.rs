@@ -2,6 +2,7 @@
 //! The classifier against the naive match, the routes against the rules, on random policies.
 //!
 //! Addresses and ports come from small pools of neighbours, so that prefixes nest and flows hit.
+#![allow(clippy::disallowed_types, clippy::disallowed_macros)] // measures and prints how long a look-up lasts
 
 use fatpath_policy::{Classifier, Flow, MAX_RULES, Policy, Prefix, parse, routes};
 use proptest::prelude::*;

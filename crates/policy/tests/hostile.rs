@@ -2,6 +2,7 @@
 //! Whatever the input, the readers answer: no panic, no stack overflow, no long wait.
 //!
 //! The same as the fuzz target in `fuzz/`, in small, so that every test run has it.
+#![allow(clippy::disallowed_types)] // measures how long a parser lasts
 
 use fatpath_policy::{Classifier, Flow, Prefix, explain, import_wad, parse, parse_bytes};
 use proptest::prelude::*;
