@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rules of the repository, and its generators, as code.
 //!
-//! `cargo xtask abi` writes the Rust twin of bpf/include/abi.h; `cargo xtask check`
-//! fails when the twin differs, when a source file lacks its licence line, when a
-//! pure crate depends on what it may not, or when modules depend on one another in a
-//! circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels`
-//! runs the tests of the kernel under other kernels.
+//! `cargo xtask abi` writes the Rust twins of bpf/include/abi.h and setting_table.h, `cargo xtask docs` the table
+//! of settings in docs/policy.md; `cargo xtask check` fails when one of them differs, when a source file lacks its
+//! licence line, when a pure crate depends on what it may not, or when modules depend on one another in a circle;
+//! `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels` runs the
+//! tests of the kernel under other kernels.
 
 mod abi;
 mod kernels;
 mod modules;
 mod purity;
 mod rules;
+mod settings;
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -22,15 +23,20 @@ fn main() -> Result<()> {
         .canonicalize()?;
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
-        Some("abi") => abi::write(&root),
+        Some("abi") => {
+            abi::write(&root)?;
+            settings::write(&root)
+        }
+        Some("docs") => settings::write_manual(&root),
         Some("check") => {
             abi::check(&root)?;
+            settings::check(&root)?;
             rules::check(&root)
         }
         Some("modules") => modules::print(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!(
-            "usage: cargo xtask abi | check | modules [CRATE...] | kernels [VERSION...] [-- TEST ARGUMENTS]"
+            "usage: cargo xtask abi | docs | check | modules [CRATE...] | kernels [VERSION...] [-- TEST ARGUMENTS]"
         ),
     }
 }

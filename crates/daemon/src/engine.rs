@@ -211,8 +211,8 @@ impl Engine {
 fn refuse_laws_of_others(policy: &Policy, own_pins: &Path) -> Result<(), KernelError> {
     let is_named = |law: &str| {
         policy.rules.iter().any(|rule| {
-            let chosen = rule.settings.law.as_ref();
-            chosen.is_some_and(|chosen| chosen.value.name() == law)
+            let chosen = rule.settings.law();
+            chosen.is_some_and(|chosen| chosen.name() == law)
                 || rule.settings.may_be_rude() && law == RUDE_LAW
         })
     };

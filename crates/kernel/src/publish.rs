@@ -14,7 +14,7 @@ use crate::pod::{bytes_of, field_of, text_of};
 use crate::rule::rule_of;
 use crate::walk::Mode;
 use crate::{KernelError, Walked};
-use fatpath_policy::{Classifier, Policy, Prefix, Rule};
+use fatpath_policy::{Classifier, Policy, Prefix, Rule, Setting, Stage};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys as sys};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
@@ -46,7 +46,7 @@ impl Kernel {
     /// When a map cannot be written; the policy that was live stays live. What fails after the switch
     /// is in [`Published::problems`].
     pub fn publish(&self, policy: &Policy, tables: &Classifier) -> Result<Published, KernelError> {
-        let overrides = policy.rules.iter().any(|r| r.settings.override_application);
+        let overrides = policy.rules.iter().any(overrides_programs);
         if overrides {
             self.attach_options(OVERRIDES)?;
         }
@@ -245,7 +245,13 @@ impl Kernel {
 
 /// The window scale follows the receive buffer, or that of the program that an override keeps.
 fn shapes_syn(rule: &Rule) -> bool {
-    rule.settings.receive_buffer_bytes.is_some() || rule.settings.override_application
+    let syn = |setting: &Setting| setting.spec().stage == Stage::BeforeSyn;
+    let mut before_syn = Setting::ALL.into_iter().filter(syn);
+    before_syn.any(|setting| rule.settings.gives(setting))
+}
+
+fn overrides_programs(rule: &Rule) -> bool {
+    rule.settings.is_on(Setting::OverrideApplication)
 }
 
 /// What setsockopt takes at most; without a limit when it cannot be read.

@@ -328,8 +328,7 @@ impl Kernel {
         let mut absent = Vec::new();
         let mut wanted = HashSet::new();
         for (rule, rule_id) in rules.iter().zip(ids) {
-            let users = rule.settings.rude_users.iter();
-            for user in users.flat_map(|chosen| &chosen.value) {
+            for user in rule.settings.rude_users().into_iter().flatten() {
                 match number_of(user) {
                     Some(user) => drop(wanted.insert((*rule_id, user))),
                     None => absent.push(user.to_string()),

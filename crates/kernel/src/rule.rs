@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{AfterIdle, Law, Rude, Settings, Ssthresh};
+use fatpath_policy::{AfterIdle, Law, Rude, Setting, Settings, Ssthresh};
 
 /// The settings that a socket can be given; route metrics are not among them.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
@@ -17,56 +17,56 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
             *field = value;
         }
     };
-    let s = settings;
-    let value = |chosen: &Option<fatpath_policy::Chosen<u32>>| chosen.as_ref().map(|c| c.value);
+    let value = |setting| settings.number(setting).map(|value| value as u32);
+    use Setting as S;
     give(
         abi::FP_SEND_BUFFER,
-        value(&s.send_buffer_bytes),
+        value(S::SendBuffer),
         &mut rule.send_buffer_bytes,
     );
     give(
         abi::FP_RECEIVE_BUFFER,
-        value(&s.receive_buffer_bytes),
+        value(S::ReceiveBuffer),
         &mut rule.receive_buffer_bytes,
     );
     give(
         abi::FP_INITIAL_WINDOW,
-        value(&s.initial_window_pkts),
+        value(S::InitialWindow),
         &mut rule.initial_window_pkts,
     );
     give(
         abi::FP_CWND_CLAMP,
-        value(&s.cwnd_clamp_pkts),
+        value(S::CwndClamp),
         &mut rule.cwnd_clamp_pkts,
     );
-    give(abi::FP_RTO_MIN, value(&s.rto_min_us), &mut rule.rto_min_us);
+    give(abi::FP_RTO_MIN, value(S::RtoMin), &mut rule.rto_min_us);
     give(
         abi::FP_DELAYED_ACK_MAX,
-        value(&s.delayed_ack_max_us),
+        value(S::DelayedAckMax),
         &mut rule.delayed_ack_max_us,
     );
     give(
         abi::FP_NOTSENT_LOWAT,
-        value(&s.notsent_lowat_bytes),
+        value(S::NotsentLowat),
         &mut rule.notsent_lowat_bytes,
     );
     give(
         abi::FP_MAX_SSTHRESH,
-        value(&s.max_ssthresh_pkts),
+        value(S::MaxSsthresh),
         &mut rule.max_ssthresh_pkts,
     );
     give(
         abi::FP_AFTER_IDLE,
-        s.after_idle.as_ref().map(|chosen| after_idle(chosen.value)),
+        settings.after_idle().map(after_idle),
         &mut rule.after_idle,
     );
     give_start(&mut rule, settings);
-    if let Some(rate) = &settings.pacing_rate_bps {
+    if let Some(rate) = settings.number(Setting::PacingRate) {
         rule.given |= 1 << abi::FP_PACING_RATE;
-        rule.pacing_rate_bytes_per_s = rate.value / 8;
+        rule.pacing_rate_bytes_per_s = rate / 8;
     }
-    if let Some(law) = &settings.law {
-        give_law(&mut rule, &law.value);
+    if let Some(law) = settings.law() {
+        give_law(&mut rule, law);
     }
     give_rude(&mut rule, settings);
     rule
@@ -74,33 +74,26 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
 
 /// The users stand in a map of their own.
 fn give_rude(rule: &mut abi::fp_rule, settings: &Settings) {
-    let s = settings;
-    rule.rude = match s.rude.as_ref().map(|rude| rude.value) {
+    rule.rude = match settings.rude() {
         None | Some(Rude::Never) => abi::FP_RUDE_NEVER,
         Some(Rude::Allowed) => abi::FP_RUDE_ALLOWED,
         Some(Rude::Always) => abi::FP_RUDE_ALWAYS,
     };
-    let rate = |chosen: &Option<fatpath_policy::Chosen<u64>>| {
-        chosen.as_ref().map_or(0, |rate| rate.value / 8)
-    };
-    rule.rude_rate_bytes_per_s = rate(&s.rude_rate_bps);
-    rule.rude_total_bytes_per_s = rate(&s.rude_total_rate_bps);
-    rule.rude_only_users = s.rude_users.is_some().into();
+    let number = |setting| settings.number(setting).unwrap_or(0);
+    rule.rude_rate_bytes_per_s = number(Setting::RudeRate) / 8;
+    rule.rude_total_bytes_per_s = number(Setting::RudeTotalRate) / 8;
+    rule.rude_only_users = settings.gives(Setting::RudeUsers).into();
     // Without a law of its own: the first, Reno.
-    rule.rude_fair_law = s
-        .law
-        .as_ref()
-        .and_then(|law| law.value.number())
-        .unwrap_or(0);
-    rule.rude_converged_milli = s.rude_converged_milli.as_ref().map_or(0, |c| c.value);
+    rule.rude_fair_law = settings.law().and_then(Law::number).unwrap_or(0);
+    rule.rude_converged_milli = number(Setting::RudeConverged) as u32;
 }
 
 fn flags_of(settings: &Settings) -> u32 {
     let mut flags = 0;
-    if settings.override_application {
+    if settings.is_on(Setting::OverrideApplication) {
         flags |= abi::FP_RULE_OVERRIDE;
     }
-    if settings.divide {
+    if settings.is_on(Setting::Divide) {
         flags |= abi::FP_RULE_DIVIDE;
     }
     flags
@@ -126,19 +119,19 @@ fn after_idle(chosen: AfterIdle) -> u32 {
 
 /// The start-up settings that are no plain number of 32 bits.
 fn give_start(rule: &mut abi::fp_rule, settings: &Settings) {
-    if let Some(ssthresh) = &settings.initial_ssthresh {
+    if let Some(ssthresh) = settings.initial_ssthresh() {
         rule.given |= 1 << abi::FP_INITIAL_SSTHRESH;
-        match ssthresh.value {
+        match ssthresh {
             Ssthresh::Segments(pkts) => rule.initial_ssthresh_pkts = pkts,
             Ssthresh::Bytes(bytes) => rule.initial_ssthresh_bytes = bytes,
         }
     }
-    if let Some(rate) = &settings.initial_rate_bps {
+    if let Some(rate) = settings.number(Setting::InitialRate) {
         rule.given |= 1 << abi::FP_INITIAL_RATE;
-        rule.initial_rate_bps = rate.value;
+        rule.initial_rate_bps = rate;
     }
-    if let Some(hystart) = &settings.hystart {
+    if let Some(hystart) = settings.truth(Setting::Hystart) {
         rule.given |= 1 << abi::FP_HYSTART;
-        rule.flags |= u32::from(hystart.value) * abi::FP_RULE_HYSTART;
+        rule.flags |= u32::from(hystart) * abi::FP_RULE_HYSTART;
     }
 }

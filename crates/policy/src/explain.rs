@@ -5,8 +5,11 @@
 //! `fatpath policy explain` prints. Start at [`explain`].
 
 use crate::classifier::Classifier;
-use crate::policy::{Chosen, Match, Policy, Rule, Settings, Ssthresh, User};
-use crate::{Dimension, Flow, Law, Verdict, routes};
+use crate::policy::Policy;
+use crate::rule::{Match, Rule};
+use crate::{
+    Dimension, Flow, Given, PathFacts, SettingValue, Settings, Stage, Verdict, apply, routes,
+};
 use fatpath_units as quantity;
 use serde::Serialize;
 use std::fmt;
@@ -55,22 +58,6 @@ pub struct SettingLine {
     pub reason: String,
 }
 
-/// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum SettingValue {
-    /// A number in the line's unit.
-    Number(u64),
-    /// On or off.
-    Truth(bool),
-    /// One of a few words.
-    Word(&'static str),
-    /// A law with its parameters.
-    Law(Law),
-    /// Users.
-    Users(Vec<User>),
-}
-
 /// A rule that was passed over.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -94,7 +81,7 @@ pub fn explain(policy: &Policy, flow: &Flow) -> Explanation {
     Explanation {
         flow: flow.clone(),
         rule: rule.map(RuleName::of),
-        settings: rule.map(|rule| rule.settings.lines()).unwrap_or_default(),
+        settings: rule.map(|rule| lines(&rule.settings)).unwrap_or_default(),
         passed_over: before
             .iter()
             .map(|rule| PassedOver::of(rule, flow))
@@ -190,123 +177,22 @@ fn some_of(entries: &[impl fmt::Display]) -> String {
     named.chain(more).collect::<Vec<_>>().join(" or ")
 }
 
-impl Settings {
-    /// The settings that are given, in the order of the manual.
-    pub fn lines(&self) -> Vec<SettingLine> {
-        [
-            number("send_buffer", &self.send_buffer_bytes, "bytes"),
-            number("receive_buffer", &self.receive_buffer_bytes, "bytes"),
-            line(
-                "congestion_control",
-                &self.law,
-                |law| SettingValue::Law(law.clone()),
-                "",
-            ),
-            number("initial_window", &self.initial_window_pkts, "segments"),
-            number("cwnd_clamp", &self.cwnd_clamp_pkts, "segments"),
-            number("rto_min", &self.rto_min_us, "us"),
-            number("delayed_ack_max", &self.delayed_ack_max_us, "us"),
-            number("pacing_rate", &self.pacing_rate_bps, "bit/s"),
-            number("notsent_lowat", &self.notsent_lowat_bytes, "bytes"),
-            number("max_ssthresh", &self.max_ssthresh_pkts, "segments"),
-            self.initial_ssthresh_line(),
-            number("initial_rate", &self.initial_rate_bps, "bit/s"),
-            line(
-                "after_idle",
-                &self.after_idle,
-                |after| SettingValue::Word(after.name()),
-                "",
-            ),
-            line(
-                "hystart",
-                &self.hystart,
-                |truth| SettingValue::Truth(*truth),
-                "",
-            ),
-            line("rude", &self.rude, |rude| SettingValue::Word(rude.name()), ""),
-            number("rude_rate", &self.rude_rate_bps, "bit/s"),
-            number("rude_total_rate", &self.rude_total_rate_bps, "bit/s"),
-            line(
-                "rude_users",
-                &self.rude_users,
-                |users| SettingValue::Users(users.clone()),
-                "",
-            ),
-            number("rude_converged", &self.rude_converged_milli, "thousandths"),
-            number("reordering", &self.reordering_pkts, "segments"),
-            line(
-                "quickack",
-                &self.quickack,
-                |truth| SettingValue::Truth(*truth),
-                "",
-            ),
-            on(
-                "override_application",
-                self.override_application,
-                "the program's own setsockopt of a buffer set here is ignored",
-            ),
-            on(
-                "divide",
-                self.divide,
-                "the rule's concurrent flows share the buffers: each of n gets 1/n, 64 KiB at least",
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-
-    fn initial_ssthresh_line(&self) -> Option<SettingLine> {
-        let unit = match self.initial_ssthresh.as_ref()?.value {
-            Ssthresh::Segments(_) => "segments",
-            Ssthresh::Bytes(_) => "bytes",
-        };
-        let value = |ssthresh: &Ssthresh| match *ssthresh {
-            Ssthresh::Segments(pkts) => SettingValue::Number(pkts.into()),
-            Ssthresh::Bytes(bytes) => SettingValue::Number(bytes),
-        };
-        line("initial_ssthresh", &self.initial_ssthresh, value, unit)
-    }
-}
-
-fn number<T: Copy + Into<u64>>(
-    setting: &'static str,
-    chosen: &Option<Chosen<T>>,
-    unit: &'static str,
-) -> Option<SettingLine> {
-    line(
-        setting,
-        chosen,
-        |number| SettingValue::Number((*number).into()),
-        unit,
-    )
-}
-
-fn line<T>(
-    setting: &'static str,
-    chosen: &Option<Chosen<T>>,
-    value: impl Fn(&T) -> SettingValue,
-    unit: &'static str,
-) -> Option<SettingLine> {
-    let chosen = chosen.as_ref()?;
-    Some(SettingLine {
-        setting,
-        value: value(&chosen.value),
-        unit,
-        reason: chosen.reason.clone(),
-    })
-}
-
-fn on(setting: &'static str, set: bool, reason: &str) -> Option<SettingLine> {
-    set.then(|| SettingLine {
-        setting,
-        value: SettingValue::Truth(true),
-        unit: "",
-        reason: reason.to_owned(),
-    })
+/// What a flow of the rule gets, as far as the rule alone says it.
+fn lines(settings: &Settings) -> Vec<SettingLine> {
+    let applied = apply(settings, Stage::Established, &PathFacts::default());
+    applied.iter().map(SettingLine::of).collect()
 }
 
 impl SettingLine {
+    fn of(given: &Given) -> SettingLine {
+        SettingLine {
+            setting: given.setting.key(),
+            value: given.value.clone(),
+            unit: given.unit.text(),
+            reason: given.reason.clone(),
+        }
+    }
+
     /// The value with its unit, in the size that people read.
     pub fn value_text(&self) -> String {
         match (&self.value, self.unit) {
@@ -315,9 +201,11 @@ impl SettingLine {
             (SettingValue::Number(bps), "bit/s") => quantity::show_rate(*bps),
             (SettingValue::Number(number), unit) => format!("{number} {unit}"),
             (SettingValue::Truth(truth), _) => truth.to_string(),
-            (SettingValue::Word(word), _) => (*word).to_owned(),
+            (SettingValue::AfterIdle(after_idle), _) => after_idle.name().to_owned(),
+            (SettingValue::Rude(rude), _) => rude.name().to_owned(),
             (SettingValue::Law(law), _) => law.to_string(),
             (SettingValue::Users(users), _) => some_of(users),
+            (SettingValue::Ssthresh(ssthresh), _) => ssthresh.to_string(),
         }
     }
 }

@@ -7,10 +7,11 @@
 //!
 //! Start at [`parse`], which turns a policy file into a [`Policy`] or into every [`Problem`] that it
 //! has. From there: [`Policy::first_match`] is the meaning of a policy in one line,
-//! [`Classifier::build`] gives the same meaning as the tables that the kernel searches, [`explain`]
-//! says it to people, and [`routes`] lists the settings that only routes can carry.
+//! [`Classifier::build`] gives the same meaning as the tables that the kernel searches, [`apply`] says
+//! what a flow of a rule gets, [`explain`] says it to people, and [`routes`] lists the settings that only routes can carry.
 //! [`import_wad`] writes a policy file from a configuration file of the Work Around Daemon.
 
+mod apply;
 mod classifier;
 mod explain;
 mod flow;
@@ -24,22 +25,26 @@ mod problem;
 mod read;
 mod review;
 mod routes;
+mod rule;
+mod setting;
+mod settings;
 mod toml_reader;
 mod wad;
 
+pub use apply::{Applied, Given, PathFacts, Segment, apply};
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
-pub use explain::{Explanation, PassedOver, RuleName, SettingLine, SettingValue, explain};
+pub use explain::{Explanation, PassedOver, RuleName, SettingLine, explain};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
 pub use instruments::{DerivedText, Instruments, MAX_SAMPLED_FLOWS, SampledFlows};
 pub use laws::{Law, OUR_PREFIX, Parameter, RUDE_LAW, our_laws};
-pub use policy::{
-    AfterIdle, Chosen, MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Match, Path, Policy, Rude,
-    Rule, Settings, Ssthresh, User,
-};
+pub use policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Policy};
 pub use ports::PortRange;
 pub use prefix::{Prefix, PrefixError};
 pub use problem::Problem;
 pub use read::{parse, parse_bytes};
 pub use routes::{RouteMetrics, routes};
+pub use rule::{Match, Path, Rule};
+pub use setting::{Setting, Spec, Stage, Unit, Way};
+pub use settings::{AfterIdle, Chosen, Rude, SettingValue, Settings, Ssthresh, User};
 pub use wad::{Imported, Note, import_wad};

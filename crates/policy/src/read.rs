@@ -12,7 +12,7 @@ mod rule;
 mod start;
 mod values;
 
-pub(crate) use values::SSTHRESH;
+pub(crate) use values::Measure;
 
 use crate::policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES};
 use crate::problem::{Refusal, Report};

@@ -4,10 +4,10 @@
 //! Only warns. Start at [`warnings`].
 
 use crate::classifier::{Class, Classifier, RuleSet};
-use crate::{Chosen, Match, Policy, PortRange, Prefix, Problem, Rule, SysctlName};
+use crate::{Match, Policy, PortRange, Prefix, Problem, Rule, Setting, SysctlName};
 
 /// net.core.rmem_max and wmem_max of mainline Linux, in bytes.
-const MAINLINE_BUFFER_MAX_BYTES: u32 = 212_992;
+const MAINLINE_BUFFER_MAX_BYTES: u64 = 212_992;
 
 /// The warnings in file order.
 pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem> {
@@ -50,21 +50,13 @@ fn unreachable(policy: &Policy, classifier: &Classifier, index: usize) -> Option
 fn cut_buffers(policy: &Policy, rule: &Rule) -> Vec<Problem> {
     let settings = &rule.settings;
     let buffers = [
-        (
-            "send_buffer",
-            &settings.send_buffer_bytes,
-            SysctlName::CoreWmemMax,
-        ),
-        (
-            "receive_buffer",
-            &settings.receive_buffer_bytes,
-            SysctlName::CoreRmemMax,
-        ),
+        (Setting::SendBuffer, SysctlName::CoreWmemMax),
+        (Setting::ReceiveBuffer, SysctlName::CoreRmemMax),
     ];
-    let cut = |(key, buffer, name): (&str, &Option<Chosen<u32>>, SysctlName)| {
-        let bytes = buffer.as_ref()?.value;
+    let cut = |(buffer, name): (Setting, SysctlName)| {
+        let (key, bytes) = (buffer.key(), settings.number(buffer)?);
         let message = match policy.host.at_least(name) {
-            Some(limit) if bytes > limit => {
+            Some(limit) if bytes > limit.into() => {
                 format!(
                     "{key} of {bytes} bytes is above {name} in [host.sysctl], {limit}: the kernel cuts it"
                 )

@@ -7,7 +7,7 @@
 //! that also asks for ports, a source or a cgroup. Start at [`routes`].
 
 use crate::classifier::{Classifier, RuleSet};
-use crate::{Policy, Prefix, Rule};
+use crate::{Policy, Prefix, Rule, Setting, Way};
 use serde::Serialize;
 
 /// The metrics that the route to a prefix must carry.
@@ -62,17 +62,15 @@ fn route_of(policy: &Policy, prefix: Prefix, rules: RuleSet) -> RouteMetrics {
     RouteMetrics {
         prefix,
         reordering_pkts: settings
-            .and_then(|all| all.reordering_pkts.as_ref())
-            .map(|chosen| chosen.value),
-        quickack: settings
-            .and_then(|all| all.quickack.as_ref())
-            .is_some_and(|chosen| chosen.value),
+            .and_then(|all| all.number(Setting::Reordering))
+            .and_then(|pkts| u32::try_from(pkts).ok()),
+        quickack: settings.is_some_and(|all| all.is_on(Setting::Quickack)),
         rule: rule.map(|rule| rule.name.clone()),
     }
 }
 
 fn has_metrics(rule: &Rule) -> bool {
-    rule.settings.reordering_pkts.is_some() || rule.settings.quickack.is_some()
+    Setting::of_way(Way::Route).any(|metric| rule.settings.gives(metric))
 }
 
 fn same_metrics(one: &RouteMetrics, other: &RouteMetrics) -> bool {

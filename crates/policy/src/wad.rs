@@ -9,9 +9,9 @@
 
 use crate::policy::MAX_RULES;
 use crate::problem::{Refusal, Report};
-use crate::read::SSTHRESH;
+use crate::read::Measure;
 use crate::toml_reader::shortened;
-use crate::{Law, Prefix, Problem};
+use crate::{Law, Prefix, Problem, Setting};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
@@ -375,8 +375,9 @@ impl Rule {
     /// law of ours, which is then Reno's.
     fn law(&mut self, entry: &Entry, reader: &mut Reader) {
         let parameters = aimd_parameters(entry, reader);
-        let allowed = format!("0 (leave it alone), or {}", SSTHRESH.allowed());
-        let limit = reader.number(entry, "maxssth", &allowed, |limit| SSTHRESH.holds(limit));
+        let measure = Measure::of(Setting::MaxSsthresh);
+        let allowed = format!("0 (leave it alone), or {}", measure.allowed());
+        let limit = reader.number(entry, "maxssth", &allowed, |limit| measure.holds(limit));
         match (parameters.is_empty(), limit > 0) {
             (false, _) => self.set(
                 "congestion_control",

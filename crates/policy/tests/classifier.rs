@@ -4,7 +4,7 @@
 //! Addresses and ports come from small pools of neighbours, so that prefixes nest and flows hit.
 #![allow(clippy::disallowed_types, clippy::disallowed_macros)] // measures and prints how long a look-up lasts
 
-use fatpath_policy::{Classifier, Flow, MAX_RULES, Policy, Prefix, parse, routes};
+use fatpath_policy::{Classifier, Flow, MAX_RULES, Policy, Prefix, Setting, parse, routes};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -154,9 +154,9 @@ proptest! {
                 .filter(|route| route.prefix.contains(address))
                 .max_by_key(|route| route.prefix.key_bits());
             let met = policy.first_match(&Flow::to(address)).map(|rule| &rule.settings);
-            let reordering = met.and_then(|settings| Some(settings.reordering_pkts.as_ref()?.value));
-            let quickack = met.and_then(|settings| Some(settings.quickack.as_ref()?.value));
-            prop_assert_eq!(route.and_then(|route| route.reordering_pkts), reordering);
+            let reordering = met.and_then(|settings| settings.number(Setting::Reordering));
+            let quickack = met.and_then(|settings| settings.truth(Setting::Quickack));
+            prop_assert_eq!(route.and_then(|route| route.reordering_pkts.map(u64::from)), reordering);
             prop_assert_eq!(route.is_some_and(|route| route.quickack), quickack.unwrap_or(false));
         }
     }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 use fatpath_cc::{Idle, Law, Start};
-use fatpath_policy::{Flow, Policy, Settings, explain, our_laws, parse};
+use fatpath_policy::{
+    Flow, PathFacts, Policy, Segment, Settings, Stage, apply, explain, our_laws, parse,
+};
 
 fn policy() -> Policy {
     parse(include_str!("files/laws.toml"), None).unwrap()
@@ -17,14 +19,7 @@ fn settings(policy: &Policy, last: u8) -> &Settings {
 #[test]
 fn each_way_to_name_a_law_gives_its_parameters() {
     let policy = policy();
-    let law = |last| {
-        settings(&policy, last)
-            .law
-            .as_ref()
-            .unwrap()
-            .value
-            .to_string()
-    };
+    let law = |last| settings(&policy, last).law().unwrap().to_string();
     assert_eq!(law(1), "fp_aimd(a = 6, b = 0.3)");
     assert_eq!(law(2), "fp_aimd(a = 6, b = 0.5)");
     assert_eq!(law(3), "fp_aimd(a = 4, b = 0.125)");
@@ -40,13 +35,23 @@ fn each_way_to_name_a_law_gives_its_parameters() {
 #[test]
 fn the_simulator_gets_the_same_law_and_start() {
     let policy = policy();
-    let ours = |last| settings(&policy, last).law.as_ref().unwrap().value.ours();
+    let ours = |last| settings(&policy, last).law().unwrap().ours();
     let scalable = Law::named("scalable").unwrap();
     let scalable = scalable.with_all(&[("a", 0.005), ("legacy_window", 32.0)]);
     assert_eq!(ours(5), scalable.ok());
+    let facts = PathFacts {
+        segment: Some(Segment {
+            mss_bytes: 1448,
+            header_bytes: 52,
+        }),
+        ..PathFacts::default()
+    };
+    let start = |last, otherwise| {
+        apply(settings(&policy, last), Stage::Established, &facts).start(otherwise)
+    };
     let bdp_pkts = 12_500_000 / 1448;
     assert_eq!(
-        settings(&policy, 5).start(Start::default(), 1448),
+        start(5, Start::default()),
         Start {
             initial_ssthresh_pkts: bdp_pkts,
             idle: Idle::Pace,
@@ -54,7 +59,7 @@ fn the_simulator_gets_the_same_law_and_start() {
             ..Start::default()
         }
     );
-    let highspeed = settings(&policy, 6).start(Start::default(), 1448);
+    let highspeed = start(6, Start::default());
     assert_eq!(highspeed.initial_rate_bps, 500_000_000);
     assert_eq!(
         (highspeed.initial_ssthresh_pkts, highspeed.idle),
@@ -69,7 +74,7 @@ fn the_simulator_gets_the_same_law_and_start() {
         max_ssthresh_pkts: 100,
         ..otherwise
     };
-    assert_eq!(settings(&policy, 1).start(otherwise, 1448), of_rule);
+    assert_eq!(start(1, otherwise), of_rule);
 }
 
 #[test]
@@ -83,8 +88,8 @@ fn every_law_is_taken_with_every_parameter_at_both_ends_of_its_range() {
                     "[[rule]]\nname = 'r'\ncongestion_control = {{ law = '{name}', {} = {number} }}\n",
                     parameter.key
                 );
-                let read = parse(&text, None)
-                    .map(|policy| policy.rules[0].settings.law.as_ref().unwrap().value.ours());
+                let read =
+                    parse(&text, None).map(|policy| policy.rules[0].settings.law().unwrap().ours());
                 // What contradicts the other parameters' defaults is refused by both.
                 assert_eq!(
                     read.ok().flatten(),

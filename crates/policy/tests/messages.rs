@@ -3,7 +3,7 @@
 //!
 //! The inputs stand in `tests/files`, the expected texts in `tests/snapshots`.
 
-use fatpath_policy::{Flow, Problem, explain, import_wad, parse, parse_bytes};
+use fatpath_policy::{Flow, Problem, Setting, explain, import_wad, parse, parse_bytes};
 
 fn messages(file_name: &str, problems: &[Problem]) -> String {
     problems
@@ -123,17 +123,11 @@ fn the_papers_wad_file_becomes_a_policy() {
     let bob = policy
         .first_match(&Flow::parse("10.5.128.74:5001").unwrap())
         .unwrap();
-    let law = &bob.settings.law.as_ref().unwrap().value;
+    let law = bob.settings.law().unwrap();
     assert_eq!(law.to_string(), "fp_aimd(a = 6, b = 0.3)");
-    assert_eq!(bob.settings.max_ssthresh_pkts.as_ref().unwrap().value, 100);
-    assert_eq!(
-        bob.settings.send_buffer_bytes.as_ref().unwrap().value,
-        3_751_239
-    );
-    assert_eq!(
-        bob.settings.receive_buffer_bytes.as_ref().unwrap().value,
-        6_571_899
-    );
+    assert_eq!(bob.settings.number(Setting::MaxSsthresh), Some(100));
+    assert_eq!(bob.settings.number(Setting::SendBuffer), Some(3_751_239));
+    assert_eq!(bob.settings.number(Setting::ReceiveBuffer), Some(6_571_899));
     let notes: String = imported
         .notes
         .iter()
@@ -178,4 +172,25 @@ fn the_installed_policy_loads_and_its_examples_do_too() {
         parse(&examples.join("\n"), None).unwrap_or_else(|problems| panic!("{problems:?}"));
     assert_eq!((policy.rules.len(), policy.host.sysctls.len()), (3, 5));
     assert_eq!(policy.warnings, []);
+}
+
+#[test]
+fn the_json_of_a_rules_settings_names_each_with_its_unit() {
+    let rude = "[[rule]]\nname = 'rude'\nrude = 'allowed'\nrude_rate = '1gbit'\nrude_users = ['alice', 1000]\n\
+                rude_converged = 0.02\n";
+    let files = [
+        include_str!("files/good.toml"),
+        include_str!("files/laws.toml"),
+        rude,
+    ];
+    let policies = files.map(|file| parse(file, None).expect("the file is good"));
+    let rules = policies.iter().flat_map(|policy| &policy.rules);
+    let said: Vec<String> = rules
+        .map(|rule| {
+            serde_json::to_string(&rule.settings)
+                .unwrap()
+                .replace("null", "-")
+        })
+        .collect();
+    insta::assert_snapshot!(said.join("\n"));
 }

@@ -2,7 +2,7 @@
 //! Rude TCP in a policy file: what the keys become, and what is said of bad ones.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-use fatpath_policy::{Flow, Policy, Rude, User, explain, parse};
+use fatpath_policy::{Flow, Policy, Rude, Setting, User, explain, parse};
 
 fn policy(settings: &str) -> Result<Policy, Vec<String>> {
     let text = format!("[[rule]]\nname = 'a'\ndestination = ['192.0.2.1']\n{settings}\n");
@@ -23,13 +23,13 @@ fn every_key_is_read() {
     let policy = policy(WHOLE).unwrap();
     let settings = &policy.rules[0].settings;
     assert!(settings.may_be_rude());
-    assert_eq!(settings.rude.as_ref().unwrap().value, Rude::Allowed);
-    assert_eq!(settings.rude_rate_bps.as_ref().unwrap().value, 900_000_000);
-    let total = settings.rude_total_rate_bps.as_ref().unwrap();
-    assert_eq!(total.value, 1_000_000_000);
-    let users = &settings.rude_users.as_ref().unwrap().value;
-    assert_eq!(*users, [User::Name("alice".into()), User::Id(1000)]);
-    assert_eq!(settings.rude_converged_milli.as_ref().unwrap().value, 25);
+    assert_eq!(settings.rude(), Some(Rude::Allowed));
+    assert_eq!(settings.number(Setting::RudeRate), Some(900_000_000));
+    let total = settings.number(Setting::RudeTotalRate);
+    assert_eq!(total, Some(1_000_000_000));
+    let users = [User::Name("alice".into()), User::Id(1000)];
+    assert_eq!(settings.rude_users(), Some(&users[..]));
+    assert_eq!(settings.number(Setting::RudeConverged), Some(25));
 }
 
 #[test]

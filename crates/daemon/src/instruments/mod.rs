@@ -22,7 +22,7 @@ use fatpath_estats::{
     BadFormula, Bounds, Changed, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample,
     Tally, TallyBounds, Why,
 };
-use fatpath_policy::{Policy, SampledFlows};
+use fatpath_policy::{Policy, SampledFlows, Setting};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::broadcast;
@@ -141,10 +141,10 @@ impl Instruments {
 /// What flows are judged by, of the rule of that name.
 fn rule(policy: &Policy, name: String) -> Rule {
     let rule = policy.rules.iter().find(|rule| rule.name == name);
-    let settings = rule.map(|rule| &rule.settings);
+    let gives = |setting| rule.is_some_and(|rule| rule.settings.gives(setting));
     Rule {
-        sets_send_buffer: settings.is_some_and(|set| set.send_buffer_bytes.is_some()),
-        sets_receive_buffer: settings.is_some_and(|set| set.receive_buffer_bytes.is_some()),
+        sets_send_buffer: gives(Setting::SendBuffer),
+        sets_receive_buffer: gives(Setting::ReceiveBuffer),
         name,
     }
 }

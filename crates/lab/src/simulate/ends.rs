@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use fatpath_cc::{Idle, Law, Start};
-use fatpath_policy::{Policy, Rude, Rule, Settings, SysctlName};
+use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
 use fatpath_sim::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
@@ -20,8 +20,6 @@ use crate::scenario::{Flow, Wishes};
 /// The largest window without scaling, and the largest shift (RFC 7323, section 2).
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 const MOST_SHIFT: u32 = 14;
-/// Buffers that flows share get no smaller: FP_MIN_SHARE_BYTES of bpf/include/settings.h.
-const LEAST_SHARE_BYTES: u64 = 64 << 10;
 /// What a packet takes beside itself where a TUN device makes it (`tun_build_skb`): headroom, and behind its
 /// head, rounded up to a cache line, struct skb_shared_info and struct sk_buff.
 const HEADROOM_BYTES: u64 = 64;
@@ -29,8 +27,6 @@ const CACHE_LINE_BYTES: u64 = 64;
 const PACKET_OVERHEAD_BYTES: u64 = 320 + 256;
 /// The kernel keeps the share in 1/256 (TCP_RMEM_TO_WIN_SCALE).
 const SHARE_UNIT: u64 = 256;
-/// R and F within 1 %: section 3.2 of the paper (docs/rude.md).
-const RUDE_CONVERGED_MILLI: u32 = 10;
 
 /// The addresses and ports of a connection, and the cgroup that its programs are in.
 pub(super) struct Names {
@@ -59,43 +55,42 @@ impl Ends<'_> {
     /// In words, if the law is none of the simulator's.
     pub(super) fn spec(&self) -> Result<TcpSpec, String> {
         let (here, there) = (self.names.sender, self.names.receiver);
-        let at_sender = self.rule(here, there);
-        let at_receiver = self.rule(there, here);
+        let at_sender = &self.applied(here, there);
+        let at_receiver = &self.applied(there, here);
         let inner = &self.flow.wishes.of_simulator;
-        let (mss_bytes, header_bytes) = self.segment();
+        let Segment {
+            mss_bytes,
+            header_bytes,
+        } = self.segment();
         let plain = TcpSpec::default();
-        let pacing = at_sender.and_then(|to| to.pacing_rate_bps.as_ref());
-        let initial = at_sender.and_then(|to| to.initial_window_pkts.as_ref());
-        let clamp = at_sender.and_then(|to| to.cwnd_clamp_pkts.as_ref());
-        let reordering = at_sender.and_then(|to| to.reordering_pkts.as_ref());
-        let rto_min = at_sender.and_then(|to| to.rto_min_us.as_ref());
         let rude = self.rude(at_sender);
         Ok(TcpSpec {
             law: self.law(at_sender, rude.is_some())?,
             rude,
-            start: self.start(at_sender, mss_bytes),
+            start: self.start(at_sender),
             mss_bytes,
             header_bytes,
-            initial_window_pkts: initial
-                .map(|one| one.value)
+            initial_window_pkts: at_sender
+                .number_u32(Setting::InitialWindow)
                 .or(inner.initial_window_pkts)
                 .unwrap_or(plain.initial_window_pkts),
-            cwnd_clamp_pkts: clamp
-                .map(|one| one.value)
+            cwnd_clamp_pkts: at_sender
+                .number_u32(Setting::CwndClamp)
                 .or(inner.cwnd_clamp_pkts)
                 .unwrap_or(plain.cwnd_clamp_pkts),
             send_buffer: self.send_buffer(at_sender),
             receive_buffer: self.receive_buffer(at_receiver),
-            pacing_rate_bps: pacing
-                .map(|one| one.value)
+            pacing_rate_bps: at_sender
+                .number(Setting::PacingRate)
                 .or(self.wishes().pacing_rate_bps),
             detection: inner.detection.unwrap_or(self.sender.detection),
-            dupthresh: reordering
-                .map(|one| one.value)
+            dupthresh: at_sender
+                .number_u32(Setting::Reordering)
                 .or(inner.dupthresh)
                 .unwrap_or(self.sender.dupthresh),
-            rto_min_ns: rto_min
-                .map(|one| u64::from(one.value) * 1000)
+            rto_min_ns: at_sender
+                .number(Setting::RtoMin)
+                .map(|us| us * 1000)
                 .or(inner.rto_min_ns)
                 .unwrap_or(self.sender.rto_min_ns),
             tail_loss_probe: inner.tail_loss_probe.unwrap_or(self.sender.tail_loss_probe),
@@ -107,8 +102,8 @@ impl Ends<'_> {
         &self.flow.wishes
     }
 
-    /// The rule that a host's end of the flow meets.
-    fn rule(&self, own: (IpAddr, u16), peer: (IpAddr, u16)) -> Option<&Settings> {
+    /// What the rule that a host's end of the flow meets gives it; nothing where there is none.
+    fn applied(&self, own: (IpAddr, u16), peer: (IpAddr, u16)) -> Applied {
         let flow = fatpath_policy::Flow {
             destination: peer.0,
             destination_port: Some(peer.1),
@@ -116,14 +111,21 @@ impl Ends<'_> {
             source_port: Some(own.1),
             cgroup: Some(self.names.cgroup.clone()),
         };
-        let rule: &Rule = self.policy?.first_match(&flow)?;
-        Some(&rule.settings)
+        let facts = PathFacts {
+            segment: Some(self.segment()),
+            flows: self.connections,
+            program_sets_buffers: self.wishes().window_bytes.is_some(),
+        };
+        let rule = self.policy.and_then(|policy| policy.first_match(&flow));
+        rule.map_or_else(Applied::default, |rule| {
+            apply(&rule.settings, Stage::Established, &facts)
+        })
     }
 
     /// Of a rude flow the law of its fair window, Reno where none is given.
-    fn law(&self, rule: Option<&Settings>, is_rude: bool) -> Result<Law, String> {
-        match (rule.and_then(|rule| rule.law.as_ref()), &self.wishes().law) {
-            (Some(chosen), _) => law::of_policy(&chosen.value),
+    fn law(&self, rule: &Applied, is_rude: bool) -> Result<Law, String> {
+        match (rule.law(), &self.wishes().law) {
+            (Some(law), _) => law::of_policy(law),
             (None, Some(wish)) => law::of_wish(wish),
             (None, None) if is_rude => Ok(Law::RENO),
             (None, None) => law::named(&self.sender.law).map_err(|why| {
@@ -137,67 +139,54 @@ impl Ends<'_> {
     }
 
     /// A rule that allows it leaves it to the program, here the flow's own key; its rates hold for both.
-    fn rude(&self, rule: Option<&Settings>) -> Option<RudeSpec> {
+    fn rude(&self, rule: &Applied) -> Option<RudeSpec> {
         let wish = self.wishes().of_simulator.rude;
-        let of_rule = rule.and_then(|rule| rule.rude.as_ref());
-        let is_rude = match of_rule.map(|one| one.value) {
-            Some(Rude::Always) => true,
-            Some(Rude::Allowed) => wish.is_some(),
-            Some(Rude::Never) => false,
+        let is_rude = match rule.rude() {
+            Some(rude) => rude.makes_rude(wish.is_some()),
             None => wish.is_some() && self.policy.is_none(),
         };
-        let share = rule.and_then(|rule| rule.rude_rate_bps.as_ref());
-        let converged = rule.and_then(|rule| rule.rude_converged_milli.as_ref());
+        let of_wish = wish.and_then(|wish| wish.share_bps);
         is_rude.then(|| RudeSpec {
-            share_bps: share
-                .map(|one| one.value)
-                .or(wish.and_then(|wish| wish.share_bps))
-                .map(|bits| self.without_headers(bits)),
+            share_bps: rule
+                .number(Setting::RudeRate)
+                .or(of_wish.map(|bits| self.segment().without_headers(bits))),
             off: wish.and_then(|wish| wish.off),
-            converged_milli: converged.map_or(RUDE_CONVERGED_MILLI, |one| one.value),
+            converged_milli: rule.rude_converged_milli(),
         })
     }
 
-    /// Of a rate of IP packets, what pacing counts: `without_headers()` of bpf/rude.bpf.c.
-    fn without_headers(&self, rate_bps: u64) -> u64 {
-        let (mss_bytes, header_bytes) = self.segment();
-        let packet_bytes = u128::from(mss_bytes + header_bytes);
-        let data_bps = u128::from(rate_bps) * u128::from(mss_bytes) / packet_bytes;
-        (data_bps as u64).max(1)
-    }
-
-    fn start(&self, rule: Option<&Settings>, mss_bytes: u32) -> Start {
+    fn start(&self, rule: &Applied) -> Start {
         let inner = &self.wishes().of_simulator;
         let of_host = match self.sender.restarts_after_idle {
             true => Idle::Restart,
             false => Idle::Keep,
         };
-        let of_flow = Start {
+        rule.start(Start {
             max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
             initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
             initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
             idle: inner.idle.unwrap_or(of_host),
             hystart: inner.hystart.unwrap_or(false),
-        };
-        rule.map_or(of_flow, |rule| rule.start(of_flow, mss_bytes))
+        })
     }
 
-    /// Payload and headers of a segment.
-    fn segment(&self) -> (u32, u32) {
+    fn segment(&self) -> Segment {
         let headers = match self.flow.ipv6 {
             true => IPV6_TCP_BYTES,
             false => IPV4_TCP_BYTES,
         };
-        let headers = headers + TIMESTAMP_BYTES;
-        let most = self.path_mtu_bytes.saturating_sub(headers).max(1);
+        let header_bytes = headers + TIMESTAMP_BYTES;
+        let most = self.path_mtu_bytes.saturating_sub(header_bytes).max(1);
         let mss_bytes = self.wishes().mss_bytes.map_or(most, |wish| wish.min(most));
-        (mss_bytes, headers)
+        Segment {
+            mss_bytes,
+            header_bytes,
+        }
     }
 
-    fn send_buffer(&self, rule: Option<&Settings>) -> Buffer {
+    fn send_buffer(&self, rule: &Applied) -> Buffer {
         let inner = self.wishes().of_simulator.send_buffer_bytes;
-        let asked = rule.and_then(|to| Some(self.shared(to, to.send_buffer_bytes.as_ref()?.value)));
-        let asked = self.strongest(rule, asked);
+        let asked = self.asked(rule, Setting::SendBuffer);
         let most = self.raised(SysctlName::CoreWmemMax, self.sender.send_max_bytes);
         let of_memory = self.sender.send_memory_bytes;
         let top = self.raised(SysctlName::TcpWmem, of_memory[2]);
@@ -208,11 +197,9 @@ impl Ends<'_> {
         }
     }
 
-    fn receive_buffer(&self, rule: Option<&Settings>) -> Buffer {
+    fn receive_buffer(&self, rule: &Applied) -> Buffer {
         let inner = self.wishes().of_simulator.receive_buffer_bytes;
-        let of_rule =
-            rule.and_then(|to| Some(self.shared(to, to.receive_buffer_bytes.as_ref()?.value)));
-        let asked = self.strongest(rule, of_rule);
+        let asked = self.asked(rule, Setting::ReceiveBuffer);
         let most = self.raised(SysctlName::CoreRmemMax, self.receiver.receive_max_bytes);
         let of_memory = self.receiver.receive_memory_bytes;
         let top = self.raised(SysctlName::TcpRmem, of_memory[2]);
@@ -235,27 +222,20 @@ impl Ends<'_> {
 
     /// The data that a receiver's memory is reckoned to hold: `tcp_win_from_space`.
     fn data_in(&self, memory_bytes: u64) -> u64 {
-        let (mss_bytes, header_bytes) = self.segment();
+        let Segment {
+            mss_bytes,
+            header_bytes,
+        } = self.segment();
         let packet_bytes = u64::from(mss_bytes + header_bytes);
         let head_bytes = (HEADROOM_BYTES + packet_bytes).next_multiple_of(CACHE_LINE_BYTES);
         let share = u64::from(mss_bytes) * SHARE_UNIT / (head_bytes + PACKET_OVERHEAD_BYTES);
         memory_bytes * share / SHARE_UNIT
     }
 
-    /// A program's own buffer stays, unless the rule overrides it or the program has none.
-    fn strongest(&self, rule: Option<&Settings>, of_rule: Option<u64>) -> Option<u64> {
+    /// What setsockopt is asked for: by the rule, or else by the program.
+    fn asked(&self, rule: &Applied, buffer: Setting) -> Option<u64> {
         let own = self.wishes().window_bytes.map(u64::from);
-        match rule.is_some_and(|rule| rule.override_application) {
-            true => of_rule.or(own),
-            false => own.or(of_rule),
-        }
-    }
-
-    fn shared(&self, rule: &Settings, bytes: u32) -> u64 {
-        match rule.divide {
-            true => (u64::from(bytes) / self.connections.max(1)).max(LEAST_SHARE_BYTES),
-            false => bytes.into(),
-        }
+        rule.number(buffer).or(own)
     }
 
     /// A maximum of the host, as the policy has raised it.
@@ -278,14 +258,13 @@ impl Ends<'_> {
         UNSCALED_WINDOW_BYTES << shift
     }
 
-    fn delayed_acks(&self, rule: Option<&Settings>) -> DelayedAcks {
-        let of_rule = rule.and_then(|to| to.delayed_ack_max_us.as_ref());
-        let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |one| u64::from(one.value) * 1000);
-        let quick = rule.and_then(|to| to.quickack.as_ref());
-        match (quick, self.wishes().of_simulator.delayed_acks) {
-            (Some(quick), _) if quick.value => DelayedAcks::Off,
-            (_, Some(wish)) => wish,
-            (_, None) => DelayedAcks::QuickAtStart { max_ns },
+    fn delayed_acks(&self, rule: &Applied) -> DelayedAcks {
+        let of_rule = rule.number(Setting::DelayedAckMax);
+        let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |us| us * 1000);
+        match self.wishes().of_simulator.delayed_acks {
+            _ if rule.is_on(Setting::Quickack) => DelayedAcks::Off,
+            Some(wish) => wish,
+            None => DelayedAcks::QuickAtStart { max_ns },
         }
     }
 }

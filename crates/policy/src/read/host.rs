@@ -2,10 +2,11 @@
 //! The `[host]` section of the policy file. Start at [`read`].
 
 use super::values::SYSCTL_BYTES;
-use crate::policy::{Chosen, Rule, Settings};
 use crate::problem::{Refusal, Report};
+use crate::rule::Rule;
+use crate::settings::Chosen;
 use crate::toml_reader::{Section, found};
-use crate::{HostSettings, Sysctl, SysctlName};
+use crate::{HostSettings, Setting, Sysctl, SysctlName};
 use toml::de::{DeTable, DeValue};
 
 /// Reads `[host.sysctl]`; `"auto"` takes what the rules ask for.
@@ -84,16 +85,13 @@ fn read_value(
 /// The largest buffer of the rules. The kernel doubles what setsockopt asks for, to have room for its
 /// own books; `tcp_rmem` and `tcp_wmem` mean the doubled kind.
 fn largest(name: SysctlName, rules: &[Rule]) -> Option<Chosen<u32>> {
-    let buffer = |settings: &Settings| -> Option<u32> {
-        let buffer = match name {
-            SysctlName::CoreRmemMax | SysctlName::TcpRmem => &settings.receive_buffer_bytes,
-            _ => &settings.send_buffer_bytes,
-        };
-        buffer.as_ref().map(|chosen| chosen.value)
+    let buffer = match name {
+        SysctlName::CoreRmemMax | SysctlName::TcpRmem => Setting::ReceiveBuffer,
+        _ => Setting::SendBuffer,
     };
     let asked = rules
         .iter()
-        .filter_map(|rule| buffer(&rule.settings).map(|bytes| (bytes, rule)));
+        .filter_map(|rule| Some((u32::try_from(rule.settings.number(buffer)?).ok()?, rule)));
     let (bytes, rule) = asked.max_by_key(|(bytes, _)| *bytes)?;
     let (factor, doubled) = if name.is_triple() {
         (2, "twice ")

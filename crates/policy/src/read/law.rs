@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `congestion_control`: a law and its parameters. Start at [`read_law`].
 
-use super::values::{self, BUFFER, STREAMS};
-use crate::policy::Chosen;
+use super::values::{self, Measure, STREAMS};
 use crate::problem::{Refusal, Report};
+use crate::settings::Chosen;
 use crate::toml_reader::{Section, found, under_key};
-use crate::{Law, our_laws};
+use crate::{Law, Setting, our_laws};
 use fatpath_cc::{LawSpec, ParameterError, ParameterSpec};
 use toml::de::{DeTable, DeValue};
 
@@ -132,7 +132,7 @@ fn read_equivalent(section: &mut Section, key: &str, known: &[&str]) -> Option<C
             (fatpath_cc::Law::parallel_streams(streams), meaning)
         }
         _ => {
-            let buffer = section.read(key, |value| BUFFER.read(value))?;
+            let buffer = section.read(key, |value| Measure::of(Setting::SendBuffer).read(value))?;
             let bytes = fatpath_units::show_bytes(buffer.value);
             let meaning = format!("RFC 3649's table at the window that {bytes} hold");
             let law = fatpath_cc::Law::static_highspeed(buffer.value, ETHERNET_MSS_BYTES);

@@ -2,20 +2,19 @@
 //! One `[[rule]]` of the policy file. Start at [`read`].
 
 use super::law::read_law;
-use super::rude::read_rude;
-use super::start::read_start;
-use super::values::{
-    self, CWND_CLAMP, INITIAL_WINDOW, NOTSENT_LOWAT, PACING_RATE, RATE, REORDERING, RTT, TIMER,
-};
-use crate::PortRange;
-use crate::policy::{Chosen, Match, Path, Rule, Settings};
+use super::rude::{read_users, refuse_rude_terms, rude};
+use super::start::{after_idle, initial_ssthresh, refuse_start_without_our_law};
+use super::values::{self, RATE, RTT};
 use crate::problem::{Refusal, Report};
+use crate::rule::{Match, Path, Rule};
+use crate::settings::Chosen;
 use crate::toml_reader::{Section, under_key};
+use crate::{PortRange, Setting, SettingValue, Settings, Way};
 use std::ops::Range;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-/// The keys of a rule, as the manual has them.
-const KEYS: &[&str] = &[
+/// The keys that match flows or describe the path; the settings' follow.
+const KEYS: [&str; 8] = [
     "name",
     "destination",
     "source",
@@ -24,29 +23,6 @@ const KEYS: &[&str] = &[
     "cgroup",
     "rtt",
     "rate",
-    "send_buffer",
-    "receive_buffer",
-    "congestion_control",
-    "initial_window",
-    "cwnd_clamp",
-    "rto_min",
-    "delayed_ack_max",
-    "pacing_rate",
-    "notsent_lowat",
-    "max_ssthresh",
-    "initial_ssthresh",
-    "initial_rate",
-    "after_idle",
-    "hystart",
-    "rude",
-    "rude_rate",
-    "rude_total_rate",
-    "rude_users",
-    "rude_converged",
-    "reordering",
-    "quickack",
-    "override_application",
-    "divide",
 ];
 
 /// Reads a rule; whatever is refused is noted and left out.
@@ -56,7 +32,9 @@ pub(super) fn read(
     laws: Option<&[String]>,
     report: &mut Report,
 ) -> Rule {
-    let mut section = Section::open(report, table, "a rule", KEYS);
+    let settings = Setting::ALL.map(Setting::key);
+    let keys = [&KEYS[..], &settings].concat();
+    let mut section = Section::open(report, table, "a rule", &keys);
     if section.value("name").is_none() {
         let remedy = "write name = \"…\", a name of its own for logs and tables";
         section
@@ -124,37 +102,48 @@ fn as_given<'p>(section: &Section, path: &'p Path) -> Option<&'p Path> {
 
 fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) -> Settings {
     let path = as_given(section, path);
-    let buffer = |value: &DeValue| values::buffer(value, path);
-    let start = read_start(section, path);
-    let rude = read_rude(section);
-    Settings {
-        send_buffer_bytes: section.read("send_buffer", buffer).flatten(),
-        receive_buffer_bytes: section.read("receive_buffer", buffer).flatten(),
-        law: read_law(section, laws),
-        initial_window_pkts: section.read("initial_window", |value| INITIAL_WINDOW.read_u32(value)),
-        cwnd_clamp_pkts: section.read("cwnd_clamp", |value| CWND_CLAMP.read_u32(value)),
-        rto_min_us: section.read("rto_min", |value| TIMER.read_u32(value)),
-        delayed_ack_max_us: section.read("delayed_ack_max", |value| TIMER.read_u32(value)),
-        pacing_rate_bps: section.read("pacing_rate", |value| PACING_RATE.read(value)),
-        notsent_lowat_bytes: section.read("notsent_lowat", |value| NOTSENT_LOWAT.read_u32(value)),
-        max_ssthresh_pkts: start.max_ssthresh_pkts,
-        initial_ssthresh: start.initial_ssthresh,
-        initial_rate_bps: start.initial_rate_bps,
-        after_idle: start.after_idle,
-        hystart: start.hystart,
-        rude: rude.rude,
-        rude_rate_bps: rude.rate_bps,
-        rude_total_rate_bps: rude.total_rate_bps,
-        rude_users: rude.users,
-        rude_converged_milli: rude.converged_milli,
-        reordering_pkts: section.read("reordering", |value| REORDERING.read_u32(value)),
-        quickack: section
-            .read("quickack", values::truth)
-            .map(|quickack| Chosen::new(quickack, format!("given as {quickack}"))),
-        override_application: section
-            .read("override_application", values::truth)
-            .unwrap_or(false),
-        divide: section.read("divide", values::truth).unwrap_or(false),
+    refuse_start_without_our_law(section);
+    let read = |setting| Some((setting, read_setting(section, setting, path, laws)?));
+    let settings = Setting::ALL.into_iter().filter_map(read).collect();
+    refuse_rude_terms(section, &settings);
+    settings
+}
+
+/// `path` is `None` when a part of it was refused.
+fn read_setting(
+    section: &mut Section,
+    setting: Setting,
+    path: Option<&Path>,
+    laws: Option<&[String]>,
+) -> Option<Chosen<SettingValue>> {
+    let key = setting.key();
+    match setting {
+        Setting::SendBuffer | Setting::ReceiveBuffer => section
+            .read(key, |value| values::buffer(value, setting, path))
+            .flatten()
+            .map(|bytes| bytes.map(SettingValue::Number)),
+        Setting::CongestionControl => read_law(section, laws).map(|law| law.map(SettingValue::Law)),
+        Setting::InitialSsthresh => section
+            .read(key, |value| initial_ssthresh(value, path))
+            .flatten(),
+        Setting::AfterIdle => section.read(key, after_idle),
+        Setting::Rude => section.read(key, rude),
+        Setting::RudeUsers => read_users(section),
+        Setting::OverrideApplication | Setting::Divide => section
+            .read(key, values::truth)
+            .filter(|is_on| *is_on)
+            .map(|_| Chosen::new(SettingValue::Truth(true), why(setting))),
+        _ => section.read(key, |value| values::plain(value, setting)),
+    }
+}
+
+/// What a setting does that is on or absent.
+fn why(setting: Setting) -> &'static str {
+    match setting {
+        Setting::Divide => {
+            "the rule's concurrent flows share the buffers: each of n gets 1/n, 64 KiB at least"
+        }
+        _ => "the program's own setsockopt of a buffer set here is ignored",
     }
 }
 
@@ -162,7 +151,7 @@ fn refuse_without_buffer(section: &mut Section) {
     if section.value("send_buffer").is_some() || section.value("receive_buffer").is_some() {
         return;
     }
-    for key in ["override_application", "divide"] {
+    for key in Setting::of_way(Way::Rule).map(Setting::key) {
         let asked = section
             .value(key)
             .filter(|value| value.get_ref().as_bool() == Some(true));
@@ -180,7 +169,7 @@ fn refuse_without_buffer(section: &mut Section) {
 
 /// A route knows destinations only, so a metric would also reach the flows that the rule leaves out.
 fn refuse_route_metrics(section: &mut Section) {
-    for key in ["reordering", "quickack"] {
+    for key in Setting::of_way(Way::Route).map(Setting::key) {
         let Some(value) = section.value(key) else {
             continue;
         };

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Readers of single values: each takes a TOML value and gives it typed, or says what is allowed.
 //!
-//! Every range of the policy file stands in this file, in a [`Measure`] or at its reader.
+//! The ranges of the settings stand in their table ([`Measure::of`]), every other range in this file, in a
+//! [`Measure`] or at its reader.
 
 use crate::instruments::MAX_SAMPLED_FLOWS;
-use crate::policy::{Chosen, User};
 use crate::problem::Refusal;
+use crate::settings::{Chosen, User};
 use crate::toml_reader::{found, shortened};
-use crate::{Path, PortRange, Prefix, RUDE_LAW};
+use crate::{Path, PortRange, Prefix, RUDE_LAW, Setting, SettingValue, Spec, Unit};
 use fatpath_units as quantity;
+use std::borrow::Cow;
 use toml::de::{DeInteger, DeValue};
 
 /// A kind of number: its range and how it is written.
@@ -20,91 +22,44 @@ pub(crate) struct Measure {
     /// Reads number and unit; `None` for counts, which have no unit.
     with_unit: Option<fn(&str) -> Option<u128>>,
     /// The range and the forms, for people.
-    allowed: &'static str,
+    allowed: Cow<'static, str>,
 }
 
-const GIB_LESS_ONE: u64 = (1 << 30) - 1;
-
-/// SO_SNDBUF and SO_RCVBUF are ints, and the kernel doubles them.
-pub(crate) const BUFFER: Measure = Measure {
-    min: 4096,
-    max: GIB_LESS_ONE,
-    bare: true,
-    with_unit: Some(quantity::bytes),
-    allowed: "4 KiB to 1 GiB - 1: bytes as an integer, \"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",
-};
-pub(crate) const NOTSENT_LOWAT: Measure = Measure {
-    min: 1,
-    max: GIB_LESS_ONE,
-    bare: true,
-    with_unit: Some(quantity::bytes),
-    allowed: "1 byte to 1 GiB - 1: bytes as an integer, \"128KiB\" or \"1MB\"",
-};
 /// These sysctls are ints.
 pub(crate) const SYSCTL_BYTES: Measure = Measure {
     min: 4096,
     max: i32::MAX as u64,
     bare: true,
     with_unit: Some(quantity::bytes),
-    allowed: "one value (of tcp_rmem and tcp_wmem the third, the maximum), 4 KiB to 2 GiB - 1: bytes as an integer, \"64MiB\", or \"auto\"",
+    allowed: Cow::Borrowed(
+        "one value (of tcp_rmem and tcp_wmem the third, the maximum), 4 KiB to 2 GiB - 1: bytes as an integer, \"64MiB\", or \"auto\"",
+    ),
 };
 pub(crate) const RTT: Measure = Measure {
     min: 1,
     max: 60_000_000,
     bare: false,
     with_unit: Some(quantity::time_us),
-    allowed: "1us to 60s, with its unit: \"100ms\", \"250us\", \"1.5s\"",
-};
-/// The kernel's own bound from above is TCP_RTO_MIN and TCP_DELACK_MAX, both 200 ms.
-pub(crate) const TIMER: Measure = Measure {
-    min: 1_000,
-    max: 200_000,
-    bare: false,
-    with_unit: Some(quantity::time_us),
-    allowed: "1ms to 200ms, with its unit: \"20ms\"",
+    allowed: Cow::Borrowed("1us to 60s, with its unit: \"100ms\", \"250us\", \"1.5s\""),
 };
 pub(crate) const RATE: Measure = Measure {
     min: 1_000,
     max: 100_000_000_000_000,
     bare: false,
     with_unit: Some(quantity::rate_bps),
-    allowed: "1kbit to 100tbit, with its unit (bit, kbit, mbit, gbit, tbit, or Mb/s and the like; decimal, a second): \"900mbit\"",
+    allowed: Cow::Borrowed(
+        "1kbit to 100tbit, with its unit (bit, kbit, mbit, gbit, tbit, or Mb/s and the like; decimal, a second): \"900mbit\"",
+    ),
 };
-/// The option takes 32 bits of bytes a second from BPF.
-pub(crate) const PACING_RATE: Measure = Measure {
-    min: 8_000,
-    max: 34_000_000_000,
-    bare: false,
-    with_unit: Some(quantity::rate_bps),
-    allowed: "8kbit to 34gbit, with its unit (kbit, mbit, gbit, or Mb/s and the like; decimal, a second): \"900mbit\"",
-};
-pub(crate) const INITIAL_WINDOW: Measure = count(1, 65_535, "an integer of 1 to 65535 segments");
-/// Larger windows overflow the kernel's send-buffer arithmetic (KERNEL.md, Traps).
-pub(crate) const CWND_CLAMP: Measure = count(2, 1 << 20, "an integer of 2 to 1048576 segments");
-/// As CWND_CLAMP; RFC 5681, 3.1 (4) has no less than two.
-pub(crate) const SSTHRESH: Measure = count(2, 1 << 20, "an integer of 2 to 1048576 segments");
 /// 1/(2N) is 0.001 at least.
 pub(crate) const STREAMS: Measure = count(1, 500, "an integer of 1 to 500 parallel streams");
-/// Above the fastest Ethernet of today (1.6 Tb/s is being standardised, IEEE 802.3dj).
-pub(crate) const INITIAL_RATE: Measure = Measure {
-    min: 8_000,
-    max: 1_000_000_000_000,
-    bare: false,
-    with_unit: Some(quantity::rate_bps),
-    allowed: "8kbit to 1tbit, with its unit (kbit, mbit, gbit, tbit, or Mb/s and the like; decimal, a second): \"500mbit\"",
-};
-/// As INITIAL_RATE: a share of the path.
-pub(crate) const RUDE_RATE: Measure = INITIAL_RATE;
-/// The kernel's TCP_FASTRETRANS_THRESH and net.ipv4.tcp_max_reordering.
-pub(crate) const REORDERING: Measure = count(3, 300, "an integer of 3 to 300 segments");
-
 /// At most once a round trip anyway; the kernel's clock of ACKs is finer.
 pub(crate) const SAMPLE_INTERVAL: Measure = Measure {
     min: 1_000,
     max: 60_000_000,
     bare: false,
     with_unit: Some(quantity::time_us),
-    allowed: "1ms to 60s, with its unit: \"100ms\"",
+    allowed: Cow::Borrowed("1ms to 60s, with its unit: \"100ms\""),
 };
 pub(crate) const ONE_IN: Measure = count(1, 1_000_000, "an integer of 1 to 1000000 flows");
 pub(crate) const MAX_FLOWS: Measure = count(
@@ -124,11 +79,31 @@ const fn count(min: u64, max: u64, allowed: &'static str) -> Measure {
         max,
         bare: true,
         with_unit: None,
-        allowed,
+        allowed: Cow::Borrowed(allowed),
     }
 }
 
 impl Measure {
+    /// Of a setting that is a number.
+    pub fn of(setting: Setting) -> Measure {
+        let Spec {
+            unit, least, most, ..
+        } = setting.spec();
+        let with_unit: Option<fn(&str) -> Option<u128>> = match unit {
+            Unit::Bytes => Some(quantity::bytes),
+            Unit::Us => Some(quantity::time_us),
+            Unit::Bps => Some(quantity::rate_bps),
+            _ => None,
+        };
+        Measure {
+            min: *least,
+            max: *most,
+            bare: matches!(unit, Unit::Bytes | Unit::Pkts),
+            with_unit,
+            allowed: Cow::Owned(setting.allowed()),
+        }
+    }
+
     /// The number and how it was written.
     pub fn read(&self, value: &DeValue) -> Result<Chosen<u64>, Refusal> {
         let number = match value {
@@ -139,12 +114,12 @@ impl Measure {
         number
             .and_then(|number| self.within(number))
             .map(|number| Chosen::new(number, format!("given as {}", written(value))))
-            .ok_or_else(|| found(value, self.allowed))
+            .ok_or_else(|| found(value, self.allowed()))
     }
 
     /// The range and the forms, for people.
-    pub fn allowed(&self) -> &'static str {
-        self.allowed
+    pub fn allowed(&self) -> &str {
+        &self.allowed
     }
 
     /// The number and how it was written, for ranges that end within 32 bits.
@@ -188,17 +163,22 @@ fn written(value: &DeValue) -> String {
 
 /// A buffer: bytes, or a multiple of what the path holds. `Ok(None)` when that cannot be said because
 /// the path's own values were refused: `path` is `None` then.
-pub(crate) fn buffer(value: &DeValue, path: Option<&Path>) -> Result<Option<Chosen<u32>>, Refusal> {
+pub(crate) fn buffer(
+    value: &DeValue,
+    setting: Setting,
+    path: Option<&Path>,
+) -> Result<Option<Chosen<u64>>, Refusal> {
+    let measure = Measure::of(setting);
     let factor = value
         .as_str()
         .and_then(|text| text.trim().strip_suffix("bdp"));
     match factor {
         Some(factor) => {
             let factor_milli = bdp_factor(factor.trim_end(), value)?;
-            path.map(|path| bdp(factor_milli, value, path).map(narrow))
+            path.map(|path| bdp(factor_milli, value, path, &measure))
                 .transpose()
         }
-        None => BUFFER.read_u32(value).map(Some),
+        None => measure.read(value).map(Some),
     }
 }
 
@@ -213,15 +193,20 @@ fn bdp_factor(factor: &str, value: &DeValue) -> Result<u128, Refusal> {
         .ok_or_else(|| found(value, allowed))
 }
 
-fn bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
+fn bdp(
+    factor_milli: u128,
+    value: &DeValue,
+    path: &Path,
+    measure: &Measure,
+) -> Result<Chosen<u64>, Refusal> {
     let (bdp_bytes, reason) = times_bdp(factor_milli, value, path)?;
-    BUFFER
+    measure
         .within(bdp_bytes)
         .map(|bytes| Chosen::new(bytes, &reason))
         .ok_or_else(|| {
             Refusal::new(
                 format!("out of range: {reason}"),
-                format!("allowed: {}", BUFFER.allowed),
+                format!("allowed: {}", measure.allowed),
             )
         })
 }
@@ -256,6 +241,29 @@ fn bdp_reason(path: &Path, bdp_bytes: u128, factor_milli: u128) -> String {
         factor => format!(", x {}", factor as f64 / 1000.0),
     };
     format!("{rate} x {rtt} = {bdp} (bdp){times}")
+}
+
+/// A setting without a reader of its own: a number, a fraction, or on or off.
+pub(crate) fn plain(value: &DeValue, setting: Setting) -> Result<Chosen<SettingValue>, Refusal> {
+    match setting.spec().unit {
+        Unit::Truth => truth(value)
+            .map(|truth| Chosen::new(SettingValue::Truth(truth), format!("given as {truth}"))),
+        Unit::Milli => milli(value, setting).map(|milli| milli.map(SettingValue::Number)),
+        _ => Measure::of(setting)
+            .read(value)
+            .map(|number| number.map(SettingValue::Number)),
+    }
+}
+
+/// A fraction, kept in thousandths.
+fn milli(value: &DeValue, setting: Setting) -> Result<Chosen<u64>, Refusal> {
+    let milli = number(value).map(|number| number * 1000.0);
+    let whole = milli.filter(|milli| (milli - milli.round()).abs() < 1e-6);
+    whole
+        .map(|milli| milli.round() as u64)
+        .filter(|milli| Measure::of(setting).holds(*milli))
+        .map(|milli| Chosen::new(milli, format!("given as {}", milli as f64 / 1000.0)))
+        .ok_or_else(|| found(value, setting.allowed()))
 }
 
 pub(crate) fn truth(value: &DeValue) -> Result<bool, Refusal> {
@@ -367,10 +375,7 @@ pub(crate) fn law_name(value: &DeValue, registered: Option<&[String]>) -> Result
     let name = match value.as_str() {
         Some(text) if (1..=15).contains(&text.len()) && text.bytes().all(plain) => text,
         _ => {
-            return Err(found(
-                value,
-                "the name of a registered law, such as \"cubic\", or { law = \"fp_aimd\", a = 6, b = 0.3 }",
-            ));
+            return Err(found(value, Setting::CongestionControl.allowed()));
         }
     };
     if name == RUDE_LAW {

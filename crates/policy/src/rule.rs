@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One rule of a policy: which flows, the path as the administrator knows it, and what its flows get.
+
+use crate::{PortRange, Prefix, Settings};
+use serde::Serialize;
+
+/// One named rule: which flows, and what they get.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Rule {
+    /// Unique in the policy; 1 to 63 bytes of `[A-Za-z0-9._-]`.
+    pub name: String,
+    /// The line of the file where the rule begins, from 1.
+    pub line: u32,
+    /// Which flows.
+    pub matches: Match,
+    /// What the administrator says of the path.
+    pub path: Path,
+    /// What the flows get.
+    pub settings: Settings,
+}
+
+/// Which flows a rule is for. Every part must hold; an empty or absent part holds for every flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Match {
+    /// Prefixes of the peer's address, whichever side opened the connection.
+    pub destination: Vec<Prefix>,
+    /// Prefixes of this host's address.
+    pub source: Vec<Prefix>,
+    /// The peer's port; sorted, no two overlap.
+    pub destination_ports: Vec<PortRange>,
+    /// This host's port; sorted, no two overlap.
+    pub source_ports: Vec<PortRange>,
+    /// The cgroup-2 path of the flow's socket, or one above it. Begins with `/`.
+    pub cgroup: Option<String>,
+}
+
+/// The path as the administrator knows it. With both parts, `bdp` has a meaning.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Path {
+    /// Round-trip time in microseconds, 1 us to 60 s.
+    pub rtt_us: Option<u32>,
+    /// Bottleneck rate in bits a second, 1 kb/s to 100 Tb/s.
+    pub rate_bps: Option<u64>,
+}
+
+impl Match {
+    /// Whether the peer's address alone decides: nothing else is asked of the flow.
+    pub fn by_destination_only(&self) -> bool {
+        self.source.is_empty()
+            && self.destination_ports.is_empty()
+            && self.source_ports.is_empty()
+            && self.cgroup.is_none()
+    }
+}
