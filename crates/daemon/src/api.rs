@@ -2,11 +2,13 @@
 //! The HTTP+JSON API on a Unix socket: whoever may open it may read; only root changes. Over TCP it is
 //! only there when asked for, and only to read (`page`).
 
+use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Applied, Engine, Refused, read_policy};
-use crate::flow_log::{Cgroups, Fate, FlowLog, Told};
+use crate::flow_log::{Fate, Logs, Told};
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::connections::{self, PATIENCE};
 use crate::page::{Peer, TcpDoor, assets, door, live};
+use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::{UnloadReport, take_away};
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
@@ -17,83 +19,20 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
-use fatpath_estats::{Changed, FlowView};
 use fatpath_host::Change;
 use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// A policy file of this size at most is taken: a little over what the parser takes.
 const MAX_BODY_BYTES: usize = 17 << 20;
 
 /// Requests that are under way when the daemon ends get this long.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// What the handlers share.
-pub(crate) struct Shared {
-    engine: Mutex<Option<Engine>>,
-    pub(crate) flow_log: Mutex<FlowLog>,
-    pub(crate) event_log: Option<Mutex<FlowLog>>,
-    pub(crate) cgroups: Mutex<Cgroups>,
-    pub(crate) instruments: Arc<Instruments>,
-    streams: live::Streams,
-    pub(crate) recordings: samples::Recordings,
-    stop: watch::Sender<bool>,
-    /// Where the page is served over TCP.
-    page: Option<SocketAddr>,
-    started: Instant,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        engine: Engine,
-        flow_log: FlowLog,
-        event_log: Option<FlowLog>,
-        page: Option<SocketAddr>,
-    ) -> Arc<Shared> {
-        Arc::new(Shared {
-            instruments: Arc::clone(&engine.instruments),
-            engine: Mutex::new(Some(engine)),
-            flow_log: Mutex::new(flow_log),
-            event_log: event_log.map(Mutex::new),
-            cgroups: Mutex::default(),
-            streams: live::Streams::default(),
-            recordings: samples::Recordings::default(),
-            stop: watch::Sender::new(false),
-            page,
-            started: Instant::now(),
-        })
-    }
-
-    /// `None` once everything was unloaded.
-    pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
-        held(&self.engine)
-    }
-
-    /// The daemon ends.
-    pub(crate) fn stop(&self) {
-        self.stop.send_replace(true);
-    }
-
-    /// Becomes true when the daemon ends.
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
-        self.stop.subscribe()
-    }
-
-    /// Resolves once the daemon ends.
-    async fn stopped(&self) {
-        let _ = self.stopping().wait_for(|stop| *stop).await;
-    }
-}
-
-/// A panic elsewhere does not stop the daemon from answering.
-pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Stands before the body in a handler's arguments: what others send is not even read.
 struct OnlyRoot;
@@ -173,7 +112,7 @@ async fn document() -> impl IntoResponse {
 }
 
 /// Every address that there is.
-fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
     vec![
         ("/", get(assets::asset)),
         ("/assets/{*path}", get(assets::asset)),
@@ -197,11 +136,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
 }
 
 /// Answers on the Unix socket, and over TCP where that is open, until the daemon ends.
-pub(crate) async fn serve(listener: UnixListener, tcp: Option<TcpDoor>, shared: Arc<Shared>) {
+pub(crate) async fn serve(listener: UnixListener, tcp: Option<TcpDoor>, state: DaemonState) {
     let (tcp, token) = match tcp {
         Some(TcpDoor { listener, token }) => (Some(listener), Some(Arc::new(token))),
         None => (None, None),
     };
+    let shutdown = state.shutdown.clone();
     let router = routes()
         .into_iter()
         .fold(Router::new(), |router, (path, route)| {
@@ -209,27 +149,26 @@ pub(crate) async fn serve(listener: UnixListener, tcp: Option<TcpDoor>, shared: 
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(token, door::guard))
-        .with_state(Arc::clone(&shared));
-    let stop = || shared.stopping();
+        .with_state(state);
     let over_tcp = async {
         if let Some(listener) = tcp {
-            connections::serve(listener, router.clone(), PATIENCE, stop()).await;
+            connections::serve(listener, router.clone(), PATIENCE, shutdown.clone()).await;
         }
     };
-    let over_unix = connections::serve(listener, router.clone(), PATIENCE, stop());
+    let over_unix = connections::serve(listener, router.clone(), PATIENCE, shutdown.clone());
     tokio::select! {
         _ = async { tokio::join!(over_unix, over_tcp) } => {}
         // A client that never ends its request does not keep the daemon.
-        () = async { shared.stopped().await; tokio::time::sleep(GRACE).await } => {}
+        () = async { shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => {}
     }
 }
 
 /// Handlers that touch the kernel run on a thread of their own, one at a time.
 async fn on_engine<T: Send + 'static>(
-    shared: Arc<Shared>,
+    engine: SharedEngine,
     job: impl FnOnce(&mut Engine) -> Result<T, Failure> + Send + 'static,
 ) -> Answer<T> {
-    let run = move || match shared.engine().as_mut() {
+    let run = move || match engine.lock().as_mut() {
         Some(engine) => job(engine),
         None => Err(Failure(StatusCode::GONE, "everything was unloaded".into())),
     };
@@ -238,44 +177,47 @@ async fn on_engine<T: Send + 'static>(
         .map(Json)
 }
 
-async fn status(State(shared): State<Arc<Shared>>) -> Answer<StatusAnswer> {
-    let flow_log = held(&shared.flow_log).fate.clone();
-    let event_log = shared.event_log.as_ref();
-    let event_log = event_log.map(|log| held(log).fate.clone());
-    let uptime_s = shared.started.elapsed().as_secs();
-    let page = shared.page;
-    on_engine(shared, move |engine| {
+async fn status(
+    State(engine): State<SharedEngine>,
+    State(logs): State<Arc<Logs>>,
+    State(server): State<ServerInfo>,
+) -> Answer<StatusAnswer> {
+    let flow_log = logs.flows.lock().fate.clone();
+    let event_log = logs.events.as_ref();
+    let event_log = event_log.map(|log| log.lock().fate.clone());
+    on_engine(engine, move |engine| {
         Ok(StatusAnswer {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
-            uptime_s,
+            uptime_s: server.started.elapsed().as_secs(),
             policy_file: engine.policy_file.clone(),
             kernel: engine.kernel.status()?,
             host_changes: engine.host.changes().to_vec(),
             flow_log,
             event_log,
-            page,
+            page: server.page,
         })
     })
     .await
 }
 
-async fn flows(State(shared): State<Arc<Shared>>) -> Answer<serde_json::Value> {
-    let names = Arc::clone(&shared);
-    on_engine(shared, move |engine| {
+async fn flows(
+    State(engine): State<SharedEngine>,
+    State(cgroups): State<Arc<CgroupPaths>>,
+) -> Answer<serde_json::Value> {
+    on_engine(engine, move |engine| {
         let flows = engine.kernel.flows()?;
-        let mut cgroups = held(&names.cgroups);
         let told: Vec<_> = flows
             .iter()
-            .map(|flow| Told::live(flow, &mut cgroups))
+            .map(|flow| Told::live(flow, &cgroups))
             .collect();
         Ok(serde_json::to_value(told).map_err(anyhow::Error::from)?)
     })
     .await
 }
 
-async fn policy(State(shared): State<Arc<Shared>>) -> Answer<serde_json::Value> {
-    on_engine(shared, |engine| {
+async fn policy(State(engine): State<SharedEngine>) -> Answer<serde_json::Value> {
+    on_engine(engine, |engine| {
         Ok(serde_json::to_value(&engine.policy).map_err(anyhow::Error::from)?)
     })
     .await
@@ -288,20 +230,20 @@ struct FileName {
 }
 
 async fn apply(
-    State(shared): State<Arc<Shared>>,
+    State(engine): State<SharedEngine>,
     _: OnlyRoot,
     Query(name): Query<FileName>,
     body: axum::body::Bytes,
 ) -> Answer<Applied> {
-    on_engine(shared, move |engine| {
+    on_engine(engine, move |engine| {
         let policy = read_policy(&body, &name.file).map_err(anyhow::Error::from)?;
         Ok(engine.apply(policy, &name.file)?)
     })
     .await
 }
 
-async fn rude(State(shared): State<Arc<Shared>>) -> Answer<RudeStatus> {
-    on_engine(shared, |engine| Ok(engine.kernel.rude_status()?)).await
+async fn rude(State(engine): State<SharedEngine>) -> Answer<RudeStatus> {
+    on_engine(engine, |engine| Ok(engine.kernel.rude_status()?)).await
 }
 
 /// `?mark=0x200&netns=a,b`
@@ -312,7 +254,7 @@ struct Asked {
 }
 
 async fn rude_on(
-    State(shared): State<Arc<Shared>>,
+    State(engine): State<SharedEngine>,
     _: OnlyRoot,
     Query(asked): Query<Asked>,
 ) -> Answer<Gated> {
@@ -320,7 +262,7 @@ async fn rude_on(
         .mark
         .parse()
         .map_err(|allowed| Failure(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
-    on_engine(shared, move |engine| {
+    on_engine(engine, move |engine| {
         let named: Vec<String> = match asked.netns.as_str() {
             "" => Vec::new(),
             names => names.split(',').map(str::to_owned).collect(),
@@ -330,51 +272,34 @@ async fn rude_on(
     .await
 }
 
-async fn rude_off(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<Gated> {
-    on_engine(shared, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
+async fn rude_off(State(engine): State<SharedEngine>, _: OnlyRoot) -> Answer<Gated> {
+    on_engine(engine, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
 }
 
 /// `GET /v1/instruments/live`
-async fn stream(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
-    let stop = shared.stopping();
-    let stream = shared.streams.open(Arc::clone(&shared), stop);
+async fn stream(
+    State(instruments): State<Arc<Instruments>>,
+    State(streams): State<Arc<live::Streams>>,
+    State(shutdown): State<CancellationToken>,
+) -> Result<Response, Failure> {
+    let stream = streams.open(instruments, shutdown);
     let error = || format!("{} pages follow the flows already", live::MAX_STREAMS);
     stream.ok_or_else(|| Failure(StatusCode::SERVICE_UNAVAILABLE, error()))
 }
 
-impl live::Source for Shared {
-    fn changed(&self, mark: u64) -> Changed {
-        self.instruments.changed(mark)
-    }
-
-    fn views(&self, cookies: &[u64]) -> Vec<FlowView> {
-        self.instruments.views_of(cookies)
-    }
-
-    fn lost(&self) -> live::Lost {
-        let engine = self.engine();
-        let counts = engine.as_ref().map(|engine| engine.kernel.sample_counts());
-        let Some(Ok(counts)) = counts else {
-            return live::Lost::new();
-        };
-        live::Lost::from([
-            ("samples_lost", counts.samples_lost),
-            ("flows_beyond_bounds", counts.flows_beyond_bounds),
-            ("flows_without_storage", counts.flows_without_storage),
-        ])
-    }
-}
-
-async fn unload(State(shared): State<Arc<Shared>>, _: OnlyRoot) -> Answer<UnloadReport> {
-    let owner = Arc::clone(&shared);
+async fn unload(
+    State(engine): State<SharedEngine>,
+    State(shutdown): State<CancellationToken>,
+    _: OnlyRoot,
+) -> Answer<UnloadReport> {
     let run = move || {
-        let engine = owner.engine().take();
+        let engine = engine.lock().take();
         let gone = || Failure(StatusCode::GONE, "everything was unloaded".into());
         let engine = engine.ok_or_else(gone)?;
         Ok(take_away(&engine.kernel, engine.host)?)
     };
     let done = tokio::task::spawn_blocking(run).await;
-    shared.stop();
+    shutdown.cancel();
     done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
         .map(Json)
 }

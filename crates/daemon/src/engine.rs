@@ -122,10 +122,11 @@ impl Engine {
         }
         refuse_laws_of_others(&policy, &instance.places.pin_dir)?;
         let (kernel, takeover, missing) = Kernel::load(instance.places.clone())?;
+        let kernel = Arc::new(kernel);
         let mut engine = Engine {
-            kernel: Arc::new(kernel),
+            instruments: Arc::new(Instruments::new(Arc::clone(&kernel))),
+            kernel,
             host,
-            instruments: Arc::default(),
             pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
             policy_file: String::new(),

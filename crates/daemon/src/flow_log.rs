@@ -3,9 +3,11 @@
 //! the one before it goes. When it cannot be written the daemon goes on, says so once,
 //! and counts what is missing.
 
-use fatpath_kernel::{Flow, cgroup_path};
+use crate::access::fatpath_group;
+use crate::cgroup_paths::CgroupPaths;
+use fatpath_kernel::Flow;
+use parking_lot::Mutex;
 use serde::Serialize;
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,28 +16,6 @@ use std::time::SystemTime;
 
 /// A file is renamed at this size; two files stay, so the log takes twice as much at most.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-
-/// Paths remembered before the memory is emptied.
-const MAX_CGROUPS: usize = 4096;
-
-/// Ids of cgroups with their paths, remembered: a look-up walks the hierarchy.
-#[derive(Default)]
-pub(crate) struct Cgroups(HashMap<u64, Option<String>>);
-
-impl Cgroups {
-    pub(crate) fn path(&mut self, id: u64) -> Option<String> {
-        if self.0.len() >= MAX_CGROUPS {
-            self.0.clear();
-        }
-        let told = || cgroup_path(id).map(harmless);
-        self.0.entry(id).or_insert_with(told).clone()
-    }
-}
-
-/// Users choose the names of their cgroups; a terminal obeys control characters, which JSON lets pass from U+007F on.
-fn harmless(text: String) -> String {
-    text.replace(char::is_control, "\u{fffd}")
-}
 
 /// A flow as the log and the API show it.
 #[derive(Serialize)]
@@ -50,7 +30,7 @@ pub(crate) struct Told<'f> {
 }
 
 impl<'f> Told<'f> {
-    pub(crate) fn live(flow: &'f Flow, cgroups: &mut Cgroups) -> Told<'f> {
+    pub(crate) fn live(flow: &'f Flow, cgroups: &CgroupPaths) -> Told<'f> {
         Told {
             time: None,
             event: None,
@@ -59,7 +39,7 @@ impl<'f> Told<'f> {
         }
     }
 
-    pub(crate) fn ended(flow: &'f Flow, cgroups: &mut Cgroups) -> Told<'f> {
+    pub(crate) fn ended(flow: &'f Flow, cgroups: &CgroupPaths) -> Told<'f> {
         let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         Told {
             time: Some(now),
@@ -80,6 +60,30 @@ pub(crate) struct Fate {
     pub(crate) error: Option<String>,
 }
 
+/// The logs that this daemon writes.
+pub(crate) struct Logs {
+    /// One line a flow, at its end.
+    pub(crate) flows: Mutex<FlowLog>,
+    /// One line an event of a flow, where that is asked for.
+    pub(crate) events: Option<Mutex<FlowLog>>,
+}
+
+impl Logs {
+    pub(crate) fn new(flows: &Path, events: Option<&Path>) -> Logs {
+        let log = |path| Mutex::new(FlowLog::new(path));
+        Logs {
+            flows: log(flows),
+            events: events.map(log),
+        }
+    }
+
+    /// After this the next line of each opens its file anew: logrotate may have moved it.
+    pub(crate) fn reopen(&self) {
+        let logs = self.events.iter().chain([&self.flows]);
+        logs.for_each(|log| log.lock().reopen());
+    }
+}
+
 /// The log.
 pub(crate) struct FlowLog {
     file: Option<File>,
@@ -88,7 +92,7 @@ pub(crate) struct FlowLog {
 }
 
 impl FlowLog {
-    pub(crate) fn new(path: &Path) -> FlowLog {
+    fn new(path: &Path) -> FlowLog {
         FlowLog::bounded(path, MAX_FILE_BYTES)
     }
 
@@ -153,7 +157,7 @@ impl FlowLog {
                 .create(true)
                 .mode(0o640)
                 .open(&self.fate.file)?;
-            if let Some(group) = crate::run::group_id("fatpath") {
+            if let Some(group) = fatpath_group() {
                 let _ = std::os::unix::fs::fchown(&file, None, Some(group));
             }
             self.file = Some(file);
@@ -161,8 +165,7 @@ impl FlowLog {
         Ok(self.file.as_mut().expect("it was opened above"))
     }
 
-    /// Lets the next line open the file anew: logrotate may have moved it.
-    pub(crate) fn reopen(&mut self) {
+    fn reopen(&mut self) {
         self.file = None;
     }
 
@@ -206,12 +209,6 @@ mod tests {
         assert!(log.write(&3).unwrap().contains("written again"));
         assert_eq!((log.fate.written, log.fate.missing), (1, 2));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
-    }
-
-    #[test]
-    fn no_name_gives_a_terminal_orders() {
-        let name = harmless("/user/\u{9b}2Jé\u{1b}[2J\n\u{7f}".to_owned());
-        assert_eq!(name, "/user/\u{fffd}2Jé\u{fffd}[2J\u{fffd}\u{fffd}");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! The daemon holds no tuning: what it loads is pinned, and goes on without it.
 //! Start at [`run`].
 
+mod access;
 mod api;
+mod cgroup_paths;
 pub mod client;
 mod engine;
 mod flow_log;
@@ -16,6 +18,7 @@ mod notify;
 mod options;
 mod page;
 mod run;
+mod state;
 mod unload;
 
 pub use engine::{Applied, Refused, read_policy_file};

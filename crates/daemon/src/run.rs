@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The daemon's life: lock, load, apply, answer, and at the end leave everything pinned.
 
-use crate::api::{Shared, held, serve};
+use crate::access::listen;
+use crate::api::serve;
 use crate::engine::{Applied, Engine};
-use crate::flow_log::{FlowLog, Told};
+use crate::flow_log::{Logs, Told};
 use crate::instruments::otlp::export;
 use crate::options::DaemonOptions;
 use crate::page::{TcpDoor, token_file};
+use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::{Instance, engine, instruments};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fatpath_kernel::{Event, Kernel};
 use fatpath_netlink::InterfaceEvents;
-use rustix::fs::Mode;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// How often the daemon looks whether cgroups that rules name came or went, and routes changed.
 const HOST_INTERVAL: Duration = Duration::from_secs(2);
@@ -45,40 +44,44 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     say(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
     let page = tcp.as_ref().map(TcpDoor::address).transpose()?;
-    let event_log = options.event_log.as_deref().map(FlowLog::new);
-    let shared = Shared::new(engine, FlowLog::new(&options.flow_log), event_log, page);
-    let ended = Arc::new(AtomicBool::new(false));
+    let logs = Logs::new(&options.flow_log, options.event_log.as_deref());
+    let started = Instant::now();
+    let state = DaemonState::new(engine, logs, ServerInfo { page, started });
     let events = std::thread::spawn({
-        let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
-        let kernel = Arc::clone(&kernel);
-        move || follow_events(&kernel, &shared, &ended)
+        let (kernel, state) = (Arc::clone(&kernel), state.clone());
+        move || follow_events(&kernel, &state)
     });
     let interfaces = std::thread::spawn({
-        let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
-        move || follow_interfaces(&shared, &ended)
+        let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
+        move || follow_interfaces(&engine, &shutdown)
     });
-    let samples = instruments::follow(&kernel, &shared, &ended);
+    let samples = instruments::follow(&kernel, &state.instruments, &state.shutdown);
     let events_out = std::thread::spawn({
-        let (shared, ended) = (Arc::clone(&shared), Arc::clone(&ended));
-        move || instruments::lines::follow(&shared, &ended)
+        let state = state.clone();
+        move || {
+            if let Some(log) = &state.logs.events {
+                instruments::lines::follow(&state.instruments, log, &state.shutdown);
+            }
+        }
     });
     let served = runtime.block_on(async {
         let listener = listen(&instance)?;
         running.say_ready()?;
-        tokio::spawn(follow_host(Arc::clone(&shared)));
+        tokio::spawn(follow_host(state.engine.clone()));
         if let Some(collector) = options.otlp.clone() {
             let interval = Duration::from_secs_f64(options.otlp_interval);
-            tokio::spawn(export(Arc::clone(&shared), collector, interval));
+            tokio::spawn(export(Arc::clone(&state.instruments), collector, interval));
         }
-        tokio::spawn(follow_signals(Arc::clone(&shared), options.policy.clone())?);
-        serve(listener, tcp, Arc::clone(&shared)).await;
+        tokio::spawn(follow_hangups(state.clone(), options.policy.clone())?);
+        tokio::spawn(follow_ends(state.shutdown.clone())?);
+        serve(listener, tcp, state.clone()).await;
         Ok(())
     });
-    if shared.engine().is_none() {
+    if state.engine.lock().is_none() {
         // Unloaded: nothing stays.
         let _ = std::fs::remove_file(token_file(&instance.run_dir));
     }
-    ended.store(true, Ordering::Relaxed);
+    state.shutdown.cancel();
     let _ = std::fs::remove_file(instance.socket());
     let _ = events.join();
     let _ = interfaces.join();
@@ -99,34 +102,7 @@ fn say(file: &Path, applied: &Applied) {
     );
 }
 
-/// 0660 root:fatpath; without that group, root alone. Closed to others from the first moment.
-fn listen(instance: &Instance) -> Result<UnixListener> {
-    let path = instance.socket();
-    let _ = std::fs::remove_file(&path);
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = UnixListener::bind(&path);
-    rustix::process::umask(before);
-    let listener = listener.with_context(|| format!("cannot listen on {}", path.display()))?;
-    match group_id("fatpath") {
-        Some(group) => std::os::unix::fs::chown(&path, None, Some(group))?,
-        None => tracing::warn!("no group fatpath: only root may ask (groupadd --system fatpath)"),
-    }
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
-    Ok(listener)
-}
-
-pub(crate) fn group_id(name: &str) -> Option<u32> {
-    let groups = std::fs::read_to_string("/etc/group").ok()?;
-    let fields = groups
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let group = fields
-        .into_iter()
-        .find(|fields| fields.first() == Some(&name))?;
-    group.get(2)?.parse().ok()
-}
-
-fn follow_events(kernel: &Kernel, shared: &Shared, ended: &AtomicBool) {
+fn follow_events(kernel: &Kernel, state: &DaemonState) {
     let is_stale = std::cell::Cell::new(false);
     let mut last = Instant::now();
     let mut end_or_share = || {
@@ -137,10 +113,10 @@ fn follow_events(kernel: &Kernel, shared: &Shared, ended: &AtomicBool) {
                 tracing::error!("cannot share buffers anew: {error}");
             }
         }
-        ended.load(Ordering::Relaxed)
+        state.shutdown.is_cancelled()
     };
     let on_event = |event| match event {
-        Event::FlowEnd(flow) => log_end(shared, &flow),
+        Event::FlowEnd(flow) => log_end(state, &flow),
         Event::ShareChanged => is_stale.set(true),
         _ => {}
     };
@@ -152,20 +128,20 @@ fn follow_events(kernel: &Kernel, shared: &Shared, ended: &AtomicBool) {
     }
 }
 
-fn log_end(shared: &Shared, flow: &fatpath_kernel::Flow) {
-    let told = Told::ended(flow, &mut held(&shared.cgroups));
-    if let Some(said) = held(&shared.flow_log).write(&told) {
+fn log_end(state: &DaemonState, flow: &fatpath_kernel::Flow) {
+    let told = Told::ended(flow, &state.cgroups);
+    if let Some(said) = state.logs.flows.lock().write(&told) {
         tracing::error!("{said}");
     }
 }
 
 /// An interface that comes marks at once, for a flow may be rude over it.
-fn follow_interfaces(shared: &Shared, ended: &AtomicBool) {
+fn follow_interfaces(engine: &SharedEngine, shutdown: &CancellationToken) {
     let follow = || -> std::io::Result<()> {
         let events = InterfaceEvents::open()?;
-        while !ended.load(Ordering::Relaxed) {
+        while !shutdown.is_cancelled() {
             if events.wait(EVENT_TICK)?
-                && let Some(engine) = shared.engine().as_mut()
+                && let Some(engine) = engine.lock().as_mut()
                 && let Err(error) = engine.kernel.follow_marks()
             {
                 tracing::error!("cannot mark an interface that came: {error}");
@@ -178,11 +154,11 @@ fn follow_interfaces(shared: &Shared, ended: &AtomicBool) {
     }
 }
 
-async fn follow_host(shared: Arc<Shared>) {
+async fn follow_host(engine: SharedEngine) {
     loop {
         tokio::time::sleep(HOST_INTERVAL).await;
-        let owner = Arc::clone(&shared);
-        let look = move || owner.engine().as_mut().map(Engine::follow_host);
+        let owner = engine.clone();
+        let look = move || owner.lock().as_mut().map(Engine::follow_host);
         match tokio::task::spawn_blocking(look).await {
             Ok(Some(Ok(said))) => said.iter().for_each(|what| tracing::info!("{what}")),
             Ok(Some(Err(error))) => tracing::error!("{error:#}"),
@@ -191,43 +167,35 @@ async fn follow_host(shared: Arc<Shared>) {
     }
 }
 
-/// SIGHUP: the policy file again, and the flow log's file anew. SIGTERM, SIGINT: the end.
-fn follow_signals(
-    shared: Arc<Shared>,
-    policy: std::path::PathBuf,
-) -> Result<impl Future<Output = ()> + Send> {
+/// SIGHUP: the policy file again, and the logs' files anew.
+fn follow_hangups(state: DaemonState, policy: PathBuf) -> Result<impl Future<Output = ()> + Send> {
     let mut hangup = signal(SignalKind::hangup())?;
-    let mut end = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let reloading = Arc::clone(&shared);
-    let reload = async move {
-        while hangup.recv().await.is_some() {
-            let (shared, policy) = (Arc::clone(&reloading), policy.clone());
-            let _ = tokio::task::spawn_blocking(move || reload(&shared, &policy)).await;
-        }
-    };
-    tokio::spawn(reload);
-    tokio::spawn({
-        let shared = Arc::clone(&shared);
-        async move {
-            interrupt.recv().await;
-            shared.stop();
-        }
-    });
     Ok(async move {
-        end.recv().await;
-        shared.stop();
+        while hangup.recv().await.is_some() {
+            let (state, policy) = (state.clone(), policy.clone());
+            let _ = tokio::task::spawn_blocking(move || reload(&state, &policy)).await;
+        }
     })
 }
 
-fn reload(shared: &Shared, file: &Path) {
-    held(&shared.flow_log).reopen();
-    if let Some(log) = &shared.event_log {
-        held(log).reopen();
-    }
+/// SIGTERM, SIGINT: the end, also while a policy is read again.
+fn follow_ends(shutdown: CancellationToken) -> Result<impl Future<Output = ()> + Send> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        shutdown.cancel();
+    })
+}
+
+fn reload(state: &DaemonState, file: &Path) {
+    state.logs.reopen();
     let name = file.display().to_string();
     let applied =
-        engine::read_policy_file(file).and_then(|policy| match shared.engine().as_mut() {
+        engine::read_policy_file(file).and_then(|policy| match state.engine.lock().as_mut() {
             Some(engine) => engine.apply(policy, &name),
             None => Ok(Applied::default()),
         });

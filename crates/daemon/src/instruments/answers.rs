@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the API answers about the instruments.
 
-use crate::api::{Answer, Failure, Shared};
+use super::Instruments;
+use crate::api::{Answer, Failure};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -12,13 +13,13 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 /// `GET /v1/instruments/flows`
-pub(crate) async fn flows(State(shared): State<Arc<Shared>>) -> Answer<Vec<FlowView>> {
-    aside(move || shared.instruments.views()).await
+pub(crate) async fn flows(State(instruments): State<Arc<Instruments>>) -> Answer<Vec<FlowView>> {
+    aside(move || instruments.views()).await
 }
 
 /// `GET /v1/instruments/listing?by=COLUMN&filter=TEXT&first=N&count=N...`
 pub(crate) async fn listing(
-    State(shared): State<Arc<Shared>>,
+    State(instruments): State<Arc<Instruments>>,
     Query(wanted): Query<Wanted>,
 ) -> Answer<Listing> {
     if Column::named(&wanted.by).is_none() {
@@ -26,15 +27,15 @@ pub(crate) async fn listing(
         let error = format!("by={}: the columns are {names}", wanted.by);
         return Err(Failure::new(StatusCode::BAD_REQUEST, error));
     }
-    aside(move || shared.instruments.listing(&wanted)).await
+    aside(move || instruments.listing(&wanted)).await
 }
 
 /// `GET /v1/instruments/flows/{cookie}`
 pub(crate) async fn flow(
-    State(shared): State<Arc<Shared>>,
+    State(instruments): State<Arc<Instruments>>,
     Path(cookie): Path<u64>,
 ) -> Answer<FlowDetail> {
-    let detail = shared.instruments.detail(cookie);
+    let detail = instruments.detail(cookie);
     let unknown = || Failure::new(StatusCode::NOT_FOUND, format!("no flow {cookie}"));
     detail.map(Json).ok_or_else(unknown)
 }
@@ -54,7 +55,7 @@ impl Asked {
 
 /// `GET /v1/instruments/why`
 pub(crate) async fn why(
-    State(shared): State<Arc<Shared>>,
+    State(instruments): State<Arc<Instruments>>,
     Query(asked): Query<Asked>,
 ) -> Answer<Vec<Why>> {
     let prefix = asked.prefix()?;
@@ -63,7 +64,7 @@ pub(crate) async fn why(
             && prefix.is_none_or(|prefix| prefix.contains(why.flow.remote.ip()))
     };
     aside(move || {
-        let mut whys = shared.instruments.whys();
+        let mut whys = instruments.whys();
         whys.retain(is_meant);
         whys
     })

@@ -3,13 +3,12 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
-use crate::api::Shared;
 use fatpath_estats::Sample;
 use fatpath_kernel::{Kernel, monotonic_ns};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// The threads ask at least this often whether they are to end.
 const TICK: Duration = Duration::from_millis(100);
@@ -27,21 +26,22 @@ const TAKEN_AT_ONCE: usize = 512;
 /// Starts both; none where the kernel did not take the instruments.
 pub(crate) fn follow(
     kernel: &Arc<Kernel>,
-    shared: &Arc<Shared>,
-    ended: &Arc<AtomicBool>,
+    instruments: &Arc<Instruments>,
+    shutdown: &CancellationToken,
 ) -> Vec<JoinHandle<()>> {
     if !kernel.has_instruments() {
         return Vec::new();
     }
-    let start = |job: fn(&Kernel, &Instruments, &AtomicBool)| {
-        let (kernel, shared, ended) = (Arc::clone(kernel), Arc::clone(shared), Arc::clone(ended));
-        std::thread::spawn(move || job(&kernel, &shared.instruments, &ended))
+    let start = |job: fn(&Kernel, &Instruments, &CancellationToken)| {
+        let (kernel, instruments) = (Arc::clone(kernel), Arc::clone(instruments));
+        let shutdown = shutdown.clone();
+        std::thread::spawn(move || job(&kernel, &instruments, &shutdown))
     };
     vec![start(read), start(walk)]
 }
 
-fn read(kernel: &Kernel, instruments: &Instruments, ended: &AtomicBool) {
-    let stop = || ended.load(Ordering::Relaxed);
+fn read(kernel: &Kernel, instruments: &Instruments, shutdown: &CancellationToken) {
+    let stop = || shutdown.is_cancelled();
     let read = kernel
         .samples()
         .and_then(|mut samples| samples.follow(TICK, stop, |sample| instruments.take([sample])));
@@ -50,9 +50,9 @@ fn read(kernel: &Kernel, instruments: &Instruments, ended: &AtomicBool) {
     }
 }
 
-fn walk(kernel: &Kernel, instruments: &Instruments, ended: &AtomicBool) {
+fn walk(kernel: &Kernel, instruments: &Instruments, shutdown: &CancellationToken) {
     let mut has_failed = false;
-    while !ended.load(Ordering::Relaxed) {
+    while !shutdown.is_cancelled() {
         let begun = Instant::now();
         let walked = walk_once(kernel, instruments);
         let interval = WALK_INTERVAL.max(begun.elapsed() * WALK_REST);
@@ -65,7 +65,7 @@ fn walk(kernel: &Kernel, instruments: &Instruments, ended: &AtomicBool) {
             Err(_) => {}
             Ok(()) => has_failed = false,
         }
-        while begun.elapsed() < interval && !ended.load(Ordering::Relaxed) {
+        while begun.elapsed() < interval && !shutdown.is_cancelled() {
             std::thread::sleep(TICK);
         }
     }

@@ -5,16 +5,18 @@
 //! Events are a flow's begin and end, what happened to it, findings, and once a second its derived values.
 //! What the file cannot take, or what came faster than it was written, is counted and said.
 
+use super::Instruments;
 use super::clock::unix_ns;
-use crate::api::{Shared, held};
+use crate::flow_log::FlowLog;
 use fatpath_estats::{Changes, Flow, FlowView, Sample, SampleKind};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast::error::TryRecvError;
+use tokio_util::sync::CancellationToken;
 
 /// Derived values and findings are looked at this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,20 +38,21 @@ struct Line {
     attributes: Value,
 }
 
-/// Writes events to the event log until `ended`; does nothing without one.
-pub(crate) fn follow(shared: &Shared, ended: &AtomicBool) {
-    let Some(log) = &shared.event_log else {
-        return;
-    };
-    let mut samples = shared.instruments.subscribe();
+/// Writes events to the event log until `shutdown`.
+pub(crate) fn follow(
+    instruments: &Instruments,
+    log: &Mutex<FlowLog>,
+    shutdown: &CancellationToken,
+) {
+    let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
     let mut write = |line: Line| {
-        if let Some(said) = held(log).write(&line) {
+        if let Some(said) = log.lock().write(&line) {
             tracing::error!("{said}");
         }
     };
-    while !ended.load(Ordering::Relaxed) {
+    while !shutdown.is_cancelled() {
         match samples.try_recv() {
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
@@ -58,7 +61,7 @@ pub(crate) fn follow(shared: &Shared, ended: &AtomicBool) {
         }
         if looked.elapsed() >= LOOK_INTERVAL {
             looked = Instant::now();
-            let changes = shared.instruments.changes(known.mark);
+            let changes = instruments.changes(known.mark);
             known.look(changes).into_iter().for_each(&mut write);
         }
     }

@@ -2,7 +2,7 @@
 //! Everything that is exported as metrics, at one moment: one form for Prometheus and OpenTelemetry. What
 //! there is to sum is said in `fatpath_estats::tally`.
 
-use crate::api::Shared;
+use super::Instruments;
 use fatpath_estats::tally::{HISTOGRAMS, Histogram, OneSeries, SUMS, Series};
 use fatpath_kernel::SampleCounts;
 
@@ -44,10 +44,8 @@ pub(crate) enum Value {
 }
 
 /// What the daemon's own metrics are now.
-pub(crate) fn measure(shared: &Shared) -> Vec<Metric> {
-    let counts = |engine: &crate::engine::Engine| engine.kernel.sample_counts().ok();
-    let counts = shared.engine().as_ref().and_then(counts);
-    metrics(&shared.instruments.series(), counts)
+pub(crate) fn measure(instruments: &Instruments) -> Vec<Metric> {
+    metrics(&instruments.series(), instruments.counts())
 }
 
 fn metrics(series: &Series, counts: Option<SampleCounts>) -> Vec<Metric> {

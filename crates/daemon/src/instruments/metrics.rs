@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `GET /metrics`: the daemon's metrics in the text form of OpenMetrics 1.0, which Prometheus reads.
 
+use super::Instruments;
 use super::measured::{Kind, Metric, Value, measure};
-use crate::api::{Failure, Shared};
+use crate::api::Failure;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -17,8 +18,10 @@ use std::sync::Arc;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `GET /metrics`
-pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
-    let show = move || text(measure(&shared));
+pub(crate) async fn metrics(
+    State(instruments): State<Arc<Instruments>>,
+) -> Result<Response, Failure> {
+    let show = move || text(measure(&instruments));
     let text = tokio::task::spawn_blocking(show).await;
     let text = text.map_err(anyhow::Error::from)?;
     let text = text.map_err(anyhow::Error::from)?;

@@ -15,16 +15,17 @@ pub(crate) mod samples;
 
 pub(crate) use follow::follow;
 
-use crate::api::held;
 use fatpath_estats::listing::{Listing, Wanted};
 use fatpath_estats::tally::Series;
 use fatpath_estats::{
     BadFormula, Bounds, Changed, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample,
     Tally, TallyBounds, Why,
 };
+use fatpath_kernel::{Kernel, SampleCounts};
 use fatpath_policy::{Policy, SampledFlows, Setting};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use tokio::sync::broadcast;
 
 /// Samples that a recorder may lag behind before it loses the oldest and is told how many.
@@ -32,15 +33,17 @@ const LAG: usize = 8192;
 
 /// The table of flows, and the way of samples to it.
 pub(crate) struct Instruments {
+    kernel: Arc<Kernel>,
     table: Mutex<FlowTable>,
     tally: Mutex<Tally>,
     samples: broadcast::Sender<Arc<Sample>>,
     wants_untracked: AtomicBool,
 }
 
-impl Default for Instruments {
-    fn default() -> Instruments {
+impl Instruments {
+    pub(crate) fn new(kernel: Arc<Kernel>) -> Instruments {
         Instruments {
+            kernel,
             table: Mutex::new(FlowTable::new(Bounds::default())),
             tally: Mutex::new(Tally::new(
                 TallyBounds::default(),
@@ -50,9 +53,7 @@ impl Default for Instruments {
             wants_untracked: AtomicBool::new(true),
         }
     }
-}
 
-impl Instruments {
     /// A policy became live; `rules` are its names by number.
     pub(crate) fn set_policy(
         &self,
@@ -65,9 +66,9 @@ impl Instruments {
         // Reading the policy has refused a bad formula.
         let derived = derived(policy).unwrap_or_default();
         let rules: Vec<(u32, String)> = rules.into_iter().collect();
-        held(&self.tally).set_rules(rules.clone());
+        self.tally.lock().set_rules(rules.clone());
         let judged = rules.into_iter().map(|(id, name)| (id, rule(policy, name)));
-        held(&self.table).set_policy(judged, derived);
+        self.table.lock().set_policy(judged, derived);
     }
 
     /// Flows that are walked by without being sampled belong into the table: too many for the bounds, or
@@ -79,7 +80,7 @@ impl Instruments {
     /// Takes samples in the order in which they came.
     pub(crate) fn take(&self, samples: impl IntoIterator<Item = Sample>) {
         let is_recorded = self.samples.receiver_count() > 0;
-        let (mut table, mut tally) = (held(&self.table), held(&self.tally));
+        let (mut table, mut tally) = (self.table.lock(), self.tally.lock());
         for sample in samples {
             if is_recorded {
                 // Fails only when the last recorder went meanwhile.
@@ -92,13 +93,18 @@ impl Instruments {
 
     /// A walk over all sockets that began at `since_ns` is done.
     pub(crate) fn end_unheard(&self, since_ns: u64) {
-        held(&self.table).end_unheard(since_ns);
-        held(&self.tally).end_unheard(since_ns);
+        self.table.lock().end_unheard(since_ns);
+        self.tally.lock().end_unheard(since_ns);
+    }
+
+    /// What the kernel half counted; `None` where it has no instruments, and after an unload.
+    pub(crate) fn counts(&self) -> Option<SampleCounts> {
+        self.kernel.sample_counts().ok()
     }
 
     /// Sums by rule and by destination.
     pub(crate) fn series(&self) -> Series {
-        held(&self.tally).series()
+        self.tally.lock().series()
     }
 
     /// Every sample from now on; a reader that is too slow is told how many it missed.
@@ -107,7 +113,7 @@ impl Instruments {
     }
 
     pub(crate) fn views(&self) -> Vec<FlowView> {
-        held(&self.table).views().collect()
+        self.table.lock().views().collect()
     }
 
     pub(crate) fn listing(&self, wanted: &Wanted) -> Listing {
@@ -116,25 +122,25 @@ impl Instruments {
     }
 
     pub(crate) fn detail(&self, cookie: u64) -> Option<FlowDetail> {
-        held(&self.table).detail(cookie)
+        self.table.lock().detail(cookie)
     }
 
     pub(crate) fn whys(&self) -> Vec<Why> {
-        held(&self.table).whys().collect()
+        self.table.lock().whys().collect()
     }
 
     /// Which flows changed since the mark; 0 = all.
     pub(crate) fn changed(&self, mark: u64) -> Changed {
-        held(&self.table).changed(mark)
+        self.table.lock().changed(mark)
     }
 
     pub(crate) fn views_of(&self, cookies: &[u64]) -> Vec<FlowView> {
-        held(&self.table).views_of(cookies)
+        self.table.lock().views_of(cookies)
     }
 
     /// What changed since the mark; 0 = everything.
     pub(crate) fn changes(&self, mark: u64) -> Changes {
-        held(&self.table).changes(mark)
+        self.table.lock().changes(mark)
     }
 }
 

@@ -4,9 +4,9 @@
 //! Sums are cumulative, so nothing is kept for a collector that does not answer: the next message says it
 //! all. There is no TLS here: the way to another host is a collector's on this one. Start at [`export`].
 
+use super::Instruments;
 use super::clock::{steady_unix_ns, unix_ns};
 use super::measured::{self, Kind, Value, measure};
-use crate::api::Shared;
 use anyhow::{Context, Result, bail, ensure};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -61,12 +61,16 @@ impl FromStr for Collector {
 }
 
 /// Sends the metrics again and again, as long as the daemon runs. Failure is said when it begins and ends.
-pub(crate) async fn export(shared: Arc<Shared>, collector: Collector, interval: Duration) {
+pub(crate) async fn export(
+    instruments: Arc<Instruments>,
+    collector: Collector,
+    interval: Duration,
+) {
     let mut has_failed = false;
     loop {
         tokio::time::sleep(interval).await;
-        let owner = Arc::clone(&shared);
-        let Ok(metrics) = tokio::task::spawn_blocking(move || measure(&owner)).await else {
+        let source = Arc::clone(&instruments);
+        let Ok(metrics) = tokio::task::spawn_blocking(move || measure(&source)).await else {
             continue;
         };
         match (send(&collector, request(metrics)).await, has_failed) {

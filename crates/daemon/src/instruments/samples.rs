@@ -5,8 +5,9 @@
 //! slow. What waits for a client is one batch, and the samples that all clients share. So many may follow at once;
 //! the next is told so.
 
+use super::Instruments;
 use super::answers::Asked;
-use crate::api::{Failure, Shared};
+use crate::api::Failure;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -20,7 +21,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 /// Followers at once; each costs the daemon a line of text a sample.
 const MAX_RECORDINGS: usize = 16;
@@ -65,15 +67,17 @@ impl Recordings {
 
 /// `GET /v1/instruments/samples?flow=COOKIE|prefix=P`; without either all flows.
 pub(crate) async fn samples(
-    State(shared): State<Arc<Shared>>,
+    State(instruments): State<Arc<Instruments>>,
+    State(recordings): State<Arc<Recordings>>,
+    State(shutdown): State<CancellationToken>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Failure> {
     let follower = Follower {
         flow: asked.flow,
         prefix: asked.prefix()?,
-        _place: shared.recordings.place()?,
-        samples: shared.instruments.subscribe(),
-        stop: shared.stopping(),
+        _place: recordings.place()?,
+        samples: instruments.subscribe(),
+        shutdown,
     };
     Ok(follower.answer())
 }
@@ -82,7 +86,7 @@ struct Follower {
     samples: Receiver<Arc<Sample>>,
     flow: Option<u64>,
     prefix: Option<Prefix>,
-    stop: watch::Receiver<bool>,
+    shutdown: CancellationToken,
     _place: OwnedSemaphorePermit,
 }
 
@@ -99,7 +103,7 @@ impl Follower {
         while lines.is_empty() {
             let received = tokio::select! {
                 received = self.samples.recv() => received,
-                _ = self.stop.wait_for(|stop| *stop) => return None,
+                () = self.shutdown.cancelled() => return None,
             };
             match received {
                 Ok(sample) => self.add(&mut lines, &sample),
@@ -149,12 +153,12 @@ mod tests {
         Arc::new(sample)
     }
 
-    fn of_all(samples: &broadcast::Sender<Arc<Sample>>, stop: &watch::Sender<bool>) -> Follower {
+    fn of_all(samples: &broadcast::Sender<Arc<Sample>>, shutdown: &CancellationToken) -> Follower {
         Follower {
             samples: samples.subscribe(),
             flow: None,
             prefix: None,
-            stop: stop.subscribe(),
+            shutdown: shutdown.clone(),
             _place: Recordings::default().place().unwrap_or_else(|_| panic!()),
         }
     }
@@ -170,15 +174,15 @@ mod tests {
 
     #[test]
     fn only_chosen_flows_are_told_of() {
-        let (samples, stop) = (broadcast::Sender::new(8), watch::Sender::new(false));
+        let (samples, shutdown) = (broadcast::Sender::new(8), CancellationToken::new());
         let (by_flow, by_prefix) = (
             Follower {
                 flow: Some(2),
-                ..of_all(&samples, &stop)
+                ..of_all(&samples, &shutdown)
             },
             Follower {
                 prefix: Some("192.0.2.0/24".parse().unwrap()),
-                ..of_all(&samples, &stop)
+                ..of_all(&samples, &shutdown)
             },
         );
         for (cookie, remote) in [
@@ -201,8 +205,8 @@ mod tests {
 
     #[test]
     fn a_slow_client_is_told_what_it_missed() {
-        let (samples, stop) = (broadcast::Sender::new(4), watch::Sender::new(false));
-        let follower = of_all(&samples, &stop);
+        let (samples, shutdown) = (broadcast::Sender::new(4), CancellationToken::new());
+        let follower = of_all(&samples, &shutdown);
         for seconds in 0..10 {
             samples.send(sample(1, "192.0.2.1:1", seconds)).unwrap();
         }
@@ -229,8 +233,8 @@ mod tests {
     /// A body is asked for more only when what it gave was taken.
     #[tokio::test]
     async fn nothing_is_made_for_a_client_that_takes_nothing_and_all_end_with_the_daemon() {
-        let (samples, stop) = (broadcast::Sender::new(64), watch::Sender::new(false));
-        let mut body = of_all(&samples, &stop).answer().into_body();
+        let (samples, shutdown) = (broadcast::Sender::new(64), CancellationToken::new());
+        let mut body = of_all(&samples, &shutdown).answer().into_body();
         for seconds in 0..100_000 {
             samples.send(sample(1, "192.0.2.1:1", seconds)).unwrap();
         }
@@ -242,7 +246,7 @@ mod tests {
         while !samples.is_empty() {
             body.frame().await.unwrap().unwrap();
         }
-        stop.send_replace(true);
+        shutdown.cancel();
         assert!(body.frame().await.is_none());
     }
 }

@@ -20,9 +20,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 
 /// Connections at once by one socket: they must not cost the daemon its file descriptors.
 pub(crate) const MAX_CONNECTIONS: usize = 128;
@@ -79,24 +80,24 @@ impl Entrance for UnixListener {
     }
 }
 
-/// Serves until `stop`; then answers that are under way are given to their end.
+/// Serves until `shutdown`; then answers that are under way are given to their end.
 pub(crate) async fn serve(
     entrance: impl Entrance,
     router: Router,
     patience: Patience,
-    mut stop: watch::Receiver<bool>,
+    shutdown: CancellationToken,
 ) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut talks = JoinSet::new();
     loop {
         let entered = tokio::select! {
             entered = entrance.next(&room) => entered,
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = shutdown.cancelled() => break,
         };
         while talks.try_join_next().is_some() {}
         match entered {
             Ok(Some((stream, peer, place))) => {
-                let talk = talk(stream, peer, router.clone(), patience, stop.clone());
+                let talk = talk(stream, peer, router.clone(), patience, shutdown.clone());
                 talks.spawn(async move {
                     talk.await;
                     drop(place);
@@ -115,7 +116,7 @@ async fn talk(
     peer: Peer,
     router: Router,
     patience: Patience,
-    mut stop: watch::Receiver<bool>,
+    shutdown: CancellationToken,
 ) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -129,7 +130,7 @@ async fn talk(
     let mut connection = pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = stop.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+        () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
@@ -217,11 +218,11 @@ mod tests {
     }
 
     /// Where it listens, what stops it, and its end.
-    async fn over_tcp() -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    async fn over_tcp() -> (SocketAddr, CancellationToken, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, stop) = (listener.local_addr().unwrap(), watch::Sender::new(false));
-        let serving = tokio::spawn(serve(listener, router(), NONE, stop.subscribe()));
-        (address, stop, serving)
+        let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let serving = tokio::spawn(serve(listener, router(), NONE, shutdown.clone()));
+        (address, shutdown, serving)
     }
 
     async fn say(address: SocketAddr, text: &str) -> TcpStream {
@@ -241,7 +242,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_never_ends_a_request_is_dropped_and_others_get_his_place() {
-        let (address, _stop, _) = over_tcp().await;
+        let (address, _shutdown, _) = over_tcp().await;
         let mut slow = Vec::new();
         for n in 0..2 * MAX_CONNECTIONS {
             // Nothing at all, half a head, and a head without end after a whole request.
@@ -257,11 +258,11 @@ mod tests {
 
     #[tokio::test]
     async fn who_takes_nothing_of_his_answer_is_dropped() {
-        let (address, stop, serving) = over_tcp().await;
+        let (address, shutdown, serving) = over_tcp().await;
         let stream = say(address, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
         stream.readable().await.unwrap();
         // It waits for answers that are under way, and this one has no end.
-        stop.send_replace(true);
+        shutdown.cancel();
         serving.await.unwrap();
     }
 

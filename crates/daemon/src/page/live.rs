@@ -14,6 +14,7 @@
 //! | `late` | `{ms}` since the frame before: the client was slow |
 
 use super::row::FlowRow;
+use crate::instruments::Instruments;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use fatpath_estats::{Changed, FlowView};
@@ -23,8 +24,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 /// Streams at once; each costs the daemon a look at the table four times a second.
 pub(crate) const MAX_STREAMS: usize = 32;
@@ -48,6 +50,27 @@ pub(crate) trait Source: Send + Sync + 'static {
     fn lost(&self) -> Lost;
 }
 
+impl Source for Instruments {
+    fn changed(&self, mark: u64) -> Changed {
+        Instruments::changed(self, mark)
+    }
+
+    fn views(&self, cookies: &[u64]) -> Vec<FlowView> {
+        self.views_of(cookies)
+    }
+
+    fn lost(&self) -> Lost {
+        let Some(counts) = self.counts() else {
+            return Lost::new();
+        };
+        Lost::from([
+            ("samples_lost", counts.samples_lost),
+            ("flows_beyond_bounds", counts.flows_beyond_bounds),
+            ("flows_without_storage", counts.flows_without_storage),
+        ])
+    }
+}
+
 /// The streams that there are.
 pub(crate) struct Streams {
     room: Arc<Semaphore>,
@@ -62,15 +85,15 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// A stream until the client goes or `stop` becomes true; `None`: there are too many.
+    /// A stream until the client goes or the daemon ends; `None`: there are too many.
     pub(crate) fn open<S: Source>(
         &self,
         source: Arc<S>,
-        stop: watch::Receiver<bool>,
+        shutdown: CancellationToken,
     ) -> Option<Response> {
         let follower = Follower {
             source,
-            stop,
+            shutdown,
             mark: 0,
             lost: None,
             due: VecDeque::new(),
@@ -96,7 +119,7 @@ enum Due {
 /// One client's place in what changes.
 struct Follower<S> {
     source: Arc<S>,
-    stop: watch::Receiver<bool>,
+    shutdown: CancellationToken,
     mark: u64,
     lost: Option<Lost>,
     due: VecDeque<Due>,
@@ -116,7 +139,7 @@ impl<S: Source> Follower<S> {
                 .map_or_else(Instant::now, |looked| looked + INTERVAL);
             tokio::select! {
                 () = sleep_until(next) => {}
-                _ = self.stop.wait_for(|stop| *stop) => return None,
+                () = self.shutdown.cancelled() => return None,
             }
             self.look().await?;
         }
@@ -237,11 +260,11 @@ mod tests {
     }
 
     /// A server of streams from `source`; the address, and what stops it.
-    async fn serve(source: Arc<Busy>) -> (std::net::SocketAddr, watch::Sender<bool>) {
-        let (stop, streams) = (watch::Sender::new(false), Arc::new(Streams::default()));
-        let stopping = stop.clone();
+    async fn serve(source: Arc<Busy>) -> (std::net::SocketAddr, CancellationToken) {
+        let (shutdown, streams) = (CancellationToken::new(), Arc::new(Streams::default()));
+        let stopping = shutdown.clone();
         let open = move || {
-            let opened = streams.open(Arc::clone(&source), stopping.subscribe());
+            let opened = streams.open(Arc::clone(&source), stopping.clone());
             async { opened.ok_or(axum::http::StatusCode::SERVICE_UNAVAILABLE) }
         };
         let socket = TcpSocket::new_v4().unwrap();
@@ -250,7 +273,7 @@ mod tests {
         let listener = socket.listen(64).unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(axum::serve(listener, Router::new().route("/", get(open))).into_future());
-        (address, stop)
+        (address, shutdown)
     }
 
     async fn connect(address: std::net::SocketAddr) -> TcpStream {
@@ -281,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_begins_anew_then_says_what_changes() {
-        let (address, _stop) = serve(Busy::new(2)).await;
+        let (address, _shutdown) = serve(Busy::new(2)).await;
         let mut stream = connect(address).await;
         let text = read_until(&mut stream, "event: lost").await;
         let (reset, flows) = (
@@ -302,7 +325,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_does_not_read_is_not_worked_for_and_is_told() {
         let source = Busy::new(5_000);
-        let (address, _stop) = serve(Arc::clone(&source)).await;
+        let (address, _shutdown) = serve(Arc::clone(&source)).await;
         let mut stream = connect(address).await;
         let counts = || {
             (
@@ -326,7 +349,7 @@ mod tests {
 
     #[tokio::test]
     async fn streams_are_bounded_and_end_with_the_daemon() {
-        let (address, stop) = serve(Busy::new(1)).await;
+        let (address, shutdown) = serve(Busy::new(1)).await;
         let mut streams = Vec::new();
         for _ in 0..MAX_STREAMS {
             let mut stream = connect(address).await;
@@ -335,7 +358,7 @@ mod tests {
         }
         let mut refused = connect(address).await;
         read_until(&mut refused, "503 Service Unavailable").await;
-        stop.send_replace(true);
+        shutdown.cancel();
         let mut first = streams.swap_remove(0);
         read_until(&mut first, "0\r\n\r\n").await;
     }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the API's handlers and the workers share. Each takes the part that it needs: a handler by
+//! `State<PART>`, a worker as an argument.
+
+use crate::cgroup_paths::CgroupPaths;
+use crate::engine::Engine;
+use crate::flow_log::Logs;
+use crate::instruments::Instruments;
+use crate::instruments::samples::Recordings;
+use crate::page::live::Streams;
+use axum::extract::FromRef;
+use parking_lot::{Mutex, MutexGuard};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// A clone is another handle on the same parts.
+#[derive(Clone, FromRef)]
+pub(crate) struct DaemonState {
+    pub(crate) engine: SharedEngine,
+    pub(crate) instruments: Arc<Instruments>,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) cgroups: Arc<CgroupPaths>,
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) recordings: Arc<Recordings>,
+    pub(crate) server: ServerInfo,
+    /// Cancelled when the daemon is to end.
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl DaemonState {
+    pub(crate) fn new(engine: Engine, logs: Logs, server: ServerInfo) -> DaemonState {
+        DaemonState {
+            instruments: Arc::clone(&engine.instruments),
+            engine: SharedEngine(Arc::new(Mutex::new(Some(engine)))),
+            logs: Arc::new(logs),
+            cgroups: Arc::default(),
+            streams: Arc::default(),
+            recordings: Arc::default(),
+            server,
+            shutdown: CancellationToken::new(),
+        }
+    }
+}
+
+/// The engine, one user at a time.
+#[derive(Clone)]
+pub(crate) struct SharedEngine(Arc<Mutex<Option<Engine>>>);
+
+impl SharedEngine {
+    /// `None` once everything was unloaded. May wait for as long as a policy takes to become live.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Engine>> {
+        self.0.lock()
+    }
+}
+
+/// What the daemon says of its own server.
+#[derive(Clone, Copy)]
+pub(crate) struct ServerInfo {
+    /// Where the page is served over TCP.
+    pub(crate) page: Option<SocketAddr>,
+    pub(crate) started: Instant,
+}
