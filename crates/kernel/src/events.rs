@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events of the kernel half, in the order in which they happened.
 
+use crate::KernelError;
 use crate::abi;
-use crate::flow::Flow;
 use crate::load::Kernel;
 use crate::maps::Table;
 use crate::pod::value_of;
-use crate::{KernelError, flow};
+use crate::tune::flow;
+use crate::tune::flow::Flow;
 use libbpf_rs::RingBufferBuilder;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -7,9 +7,9 @@
 use crate::abi;
 use crate::instruments::LINK_SAMPLE;
 use crate::load::{Kernel, LAW_PREFIX, LINK_TUNE};
-use crate::options::{OVERRIDES, RUDE_OPTION};
 use crate::pod::bytes_of;
-use crate::walk::Mode;
+use crate::tune::options::{OVERRIDES, RUDE_OPTION};
+use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use libbpf_rs::{MapCore, MapHandle};
 use std::path::{Path, PathBuf};

@@ -407,7 +407,7 @@ fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
 mod tests {
     use super::*;
     use crate::pod::field_of;
-    use crate::rule::rule_of;
+    use crate::tune::rule::rule_of;
 
     /// The report of a flow with this law whose rule has these settings.
     fn reported(law: &str, settings: &str) -> Vec<SettingReport> {

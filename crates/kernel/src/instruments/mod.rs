@@ -4,6 +4,8 @@
 //! They are apart from the rest: where the kernel refuses them, flows are tuned all the same. Start at
 //! [`Kernel::set_instruments`]; the samples themselves are read in `samples.rs`.
 
+pub(crate) mod samples;
+
 use crate::KernelError;
 use crate::abi::{self, fp_instruments};
 use crate::load::{ESTATS, Kernel, program};

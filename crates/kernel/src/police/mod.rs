@@ -6,15 +6,21 @@
 //!
 //! Start at [`Police::put`].
 
+mod hook;
+pub(crate) mod orders;
+pub(crate) mod rehearsal;
+pub(crate) mod status;
+pub(crate) mod watch;
+
 use crate::abi;
 use crate::error::KernelError;
 use crate::load::{last_said, quieten_libbpf};
-use crate::mark::{is_bare, is_ethernet};
 use crate::netns::{netns_here, netns_of};
 use crate::pod::{Pod, bytes_of, field_of, text_of, value_of};
-use crate::police_orders::{Hook, Orders};
+use crate::police::orders::{Hook, Orders};
+use crate::rude::mark::{is_bare, is_ethernet};
+use crate::tune::walk::{namespaces, within};
 use crate::unload::{name_of, pins};
-use crate::walk::{namespaces, within};
 use fatpath_netlink::{Interface, Netlink};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use std::io;

@@ -4,14 +4,16 @@
 //! Permission is asked in the kernel half (bpf/include/rude.h); here is written what it reads.
 //! Start at [`Kernel::open_rude_gate`].
 
+pub(crate) mod mark;
+
 use crate::KernelError;
 use crate::abi::{self, fp_flow_record, fp_rude_gate, fp_rude_user};
 use crate::cgroup::{cgroup_directory, cgroup_path};
 use crate::load::Kernel;
-use crate::options::RUDE_OPTION;
 use crate::pod::{bytes_of, value_of};
+use crate::tune::options::RUDE_OPTION;
+use crate::tune::walk::Mode;
 use crate::users::account;
-use crate::walk::Mode;
 use fatpath_policy::{Rule, User};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 
 use crate::error::KernelError;
 use crate::police::Police;
-use crate::police_orders::{Hook, hook_of};
+use crate::police::orders::{Hook, hook_of};
 use libbpf_rs::libbpf_sys as sys;
 use std::io;
 use std::os::fd::AsRawFd;

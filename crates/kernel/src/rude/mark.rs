@@ -14,7 +14,7 @@ use crate::load::Kernel;
 use crate::netns::{cookie_here, netns_here, netns_of};
 use crate::pod::{bytes_of, value_of};
 use crate::tc::{Direction, Filter, Qdisc};
-use crate::walk::{namespaces, within};
+use crate::tune::walk::{namespaces, within};
 use crate::{KernelError, places::Places};
 use fatpath_netlink::{Interface, Netlink};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};

@@ -4,8 +4,8 @@
 use crate::abi;
 use crate::error::KernelError;
 use crate::pod::{bytes_of, value_of};
+use crate::police::orders::{Hook, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
 use crate::police::{Police, get};
-use crate::police_orders::{Hook, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 use std::net::Ipv6Addr;
