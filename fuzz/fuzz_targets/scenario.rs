@@ -2,7 +2,7 @@
 //! The parser of scenario files against arbitrary text: a scenario or a problem, never a panic.
 #![no_main]
 
-use fatpath_lab::scenario::Scenario;
+use fatpath_scenario::Scenario;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -10,18 +10,19 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "cc",
     "estats",
     "link",
     "observation",
     "policy",
+    "scenario",
     "sim",
     "units",
 ];
 
 /// Libraries that a pure crate may use: they hold data, numbers and texts only.
-const LIBRARIES: [&str; 10] = [
+const LIBRARIES: [&str; 11] = [
     "compact_str",
     "exmex",
     "hdrhistogram",
@@ -30,6 +31,7 @@ const LIBRARIES: [&str; 10] = [
     "rand_xoshiro",
     "serde",
     "serde_json",
+    "shlex",
     "thiserror",
     "toml",
 ];

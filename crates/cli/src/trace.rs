@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use fatpath_daemon::client::{Followed, SampleLine, follow_samples};
 use fatpath_daemon::{Instance, InstanceOptions};
-use fatpath_lab::plot::{FlowOverTime, Format, picture};
+use fatpath_plot::{FlowOverTime, Format, picture};
 use fatpath_record::{Bounds, Recorded, Recorder, Recovered, Row, Traced, read, recover};
 use rustix::time::{ClockId, clock_gettime};
 use std::future::Future;

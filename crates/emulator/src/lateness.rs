@@ -2,37 +2,11 @@
 //! How late the forwarder itself is: with what leaves, from the moment at which a packet was due to
 //! the one at which it was handed to the receiving kernel; with what comes, see `waiting`.
 
+use fatpath_observation::{Lateness, LatenessBucket};
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
 
 /// Beyond an hour all is equally late.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// How late the forwarder was with packets (super-packets count once).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lateness {
-    /// Packets.
-    pub count: u64,
-    /// Half of them were no later, in µs. Like the other quantiles, at most 1 % too high.
-    pub p50_us: f64,
-    /// 90 % of them were no later.
-    pub p90_us: f64,
-    /// 99 % of them were no later.
-    pub p99_us: f64,
-    /// None was later.
-    pub max_us: f64,
-    /// How many were how late: up to 1 µs, and from there to twice as much each time.
-    pub histogram: Vec<LatenessBucket>,
-}
-
-/// One bar of a histogram; it begins where the one before ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatenessBucket {
-    /// Up to and with this lateness.
-    pub up_to_us: f64,
-    /// Packets.
-    pub count: u64,
-}
 
 /// Counts while the forwarder runs. Never allocates after it was made.
 #[derive(Debug)]

@@ -45,7 +45,6 @@ pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecErro
 
 pub use control::{ChangeError, Control, LinkChange};
 pub use forward::{ForwardError, ForwardOptions};
-pub use lateness::{Lateness, LatenessBucket};
 pub use namespace::{Namespace, NamespaceError, remove_namespace};
 pub use network::{Network, UpError};
 pub use observer::ObservationOptions;

@@ -2,9 +2,8 @@
 //! What a forwarder did, as values that serialise.
 
 use fatpath_link::{Count, Counters};
+use fatpath_observation::Lateness;
 use serde::Serialize;
-
-use crate::lateness::Lateness;
 
 /// What a forwarder did.
 #[derive(Clone, Debug, Default, Serialize)]

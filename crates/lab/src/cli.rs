@@ -16,13 +16,14 @@ use crate::compare::cli::Compare;
 use crate::describe;
 use crate::keeper;
 use crate::lab::{self, Lab, Lifetime, Listed};
+use crate::load;
 use crate::observe::command::Observe;
 use crate::plan::{Family, Plan};
 use crate::print::{print_json, print_lines};
 use crate::results::{name, table};
 use crate::room::Room;
 use crate::run::{self, Choice, Options, Outcome, setting};
-use crate::scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order, Scenario};
+use crate::scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order};
 use crate::settings::settings_line;
 
 /// The exit status of a command that Ctrl-C has ended (128 + SIGINT).
@@ -210,7 +211,7 @@ impl LabCommand {
 }
 
 fn up(args: &Up) -> Result<ExitCode> {
-    let scenario = Scenario::load(&args.file)?;
+    let scenario = load(&args.file)?;
     let case = args.choice.of(&scenario)?[0];
     let flow_log = Room::of(&scenario.name).path("flows.jsonl");
     let observation = args.observe.as_deref().map(std::path::absolute);
@@ -281,7 +282,7 @@ fn told_set(lab: &str, link: &Link) -> Vec<String> {
 }
 
 fn run_scenario(args: &Run) -> Result<ExitCode> {
-    let mut scenario = Scenario::load(&args.file)?;
+    let mut scenario = load(&args.file)?;
     let experiment = &mut scenario.experiment;
     experiment.repeats = args.repeats.unwrap_or(experiment.repeats);
     experiment.retries = args.retries.unwrap_or(experiment.retries);

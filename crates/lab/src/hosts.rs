@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fatpath_emulator::{
-    End, HostSpec, LinkSpec, Namespace, NamespaceError, Topology, remove_namespace,
+    End, HostSpec, LinkSpec, Namespace, NamespaceError, RouteSpec, Topology, remove_namespace,
 };
 
 use crate::child;
 use crate::machine;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Route};
 use crate::scenario::{Host, Link};
 
 /// The emulator's input for a plan.
@@ -38,9 +38,13 @@ fn host_spec(plan: &Plan, host: &Host) -> HostSpec {
     HostSpec {
         name: host.name.clone(),
         netns: plan.namespace(&host.name),
-        routes: plan.routes(&host.name),
+        routes: plan.routes(&host.name).into_iter().map(route).collect(),
         forwarding: host.router,
     }
+}
+
+fn route(Route { to, via }: Route) -> RouteSpec {
+    RouteSpec { to, via }
 }
 
 fn link_spec(index: usize, link: &Link) -> LinkSpec {

@@ -23,6 +23,7 @@ mod corrupt;
 mod delay;
 mod departures;
 mod duplicate;
+pub mod headers;
 mod jitter;
 mod line;
 mod loss;

@@ -11,6 +11,9 @@
 //! length 4 bytes, little-endian). A block holds whole entries, so a file that was cut short is
 //! readable up to its last whole block. Numbers in blocks are LEB128; see `recorder`.
 
+mod bins;
+mod figures;
+mod lateness;
 mod reader;
 mod recorder;
 mod tally;
@@ -19,6 +22,9 @@ mod varint;
 use fatpath_link::{Count, DropCause, Flow};
 use serde::{Deserialize, Serialize};
 
+pub use bins::{Bin, Selection, Totals, bins, intervals_per_bin};
+pub use figures::DirectionFigures;
+pub use lateness::{Lateness, LatenessBucket};
 pub use reader::{ReadError, Records, read};
 pub use recorder::Recorder;
 pub use tally::Tally;

@@ -3,8 +3,8 @@
 
 use fatpath_link::{CellSpec, ChainSpec, Service};
 
-use crate::headers::UDP_BYTES;
 use crate::{FlowSpec, LinkSpec, Source, Spec, TcpSpec};
+use fatpath_link::headers::UDP_BYTES;
 
 /// A [`Spec`] that asks for the impossible. Numbers are indexes into its lists.
 #[derive(Debug, PartialEq, thiserror::Error)]

@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use crate::headers::UDP_BYTES;
 use crate::outcome::DatagramOutcome;
 use crate::packet::{Body, SimPacket};
 use crate::{FlowSpec, Source};
+use fatpath_link::headers::UDP_BYTES;
 
 /// A sender of datagrams and its receiver.
 #[derive(Debug)]

@@ -17,7 +17,6 @@ mod check;
 mod connection;
 mod connections;
 mod datagrams;
-pub mod headers;
 mod network;
 mod outcome;
 mod packet;

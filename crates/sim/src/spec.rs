@@ -4,7 +4,7 @@
 use fatpath_cc::{Law, Start};
 use fatpath_link::ChainSpec;
 
-use crate::headers::{ETHERNET_MSS_BYTES, IPV4_TCP_BYTES, TIMESTAMP_BYTES};
+use fatpath_link::headers::{ETHERNET_MSS_BYTES, IPV4_TCP_BYTES, TIMESTAMP_BYTES};
 
 /// A whole simulation. Hosts are numbers from 0; all of them forward.
 #[derive(Clone, Debug, Default)]

@@ -10,6 +10,7 @@ use clap::Args;
 use super::{Compared, compared, plots, table};
 use crate::cli::INTERRUPTED;
 use crate::lab;
+use crate::load;
 use crate::print::{print_json, print_lines};
 use crate::results::files::{self, WriteError};
 use crate::results::{Row, Run};
@@ -77,7 +78,7 @@ impl Compare {
     /// # Errors
     /// What the command could not do, with the remedy where there is one.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let mut scenario = Scenario::load(&self.file)?;
+        let mut scenario = load(&self.file)?;
         let experiment = &mut scenario.experiment;
         experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
         experiment.retries = self.retries.unwrap_or(experiment.retries);

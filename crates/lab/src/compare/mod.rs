@@ -15,6 +15,7 @@ use crate::results::statistics::{Ratio, Statistic, median};
 use crate::results::summary::summaries;
 use crate::results::{Row, Run, aligned, files, pairs};
 use crate::run::ScenarioError;
+use crate::run::figures;
 use crate::run::folder::draw;
 
 /// A case on both sides.
@@ -209,12 +210,12 @@ pub fn plots(
         row.path = format!("{}, {}", row.path, row.variant);
         row.variant = side.to_owned();
     });
-    if let Some(figure) = Throughput::of(scenario, &of_cases) {
+    if let Some(figure) = Throughput::of(scenario, &figures::throughput(&of_cases)) {
         plots.extend(draw(out, files::THROUGHPUT, &figure)?);
     }
     let of_variants = all(|row, side| row.variant = format!("{} ({side})", row.variant));
     let rows: Vec<Row> = of_variants.into_iter().map(|run| run.row).collect();
-    for sweep in plot::sweeps(scenario, &summaries(&rows)) {
+    for sweep in plot::sweeps(scenario, &figures::goodput(&summaries(&rows))) {
         let name = format!("{}{}", files::SWEEP, sweep.name);
         plots.extend(draw(out, &name, &sweep)?);
     }

@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use fatpath_observation::{DirectionName, Header, ReadError};
+use fatpath_observation::{
+    Bin, DirectionFigures, DirectionName, Header, ReadError, Selection, Totals, bins,
+    intervals_per_bin,
+};
 use serde::Serialize;
 
 use super::csv::Lines;
-use super::{Bin, Observation, Selection, Totals, bins, intervals_per_bin, up_to_cut};
-use crate::limit::Limit;
+use super::{Observation, up_to_cut};
 use crate::plot::{self, Format, Observed, ObservedDirection};
 use crate::print::{print_json, print_lines};
-use crate::results::{DirectionFigures, files};
+use crate::results::files;
 
 /// So many bins of a direction are drawn; more points are narrower than a pixel, and fill the memory.
 const MOST_BINS_DRAWN: u64 = 200_000;
@@ -204,7 +206,7 @@ impl Observe {
             );
         }
         let duration_s = to_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
-        let mut directions = totals.figures(duration_s, |_| Limit::None);
+        let mut directions = totals.figures(duration_s, |_, _| None);
         directions.retain(|one| self.link.as_ref().is_none_or(|link| *link == one.link));
         let summary = Summary {
             interval_ms: header.interval_ns as f64 / 1e6,

@@ -7,9 +7,7 @@
 use std::io::{self, Write};
 
 use fatpath_link::{Count, DropCause};
-use fatpath_observation::Header;
-
-use super::Bin;
+use fatpath_observation::{Bin, Header};
 
 /// Writes bins as lines.
 pub(super) struct Lines<'h, W: Write> {

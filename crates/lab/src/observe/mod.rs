@@ -5,7 +5,6 @@
 //! It reads files and writes some; the format is `fatpath-observation`'s. A file that was cut short
 //! by a crash is read up to there. Start with [`figures`] (for a run) and [`command`] (for people).
 
-mod bins;
 pub mod command;
 mod csv;
 
@@ -15,12 +14,12 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-use fatpath_observation::{DirectionName, Header, ReadError, Record, Records, read};
+use fatpath_link::Count;
+use fatpath_observation::{
+    DirectionFigures, DirectionName, Header, ReadError, Record, Records, Selection, Totals, read,
+};
 
 use crate::limit::Limit;
-use crate::results::DirectionFigures;
-
-pub use bins::{Bin, Selection, Totals, bins, intervals_per_bin};
 
 /// A stretch of time, nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +57,8 @@ pub fn figures(
     let (from_ns, until_ns) = selection.span_ns(&observation.header, (0, 0));
     let duration_s = until_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
     let (totals, is_whole) = observation.totals(&selection)?;
-    Ok((totals.figures(duration_s, limit), is_whole))
+    let utilisation = |name: &DirectionName, left: Count| limit(name).utilisation(left, duration_s);
+    Ok((totals.figures(duration_s, utilisation), is_whole))
 }
 
 /// A file that is being read.

@@ -7,13 +7,14 @@
 mod csv;
 pub mod files;
 mod pairs;
+pub(crate) mod series;
 pub mod statistics;
 pub mod summary;
 mod table;
 
 use std::collections::BTreeMap;
 
-use fatpath_emulator::Lateness;
+use fatpath_observation::{DirectionFigures, Lateness};
 use serde::{Deserialize, Serialize};
 
 use crate::iperf3::{Measured, Transfers, Udp, Window};
@@ -117,37 +118,6 @@ pub struct ProgramFigures {
     /// How its congestion window moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-}
-
-/// One direction of a link while the programs ran, from the observation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DirectionFigures {
-    /// The link.
-    pub link: String,
-    /// The host that sends.
-    pub from: String,
-    /// The host that receives.
-    pub to: String,
-    /// What left it, in bits from the IP header on.
-    pub left_mbps: f64,
-    /// That and the rate's overhead, as a share of the rate (1: all of it); `None` unless the rate
-    /// was one while the programs ran.
-    pub utilisation: Option<f64>,
-    /// Mean over all intervals of the deepest queue in each.
-    pub mean_queue_bytes: f64,
-    /// The deepest queue.
-    pub peak_queue_bytes: u64,
-    /// Segments dropped, by cause.
-    pub dropped: BTreeMap<String, u64>,
-    /// Segments marked: congestion met.
-    pub marked: u64,
-}
-
-impl DirectionFigures {
-    /// For people and as the name of a column: `wan.client-server`.
-    pub fn name(&self) -> String {
-        format!("{}.{}-{}", self.link, self.from, self.to)
-    }
 }
 
 /// How long after its due time each packet left the emulator, and what never reached it.
@@ -291,26 +261,6 @@ impl Row {
         for (name, value) in self.flows.iter().flat_map(FlowFigures::figures) {
             add(name, value);
         }
-        figures
-    }
-}
-
-impl DirectionFigures {
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
-        let mut figures = vec![
-            ("left_mbps".to_owned(), Some(self.left_mbps)),
-            ("utilisation".to_owned(), self.utilisation),
-            ("mean_queue_bytes".to_owned(), Some(self.mean_queue_bytes)),
-            (
-                "peak_queue_bytes".to_owned(),
-                Some(self.peak_queue_bytes as f64),
-            ),
-        ];
-        let dropped = self.dropped.iter();
-        figures.extend(
-            dropped.map(|(cause, count)| (format!("dropped_{cause}"), Some(*count as f64))),
-        );
-        figures.push(("marked".to_owned(), Some(self.marked as f64)));
         figures
     }
 }

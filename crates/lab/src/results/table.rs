@@ -147,7 +147,7 @@ pub(crate) fn aligned(lines: &[Vec<String>], left: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::examples::{failed, run};
-    use fatpath_emulator::Lateness;
+    use fatpath_observation::Lateness;
 
     use super::super::EmulatorFigures;
     use super::*;

@@ -8,8 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use fatpath_emulator::Lateness;
-use fatpath_observation::DirectionName;
+use fatpath_observation::{DirectionName, Lateness};
 use serde::Deserialize;
 
 use super::CaseError;

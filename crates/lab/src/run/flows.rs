@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use fatpath_sim::Source;
-use fatpath_sim::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
+use fatpath_link::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
 use thiserror::Error;
 
-use crate::scenario::{Case, Flow, Inner, Program, ResultKind, Scenario, Stop};
+use crate::scenario::{Case, Flow, Inner, Program, ResultKind, Scenario, Source, Stop};
 
 /// Connections of one iperf3: MAX_STREAMS of iperf.h.
 const MOST_STREAMS: u32 = 128;

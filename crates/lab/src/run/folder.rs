@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::figures;
 use super::history::{History, Maker};
 use super::order::Planned;
 use super::{Options, Outcome, ScenarioError};
@@ -130,14 +131,15 @@ impl<'r> Folder<'r> {
 
     fn draw(&self, summaries: &[Summary]) -> Result<Vec<PathBuf>, ScenarioError> {
         let (name, runs) = (&self.scenario.name, self.runs());
+        let windows = figures::windows(&runs, &self.out.join(files::SERIES));
         let mut plots = vec![];
-        if let Some(figure) = Throughput::of(name, &runs) {
+        if let Some(figure) = Throughput::of(name, &figures::throughput(&runs)) {
             plots.extend(draw(self.out, files::THROUGHPUT, &figure)?);
         }
-        if let Some(figure) = Windows::of(name, &runs, &self.out.join(files::SERIES)) {
+        if let Some(figure) = Windows::of(name, &windows) {
             plots.extend(draw(self.out, files::WINDOWS, &figure)?);
         }
-        for sweep in plot::sweeps(name, summaries) {
+        for sweep in plot::sweeps(name, &figures::goodput(summaries)) {
             let name = format!("{}{}", files::SWEEP, sweep.name);
             plots.extend(draw(self.out, &name, &sweep)?);
         }

@@ -8,6 +8,7 @@
 mod choice;
 pub(crate) mod collect;
 pub(crate) mod detection;
+pub(crate) mod figures;
 mod fingerprint;
 pub(crate) mod flows;
 pub(crate) mod folder;

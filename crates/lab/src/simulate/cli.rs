@@ -10,9 +10,10 @@ use clap::Args;
 
 use super::{How, merge, names, run};
 use crate::cli::{exit_code, list_runs, told_outcome};
+use crate::load;
 use crate::print::{print_json, print_lines};
 use crate::run::{Choice, Options, Shard};
-use crate::scenario::{MOST_REPEATS, Scenario};
+use crate::scenario::MOST_REPEATS;
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
@@ -75,7 +76,7 @@ impl Simulate {
     /// # Errors
     /// What the command could not do, with the remedy where there is one.
     pub fn run(self) -> Result<ExitCode> {
-        let mut scenario = Scenario::load(&self.file)?;
+        let mut scenario = load(&self.file)?;
         let experiment = &mut scenario.experiment;
         experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
         let folder = || default_folder(&scenario.name, self.shard);

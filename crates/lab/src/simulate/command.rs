@@ -6,12 +6,11 @@
 
 use std::time::Duration;
 
-use fatpath_sim::Source;
-use fatpath_sim::headers::{ETHERNET_MSS_BYTES, TIMESTAMP_BYTES, udp_rate_bps};
+use fatpath_link::headers::{ETHERNET_MSS_BYTES, TIMESTAMP_BYTES, udp_rate_bps};
 use fatpath_units::Quantity;
 
 use super::options::{Means, meaning};
-use crate::scenario::{LawWish, Wishes};
+use crate::scenario::{LawWish, Source, Wishes};
 
 /// How long a test lasts where nothing is said, and its port: iperf3(1).
 const LASTS: Duration = Duration::from_secs(10);

@@ -9,12 +9,13 @@
 use std::net::IpAddr;
 
 use fatpath_cc::{Idle, Law, Start};
+use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
-use fatpath_sim::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
 use super::host::HostTcp;
-use super::law;
+use super::{law, source};
+use crate::scenario::law::{named, of_wish};
 use crate::scenario::{Flow, Wishes};
 
 /// The largest window without scaling, and the largest shift (RFC 7323, section 2).
@@ -83,7 +84,9 @@ impl Ends<'_> {
             pacing_rate_bps: at_sender
                 .number(Setting::PacingRate)
                 .or(self.wishes().pacing_rate_bps),
-            detection: inner.detection.unwrap_or(self.sender.detection),
+            detection: inner
+                .detection
+                .map_or(self.sender.detection, source::detection),
             dupthresh: at_sender
                 .number_u32(Setting::Reordering)
                 .or(inner.dupthresh)
@@ -126,9 +129,9 @@ impl Ends<'_> {
     fn law(&self, rule: &Applied, is_rude: bool) -> Result<Law, String> {
         match (rule.law(), &self.wishes().law) {
             (Some(law), _) => law::of_policy(law),
-            (None, Some(wish)) => law::of_wish(wish),
+            (None, Some(wish)) => of_wish(wish),
             (None, None) if is_rude => Ok(Law::RENO),
-            (None, None) => law::named(&self.sender.law).map_err(|why| {
+            (None, None) => named(&self.sender.law).map_err(|why| {
                 let host = &self.flow.from;
                 format!(
                     "{why}; {host} has {} by net.ipv4.tcp_congestion_control",
@@ -150,7 +153,7 @@ impl Ends<'_> {
             share_bps: rule
                 .number(Setting::RudeRate)
                 .or(of_wish.map(|bits| self.segment().without_headers(bits))),
-            off: wish.and_then(|wish| wish.off),
+            off: wish.and_then(|wish| wish.off).map(source::rude_off),
             converged_milli: rule.rude_converged_milli(),
         })
     }
@@ -263,7 +266,7 @@ impl Ends<'_> {
         let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |us| us * 1000);
         match self.wishes().of_simulator.delayed_acks {
             _ if rule.is_on(Setting::Quickack) => DelayedAcks::Off,
-            Some(wish) => wish,
+            Some(asked) => source::delayed_acks(asked),
             None => DelayedAcks::QuickAtStart { max_ns },
         }
     }

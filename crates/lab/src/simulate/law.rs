@@ -1,59 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Laws by the names that scenarios, sysctls and policies give them.
+//! The law that a policy gives, as the simulator has it.
 //!
-//! Pure. The kernel's own `reno` is `fp_reno`; of its other laws the simulator has few. Start
-//! with [`of_wish`].
+//! Pure. Start with [`of_policy`].
 
-use fatpath_cc::{Law, laws};
+use fatpath_cc::Law;
 
-use crate::scenario::LawWish;
-
-/// The law with its parameters.
-///
-/// # Errors
-/// In words, with the laws that there are, or what the parameter may be.
-pub(crate) fn of_wish(wish: &LawWish) -> Result<Law, String> {
-    let parameters = wish.parameters.iter();
-    let parameters: Vec<(&str, f64)> = parameters.map(|(key, value)| (&key[..], *value)).collect();
-    let law = with_parameters(&wish.name, &parameters)?;
-    let specs = &law.spec().parameters;
-    for (key, value) in parameters {
-        let spec = specs.iter().find(|spec| spec.key == key);
-        if let Some(spec) = spec.filter(|spec| spec.exactly(value).is_none()) {
-            return Err(format!("{key} = {value} is not {}", spec.allowed()));
-        }
-    }
-    Ok(law)
-}
+use crate::scenario::law::named;
 
 /// The law that a policy gives.
 ///
 /// # Errors
-/// As [`of_wish`].
+/// In words, with the laws that there are.
 pub(crate) fn of_policy(law: &fatpath_policy::Law) -> Result<Law, String> {
     law.ours().map_or_else(|| named(law.name()), Ok)
-}
-
-/// The law of that name with its default parameters.
-///
-/// # Errors
-/// In words, with the laws that there are.
-pub(crate) fn named(name: &str) -> Result<Law, String> {
-    with_parameters(name, &[])
-}
-
-fn with_parameters(name: &str, parameters: &[(&str, f64)]) -> Result<Law, String> {
-    let law = Law::named(name).ok_or_else(|| unknown(name))?;
-    law.with_all(parameters).map_err(|error| error.to_string())
-}
-
-fn unknown(name: &str) -> String {
-    let known: Vec<String> = laws()
-        .iter()
-        .map(|law| format!("fp_{}", law.name))
-        .collect();
-    format!(
-        "the simulator does not have law {name}; it has {} (and reno, which is fp_reno)",
-        known.join(", ")
-    )
 }

@@ -8,16 +8,17 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use fatpath_link::CellSpec;
+use fatpath_link::headers::UDP_BYTES;
 use fatpath_policy::Policy;
-use fatpath_sim::headers::UDP_BYTES;
-use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, Source, Spec};
+use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, Spec};
 
 use super::ends::{Ends, Names};
 use super::host::HostTcp;
+use super::source::source;
 use super::spec::{MapError, Mapped};
 use crate::plan::{Family, Plan};
 use crate::routes::Map;
-use crate::scenario::{Case, Experiment, Flow};
+use crate::scenario::{Case, Experiment, Flow, Source};
 
 /// The first port that the kernel gives to who opens a connection: `ip_local_port_range`.
 const FIRST_CLIENT_PORT: u16 = 32_768;
@@ -144,7 +145,7 @@ impl Mapping<'_> {
             start_ns,
             stop_ns: None,
             lasts_ns: flow.lasts.map(nanos),
-            source: flow.source.clone(),
+            source: source(&flow.source),
             tcp,
         })
     }

@@ -10,11 +10,12 @@ pub mod cli;
 mod command;
 mod ends;
 mod host;
-pub(crate) mod law;
+mod law;
 mod mapping;
 mod options;
 mod outcome;
-pub(crate) mod series;
+mod series;
+mod source;
 mod spec;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fatpath_link::DropCause;
-use fatpath_sim::{DatagramOutcome, FlowOutcome, LinkOutcome, Outcome, Source};
+use fatpath_observation::DirectionFigures;
+use fatpath_sim::{DatagramOutcome, FlowOutcome, LinkOutcome, Outcome};
 use thiserror::Error;
 
 use super::mapping::handshake_ns;
@@ -16,9 +17,9 @@ use super::window;
 use crate::iperf3::{Interval, Measured, SeenBy, Transfers, Udp};
 use crate::limit::Limit;
 use crate::plan::Plan;
-use crate::results::{DirectionFigures, Row, Run};
+use crate::results::{Row, Run};
 use crate::run::collect::bottleneck_of;
-use crate::scenario::{Case, Experiment, Flow};
+use crate::scenario::{Case, Experiment, Flow, Source};
 
 /// Intervals of throughput over time, about.
 const INTERVALS: f64 = 100.0;

@@ -26,7 +26,7 @@ fn mapped(scenario: &Scenario, label: &str) -> Result<Mapped, MapError> {
 }
 
 fn load(file: &str) -> Scenario {
-    Scenario::load(&experiments().join(file)).unwrap()
+    crate::load(&experiments().join(file)).unwrap()
 }
 
 /// The one case of hosts a and b on a link of 10 ms each way, a with these sysctls, and more.
@@ -105,7 +105,7 @@ fn every_experiment_can_be_simulated_but_for_its_law() {
     let mut count = 0;
     let is_of_the_kernel = |file: &PathBuf| OF_THE_KERNEL.iter().any(|name| file.ends_with(name));
     for file in scenarios().filter(|file| !is_of_the_kernel(file)) {
-        let scenario = Scenario::load(&file).unwrap();
+        let scenario = crate::load(&file).unwrap();
         let how = How {
             jobs: 1,
             seed: None,
@@ -135,7 +135,7 @@ fn what_an_experiment_says_of_the_lab_the_lab_can_do() {
         let is_said =
             |line: &str| line.contains("fatpath lab run") && line.split(' ').any(is_itself);
         if text.lines().any(is_said) {
-            let scenario = Scenario::load(&file).unwrap();
+            let scenario = crate::load(&file).unwrap();
             let names = crate::run::names(&scenario, &Options::default());
             assert!(!names.unwrap().is_empty(), "{file:?}");
             count += 1;

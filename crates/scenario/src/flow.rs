@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flow of a scenario: what a `[[flow]]` says.
+//!
+//! Plain values. Start with [`Flow`]; the table is read in `flows.rs`.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use fatpath_cc::Idle;
+use serde::{Serialize, Serializer};
+
+/// Data from one host to another, over one connection or several alike. What serialises is what
+/// decides the result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flow {
+    /// For people and tables, such as `1-client-bulk`.
+    pub label: String,
+    /// The host that sends the data.
+    pub from: String,
+    /// The host that receives them.
+    pub to: String,
+    /// The receiver opens the connection.
+    pub opened_by_receiver: bool,
+    /// Over IPv6.
+    pub ipv6: bool,
+    /// The ports of who opens the connection (`None`: any) and of who listens.
+    pub ports: (Option<u16>, u16),
+    /// Connections, each with a source of its own; 1 at least.
+    pub streams: u32,
+    /// When they open, since the programs started.
+    pub start: Duration,
+    /// How long data are sent; `None`: until all are through.
+    pub lasts: Option<Duration>,
+    /// When a flow that is not through has failed, since it started.
+    pub time_limit: Duration,
+    /// What is sent.
+    #[serde(serialize_with = "shown")]
+    pub source: Source,
+    /// What its program asks of the connections.
+    pub wishes: Wishes,
+    /// The line of the file where it stands, from 1.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// As much as can be, `bytes` at most; again and again with a new connection each time if `again`.
+    Bulk {
+        /// `None`: until it stops.
+        bytes: Option<u64>,
+        /// A new connection follows when all has been acknowledged.
+        again: bool,
+    },
+    /// `chunk_bytes` over one connection, a pause after each has been acknowledged, and so on.
+    Chunks {
+        /// Of each chunk.
+        chunk_bytes: u64,
+        /// From the beginning of a chunk to that of the next one, if it was through by then.
+        every_ns: u64,
+        /// How many; `None`: until it stops.
+        count: Option<u64>,
+    },
+    /// Users who fetch pages from `from`, a connection for each object, and think in between.
+    Web {
+        /// How many.
+        users: u32,
+        /// Mean of the objects' sizes, which are Pareto.
+        mean_object_bytes: f64,
+        /// Pareto shape of the sizes, above 1.
+        shape: f64,
+        /// Objects a page.
+        objects_per_page: u32,
+        /// Mean of the exponential time between a page and the next.
+        mean_think_ns: u64,
+    },
+    /// UDP at a constant rate.
+    ConstantRate {
+        /// IP bits a second.
+        rate_bps: u64,
+        /// UDP payload of a datagram.
+        payload_bytes: u32,
+    },
+}
+
+/// How loss is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detection {
+    /// By time (RFC 8985).
+    Rack,
+    /// By counting segments (RFC 6675).
+    Sack,
+}
+
+/// When the receiver acknowledges data that arrived in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayedAcks {
+    /// Every segment.
+    Off,
+    /// Every second one, or after Linux's longest wait.
+    On,
+    /// Every one at the beginning, then as [`DelayedAcks::On`]; so does Linux.
+    QuickAtStart,
+}
+
+/// The end of being rude.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RudeOff {
+    /// Since the programs started.
+    pub at_ns: u64,
+    /// RUDE_OFF_NICELY, not RUDE_OFF_NOW.
+    pub nicely: bool,
+}
+
+/// What a program asks of its connections; where it asks for nothing, the host and the policy decide.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Wishes {
+    /// The law.
+    pub law: Option<LawWish>,
+    /// Largest payload of a segment.
+    pub mss_bytes: Option<u32>,
+    /// Both buffers as setsockopt takes them: the kernel bounds them and doubles them.
+    pub window_bytes: Option<u32>,
+    /// SO_MAX_PACING_RATE, bits a second.
+    pub pacing_rate_bps: Option<u64>,
+    /// What programs cannot ask for, and only the simulator gives.
+    pub of_simulator: Inner,
+}
+
+/// The inside of a connection's ends, which programs do not reach.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Inner {
+    /// What the sender may hold, bytes of data.
+    pub send_buffer_bytes: Option<u64>,
+    /// The receiver's window at most, bytes of data.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Initial window.
+    pub initial_window_pkts: Option<u32>,
+    /// The congestion window never grows past it.
+    pub cwnd_clamp_pkts: Option<u32>,
+    /// How loss is found.
+    #[serde(serialize_with = "shown")]
+    pub detection: Option<Detection>,
+    /// Segments SACKed beyond that mean a loss.
+    pub dupthresh: Option<u32>,
+    /// Least retransmission timeout.
+    pub rto_min_ns: Option<u64>,
+    /// When the receiver acknowledges.
+    #[serde(serialize_with = "shown")]
+    pub delayed_acks: Option<DelayedAcks>,
+    /// Tail loss probes.
+    pub tail_loss_probe: Option<bool>,
+    /// Limited slow start begins at this window.
+    pub max_ssthresh_pkts: Option<u32>,
+    /// The first slow-start threshold.
+    pub initial_ssthresh_pkts: Option<u32>,
+    /// The rate at which a flow starts that knows no threshold, bits a second.
+    pub initial_rate_bps: Option<u64>,
+    /// What becomes of the window in a pause.
+    #[serde(serialize_with = "shown")]
+    pub idle: Option<Idle>,
+    /// Slow start ends when the round-trip time rises.
+    pub hystart: Option<bool>,
+    /// Without congestion control.
+    pub rude: Option<RudeWish>,
+}
+
+/// A flow that goes on without congestion control (docs/rude.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RudeWish {
+    /// Its share of the path, bits of IP packets a second; `None`: it is estimated.
+    pub share_bps: Option<u64>,
+    /// When it ends being so.
+    #[serde(serialize_with = "shown")]
+    pub off: Option<RudeOff>,
+}
+
+/// A law by its name with some of its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LawWish {
+    /// As the kernel knows it, such as `fp_aimd`.
+    pub name: String,
+    /// Keys and values; others stay at their defaults.
+    pub parameters: Vec<(String, f64)>,
+}
+
+impl Flow {
+    /// Who opens the connection, and who listens.
+    pub fn client_and_server(&self) -> [&str; 2] {
+        match self.opened_by_receiver {
+            true => [&self.to, &self.from],
+            false => [&self.from, &self.to],
+        }
+    }
+
+    /// Whether it is UDP.
+    pub fn is_udp(&self) -> bool {
+        matches!(self.source, Source::ConstantRate { .. })
+    }
+}
+
+/// Values of other crates, which tell themselves apart by their `Debug`.
+fn shown<S: Serializer>(value: &impl Debug, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{value:?}"))
+}

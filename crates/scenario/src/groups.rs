@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hosts that stand for several, and the links and programs that come with them.
+//!
+//! Pure. `[hosts.left] count = 3` is `left-1`, `left-2` and `left-3`; what names `left` is there once for
+//! each of them. Start with [`Groups`].
+
+use std::collections::BTreeSet;
+
+use super::files::NamedFiles;
+use super::link::link;
+use super::section::{Problem, Section, Value};
+use super::size::{MOST_HOSTS, MOST_LINKS, Size};
+use super::values::Values;
+use super::{Host, Link, names};
+
+/// The most replicas of a host.
+const MOST_REPLICAS: u64 = 250;
+
+/// The hosts or links of a case, by the names in the file.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    groups: Vec<Group>,
+    /// All names, of groups too.
+    taken: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Group {
+    name: String,
+    /// `None`: there is one, of that name.
+    count: Option<u32>,
+}
+
+/// What a name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// One thing.
+    One,
+    /// A group of so many.
+    Each(u32),
+}
+
+impl Who {
+    /// `None`: there is one, without an index.
+    pub(super) fn count(self) -> Option<u32> {
+        match self {
+            Who::One => None,
+            Who::Each(count) => Some(count),
+        }
+    }
+}
+
+impl Groups {
+    /// Notes a name; `Err` is a name of its replicas that is taken, or itself.
+    fn add(&mut self, name: &str, count: Option<u32>) -> Result<(), String> {
+        let replicas = (1..=count.unwrap_or(0)).map(|index| replica(name, index));
+        for name in std::iter::once(name.to_owned()).chain(replicas) {
+            if !self.taken.insert(name.clone()) {
+                return Err(name);
+            }
+        }
+        self.groups.push(Group {
+            name: name.to_owned(),
+            count,
+        });
+        Ok(())
+    }
+
+    /// What a name means; `None` if there is nothing of that name.
+    pub(super) fn who(&self, name: &str) -> Option<Who> {
+        let group = self.groups.iter().find(|group| group.name == name);
+        match group {
+            Some(group) => Some(group.count.map_or(Who::One, Who::Each)),
+            None => self.taken.contains(name).then_some(Who::One),
+        }
+    }
+
+    /// The names as the file has them, for people.
+    pub(super) fn named(&self) -> String {
+        let names = self.groups.iter().map(|group| match group.count {
+            None => group.name.clone(),
+            Some(count) => format!("{} ({}-1 to {0}-{count})", group.name, group.name),
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The name of a replica.
+pub(super) fn replica(name: &str, index: u32) -> String {
+    format!("{name}-{index}")
+}
+
+/// What `name` means for the replica `index`: itself, or the group's member of the same index.
+pub(super) fn member(who: Who, name: &str, index: Option<u32>) -> String {
+    match (who, index) {
+        (Who::Each(_), Some(index)) => replica(name, index),
+        _ => name.to_owned(),
+    }
+}
+
+/// The indexes of what there is `count` times; one `None` for what there is once.
+pub(super) fn indexes(count: Option<u32>) -> Vec<Option<u32>> {
+    match count {
+        None => vec![None],
+        Some(count) => (1..=count).map(Some).collect(),
+    }
+}
+
+/// All hosts of a case, from their tables.
+pub(super) fn hosts(
+    tables: &[(String, Section)],
+    values: Values,
+    size: &Size,
+) -> Result<(Groups, Vec<Host>), Problem> {
+    let mut groups = Groups::default();
+    let mut hosts = vec![];
+    for (name, table) in tables {
+        let mut section = table.with(values);
+        let count = section
+            .take("count")
+            .map(|count| count.integer(1..=MOST_REPLICAS));
+        let count = count.transpose()?.map(|count| count as u32);
+        let longest = count.map_or(name.clone(), |count| replica(name, count));
+        if let Err(allowed) = names::device(&longest) {
+            let message =
+                format!("hosts.{name}: \"{longest}\" is no host's name; one is {allowed}");
+            return Err(section.problem(message));
+        }
+        groups.add(name, count).map_err(|taken| {
+            table.problem(format!(
+                "hosts.{name}: the name \"{taken}\" is taken; names are unique"
+            ))
+        })?;
+        for index in indexes(count) {
+            let name = member(Who::Each(0), name, index);
+            let host = host(name, table.with(values.of_replica(index)))?;
+            size.add_host(&host).map_err(|large| table.problem(large))?;
+            hosts.push(host);
+        }
+        if hosts.len() > MOST_HOSTS {
+            return Err(table.problem(format!("hosts: more than {MOST_HOSTS}")));
+        }
+    }
+    Ok((groups, hosts))
+}
+
+fn host(name: String, mut section: Section) -> Result<Host, Problem> {
+    section.take("count");
+    let router = section.take("router").map(|router| router.boolean());
+    let router = router.transpose()?.unwrap_or(false);
+    let mut sysctls = vec![];
+    for (name, value) in section.take_entries("sysctl")? {
+        if !names::is_sysctl(&name) {
+            return Err(value.problem(
+                "is no sysctl of a host; they are written like \"net.ipv4.tcp_rmem\", begin with net. \
+                 and are quoted",
+            ));
+        }
+        let plain = value.plain()?;
+        let filled = section.values().fill(&plain);
+        sysctls.push((name, filled.map_err(|message| value.problem(message))?));
+    }
+    section.finish()?;
+    Ok(Host {
+        name,
+        router,
+        sysctls,
+    })
+}
+
+/// All links of a case, from their tables.
+pub(super) fn links(
+    tables: &[(String, Section)],
+    values: Values,
+    hosts: &Groups,
+    files: &NamedFiles,
+    size: &Size,
+) -> Result<(Groups, Vec<Link>), Problem> {
+    let mut groups = Groups::default();
+    let mut links = vec![];
+    for (name, table) in tables {
+        let (ends, count) = between(&mut table.with(values), hosts)?;
+        let longest = count.map_or(name.clone(), |count| replica(name, count));
+        if let Err(allowed) = names::device(&longest) {
+            let message =
+                format!("links.{name}: \"{longest}\" is no link's name; one is {allowed}");
+            return Err(table.problem(message));
+        }
+        groups.add(name, count).map_err(|taken| {
+            table.problem(format!(
+                "links.{name}: the name \"{taken}\" is taken; names are unique"
+            ))
+        })?;
+        for index in indexes(count) {
+            let own = member(Who::Each(0), name, index);
+            let between = ends.each_ref().map(|(host, who)| member(*who, host, index));
+            let section = table.with(values.of_replica(index));
+            let link = link(&own, between, section, files)?;
+            size.add_link(&link).map_err(|large| table.problem(large))?;
+            links.push(link);
+        }
+        if links.len() > MOST_LINKS {
+            return Err(table.problem(format!("links: more than {MOST_LINKS}")));
+        }
+    }
+    Ok((groups, links))
+}
+
+/// The ends of a link, and how many links it stands for.
+#[allow(
+    clippy::type_complexity,
+    reason = "a pair of ends with a count, used once"
+)]
+fn between(
+    section: &mut Section,
+    hosts: &Groups,
+) -> Result<([(String, Who); 2], Option<u32>), Problem> {
+    const ALLOWED: &str = "the names of two hosts, such as [\"client\", \"server\"]";
+    let value = section.need("between", ALLOWED)?;
+    let [one, other] = value.pair(ALLOWED)?;
+    let ends = [find(&value, hosts, one)?, find(&value, hosts, other)?];
+    if ends[0].0 == ends[1].0 {
+        return Err(value.problem("a link joins two different hosts"));
+    }
+    let count = match (ends[0].1, ends[1].1) {
+        (Who::One, Who::One) => None,
+        (Who::Each(count), Who::One) | (Who::One, Who::Each(count)) => Some(count),
+        (Who::Each(one), Who::Each(other)) if one == other => Some(one),
+        (Who::Each(one), Who::Each(other)) => {
+            return Err(value.problem(format!(
+                "{one} hosts cannot be joined to {other} one by one; give them equal counts, or put a \
+                 router between"
+            )));
+        }
+    };
+    Ok((ends, count))
+}
+
+/// What a host's name in a value means.
+pub(super) fn find(value: &Value, hosts: &Groups, name: String) -> Result<(String, Who), Problem> {
+    match hosts.who(&name) {
+        Some(who) => Ok((name, who)),
+        None => Err(value.problem(format!(
+            "\"{name}\" is no host; the hosts are: {}",
+            hosts.named()
+        ))),
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A link's table, and what changes of it later.
+//!
+//! Pure but for a trace, which comes from [`NamedFiles`]. Start with [`link`]; changes while programs run
+//! are [`change`] (of a file) and [`changed`] (of a command line).
+
+use std::collections::BTreeSet;
+
+use fatpath_link::ChainSpec;
+
+use super::cells::{self, Course};
+use super::effects::{KEYS, Stage};
+use super::files::{NamedFiles, NoFiles};
+use super::section::{Problem, Section, Source};
+use super::{Link, seed};
+
+/// The most tables of `cells`, and far more than a path has effects.
+const MOST_STAGES: usize = 100;
+
+/// A link whose ends are known. `name` is its own, not that of its table: replicas share one.
+pub(super) fn link(
+    name: &str,
+    between: [String; 2],
+    mut section: Section,
+    files: &NamedFiles,
+) -> Result<Link, Problem> {
+    let place = section.with(section.values());
+    section.take("between");
+    let mtu_bytes = section.take("mtu").map(|mtu| mtu.integer(1280..=65535));
+    let exact = section.take("exact").map(|exact| exact.boolean());
+    let seed = section
+        .take("seed")
+        .map(|seed| seed.integer(0..=u64::MAX >> 2));
+    let seed = seed.transpose()?.unwrap_or(1);
+    let courses = courses(&mut section, files)?;
+    section.finish()?;
+    let wrong = |message: String| place.problem(format!("{}.{message}", place.name()));
+    let cells = cells::directions(&courses).map_err(wrong)?;
+    let mut at = 0..;
+    let directions = cells.map(|cells| ChainSpec {
+        cells,
+        seed: seed::of_direction(seed, name, at.next().unwrap_or_default()),
+    });
+    for direction in &directions {
+        let checked = direction.check();
+        checked.map_err(|error| place.problem_here(error.to_string()))?;
+    }
+    Ok(Link {
+        name: name.to_owned(),
+        between,
+        mtu_bytes: mtu_bytes.transpose()?.unwrap_or(1500) as u16,
+        exact: exact.transpose()?.unwrap_or(false),
+        directions,
+    })
+}
+
+fn courses(section: &mut Section, files: &NamedFiles) -> Result<[Course; 2], Problem> {
+    let both = course(section, files)?;
+    let mut one_way = |key: &'static str| match section.take(key) {
+        None => Ok(both.clone()),
+        Some(value) => {
+            let place = value.copy();
+            let mut own = value.section()?;
+            let is_empty = own.is_empty();
+            let course = course(&mut own, files)?;
+            own.finish()?;
+            match (course, both.clone()) {
+                (_, both) if is_empty => Ok(both),
+                (Course::Stage(own), Course::Stage(both)) => {
+                    Ok(Course::Stage(Box::new(own.or(&both))))
+                }
+                (own @ Course::Cells(_), Course::Cells(_)) => Ok(own),
+                (own @ Course::Cells(_), Course::Stage(both)) if both.is_empty() => Ok(own),
+                _ => Err(place
+                    .problem("mixes cells with effect keys of the link; write either everywhere")),
+            }
+        }
+    };
+    Ok([one_way("forward")?, one_way("backward")?])
+}
+
+fn course(section: &mut Section, files: &NamedFiles) -> Result<Course, Problem> {
+    let effect = KEYS.iter().find(|key| section.has(key)).copied();
+    let stage = Stage::take(section, files)?;
+    let Some(list) = section.take("cells") else {
+        return Ok(Course::Stage(Box::new(stage)));
+    };
+    if let Some(key) = effect {
+        return Err(list.problem(format!(
+            "stands in place of effect keys; put {key} into one of its tables"
+        )));
+    }
+    let items = list.items("a list of tables of effect keys, such as [{ loss = \"1%\" }]")?;
+    if items.len() > MOST_STAGES {
+        return Err(list.problem(format!("has {} tables; at most {MOST_STAGES}", items.len())));
+    }
+    let stages = items.into_iter().map(|item| {
+        let mut section = item.section()?;
+        let stage = Stage::take(&mut section, files)?;
+        section.finish()?;
+        Ok(stage)
+    });
+    Ok(Course::Cells(stages.collect::<Result<_, _>>()?))
+}
+
+/// The link with the effects of a table changed, in both directions or in `forward` and `backward`.
+/// Keys that are no effects are left for the caller, who must have taken its own.
+pub(super) fn change(
+    link: &Link,
+    mut section: Section,
+    files: &NamedFiles,
+) -> Result<Link, Problem> {
+    let place = section.with(section.values());
+    let both = Stage::take(&mut section, files)?;
+    let mut one_way = |key| match section.take(key) {
+        None => Ok(both.clone()),
+        Some(value) => {
+            let mut own = value.section()?;
+            let stage = Stage::take(&mut own, files)?;
+            own.finish()?;
+            Ok(stage.or(&both))
+        }
+    };
+    let stages = [one_way("forward")?, one_way("backward")?];
+    section.finish()?;
+    let mut link = link.clone();
+    let [forward, backward] = &mut link.directions;
+    let changed = cells::change([&mut forward.cells, &mut backward.cells], &stages);
+    changed.map_err(|message| place.problem_here(format!("link {}: {message}", link.name)))?;
+    for direction in &link.directions {
+        let checked = direction.check();
+        checked.map_err(|error| place.problem_here(error.to_string()))?;
+    }
+    Ok(link)
+}
+
+/// See [`Link::changed`].
+pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link, String> {
+    let mut text = String::new();
+    let mut keys = BTreeSet::new();
+    for (key, value) in settings {
+        let is_key = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+        if key.is_empty() || !key.chars().all(is_key) {
+            return Err(format!(
+                "{key}: is no key of a link, such as loss or forward.rate"
+            ));
+        }
+        if !keys.insert(key) {
+            return Err(format!("{key}: is given twice"));
+        }
+        text.push_str(&format!("{key} = {}\n", as_toml(key, value)?));
+    }
+    of_text(&text)
+        .root()
+        .and_then(|section| change(link, section, &NamedFiles::of(&NoFiles)))
+        .map_err(|problem| problem.message)
+}
+
+fn of_text(text: &str) -> Source<'_> {
+    Source { file: "", text }
+}
+
+/// A value of a command line as TOML: tables, lists and the one whole number as they are, others
+/// quoted.
+fn as_toml(key: &str, value: &str) -> Result<String, String> {
+    if value.chars().any(char::is_control) {
+        return Err(format!("{key}: the value has a control character"));
+    }
+    let is_number = key.ends_with("path_mtu") && value.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number && !value.starts_with(['[', '{']) {
+        let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
+        return Ok(format!("\"{quoted}\""));
+    }
+    let alone = format!("value = {value}");
+    let parsed = of_text(&alone).root().map(drop);
+    parsed.map_err(|problem| format!("{key}: {value} is {}", problem.message))?;
+    Ok(value.to_owned())
+}

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scenario file's top level: what varies, and the cases that come of it.
+//!
+//! Pure but for the files that [`NamedFiles`] reads. Every table is read anew for every case, with that
+//! case's values, so that a wrong value is found before anything runs. Start with [`scenario`], which
+//! reads like the file does; the tables have files of their own.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::effects::SERVICE_KEYS;
+use super::experiment::experiment;
+use super::files::NamedFiles;
+use super::flows::flows;
+use super::groups::{self, Groups, Who};
+use super::link::change;
+use super::names::{self, Labels};
+use super::programs::programs;
+use super::section::{Problem, Section, Source, Value};
+use super::size::{MOST_CASES, MOST_HOSTS, MOST_LINKS, MOST_OF_A_KIND, Size};
+use super::values::{Given, Givens, INDEX, Values};
+use super::{Case, Link, Scenario, TimedChange, units};
+
+/// The largest file; a scenario is written by hand.
+const MOST_FILE_BYTES: usize = 1 << 20;
+
+/// Reads a file's text; `file` is its name for messages.
+pub(super) fn scenario(file: &str, text: &str, files: &NamedFiles) -> Result<Scenario, Problem> {
+    let source = Source { file, text };
+    if text.len() > MOST_FILE_BYTES {
+        return Err(source.problem(
+            &(0..0),
+            "the file is larger than 1 MiB; a scenario is shorter",
+        ));
+    }
+    let mut root = source.root()?;
+    let name = name(&root.need("name", names::LAB_NAME)?, names::lab)?;
+    let tables = Tables::take(&mut root)?;
+    let experiment = experiment(&mut root)?;
+    let place = root.with(root.values());
+    root.finish()?;
+    let cases = tables.cases(&place, files)?;
+    Ok(Scenario {
+        name,
+        hosts: tables.hosts.into_iter().map(|(name, _)| name).collect(),
+        cases,
+        experiment,
+    })
+}
+
+/// The tables `[[key]]`, if there are not too many.
+fn bounded<'s>(root: &mut Section<'s>, key: &'static str) -> Result<Vec<Section<'s>>, Problem> {
+    let tables = root.take_list(key)?;
+    at_most(root, key, tables.len(), MOST_OF_A_KIND)?;
+    Ok(tables)
+}
+
+fn at_most(root: &Section, key: &str, count: usize, most: usize) -> Result<(), Problem> {
+    match count > most {
+        true => Err(root.problem(format!(
+            "{key}: there are {count}; at most {most} are allowed"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<String, Problem> {
+    value.parsed(check)?;
+    value.text()
+}
+
+/// The file's tables, before any case's values are known.
+struct Tables<'s> {
+    hosts: Vec<(String, Section<'s>)>,
+    links: Vec<(String, Section<'s>)>,
+    paths: Vec<PathTable<'s>>,
+    variants: Vec<VariantTable<'s>>,
+    vary: Vec<Varied>,
+    changes: Vec<Section<'s>>,
+    programs: Vec<Section<'s>>,
+    flows: Vec<Section<'s>>,
+    set: Givens,
+}
+
+/// A case of the network: the keys of links that are other than the file's.
+struct PathTable<'s> {
+    name: String,
+    changed: Vec<(String, Section<'s>)>,
+    set: Givens,
+}
+
+/// A case of the tuning.
+struct VariantTable<'s> {
+    name: String,
+    section: Section<'s>,
+    set: Givens,
+}
+
+/// Something to vary, with its values in file order.
+struct Varied {
+    name: String,
+    values: Vec<Given>,
+}
+
+impl<'s> Tables<'s> {
+    fn take(root: &mut Section<'s>) -> Result<Tables<'s>, Problem> {
+        let hosts = root.take_named("hosts")?;
+        if hosts.is_empty() {
+            return Err(root.problem("hosts: name at least one host: [hosts.NAME]"));
+        }
+        at_most(root, "hosts", hosts.len(), MOST_HOSTS)?;
+        let set = defaults(root, &hosts)?;
+        let links = root.take_named("links")?;
+        at_most(root, "links", links.len(), MOST_LINKS)?;
+        Ok(Tables {
+            paths: paths(root, &links, &set)?,
+            links,
+            variants: variants(root, &set)?,
+            vary: vary(root, &hosts)?,
+            changes: bounded(root, "change")?,
+            programs: bounded(root, "program")?,
+            flows: bounded(root, "flow")?,
+            hosts,
+            set,
+        })
+    }
+
+    fn cases(&self, place: &Section, files: &NamedFiles) -> Result<Vec<Case>, Problem> {
+        let of_vary = self.vary.iter().map(|varied| varied.values.len());
+        let count = of_vary.fold(
+            self.paths.len() * self.variants.len(),
+            usize::saturating_mul,
+        );
+        if count > MOST_CASES {
+            let message = format!("vary: gives {count} cases; at most {MOST_CASES} are run");
+            return Err(place.problem(message));
+        }
+        let (size, mut labels, mut cases) = (Size::default(), Labels::new(), vec![]);
+        for path in &self.paths {
+            let made = Making {
+                tables: self,
+                path,
+                links: overlaid(&self.links, &path.changed),
+                files,
+                size: &size,
+                place,
+            };
+            for variant in &self.variants {
+                for combination in combinations(&self.vary) {
+                    cases.push(made.case(variant, &combination, &mut labels)?);
+                }
+            }
+        }
+        self.check_varied(place)?;
+        Ok(cases)
+    }
+
+    /// A name that no placeholder asks for is misspelt somewhere: its cases would all be alike.
+    fn check_varied(&self, place: &Section) -> Result<(), Problem> {
+        let is_used = |varied: &&Varied| varied.values.iter().any(|given| given.used.get());
+        match self.vary.iter().find(|varied| !is_used(varied)) {
+            None => Ok(()),
+            Some(Varied { name, values }) => {
+                let at = values.first().map_or(0..0, |given| given.at.clone());
+                Err(place.problem_at(
+                    &at,
+                    format!("vary.{name}: is used nowhere; write {{{name}}} where it belongs"),
+                ))
+            }
+        }
+    }
+}
+
+/// The cases of a path while they are made.
+struct Making<'m, 's> {
+    tables: &'m Tables<'s>,
+    path: &'m PathTable<'s>,
+    /// With the path's keys.
+    links: Vec<(String, Section<'s>)>,
+    files: &'m NamedFiles<'m>,
+    size: &'m Size,
+    place: &'m Section<'s>,
+}
+
+impl Making<'_, '_> {
+    fn case(
+        &self,
+        variant: &VariantTable,
+        combination: &[(&str, &Given)],
+        labels: &mut Labels,
+    ) -> Result<Case, Problem> {
+        let (tables, path, size) = (self.tables, self.path, self.size);
+        let givens = self.givens(variant, combination);
+        let counted = size.add_values(givens.len());
+        counted.map_err(|large| self.place.problem(large))?;
+        let values = Values::of(&givens);
+        let (host_groups, hosts) = groups::hosts(&tables.hosts, values, size)?;
+        let (link_groups, links) =
+            groups::links(&self.links, values, &host_groups, self.files, size)?;
+        let programs = programs(&tables.programs, values, &host_groups, &hosts, &links, size)?;
+        let network = (&hosts[..], &links[..]);
+        let flows = flows(&tables.flows, values, &host_groups, network, size)?;
+        let vary: Vec<_> = combination
+            .iter()
+            .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
+            .collect();
+        Ok(Case {
+            label: names::label(&path.name, &variant.name, &vary, labels),
+            path: path.name.clone(),
+            variant: variant.name.clone(),
+            vary,
+            policy: variant.policy(values, self.files)?,
+            programs,
+            flows,
+            changes: self.changes(values, &link_groups, &links)?,
+            links,
+            hosts,
+        })
+    }
+
+    /// The strongest come last: what varies, the variant's, the path's, the default.
+    fn givens(&self, variant: &VariantTable, combination: &[(&str, &Given)]) -> Givens {
+        let mut givens = self.tables.set.clone();
+        givens.extend(self.path.set.clone());
+        givens.extend(variant.set.clone());
+        let vary = combination.iter();
+        givens.extend(vary.map(|(name, given)| ((*name).to_owned(), (*given).clone())));
+        givens
+    }
+
+    /// The changes of a case in order of time, each with all before it.
+    fn changes(
+        &self,
+        values: Values,
+        groups: &Groups,
+        links: &[Link],
+    ) -> Result<Vec<TimedChange>, Problem> {
+        let mut changes = vec![];
+        let mut links: BTreeMap<&str, Link> = match self.tables.changes.is_empty() {
+            true => return Ok(changes),
+            false => links
+                .iter()
+                .map(|link| (link.name.as_str(), link.clone()))
+                .collect(),
+        };
+        for (at, name, table) in timed(&self.tables.changes, values, groups)? {
+            for index in groups::indexes(groups.who(&name).and_then(Who::count)) {
+                let name = groups::member(Who::Each(0), &name, index);
+                let mut section = table.with(values.of_replica(index));
+                section.take("at");
+                section.take("link");
+                let Some(link) = links.get_mut(name.as_str()) else {
+                    continue;
+                };
+                *link = change(link, section, self.files)?;
+                changes.push(TimedChange {
+                    at,
+                    link: name,
+                    directions: link.directions.clone(),
+                });
+                let counted = changes
+                    .last()
+                    .map_or(Ok(()), |last| self.size.add_change(last));
+                counted.map_err(|large| table.problem(large))?;
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// All combinations, the last name changing fastest; one empty combination of nothing.
+fn combinations(vary: &[Varied]) -> impl Iterator<Item = Vec<(&str, &Given)>> {
+    let count: usize = vary.iter().map(|varied| varied.values.len()).product();
+    (0..count).map(move |mut number| {
+        let mut chosen: Vec<_> = vary
+            .iter()
+            .rev()
+            .map(|varied| {
+                let given = &varied.values[number % varied.values.len()];
+                number /= varied.values.len();
+                (varied.name.as_str(), given)
+            })
+            .collect();
+        chosen.reverse();
+        chosen
+    })
+}
+
+fn defaults(root: &mut Section, hosts: &[(String, Section)]) -> Result<Givens, Problem> {
+    let entries = root.take_entries("set")?;
+    entries
+        .into_iter()
+        .map(|(name, value)| {
+            check_free(&name, &value, hosts)?;
+            let given = given(&value)?;
+            Ok((name, given))
+        })
+        .collect()
+}
+
+/// A placeholder means one thing.
+fn check_free(name: &str, value: &Value, hosts: &[(String, Section)]) -> Result<(), Problem> {
+    if name == INDEX {
+        return Err(value.problem("{n} is the index of a replica; take another name"));
+    }
+    if hosts.iter().any(|(host, _)| host == name) {
+        let message = format!("{{{name}}} is the address of host {name}; take another name");
+        return Err(value.problem(message));
+    }
+    Ok(())
+}
+
+fn given(value: &Value) -> Result<Given, Problem> {
+    Ok(Given {
+        text: value.plain()?,
+        at: value.span(),
+        used: Rc::new(Cell::new(false)),
+    })
+}
+
+/// `set` of a path or a variant: only what the top-level `[set]` names, so that a misspelt name
+/// is not silently a new one.
+fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Problem> {
+    let mut changed = Givens::new();
+    for (name, value) in section.take_entries("set")? {
+        if !defaults.contains_key(&name) {
+            let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
+            let known = match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
+            };
+            return Err(value.problem(format!("has no default; named in [set]: {known}")));
+        }
+        changed.insert(name, given(&value)?);
+    }
+    Ok(changed)
+}
+
+fn paths<'s>(
+    root: &mut Section<'s>,
+    links: &[(String, Section<'s>)],
+    set: &Givens,
+) -> Result<Vec<PathTable<'s>>, Problem> {
+    let mut paths: Vec<PathTable> = vec![];
+    for mut section in bounded(root, "path")? {
+        let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
+        let changed = section.take_named("links")?;
+        changed
+            .iter()
+            .try_for_each(|over| check_known(over, links))?;
+        let set = changed_set(&mut section, set)?;
+        section.finish()?;
+        paths.push(PathTable { name, changed, set });
+    }
+    if paths.is_empty() {
+        paths.push(PathTable {
+            name: "default".to_owned(),
+            changed: vec![],
+            set: Givens::new(),
+        });
+    }
+    Ok(paths)
+}
+
+fn check_known(
+    (name, section): &(String, Section),
+    links: &[(String, Section)],
+) -> Result<(), Problem> {
+    if links.iter().any(|(known, _)| known == name) {
+        return Ok(());
+    }
+    let known: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
+    let known = known.join(", ");
+    Err(section.problem(format!(
+        "links.{name}: no such link; the links are: {known}"
+    )))
+}
+
+fn unique_name<'a>(
+    section: &mut Section,
+    mut taken: impl Iterator<Item = &'a str>,
+) -> Result<String, Problem> {
+    let value = section.need("name", names::CASE_NAME)?;
+    let name = name(&value, names::case)?;
+    if taken.any(|other| other == name) {
+        return Err(value.problem(format!("\"{name}\" is taken; names are unique")));
+    }
+    Ok(name)
+}
+
+/// The links of a path: those of the file with the path's keys over theirs.
+fn overlaid<'s>(
+    links: &[(String, Section<'s>)],
+    changed: &[(String, Section<'s>)],
+) -> Vec<(String, Section<'s>)> {
+    let of_path = |name: &str| changed.iter().find(|(other, _)| other == name);
+    let links = links.iter().map(|(name, section)| {
+        let section = match of_path(name) {
+            Some((_, over)) => section.overlaid(over, &["forward", "backward"], &SERVICE_KEYS),
+            None => section.with(section.values()),
+        };
+        (name.clone(), section)
+    });
+    links.collect()
+}
+
+fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable<'s>>, Problem> {
+    let mut variants: Vec<VariantTable> = vec![];
+    for mut section in bounded(root, "variant")? {
+        let taken = variants.iter().map(|variant| variant.name.as_str());
+        let name = unique_name(&mut section, taken)?;
+        let set = changed_set(&mut section, set)?;
+        variants.push(VariantTable { name, section, set });
+    }
+    if variants.is_empty() {
+        variants.push(VariantTable {
+            name: "default".to_owned(),
+            section: root.empty(),
+            set: Givens::new(),
+        });
+    }
+    Ok(variants)
+}
+
+impl VariantTable<'_> {
+    fn policy(&self, values: Values, files: &NamedFiles) -> Result<Option<PathBuf>, Problem> {
+        let mut section = self.section.with(values);
+        let policy = section.take("policy").map(|policy| {
+            let found = files.existing(&policy.text()?);
+            found.map_err(|wrong| policy.problem(wrong))
+        });
+        let policy = policy.transpose()?;
+        section.finish()?;
+        Ok(policy)
+    }
+}
+
+fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, Problem> {
+    const ALLOWED: &str = "a list of one value or more, such as [\"0%\", \"1%\"]";
+    let mut vary = vec![];
+    for (name, value) in root.take_entries("vary")? {
+        if let Err(allowed) = names::case(&name) {
+            return Err(value.problem(format!("a name to vary is {allowed}")));
+        }
+        check_free(&name, &value, hosts)?;
+        let used = Rc::new(Cell::new(false));
+        let (mut values, mut known) = (vec![], BTreeSet::new());
+        for item in value.items(ALLOWED)? {
+            let given = Given {
+                used: Rc::clone(&used),
+                ..given(&item)?
+            };
+            if !known.insert(given.text.clone()) {
+                return Err(item.problem("is there already; the cases would be alike"));
+            }
+            values.push(given);
+        }
+        if values.is_empty() {
+            return Err(value.problem(format!("must be {ALLOWED}, not empty")));
+        }
+        vary.push(Varied { name, values });
+    }
+    Ok(vary)
+}
+
+/// The changes with their times and links, by time.
+fn timed<'t, 's>(
+    tables: &'t [Section<'s>],
+    values: Values,
+    groups: &Groups,
+) -> Result<Vec<(Duration, String, &'t Section<'s>)>, Problem> {
+    let mut timed = vec![];
+    for table in tables {
+        let mut section = table.with(values);
+        let at = section.need("at", "when, since the programs started, such as \"5s\"")?;
+        let at = Duration::from_nanos(at.parsed(units::moment_ns)?);
+        let value = section.need("link", &format!("one of: {}", groups.named()))?;
+        let name = value.text()?;
+        if groups.who(&name).is_none() {
+            return Err(value.problem(format!(
+                "\"{name}\" is no link; the links are: {}",
+                groups.named()
+            )));
+        }
+        timed.push((at, name, table));
+    }
+    timed.sort_by_key(|(at, ..)| *at);
+    Ok(timed)
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The key `rude` of a `[[flow]]`: without congestion control, and for how long.
+
+use super::flow::{RudeOff, RudeWish};
+use super::section::{Problem, Value};
+use super::units;
+
+/// `{ rate = "950mbit", off = "nicely", at = "3s" }`, each or none of them.
+pub(super) fn wish(value: Value) -> Result<RudeWish, Problem> {
+    let mut section = value.section()?;
+    let share_bps = section.optional("rate", units::rate_bps)?;
+    let nicely = section.optional("off", is_nicely)?;
+    let at_ns = section.optional("at", units::moment_ns)?;
+    let off = match (nicely, at_ns) {
+        (Some(nicely), Some(at_ns)) => Some(RudeOff { at_ns, nicely }),
+        (None, None) => None,
+        _ => {
+            return Err(
+                section.problem_here("off and at belong together, such as \"nicely\" and \"3s\"")
+            );
+        }
+    };
+    section.finish()?;
+    Ok(RudeWish { share_bps, off })
+}
+
+fn is_nicely(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "nicely" => Ok(true),
+        "now" => Ok(false),
+        _ => Err("\"now\" or \"nicely\""),
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a `[[flow]]` asks of its connections: what programs can ask for, and the inside of their ends, which is
+//! the simulator's.
+//!
+//! Pure. Start with [`wishes`].
+
+use fatpath_cc::Idle;
+
+use super::flow::{DelayedAcks, Detection, Inner, LawWish, Wishes};
+use super::section::{Problem, Section, Value};
+use super::{law, names, rude, units};
+
+/// The keys that are not of the flow's source.
+pub(super) fn wishes(section: &mut Section) -> Result<Wishes, Problem> {
+    Ok(Wishes {
+        law: section.take("law").map(law_wish).transpose()?,
+        mss_bytes: section.whole("mss", 64..=65_000)?.map(|bytes| bytes as u32),
+        window_bytes: section
+            .optional("window", units::buffer_bytes)?
+            .map(|bytes| bytes as u32),
+        pacing_rate_bps: section.optional("pacing_rate", units::rate_bps)?,
+        of_simulator: inner(section)?,
+    })
+}
+
+fn inner(section: &mut Section) -> Result<Inner, Problem> {
+    let packets = |section: &mut Section, key, least| {
+        let packets = section.whole(key, least..=1 << 30)?;
+        Ok(packets.map(|packets| packets as u32))
+    };
+    Ok(Inner {
+        send_buffer_bytes: section.optional("send_buffer", units::buffer_bytes)?,
+        receive_buffer_bytes: section.optional("receive_buffer", units::buffer_bytes)?,
+        initial_window_pkts: packets(section, "initial_window", 1)?,
+        cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2)?,
+        detection: section.optional("detection", detection)?,
+        dupthresh: packets(section, "dupthresh", 1)?,
+        rto_min_ns: section.optional("rto_min", units::period_ns)?,
+        delayed_acks: section.optional("delayed_acks", delayed_acks)?,
+        tail_loss_probe: section.flag("tail_loss_probe")?,
+        max_ssthresh_pkts: packets(section, "max_ssthresh", 2)?,
+        initial_ssthresh_pkts: packets(section, "initial_ssthresh", 2)?,
+        initial_rate_bps: section.optional("initial_rate", units::rate_bps)?,
+        idle: section.optional("idle", idle)?,
+        hystart: section.flag("hystart")?,
+        rude: section.take("rude").map(rude::wish).transpose()?,
+    })
+}
+
+/// A name, or a table of it and parameters; the parameters of laws that the simulator has are checked.
+fn law_wish(value: Value) -> Result<LawWish, Problem> {
+    if !value.is_table() {
+        let name = value.parsed(names::law)?;
+        let parameters = vec![];
+        return Ok(LawWish { name, parameters });
+    }
+    let place = value.copy();
+    let mut section = value.section()?;
+    let name = section.need("law", names::LAW_NAME)?.parsed(names::law)?;
+    let mut parameters = vec![];
+    for (key, value) in section.into_entries() {
+        parameters.push((key, value.number(0.0, f64::MAX)?));
+    }
+    let wish = LawWish { name, parameters };
+    match law::of_wish(&wish) {
+        Err(why) if !wish.parameters.is_empty() => Err(place.problem(why)),
+        _ => Ok(wish),
+    }
+}
+
+fn detection(text: &str) -> Result<Detection, &'static str> {
+    match text {
+        "rack" => Ok(Detection::Rack),
+        "sack" => Ok(Detection::Sack),
+        _ => Err("\"rack\" or \"sack\""),
+    }
+}
+
+fn delayed_acks(text: &str) -> Result<DelayedAcks, &'static str> {
+    match text {
+        "off" => Ok(DelayedAcks::Off),
+        "on" => Ok(DelayedAcks::On),
+        "quick" => Ok(DelayedAcks::QuickAtStart),
+        _ => Err("\"off\", \"on\", or \"quick\" (at the beginning every segment, as Linux)"),
+    }
+}
+
+fn idle(text: &str) -> Result<Idle, &'static str> {
+    match text {
+        "restart" => Ok(Idle::Restart),
+        "keep" => Ok(Idle::Keep),
+        "pace" => Ok(Idle::Pace),
+        _ => Err("\"restart\", \"keep\" or \"pace\""),
+    }
+}
