@@ -43,7 +43,10 @@ struct cc_memo {
 	cc_u32 result; /* in the law's own unit */
 };
 
-/* What is remembered of a flow between calls: 96 bytes, of the 104 in icsk_ca_priv. All 0 at its beginning. */
+/**
+ * What the law and the start-up remember of a flow between calls: 96 bytes, of the 104 in
+ * icsk_ca_priv. All 0 at its beginning.
+ */
 struct cc_memory {
 	cc_u64 credit;	     /* growth earned but not yet a whole segment, in the law's own unit */
 	cc_u64 prior_credit; /* before the last congestion event */
@@ -57,12 +60,12 @@ struct cc_memory {
 	cc_u32 pad;
 };
 
-/* The window of one flow. The host stack owns it; a law reads it and grows it. */
+/** The window of one flow, in segments. The host stack owns it; a law reads it and grows it. */
 struct cc_window {
-	cc_u32 cwnd_pkts;
-	cc_u32 ssthresh_pkts;
-	cc_u32 clamp_pkts; /* cwnd is no more than this after cc_acked() */
-	struct cc_memory memory;
+	cc_u32 cwnd_pkts;     /**< Congestion window. */
+	cc_u32 ssthresh_pkts; /**< Slow-start threshold; none from CC_INFINITE_SSTHRESH on. */
+	cc_u32 clamp_pkts;    /**< The congestion window is no more than this after cc_acked(). */
+	struct cc_memory memory; /**< What the law and the start-up remember between calls. */
 };
 
 /*

@@ -34,7 +34,7 @@
 /* 2^-32 segments. */
 #define CC_RUDE_ONE_PKT (1ull << 32)
 
-/* What is remembered of a rude flow. All 0 before cc_rude_begin(). */
+/** What is remembered of a flow that is rude, or going polite. All 0 before cc_rude_begin(). */
 struct cc_rude {
 	struct cc_window fair; /* F; the host keeps its clamp up to date */
 	struct cc_path path;
@@ -50,27 +50,27 @@ struct cc_rude {
 	cc_u32 pad;
 };
 
-/* The flow when an acknowledgement has been worked in, and before anything is sent for it. */
+/** The flow when an acknowledgement has been worked in, and before anything is sent for it. */
 struct cc_rude_now {
-	cc_u64 now_us;
-	cc_u64 rate_bytes_per_s; /* the latest delivery rate sample; 0 = none */
-	cc_u32 rate_is_app_limited;
-	cc_u32 delivered_pkts; /* since the flow began, modulo 2^32 */
-	cc_u32 lost_pkts;      /* likewise; retransmissions lost again count again */
-	cc_u32 in_flight_pkts;
-	cc_u32 peer_window_pkts;
-	cc_u32 max_window_pkts; /* what the host can bear */
-	cc_u32 srtt_us;		/* 0 = none */
-	cc_u32 min_rtt_us;
-	cc_u32 mss_bytes;
-	cc_u32 wire_bytes; /* of a full segment as the host's pacing counts it */
+	cc_u64 now_us;		    /**< Of any monotonic clock. */
+	cc_u64 rate_bytes_per_s;    /**< The latest sample of the delivery rate; 0 = none. */
+	cc_u32 rate_is_app_limited; /**< 1 = the program had less to send than it could have. */
+	cc_u32 delivered_pkts;	    /**< Segments delivered since the flow began, modulo 2^32. */
+	cc_u32 lost_pkts;      /**< Segments lost, likewise; a retransmission lost counts again. */
+	cc_u32 in_flight_pkts; /**< `pipe` of RFC 6675. */
+	cc_u32 peer_window_pkts; /**< What the peer's window holds. */
+	cc_u32 max_window_pkts;	 /**< What the host can bear. */
+	cc_u32 srtt_us;		 /**< Smoothed round-trip time; 0 = none. */
+	cc_u32 min_rtt_us;	 /**< The least round-trip time. */
+	cc_u32 mss_bytes;	 /**< Bytes of data in a segment. */
+	cc_u32 wire_bytes;	 /**< Of a full segment as the host's pacing counts it. */
 };
 
-/* What an acknowledgement measured, and cc_hystart_sample() is told. */
+/** A measured round trip. */
 struct cc_rtt {
-	cc_u32 rtt_us; /* 0 = nothing */
-	cc_u32 acked_seq;
-	cc_u32 next_seq;
+	cc_u32 rtt_us;	  /**< The round-trip time; 0 = none was measured. */
+	cc_u32 acked_seq; /**< All below is acknowledged (SND.UNA); any unit, modulo 2^32. */
+	cc_u32 next_seq;  /**< The next to be sent (SND.NXT), in the same unit. */
 };
 
 static inline cc_u32 cc_rude_in_flight_bytes(const struct cc_rude_now *now)

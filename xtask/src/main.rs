@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rules of the repository, and its generators, as code.
 //!
-//! `cargo xtask abi` writes the Rust twins of bpf/include/abi.h and setting_table.h, `cargo xtask docs` the table
-//! of settings in docs/policy.md; `cargo xtask check` fails when one of them differs, when a source file lacks its
-//! licence line, when a pure crate depends on what it may not, or when modules depend on one another in a circle;
-//! `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels` runs the
-//! tests of the kernel under other kernels.
+//! `cargo xtask abi` writes the Rust twins of bpf/include/abi.h, of setting_table.h and of the laws, `cargo xtask
+//! docs` the table of settings in docs/policy.md; `cargo xtask check` fails when one of them differs, when a source
+//! file lacks its licence line, when a pure crate depends on what it may not, or when modules depend on one another
+//! in a circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels`
+//! runs the tests of the kernel under other kernels.
 
 mod abi;
 mod kernels;
+mod laws;
 mod modules;
 mod purity;
 mod rules;
 mod settings;
+mod twin;
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+
+const TWINS: [twin::Twin; 2] = [abi::ABI, laws::LAWS];
 
 fn main() -> Result<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -24,12 +28,12 @@ fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
         Some("abi") => {
-            abi::write(&root)?;
+            TWINS.iter().try_for_each(|twin| twin.write(&root))?;
             settings::write(&root)
         }
         Some("docs") => settings::write_manual(&root),
         Some("check") => {
-            abi::check(&root)?;
+            TWINS.iter().try_for_each(|twin| twin.check(&root))?;
             settings::check(&root)?;
             rules::check(&root)
         }

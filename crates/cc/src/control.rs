@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One flow's congestion control: a law with its parameters, and the start-up that every law shares.
 
-use crate::raw::{self, RawStart};
-use crate::{Law, Start, Window};
+use crate::raw::{self, RawStart, RttSample, Window};
+use crate::{Law, Start};
 
 /// One flow's congestion control. The host stack owns the [`Window`], decides what was lost and when
 /// recovery ends, and asks here how the window grows and what is left of it.
@@ -10,18 +10,6 @@ use crate::{Law, Start, Window};
 pub struct Control {
     law: Law,
     start: RawStart,
-}
-
-/// A measured round trip, `struct cc_rtt`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RttSample {
-    /// The round-trip time; 0: none was measured.
-    pub rtt_us: u32,
-    /// All below is acknowledged (SND.UNA); bytes or segments, modulo 2³².
-    pub acked_seq: u32,
-    /// The next to be sent (SND.NXT), in the same unit.
-    pub next_seq: u32,
 }
 
 /// The path as the flow knows it at one moment.

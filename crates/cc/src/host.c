@@ -13,7 +13,12 @@ struct fatpath_law {
 };
 
 #define LAW_DESCRIPTION(law) { #law, cc_##law##_params },
-const struct fatpath_law fatpath_laws[] = { CC_LAWS(LAW_DESCRIPTION){ 0, 0 } };
+static const struct fatpath_law laws[] = { CC_LAWS(LAW_DESCRIPTION){ 0, 0 } };
+
+const struct fatpath_law *fatpath_laws(void)
+{
+	return laws;
+}
 
 int fatpath_accepts(cc_u32 law, const cc_u32 *values)
 {
@@ -143,8 +148,3 @@ cc_u32 fatpath_rude_shadow_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_
 {
 	return cc_rude_shadow_ssthresh((enum cc_law)law, values, r, r_pkts);
 }
-
-/* What raw.rs asserts of its twins. */
-const cc_u32 fatpath_sizes[] = { sizeof(struct cc_window),   sizeof(struct cc_memory),
-				 sizeof(struct cc_start),    sizeof(struct cc_rude),
-				 sizeof(struct cc_rude_now), sizeof(struct cc_rtt) };

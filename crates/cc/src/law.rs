@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A law with its parameters.
 
-use crate::raw::{self, PARAMS};
+use crate::raw;
 use crate::{LawSpec, ParameterSpec, laws};
 use std::fmt;
 use thiserror::Error;
+
+/// The most parameters that a law can have.
+const PARAMS: usize = raw::CC_PARAMS as usize;
 
 /// A law with its parameters, which it accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,10 +15,9 @@ mod spec;
 mod start;
 mod window;
 
-pub use control::{Control, PathNow, RttSample};
+pub use control::{Control, PathNow};
 pub use law::{Law, ParameterError};
-pub use raw::RawRude as RudeState;
-pub use rude::{Rude, RudeNow};
+pub use raw::{Memory, RttSample, RudeNow, RudeState, Window};
+pub use rude::Rude;
 pub use spec::{LawSpec, ParameterSpec, Unit, laws};
 pub use start::{Idle, Start};
-pub use window::{Memory, Window};

@@ -1,53 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow without congestion control, and the fair window that is kept beside it: bpf/cc/rude.h.
 
-use crate::raw::{self, RawRude, RawStart};
-use crate::{Law, RttSample, RudeState, Start, Window};
+use crate::raw::{self, RawStart, RttSample, RudeNow, RudeState, Window};
+use crate::{Law, Start};
 
 /// What is remembered of a flow that is rude, or going polite.
 #[derive(Clone, Debug)]
 pub struct Rude {
     law: Law,
     start: RawStart,
-    raw: RawRude,
-}
-
-/// The flow when an acknowledgement has been worked in and before anything is sent for it,
-/// `struct cc_rude_now`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RudeNow {
-    /// Of any clock.
-    pub now_us: u64,
-    /// The latest sample of the delivery rate; 0: none.
-    pub rate_bytes_per_s: u64,
-    /// 1: the program had less to send then than it could have.
-    pub rate_is_app_limited: u32,
-    /// Segments delivered since the flow began, modulo 2³².
-    pub delivered_pkts: u32,
-    /// Segments lost, likewise; a retransmission that is lost counts again.
-    pub lost_pkts: u32,
-    /// `pipe` of RFC 6675.
-    pub in_flight_pkts: u32,
-    /// What the peer's window holds.
-    pub peer_window_pkts: u32,
-    /// What the host can bear.
-    pub max_window_pkts: u32,
-    /// Smoothed round-trip time; 0: none.
-    pub srtt_us: u32,
-    /// The least round-trip time.
-    pub min_rtt_us: u32,
-    /// Bytes of data in a segment.
-    pub mss_bytes: u32,
-    /// A full segment as the host's pacing counts it.
-    pub wire_bytes: u32,
+    raw: RudeState,
 }
 
 // SAFETY of all calls below: as in control.rs; the C writes `raw` only.
 impl Rude {
     /// The flow becomes rude; until now it had the window `polite`. `law` is that of its fair window.
     pub fn new(law: Law, start: Start, polite: &Window, now: &RudeNow) -> Rude {
-        let mut raw = RawRude::none();
+        let mut raw = RudeState::default();
         unsafe { raw::fatpath_rude_begin(&mut raw, polite, now) }
         Rude {
             law,

@@ -104,7 +104,7 @@ impl ParameterSpec {
 
 fn read_table() -> Vec<LawSpec> {
     // SAFETY: the table of host.c is constant and ends with a null name.
-    let laws = unsafe { until_null(raw::fatpath_laws.as_ptr(), |law: &RawLaw| law.name) };
+    let laws = unsafe { until_null(raw::fatpath_laws(), |law: &RawLaw| law.name) };
     laws.iter().map(read_law).collect()
 }
 

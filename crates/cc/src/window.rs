@@ -1,26 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The window of one flow.
 
-use crate::raw::RawMemory;
-
-/// The window of one flow, `struct cc_window`. Windows in segments.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Congestion window.
-    pub cwnd_pkts: u32,
-    /// Slow-start threshold; from [`Window::NO_SSTHRESH`] on there is none.
-    pub ssthresh_pkts: u32,
-    /// The window never grows past it.
-    pub clamp_pkts: u32,
-    /// What the law and the start-up remember between calls.
-    pub memory: Memory,
-}
-
-/// What the law and the start-up remember between calls, `struct cc_memory`.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory(pub(crate) RawMemory);
+use crate::raw::{Memory, Window};
 
 impl Window {
     /// The threshold of a flow that has not met congestion, `TCP_INFINITE_SSTHRESH` of Linux.
@@ -39,5 +20,16 @@ impl Window {
     /// Slow start or its limited form, not congestion avoidance.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd_pkts < self.ssthresh_pkts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_a_flow_fits_into_the_kernels_socket() {
+        let private_bytes_of_a_socket = 104; // ICSK_CA_PRIV_SIZE
+        assert!(size_of::<Memory>() <= private_bytes_of_a_socket);
     }
 }

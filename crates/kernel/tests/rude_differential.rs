@@ -217,7 +217,7 @@ fn one_series(program: &ProgramMut, name: &str, seed: u64) {
     let mut pair = Pair {
         program,
         kernel: Replay {
-            rude: RudeState::none(),
+            rude: RudeState::default(),
             polite,
             now,
             start: start.into(),
