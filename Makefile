@@ -41,7 +41,8 @@ screenshots:
 	@packaging/setup.sh browser
 	$(SUDO) env FATPATH_SCREENSHOTS=$(CURDIR)/docs/images $(CARGO) test --locked --package fatpath-cli --test page seen_in_a_browser
 
-test-long: setup
+test-long:
+	@packaging/setup.sh long
 	$(SUDO) tests/run.sh long
 
 test-kernels:

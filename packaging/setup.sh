@@ -3,7 +3,8 @@
 # Installs what building, testing and the demo need, and only what is missing, and builds the page that the
 # daemon embeds (web/dist); with the word "kernels" also what boots other kernels (make test-kernels), with
 # "browser" also what the tests of the page need, with "tests" that and the programs that judge what fatpath
-# writes: without those their tests are skipped, so that none of them stops the set-up.
+# writes: without those their tests are skipped, so that none of them stops the set-up; with "long" also Slurm, for
+# the test of packaging/slurm (make test-long).
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
@@ -19,6 +20,7 @@ PYTHON_PACKAGES='pyarrow pandas duckdb prometheus-client'
 case "${1:-}" in
 kernels) PACKAGES="$PACKAGES $KERNELS_PACKAGES" ;;
 browser | tests) PACKAGES="$PACKAGES chromium" ;;
+long) PACKAGES="$PACKAGES slurm-wlm" ;;
 esac
 
 as_root() {

@@ -45,13 +45,18 @@ pub fn alone() -> Option<File> {
 }
 
 /// Asks again and again, for a minute at most: in an emulated machine all is slow.
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(60);
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_within(Duration::from_secs(60), what, ask)
+}
+
+/// Asks again and again, for so long at most.
+pub fn until_within<T>(most: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + most;
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < end, "waited a minute for {what}");
+        assert!(Instant::now() < end, "waited {most:?} for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
