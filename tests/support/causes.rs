@@ -2,8 +2,9 @@
 //! Known causes of slow flows: a path, what the two hosts do on it, and what `fatpath why` has to say.
 
 use super::{Daemon, Lab};
+use fatpath_api::FlowView;
+use fatpath_api::endpoint::GetFlowViews;
 use fatpath_daemon::client;
-use serde_json::Value;
 use socket2::{SockRef, Socket};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -217,8 +218,11 @@ impl Cause {
         let flows = Flows::start(&lab, self.traffic);
         sleep(LASTS);
         let views = views(&daemon);
-        let said = |key: &str| ids(&views, key);
-        let (sender, receiver) = (said("remote"), said("local"));
+        let found = |port| ids(&views, port);
+        let (sender, receiver) = (
+            found(|view| view.flow.remote.port()),
+            found(|view| view.flow.local.port()),
+        );
         let set = |ids: &[&str]| {
             ids.iter()
                 .map(|id| (*id).to_owned())
@@ -239,30 +243,20 @@ impl Cause {
 }
 
 /// The flows of the port, both ends.
-fn views(daemon: &Daemon) -> Vec<Value> {
+fn views(daemon: &Daemon) -> Vec<FlowView> {
     let socket = daemon.path("run/fatpath.sock");
-    let answer = client::get(&socket, "/v1/instruments/flows")
-        .unwrap()
-        .unwrap();
-    let mut views = answer.as_array().unwrap().clone();
-    views.retain(|view| is_at(view, "remote") || is_at(view, "local"));
+    let mut views = client::get::<GetFlowViews>(&socket).unwrap().unwrap();
+    views.retain(|view| [view.flow.remote.port(), view.flow.local.port()].contains(&PORT));
     views
 }
 
-fn is_at(view: &Value, end: &str) -> bool {
-    let address = view["flow"][end].as_str().unwrap();
-    address.ends_with(&format!(":{PORT}"))
-}
-
-/// Findings of all flows whose end `end` is at the port.
-fn ids(views: &[Value], end: &str) -> BTreeSet<String> {
+/// Findings of all flows whose end that `port` gives is at the port.
+fn ids(views: &[FlowView], port: fn(&FlowView) -> u16) -> BTreeSet<String> {
     let findings = views
         .iter()
-        .filter(|view| is_at(view, end))
-        .flat_map(|view| view["findings"].as_array().unwrap());
-    findings
-        .map(|finding| finding["id"].as_str().unwrap().to_owned())
-        .collect()
+        .filter(|view| port(view) == PORT)
+        .flat_map(|view| &view.findings);
+    findings.map(|finding| finding.id.clone()).collect()
 }
 
 /// Running flows, and their threads.

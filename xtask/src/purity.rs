@@ -10,7 +10,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
+    "api",
     "cc",
     "estats",
     "link",
@@ -22,13 +23,14 @@ const PURE: [&str; 8] = [
 ];
 
 /// Libraries that a pure crate may use: they hold data, numbers and texts only.
-const LIBRARIES: [&str; 11] = [
+const LIBRARIES: [&str; 12] = [
     "compact_str",
     "exmex",
     "hdrhistogram",
     "ipnet",
     "rand_core",
     "rand_xoshiro",
+    "schemars",
     "serde",
     "serde_json",
     "shlex",

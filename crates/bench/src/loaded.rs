@@ -7,7 +7,8 @@
 use crate::alone::Alone;
 use crate::run::Run;
 use anyhow::{Context, Result, bail, ensure};
-use fatpath_kernel::{Kernel, Places, Status};
+use fatpath_api::KernelStatus;
+use fatpath_kernel::{Kernel, Places};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ impl Loaded {
     }
 
     /// What the kernel half counted so far.
-    pub fn status(&self) -> Result<Status> {
+    pub fn status(&self) -> Result<KernelStatus> {
         Ok(self.kernel()?.status()?)
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::{police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
+use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
-use fatpath_kernel::RudeMark;
 use fatpath_lab::cli::LabCommand;
 use fatpath_lab::simulate::cli::Simulate;
 use std::path::PathBuf;

@@ -4,10 +4,11 @@
 mod variables;
 
 use crate::arguments::FlowsArguments;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use fatpath_api::TunedFlow;
+use fatpath_api::endpoint::GetFlows;
 use fatpath_daemon::{Instance, client};
 use fatpath_kernel::Kernel;
-use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ pub fn run(arguments: &FlowsArguments) -> Result<()> {
         let flows = flows(&instance)?;
         let mut out = stdout().lock();
         if arguments.json && arguments.watch {
-            writeln!(out, "{}", Value::from(flows))?;
+            writeln!(out, "{}", serde_json::to_string(&flows)?)?;
         } else if arguments.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&flows)?)?;
         } else {
@@ -57,61 +58,55 @@ pub fn run(arguments: &FlowsArguments) -> Result<()> {
 }
 
 /// From the daemon; root can also read the kernel half without one.
-fn flows(instance: &Instance) -> Result<Vec<Value>> {
-    if let Some(Value::Array(flows)) = client::get(&instance.socket(), "/v1/flows")? {
-        return Ok(flows);
-    }
-    let kernel = Kernel::open(instance.places.clone())?;
-    match serde_json::to_value(kernel.flows()?)? {
-        Value::Array(flows) => Ok(flows),
-        _ => bail!("the kernel half gave no list of flows"),
+fn flows(instance: &Instance) -> Result<Vec<TunedFlow>> {
+    match client::get::<GetFlows>(&instance.socket())? {
+        Some(flows) => Ok(flows),
+        None => Ok(Kernel::open(instance.places.clone())?.flows()?),
     }
 }
 
 /// Bytes of the flows at the last look, for the rate since.
 #[derive(Default)]
-struct Rates(HashMap<u64, (Instant, f64)>);
+struct Rates(HashMap<u64, (Instant, u64)>);
 
 impl Rates {
     /// Mb/s since the last look, or over the flow's life at the first.
-    fn of(&mut self, flow: &Value, now: Instant) -> f64 {
-        let number = |key: &str| flow[key].as_f64().unwrap_or_default();
-        let bytes = number("bytes_acked").max(number("bytes_received"));
-        let cookie = flow["cookie"].as_u64().unwrap_or_default();
-        match self.0.insert(cookie, (now, bytes)) {
-            Some((then, before)) => (bytes - before) * 8e-6 / (now - then).as_secs_f64(),
-            None => number("goodput_mbps"),
+    fn of(&mut self, flow: &TunedFlow, now: Instant) -> f64 {
+        let measures = &flow.measures;
+        let bytes = measures.bytes_acked.max(measures.bytes_received);
+        match self.0.insert(flow.flow.cookie, (now, bytes)) {
+            Some((then, before)) => {
+                bytes.saturating_sub(before) as f64 * 8e-6 / (now - then).as_secs_f64()
+            }
+            None => measures.goodput_mbps,
         }
     }
 }
 
-fn table(flows: &[Value], rates: &mut Rates) -> String {
+fn table(flows: &[TunedFlow], rates: &mut Rates) -> String {
     let now = Instant::now();
     let known = std::mem::take(&mut rates.0);
     let mut next = Rates(known);
     let mut rows = vec![HEADER.map(str::to_owned)];
     rows.extend(flows.iter().map(|flow| row(flow, next.of(flow, now))));
-    let is_here = |cookie: &u64| flows.iter().any(|f| f["cookie"].as_u64() == Some(*cookie));
+    let is_here = |cookie: &u64| flows.iter().any(|flow| flow.flow.cookie == *cookie);
     next.0.retain(|cookie, _| is_here(cookie));
     *rates = next;
     aligned(&rows)
 }
 
-fn row(flow: &Value, mbps: f64) -> [String; 9] {
-    let text = |key: &str| flow[key].as_str().unwrap_or("-").to_owned();
+fn row(flow: &TunedFlow, mbps: f64) -> [String; 9] {
+    let measures = &flow.measures;
     [
-        text("local"),
-        text("remote"),
-        text("rule"),
-        text("law"),
+        flow.flow.local.to_string(),
+        flow.flow.remote.to_string(),
+        flow.rule.clone().unwrap_or_else(|| "-".to_owned()),
+        measures.law.clone(),
         format!("{mbps:.1}"),
-        format!(
-            "{:.1}",
-            flow["srtt_us"].as_f64().unwrap_or_default() / 1000.0
-        ),
-        flow["cwnd_pkts"].to_string(),
-        flow["segments_retransmitted"].to_string(),
-        format!("{:.0}", flow["duration_s"].as_f64().unwrap_or_default()),
+        format!("{:.1}", f64::from(measures.srtt_us) / 1000.0),
+        measures.cwnd_pkts.to_string(),
+        measures.segments_retransmitted.to_string(),
+        format!("{:.0}", flow.duration_s),
     ]
 }
 

@@ -3,15 +3,17 @@
 
 use crate::arguments::PageArguments;
 use anyhow::{Context, Result};
+use fatpath_api::endpoint::GetStatus;
 use fatpath_daemon::{Instance, client, token_file};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 
 pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let status = client::get(&instance.socket(), "/v1/status")?
+    let status = client::get::<GetStatus>(&instance.socket())?
         .context("no daemon answers: fatpath daemon starts one")?;
-    match status["page"].as_str() {
+    match status.page {
         Some(address) => print_address(address, &instance.run_dir),
         None => {
             print_way(&instance.socket());
@@ -20,7 +22,7 @@ pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
     }
 }
 
-fn print_address(address: &str, run_dir: &Path) -> Result<()> {
+fn print_address(address: SocketAddr, run_dir: &Path) -> Result<()> {
     let file = token_file(run_dir);
     let token = match std::fs::read_to_string(&file) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {

@@ -5,9 +5,10 @@ use crate::arguments::{
     RudeCommand, RudeOffArguments, RudeOnArguments, RudeRunArguments, StatusArguments,
 };
 use anyhow::{Context, Result};
+use fatpath_api::endpoint::{GetRude, RudeOff, RudeOn};
+use fatpath_api::{Gated, RudeMode, RudeOnQuery, RudeStatus, TunedFlow};
 use fatpath_daemon::{Instance, client};
-use fatpath_kernel::{Gated, Kernel, account, cgroup_directory, cgroup_id};
-use serde_json::Value;
+use fatpath_kernel::{Kernel, account, cgroup_directory, cgroup_id};
 use std::io::{Write, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -24,7 +25,11 @@ pub fn run(command: RudeCommand) -> Result<()> {
 fn on(arguments: &RudeOnArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     let (mark, netns) = (arguments.mark, &arguments.netns);
-    let gated = match client::open_rude_gate(&instance.socket(), mark, netns)? {
+    let query = RudeOnQuery {
+        mark: mark.to_string(),
+        netns: netns.join(","),
+    };
+    let gated = match client::ask::<RudeOn>(&instance.socket(), &query)? {
         Some(gated) => gated,
         None => Kernel::open_to_change(instance.places)?.open_rude_gate(mark, netns)?,
     };
@@ -37,7 +42,7 @@ fn on(arguments: &RudeOnArguments) -> Result<()> {
 
 fn off(arguments: &RudeOffArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let gated = match client::shut_rude_gate(&instance.socket())? {
+    let gated = match client::get::<RudeOff>(&instance.socket())? {
         Some(gated) => gated,
         None => Kernel::open_to_change(instance.places)?.shut_rude_gate()?,
     };
@@ -65,66 +70,59 @@ fn say(gated: &Gated, json: bool, sentence: &str) -> Result<()> {
 /// With a daemon it is the daemon's answer, else what is pinned.
 fn status(arguments: &StatusArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let answer = match client::get(&instance.socket(), "/v1/rude")? {
-        Some(answer) => answer,
-        None => serde_json::to_value(Kernel::open(instance.places.clone())?.rude_status()?)?,
+    let status = match client::get::<GetRude>(&instance.socket())? {
+        Some(status) => status,
+        None => Kernel::open(instance.places.clone())?.rude_status()?,
     };
     let text = match arguments.json {
-        true => format!("{answer:#}\n"),
-        false => table(&answer),
+        true => serde_json::to_string_pretty(&status)? + "\n",
+        false => table(&status),
     };
     Ok(stdout().write_all(text.as_bytes())?)
 }
 
-fn table(answer: &Value) -> String {
-    let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let is_open = answer["gate"]["is_open"].as_bool().unwrap_or_default();
-    let interfaces: u64 = array(&answer["marked_namespaces"])
+fn table(status: &RudeStatus) -> String {
+    let interfaces: u32 = status
+        .marked_namespaces
         .iter()
-        .filter_map(|namespace| namespace[1].as_u64())
+        .map(|(_, count)| count)
         .sum();
+    let gate = if status.gate.is_open { "open" } else { "shut" };
     let mut lines = vec![
-        format!("gate    {}", if is_open { "open" } else { "shut" }),
-        format!("mark    {}", mark(&answer["gate"]["mark"])),
+        format!("gate    {gate}"),
+        format!("mark    {}", status.gate.mark),
         format!(
             "marked  {interfaces} interfaces in {} network namespaces",
-            array(&answer["marked_namespaces"]).len()
+            status.marked_namespaces.len()
         ),
     ];
-    let unmarked = answer["flows_unmarked"].as_u64().unwrap_or_default();
-    if unmarked > 0 {
+    if status.flows_unmarked > 0 {
         lines.push(format!(
-            "flows   {unmarked} went polite because nobody marked their segments"
+            "flows   {} went polite because nobody marked their segments",
+            status.flows_unmarked
         ));
     }
-    let flows = array(&answer["flows"]);
-    lines.push(format!("flows   {} are not polite", flows.len()));
-    lines.extend(flows.iter().map(flow_line));
+    lines.push(format!("flows   {} are not polite", status.flows.len()));
+    lines.extend(status.flows.iter().filter_map(flow_line));
     lines.join("\n") + "\n"
 }
 
-fn mark(mark: &Value) -> String {
-    match (mark["tcp_bit"].as_u64(), mark["dscp"].as_u64()) {
-        (Some(bit), _) => format!("{bit:#x}"),
-        (_, Some(dscp)) => format!("dscp={dscp}"),
-        _ => String::new(),
-    }
-}
-
-fn flow_line(flow: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let rude = &flow["rude"];
-    format!(
-        "  {} {} > {}, rule {}, uid {}: {} in flight, fair window {}, {} packets marked",
-        text(&rude["mode"]).replace('_', " "),
-        text(&flow["local"]),
-        text(&flow["remote"]),
-        text(&flow["rule"]),
-        rude["user"],
-        flow["in_flight_pkts"],
-        rude["fair_cwnd_pkts"],
-        rude["marked_pkts"]
-    )
+fn flow_line(flow: &TunedFlow) -> Option<String> {
+    let rude = flow.rude.as_ref()?;
+    let mode = match rude.mode {
+        RudeMode::Rude => "rude",
+        RudeMode::GoingPolite => "going polite",
+    };
+    Some(format!(
+        "  {mode} {} > {}, rule {}, uid {}: {} in flight, fair window {}, {} packets marked",
+        flow.flow.local,
+        flow.flow.remote,
+        flow.rule.as_deref().unwrap_or_default(),
+        rude.user,
+        flow.measures.in_flight_pkts,
+        rude.fair_cwnd_pkts,
+        rude.marked_pkts
+    ))
 }
 
 /// This process becomes the command: exit status and signals are the command's own. The daemon removes

@@ -3,134 +3,150 @@
 
 use crate::arguments::{StatusArguments, UnloadArguments};
 use anyhow::Result;
-use fatpath_daemon::{Instance, UnloadReport, client};
-use fatpath_host::{Change, Host};
-use fatpath_kernel::{Kernel, KernelError, Status};
-use serde_json::{Value, json};
+use fatpath_api::endpoint::GetStatus;
+use fatpath_api::{
+    Change, Counts, KernelStatus, LogStatus, PinKind, SampleCounts, Status, StatusWithoutDaemon,
+    UnloadReport,
+};
+use fatpath_daemon::{Instance, client};
+use fatpath_host::Host;
+use fatpath_kernel::{Kernel, KernelError};
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 /// With a daemon it is the daemon's answer; without one, what is pinned and journalled.
 pub fn status(arguments: &StatusArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let answer = match client::get(&instance.socket(), "/v1/status")? {
-        Some(answer) => answer,
-        None => without_daemon(&instance)?,
-    };
-    let text = match arguments.json {
-        true => format!("{answer:#}\n"),
-        false => table(&answer),
+    let text = match client::get::<GetStatus>(&instance.socket())? {
+        Some(status) if arguments.json => serde_json::to_string_pretty(&status)? + "\n",
+        Some(status) => of_daemon(&status),
+        None => {
+            let status = without_daemon(&instance)?;
+            match arguments.json {
+                true => serde_json::to_string_pretty(&status)? + "\n",
+                false => of_pins(&status),
+            }
+        }
     };
     Ok(stdout().write_all(text.as_bytes())?)
 }
 
-fn without_daemon(instance: &Instance) -> Result<Value> {
-    let kernel: Option<Status> = match Kernel::open(instance.places.clone()) {
+fn without_daemon(instance: &Instance) -> Result<StatusWithoutDaemon> {
+    let kernel = match Kernel::open(instance.places.clone()) {
         Ok(kernel) => Some(kernel.status()?),
         Err(KernelError::NotLoaded(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    let changes: Vec<Change> = Host::open(&instance.run_dir)?.changes().to_vec();
-    Ok(json!({ "pid": null, "kernel": kernel, "host_changes": changes }))
+    Ok(StatusWithoutDaemon {
+        pid: (),
+        kernel,
+        host_changes: Host::open(&instance.run_dir)?.changes().to_vec(),
+    })
 }
 
-fn table(answer: &Value) -> String {
-    let mut lines = vec![match answer["pid"].as_u64() {
-        Some(pid) => format!("daemon       pid {pid}, up {} s", answer["uptime_s"]),
-        None => "daemon       does not run".to_owned(),
-    }];
-    let file = answer["policy_file"].as_str();
-    lines.extend(file.map(|file| format!("policy       {file}")));
-    match &answer["kernel"] {
-        Value::Null => lines.push("kernel half  not loaded".to_owned()),
-        kernel => lines.extend(kernel_lines(kernel)),
+fn of_daemon(status: &Status) -> String {
+    let mut lines = vec![
+        format!("daemon       pid {}, up {} s", status.pid, status.uptime_s),
+        format!("policy       {}", status.policy_file),
+    ];
+    lines.extend(kernel_lines(&status.kernel));
+    lines.extend(host_lines(&status.host_changes));
+    lines.extend(log_line("flow log ", &status.flow_log));
+    let event_log = status.event_log.as_ref();
+    lines.extend(event_log.and_then(|log| log_line("event log", log)));
+    lines.join("\n") + "\n"
+}
+
+fn of_pins(status: &StatusWithoutDaemon) -> String {
+    let mut lines = vec!["daemon       does not run".to_owned()];
+    match &status.kernel {
+        None => lines.push("kernel half  not loaded".to_owned()),
+        Some(kernel) => lines.extend(kernel_lines(kernel)),
     }
-    let changes = list(&answer["host_changes"]);
-    lines.push(format!("host         {} changes", changes.len()));
+    lines.extend(host_lines(&status.host_changes));
+    lines.join("\n") + "\n"
+}
+
+fn host_lines(changes: &[Change]) -> Vec<String> {
+    let mut lines = vec![format!("host         {} changes", changes.len())];
     lines.extend(
         changes
             .iter()
             .map(|change| format!("  {}", describe(change))),
     );
-    for (log, title) in [("flow_log", "flow log "), ("event_log", "event log")] {
-        let error = answer[log]["error"].as_str();
-        let missing = &answer[log]["missing"];
-        lines.extend(error.map(|error| format!("{title}    {error}: {missing} lines missing")));
-    }
-    lines.join("\n") + "\n"
-}
-
-fn kernel_lines(kernel: &Value) -> Vec<String> {
-    let counts = &kernel["counts"];
-    let mut lines = vec![format!(
-        "kernel half  {}",
-        kernel["pin_dir"].as_str().unwrap_or_default()
-    )];
-    for pin in list(&kernel["pinned"]) {
-        let text = |key: &str| pin[key].as_str().unwrap_or_default().to_owned();
-        lines.push(format!("  {:8} {}", text("kind"), text("name")));
-    }
-    lines.push(format!("laws         {}", names(&kernel["laws"])));
-    lines.push(format!("rules        {}", names(&kernel["rules"])));
-    lines.push(format!(
-        "flows        {} met a rule, {} met none; {} events lost, {} without storage",
-        counts["flows_met"],
-        counts["flows_passed"],
-        counts["events_lost"],
-        counts["flows_without_storage"]
-    ));
-    lines.extend(bad_parameters(counts));
-    lines.push(sampled(&kernel["instruments"]));
     lines
 }
 
-fn sampled(counts: &Value) -> String {
-    if counts.is_null() {
-        return "instruments  not loaded: no flow is sampled".to_owned();
+fn log_line(title: &str, log: &LogStatus) -> Option<String> {
+    let error = log.error.as_ref()?;
+    Some(format!("{title}    {error}: {} lines missing", log.missing))
+}
+
+fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
+    let counts = &kernel.counts;
+    let mut lines = vec![format!("kernel half  {}", kernel.pin_dir.display())];
+    let pins = kernel.pinned.iter();
+    lines.extend(pins.map(|pin| format!("  {:8} {}", kind(pin.kind), pin.name)));
+    lines.push(format!("laws         {}", names(&kernel.laws)));
+    lines.push(format!("rules        {}", names(&kernel.rules)));
+    lines.push(format!(
+        "flows        {} met a rule, {} met none; {} events lost, {} without storage",
+        counts.flows_met, counts.flows_passed, counts.events_lost, counts.flows_without_storage
+    ));
+    lines.extend(bad_parameters(counts));
+    lines.push(sampled(kernel.instruments.as_ref()));
+    lines
+}
+
+fn kind(kind: PinKind) -> &'static str {
+    match kind {
+        PinKind::Map => "map",
+        PinKind::Link => "link",
+        PinKind::Program => "program",
+        PinKind::Law => "law",
     }
+}
+
+fn sampled(counts: Option<&SampleCounts>) -> String {
+    let Some(counts) = counts else {
+        return "instruments  not loaded: no flow is sampled".to_owned();
+    };
     format!(
         "instruments  {} flows sampled, {} beyond the bounds, {} without storage; {} samples, {} lost",
-        counts["flows_sampled"],
-        counts["flows_beyond_bounds"],
-        counts["flows_without_storage"],
-        counts["samples"],
-        counts["samples_lost"]
+        counts.flows_sampled,
+        counts.flows_beyond_bounds,
+        counts.flows_without_storage,
+        counts.samples,
+        counts.samples_lost
     )
 }
 
-fn bad_parameters(counts: &Value) -> Option<String> {
-    let times = counts["bad_law_parameters"]
-        .as_u64()
-        .filter(|times| *times > 0)?;
-    Some(format!(
-        "laws         parameters out of range {times} times: these flows ran as Reno; apply the policy again"
-    ))
+fn bad_parameters(counts: &Counts) -> Option<String> {
+    let times = counts.bad_law_parameters;
+    (times > 0).then(|| {
+        format!(
+            "laws         parameters out of range {times} times: these flows ran as Reno; apply the policy again"
+        )
+    })
 }
 
-fn describe(change: &Value) -> String {
-    let text = |key: &str| change[key].as_str().unwrap_or_default().to_owned();
-    match change["kind"].as_str().unwrap_or_default() {
-        "sysctl" => format!("{}: {} -> {}", text("name"), text("before"), text("after")),
-        "route_added" => format!("route {} added", text("route")),
-        "route_changed" => format!("route {} given metrics", text("route")),
-        "mount" => format!("BPF file system mounted at {}", text("at")),
-        other => other.to_owned(),
+fn describe(change: &Change) -> String {
+    match change {
+        Change::Sysctl {
+            name,
+            before,
+            after,
+        } => format!("{name}: {before} -> {after}"),
+        Change::RouteAdded { route, .. } => format!("route {route} added"),
+        Change::RouteChanged { route, .. } => format!("route {route} given metrics"),
+        Change::Mount { at } => format!("BPF file system mounted at {}", at.display()),
     }
 }
 
-fn list(value: &Value) -> Vec<Value> {
-    value.as_array().cloned().unwrap_or_default()
-}
-
-fn names(value: &Value) -> String {
-    let names: Vec<String> = list(value)
-        .iter()
-        .filter_map(|v| v.as_str().map(str::to_owned))
-        .collect();
-    if names.is_empty() {
-        "none".into()
-    } else {
-        names.join(" ")
+fn names(names: &[String]) -> String {
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(" "),
     }
 }
 
@@ -144,11 +160,11 @@ pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => unloaded(&report),
     };
-    let told = stdout().write_all(text.as_bytes());
+    let printed = stdout().write_all(text.as_bytes());
     if !report.failed.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
-    told?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -172,10 +188,19 @@ mod tests {
 
     #[test]
     fn bad_parameters_are_told_with_the_remedy() {
-        let lines =
-            |times: u64| kernel_lines(&json!({ "counts": { "bad_law_parameters": times } }));
-        let told = |line: &String| line.contains("out of range 3 times") && line.contains("apply");
-        assert!(lines(3).iter().any(told));
+        let lines = |times: u64| {
+            let counts = Counts {
+                bad_law_parameters: times,
+                ..Counts::default()
+            };
+            kernel_lines(&KernelStatus {
+                counts,
+                ..KernelStatus::default()
+            })
+        };
+        let is_remedy =
+            |line: &String| line.contains("out of range 3 times") && line.contains("apply");
+        assert!(lines(3).iter().any(is_remedy));
         assert!(!lines(0).iter().any(|line| line.contains("out of range")));
     }
 }

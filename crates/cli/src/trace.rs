@@ -5,7 +5,8 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
-use fatpath_daemon::client::{Followed, SampleLine, follow_samples};
+use fatpath_api::{FlowsQuery, SampleLine};
+use fatpath_daemon::client::{Followed, follow_samples};
 use fatpath_daemon::{Instance, InstanceOptions};
 use fatpath_plot::{FlowOverTime, Format, picture};
 use fatpath_record::{Bounds, Recorded, Recorder, Recovered, Row, Traced, read, recover};
@@ -88,7 +89,7 @@ fn trace(arguments: &TraceArguments) -> Result<()> {
     let out = arguments.out.as_deref().context("--out DIR is wanted")?;
     let mut recorder = begin(arguments, out)?;
     let instance = Instance::new(&arguments.instance, None)?;
-    let path = address(arguments.which.as_deref());
+    let flows = query(arguments.which.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -96,7 +97,7 @@ fn trace(arguments: &TraceArguments) -> Result<()> {
     let followed = runtime.block_on(async {
         let mut stop = Box::pin(stopped(for_s)?);
         let take = |line| counts.take(line, &mut recorder);
-        follow(&instance.socket(), &path, stop.as_mut(), take).await
+        follow(&instance.socket(), &flows, stop.as_mut(), take).await
     });
     // What was taken is kept, whatever came after.
     let recorded = recorder.finish().context("the last file")?;
@@ -133,25 +134,18 @@ fn begin(arguments: &TraceArguments, out: &Path) -> Result<Recorder> {
 }
 
 /// A number is a flow's cookie, everything else a prefix, which the daemon judges.
-fn address(which: Option<&str>) -> String {
-    let address = "/v1/instruments/samples";
-    match which {
-        None => address.to_owned(),
-        Some(which) if which.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{address}?flow={which}")
-        }
-        Some(which) => {
-            let whole = match which.parse::<std::net::IpAddr>() {
-                Ok(ip) if ip.is_ipv4() => format!("{ip}/32"),
-                Ok(ip) => format!("{ip}/128"),
-                Err(_) => which.to_owned(),
-            };
-            format!(
-                "{address}?prefix={}",
-                fatpath_daemon::client::quoted(&whole)
-            )
-        }
+fn query(which: Option<&str>) -> FlowsQuery {
+    let Some(which) = which else {
+        return FlowsQuery::default();
+    };
+    if let Ok(cookie) = which.parse() {
+        return FlowsQuery::flow(cookie);
     }
+    FlowsQuery::prefix(match which.parse::<std::net::IpAddr>() {
+        Ok(ip) if ip.is_ipv4() => format!("{ip}/32"),
+        Ok(ip) => format!("{ip}/128"),
+        Err(_) => which.to_owned(),
+    })
 }
 
 /// Done at Ctrl-C, at SIGTERM, and when the time is up.
@@ -171,13 +165,13 @@ fn stopped(for_s: Option<f64>) -> Result<impl Future<Output = ()>> {
 /// A daemon that is started anew is followed again.
 async fn follow(
     socket: &Path,
-    path: &str,
+    flows: &FlowsQuery,
     mut stop: impl Future<Output = ()> + Unpin,
     mut take: impl FnMut(SampleLine),
 ) -> Result<()> {
     let mut has_answered = false;
     loop {
-        match follow_samples(socket, path, &mut stop, &mut take).await? {
+        match follow_samples(socket, flows, &mut stop, &mut take).await? {
             Some(Followed::Stopped) => return Ok(()),
             Some(Followed::DaemonEnded) => {
                 eprintln!("the daemon ended; the trace goes on when it is back");

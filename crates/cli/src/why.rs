@@ -3,8 +3,9 @@
 
 use crate::arguments::WhyArguments;
 use anyhow::{Context, Result, bail};
+use fatpath_api::endpoint::GetWhy;
+use fatpath_api::{Evidence, Finding, FlowsQuery, Severity, Shares, Why};
 use fatpath_daemon::{Instance, client};
-use fatpath_estats::{Evidence, Finding, Severity, Shares, Why};
 use fatpath_policy::Prefix;
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -32,9 +33,8 @@ enum Chosen {
 pub fn run(arguments: &WhyArguments) -> Result<()> {
     let chosen = Chosen::read(arguments.flows.as_deref())?;
     let instance = Instance::new(&arguments.instance, None)?;
-    let answer = client::get(&instance.socket(), &chosen.path())?;
-    let answer = answer.context("no daemon answers: the instruments need it (fatpath daemon)")?;
-    let mut whys: Vec<Why> = serde_json::from_value(answer)?;
+    let mut whys = client::ask::<GetWhy>(&instance.socket(), &chosen.query())?
+        .context("no daemon answers: the instruments need it (fatpath daemon)")?;
     whys.retain(|why| chosen.contains(why));
     whys.sort_by_key(|why| Reverse((gravest(why), why.rates.average_bps as u64)));
     if arguments.json {
@@ -64,11 +64,11 @@ impl Chosen {
             .with_context(|| format!("{text}: a prefix, ADDRESS:PORT or a flow's number is wanted"))
     }
 
-    fn path(&self) -> String {
+    fn query(&self) -> FlowsQuery {
         match self {
-            Chosen::Cookie(cookie) => format!("/v1/instruments/why?flow={cookie}"),
-            Chosen::Prefix(prefix) => format!("/v1/instruments/why?prefix={prefix}"),
-            Chosen::All | Chosen::End(_) => "/v1/instruments/why".to_owned(),
+            Chosen::Cookie(cookie) => FlowsQuery::flow(*cookie),
+            Chosen::Prefix(prefix) => FlowsQuery::prefix(prefix.to_string()),
+            Chosen::All | Chosen::End(_) => FlowsQuery::default(),
         }
     }
 

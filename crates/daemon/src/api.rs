@@ -3,15 +3,16 @@
 //! only there when asked for, and only to read (`page`).
 
 use crate::cgroup_paths::CgroupPaths;
-use crate::engine::{Applied, Engine, Refused, read_policy};
-use crate::flow_log::{Fate, Logs, Told};
+use crate::engine::{Engine, Refused, read_policy};
+use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::connections::{self, PATIENCE};
 use crate::page::{Peer, TcpDoor, assets, door, live};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
-use crate::unload::{UnloadReport, take_away};
+use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
+use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
@@ -19,10 +20,11 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
-use fatpath_host::Change;
-use fatpath_kernel::{Gated, RudeMark, RudeStatus, Status};
-use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use fatpath_api::endpoint::{
+    self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude,
+    GetStatus, GetWhy, Method, RudeOff, RudeOn, Unload,
+};
+use fatpath_api::{ApplyQuery, RudeMark, RudeOnQuery, Status, TunedFlow};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
@@ -50,22 +52,6 @@ impl<S: Send + Sync> FromRequestParts<S> for OnlyRoot {
             )),
         }
     }
-}
-
-/// `GET /v1/status`
-#[derive(Serialize)]
-struct StatusAnswer {
-    version: &'static str,
-    pid: u32,
-    uptime_s: u64,
-    policy_file: String,
-    kernel: Status,
-    host_changes: Vec<Change>,
-    flow_log: Fate,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event_log: Option<Fate>,
-    /// Where the page is served over TCP.
-    page: Option<SocketAddr>,
 }
 
 /// Anything that a handler could not do.
@@ -96,12 +82,16 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let is_busy = self.0 == StatusCode::SERVICE_UNAVAILABLE;
         let wait = is_busy.then_some([(RETRY_AFTER, "10")]);
-        let error = Json(serde_json::json!({ "error": self.1 }));
+        let error = Json(fatpath_api::Error { error: self.1 });
         (self.0, wait, error).into_response()
     }
 }
 
+/// A value as JSON.
 pub(crate) type Answer<T> = Result<Json<T>, Failure>;
+
+/// What an endpoint answers.
+pub(crate) type AnswerTo<E> = Answer<<E as Endpoint>::Answer>;
 
 /// Describes every address of [`routes`].
 const DOCUMENT: &str = include_str!("page/openapi.json");
@@ -116,23 +106,34 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
     vec![
         ("/", get(assets::asset)),
         ("/assets/{*path}", get(assets::asset)),
-        ("/v1/openapi.json", get(document)),
-        ("/v1/status", get(status)),
-        ("/v1/flows", get(flows)),
-        ("/v1/policy", get(policy)),
-        ("/v1/policy/apply", post(apply)),
-        ("/v1/rude", get(rude)),
-        ("/v1/rude/on", post(rude_on)),
-        ("/v1/rude/off", post(rude_off)),
-        ("/v1/unload", post(unload)),
-        ("/v1/instruments/flows", get(answers::flows)),
-        ("/v1/instruments/flows/{cookie}", get(answers::flow)),
-        ("/v1/instruments/listing", get(answers::listing)),
-        ("/v1/instruments/why", get(answers::why)),
-        ("/v1/instruments/live", get(stream)),
-        ("/v1/instruments/samples", get(samples::samples)),
-        ("/metrics", get(metrics::metrics)),
+        (endpoint::DOCUMENT, get(document)),
+        at::<GetStatus, _, _>(status),
+        at::<GetFlows, _, _>(flows),
+        (endpoint::POLICY, get(policy)),
+        at::<ApplyPolicy, _, _>(apply),
+        at::<GetRude, _, _>(rude),
+        at::<RudeOn, _, _>(rude_on),
+        at::<RudeOff, _, _>(rude_off),
+        at::<Unload, _, _>(unload),
+        at::<GetFlowViews, _, _>(answers::flows),
+        at::<GetFlowDetail, _, _>(answers::flow),
+        at::<GetListing, _, _>(answers::listing),
+        at::<GetWhy, _, _>(answers::why),
+        (endpoint::LIVE, get(stream)),
+        (endpoint::SAMPLES, get(samples::samples)),
+        (endpoint::METRICS, get(metrics::metrics)),
     ]
+}
+
+/// An endpoint with its handler.
+fn at<E: Endpoint, H: Handler<T, DaemonState>, T: 'static>(
+    handler: H,
+) -> (&'static str, MethodRouter<DaemonState>) {
+    let route = match E::METHOD {
+        Method::Get => get(handler),
+        Method::Post => post(handler),
+    };
+    (E::PATH, route)
 }
 
 /// Answers on the Unix socket, and over TCP where that is open, until the daemon ends.
@@ -181,13 +182,13 @@ async fn status(
     State(engine): State<SharedEngine>,
     State(logs): State<Arc<Logs>>,
     State(server): State<ServerInfo>,
-) -> Answer<StatusAnswer> {
-    let flow_log = logs.flows.lock().fate.clone();
+) -> AnswerTo<GetStatus> {
+    let flow_log = logs.flows.lock().status.clone();
     let event_log = logs.events.as_ref();
-    let event_log = event_log.map(|log| log.lock().fate.clone());
+    let event_log = event_log.map(|log| log.lock().status.clone());
     on_engine(engine, move |engine| {
-        Ok(StatusAnswer {
-            version: env!("CARGO_PKG_VERSION"),
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: server.started.elapsed().as_secs(),
             policy_file: engine.policy_file.clone(),
@@ -204,16 +205,19 @@ async fn status(
 async fn flows(
     State(engine): State<SharedEngine>,
     State(cgroups): State<Arc<CgroupPaths>>,
-) -> Answer<serde_json::Value> {
+) -> AnswerTo<GetFlows> {
     on_engine(engine, move |engine| {
-        let flows = engine.kernel.flows()?;
-        let told: Vec<_> = flows
-            .iter()
-            .map(|flow| Told::live(flow, &cgroups))
-            .collect();
-        Ok(serde_json::to_value(told).map_err(anyhow::Error::from)?)
+        let mut flows = engine.kernel.flows()?;
+        name_cgroups(&mut flows, &cgroups);
+        Ok(flows)
     })
     .await
+}
+
+fn name_cgroups(flows: &mut [TunedFlow], cgroups: &CgroupPaths) {
+    for flow in flows {
+        flow.cgroup = cgroups.path(flow.flow.cgroup_id);
+    }
 }
 
 async fn policy(State(engine): State<SharedEngine>) -> Answer<serde_json::Value> {
@@ -223,18 +227,12 @@ async fn policy(State(engine): State<SharedEngine>) -> Answer<serde_json::Value>
     .await
 }
 
-/// `?file=NAME`: what the problems are named after.
-#[derive(Deserialize)]
-struct FileName {
-    file: String,
-}
-
 async fn apply(
     State(engine): State<SharedEngine>,
     _: OnlyRoot,
-    Query(name): Query<FileName>,
+    Query(name): Query<ApplyQuery>,
     body: axum::body::Bytes,
-) -> Answer<Applied> {
+) -> AnswerTo<ApplyPolicy> {
     on_engine(engine, move |engine| {
         let policy = read_policy(&body, &name.file).map_err(anyhow::Error::from)?;
         Ok(engine.apply(policy, &name.file)?)
@@ -242,22 +240,23 @@ async fn apply(
     .await
 }
 
-async fn rude(State(engine): State<SharedEngine>) -> Answer<RudeStatus> {
-    on_engine(engine, |engine| Ok(engine.kernel.rude_status()?)).await
-}
-
-/// `?mark=0x200&netns=a,b`
-#[derive(Deserialize)]
-struct Asked {
-    mark: String,
-    netns: String,
+async fn rude(
+    State(engine): State<SharedEngine>,
+    State(cgroups): State<Arc<CgroupPaths>>,
+) -> AnswerTo<GetRude> {
+    on_engine(engine, move |engine| {
+        let mut status = engine.kernel.rude_status()?;
+        name_cgroups(&mut status.flows, &cgroups);
+        Ok(status)
+    })
+    .await
 }
 
 async fn rude_on(
     State(engine): State<SharedEngine>,
     _: OnlyRoot,
-    Query(asked): Query<Asked>,
-) -> Answer<Gated> {
+    Query(asked): Query<RudeOnQuery>,
+) -> AnswerTo<RudeOn> {
     let mark: RudeMark = asked
         .mark
         .parse()
@@ -272,7 +271,7 @@ async fn rude_on(
     .await
 }
 
-async fn rude_off(State(engine): State<SharedEngine>, _: OnlyRoot) -> Answer<Gated> {
+async fn rude_off(State(engine): State<SharedEngine>, _: OnlyRoot) -> AnswerTo<RudeOff> {
     on_engine(engine, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
 }
 
@@ -291,7 +290,7 @@ async fn unload(
     State(engine): State<SharedEngine>,
     State(shutdown): State<CancellationToken>,
     _: OnlyRoot,
-) -> Answer<UnloadReport> {
+) -> AnswerTo<Unload> {
     let run = move || {
         let engine = engine.lock().take();
         let gone = || Failure(StatusCode::GONE, "everything was unloaded".into());

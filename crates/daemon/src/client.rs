@@ -1,45 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other end of the API, for the command line.
 
-pub use crate::instruments::samples::SampleLine;
-use crate::{Applied, UnloadReport};
-use anyhow::{Context, Result, bail};
-use fatpath_kernel::{Gated, RudeMark};
+use anyhow::{Context, Result, anyhow, bail};
+use fatpath_api::endpoint::{ApplyPolicy, Method, SAMPLES};
+use fatpath_api::{Applied, ApplyQuery, Endpoint, FlowsQuery, NoQuery, SampleLine};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// `GET /v1/...` as JSON; `None` when no daemon answers.
+/// Asks an endpoint that takes no query; `None` when no daemon answers.
 ///
 /// # Errors
 /// When the daemon refuses, or the socket may not be opened.
-pub fn get(socket: &Path, path: &str) -> Result<Option<Value>> {
-    request(socket, Method::GET, path, Vec::new())
+pub fn get<E: Endpoint<Query = NoQuery>>(socket: &Path) -> Result<Option<E::Answer>> {
+    ask::<E>(socket, &NoQuery {})
 }
 
-/// Gives `take` the lines of `GET /v1/instruments/samples...` as they come, until the daemon ends or `stop`
+/// Asks an endpoint; `None` when no daemon answers.
+///
+/// # Errors
+/// When the daemon refuses, or the socket may not be opened.
+pub fn ask<E: Endpoint>(socket: &Path, query: &E::Query) -> Result<Option<E::Answer>> {
+    request::<E>(socket, query, Vec::new())
+}
+
+/// Makes the policy in `text` live, whose problems are named after `file`; `None` when no daemon answers.
+///
+/// # Errors
+/// The file's problems, or what the daemon could not do.
+pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>> {
+    let query = ApplyQuery {
+        file: file.to_owned(),
+    };
+    request::<ApplyPolicy>(socket, &query, text)
+}
+
+/// Gives `take` the lines of `GET /v1/instruments/samples` as they come, until the daemon ends or `stop`
 /// is done. `None` when no daemon answers.
 ///
 /// # Errors
 /// When the daemon refuses, or what it says cannot be read.
 pub async fn follow_samples(
     socket: &Path,
-    path: &str,
+    flows: &FlowsQuery,
     stop: impl Future<Output = ()>,
     take: impl FnMut(SampleLine),
 ) -> Result<Option<Followed>> {
-    let Some(response) = send(socket, Method::GET, path, Vec::new()).await? else {
+    let Some(response) = send(socket, Method::Get, &address(SAMPLES, flows)?, Vec::new()).await?
+    else {
         return Ok(None);
     };
     let status = response.status();
     if !status.is_success() {
         let bytes = response.into_body().collect().await?.to_bytes();
-        return read_answer::<Value>(status, &bytes).map(|_| None);
+        return Err(refusal(status, &bytes));
     }
     tokio::select! {
         read = read_lines(response.into_body(), take) => read.map(|()| Some(Followed::DaemonEnded)),
@@ -71,71 +90,17 @@ async fn read_lines(mut body: Incoming, mut take: impl FnMut(SampleLine)) -> Res
     Ok(())
 }
 
-/// Makes the policy in `text` live; `None` when no daemon answers.
-///
-/// # Errors
-/// The file's problems, or what the daemon could not do.
-pub fn apply(socket: &Path, file: &str, text: Vec<u8>) -> Result<Option<Applied>> {
-    let query = quoted(file);
-    request(
-        socket,
-        Method::POST,
-        &format!("/v1/policy/apply?file={query}"),
-        text,
-    )
-}
-
-/// Opens the gate of Rude TCP; `None` when no daemon answers.
-///
-/// # Errors
-/// What the daemon could not do.
-pub fn open_rude_gate(socket: &Path, mark: RudeMark, netns: &[String]) -> Result<Option<Gated>> {
-    let (mark, netns) = (quoted(&mark.to_string()), quoted(&netns.join(",")));
-    let path = format!("/v1/rude/on?mark={mark}&netns={netns}");
-    request(socket, Method::POST, &path, Vec::new())
-}
-
-/// Shuts it; `None` when no daemon answers.
-///
-/// # Errors
-/// What the daemon could not do.
-pub fn shut_rude_gate(socket: &Path) -> Result<Option<Gated>> {
-    request(socket, Method::POST, "/v1/rude/off", Vec::new())
-}
-
-/// Has the daemon unload everything and end; `None` when no daemon answers.
-///
-/// # Errors
-/// What the daemon could not do.
-pub fn unload(socket: &Path) -> Result<Option<UnloadReport>> {
-    request(socket, Method::POST, "/v1/unload", Vec::new())
-}
-
-/// A text within a query.
-pub fn quoted(text: &str) -> String {
-    text.bytes().map(percent_encoded).collect()
-}
-
-fn percent_encoded(byte: u8) -> String {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    }
-}
-
-fn request<T: DeserializeOwned>(
+fn request<E: Endpoint>(
     socket: &Path,
-    method: Method,
-    path: &str,
+    query: &E::Query,
     body: Vec<u8>,
-) -> Result<Option<T>> {
+) -> Result<Option<E::Answer>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let Some(response) = send(socket, method, path, body).await? else {
+        let address = address(E::PATH, query)?;
+        let Some(response) = send(socket, E::METHOD, &address, body).await? else {
             return Ok(None);
         };
         let status = response.status();
@@ -144,11 +109,19 @@ fn request<T: DeserializeOwned>(
     })
 }
 
+fn address(path: &str, query: &impl Serialize) -> Result<String> {
+    let query = serde_urlencoded::to_string(query)?;
+    Ok(match query.as_str() {
+        "" => path.to_owned(),
+        query => format!("{path}?{query}"),
+    })
+}
+
 /// `None` when no daemon answers.
 async fn send(
     socket: &Path,
     method: Method,
-    path: &str,
+    address: &str,
     body: Vec<u8>,
 ) -> Result<Option<Response<Incoming>>> {
     let stream = match tokio::net::UnixStream::connect(socket).await {
@@ -168,20 +141,26 @@ async fn send(
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
     let request = Request::builder()
-        .method(method)
-        .uri(path)
+        .method(match method {
+            Method::Get => hyper::Method::GET,
+            Method::Post => hyper::Method::POST,
+        })
+        .uri(address)
         .header("host", "fatpath")
         .body(Full::new(Bytes::from(body)))?;
     Ok(Some(sender.send_request(request).await?))
 }
 
 fn read_answer<T: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<T> {
-    if status.is_success() {
-        return serde_json::from_slice(bytes).context("the daemon's answer");
+    match status.is_success() {
+        true => serde_json::from_slice(bytes).context("the daemon's answer"),
+        false => Err(refusal(status, bytes)),
     }
-    let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    match answer["error"].as_str() {
-        Some(error) => bail!("{error}"),
-        None => bail!("the daemon answered {status}"),
+}
+
+fn refusal(status: StatusCode, bytes: &[u8]) -> anyhow::Error {
+    match serde_json::from_slice::<fatpath_api::Error>(bytes) {
+        Ok(refused) => anyhow!(refused.error),
+        Err(_) => anyhow!("the daemon answered {status}"),
     }
 }

@@ -2,6 +2,7 @@
 //! The live policy and what carries it: kernel half, sysctls, routes.
 
 use anyhow::{Context, Result};
+use fatpath_api::Applied;
 use fatpath_estats::Derived;
 use fatpath_host::Host;
 use fatpath_kernel::{
@@ -11,7 +12,6 @@ use fatpath_policy::{
     Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, RouteMetrics, our_laws, parse_bytes,
     routes,
 };
-use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,19 +33,8 @@ pub(crate) struct Engine {
     metrics: Vec<RouteMetrics>,
 }
 
-/// What came of making a policy live.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Applied {
-    /// Rules that are live now.
-    pub rules: usize,
-    /// Live flows that met it.
-    pub live_flows_met: u32,
-    /// What there is to say: warnings about the file, what was raised, what was left alone.
-    pub notes: Vec<String>,
-}
-
 /// A policy file that changed nothing: its problems, as lines to print.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Refused {
     /// `file:line:column: what; what is allowed`.
     pub problems: Vec<String>,

@@ -5,59 +5,26 @@
 
 use crate::access::fatpath_group;
 use crate::cgroup_paths::CgroupPaths;
-use fatpath_kernel::Flow;
+use fatpath_api::{FlowLogEvent, FlowLogLine, LogStatus, TunedFlow};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// A file is renamed at this size; two files stay, so the log takes twice as much at most.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A flow as the log and the API show it.
-#[derive(Serialize)]
-pub(crate) struct Told<'f> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<&'static str>,
-    #[serde(flatten)]
-    flow: &'f Flow,
-    cgroup: Option<String>,
-}
-
-impl<'f> Told<'f> {
-    pub(crate) fn live(flow: &'f Flow, cgroups: &CgroupPaths) -> Told<'f> {
-        Told {
-            time: None,
-            event: None,
-            flow,
-            cgroup: cgroups.path(flow.cgroup_id),
-        }
+/// The line that tells of a flow's end.
+pub(crate) fn end_of(mut flow: TunedFlow, cgroups: &CgroupPaths) -> FlowLogLine {
+    flow.cgroup = cgroups.path(flow.flow.cgroup_id);
+    FlowLogLine {
+        time: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+        event: FlowLogEvent::FlowEnd,
+        flow,
     }
-
-    pub(crate) fn ended(flow: &'f Flow, cgroups: &CgroupPaths) -> Told<'f> {
-        let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        Told {
-            time: Some(now),
-            event: Some("flow_end"),
-            ..Told::live(flow, cgroups)
-        }
-    }
-}
-
-/// How the log fares.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Fate {
-    pub(crate) file: PathBuf,
-    pub(crate) written: u64,
-    pub(crate) missing: u64,
-    /// Why the last line is missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
 }
 
 /// The logs that this daemon writes.
@@ -88,7 +55,7 @@ impl Logs {
 pub(crate) struct FlowLog {
     file: Option<File>,
     max_bytes: u64,
-    pub(crate) fate: Fate,
+    pub(crate) status: LogStatus,
 }
 
 impl FlowLog {
@@ -100,9 +67,9 @@ impl FlowLog {
         FlowLog {
             file: None,
             max_bytes,
-            fate: Fate {
+            status: LogStatus {
                 file: path.into(),
-                ..Fate::default()
+                ..LogStatus::default()
             },
         }
     }
@@ -112,16 +79,16 @@ impl FlowLog {
         let line = serde_json::to_vec(value).map_err(io::Error::from);
         match line.and_then(|line| self.append(line)) {
             Ok(()) => {
-                self.fate.written += 1;
-                let was = self.fate.error.take();
-                was.map(|_| format!("{}: written again", self.fate.file.display()))
+                self.status.written += 1;
+                let was = self.status.error.take();
+                was.map(|_| format!("{}: written again", self.status.file.display()))
             }
             Err(error) => {
                 self.file = None;
-                self.fate.missing += 1;
-                let was = self.fate.error.replace(error.to_string());
+                self.status.missing += 1;
+                let was = self.status.error.replace(error.to_string());
                 was.is_none().then(|| {
-                    let file = self.fate.file.display();
+                    let file = self.status.file.display();
                     format!("{file}: {error}; flows go on being tuned, their lines are missing")
                 })
             }
@@ -148,7 +115,7 @@ impl FlowLog {
     /// 0640 root:fatpath, as the API: who may ask the daemon may read its log.
     fn open(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
-            if let Some(directory) = self.fate.file.parent() {
+            if let Some(directory) = self.status.file.parent() {
                 std::fs::create_dir_all(directory)?;
             }
             let mut options = OpenOptions::new();
@@ -156,7 +123,7 @@ impl FlowLog {
                 .append(true)
                 .create(true)
                 .mode(0o640)
-                .open(&self.fate.file)?;
+                .open(&self.status.file)?;
             if let Some(group) = fatpath_group() {
                 let _ = std::os::unix::fs::fchown(&file, None, Some(group));
             }
@@ -171,9 +138,9 @@ impl FlowLog {
 
     fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
-        let mut old = self.fate.file.clone().into_os_string();
+        let mut old = self.status.file.clone().into_os_string();
         old.push(".1");
-        std::fs::rename(&self.fate.file, old)
+        std::fs::rename(&self.status.file, old)
     }
 }
 
@@ -207,7 +174,7 @@ mod tests {
         assert_eq!(log.write(&2), None);
         std::fs::remove_dir(&path).unwrap();
         assert!(log.write(&3).unwrap().contains("written again"));
-        assert_eq!((log.fate.written, log.fate.missing), (1, 2));
+        assert_eq!((log.status.written, log.status.missing), (1, 2));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
     }
 
@@ -216,6 +183,6 @@ mod tests {
         let mut log = FlowLog::new(Path::new("/dev/full"));
         assert!(log.write(&1).is_some());
         assert_eq!(log.write(&2), None);
-        assert_eq!(log.fate.missing, 2);
+        assert_eq!(log.status.missing, 2);
     }
 }

@@ -21,9 +21,9 @@ mod run;
 mod state;
 mod unload;
 
-pub use engine::{Applied, Refused, read_policy_file};
+pub use engine::{Refused, read_policy_file};
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use page::token_file;
 pub use run::run;
-pub use unload::{UnloadReport, unload};
+pub use unload::unload;

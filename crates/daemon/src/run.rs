@@ -3,14 +3,15 @@
 
 use crate::access::listen;
 use crate::api::serve;
-use crate::engine::{Applied, Engine};
-use crate::flow_log::{Logs, Told};
+use crate::engine::Engine;
+use crate::flow_log::{Logs, end_of};
 use crate::instruments::otlp::export;
 use crate::options::DaemonOptions;
 use crate::page::{TcpDoor, token_file};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::{Instance, engine, instruments};
 use anyhow::Result;
+use fatpath_api::{Applied, TunedFlow};
 use fatpath_kernel::{Event, Kernel};
 use fatpath_netlink::InterfaceEvents;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ fn follow_events(kernel: &Kernel, state: &DaemonState) {
         state.shutdown.is_cancelled()
     };
     let on_event = |event| match event {
-        Event::FlowEnd(flow) => log_end(state, &flow),
+        Event::FlowEnd(flow) => log_end(state, *flow),
         Event::ShareChanged => is_stale.set(true),
         _ => {}
     };
@@ -128,9 +129,9 @@ fn follow_events(kernel: &Kernel, state: &DaemonState) {
     }
 }
 
-fn log_end(state: &DaemonState, flow: &fatpath_kernel::Flow) {
-    let told = Told::ended(flow, &state.cgroups);
-    if let Some(said) = state.logs.flows.lock().write(&told) {
+fn log_end(state: &DaemonState, flow: TunedFlow) {
+    let line = end_of(flow, &state.cgroups);
+    if let Some(said) = state.logs.flows.lock().write(&line) {
         tracing::error!("{said}");
     }
 }

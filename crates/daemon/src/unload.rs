@@ -4,29 +4,14 @@
 use crate::instance::Lock;
 use crate::{Instance, client, token_file};
 use anyhow::{Context, Result, ensure};
+use fatpath_api::{UnloadReport, endpoint};
 use fatpath_host::{Host, PutBack};
 use fatpath_kernel::{Kernel, KernelError, Unloaded};
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// A daemon that has the lock and does not answer yet is starting: for half a second, in an emulated
 /// machine for many.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
-
-/// What an unload did.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct UnloadReport {
-    /// Pins removed, by name; with the last one its program, map or law is gone.
-    pub removed: Vec<String>,
-    /// Live flows that went back to their namespace's law.
-    pub flows_released: u32,
-    /// Changes to the host that were put back.
-    pub put_back: Vec<String>,
-    /// Changes that somebody else changed since: left alone.
-    pub left_alone: Vec<String>,
-    /// Changes that could not be put back.
-    pub failed: Vec<String>,
-}
 
 /// Removes every program, map, pin, law, route metric and sysctl change of the instance.
 ///
@@ -35,7 +20,7 @@ pub struct UnloadReport {
 pub fn unload(instance: &Instance) -> Result<UnloadReport> {
     let given_up = Instant::now() + STARTS_WITHIN;
     loop {
-        if let Some(answer) = client::unload(&instance.socket())? {
+        if let Some(answer) = client::get::<endpoint::Unload>(&instance.socket())? {
             return Ok(answer);
         }
         match instance.try_lock()? {

@@ -5,9 +5,9 @@
 //! WAD's names, `+ - * / ^`, parentheses, and functions of one number. It is checked here word by word, so
 //! that an error has its place; exmex evaluates it.
 
-use crate::sample::Sample;
 use crate::variables::{self, Variable};
 use exmex::{Express, FlatEx};
+use fatpath_api::Sample;
 use std::collections::BTreeMap;
 
 /// Formulas in a policy.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The latest events of a flow. What is seldom outlives what is frequent.
 
-use crate::diagnosis::Finding;
-use crate::sample::{Sample, SampleKind};
-use crate::view::{Event, EventKind};
+use fatpath_api::Finding;
+use fatpath_api::{Event, EventKind};
+use fatpath_api::{Sample, SampleKind};
 use std::collections::VecDeque;
 
 /// A bounded list.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What TCP knows of a flow, by the names of RFC 4898, and what follows from it.
 //!
-//! A [`Sample`] is everything that the kernel half says of one flow at one moment. A [`FlowTable`] takes
-//! samples and answers with [`view`]s: differences and rates, the administrator's own [`derived`] events, and
+//! A [`Sample`](fatpath_api::Sample) is everything that the kernel half says of one flow at one moment. A
+//! [`FlowTable`] takes samples and answers with [`FlowView`](fatpath_api::FlowView)s: differences and rates, the administrator's own [`derived`] events, and
 //! the [`diagnosis`]. The crate is pure: samples and the time are arguments. It reads no socket and changes
-//! none. Start reading at [`sample`], then [`table`].
+//! none. Start reading at [`table`].
 
 pub mod derived;
 pub mod diagnosis;
 mod events;
 pub mod listing;
 mod record;
-pub mod sample;
 mod span;
 pub mod table;
 pub mod tally;
@@ -19,11 +18,7 @@ pub mod tally;
 pub mod testing;
 mod totals;
 pub mod variables;
-pub mod view;
 
 pub use derived::{BadFormula, Derived};
-pub use diagnosis::{Evidence, Finding, Severity};
-pub use sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
 pub use table::{Bounds, Changed, Changes, FlowTable, Rule};
 pub use tally::{Tally, TallyBounds};
-pub use view::{Event, EventKind, FlowDetail, FlowView, Point, Rates, Shares, Why};

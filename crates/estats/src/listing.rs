@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A part of the table as a terminal shows it: so many lines, of those that a filter lets pass, in an order.
 //!
-//! The daemon makes it, so that who looks at forty of 20,000 flows is told of forty. Start at [`Listing::of`].
+//! The daemon makes it, so that who looks at forty of 20,000 flows is told of forty. Start at [`listing()`].
 
-use crate::view::{FlowView, Shares};
-use serde::{Deserialize, Serialize};
+use fatpath_api::{FlowView, Listing, ListingQuery, Shares};
 use std::cmp::Reverse;
 
 /// Lines in one answer.
@@ -12,7 +11,7 @@ const MAX_LINES: usize = 500;
 
 /// A column: what it is called in a question, its heading, its text, and what it is sorted by.
 pub struct Column {
-    /// `by` of [`Wanted`].
+    /// `by` of [`ListingQuery`].
     pub name: &'static str,
     /// As it stands over the column.
     pub heading: &'static str,
@@ -97,7 +96,7 @@ impl Column {
     }
 
     /// The column to sort by; by rate where `by` is no column's name.
-    pub fn of(wanted: &Wanted) -> &'static Column {
+    pub fn of(wanted: &ListingQuery) -> &'static Column {
         Column::named(&wanted.by).unwrap_or(&COLUMNS[RATE])
     }
 
@@ -147,80 +146,26 @@ fn held_by(shares: &Shares) -> &'static str {
     largest.map_or("-", |(name, _)| name)
 }
 
-/// What is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Wanted {
-    /// Name of the column to sort by.
-    pub by: String,
-    /// The other way round.
-    pub reversed: bool,
-    /// Flows that have ended, too.
-    pub ended: bool,
-    /// Text that a line has somewhere, in either case; empty = all.
-    pub filter: String,
-    /// The first line, of those that pass.
-    pub first: usize,
-    /// So many lines, 500 at most.
-    pub count: usize,
-    /// A flow that the lines are to hold: they begin as far from `first` as that needs.
-    pub chosen: Option<u64>,
-    /// The flow so many lines below that one is meant, or the first when none is chosen.
-    pub step: i64,
-}
-
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted {
-            by: COLUMNS[RATE].name.to_owned(),
-            reversed: false,
-            ended: false,
-            filter: String::new(),
-            first: 0,
-            count: 50,
-            chosen: None,
-            step: 0,
-        }
-    }
-}
-
-/// The part.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Listing {
-    /// Flows in the table.
-    pub known: usize,
-    /// Flows that pass.
-    pub passing: usize,
-    /// Which of these is the first line.
-    pub first: usize,
-    /// Cookie of the chosen flow; none when it does not pass.
-    pub chosen: Option<u64>,
-    /// The lines.
-    pub views: Vec<FlowView>,
-}
-
-impl Listing {
-    /// What is wanted, of these flows; `by` is no column's name: by rate.
-    pub fn of(views: impl Iterator<Item = FlowView>, wanted: &Wanted) -> Listing {
-        let filter = wanted.filter.to_lowercase();
-        let mut known = 0;
-        let mut views: Vec<FlowView> = views
-            .inspect(|_| known += 1)
-            .filter(|view| wanted.ended || !view.has_ended)
-            .filter(|view| passes(view, &filter))
-            .collect();
-        sort(&mut views, wanted);
-        let line = chosen_line(&views, wanted);
-        let count = wanted.count.clamp(1, MAX_LINES);
-        let passing = views.len();
-        let first = first_line(wanted.first, count, line).min(passing.saturating_sub(count));
-        Listing {
-            known,
-            passing,
-            first,
-            chosen: line.map(|line| views[line].flow.cookie),
-            views: views.into_iter().skip(first).take(count).collect(),
-        }
+/// What is wanted, of these flows; `by` is no column's name: by rate.
+pub fn listing(views: impl Iterator<Item = FlowView>, wanted: &ListingQuery) -> Listing {
+    let filter = wanted.filter.to_lowercase();
+    let mut known = 0;
+    let mut views: Vec<FlowView> = views
+        .inspect(|_| known += 1)
+        .filter(|view| wanted.ended || !view.has_ended)
+        .filter(|view| passes(view, &filter))
+        .collect();
+    sort(&mut views, wanted);
+    let line = chosen_line(&views, wanted);
+    let count = wanted.count.clamp(1, MAX_LINES);
+    let passing = views.len();
+    let first = first_line(wanted.first, count, line).min(passing.saturating_sub(count));
+    Listing {
+        known,
+        passing,
+        first,
+        chosen: line.map(|line| views[line].flow.cookie),
+        views: views.into_iter().skip(first).take(count).collect(),
     }
 }
 
@@ -232,14 +177,14 @@ fn line(view: &FlowView) -> String {
     COLUMNS.map(|column| (column.text)(view)).join(" ")
 }
 
-fn sort(views: &mut [FlowView], wanted: &Wanted) {
+fn sort(views: &mut [FlowView], wanted: &ListingQuery) {
     let column = Column::of(wanted);
     views.sort_by_key(|view| view.flow.cookie);
     column.sort(views, wanted.reversed);
 }
 
 /// The chosen flow stays chosen wherever sorting puts it.
-fn chosen_line(views: &[FlowView], wanted: &Wanted) -> Option<usize> {
+fn chosen_line(views: &[FlowView], wanted: &ListingQuery) -> Option<usize> {
     let is_it = |view: &FlowView| Some(view.flow.cookie) == wanted.chosen;
     let last = views.len().checked_sub(1)?;
     match views.iter().position(is_it) {
@@ -259,7 +204,8 @@ fn first_line(first: usize, count: usize, chosen: Option<usize>) -> usize {
 mod tests {
     use super::*;
     use crate::testing::sample;
-    use crate::{Bounds, FlowTable, Sample, SampleKind};
+    use crate::{Bounds, FlowTable};
+    use fatpath_api::{Sample, SampleKind};
 
     /// Flows 1 to n, each with a window of its number.
     fn table(n: u64) -> FlowTable {
@@ -274,16 +220,16 @@ mod tests {
         table
     }
 
-    fn by_cwnd() -> Wanted {
-        Wanted {
+    fn by_cwnd() -> ListingQuery {
+        ListingQuery {
             by: "cwnd".into(),
             count: 3,
-            ..Wanted::default()
+            ..ListingQuery::default()
         }
     }
 
-    fn listed(table: &FlowTable, wanted: &Wanted) -> (Vec<u64>, Option<u64>) {
-        let listing = Listing::of(table.views(), wanted);
+    fn listed(table: &FlowTable, wanted: &ListingQuery) -> (Vec<u64>, Option<u64>) {
+        let listing = listing(table.views(), wanted);
         let cookies = listing.views.iter().map(|view| view.flow.cookie);
         (cookies.collect(), listing.chosen)
     }
@@ -292,18 +238,18 @@ mod tests {
     fn only_the_lines_that_are_wanted_come_in_their_order() {
         let table = table(10);
         assert_eq!(listed(&table, &by_cwnd()), (vec![10, 9, 8], None));
-        let reversed = Wanted {
+        let reversed = ListingQuery {
             reversed: true,
             first: 2,
             ..by_cwnd()
         };
         assert_eq!(listed(&table, &reversed).0, [3, 4, 5]);
-        let past_the_end = Wanted {
+        let past_the_end = ListingQuery {
             first: 1000,
             ..by_cwnd()
         };
         assert_eq!(listed(&table, &past_the_end).0, [3, 2, 1]);
-        let all = Wanted {
+        let all = ListingQuery {
             count: usize::MAX,
             ..by_cwnd()
         };
@@ -313,13 +259,13 @@ mod tests {
     #[test]
     fn a_filter_is_any_text_of_a_line() {
         let table = table(10);
-        let even = Wanted {
+        let even = ListingQuery {
             filter: "EVEN".into(),
             ..by_cwnd()
         };
-        let listing = Listing::of(table.views(), &even);
+        let listing = listing(table.views(), &even);
         assert_eq!((listing.known, listing.passing), (10, 5));
-        let none = Wanted {
+        let none = ListingQuery {
             filter: "nowhere".into(),
             step: 1,
             ..by_cwnd()
@@ -330,7 +276,7 @@ mod tests {
     #[test]
     fn the_lines_follow_the_chosen_flow() {
         let table = table(10);
-        let choose = |chosen, step, first| Wanted {
+        let choose = |chosen, step, first| ListingQuery {
             chosen,
             step,
             first,
@@ -367,7 +313,7 @@ mod tests {
             ..sample(2, SampleKind::End, 1)
         });
         assert_eq!(listed(&table, &by_cwnd()).0, [1]);
-        let ended = Wanted {
+        let ended = ListingQuery {
             ended: true,
             ..by_cwnd()
         };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is kept of one flow.
 
-use crate::diagnosis::{Finding, diagnose};
+use crate::diagnosis::diagnose;
 use crate::events::Events;
-use crate::sample::{Sample, SampleKind};
 use crate::span::{Span, per_second};
 use crate::table::Rule;
 use crate::totals::{Seen, Totals};
-use crate::view::Point;
+use fatpath_api::Finding;
+use fatpath_api::Point;
+use fatpath_api::{Sample, SampleKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A span of a flow's life in the numbers that a judgement needs.
 
-use crate::sample::Sample;
 use crate::table::Rule;
 use crate::totals::Totals;
-use crate::view::{Rates, Shares};
+use fatpath_api::Sample;
+use fatpath_api::{Rates, Shares};
 
 /// The time up to a sample: what was counted in it, and the sample itself.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,8 @@
 
 use crate::derived::Derived;
 use crate::record::{Record, Room};
-use crate::sample::Sample;
-use crate::view::{FlowDetail, FlowView, Rates, Why};
+use fatpath_api::Sample;
+use fatpath_api::{FlowDetail, FlowView, Rates, Why};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples for tests: a flow that only waits, and what a test says differs from it.
 
-use crate::sample::{CaState, Flow, LimitedBy, Sample, SampleKind};
+use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
 
 /// In ns.
 pub const SECOND: u64 = 1_000_000_000;

@@ -2,7 +2,7 @@
 //! What only grows: counters of the kernel, and sums over the time between samples. Two of them subtracted
 //! tell of the span between.
 
-use crate::sample::{LimitedBy, Sample, SampleKind};
+use fatpath_api::{LimitedBy, Sample, SampleKind};
 
 /// Counters and sums of a flow up to one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

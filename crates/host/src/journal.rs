@@ -1,48 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The list of what is changed, on disk before the change is made.
 
-use serde::{Deserialize, Serialize};
+use fatpath_api::Change;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The journal's file in the run directory.
 const FILE: &str = "changes.json";
-
-/// One change to the host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Change {
-    /// A sysctl was raised.
-    Sysctl {
-        /// As sysctl(8) writes it.
-        name: String,
-        /// Its value before.
-        before: String,
-        /// Its value since.
-        after: String,
-    },
-    /// A route was added: a copy of the one that led there, with metrics.
-    RouteAdded {
-        /// For people.
-        route: String,
-        /// The netlink message, hexadecimal.
-        message: String,
-    },
-    /// A route was given metrics.
-    RouteChanged {
-        /// For people.
-        route: String,
-        /// The netlink message before, hexadecimal.
-        before: String,
-        /// The netlink message since.
-        after: String,
-    },
-    /// A file system was mounted.
-    Mount {
-        /// Where.
-        at: PathBuf,
-    },
-}
 
 /// The journal could not be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -14,11 +14,12 @@ mod routes;
 mod sysctl;
 
 use journal::Journal;
-pub use journal::{Change, JournalError};
+pub use journal::JournalError;
 pub use routes::RouteError;
 pub use sysctl::SysctlError;
 use sysctl::Sysctls;
 
+use fatpath_api::Change;
 use fatpath_policy::{HostSettings, RouteMetrics};
 use std::path::{Path, PathBuf};
 

@@ -5,9 +5,10 @@
 //! no route of its own gets a copy of the route that leads there, with the metrics, and
 //! with [`PROTOCOL`] so that `ip route show proto 250` names it.
 
-use crate::journal::{Change, Journal};
+use crate::journal::Journal;
 use crate::netlink::{self, Route};
 use crate::{HostError, PutBack};
+use fatpath_api::Change;
 use fatpath_netlink::Netlink;
 use fatpath_policy::RouteMetrics;
 use std::cmp::Reverse;

@@ -2,8 +2,9 @@
 //! Sysctls: raised when lower than needed, never lowered, put back unless set by hand since.
 
 use crate::PutBack;
-use crate::journal::{Change, Journal};
+use crate::journal::Journal;
 use crate::{HostError, JournalError};
+use fatpath_api::Change;
 use fatpath_policy::Sysctl;
 use std::io;
 use std::path::PathBuf;

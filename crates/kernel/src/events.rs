@@ -7,7 +7,7 @@ use crate::load::Kernel;
 use crate::maps::Table;
 use crate::pod::value_of;
 use crate::tune::flow;
-use crate::tune::flow::Flow;
+use fatpath_api::TunedFlow;
 use libbpf_rs::RingBufferBuilder;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Event {
     /// A tuned flow has ended.
-    FlowEnd(Box<Flow>),
+    FlowEnd(Box<TunedFlow>),
     /// The number of flows on a divided rule has changed.
     ShareChanged,
 }

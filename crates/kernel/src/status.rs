@@ -4,61 +4,15 @@
 use crate::abi;
 use crate::load::{Kernel, LAW_PREFIX};
 use crate::unload::{name_of, pins};
-use crate::{KernelError, SampleCounts, law};
-use serde::Serialize;
-use std::path::PathBuf;
-
-/// The kernel half as it is now.
-#[derive(Clone, Debug, Serialize)]
-pub struct Status {
-    /// Directory of the pins.
-    pub pin_dir: PathBuf,
-    /// Everything that is pinned there.
-    pub pinned: Vec<Pinned>,
-    /// Names of the live policy's rules.
-    pub rules: Vec<String>,
-    /// Counts policies made live since the load; 0 = none is.
-    pub policy_generation: u32,
-    /// Laws of ours that the kernel has registered.
-    pub laws: Vec<String>,
-    /// Counters since the load.
-    pub counts: Counts,
-    /// What the instruments counted; none where the kernel did not take them.
-    pub instruments: Option<SampleCounts>,
-}
-
-/// One pin.
-#[derive(Clone, Debug, Serialize)]
-pub struct Pinned {
-    /// Its file's name.
-    pub name: String,
-    /// `map`, `link`, `program` or `law`.
-    pub kind: &'static str,
-}
-
-/// Counters since the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Flows that met a rule.
-    pub flows_met: u64,
-    /// Flows that met none.
-    pub flows_passed: u64,
-    /// Events lost because nobody read them in time.
-    pub events_lost: u64,
-    /// Flows left untuned because their socket had no memory for fatpath's state.
-    pub flows_without_storage: u64,
-    /// Times a law found parameters out of range and took Reno's.
-    pub bad_law_parameters: u64,
-    /// Rude flows that went polite because nobody marked their segments.
-    pub rude_flows_unmarked: u64,
-}
+use crate::{KernelError, law};
+use fatpath_api::{Counts, KernelStatus, PinKind, Pinned};
 
 impl Kernel {
     /// Reads the state of the kernel half.
     ///
     /// # Errors
     /// When a pin cannot be read.
-    pub fn status(&self) -> Result<Status, KernelError> {
+    pub fn status(&self) -> Result<KernelStatus, KernelError> {
         let pin_dir = self.places.pin_dir.clone();
         let pinned: Vec<Pinned> = pins(&pin_dir)?
             .iter()
@@ -74,7 +28,7 @@ impl Kernel {
         let laws = ours
             .filter(|law| registered.iter().any(|r| r == law))
             .map(str::to_owned);
-        Ok(Status {
+        Ok(KernelStatus {
             laws: laws.collect(),
             counts: self.counts()?,
             instruments: self
@@ -107,10 +61,10 @@ impl Kernel {
 
 fn pinned_as(name: String) -> Pinned {
     let kind = match name.split('_').next() {
-        Some("link") => "link",
-        Some("prog") => "program",
-        Some("law") => "law",
-        _ => "map",
+        Some("link") => PinKind::Link,
+        Some("prog") => PinKind::Program,
+        Some("law") => PinKind::Law,
+        _ => PinKind::Map,
     };
     Pinned { name, kind }
 }

@@ -5,7 +5,8 @@
 
 mod support;
 
-use fatpath_kernel::{Kernel, Measures, Places};
+use fatpath_api::Measures;
+use fatpath_kernel::{Kernel, Places};
 use fatpath_policy::{Classifier, parse};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use socket2::{Domain, Socket, Type};
@@ -109,7 +110,7 @@ impl Flow<'_> {
         let local = self.sender.local_addr().unwrap().as_socket();
         let mut flows = self.loaded.kernel.flows().unwrap().into_iter();
         flows
-            .find(|flow| Some(flow.local) == local)
+            .find(|flow| Some(flow.flow.local) == local)
             .unwrap()
             .measures
     }

@@ -6,9 +6,9 @@
 
 mod support;
 
+use fatpath_api::RudeMark;
 use fatpath_emulator::unshaped::two_hosts;
 use fatpath_emulator::{CellSpec, ChainSpec, ForwardOptions, Network};
-use fatpath_kernel::RudeMark;
 use fatpath_policy::{Classifier, parse};
 use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
 use std::cell::RefCell;

@@ -5,8 +5,8 @@
 
 mod support;
 
+use fatpath_api::RudeMark;
 use fatpath_emulator::{Namespace, remove_namespace};
-use fatpath_kernel::RudeMark;
 use fatpath_policy::{Classifier, parse};
 use std::io;
 use std::net::{TcpListener, TcpStream};

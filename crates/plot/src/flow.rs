@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use fatpath_estats::Point;
+use fatpath_api::Point;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 

@@ -17,7 +17,7 @@ pub use part::{Recovered, recover};
 pub use read::{Traced, read};
 pub use recorder::{Bounds, Recorded, Recorder};
 
-use fatpath_estats::Sample;
+use fatpath_api::Sample;
 
 /// A sample, and when it was made.
 #[derive(Clone, Debug)]

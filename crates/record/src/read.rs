@@ -3,7 +3,7 @@
 
 use crate::RecordError;
 use crate::part::{of_file, of_parquet};
-use fatpath_estats::Point;
+use fatpath_api::Point;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};

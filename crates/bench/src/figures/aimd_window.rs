@@ -8,9 +8,10 @@ use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
+use fatpath_api::TunedFlow;
 use fatpath_emulator::unshaped::two_hosts;
 use fatpath_emulator::{CellSpec, ChainSpec, Network, Stats, Topology};
-use fatpath_kernel::{Flow, Kernel};
+use fatpath_kernel::Kernel;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -114,7 +115,7 @@ fn policy(a: f64, b: f64) -> String {
 }
 
 /// The windows of one bulk transfer, and the flow as it was last.
-fn watch_transfer(run: &Run, network: &Network, kernel: &Kernel) -> Result<(Vec<f64>, Flow)> {
+fn watch_transfer(run: &Run, network: &Network, kernel: &Kernel) -> Result<(Vec<f64>, TunedFlow)> {
     let (sender, receiver) = connection(network)?;
     thread::scope(|scope| {
         scope.spawn(|| while (&sender).write(&[0; 65536]).is_ok() {});
@@ -137,14 +138,14 @@ fn connection(network: &Network) -> Result<(TcpStream, TcpStream)> {
     Ok((sender, listener.accept()?.0))
 }
 
-fn windows(run: &Run, kernel: &Kernel, local: SocketAddr) -> Result<(Vec<f64>, Flow)> {
+fn windows(run: &Run, kernel: &Kernel, local: SocketAddr) -> Result<(Vec<f64>, TunedFlow)> {
     run.pause(START_UP)?;
     let start = Instant::now();
     let mut windows = Vec::new();
     loop {
         run.pause(INTERVAL)?;
         let mut flows = kernel.flows()?.into_iter();
-        let flow = flows.find(|flow| flow.local == local);
+        let flow = flows.find(|flow| flow.flow.local == local);
         let flow = flow.context("the flow is not among those that are tuned")?;
         windows.push(f64::from(flow.measures.cwnd_pkts));
         if start.elapsed() > WATCHED {
@@ -154,7 +155,7 @@ fn windows(run: &Run, kernel: &Kernel, local: SocketAddr) -> Result<(Vec<f64>, F
 }
 
 /// Refuses a run that shows something else than the law.
-fn seen(windows: &[f64], last: &Flow, stats: &Stats) -> Result<Seen> {
+fn seen(windows: &[f64], last: &TunedFlow, stats: &Stats) -> Result<Seen> {
     let total = &stats.links[0].directions[0].total;
     let limits = &last.limited;
     ensure!(

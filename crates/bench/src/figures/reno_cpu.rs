@@ -16,8 +16,8 @@ use crate::one_processor::OneProcessor;
 use crate::run::Run;
 use crate::transfer::Transfer;
 use anyhow::{Context, Result, ensure};
+use fatpath_api::TunedFlow;
 use fatpath_emulator::{Namespace, remove_namespace};
-use fatpath_kernel::Flow;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -106,8 +106,8 @@ fn sample(run: &Run, ours: &mut Transfer, kernels: &mut Transfer, n: u32) -> Res
 }
 
 /// Refuses a run in which the laws had nothing to do.
-fn check(flows: &[Flow], local: SocketAddr, law: &str) -> Result<()> {
-    let flow = flows.iter().find(|flow| flow.local == local);
+fn check(flows: &[TunedFlow], local: SocketAddr, law: &str) -> Result<()> {
+    let flow = flows.iter().find(|flow| flow.flow.local == local);
     let measures = &flow
         .with_context(|| format!("the flow of {law} is not among those that are tuned"))?
         .measures;

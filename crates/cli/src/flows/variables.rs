@@ -3,18 +3,18 @@
 //! one without a value at this moment is `-`, in JSON null.
 
 use anyhow::{Context, Result};
+use fatpath_api::endpoint::GetFlowViews;
+use fatpath_api::{FlowView, Sample};
 use fatpath_daemon::client;
 use fatpath_estats::variables::{Variable, all};
-use fatpath_estats::{FlowView, Sample};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::path::Path;
 
 pub(super) fn print(socket: &Path, is_json: bool) -> Result<()> {
-    let answer = client::get(socket, "/v1/instruments/flows")?;
-    let answer = answer.context("no daemon answers: the instruments need it (fatpath daemon)")?;
-    let views: Vec<FlowView> = serde_json::from_value(answer)?;
+    let views = client::get::<GetFlowViews>(socket)?
+        .context("no daemon answers: the instruments need it (fatpath daemon)")?;
     let mut out = stdout().lock();
     if is_json {
         let shown: Vec<Value> = views.iter().map(shown).collect();

@@ -7,6 +7,7 @@ mod screen;
 
 use crate::arguments::TopArguments;
 use anyhow::{Context, Result, ensure};
+use fatpath_api::endpoint::GetListing;
 use fatpath_daemon::{Instance, client};
 use list::List;
 use ratatui::DefaultTerminal;
@@ -37,9 +38,9 @@ pub fn run(arguments: &TopArguments) -> Result<()> {
 }
 
 fn read(list: &mut List, socket: &Path, lines: usize) -> Result<()> {
-    let answer = client::get(socket, &list.question(lines))?;
-    let answer = answer.context("no daemon answers: the instruments need it (fatpath daemon)")?;
-    list.set(serde_json::from_value(answer)?);
+    let listing = client::ask::<GetListing>(socket, &list.query(lines))?
+        .context("no daemon answers: the instruments need it (fatpath daemon)")?;
+    list.set(listing);
     Ok(())
 }
 

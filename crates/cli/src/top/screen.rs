@@ -3,8 +3,8 @@
 
 use super::list::{List, WIDTHS};
 use crate::why;
+use fatpath_api::{FlowView, Severity};
 use fatpath_estats::listing::{COLUMNS, Column};
-use fatpath_estats::{FlowView, Severity};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
 use ratatui::style::{Modifier, Style, Stylize};

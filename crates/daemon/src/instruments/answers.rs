@@ -2,26 +2,26 @@
 //! What the API answers about the instruments.
 
 use super::Instruments;
-use crate::api::{Answer, Failure};
+use crate::api::{Answer, AnswerTo, Failure};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use fatpath_estats::listing::{self, Column, Listing, Wanted};
-use fatpath_estats::{FlowDetail, FlowView, Why};
+use fatpath_api::endpoint::{GetFlowDetail, GetFlowViews, GetListing, GetWhy};
+use fatpath_api::{FlowsQuery, ListingQuery, Why};
+use fatpath_estats::listing::{self, Column};
 use fatpath_policy::Prefix;
-use serde::Deserialize;
 use std::sync::Arc;
 
 /// `GET /v1/instruments/flows`
-pub(crate) async fn flows(State(instruments): State<Arc<Instruments>>) -> Answer<Vec<FlowView>> {
+pub(crate) async fn flows(State(instruments): State<Arc<Instruments>>) -> AnswerTo<GetFlowViews> {
     aside(move || instruments.views()).await
 }
 
 /// `GET /v1/instruments/listing?by=COLUMN&filter=TEXT&first=N&count=N...`
 pub(crate) async fn listing(
     State(instruments): State<Arc<Instruments>>,
-    Query(wanted): Query<Wanted>,
-) -> Answer<Listing> {
+    Query(wanted): Query<ListingQuery>,
+) -> AnswerTo<GetListing> {
     if Column::named(&wanted.by).is_none() {
         let names = listing::COLUMNS.map(|column| column.name).join(", ");
         let error = format!("by={}: the columns are {names}", wanted.by);
@@ -34,31 +34,23 @@ pub(crate) async fn listing(
 pub(crate) async fn flow(
     State(instruments): State<Arc<Instruments>>,
     Path(cookie): Path<u64>,
-) -> Answer<FlowDetail> {
+) -> AnswerTo<GetFlowDetail> {
     let detail = instruments.detail(cookie);
     let unknown = || Failure::new(StatusCode::NOT_FOUND, format!("no flow {cookie}"));
     detail.map(Json).ok_or_else(unknown)
 }
 
-/// `?flow=COOKIE` or `?prefix=P`; without either every flow.
-#[derive(Deserialize)]
-pub(crate) struct Asked {
-    pub(crate) flow: Option<u64>,
-    prefix: Option<String>,
-}
-
-impl Asked {
-    pub(crate) fn prefix(&self) -> Result<Option<Prefix>, Failure> {
-        self.prefix.as_deref().map(prefix).transpose()
-    }
+/// The prefix that a query asks for.
+pub(crate) fn prefix_of(query: &FlowsQuery) -> Result<Option<Prefix>, Failure> {
+    query.prefix.as_deref().map(prefix).transpose()
 }
 
 /// `GET /v1/instruments/why`
 pub(crate) async fn why(
     State(instruments): State<Arc<Instruments>>,
-    Query(asked): Query<Asked>,
-) -> Answer<Vec<Why>> {
-    let prefix = asked.prefix()?;
+    Query(asked): Query<FlowsQuery>,
+) -> AnswerTo<GetWhy> {
+    let prefix = prefix_of(&asked)?;
     let is_meant = move |why: &Why| {
         asked.flow.is_none_or(|cookie| why.flow.cookie == cookie)
             && prefix.is_none_or(|prefix| prefix.contains(why.flow.remote.ip()))

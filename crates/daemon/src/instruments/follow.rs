@@ -3,7 +3,7 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
-use fatpath_estats::Sample;
+use fatpath_api::Sample;
 use fatpath_kernel::{Kernel, monotonic_ns};
 use std::sync::Arc;
 use std::thread::JoinHandle;

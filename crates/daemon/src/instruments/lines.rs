@@ -8,7 +8,8 @@
 use super::Instruments;
 use super::clock::unix_ns;
 use crate::flow_log::FlowLog;
-use fatpath_estats::{Changes, Flow, FlowView, Sample, SampleKind};
+use fatpath_api::{Flow, FlowView, Sample, SampleKind};
+use fatpath_estats::Changes;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -286,11 +287,11 @@ mod tests {
         let mut table = FlowTable::new(Bounds::default());
         table.take(testing::sample(7, SampleKind::Begin, 0));
         let mut view = table.views().next().unwrap();
-        view.findings = vec![fatpath_estats::Finding {
+        view.findings = vec![fatpath_api::Finding {
             id: "FP-TEST".into(),
             title: "slow".into(),
             evidence: vec![],
-            severity: fatpath_estats::Severity::Problem,
+            severity: fatpath_api::Severity::Problem,
             gain: Some(2.0),
             cure: None,
         }];

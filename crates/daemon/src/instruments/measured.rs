@@ -3,8 +3,8 @@
 //! there is to sum is said in `fatpath_estats::tally`.
 
 use super::Instruments;
+use fatpath_api::SampleCounts;
 use fatpath_estats::tally::{HISTOGRAMS, Histogram, OneSeries, SUMS, Series};
-use fatpath_kernel::SampleCounts;
 
 /// One metric with all its series.
 #[derive(Clone, Debug)]

@@ -15,13 +15,13 @@ pub(crate) mod samples;
 
 pub(crate) use follow::follow;
 
-use fatpath_estats::listing::{Listing, Wanted};
+use fatpath_api::{FlowDetail, FlowView, Listing, ListingQuery, Sample, SampleCounts, Why};
+use fatpath_estats::listing;
 use fatpath_estats::tally::Series;
 use fatpath_estats::{
-    BadFormula, Bounds, Changed, Changes, Derived, FlowDetail, FlowTable, FlowView, Rule, Sample,
-    Tally, TallyBounds, Why,
+    BadFormula, Bounds, Changed, Changes, Derived, FlowTable, Rule, Tally, TallyBounds,
 };
-use fatpath_kernel::{Kernel, SampleCounts};
+use fatpath_kernel::Kernel;
 use fatpath_policy::{Policy, SampledFlows, Setting};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -116,9 +116,9 @@ impl Instruments {
         self.table.lock().views().collect()
     }
 
-    pub(crate) fn listing(&self, wanted: &Wanted) -> Listing {
+    pub(crate) fn listing(&self, wanted: &ListingQuery) -> Listing {
         // The table is let go before the flows are sorted.
-        Listing::of(self.views().into_iter(), wanted)
+        listing::listing(self.views().into_iter(), wanted)
     }
 
     pub(crate) fn detail(&self, cookie: u64) -> Option<FlowDetail> {

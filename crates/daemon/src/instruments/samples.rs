@@ -6,17 +6,17 @@
 //! the next is told so.
 
 use super::Instruments;
-use super::answers::Asked;
+use super::answers::prefix_of;
 use crate::api::Failure;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use fatpath_estats::Sample;
+use fatpath_api::{FlowsQuery, Sample};
 use fatpath_policy::Prefix;
 use futures_util::stream;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
@@ -30,17 +30,7 @@ const MAX_RECORDINGS: usize = 16;
 /// Lines are sent together up to this size.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// One line of the answer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SampleLine {
-    /// A sample of a chosen flow.
-    Sample(Box<Sample>),
-    /// So many samples of any flows were missed.
-    Lost(u64),
-}
-
-/// The same, without a copy.
+/// A [`SampleLine`](fatpath_api::SampleLine), without a copy.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Shown<'s> {
@@ -70,11 +60,11 @@ pub(crate) async fn samples(
     State(instruments): State<Arc<Instruments>>,
     State(recordings): State<Arc<Recordings>>,
     State(shutdown): State<CancellationToken>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<FlowsQuery>,
 ) -> Result<Response, Failure> {
     let follower = Follower {
         flow: asked.flow,
-        prefix: asked.prefix()?,
+        prefix: prefix_of(&asked)?,
         _place: recordings.place()?,
         samples: instruments.subscribe(),
         shutdown,
@@ -142,7 +132,8 @@ fn push(lines: &mut Vec<u8>, line: &Shown) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_estats::{SampleKind, testing};
+    use fatpath_api::{SampleKind, SampleLine};
+    use fatpath_estats::testing;
     use http_body_util::BodyExt;
     use tokio::sync::broadcast;
 

@@ -4,23 +4,15 @@
 //! Each stream asks the table what changed since it last asked, and only when its client took what came
 //! before. So a slow client gets the latest of each flow, is told how long it was behind (`late`), and nothing
 //! is kept for it but the names of flows that it is to hear of, and one frame.
-//!
-//! | event | data |
-//! |---|---|
-//! | `reset` | `{}`: what was sent before no longer counts |
-//! | `flows` | rows of flows that are new or changed |
-//! | `gone` | cookies of flows that are no longer known |
-//! | `lost` | counts of samples that never came, when one changed |
-//! | `late` | `{ms}` since the frame before: the client was slow |
 
-use super::row::FlowRow;
+use super::row::row;
 use crate::instruments::Instruments;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use fatpath_estats::{Changed, FlowView};
+use fatpath_api::{FlowView, Late, LiveFrame, Lost};
+use fatpath_estats::Changed;
 use futures_util::stream;
-use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,9 +32,6 @@ const LATE: Duration = Duration::from_secs(1);
 /// A frame of this many rows is about 200 KiB.
 const ROWS_A_FRAME: usize = 500;
 
-/// Counts by name.
-pub(crate) type Lost = BTreeMap<&'static str, u64>;
-
 /// What streams read: the table's changes since a mark, and what was lost.
 pub(crate) trait Source: Send + Sync + 'static {
     fn changed(&self, mark: u64) -> Changed;
@@ -61,13 +50,13 @@ impl Source for Instruments {
 
     fn lost(&self) -> Lost {
         let Some(counts) = self.counts() else {
-            return Lost::new();
+            return Lost::default();
         };
-        Lost::from([
-            ("samples_lost", counts.samples_lost),
-            ("flows_beyond_bounds", counts.flows_beyond_bounds),
-            ("flows_without_storage", counts.flows_without_storage),
-        ])
+        Lost {
+            samples_lost: counts.samples_lost,
+            flows_beyond_bounds: counts.flows_beyond_bounds,
+            flows_without_storage: counts.flows_without_storage,
+        }
     }
 }
 
@@ -154,8 +143,8 @@ impl<S: Source> Follower<S> {
         let source = Arc::clone(&self.source);
         let make = move || {
             let views = source.views(&cookies);
-            let rows: Vec<FlowRow<'_>> = views.iter().map(FlowRow::from).collect();
-            event("flows", &rows)
+            let rows = views.into_iter().map(row).collect();
+            event(&LiveFrame::Flows(rows))
         };
         tokio::task::spawn_blocking(make).await.ok()
     }
@@ -174,12 +163,15 @@ impl<S: Source> Follower<S> {
         let (mark, all_due, lost) = tokio::task::spawn_blocking(look).await.ok()?;
         self.mark = mark;
         if let Some(late) = since.filter(|since| *since >= LATE) {
-            let late = event("late", &serde_json::json!({ "ms": late.as_millis() }));
+            let late = event(&LiveFrame::Late(Late {
+                ms: late.as_millis() as u64,
+            }));
             self.due.push_back(Due::Event(late));
         }
         self.due.extend(all_due);
         if self.lost.as_ref() != Some(&lost) {
-            self.due.push_back(Due::Event(event("lost", &lost)));
+            self.due
+                .push_back(Due::Event(event(&LiveFrame::Lost(lost))));
             self.lost = Some(lost);
         }
         Some(())
@@ -190,21 +182,26 @@ impl<S: Source> Follower<S> {
 fn all_due(changed: &Changed, is_new: bool) -> Vec<Due> {
     let mut due = Vec::new();
     if is_new {
-        due.push(Due::Event(event("reset", &serde_json::json!({}))));
+        due.push(Due::Event(event(&LiveFrame::Reset {})));
     }
     let frames = changed.cookies.chunks(ROWS_A_FRAME);
     due.extend(frames.map(|cookies| Due::Rows(cookies.to_vec())));
     if !changed.gone.is_empty() {
-        due.push(Due::Event(event("gone", &changed.gone)));
+        due.push(Due::Event(event(&LiveFrame::Gone(changed.gone.clone()))));
     }
     due
 }
 
-fn event(name: &str, data: &impl Serialize) -> Event {
-    let event = Event::default().event(name);
-    event
-        .json_data(data)
-        .expect("rows and counts have no maps with other keys than text")
+fn event(frame: &LiveFrame) -> Event {
+    let event = Event::default().event(frame.event());
+    let event = match frame {
+        LiveFrame::Reset {} => Ok(event.data("{}")),
+        LiveFrame::Flows(rows) => event.json_data(rows),
+        LiveFrame::Gone(cookies) => event.json_data(cookies),
+        LiveFrame::Lost(lost) => event.json_data(lost),
+        LiveFrame::Late(late) => event.json_data(late),
+    };
+    event.expect("rows and counts have no maps with other keys than text")
 }
 
 #[cfg(test)]
@@ -212,8 +209,9 @@ mod tests {
     use super::*;
     use axum::Router;
     use axum::routing::get;
+    use fatpath_api::SampleKind;
     use fatpath_estats::testing::sample;
-    use fatpath_estats::{Bounds, FlowTable, SampleKind};
+    use fatpath_estats::{Bounds, FlowTable};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -255,7 +253,10 @@ mod tests {
         }
 
         fn lost(&self) -> Lost {
-            Lost::from([("samples_lost", self.flows)])
+            Lost {
+                samples_lost: self.flows,
+                ..Lost::default()
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
-use crate::sample::SampleKind;
 use crate::testing::{SECOND, sample};
+use fatpath_api::SampleKind;
 use proptest::prelude::*;
 
 fn busy() -> Sample {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffers of this host that are too small for the path.
 
-use super::{Finding, HOLDS, Severity, buffer, by_share};
+use super::{Finding, HOLDS, Severity, buffer, by_share, gain};
 use crate::span::Span;
 use crate::table::Rule;
 
@@ -59,7 +59,7 @@ fn too_small(span: &Span, id: &str, title: &str) -> Option<Finding> {
             span.mean_cwnd_pkts() * span.mss_bytes(),
             "bytes",
         )
-        .gains(span.known_gain());
+        .gaining(gain(span.known_gain()));
     (share >= HOLDS).then_some(found)
 }
 

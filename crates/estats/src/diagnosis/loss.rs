@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments lost by congestion, lost without it, or not lost at all but late.
 
-use super::{Finding, HOLDS_MOST, Severity, by_share, timers};
+use super::{Finding, HOLDS_MOST, Severity, by_share, gain, timers};
 use crate::span::Span;
 
 /// Fewer events are chance.
@@ -40,7 +40,7 @@ pub(super) fn reordering(span: &Span) -> Option<Finding> {
             f64::from(span.last.reordering_pkts),
             "segments",
         )
-        .gains(span.known_gain())
+        .gaining(gain(span.known_gain()))
         .cured_by(format!("reordering = {threshold}"));
     Some(found)
 }
@@ -73,7 +73,7 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
         )
         .with("rate by Mathis et al.", mathis_bps / 1e6, "Mb/s")
         .with("goodput", span.goodput_bps() / 1e6, "Mb/s")
-        .gains(span.best_rate_bps / span.goodput_bps().max(1.0))
+        .gaining(gain(span.best_rate_bps / span.goodput_bps().max(1.0)))
         .cured_by("congestion_control = \"fp_scalable\"");
     Some(found)
 }

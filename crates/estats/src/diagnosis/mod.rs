@@ -13,47 +13,7 @@ mod timers;
 mod window;
 
 use crate::span::Span;
-use serde::{Deserialize, Serialize};
-
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// So it is, and there may be nothing wrong with it.
-    Info,
-    /// It costs something.
-    Warning,
-    /// It costs most of what the path could carry.
-    Problem,
-}
-
-/// One number that a finding rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// What was measured, a variable's name where there is one.
-    pub name: String,
-    /// How much.
-    pub value: f64,
-    /// In what; empty for a plain number.
-    pub unit: String,
-}
-
-/// One reason why a flow is slow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Stable: `FP-RWND-SCALE`.
-    pub id: String,
-    /// In one sentence.
-    pub title: String,
-    /// The numbers.
-    pub evidence: Vec<Evidence>,
-    /// How much it matters.
-    pub severity: Severity,
-    /// Expected goodput over the present one, by the model, when the cause is cured.
-    pub gain: Option<f64>,
-    /// Lines of a rule of the policy file that would cure it.
-    pub cure: Option<String>,
-}
+use fatpath_api::{Finding, Severity};
 
 /// Every check, the ones that explain most first.
 const CHECKS: [fn(&Span) -> Option<Finding>; 15] = [
@@ -90,37 +50,9 @@ pub fn diagnose(span: &Span) -> Vec<Finding> {
     findings
 }
 
-impl Finding {
-    fn new(id: &str, severity: Severity, title: impl Into<String>) -> Finding {
-        Finding {
-            id: id.to_owned(),
-            title: title.into(),
-            evidence: Vec::new(),
-            severity,
-            gain: None,
-            cure: None,
-        }
-    }
-
-    fn with(mut self, name: &str, value: f64, unit: &str) -> Finding {
-        self.evidence.push(Evidence {
-            name: name.to_owned(),
-            value,
-            unit: unit.to_owned(),
-        });
-        self
-    }
-
-    /// A gain too small to speak of is none.
-    fn gains(mut self, times: f64) -> Finding {
-        self.gain = (times.is_finite() && times >= LEAST_GAIN).then_some(times);
-        self
-    }
-
-    fn cured_by(mut self, cure: impl Into<String>) -> Finding {
-        self.cure = Some(cure.into());
-        self
-    }
+/// A gain too small to speak of is none.
+fn gain(times: f64) -> Option<f64> {
+    (times.is_finite() && times >= LEAST_GAIN).then_some(times)
 }
 
 /// Below this a prediction is no better than its inputs.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The congestion window and the queue of the bottleneck.
 
-use super::{Finding, HOLDS, HOLDS_MOST, Severity, by_share, loss, rate, timers};
+use super::{Finding, HOLDS, HOLDS_MOST, Severity, by_share, gain, loss, rate, timers};
 use crate::span::Span;
 
 /// A queue of one bandwidth-delay product doubles the round trip, and is what routers are built with
@@ -77,7 +77,7 @@ fn grows_slowly(span: &Span, share: f64) -> Option<Finding> {
     let found = Finding::new("FP-CWND", by_share(share), title)
         .with("CurSsthresh", f64::from(ssthresh), "segments")
         .with("best rate of delivery", span.best_rate_bps / 1e6, "Mb/s")
-        .gains(span.best_rate_bps / span.goodput_bps().max(1.0))
+        .gaining(gain(span.best_rate_bps / span.goodput_bps().max(1.0)))
         .cured_by("congestion_control = \"fp_scalable\"");
     Some(found)
 }

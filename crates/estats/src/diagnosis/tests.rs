@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::record::{Record, Room};
-use crate::sample::{Sample, SampleKind};
 use crate::table::Rule;
 use crate::testing::{SECOND, sample};
+use fatpath_api::{Sample, SampleKind};
 use std::sync::Arc;
 
 /// Ten seconds at ten samples a second; `shape` says what the flow is like after so many tenths.

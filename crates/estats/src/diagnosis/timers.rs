@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for timers: retransmission, delayed acknowledgement, a path MTU that nobody tells.
 
-use super::{Finding, HOLDS, Severity, by_share};
-use crate::sample::Sample;
+use super::{Finding, HOLDS, Severity, by_share, gain};
 use crate::span::{Span, ratio};
+use fatpath_api::Sample;
 
 /// A single end of the timer is an accident.
 const LEAST_TIMEOUTS: u64 = 2;
@@ -84,7 +84,7 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
         .with("time waited", share * 100.0, "%")
         .with("CurRTO", f64::from(span.last.rto_us) / 1000.0, "ms")
         .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
-        .gains(1.0 / (1.0 - share.min(0.99)))
+        .gaining(gain(1.0 / (1.0 - share.min(0.99))))
         .cured_by("rto_min = \"20ms\"");
     is_waited_for(span).then_some(found)
 }
@@ -104,7 +104,7 @@ pub(super) fn delayed_ack(span: &Span) -> Option<Finding> {
         .with("time waited", share * 100.0, "%")
         .with("round trip, mean", span.mean_rtt_us() / 1000.0, "ms")
         .with("MinRTT", span.base_rtt_us() / 1000.0, "ms")
-        .gains(span.mean_rtt_us() / span.base_rtt_us().max(1.0))
+        .gaining(gain(span.mean_rtt_us() / span.base_rtt_us().max(1.0)))
         .cured_by("# on the receiving host:\ndelayed_ack_max = \"1ms\"");
     Some(found)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The receiver's window is too small for the path.
 
-use super::{Finding, HOLDS, buffer, by_share};
+use super::{Finding, HOLDS, buffer, by_share, gain};
 use crate::span::Span;
 
 /// Largest window without scaling (RFC 7323).
@@ -78,6 +78,6 @@ fn held_back(span: &Span, id: &str, title: &str) -> Option<Finding> {
             "bytes",
         )
         .with("MinRTT", span.base_rtt_us() / 1000.0, "ms")
-        .gains(span.known_gain());
+        .gaining(gain(span.known_gain()));
     (share >= HOLDS).then_some(found)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
-use crate::sample::SampleKind;
 use crate::testing::{BEGIN, SECOND, flow, sample};
-use crate::view::EventKind;
+use fatpath_api::EventKind;
+use fatpath_api::SampleKind;
 
 /// A flow that sends a megabyte a second.
 fn sending(cookie: u64, tenth: u64) -> Sample {
@@ -63,7 +63,7 @@ fn a_flow_whose_begin_was_lost_is_still_right() {
 #[test]
 fn bytes_from_before_fatpath_are_nobodys_rate() {
     let adopted = |tenth| Sample {
-        flow: crate::Flow {
+        flow: fatpath_api::Flow {
             is_adopted: true,
             ..flow(1)
         },
@@ -171,7 +171,7 @@ fn tuning_is_an_event_and_outlives_frequent_ones() {
     table.set_policy([(7, bob)], Derived::default());
     let tuned = |tenth: u64| Sample {
         law: "fp_scalable".into(),
-        flow: crate::Flow {
+        flow: fatpath_api::Flow {
             rule_id: Some(7),
             ..flow(1)
         },

@@ -2,7 +2,7 @@
 //! What is summed of a group of flows, and how their transfers are distributed. [`SUMS`] and [`HISTOGRAMS`]
 //! say it once, for every form of metrics.
 
-use crate::sample::Sample;
+use fatpath_api::Sample;
 
 /// A sum over the flows of a group.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ mod seats;
 
 pub use group::{Group, HISTOGRAMS, Histogram, HistogramOf, SUMS, Sum};
 
-use crate::sample::{Sample, SampleKind};
+use fatpath_api::{Sample, SampleKind};
 use group::{Counters, Origin};
 use seats::Seats;
 use std::collections::{HashMap, HashSet};

@@ -10,7 +10,7 @@ mod path;
 mod perf;
 mod stack;
 
-use crate::sample::Sample;
+use fatpath_api::Sample;
 use serde::Serialize;
 
 /// The RFC's groups, and Linux's own.

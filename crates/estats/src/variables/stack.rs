@@ -3,7 +3,7 @@
 
 use super::Group::Stack as G;
 use super::{NO_COUNTER, NO_EXTREME, Variable, absent, given};
-use crate::sample::CaState;
+use fatpath_api::CaState;
 
 pub(super) const ALL: &[Variable] = &[
     given(

@@ -9,10 +9,10 @@ pub(crate) mod samples;
 use crate::KernelError;
 use crate::abi::{self, fp_instruments};
 use crate::load::{ESTATS, Kernel, program};
+use fatpath_api::SampleCounts;
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
 use libbpf_rs::query::ProgInfoIter;
-use serde::Serialize;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -23,21 +23,6 @@ pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
 
 /// The programs of bpf/estats.bpf.c.
 const PROGRAMS: [&str; 3] = ["sample_flow", "state_set", "walk_samples"];
-
-/// What the instruments counted since the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SampleCounts {
-    /// Flows that are sampled now.
-    pub flows_sampled: u64,
-    /// Samples handed over.
-    pub samples: u64,
-    /// Samples lost because nobody read them in time.
-    pub samples_lost: u64,
-    /// Flows that `max_flows` or `max_flows_per_prefix` left out.
-    pub flows_beyond_bounds: u64,
-    /// Flows left out because their socket had no memory for what is kept of them.
-    pub flows_without_storage: u64,
-}
 
 impl Kernel {
     /// Whether the kernel took the instruments.

@@ -14,7 +14,7 @@ use crate::maps::Table;
 use crate::pod::{bytes_of_mut, name_of, value_in};
 use crate::tune::flow::{endpoint, tick_us};
 use crate::tune::walk::{namespaces, within};
-use fatpath_estats::{CaState, Flow, LimitedBy, Sample, SampleKind};
+use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
 use libbpf_rs::{Iter, Link};
 use std::io::Read;
 use std::time::Duration;

@@ -14,132 +14,26 @@ use crate::pod::{bytes_of, value_of};
 use crate::tune::options::RUDE_OPTION;
 use crate::tune::walk::Mode;
 use crate::users::account;
+use fatpath_api::{Gated, RudeFlow, RudeGate, RudeMark, RudeMode, RudeStatus};
 use fatpath_policy::{Rule, User};
 use libbpf_rs::{MapCore, MapFlags};
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::str::FromStr;
 
-/// How segments of rude flows are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RudeMark {
-    /// A reserved bit of the TCP header, in the two bytes of data offset and flags: 0x100, 0x200,
-    /// 0x400 or 0x800.
-    TcpBit(u16),
-    /// A DSCP, 1 to 63.
-    Dscp(u8),
-}
-
-/// The lowest bit that RFC 9768 leaves reserved. The paper's, 0x100, is AE there.
-impl Default for RudeMark {
-    fn default() -> RudeMark {
-        RudeMark::TcpBit(0x200)
-    }
-}
-
-impl fmt::Display for RudeMark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RudeMark::TcpBit(bit) => write!(f, "{bit:#x}"),
-            RudeMark::Dscp(dscp) => write!(f, "dscp={dscp}"),
-        }
-    }
-}
-
-impl FromStr for RudeMark {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<RudeMark, String> {
-        let bit = |text: &str| u16::from_str_radix(text, 16).ok();
-        let mark = match (text.strip_prefix("0x"), text.strip_prefix("dscp=")) {
-            (Some(digits), _) => bit(digits)
-                .filter(|bit| [0x100, 0x200, 0x400, 0x800].contains(bit))
-                .map(RudeMark::TcpBit),
-            (_, Some(number)) => number
-                .parse()
-                .ok()
-                .filter(|dscp| (1..=63).contains(dscp))
-                .map(RudeMark::Dscp),
-            _ => None,
-        };
-        mark.ok_or_else(|| "0x100, 0x200, 0x400, 0x800, or dscp=1 to dscp=63".to_owned())
-    }
-}
-
-/// The gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RudeGate {
-    /// While it is shut nobody is rude.
-    pub is_open: bool,
-    /// How segments are marked.
-    pub mark: RudeMark,
-    /// Whether the daemon's own network namespace marks.
-    pub marks_here: bool,
-}
-
-/// What opening or shutting the gate did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gated {
-    /// Live flows that became rude, or polite.
-    pub flows_changed: u32,
-    /// Interfaces that cannot mark, and why: no flow stays rude over them.
-    pub unmarked: Vec<String>,
-}
-
-/// What a flow that was rude is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RudeMode {
-    /// Without congestion control.
-    Rude,
-    /// RUDE_OFF_NICELY: above its fair window still.
-    GoingPolite,
-}
-
-/// A flow that is not polite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RudeFlow {
-    /// What it is.
-    pub mode: RudeMode,
-    /// The window that it would have, or is going to, segments.
-    pub fair_cwnd_pkts: u32,
-    /// Segments that were marked, modulo 2^32; behind a bond or a VLAN's interface, once for each.
-    pub marked_pkts: u32,
-    /// Number of the user who asked for it, or who owns the socket.
-    pub user: u32,
-}
-
-/// All of Rude TCP on this host.
-#[derive(Clone, Debug, Serialize)]
-pub struct RudeStatus {
-    /// The gate.
-    pub gate: RudeGate,
-    /// Network namespaces whose interfaces mark: inode, and how many.
-    pub marked_namespaces: Vec<(u32, u32)>,
-    /// Rude flows that went polite because nobody marked their segments, since the load.
-    pub flows_unmarked: u64,
-    /// The flows that are not polite.
-    pub flows: Vec<crate::Flow>,
-}
-
-impl RudeFlow {
-    pub(crate) fn of(record: &fp_flow_record) -> Option<RudeFlow> {
-        let mode = match record.rude_mode {
-            abi::FP_RUDE => RudeMode::Rude,
-            abi::FP_GOING_POLITE => RudeMode::GoingPolite,
-            _ => return None,
-        };
-        Some(RudeFlow {
-            mode,
-            fair_cwnd_pkts: record.rude_fair_cwnd_pkts,
-            marked_pkts: record.rude_marked_pkts,
-            user: record.rude_user,
-        })
-    }
+/// What the flow is while it is rude, or going polite.
+pub(crate) fn rude_flow(record: &fp_flow_record) -> Option<RudeFlow> {
+    let mode = match record.rude_mode {
+        abi::FP_RUDE => RudeMode::Rude,
+        abi::FP_GOING_POLITE => RudeMode::GoingPolite,
+        _ => return None,
+    };
+    Some(RudeFlow {
+        mode,
+        fair_cwnd_pkts: record.rude_fair_cwnd_pkts,
+        marked_pkts: record.rude_marked_pkts,
+        user: record.rude_user,
+    })
 }
 
 impl Kernel {

@@ -5,141 +5,21 @@ use crate::KernelError;
 use crate::abi::{self, fp_flow_record};
 use crate::load::{Kernel, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
-use crate::rude::RudeFlow;
+use crate::rude::rude_flow;
+use fatpath_api::{
+    Flow, Limits, Measures, Opened, SettingOutcome, SettingReport, SettingValue, TunedFlow,
+};
 use fatpath_policy::OUR_PREFIX;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
-
-/// An address and port.
-pub type Endpoint = SocketAddr;
-
-/// Who opened the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Opened {
-    /// This host.
-    Here,
-    /// The peer.
-    ByPeer,
-    /// It was there before fatpath.
-    BeforeFatpath,
-}
-
-/// A tuned flow at one moment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Flow {
-    /// This host's end.
-    pub local: Endpoint,
-    /// The peer's end.
-    pub remote: Endpoint,
-    /// Who opened it.
-    pub opened: Opened,
-    /// Inode of the network namespace.
-    pub netns: u32,
-    /// Socket cookie: unique on this host while it is up.
-    pub cookie: u64,
-    /// Id of the cgroup.
-    pub cgroup_id: u64,
-    /// The rule it is on; none when its rule was taken out of the policy.
-    pub rule: Option<String>,
-    /// Seconds since it was established, or since fatpath first saw it.
-    pub duration_s: f64,
-    /// Each setting that the rule asks for: what was asked, what the kernel has.
-    pub settings: Vec<SettingReport>,
-    /// What it did.
-    #[serde(flatten)]
-    pub measures: Measures,
-    /// What held it back.
-    pub limited: Limits,
-    /// While it is rude, or going polite.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rude: Option<RudeFlow>,
-}
-
-/// One setting: asked for, and read back.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SettingReport {
-    /// Name as in the policy file, with its unit.
-    pub setting: &'static str,
-    /// What the rule asks for (its share, when the rule divides).
-    pub asked: SettingValue,
-    /// What the kernel says it has.
-    pub has: SettingValue,
-    /// Why the two may differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// A number in the unit of its setting's name, or a law's name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum SettingValue {
-    /// A number.
-    Number(u64),
-    /// A name.
-    Name(String),
-}
-
-/// Counters and estimates of a flow, RFC 4898 in the comments.
-#[derive(Clone, Debug, Serialize)]
-pub struct Measures {
-    /// Bytes that the peer acknowledged (ThruOctetsAcked).
-    pub bytes_acked: u64,
-    /// Bytes received in order (ThruOctetsReceived).
-    pub bytes_received: u64,
-    /// The larger of both over the duration, Mb/s.
-    pub goodput_mbps: f64,
-    /// Segments sent again (SegsRetrans).
-    pub segments_retransmitted: u32,
-    /// Bytes sent again (OctetsRetrans).
-    pub bytes_retransmitted: u64,
-    /// Segments sent (SegsOut).
-    pub segments_sent: u32,
-    /// Segments received (SegsIn).
-    pub segments_received: u32,
-    /// Smoothed round-trip time, µs (SmoothedRTT).
-    pub srtt_us: u32,
-    /// Least round-trip time of late, µs; none before the first sample.
-    pub min_rtt_us: Option<u32>,
-    /// Segment size, bytes (CurMSS).
-    pub mss_bytes: u32,
-    /// Congestion window, segments.
-    pub cwnd_pkts: u32,
-    /// Slow-start threshold, segments; none while it was never set.
-    pub ssthresh_pkts: Option<u32>,
-    /// Segments in flight.
-    pub in_flight_pkts: u32,
-    /// Window that the peer advertises, bytes (CurRwinRcvd).
-    pub peer_window_bytes: u32,
-    /// Law in use.
-    pub law: String,
-    /// Window scale that this host announced.
-    pub receive_window_scale: u32,
-    /// Window scale that the peer announced.
-    pub send_window_scale: u32,
-}
-
-/// How long the flow had something to send, and what held it back meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Limits {
-    /// Seconds with data to send or in flight.
-    pub busy_s: f64,
-    /// Of these, held back by the receiver's window (SndLimTimeRwin).
-    pub receiver_s: f64,
-    /// By the sender's own buffer (SndLimTimeSnd).
-    pub sender_s: f64,
-    /// By the congestion window, that is by the network (SndLimTimeCwnd).
-    pub network_s: f64,
-}
 
 impl Kernel {
     /// The tuned flows of all network namespaces, now.
     ///
     /// # Errors
     /// When the iterator or the names of the rules cannot be read.
-    pub fn flows(&self) -> Result<Vec<Flow>, KernelError> {
+    pub fn flows(&self) -> Result<Vec<TunedFlow>, KernelError> {
         let names = self.rule_names()?;
         let written = self.iterate(LINK_LIST_FLOWS)?;
         let records = written.chunks_exact(size_of::<fp_flow_record>());
@@ -150,25 +30,35 @@ impl Kernel {
     }
 }
 
-pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> Flow {
+pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> TunedFlow {
     let duration_s = r.now_ns.saturating_sub(r.flow.seen_ns) as f64 / 1e9;
-    Flow {
-        local: endpoint(r.local_address, r.local_port),
-        remote: endpoint(r.remote_address, r.remote_port),
+    TunedFlow {
+        flow: identity(r),
         opened: opened(r.flow.flags),
-        netns: r.netns,
-        cookie: r.cookie,
-        cgroup_id: r.cgroup_id,
         rule: names.get(&r.flow.rule_id).cloned(),
         duration_s,
         settings: settings(r),
         measures: measures(r, duration_s),
         limited: limits(r),
-        rude: RudeFlow::of(r),
+        rude: rude_flow(r),
+        cgroup: None,
     }
 }
 
-pub(crate) fn endpoint(address: [u8; 16], port: u32) -> Endpoint {
+fn identity(r: &fp_flow_record) -> Flow {
+    Flow {
+        cookie: r.cookie,
+        local: endpoint(r.local_address, r.local_port),
+        remote: endpoint(r.remote_address, r.remote_port),
+        netns: r.netns,
+        cgroup_id: r.cgroup_id,
+        rule_id: (r.flow.rule_id != abi::FP_NO_RULE).then_some(r.flow.rule_id),
+        is_passive: r.flow.flags & abi::FP_FLOW_PASSIVE != 0,
+        is_adopted: is_adopted(r),
+    }
+}
+
+pub(crate) fn endpoint(address: [u8; 16], port: u32) -> SocketAddr {
     let address = IpAddr::V6(Ipv6Addr::from(address)).to_canonical();
     SocketAddr::new(address, port as u16)
 }
@@ -233,11 +123,15 @@ pub(crate) fn tick_us() -> u64 {
 
 fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
     let given = |(setting, ..): &(u32, _, _, _)| r.flow.wanted.given & (1 << setting) != 0;
-    let report = |(setting, name, asked, has)| SettingReport {
-        setting: name,
-        asked,
-        has,
-        note: note(r, setting),
+    let report = |(setting, name, asked, has): (u32, &'static str, _, _)| {
+        let (outcome, note) = outcome(r, setting);
+        SettingReport {
+            setting: name.into(),
+            asked,
+            has,
+            outcome,
+            note,
+        }
     };
     all_settings(r)
         .into_iter()
@@ -373,34 +267,42 @@ fn after_idle(value: u32) -> &'static str {
     }
 }
 
-/// Why the kernel may not have what was asked for.
-fn note(r: &fp_flow_record, setting: u32) -> Option<String> {
+/// What became of a setting, and why the kernel may not have what was asked for.
+fn outcome(r: &fp_flow_record, setting: u32) -> (SettingOutcome, Option<String>) {
     let overrides = r.flow.wanted.flags & abi::FP_RULE_OVERRIDE != 0;
     let own = match setting {
         abi::FP_SEND_BUFFER => r.asked.send_buffer_bytes,
         abi::FP_RECEIVE_BUFFER => r.asked.receive_buffer_bytes,
         _ => 0,
     };
-    match r.flow.error[setting as usize] {
-        0 if own > 0 && overrides => Some(format!("the program's own {own} is overridden")),
-        0 if setting == abi::FP_INITIAL_WINDOW && r.flow.initial_cwnd_pkts == 0 => {
-            Some("the flow was established before the rule".into())
-        }
-        0 if setting >= abi::FP_MAX_SSTHRESH && !has_our_law(r) => {
-            Some("only fatpath's own laws heed it".into())
-        }
-        0 if is_of_the_beginning(setting) && is_adopted(r) => {
-            Some("the flow had begun before fatpath saw it: too late".to_owned())
-        }
-        0 => None,
-        error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => {
-            Some("the program set its own; override_application would ignore it".into())
-        }
-        error => Some(format!(
-            "refused: {}",
-            std::io::Error::from_raw_os_error(-error)
-        )),
-    }
+    let (outcome, note) = match r.flow.error[setting as usize] {
+        0 if own > 0 && overrides => (
+            SettingOutcome::OverridesProgram,
+            format!("the program's own {own} is overridden"),
+        ),
+        0 if setting == abi::FP_INITIAL_WINDOW && r.flow.initial_cwnd_pkts == 0 => (
+            SettingOutcome::TooLate,
+            "the flow was established before the rule".to_owned(),
+        ),
+        0 if setting >= abi::FP_MAX_SSTHRESH && !has_our_law(r) => (
+            SettingOutcome::IgnoredByLaw,
+            "only fatpath's own laws heed it".to_owned(),
+        ),
+        0 if is_of_the_beginning(setting) && is_adopted(r) => (
+            SettingOutcome::TooLate,
+            "the flow had begun before fatpath saw it: too late".to_owned(),
+        ),
+        0 => return (SettingOutcome::Given, None),
+        error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => (
+            SettingOutcome::KeptProgramsOwn,
+            "the program set its own; override_application would ignore it".to_owned(),
+        ),
+        error => (
+            SettingOutcome::Refused,
+            format!("refused: {}", std::io::Error::from_raw_os_error(-error)),
+        ),
+    };
+    (outcome, Some(note))
 }
 
 #[cfg(test)]
@@ -421,7 +323,7 @@ mod tests {
         };
         record.flow.wanted = rule_of(&policy.rules[0].settings);
         let mut reports = settings_but_the_law(&record);
-        reports.sort_by_key(|report| report.setting);
+        reports.sort_by_key(|report| report.setting.clone());
         reports
     }
 
@@ -433,9 +335,10 @@ mod tests {
 
     fn number(setting: &'static str, asked: u64, has: u64) -> SettingReport {
         SettingReport {
-            setting,
+            setting: setting.into(),
             asked: SettingValue::Number(asked),
             has: SettingValue::Number(has),
+            outcome: SettingOutcome::Given,
             note: None,
         }
     }
@@ -444,9 +347,10 @@ mod tests {
     fn what_our_laws_read_of_the_rule_they_have() {
         let word = SettingValue::Name("pace".into());
         let idle = SettingReport {
-            setting: "after_idle",
+            setting: "after_idle".into(),
             asked: word.clone(),
             has: word,
+            outcome: SettingOutcome::Given,
             note: None,
         };
         let expected = [
@@ -477,6 +381,7 @@ mod tests {
         let of = |setting| reports.iter().find(|report| report.setting == setting);
         let ssthresh = of("initial_ssthresh_pkts").expect("it is wanted");
         assert_eq!(ssthresh.has, SettingValue::Number(0));
+        assert_eq!(ssthresh.outcome, SettingOutcome::TooLate);
         assert!(
             ssthresh
                 .note
@@ -493,6 +398,7 @@ mod tests {
     fn another_law_has_none_of_it_and_says_so() {
         let reports = reported("cubic", "max_ssthresh = 100");
         assert_eq!(reports[0].has, SettingValue::Number(0));
+        assert_eq!(reports[0].outcome, SettingOutcome::IgnoredByLaw);
         assert!(reports[0].note.is_some());
     }
 }

@@ -4,8 +4,8 @@
 use crate::support::alone;
 use crate::support::wire::{A4, B4, Wire, transfer};
 use crate::{LONG, Read, order, publish, reading, sampling, walked};
-use fatpath_estats::SampleKind;
-use fatpath_kernel::{Kernel, SampleCounts};
+use fatpath_api::{SampleCounts, SampleKind};
+use fatpath_kernel::Kernel;
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use rustix::net::sockopt::set_socket_linger;
 use std::collections::BTreeSet;

@@ -12,7 +12,7 @@ mod events;
 mod path;
 mod tcp_info;
 
-use fatpath_estats::Sample;
+use fatpath_api::Sample;
 use fatpath_kernel::Kernel;
 use fatpath_policy::{Classifier, Policy, parse};
 use std::net::TcpStream;

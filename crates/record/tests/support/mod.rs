@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows as a bulk transfer over 100 ms gives them.
 
-use fatpath_estats::{SampleKind, testing};
+use fatpath_api::SampleKind;
+use fatpath_estats::testing;
 use fatpath_record::Row;
 
 /// 2026-11-22T00:00:00Z.

@@ -4,13 +4,16 @@
 //! Counters count since the connection began and wrap as the kernel's do not: they are widened. What this
 //! kernel does not have is `None`, never 0. The name of RFC 4898 and the kernel's own stand in brackets.
 
+use crate::Flow;
 use compact_str::CompactString;
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
 
 /// Why a sample was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub enum SampleKind {
     /// The connection is established, or fatpath saw it for the first time.
     Begin,
@@ -30,30 +33,10 @@ pub enum SampleKind {
     Walk,
 }
 
-/// Which flow it is. `cookie` names it within one boot of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Flow {
-    /// The socket's cookie: unique until the host boots.
-    pub cookie: u64,
-    /// LocalAddress, LocalPort.
-    pub local: SocketAddr,
-    /// RemAddress, RemPort.
-    pub remote: SocketAddr,
-    /// Inode of its network namespace.
-    pub netns: u32,
-    /// Inode of its cgroup; 0 = unknown.
-    pub cgroup_id: u64,
-    /// The rule of the live policy that it met, by its stable number.
-    pub rule_id: Option<u32>,
-    /// The peer opened the connection.
-    pub is_passive: bool,
-    /// It was established before fatpath saw it.
-    pub is_adopted: bool,
-}
-
 /// enum tcp_ca_state: where loss recovery stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub enum CaState {
     /// Nothing unusual.
     #[default]
@@ -71,6 +54,7 @@ pub enum CaState {
 /// What held the sender back at that moment (`chrono_type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub enum LimitedBy {
     /// Nothing to send and nothing in flight.
     #[default]
@@ -86,6 +70,7 @@ pub enum LimitedBy {
 /// One flow at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // each field's meaning is its variable's: see `variables`
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Sample {
     pub kind: SampleKind,
     pub flow: Flow,
@@ -99,6 +84,7 @@ pub struct Sample {
     pub state: u8,
     pub ca_state: CaState,
     /// Law in use (`icsk_ca_ops->name`).
+    #[cfg_attr(feature = "document", schemars(with = "String"))]
     pub law: CompactString,
 
     // tcpEStatsPerf
@@ -208,4 +194,15 @@ impl Sample {
     pub fn elapsed_s(&self) -> f64 {
         self.now_ns.saturating_sub(self.begin_ns) as f64 / 1e9
     }
+}
+
+/// One line of `GET /v1/instruments/samples`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub enum SampleLine {
+    /// A sample of a chosen flow.
+    Sample(Box<Sample>),
+    /// So many samples of any flows were missed.
+    Lost(u64),
 }

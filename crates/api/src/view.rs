@@ -3,13 +3,15 @@
 //!
 //! Times of a flow are seconds since fatpath first saw it (`t_s`). What is not known is `None`.
 
-use crate::diagnosis::Finding;
-use crate::sample::{Flow, Sample};
+use crate::{Finding, Flow, Sample};
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One flow as it is now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct FlowView {
     /// Which flow.
     pub flow: Flow,
@@ -31,6 +33,7 @@ pub struct FlowView {
 
 /// Rates of the last one to two seconds, or since the begin when that is less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Rates {
     /// Bytes that the peer acknowledged, bits a second.
     pub goodput_bps: f64,
@@ -46,6 +49,7 @@ pub struct Rates {
 
 /// Shares of a span of time by what held the sender back; they add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Shares {
     /// Nothing to send: the application gave nothing.
     pub application: f64,
@@ -75,6 +79,7 @@ impl Shares {
 /// One point of a flow's plots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the fields of Sample and Rates
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Point {
     pub t_s: f64,
     pub cwnd_pkts: u32,
@@ -93,6 +98,7 @@ pub struct Point {
 /// What an [`Event`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub enum EventKind {
     /// Established, or first seen.
     Begin,
@@ -112,6 +118,7 @@ pub enum EventKind {
 
 /// One dated fact of a flow, marked on the time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Event {
     /// Seconds since the begin.
     pub t_s: f64,
@@ -123,6 +130,7 @@ pub struct Event {
 
 /// `GET /v1/instruments/flows/{cookie}`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct FlowDetail {
     /// The flow as it is now.
     pub view: FlowView,
@@ -134,6 +142,7 @@ pub struct FlowDetail {
 
 /// `GET /v1/instruments/why`: one of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Why {
     /// Which flow.
     pub flow: Flow,

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every question that the daemon answers with JSON: its address, and the types of its query and its answer.
+//!
+//! The daemon routes by these, the command line asks by these, and the document lists these; so none of
+//! them spells an address or reads another type. What is not JSON (the page's files, the streams, the
+//! metrics) has its address here too.
+
+use crate::{
+    Applied, ApplyQuery, FlowDetail, FlowView, FlowsQuery, Gated, Listing, ListingQuery, NoQuery,
+    RudeOnQuery, RudeStatus, Status, TunedFlow, UnloadReport, Why,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// How a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// It only reads.
+    Get,
+    /// It changes something: root, on the Unix socket.
+    Post,
+}
+
+/// One question.
+pub trait Endpoint {
+    /// How it is asked.
+    const METHOD: Method;
+    /// Where; a part in braces stands for a value.
+    const PATH: &'static str;
+    /// In one sentence.
+    const SUMMARY: &'static str;
+    /// What stands behind the `?`.
+    type Query: Serialize + DeserializeOwned;
+    /// What a success answers.
+    type Answer: Serialize + DeserializeOwned;
+}
+
+macro_rules! endpoints {
+    ($($name:ident: $method:ident $path:literal, $query:ty => $answer:ty, $summary:literal;)*) => {
+        $(
+            #[doc = concat!("`", $path, "`: ", $summary, ".")]
+            #[derive(Clone, Copy, Debug)]
+            pub struct $name;
+
+            impl Endpoint for $name {
+                const METHOD: Method = Method::$method;
+                const PATH: &'static str = $path;
+                const SUMMARY: &'static str = $summary;
+                type Query = $query;
+                type Answer = $answer;
+            }
+        )*
+    };
+}
+
+endpoints! {
+    GetStatus: Get "/v1/status", NoQuery => Status, "What is loaded, changed, pinned and lost";
+    GetFlows: Get "/v1/flows", NoQuery => Vec<TunedFlow>, "The flows that are tuned now";
+    ApplyPolicy: Post "/v1/policy/apply", ApplyQuery => Applied, "Make a policy live; root, on the Unix socket";
+    GetRude: Get "/v1/rude", NoQuery => RudeStatus, "The gate of Rude TCP, and the rude flows";
+    RudeOn: Post "/v1/rude/on", RudeOnQuery => Gated, "Open the gate; root, on the Unix socket";
+    RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Shut the gate; root, on the Unix socket";
+    Unload: Post "/v1/unload", NoQuery => UnloadReport, "Remove everything and end; root, on the Unix socket";
+    GetFlowViews: Get "/v1/instruments/flows", NoQuery => Vec<FlowView>, "Every known flow as it is now";
+    GetFlowDetail: Get "/v1/instruments/flows/{cookie}", NoQuery => FlowDetail, "One flow with its past";
+    GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";
+    GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
+}
+
+/// The live policy as it was read.
+pub const POLICY: &str = "/v1/policy";
+/// The OpenAPI document.
+pub const DOCUMENT: &str = "/v1/openapi.json";
+/// What changes, as server-sent events: a [`LiveFrame`](crate::LiveFrame) each.
+pub const LIVE: &str = "/v1/instruments/live";
+/// Samples as they come: a [`SampleLine`](crate::SampleLine) each line, chosen by a [`FlowsQuery`].
+pub const SAMPLES: &str = "/v1/instruments/samples";
+/// Metrics for Prometheus, in the text form of OpenMetrics.
+pub const METRICS: &str = "/metrics";

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The types of the daemon's HTTP API, each once and in both directions: the daemon fills and serializes
+//! them, the command line deserializes them, the OpenAPI document and the page's TypeScript are made of them.
+//!
+//! An [`Endpoint`] names the address of a question and the types of its query and its answer. The crate is
+//! pure data: it measures nothing and decides nothing. Start at [`endpoint`].
+
+mod changes;
+pub mod endpoint;
+mod finding;
+mod flow;
+mod listing;
+mod live;
+mod query;
+mod rude;
+mod sample;
+mod status;
+mod tuned_flow;
+mod view;
+
+pub use changes::*;
+pub use endpoint::Endpoint;
+pub use finding::*;
+pub use flow::*;
+pub use listing::*;
+pub use live::*;
+pub use query::*;
+pub use rude::*;
+pub use sample::*;
+pub use status::*;
+pub use tuned_flow::*;
+pub use view::*;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What stands behind the `?` of an address, and the answer when a question could not be answered.
+
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The address takes no query.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct NoQuery {}
+
+/// `?flow=COOKIE` or `?prefix=P`; without either every flow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct FlowsQuery {
+    /// Cookie of one flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<u64>,
+    /// Flows to this prefix, 10.0.0.0/8 or 2001:db8::/32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+}
+
+impl FlowsQuery {
+    /// One flow.
+    pub fn flow(cookie: u64) -> FlowsQuery {
+        FlowsQuery {
+            flow: Some(cookie),
+            prefix: None,
+        }
+    }
+
+    /// The flows to a prefix.
+    pub fn prefix(prefix: String) -> FlowsQuery {
+        FlowsQuery {
+            flow: None,
+            prefix: Some(prefix),
+        }
+    }
+}
+
+/// `?file=NAME`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct ApplyQuery {
+    /// What the problems are named after.
+    pub file: String,
+}
+
+/// `?mark=0x200&netns=a,b`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct RudeOnQuery {
+    /// Mark of rude segments, as [`RudeMark`](crate::RudeMark) is written: 0x200, or dscp=N.
+    pub mark: String,
+    /// Network namespaces that mark, with commas between.
+    pub netns: String,
+}
+
+/// Every answer that is no success.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct Error {
+    /// What was wrong; of a policy, file:line:column of every problem.
+    pub error: String,
+}

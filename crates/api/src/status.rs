@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is loaded, changed, pinned and lost.
+
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// `GET /v1/status`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct Status {
+    /// The daemon's version.
+    pub version: String,
+    /// The daemon's process.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub uptime_s: u64,
+    /// Name of the file that the live policy came from.
+    pub policy_file: String,
+    /// The kernel half.
+    pub kernel: KernelStatus,
+    /// Changes to the host that are in force.
+    pub host_changes: Vec<Change>,
+    /// The log of flows that ended.
+    pub flow_log: LogStatus,
+    /// The log of events; absent when the daemon writes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_log: Option<LogStatus>,
+    /// Where the page is served over TCP.
+    pub page: Option<SocketAddr>,
+}
+
+/// What `fatpath status --json` prints while no daemon runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct StatusWithoutDaemon {
+    /// Null: this tells the two forms apart.
+    pub pid: (),
+    /// What is pinned; none when nothing is.
+    pub kernel: Option<KernelStatus>,
+    /// Changes to the host that are in force.
+    pub host_changes: Vec<Change>,
+}
+
+/// The kernel half as it is now.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct KernelStatus {
+    /// Directory of the pins.
+    pub pin_dir: PathBuf,
+    /// Everything that is pinned there.
+    pub pinned: Vec<Pinned>,
+    /// Names of the live policy's rules.
+    pub rules: Vec<String>,
+    /// Counts policies made live since the load; 0 = none is.
+    pub policy_generation: u32,
+    /// Laws of ours that the kernel has registered.
+    pub laws: Vec<String>,
+    /// Counters since the load.
+    pub counts: Counts,
+    /// What the instruments counted; none where the kernel did not take them.
+    pub instruments: Option<SampleCounts>,
+}
+
+/// One pin.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct Pinned {
+    /// Its file's name.
+    pub name: String,
+    /// What it holds.
+    pub kind: PinKind,
+}
+
+/// What a pin holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub enum PinKind {
+    /// A BPF map.
+    Map,
+    /// A link: what attaches a program.
+    Link,
+    /// A program that links attach.
+    Program,
+    /// A registered congestion-control law.
+    Law,
+}
+
+/// Counters since the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct Counts {
+    /// Flows that met a rule.
+    pub flows_met: u64,
+    /// Flows that met none.
+    pub flows_passed: u64,
+    /// Events lost because nobody read them in time.
+    pub events_lost: u64,
+    /// Flows left untuned because their socket had no memory for fatpath's state.
+    pub flows_without_storage: u64,
+    /// Times a law found parameters out of range and took Reno's.
+    pub bad_law_parameters: u64,
+    /// Rude flows that went polite because nobody marked their segments.
+    pub rude_flows_unmarked: u64,
+}
+
+/// What the instruments counted since the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct SampleCounts {
+    /// Flows that are sampled now.
+    pub flows_sampled: u64,
+    /// Samples handed over.
+    pub samples: u64,
+    /// Samples lost because nobody read them in time.
+    pub samples_lost: u64,
+    /// Flows that `max_flows` or `max_flows_per_prefix` left out.
+    pub flows_beyond_bounds: u64,
+    /// Flows left out because their socket had no memory for what is kept of them.
+    pub flows_without_storage: u64,
+}
+
+/// How a log file fares.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct LogStatus {
+    /// The file.
+    pub file: PathBuf,
+    /// Lines written since the daemon started.
+    pub written: u64,
+    /// Lines that could not be written.
+    pub missing: u64,
+    /// Why the last line is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One change to the host, as the journal and the API name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub enum Change {
+    /// A sysctl was raised.
+    Sysctl {
+        /// As sysctl(8) writes it.
+        name: String,
+        /// Its value before.
+        before: String,
+        /// Its value since.
+        after: String,
+    },
+    /// A route was added: a copy of the one that led there, with metrics.
+    RouteAdded {
+        /// For people.
+        route: String,
+        /// The netlink message, hexadecimal.
+        message: String,
+    },
+    /// A route was given metrics.
+    RouteChanged {
+        /// For people.
+        route: String,
+        /// The netlink message before, hexadecimal.
+        before: String,
+        /// The netlink message since.
+        after: String,
+    },
+    /// A file system was mounted.
+    Mount {
+        /// Where.
+        at: PathBuf,
+    },
+}
