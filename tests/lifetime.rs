@@ -4,6 +4,8 @@
 
 mod support;
 
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -129,6 +131,44 @@ fn kill_9_loses_no_tuning_and_the_next_daemon_takes_over() {
             .find(|line| line["cookie"] == before["cookie"])
     });
     assert_eq!(end["event"], "flow_end");
+}
+
+/// Shuts the TCP socket on which a daemon listens, through a copy of its descriptor (pidfd_getfd(2)): from then
+/// on accept(2) fails.
+fn shut_tcp_listener_of(daemon: &Daemon) {
+    let pid = daemon.child.id();
+    let listeners = run("ss", &["-Htlnp"]);
+    let marker = format!("pid={pid},fd=");
+    let (_, after) = listeners.split_once(&marker).unwrap();
+    let fd = after.split(')').next().unwrap().parse().unwrap();
+    let pid = Pid::from_raw(pid as i32).unwrap();
+    let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+    let listener = pidfd_getfd(process, fd, PidfdGetfdFlags::empty()).unwrap();
+    shutdown(listener, Shutdown::Read).unwrap();
+}
+
+#[test]
+fn a_worker_that_dies_ends_the_daemon_with_an_error_and_loses_no_tuning() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start_listening(RULE);
+    let (here, _there) = loopback_flow();
+    let end = here.local_addr().unwrap();
+    assert_eq!(daemon.flow(end)["law"], "fp_aimd");
+    shut_tcp_listener_of(&daemon);
+    let status = until("the daemon to end", || daemon.child.try_wait().unwrap());
+    let said = daemon.stderr();
+    assert_eq!(status.code(), Some(1), "{said}");
+    for part in ["the worker `API` failed", "Invalid argument"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!daemon.path("run/fatpath.sock").exists());
+    // Listed without a daemon: what is pinned goes on, for this flow and for new ones.
+    assert_eq!(daemon.flow(end)["law"], "fp_aimd");
+    let (second, _there) = loopback_flow();
+    assert_eq!(daemon.flow(second.local_addr().unwrap())["rule"], "one");
+    daemon.restart();
+    assert!(daemon.stderr().contains("took over"), "{}", daemon.stderr());
+    assert_eq!(daemon.flow(end)["law"], "fp_aimd");
 }
 
 #[test]

@@ -137,7 +137,14 @@ fn at<E: Endpoint, H: Handler<T, DaemonState>, T: 'static>(
 }
 
 /// Answers on the Unix socket, and over TCP where that is open, until the daemon ends.
-pub(crate) async fn serve(listener: UnixListener, tcp: Option<TcpDoor>, state: DaemonState) {
+///
+/// # Errors
+/// When a socket accepts nothing any more.
+pub(crate) async fn serve(
+    listener: UnixListener,
+    tcp: Option<TcpDoor>,
+    state: DaemonState,
+) -> anyhow::Result<()> {
     let (tcp, token) = match tcp {
         Some(TcpDoor { listener, token }) => (Some(listener), Some(Arc::new(token))),
         None => (None, None),
@@ -152,15 +159,16 @@ pub(crate) async fn serve(listener: UnixListener, tcp: Option<TcpDoor>, state: D
         .layer(from_fn_with_state(token, door::guard))
         .with_state(state);
     let over_tcp = async {
-        if let Some(listener) = tcp {
-            connections::serve(listener, router.clone(), PATIENCE, shutdown.clone()).await;
+        match tcp {
+            Some(tcp) => connections::serve(tcp, router.clone(), PATIENCE, shutdown.clone()).await,
+            None => Ok(()),
         }
     };
     let over_unix = connections::serve(listener, router.clone(), PATIENCE, shutdown.clone());
     tokio::select! {
-        _ = async { tokio::join!(over_unix, over_tcp) } => {}
+        served = async { tokio::try_join!(over_unix, over_tcp) } => served.map(drop),
         // A client that never ends its request does not keep the daemon.
-        () = async { shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => {}
+        () = async { shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => Ok(()),
     }
 }
 

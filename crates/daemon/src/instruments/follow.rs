@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two threads that fill the table: one reads samples as they come, one walks over all sockets now and
+//! The two workers that fill the table: one reads samples as they come, one walks over all sockets now and
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
+use anyhow::Result;
 use fatpath_api::Sample;
 use fatpath_kernel::{Kernel, monotonic_ns};
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The threads ask at least this often whether they are to end.
+/// They ask at least this often whether they are to end.
 const TICK: Duration = Duration::from_millis(100);
 
 /// From one walk to the next, at least.
@@ -23,34 +22,27 @@ const WALK_REST: u32 = 150;
 /// Samples of a walk that the table takes together: it is locked for a few milliseconds at most.
 const TAKEN_AT_ONCE: usize = 512;
 
-/// Starts both; none where the kernel did not take the instruments.
-pub(crate) fn follow(
-    kernel: &Arc<Kernel>,
-    instruments: &Arc<Instruments>,
+/// Takes samples as they come.
+///
+/// # Errors
+/// When their ring buffer cannot be read.
+pub(crate) fn read(
+    kernel: &Kernel,
+    instruments: &Instruments,
     shutdown: &CancellationToken,
-) -> Vec<JoinHandle<()>> {
-    if !kernel.has_instruments() {
-        return Vec::new();
-    }
-    let start = |job: fn(&Kernel, &Instruments, &CancellationToken)| {
-        let (kernel, instruments) = (Arc::clone(kernel), Arc::clone(instruments));
-        let shutdown = shutdown.clone();
-        std::thread::spawn(move || job(&kernel, &instruments, &shutdown))
-    };
-    vec![start(read), start(walk)]
-}
-
-fn read(kernel: &Kernel, instruments: &Instruments, shutdown: &CancellationToken) {
+) -> Result<()> {
     let stop = || shutdown.is_cancelled();
-    let read = kernel
-        .samples()
-        .and_then(|mut samples| samples.follow(TICK, stop, |sample| instruments.take([sample])));
-    if let Err(error) = read {
-        tracing::error!("no more samples: {error}");
-    }
+    let mut samples = kernel.samples()?;
+    samples.follow(TICK, stop, |sample| instruments.take([sample]))?;
+    Ok(())
 }
 
-fn walk(kernel: &Kernel, instruments: &Instruments, shutdown: &CancellationToken) {
+/// Walks over all sockets now and then. A walk that fails is logged when failing begins; the next may succeed.
+pub(crate) fn walk(
+    kernel: &Kernel,
+    instruments: &Instruments,
+    shutdown: &CancellationToken,
+) -> Result<()> {
     let mut has_failed = false;
     while !shutdown.is_cancelled() {
         let begun = Instant::now();
@@ -69,6 +61,7 @@ fn walk(kernel: &Kernel, instruments: &Instruments, shutdown: &CancellationToken
             std::thread::sleep(TICK);
         }
     }
+    Ok(())
 }
 
 fn walk_once(

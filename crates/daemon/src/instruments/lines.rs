@@ -8,6 +8,7 @@
 use super::Instruments;
 use super::clock::unix_ns;
 use crate::flow_log::FlowLog;
+use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
 use fatpath_estats::Changes;
 use parking_lot::Mutex;
@@ -40,11 +41,14 @@ struct Line {
 }
 
 /// Writes events to the event log until `shutdown`.
+///
+/// # Errors
+/// When no more samples can come: the log itself may fail and recover.
 pub(crate) fn follow(
     instruments: &Instruments,
     log: &Mutex<FlowLog>,
     shutdown: &CancellationToken,
-) {
+) -> Result<()> {
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
@@ -58,7 +62,7 @@ pub(crate) fn follow(
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
             Err(TryRecvError::Empty) => std::thread::sleep(PAUSE),
-            Err(TryRecvError::Closed) => return,
+            Err(TryRecvError::Closed) => bail!("the table of flows is gone"),
         }
         if looked.elapsed() >= LOOK_INTERVAL {
             looked = Instant::now();
@@ -66,6 +70,7 @@ pub(crate) fn follow(
             known.look(changes).into_iter().for_each(&mut write);
         }
     }
+    Ok(())
 }
 
 fn of_sample(sample: &Sample) -> Option<Line> {

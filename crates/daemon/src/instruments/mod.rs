@@ -6,14 +6,12 @@
 
 pub(crate) mod answers;
 mod clock;
-mod follow;
+pub(crate) mod follow;
 pub(crate) mod lines;
 mod measured;
 pub(crate) mod metrics;
 pub(crate) mod otlp;
 pub(crate) mod samples;
-
-pub(crate) use follow::follow;
 
 use fatpath_api::{FlowDetail, FlowView, Listing, ListingQuery, Sample, SampleCounts, Why};
 use fatpath_estats::listing;

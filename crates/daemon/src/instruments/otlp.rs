@@ -26,6 +26,7 @@ use prost::Message;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// What OTEL_EXPORTER_OTLP_TIMEOUT defaults to.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,19 +61,34 @@ impl FromStr for Collector {
     }
 }
 
-/// Sends the metrics again and again, as long as the daemon runs. Failure is said when it begins and ends.
+/// Sends the metrics again and again, as long as the daemon runs. A collector that does not take them is logged
+/// when that begins and ends.
+///
+/// # Errors
+/// When the metrics cannot be put together.
 pub(crate) async fn export(
     instruments: Arc<Instruments>,
     collector: Collector,
     interval: Duration,
-) {
+    shutdown: CancellationToken,
+) -> Result<()> {
+    let endless = export_without_end(instruments, collector, interval);
+    shutdown
+        .run_until_cancelled(endless)
+        .await
+        .unwrap_or(Ok(()))
+}
+
+async fn export_without_end(
+    instruments: Arc<Instruments>,
+    collector: Collector,
+    interval: Duration,
+) -> Result<()> {
     let mut has_failed = false;
     loop {
         tokio::time::sleep(interval).await;
         let source = Arc::clone(&instruments);
-        let Ok(metrics) = tokio::task::spawn_blocking(move || measure(&source)).await else {
-            continue;
-        };
+        let metrics = tokio::task::spawn_blocking(move || measure(&source)).await?;
         match (send(&collector, request(metrics)).await, has_failed) {
             (Err(error), false) => {
                 tracing::error!("OpenTelemetry: {error:#}; trying again every {interval:?}");

@@ -5,6 +5,7 @@
 //! or asks for and does not take, ends by itself; root always gets in by the Unix socket.
 
 use super::door::Peer;
+use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::extract::connect_info::ConnectInfo;
 use hyper::Request;
@@ -13,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::io::Errno;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -81,12 +83,15 @@ impl Entrance for UnixListener {
 }
 
 /// Serves until `shutdown`; then answers that are under way are given to their end.
+///
+/// # Errors
+/// When the socket accepts nothing any more.
 pub(crate) async fn serve(
     entrance: impl Entrance,
     router: Router,
     patience: Patience,
     shutdown: CancellationToken,
-) {
+) -> Result<()> {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut talks = JoinSet::new();
     loop {
@@ -94,7 +99,9 @@ pub(crate) async fn serve(
             entered = entrance.next(&room) => entered,
             () = shutdown.cancelled() => break,
         };
-        while talks.try_join_next().is_some() {}
+        while let Some(ended) = talks.try_join_next() {
+            log_panic(ended);
+        }
         match entered {
             Ok(Some((stream, peer, place))) => {
                 let talk = talk(stream, peer, router.clone(), patience, shutdown.clone());
@@ -104,10 +111,29 @@ pub(crate) async fn serve(
                 });
             }
             Ok(None) => {}
+            Err(error) if listens_no_more(&error) => {
+                return Err(error).context("a socket of the API accepts nothing any more");
+            }
             Err(_) => sleep(PAUSE).await,
         }
     }
-    while talks.join_next().await.is_some() {}
+    while let Some(ended) = talks.join_next().await {
+        log_panic(ended);
+    }
+    Ok(())
+}
+
+/// accept(2) again would fail again. All else passes, such as too many open files.
+fn listens_no_more(error: &io::Error) -> bool {
+    let last = [Errno::INVAL, Errno::BADF, Errno::NOTSOCK];
+    Errno::from_io_error(error).is_some_and(|error| last.contains(&error))
+}
+
+/// A request whose handler panicked is lost, and its connection; the daemon goes on.
+fn log_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!("a connection to the API: {error}");
+    }
 }
 
 /// One connection. A client that breaks off or errs has nobody to tell.
@@ -218,7 +244,7 @@ mod tests {
     }
 
     /// Where it listens, what stops it, and its end.
-    async fn over_tcp() -> (SocketAddr, CancellationToken, JoinHandle<()>) {
+    async fn over_tcp() -> (SocketAddr, CancellationToken, JoinHandle<Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
         let serving = tokio::spawn(serve(listener, router(), NONE, shutdown.clone()));
@@ -263,7 +289,20 @@ mod tests {
         stream.readable().await.unwrap();
         // It waits for answers that are under way, and this one has no end.
         shutdown.cancel();
-        serving.await.unwrap();
+        serving.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_listens_no_more_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = rustix::io::dup(&listener).unwrap();
+        let serving = tokio::spawn(serve(listener, router(), NONE, CancellationToken::new()));
+        rustix::net::shutdown(&socket, rustix::net::Shutdown::Read).unwrap();
+        let error = serving.await.unwrap().unwrap_err();
+        assert!(
+            format!("{error:#}").contains("accepts nothing"),
+            "{error:#}"
+        );
     }
 
     /// Connects as nobody.

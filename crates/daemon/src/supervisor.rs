@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Supervises the daemon's workers: none ends in silence.
+//!
+//! Every worker runs until the daemon is to end. One that ends before that, by an error, a panic or a return,
+//! is logged with its cause and ends the daemon with an error, so that systemd starts it again. Whatever ends
+//! the daemon cancels one token; all workers obey it, and are waited for together, until a deadline.
+
+use anyhow::{Context, Error, Result, anyhow};
+use std::time::Duration;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::JoinMap;
+
+type Name = &'static str;
+
+/// The workers of one daemon.
+pub(crate) struct Supervisor {
+    workers: JoinMap<Name, Result<()>>,
+    shutdown: CancellationToken,
+}
+
+impl Supervisor {
+    /// `shutdown` is what the workers obey.
+    pub(crate) fn new(shutdown: CancellationToken) -> Supervisor {
+        Supervisor {
+            workers: JoinMap::new(),
+            shutdown,
+        }
+    }
+
+    /// Starts a worker that never blocks.
+    pub(crate) fn spawn(
+        &mut self,
+        name: Name,
+        work: impl Future<Output = Result<()>> + Send + 'static,
+    ) {
+        self.workers.spawn(name, work);
+    }
+
+    /// Starts a worker on a thread of its own.
+    pub(crate) fn spawn_thread(
+        &mut self,
+        name: Name,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) {
+        self.workers.spawn_blocking(name, work);
+    }
+
+    /// Waits until the daemon is to end, and then at most `deadline` for the workers to do so.
+    ///
+    /// # Errors
+    /// The worker that ended the daemon, with its cause.
+    pub(crate) async fn run(mut self, deadline: Duration) -> Result<()> {
+        let first = tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => None,
+            ended = self.workers.join_next() => ended,
+        };
+        // A worker may have obeyed before this was polled.
+        let may_end = self.shutdown.is_cancelled();
+        let failure = first.and_then(|(name, ended)| Some((name, cause_of(ended, may_end)?)));
+        if let Some((name, cause)) = &failure {
+            tracing::error!("the worker `{name}` failed: {cause:#}; the daemon ends");
+        }
+        self.shutdown.cancel();
+        if tokio::time::timeout(deadline, self.join()).await.is_err() {
+            let names: Vec<Name> = self.workers.keys().copied().collect();
+            let names = names.join(", ");
+            tracing::error!("{names}: still at work after {deadline:?}; not waited for any longer");
+        }
+        match failure {
+            None => Ok(()),
+            Some((name, cause)) => Err(cause).with_context(|| {
+                format!(
+                    "the worker `{name}` failed; what is loaded goes on tuning, start the daemon again"
+                )
+            }),
+        }
+    }
+
+    /// A worker that fails on its way out changes nothing about why the daemon ends.
+    async fn join(&mut self) {
+        while let Some((name, ended)) = self.workers.join_next().await {
+            if let Some(cause) = cause_of(ended, true) {
+                tracing::error!("the worker `{name}` failed while the daemon ended: {cause:#}");
+            }
+        }
+    }
+}
+
+/// Why a worker failed; `None`: it ended because it was to.
+fn cause_of(ended: Result<Result<()>, JoinError>, may_end: bool) -> Option<Error> {
+    match ended {
+        Ok(Ok(())) if may_end => None,
+        Ok(Ok(())) => Some(anyhow!("it ended though nothing asked it to")),
+        Ok(Err(error)) => Some(error),
+        Err(lost) => Some(panic_of(lost)),
+    }
+}
+
+/// What a panic said: text, unless somebody panicked with another value.
+fn panic_of(lost: JoinError) -> Error {
+    let payload = match lost.try_into_panic() {
+        Ok(payload) => payload,
+        Err(lost) => return lost.into(),
+    };
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    anyhow!("it panicked: {}", text.unwrap_or("without a message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    const SOON: Duration = Duration::from_secs(30);
+
+    /// How a daemon ends that has this worker, and others that obey.
+    async fn end_with(
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> (Result<()>, Duration) {
+        let shutdown = CancellationToken::new();
+        let mut supervisor = Supervisor::new(shutdown.clone());
+        let thread = shutdown.clone();
+        supervisor.spawn_thread("thread", move || {
+            while !thread.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        });
+        supervisor.spawn("task", async move {
+            shutdown.cancelled().await;
+            Ok(())
+        });
+        supervisor.spawn_thread("tested", work);
+        let begun = Instant::now();
+        (supervisor.run(SOON).await, begun.elapsed())
+    }
+
+    async fn message_of_end_with(work: impl FnOnce() -> Result<()> + Send + 'static) -> String {
+        let (ended, took) = end_with(work).await;
+        assert!(took < SOON, "the other workers did not obey");
+        format!("{:#}", ended.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_panics_ends_the_daemon() {
+        let message = message_of_end_with(|| panic!("no {}", "luck")).await;
+        assert!(message.contains("the worker `tested` failed"), "{message}");
+        assert!(message.ends_with("it panicked: no luck"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_fails_ends_the_daemon() {
+        let message = message_of_end_with(|| Err(anyhow!("the ring is gone"))).await;
+        assert!(message.contains("the worker `tested` failed"), "{message}");
+        assert!(message.ends_with(": the ring is gone"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_returns_early_ends_the_daemon() {
+        let message = message_of_end_with(|| Ok(())).await;
+        assert!(message.contains("the worker `tested` failed"), "{message}");
+        assert!(message.contains("nothing asked it to"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_is_to_end_has_not_failed() {
+        let shutdown = CancellationToken::new();
+        let mut supervisor = Supervisor::new(shutdown.clone());
+        let asks = shutdown.clone();
+        supervisor.spawn_thread("asks for the end", move || {
+            asks.cancel();
+            Ok(())
+        });
+        // What fails after that is not why the daemon ends.
+        supervisor.spawn("fails late", async move {
+            shutdown.cancelled().await;
+            Err(anyhow!("too late"))
+        });
+        let ended = supervisor.run(SOON).await;
+        assert!(ended.is_ok(), "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_obey_is_not_waited_for() {
+        let shutdown = CancellationToken::new();
+        let mut supervisor = Supervisor::new(shutdown.clone());
+        supervisor.spawn("deaf", std::future::pending());
+        shutdown.cancel();
+        let ended = supervisor.run(Duration::from_millis(10)).await;
+        assert!(ended.is_ok(), "{ended:?}");
+    }
+}

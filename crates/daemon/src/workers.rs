@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The daemon's workers: every one that there is, with what it takes of the state.
+
+use crate::api::serve;
+use crate::host_changes::{follow_host, follow_interfaces};
+use crate::instruments::{follow, lines, otlp};
+use crate::options::DaemonOptions;
+use crate::page::TcpDoor;
+use crate::signals::{follow_ends, follow_hangups};
+use crate::state::DaemonState;
+use crate::supervisor::Supervisor;
+use crate::tuning_events::follow_tuning_events;
+use anyhow::Result;
+use fatpath_kernel::Kernel;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+
+/// Starts them all.
+///
+/// # Errors
+/// When a signal cannot be caught.
+pub(crate) fn start(
+    state: &DaemonState,
+    kernel: &Arc<Kernel>,
+    options: &DaemonOptions,
+    listener: UnixListener,
+    tcp: Option<TcpDoor>,
+) -> Result<Supervisor> {
+    let mut workers = Supervisor::new(state.shutdown.clone());
+    // Signals first: one that comes before its handler is there kills the daemon.
+    workers.spawn("SIGTERM", follow_ends(state.shutdown.clone())?);
+    let hangups = follow_hangups(state.clone(), options.policy.clone())?;
+    workers.spawn("SIGHUP", hangups);
+    start_followers(&mut workers, state, kernel);
+    start_instruments(&mut workers, state, kernel);
+    if let Some(collector) = options.otlp.clone() {
+        let interval = Duration::from_secs_f64(options.otlp_interval);
+        let (instruments, shutdown) = (Arc::clone(&state.instruments), state.shutdown.clone());
+        let export = otlp::export(instruments, collector, interval, shutdown);
+        workers.spawn("OpenTelemetry", export);
+    }
+    workers.spawn("API", serve(listener, tcp, state.clone()));
+    Ok(workers)
+}
+
+/// What follows the kernel half and the host.
+fn start_followers(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc<Kernel>) {
+    let (followed, of_events) = (Arc::clone(kernel), state.clone());
+    workers.spawn_thread("flow ends", move || {
+        follow_tuning_events(&followed, &of_events)
+    });
+    let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
+    workers.spawn_thread("interfaces", move || follow_interfaces(&engine, &shutdown));
+    let host = follow_host(state.engine.clone(), state.shutdown.clone());
+    workers.spawn("host", host);
+}
+
+/// What fills the table of flows, where the kernel took the instruments, and the event log.
+fn start_instruments(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc<Kernel>) {
+    let jobs: [(_, fn(&Kernel, &_, &_) -> _); 2] =
+        [("samples", follow::read), ("walks", follow::walk)];
+    for (name, job) in jobs.into_iter().filter(|_| kernel.has_instruments()) {
+        let (kernel, state) = (Arc::clone(kernel), state.clone());
+        workers.spawn_thread(name, move || {
+            job(&kernel, &state.instruments, &state.shutdown)
+        });
+    }
+    let state = state.clone();
+    if state.logs.events.is_some() {
+        workers.spawn_thread("event log", move || match &state.logs.events {
+            Some(log) => lines::follow(&state.instruments, log, &state.shutdown),
+            None => Ok(()),
+        });
+    }
+}
