@@ -391,7 +391,7 @@ fn foreign(path: &Path) -> HistoryError {
 
 fn head(scenario: &Scenario, maker: Maker) -> Result<Head, WriteError> {
     Ok(Head {
-        fatpath: build(),
+        fatpath: build().to_owned(),
         scenario: scenario.name.clone(),
         maker,
         fingerprint: fingerprint(scenario)?,
