@@ -63,12 +63,12 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 		return;
 	}
 	r->kind = kind;
-	r->cookie = cookie;
-	r->now_ns = bpf_ktime_get_ns();
+	r->tcp.cookie = cookie;
+	r->tcp.now_ns = bpf_ktime_get_ns();
 	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 	fill_sample(r, tp, e, flow, rude_of_flow(flow, sk));
 	if (ca_state >= 0)
-		r->ca_state = ca_state;
+		r->tcp.ca_state = ca_state;
 	e->counted.rtt_us = 0;
 	waiting = bpf_ringbuf_query(&fp_samples, BPF_RB_AVAIL_DATA);
 	bpf_ringbuf_submit(r, waiting > WAKE_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
@@ -388,7 +388,7 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	 * Then what is in no cache, all of it at once: the lookups begin together, for each goes through three
 	 * places. The reader dates the sample: reading the clock here waits for what was loaded.
 	 */
-	r->now_ns = 0;
+	r->tcp.now_ns = 0;
 	e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0);
 	flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
 	rude = rude_of_flow(flow, tp);
@@ -396,9 +396,9 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	if (e)
 		bring_kept_near(e);
 	r->kind = FP_SAMPLE_WALK;
-	r->cookie = bpf_get_socket_cookie(tp);
+	r->tcp.cookie = bpf_get_socket_cookie(tp);
 	if (!e || !(e->flags & FP_ESTATS_TRACKED))
-		e = adopt(orders, tp, r->cookie);
+		e = adopt(orders, tp, r->tcp.cookie);
 	fill_sample(r, tp, e, flow, rude);
 	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
 	return 0;

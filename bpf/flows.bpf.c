@@ -29,7 +29,7 @@ int list_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (!tp)
 		return 0;
 	r->kind = 0;
-	r->cookie = bpf_get_socket_cookie(sk);
+	r->tcp.cookie = bpf_get_socket_cookie(sk);
 	fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0),
 		    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
 	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));

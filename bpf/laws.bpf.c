@@ -231,7 +231,7 @@ static __always_inline void transmission_starts(struct sock *sk)
 		begin(&w, &start);
 	else
 		w.memory.flags |= CC_BEGAN;
-	if (rule && rule->after_idle && tp->data_segs_out)
+	if (rule && rule->value[FP_AFTER_IDLE] && tp->data_segs_out)
 		go_on_after_pause(tp, rule, &start, &w);
 	if (is_syn_lost(tp))
 		w.memory.flags |= CC_BEGAN;

@@ -29,8 +29,8 @@ static __always_inline int is_overridden(struct bpf_sock *sk, int option)
 	u32 setting = option == SO_SNDBUF ? FP_SEND_BUFFER : FP_RECEIVE_BUFFER;
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 
-	return flow && flow->wanted.flags & FP_RULE_OVERRIDE &&
-	       flow->wanted.given & (1u << setting);
+	return flow && FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION) &&
+	       FP_IS_GIVEN(&flow->wanted, setting);
 }
 
 /* Keeps what was asked; false when there is no memory for it. */

@@ -66,7 +66,7 @@ static __always_inline u64 part_of_total(const struct fp_rule *rule, u32 rule_id
 {
 	struct fp_share *share = bpf_map_lookup_elem(&fp_rude_shares, &rule_id);
 	u64 flows = share && share->flows ? share->flows : 1;
-	u64 total = rule->rude_total_bytes_per_s;
+	u64 total = rule->value[FP_RUDE_TOTAL_RATE] / 8;
 
 	return total ? not_zero(total / flows) : 0;
 }
@@ -76,7 +76,7 @@ static __always_inline u64 pacing_rate(struct tcp_sock *tp, const struct rude_st
 				       u32 rule_id)
 {
 	u64 most = part_of_total(rule, rule_id);
-	u64 share = without_headers(tp, rule->rude_rate_bytes_per_s);
+	u64 share = without_headers(tp, rule->value[FP_RUDE_RATE] / 8);
 	u64 rate = cc_rude_pacing_bytes_per_s(&s->rude, now, share);
 
 	most = without_headers(tp, most);

@@ -76,7 +76,8 @@ static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *fl
 static __always_inline int is_settled(struct bpf_sock *sk, const struct fp_flow *flow,
 				      const struct fp_rule *rule, const struct fp_rude_flow *rude)
 {
-	return rule && rule->rude == FP_RUDE_ALWAYS && may_stay_rude(whole(sk), flow, rude);
+	return rule && rule->value[FP_RUDENESS] == FP_RUDE_ALWAYS &&
+	       may_stay_rude(whole(sk), flow, rude);
 }
 
 static __always_inline int turn_off(struct bpf_sock *sk, const struct fp_flow *flow, u32 mode)

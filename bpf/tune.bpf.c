@@ -76,12 +76,12 @@ static __always_inline void enter_rule(struct fp_flow *flow, void *target, u32 r
 {
 	if (flow->rule_id != rule_id)
 		leave_shares(flow, sk);
-	else if (!(rule->flags & FP_RULE_DIVIDE))
+	else if (!FP_IS_GIVEN(rule, FP_DIVIDE))
 		leave_share(flow);
 	take_back(flow, target, rule);
 	flow->rule_id = rule_id;
 	flow->wanted = *rule;
-	if (stage != FP_BEFORE_SYN && rule->flags & FP_RULE_DIVIDE)
+	if (stage != FP_BEFORE_SYN && FP_IS_GIVEN(rule, FP_DIVIDE))
 		join_share(flow);
 }
 
@@ -180,7 +180,7 @@ static __always_inline void on_close(struct bpf_sock_ops *ctx)
 	r = bpf_ringbuf_reserve(&fp_events, sizeof(*r), 0);
 	if (r) {
 		r->kind = FP_EVENT_FLOW_END;
-		r->cookie = bpf_get_socket_cookie(ctx);
+		r->tcp.cookie = bpf_get_socket_cookie(ctx);
 		fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0),
 			    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
 		bpf_ringbuf_submit(r, wake_flag());
@@ -242,18 +242,18 @@ static __always_inline int reshare_flow(struct tcp_sock *tp)
 {
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
 	struct fp_rule *rule = flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
-	u32 send, receive;
+	u64 send, receive;
 
 	if (!rule || !(flow->flags & FP_FLOW_COUNTED))
 		return 0;
-	send = flow->wanted.send_buffer_bytes;
-	receive = flow->wanted.receive_buffer_bytes;
-	if (send != share_of(rule->send_buffer_bytes, rule, flow->rule_id))
+	send = flow->wanted.value[FP_SEND_BUFFER];
+	receive = flow->wanted.value[FP_RECEIVE_BUFFER];
+	if (send != share_of(rule, FP_SEND_BUFFER, flow->rule_id))
 		give_send_buffer(flow, tp, tp, rule);
-	if (receive != share_of(rule->receive_buffer_bytes, rule, flow->rule_id))
+	if (receive != share_of(rule, FP_RECEIVE_BUFFER, flow->rule_id))
 		give_receive_buffer(flow, tp, tp, rule);
-	return send != flow->wanted.send_buffer_bytes ||
-	       receive != flow->wanted.receive_buffer_bytes;
+	return send != flow->wanted.value[FP_SEND_BUFFER] ||
+	       receive != flow->wanted.value[FP_RECEIVE_BUFFER];
 }
 
 static __always_inline int rude_again(struct tcp_sock *tp)

@@ -20,7 +20,9 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
-#define FP_ABI_VERSION 7
+#include "setting_table.h"
+
+#define FP_ABI_VERSION 8
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -33,31 +35,16 @@ typedef unsigned long long __u64;
 #define FP_LAW_PARAMS 6 /* CC_PARAMS of bpf/cc */
 #define FP_NO_RULE 0xffffffffu
 
-/* The settings that a flow can be given in the kernel; also the index into fp_flow.error. */
+/* The settings, by the rows of their table. A rule gives one when its bit (1 << it) is in fp_rule.given. */
+#define FP_SETTING_NUMBER(NAME, ...) FP_##NAME,
 enum fp_setting {
-	FP_SEND_BUFFER,
-	FP_RECEIVE_BUFFER,
-	FP_LAW,
-	FP_INITIAL_WINDOW,
-	FP_CWND_CLAMP,
-	FP_RTO_MIN,
-	FP_DELAYED_ACK_MAX,
-	FP_PACING_RATE,
-	FP_NOTSENT_LOWAT,
-	FP_MAX_SSTHRESH, /* from here on: read by laws.bpf.c, not set on the socket */
-	FP_INITIAL_SSTHRESH,
-	FP_INITIAL_RATE,
-	FP_AFTER_IDLE,
-	FP_HYSTART,
-	FP_SETTINGS,
+	FP_SETTING_TABLE(FP_SETTING_NUMBER) FP_SETTINGS,
+	FP_SOCKET_SETTINGS = FP_MAX_SSTHRESH, /* those before it are set on the socket */
+	FP_RULE_VALUES = FP_REORDERING,	      /* those before it have a place in fp_rule.value */
+	FP_ERRORS = (FP_SOCKET_SETTINGS + 1) / 2 * 2, /* even, so that nothing is padded */
 };
 
-/* fp_rule.flags */
-#define FP_RULE_OVERRIDE 1u /* the program's own buffer sizes are ignored */
-#define FP_RULE_DIVIDE 2u   /* the buffers are shared among the rule's flows */
-#define FP_RULE_HYSTART 4u  /* slow start ends when the round-trip time rises (RFC 9406) */
-
-/* fp_rule.after_idle: what becomes of the window in a pause longer than the RTO. */
+/* fp_rule.value[FP_AFTER_IDLE]: what becomes of the window in a pause longer than the RTO. */
 enum fp_after_idle {
 	FP_IDLE_HOSTS_OWN, /* as net.ipv4.tcp_slow_start_after_idle says */
 	FP_IDLE_RESTART,
@@ -65,36 +52,19 @@ enum fp_after_idle {
 	FP_IDLE_PACE,
 };
 
-/* fp_rule.rude: whether a flow may go on without congestion control. */
+/* fp_rule.value[FP_RUDENESS]: whether a flow may go on without congestion control. */
 enum fp_rude {
 	FP_RUDE_NEVER,
 	FP_RUDE_ALLOWED, /* its program may ask for it: TCP_RUDE */
 	FP_RUDE_ALWAYS,	 /* whatever its program says */
 };
 
-/* What one rule gives a flow. A setting counts when its bit (1 << enum fp_setting) is in `given`. */
+/* What one rule gives a flow. */
 struct fp_rule {
-	__u64 pacing_rate_bytes_per_s;
-	__u64 initial_rate_bps;	      /* bits a second of a paced start; 0: slow start */
-	__u64 initial_ssthresh_bytes; /* 0: none, or initial_ssthresh_pkts */
-	__u64 rude_rate_bytes_per_s;  /* a rude flow's share of the path; 0: it is estimated */
-	__u64 rude_total_bytes_per_s; /* all rude flows of the rule together; 0: no bound */
+	__u64 value[FP_RULE_VALUES];  /* by enum fp_setting, in the unit of its row; 0: not given */
+	__u64 initial_ssthresh_bytes; /* 0: none, or value[FP_INITIAL_SSTHRESH] */
 	__u32 given;
-	__u32 flags;
-	__u32 send_buffer_bytes;
-	__u32 receive_buffer_bytes;
-	__u32 initial_window_pkts;
-	__u32 cwnd_clamp_pkts;
-	__u32 rto_min_us;
-	__u32 delayed_ack_max_us;
-	__u32 notsent_lowat_bytes;
-	__u32 max_ssthresh_pkts;     /* 0: no limited slow start */
-	__u32 initial_ssthresh_pkts; /* 0: none */
-	__u32 after_idle;	     /* enum fp_after_idle */
-	__u32 rude;		     /* enum fp_rude */
 	__u32 rude_fair_law; /* the law of the fair window, as CC_LAWS counts; see rude.bpf.c */
-	__u32 rude_converged_milli;	 /* RUDE_OFF_NICELY ends when R - F <= this / 1000 of F */
-	__u32 rude_only_users;		 /* 1: those of fp_rude_users; 0: everybody */
 	__u32 law_params[FP_LAW_PARAMS]; /* the law's own units: see bpf/cc/<law>.h */
 	__u8 law[FP_LAW_LEN];
 };
@@ -185,8 +155,8 @@ struct fp_flow {
 	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
 	__u32 receive_buffer_set;
 	__u32 pad;
-	struct fp_rule wanted;	  /* as applied: after division among flows */
-	__s32 error[FP_SETTINGS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
+	struct fp_rule wanted;	/* as applied: after division among flows */
+	__s32 error[FP_ERRORS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
 };
 
 /* The system-wide gate of Rude TCP, and how its segments are marked. */
@@ -263,57 +233,6 @@ struct fp_share_event {
 
 /* fp_flow.error: a value of its own beside 0 and -errno: the program's own buffer stays. */
 #define FP_KEPT_PROGRAMS_OWN 1
-
-/* What the kernel says of a flow at one moment. Sizes in bytes, windows in packets (segments). */
-struct fp_flow_record {
-	__u32 kind;   /* enum fp_event_kind */
-	__u32 family; /* AF_INET or AF_INET6 as the program sees it */
-	__u64 now_ns;
-	__u64 cookie;
-	__u32 netns; /* inode of its network namespace */
-	__u32 state; /* TCP state */
-	__u8 local_address[16];
-	__u8 remote_address[16];
-	__u32 local_port;
-	__u32 remote_port;
-	struct fp_flow flow;
-	struct fp_asked asked;
-
-	__u64 cgroup_id;
-	__u64 bytes_acked;
-	__u64 bytes_received;
-	__u64 bytes_retransmitted;
-	__u64 max_pacing_rate_bytes_per_s;
-	__u64 pacing_rate_bytes_per_s;
-	__u32 segments_sent;
-	__u32 segments_received;
-	__u32 segments_retransmitted;
-	__u32 srtt_us;
-	__u32 min_rtt_us;
-	__u32 mss_bytes;
-	__u32 cwnd_pkts;
-	__u32 ssthresh_pkts;
-	__u32 in_flight_pkts;
-	__u32 peer_window_bytes;
-
-	__u32 send_buffer_bytes; /* sk_sndbuf: twice what setsockopt was given */
-	__u32 receive_buffer_bytes;
-	__u32 cwnd_clamp_pkts;
-	__u32 rto_min_ticks;
-	__u32 delayed_ack_max_ticks;
-	__u32 notsent_lowat_bytes;
-	__u32 send_window_scale;
-	__u32 receive_window_scale;
-	__u32 busy_ticks; /* ticks are the kernel's jiffies */
-	__u32 receiver_limited_ticks;
-	__u32 send_buffer_limited_ticks;
-	__u8 law[FP_LAW_LEN];
-	__u32 rude_mode; /* enum fp_rude_mode */
-	__u32 rude_fair_cwnd_pkts;
-	__u32 rude_marked_pkts;
-	__u32 rude_user;
-	__u32 pad;
-};
 
 /* Counters, index into the map fp_counts. */
 enum fp_count {
@@ -402,13 +321,13 @@ struct fp_counted {
 	__u32 pad;
 };
 
-/* fp_estats.flags and fp_sample.flags */
+/* fp_estats.flags and fp_tcp.flags */
 #define FP_ESTATS_PASSIVE 1u /* the peer opened the connection */
 #define FP_ESTATS_ADOPTED 2u /* it was established before fatpath saw it */
 #define FP_ESTATS_TRACKED 4u /* it is sampled; else it was only walked by, and nothing is counted */
 #define FP_ESTATS_IN_PREFIX 8u	  /* it stands in its prefix's number of flows */
 #define FP_ESTATS_COUNTS_ACKS 16u /* a law of bpf/cc has counted */
-/* fp_sample.flags only */
+/* fp_tcp.flags only */
 #define FP_SAMPLE_ECN 0x100u
 #define FP_SAMPLE_SACK 0x200u
 #define FP_SAMPLE_TIMESTAMPS 0x400u
@@ -446,11 +365,12 @@ enum fp_sample_kind {
 	FP_SAMPLE_WALK,
 };
 
-/* A flow at one moment. Windows in packets (segments) or bytes, ticks are the kernel's jiffies. */
-struct fp_sample {
-	__u32 kind;    /* enum fp_sample_kind */
-	__u32 rule_id; /* FP_NO_RULE: it met none */
-	__u64 now_ns;  /* CLOCK_MONOTONIC */
+/*
+ * Who a connection is, and what the kernel says of it at one moment. Windows in packets
+ * (segments) or bytes, ticks are the kernel's jiffies.
+ */
+struct fp_tcp {
+	__u64 now_ns; /* CLOCK_MONOTONIC */
 	__u64 cookie;
 	__u64 cgroup_id;
 	__u8 local_address[16]; /* IPv4 as ::ffff:a.b.c.d */
@@ -459,8 +379,6 @@ struct fp_sample {
 	__u16 remote_port;
 	__u32 netns; /* inode */
 	__u8 law[FP_LAW_LEN];
-	struct fp_counted counted;
-	struct fp_wide wide;
 
 	__u64 bytes_sent;
 	__u64 bytes_acked;
@@ -505,7 +423,7 @@ struct fp_sample {
 	__u32 receive_buffer_bytes;
 	__u32 cwnd_clamp_pkts;
 	__u32 window_clamp_bytes;
-	__u32 flags; /* FP_ESTATS_*, FP_SAMPLE_* */
+	__u32 flags; /* FP_SAMPLE_*; of a sample FP_ESTATS_* too */
 	__u8 state;
 	__u8 ca_state;
 	__u8 limited_by; /* enum tcp_chrono */
@@ -514,6 +432,31 @@ struct fp_sample {
 	__u8 retransmits;
 	__u8 backoff;
 	__u8 locked_buffers; /* SOCK_SNDBUF_LOCK, SOCK_RCVBUF_LOCK */
+};
+
+/* A flow at one moment, as the instruments see it. */
+struct fp_sample {
+	__u32 kind;    /* enum fp_sample_kind */
+	__u32 rule_id; /* FP_NO_RULE: it met none */
+	struct fp_tcp tcp;
+	struct fp_counted counted;
+	struct fp_wide wide;
+};
+
+/* A tuned flow at one moment, and its settings. */
+struct fp_flow_record {
+	__u32 kind; /* enum fp_event_kind */
+	__u32 segments_sent;
+	__u32 segments_received;
+	__u32 segments_retransmitted;
+	struct fp_tcp tcp;
+	struct fp_flow flow;
+	struct fp_asked asked;
+	__u64 socket_has[FP_SOCKET_SETTINGS]; /* in the unit of the row; timers in ticks */
+	__u32 rude_mode;	      /* enum fp_rude_mode */
+	__u32 rude_fair_cwnd_pkts;
+	__u32 rude_marked_pkts;
+	__u32 rude_user;
 };
 
 /* What the police of an interface does with marked segments. */

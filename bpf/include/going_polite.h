@@ -12,9 +12,6 @@
 
 #include "rude_flow.h"
 
-/* How close R is to F, in thousandths of F, where the rule does not say. */
-#define CONVERGED_MILLI 10
-
 static __always_inline int is_going_polite(struct sock *sk)
 {
 	struct fp_rude_flow *rude = rude_of(sk);
@@ -50,7 +47,9 @@ static __always_inline int may_go_on(struct sock *sk)
 
 static __always_inline u32 converged_milli(const struct fp_rule *rule)
 {
-	return rule->rude_converged_milli ? rule->rude_converged_milli : CONVERGED_MILLI;
+	u32 milli = rule->value[FP_RUDE_CONVERGED];
+
+	return milli ? milli : FP_RUDE_CONVERGED_MILLI;
 }
 
 /* The part of R that is in use: all of it if it holds the flow back. */

@@ -70,7 +70,7 @@ static __always_inline int gives(const struct fp_rule *rule, const struct law_na
 
 	__builtin_memcpy(has, rule->law, sizeof(has));
 	__builtin_memcpy(wants, name, sizeof(wants));
-	return rule->given & (1u << FP_LAW) && has[0] == wants[0] && has[1] == wants[1];
+	return FP_IS_GIVEN(rule, FP_LAW) && has[0] == wants[0] && has[1] == wants[1];
 }
 
 static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32 mss_bytes)
@@ -78,7 +78,7 @@ static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32
 	u64 pkts;
 
 	if (!rule->initial_ssthresh_bytes || !mss_bytes)
-		return rule->initial_ssthresh_pkts;
+		return rule->value[FP_INITIAL_SSTHRESH];
 	pkts = rule->initial_ssthresh_bytes / mss_bytes;
 	if (pkts < CC_MIN_SSTHRESH_PKTS)
 		return CC_MIN_SSTHRESH_PKTS;
@@ -104,11 +104,11 @@ static __always_inline struct cc_start start_of(const struct fp_rule *rule, stru
 
 	if (!rule)
 		return start;
-	start.initial_rate_bps = rule->initial_rate_bps;
-	start.max_ssthresh_pkts = rule->max_ssthresh_pkts;
+	start.initial_rate_bps = rule->value[FP_INITIAL_RATE];
+	start.max_ssthresh_pkts = rule->value[FP_MAX_SSTHRESH];
 	start.initial_ssthresh_pkts = initial_ssthresh_pkts(rule, tp->mss_cache);
-	start.hystart = !!(rule->flags & FP_RULE_HYSTART);
-	start.idle = idle_of(rule->after_idle);
+	start.hystart = rule->value[FP_HYSTART];
+	start.idle = idle_of(rule->value[FP_AFTER_IDLE]);
 	return start;
 }
 
@@ -118,8 +118,8 @@ static __always_inline struct cc_start start_of(const struct fp_rule *rule, stru
  */
 static __always_inline u32 restart_window_pkts(const struct fp_rule *rule, u32 kernels_pkts)
 {
-	if (rule->given & (1u << FP_INITIAL_WINDOW))
-		return rule->initial_window_pkts;
+	if (FP_IS_GIVEN(rule, FP_INITIAL_WINDOW))
+		return rule->value[FP_INITIAL_WINDOW];
 	return kernels_pkts ? kernels_pkts : INITIAL_WINDOW_PKTS;
 }
 

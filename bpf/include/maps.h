@@ -9,6 +9,8 @@
 #include "kernel.h"
 #include "abi.h"
 
+#define FP_IS_GIVEN(rule, setting) ((rule)->given & (1u << (setting)))
+
 #define FP_ARRAY(map, entries, value_type)                                                         \
 	struct {                                                                                   \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \

@@ -54,9 +54,9 @@ static __always_inline int is_marked(const struct sock *sk)
 static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
 				       const struct fp_rule *rule, u32 user)
 {
-	if (!is_gate_open() || !rule || rule->rude == FP_RUDE_NEVER)
+	if (!is_gate_open() || !rule || rule->value[FP_RUDENESS] == FP_RUDE_NEVER)
 		return 0;
-	if (rule->rude_only_users &&
+	if (FP_IS_GIVEN(rule, FP_RUDE_USERS) &&
 	    !(is_listed(rule_id, user) && is_listed(rule_id, owner_of(sk))))
 		return 0;
 	return is_marked(sk);

@@ -15,9 +15,10 @@ static __always_inline int wants_rude(struct tcp_sock *tp, const struct fp_rude_
 {
 	if (rude && rude->flags & FP_RUDE_UNMARKED)
 		return 0;
-	if (rule->rude == FP_RUDE_ALWAYS || (rude && rude->mode == FP_RUDE))
+	if (rule->value[FP_RUDENESS] == FP_RUDE_ALWAYS || (rude && rude->mode == FP_RUDE))
 		return 1;
-	return stage == FP_ESTABLISHED && rule->rude == FP_RUDE_ALLOWED && is_run_rude(tp);
+	return stage == FP_ESTABLISHED && rule->value[FP_RUDENESS] == FP_RUDE_ALLOWED &&
+	       is_run_rude(tp);
 }
 
 static __always_inline int is_to_be_rude(struct tcp_sock *tp, void *sk, u32 rule_id,
@@ -27,7 +28,7 @@ static __always_inline int is_to_be_rude(struct tcp_sock *tp, void *sk, u32 rule
 	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
 	u32 user;
 
-	if (rule->rude == FP_RUDE_NEVER || !wants_rude(tp, rude, rule, stage))
+	if (rule->value[FP_RUDENESS] == FP_RUDE_NEVER || !wants_rude(tp, rude, rule, stage))
 		return 0;
 	user = rude && rude->mode == FP_RUDE ? rude->user : owner_of(owned);
 	return may_be_rude(owned, rule_id, rule, user);

@@ -45,11 +45,11 @@
 /* clang-format off */
 #define FP_SETTING_TABLE(X)                                                                        \
 	X(SEND_BUFFER, send_buffer, bytes, 4096, 1073741823, LIVE,                                 \
-	  OWN(sk->sk_sndbuf / 2),                                                                  \
+	  OWN(sk->sk_sndbuf >> 1),                                                                  \
 	  "\"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",                                            \
 	  "SO_SNDBUF; the kernel doubles it, as it does for programs")                             \
 	X(RECEIVE_BUFFER, receive_buffer, bytes, 4096, 1073741823, BEFORE_SYN,                     \
-	  OWN(sk->sk_rcvbuf / 2),                                                                  \
+	  OWN(sk->sk_rcvbuf >> 1),                                                                  \
 	  "\"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",                                            \
 	  "SO_RCVBUF, likewise")                                                                   \
 	X(LAW, congestion_control, law, 0, 0, LIVE,                                                \

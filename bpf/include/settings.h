@@ -9,17 +9,23 @@
 
 #include "maps.h"
 
-/* When in its life a flow is given its settings. */
+/* When in its life a flow is given its settings; and in a row of the table,
+ * which of them. */
 enum fp_stage {
-	FP_BEFORE_SYN,	/* only what the SYN carries: the window scale, by the receive buffer */
+	FP_BEFORE_SYN,	/* only what the SYN depends on: the window scale, by the receive buffer */
 	FP_ESTABLISHED, /* all, before the first data byte */
 	FP_LIVE,	/* all that can still change */
 };
 
+static __always_inline int is_due(enum fp_stage of_setting, enum fp_stage now)
+{
+	if (now == FP_BEFORE_SYN)
+		return of_setting == FP_BEFORE_SYN;
+	return now == FP_ESTABLISHED || of_setting != FP_ESTABLISHED;
+}
+
 /* The largest window that TCP can announce: 65535 << TCP_MAX_WSCALE (RFC 7323, 2.3). */
 #define FP_MAX_WINDOW_BYTES (65535u << 14)
-
-#define FP_IS_GIVEN(rule, setting) ((rule)->given & (1u << (setting)))
 
 static __always_inline void give(struct fp_flow *flow, void *target, u32 setting, int level,
 				 int option, u32 value)
@@ -27,16 +33,13 @@ static __always_inline void give(struct fp_flow *flow, void *target, u32 setting
 	flow->error[setting] = bpf_setsockopt(target, level, option, &value, sizeof(value));
 }
 
-/* A share is never so small that it stops a flow: the window of TCP without scaling. */
-#define FP_MIN_SHARE_BYTES 65536u
-
 /* A rule's buffer, shared among its flows when it divides. */
-static __always_inline u32 share_of(u32 bytes, const struct fp_rule *rule, u32 rule_id)
+static __always_inline u32 share_of(const struct fp_rule *rule, u32 setting, u32 rule_id)
 {
+	u32 bytes = rule->value[setting], share;
 	struct fp_share *all;
-	u32 share;
 
-	if (!(rule->flags & FP_RULE_DIVIDE) || bytes <= FP_MIN_SHARE_BYTES)
+	if (!FP_IS_GIVEN(rule, FP_DIVIDE) || bytes <= FP_MIN_SHARE_BYTES)
 		return bytes;
 	all = bpf_map_lookup_elem(&fp_shares, &rule_id);
 	share = all && all->flows > 1 ? bytes / (u32)all->flows : bytes;
@@ -60,7 +63,8 @@ static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *t
 {
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 
-	if (!(flow->wanted.flags & FP_RULE_OVERRIDE) && is_programs_own(tp, flow, setting)) {
+	if (!FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION) &&
+	    is_programs_own(tp, flow, setting)) {
 		flow->error[setting] = FP_KEPT_PROGRAMS_OWN;
 		return;
 	}
@@ -76,9 +80,9 @@ static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *t
 static __always_inline void give_send_buffer(struct fp_flow *flow, struct tcp_sock *tp,
 					     void *target, const struct fp_rule *rule)
 {
-	u32 bytes = share_of(rule->send_buffer_bytes, rule, flow->rule_id);
+	u32 bytes = share_of(rule, FP_SEND_BUFFER, flow->rule_id);
 
-	flow->wanted.send_buffer_bytes = bytes;
+	flow->wanted.value[FP_SEND_BUFFER] = bytes;
 	if (FP_IS_GIVEN(rule, FP_SEND_BUFFER))
 		give_buffer(flow, tp, target, FP_SEND_BUFFER, bytes);
 }
@@ -97,9 +101,9 @@ static __always_inline void open_window(void *target)
 static __always_inline void give_receive_buffer(struct fp_flow *flow, struct tcp_sock *tp,
 						void *target, const struct fp_rule *rule)
 {
-	u32 bytes = share_of(rule->receive_buffer_bytes, rule, flow->rule_id);
+	u32 bytes = share_of(rule, FP_RECEIVE_BUFFER, flow->rule_id);
 
-	flow->wanted.receive_buffer_bytes = bytes;
+	flow->wanted.value[FP_RECEIVE_BUFFER] = bytes;
 	if (!FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
 		return;
 	give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
@@ -144,39 +148,51 @@ static __always_inline void give_window(struct fp_flow *flow, struct tcp_sock *t
 	/* A window of 1 says that the SYN was lost (RFC 5681, 3.1): it stays. */
 	if (FP_IS_GIVEN(rule, FP_INITIAL_WINDOW) && stage == FP_ESTABLISHED && tp->snd_cwnd > 1) {
 		give(flow, target, FP_INITIAL_WINDOW, SOL_TCP, TCP_BPF_IW,
-		     rule->initial_window_pkts);
+		     rule->value[FP_INITIAL_WINDOW]);
 		flow->initial_cwnd_pkts = tp->snd_cwnd;
 	}
-	if (FP_IS_GIVEN(rule, FP_CWND_CLAMP) && tp->snd_cwnd_clamp != rule->cwnd_clamp_pkts)
+	if (FP_IS_GIVEN(rule, FP_CWND_CLAMP) && tp->snd_cwnd_clamp != rule->value[FP_CWND_CLAMP])
 		give(flow, target, FP_CWND_CLAMP, SOL_TCP, TCP_BPF_SNDCWND_CLAMP,
-		     rule->cwnd_clamp_pkts);
+		     rule->value[FP_CWND_CLAMP]);
 }
 
-static __always_inline void give_timers(struct fp_flow *flow, void *target,
-					const struct fp_rule *rule)
+/* Of the rows of the table those that a plain socket option carries. */
+#define GIVE_OPTION(level, option, takes, has, own)                                                \
+	{                                                                                          \
+		u64 value = rule->value[setting];                                                  \
+		give(flow, target, setting, level, option, takes);                                 \
+	}
+#define GIVE_TIMER(level, option, has, own) GIVE_OPTION(level, option, value, has, own)
+#define GIVE_OWN(has)
+#define GIVE_LAWS
+#define GIVE_RUDE
+#define GIVE_ROUTE
+#define GIVE_RULE
+#define GIVE(NAME, key, unit, least, most, of_setting, way, forms, becomes)                        \
+	if (is_due(FP_##of_setting, stage) && FP_IS_GIVEN(rule, FP_##NAME)) {                      \
+		enum { setting = FP_##NAME };                                                      \
+		GIVE_##way                                                                         \
+	}
+
+static __always_inline void give_options(struct fp_flow *flow, void *target,
+					 const struct fp_rule *rule, enum fp_stage stage)
 {
-	if (FP_IS_GIVEN(rule, FP_RTO_MIN))
-		give(flow, target, FP_RTO_MIN, SOL_TCP, TCP_BPF_RTO_MIN, rule->rto_min_us);
-	if (FP_IS_GIVEN(rule, FP_DELAYED_ACK_MAX))
-		give(flow, target, FP_DELAYED_ACK_MAX, SOL_TCP, TCP_BPF_DELACK_MAX,
-		     rule->delayed_ack_max_us);
+	FP_SETTING_TABLE(GIVE)
 }
 
-static __always_inline void give_rates(struct fp_flow *flow, void *target,
-				       const struct fp_rule *rule)
-{
-	if (FP_IS_GIVEN(rule, FP_PACING_RATE))
-		give(flow, target, FP_PACING_RATE, SOL_SOCKET, SO_MAX_PACING_RATE,
-		     (u32)rule->pacing_rate_bytes_per_s);
-	if (FP_IS_GIVEN(rule, FP_NOTSENT_LOWAT))
-		give(flow, target, FP_NOTSENT_LOWAT, SOL_TCP, TCP_NOTSENT_LOWAT,
-		     rule->notsent_lowat_bytes);
-}
-
-/* TCP_RTO_MIN and TCP_DELACK_MAX of the kernel. */
-#define FP_KERNELS_RTO_MIN_US 200000u
-#define FP_KERNELS_DELACK_MAX_US 200000u
-#define FP_NO_PACING_RATE 0xffffffffu
+#define TAKE_BACK_OPTION(level, option, takes, has, own)                                           \
+	give(flow, target, setting, level, option, own);
+#define TAKE_BACK_TIMER(level, option, has, own) give(flow, target, setting, level, option, own);
+#define TAKE_BACK_OWN(has)
+#define TAKE_BACK_LAWS
+#define TAKE_BACK_RUDE
+#define TAKE_BACK_ROUTE
+#define TAKE_BACK_RULE
+#define TAKE_BACK(NAME, key, unit, least, most, of_setting, way, forms, becomes)                   \
+	if (gone & (1u << FP_##NAME)) {                                                            \
+		enum { setting = FP_##NAME };                                                      \
+		TAKE_BACK_##way                                                                    \
+	}
 
 /*
  * What the flow was given and `rule` (NULL: none) no longer gives goes back to the
@@ -187,16 +203,7 @@ static __always_inline void take_back(struct fp_flow *flow, void *target,
 {
 	u32 gone = flow->wanted.given & ~(rule ? rule->given : 0);
 
-	if (gone & (1u << FP_PACING_RATE))
-		give(flow, target, FP_PACING_RATE, SOL_SOCKET, SO_MAX_PACING_RATE,
-		     FP_NO_PACING_RATE);
-	if (gone & (1u << FP_RTO_MIN))
-		give(flow, target, FP_RTO_MIN, SOL_TCP, TCP_BPF_RTO_MIN, FP_KERNELS_RTO_MIN_US);
-	if (gone & (1u << FP_DELAYED_ACK_MAX))
-		give(flow, target, FP_DELAYED_ACK_MAX, SOL_TCP, TCP_BPF_DELACK_MAX,
-		     FP_KERNELS_DELACK_MAX_US);
-	if (gone & (1u << FP_NOTSENT_LOWAT))
-		give(flow, target, FP_NOTSENT_LOWAT, SOL_TCP, TCP_NOTSENT_LOWAT, 0);
+	FP_SETTING_TABLE(TAKE_BACK)
 }
 
 static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, void *target,
@@ -204,23 +211,24 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 {
 	if (stage == FP_BEFORE_SYN) {
 		/* Undivided: the window scale cannot grow later, the share can. */
-		flow->wanted.receive_buffer_bytes = rule->receive_buffer_bytes;
+		u32 bytes = rule->value[FP_RECEIVE_BUFFER];
+
+		flow->wanted.value[FP_RECEIVE_BUFFER] = bytes;
 		if (FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
-			give_buffer(flow, tp, target, FP_RECEIVE_BUFFER,
-				    rule->receive_buffer_bytes);
+			give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
+		give_options(flow, target, rule, stage);
 		return;
 	}
 	give_receive_buffer(flow, tp, target, rule);
 	give_send_buffer(flow, tp, target, rule);
 	give_law(flow, tp, target, rule);
 	give_window(flow, tp, target, rule, stage);
-	give_timers(flow, target, rule);
-	give_rates(flow, target, rule);
+	give_options(flow, target, rule, stage);
 }
 
 static __always_inline int is_overriding(const struct fp_rule *rule, u32 setting)
 {
-	return rule && rule->flags & FP_RULE_OVERRIDE && FP_IS_GIVEN(rule, setting);
+	return rule && FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION) && FP_IS_GIVEN(rule, setting);
 }
 
 /* Once: what the program asks for later goes to the kernel, and is not undone by this. */

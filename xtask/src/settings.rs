@@ -123,11 +123,17 @@ impl Row {
         let [key, unit, least, most, stage, way, forms, becomes] = fields[..] else {
             anyhow::bail!("a row of {TABLE} that is none: {text}");
         };
+        let name_with_unit = match unit {
+            "\"bytes\"" | "\"pkts\"" | "\"us\"" | "\"bps\"" | "\"milli\"" => {
+                format!("\"{}_{}\"", key.trim_matches('"'), unit.trim_matches('"'))
+            }
+            _ => key.to_owned(),
+        };
         let (unit, stage) = (camel_case(unit), camel_case(stage));
         Ok(Row {
             name: camel_case(key),
             spec: format!(
-                "    Spec {{\n        key: {key},\n        unit: Unit::{unit},\n        least: {least},\n        most: {most},\n        \
+                "    Spec {{\n        key: {key},\n        name_with_unit: {name_with_unit},\n        unit: Unit::{unit},\n        least: {least},\n        most: {most},\n        \
                  stage: Stage::{stage},\n        way: Way::{way},\n        forms: {forms},\n        becomes: {becomes},\n    }},\n"
             ),
         })

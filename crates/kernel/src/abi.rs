@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 7;
+pub const FP_ABI_VERSION: u32 = 8;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -13,9 +13,6 @@ pub const FP_LAW_LEN: u32 = 16;
 pub const FP_MAX_CGROUP_DEPTH: u32 = 32;
 pub const FP_LAW_PARAMS: u32 = 6;
 pub const FP_NO_RULE: u32 = 4294967295;
-pub const FP_RULE_OVERRIDE: u32 = 1;
-pub const FP_RULE_DIVIDE: u32 = 2;
-pub const FP_RULE_HYSTART: u32 = 4;
 pub const FP_NO_PORT: u32 = 65536;
 pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;
@@ -65,7 +62,19 @@ pub const FP_INITIAL_SSTHRESH: fp_setting = 10;
 pub const FP_INITIAL_RATE: fp_setting = 11;
 pub const FP_AFTER_IDLE: fp_setting = 12;
 pub const FP_HYSTART: fp_setting = 13;
-pub const FP_SETTINGS: fp_setting = 14;
+pub const FP_RUDENESS: fp_setting = 14;
+pub const FP_RUDE_RATE: fp_setting = 15;
+pub const FP_RUDE_TOTAL_RATE: fp_setting = 16;
+pub const FP_RUDE_USERS: fp_setting = 17;
+pub const FP_RUDE_CONVERGED: fp_setting = 18;
+pub const FP_REORDERING: fp_setting = 19;
+pub const FP_QUICKACK: fp_setting = 20;
+pub const FP_OVERRIDE_APPLICATION: fp_setting = 21;
+pub const FP_DIVIDE: fp_setting = 22;
+pub const FP_SETTINGS: fp_setting = 23;
+pub const FP_SOCKET_SETTINGS: fp_setting = 9;
+pub const FP_RULE_VALUES: fp_setting = 19;
+pub const FP_ERRORS: fp_setting = 10;
 pub type fp_setting = ::core::ffi::c_uint;
 pub const FP_IDLE_HOSTS_OWN: fp_after_idle = 0;
 pub const FP_IDLE_RESTART: fp_after_idle = 1;
@@ -79,76 +88,26 @@ pub type fp_rude = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct fp_rule {
-    pub pacing_rate_bytes_per_s: __u64,
-    pub initial_rate_bps: __u64,
+    pub value: [__u64; 19usize],
     pub initial_ssthresh_bytes: __u64,
-    pub rude_rate_bytes_per_s: __u64,
-    pub rude_total_bytes_per_s: __u64,
     pub given: __u32,
-    pub flags: __u32,
-    pub send_buffer_bytes: __u32,
-    pub receive_buffer_bytes: __u32,
-    pub initial_window_pkts: __u32,
-    pub cwnd_clamp_pkts: __u32,
-    pub rto_min_us: __u32,
-    pub delayed_ack_max_us: __u32,
-    pub notsent_lowat_bytes: __u32,
-    pub max_ssthresh_pkts: __u32,
-    pub initial_ssthresh_pkts: __u32,
-    pub after_idle: __u32,
-    pub rude: __u32,
     pub rude_fair_law: __u32,
-    pub rude_converged_milli: __u32,
-    pub rude_only_users: __u32,
     pub law_params: [__u32; 6usize],
     pub law: [__u8; 16usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 144usize];
+    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 208usize];
     ["Alignment of fp_rule"][::core::mem::align_of::<fp_rule>() - 8usize];
-    ["Offset of field: fp_rule::pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_rule, pacing_rate_bytes_per_s) - 0usize];
-    ["Offset of field: fp_rule::initial_rate_bps"]
-        [::core::mem::offset_of!(fp_rule, initial_rate_bps) - 8usize];
+    ["Offset of field: fp_rule::value"][::core::mem::offset_of!(fp_rule, value) - 0usize];
     ["Offset of field: fp_rule::initial_ssthresh_bytes"]
-        [::core::mem::offset_of!(fp_rule, initial_ssthresh_bytes) - 16usize];
-    ["Offset of field: fp_rule::rude_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_rule, rude_rate_bytes_per_s) - 24usize];
-    ["Offset of field: fp_rule::rude_total_bytes_per_s"]
-        [::core::mem::offset_of!(fp_rule, rude_total_bytes_per_s) - 32usize];
-    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 40usize];
-    ["Offset of field: fp_rule::flags"][::core::mem::offset_of!(fp_rule, flags) - 44usize];
-    ["Offset of field: fp_rule::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_rule, send_buffer_bytes) - 48usize];
-    ["Offset of field: fp_rule::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_rule, receive_buffer_bytes) - 52usize];
-    ["Offset of field: fp_rule::initial_window_pkts"]
-        [::core::mem::offset_of!(fp_rule, initial_window_pkts) - 56usize];
-    ["Offset of field: fp_rule::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_rule, cwnd_clamp_pkts) - 60usize];
-    ["Offset of field: fp_rule::rto_min_us"]
-        [::core::mem::offset_of!(fp_rule, rto_min_us) - 64usize];
-    ["Offset of field: fp_rule::delayed_ack_max_us"]
-        [::core::mem::offset_of!(fp_rule, delayed_ack_max_us) - 68usize];
-    ["Offset of field: fp_rule::notsent_lowat_bytes"]
-        [::core::mem::offset_of!(fp_rule, notsent_lowat_bytes) - 72usize];
-    ["Offset of field: fp_rule::max_ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_rule, max_ssthresh_pkts) - 76usize];
-    ["Offset of field: fp_rule::initial_ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_rule, initial_ssthresh_pkts) - 80usize];
-    ["Offset of field: fp_rule::after_idle"]
-        [::core::mem::offset_of!(fp_rule, after_idle) - 84usize];
-    ["Offset of field: fp_rule::rude"][::core::mem::offset_of!(fp_rule, rude) - 88usize];
+        [::core::mem::offset_of!(fp_rule, initial_ssthresh_bytes) - 152usize];
+    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 160usize];
     ["Offset of field: fp_rule::rude_fair_law"]
-        [::core::mem::offset_of!(fp_rule, rude_fair_law) - 92usize];
-    ["Offset of field: fp_rule::rude_converged_milli"]
-        [::core::mem::offset_of!(fp_rule, rude_converged_milli) - 96usize];
-    ["Offset of field: fp_rule::rude_only_users"]
-        [::core::mem::offset_of!(fp_rule, rude_only_users) - 100usize];
+        [::core::mem::offset_of!(fp_rule, rude_fair_law) - 164usize];
     ["Offset of field: fp_rule::law_params"]
-        [::core::mem::offset_of!(fp_rule, law_params) - 104usize];
-    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 128usize];
+        [::core::mem::offset_of!(fp_rule, law_params) - 168usize];
+    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 192usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -309,11 +268,11 @@ pub struct fp_flow {
     pub receive_buffer_set: __u32,
     pub pad: __u32,
     pub wanted: fp_rule,
-    pub error: [__s32; 14usize],
+    pub error: [__s32; 10usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 232usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 280usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -326,7 +285,7 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
     ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 28usize];
     ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 32usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 176usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 240usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -464,150 +423,6 @@ const _: () = {
         [::core::mem::offset_of!(fp_share_event, kind) - 0usize];
     ["Offset of field: fp_share_event::rule_id"]
         [::core::mem::offset_of!(fp_share_event, rule_id) - 4usize];
-};
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct fp_flow_record {
-    pub kind: __u32,
-    pub family: __u32,
-    pub now_ns: __u64,
-    pub cookie: __u64,
-    pub netns: __u32,
-    pub state: __u32,
-    pub local_address: [__u8; 16usize],
-    pub remote_address: [__u8; 16usize],
-    pub local_port: __u32,
-    pub remote_port: __u32,
-    pub flow: fp_flow,
-    pub asked: fp_asked,
-    pub cgroup_id: __u64,
-    pub bytes_acked: __u64,
-    pub bytes_received: __u64,
-    pub bytes_retransmitted: __u64,
-    pub max_pacing_rate_bytes_per_s: __u64,
-    pub pacing_rate_bytes_per_s: __u64,
-    pub segments_sent: __u32,
-    pub segments_received: __u32,
-    pub segments_retransmitted: __u32,
-    pub srtt_us: __u32,
-    pub min_rtt_us: __u32,
-    pub mss_bytes: __u32,
-    pub cwnd_pkts: __u32,
-    pub ssthresh_pkts: __u32,
-    pub in_flight_pkts: __u32,
-    pub peer_window_bytes: __u32,
-    pub send_buffer_bytes: __u32,
-    pub receive_buffer_bytes: __u32,
-    pub cwnd_clamp_pkts: __u32,
-    pub rto_min_ticks: __u32,
-    pub delayed_ack_max_ticks: __u32,
-    pub notsent_lowat_bytes: __u32,
-    pub send_window_scale: __u32,
-    pub receive_window_scale: __u32,
-    pub busy_ticks: __u32,
-    pub receiver_limited_ticks: __u32,
-    pub send_buffer_limited_ticks: __u32,
-    pub law: [__u8; 16usize],
-    pub rude_mode: __u32,
-    pub rude_fair_cwnd_pkts: __u32,
-    pub rude_marked_pkts: __u32,
-    pub rude_user: __u32,
-    pub pad: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 480usize];
-    ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
-    ["Offset of field: fp_flow_record::kind"]
-        [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
-    ["Offset of field: fp_flow_record::family"]
-        [::core::mem::offset_of!(fp_flow_record, family) - 4usize];
-    ["Offset of field: fp_flow_record::now_ns"]
-        [::core::mem::offset_of!(fp_flow_record, now_ns) - 8usize];
-    ["Offset of field: fp_flow_record::cookie"]
-        [::core::mem::offset_of!(fp_flow_record, cookie) - 16usize];
-    ["Offset of field: fp_flow_record::netns"]
-        [::core::mem::offset_of!(fp_flow_record, netns) - 24usize];
-    ["Offset of field: fp_flow_record::state"]
-        [::core::mem::offset_of!(fp_flow_record, state) - 28usize];
-    ["Offset of field: fp_flow_record::local_address"]
-        [::core::mem::offset_of!(fp_flow_record, local_address) - 32usize];
-    ["Offset of field: fp_flow_record::remote_address"]
-        [::core::mem::offset_of!(fp_flow_record, remote_address) - 48usize];
-    ["Offset of field: fp_flow_record::local_port"]
-        [::core::mem::offset_of!(fp_flow_record, local_port) - 64usize];
-    ["Offset of field: fp_flow_record::remote_port"]
-        [::core::mem::offset_of!(fp_flow_record, remote_port) - 68usize];
-    ["Offset of field: fp_flow_record::flow"]
-        [::core::mem::offset_of!(fp_flow_record, flow) - 72usize];
-    ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 304usize];
-    ["Offset of field: fp_flow_record::cgroup_id"]
-        [::core::mem::offset_of!(fp_flow_record, cgroup_id) - 312usize];
-    ["Offset of field: fp_flow_record::bytes_acked"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_acked) - 320usize];
-    ["Offset of field: fp_flow_record::bytes_received"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_received) - 328usize];
-    ["Offset of field: fp_flow_record::bytes_retransmitted"]
-        [::core::mem::offset_of!(fp_flow_record, bytes_retransmitted) - 336usize];
-    ["Offset of field: fp_flow_record::max_pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_flow_record, max_pacing_rate_bytes_per_s) - 344usize];
-    ["Offset of field: fp_flow_record::pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_flow_record, pacing_rate_bytes_per_s) - 352usize];
-    ["Offset of field: fp_flow_record::segments_sent"]
-        [::core::mem::offset_of!(fp_flow_record, segments_sent) - 360usize];
-    ["Offset of field: fp_flow_record::segments_received"]
-        [::core::mem::offset_of!(fp_flow_record, segments_received) - 364usize];
-    ["Offset of field: fp_flow_record::segments_retransmitted"]
-        [::core::mem::offset_of!(fp_flow_record, segments_retransmitted) - 368usize];
-    ["Offset of field: fp_flow_record::srtt_us"]
-        [::core::mem::offset_of!(fp_flow_record, srtt_us) - 372usize];
-    ["Offset of field: fp_flow_record::min_rtt_us"]
-        [::core::mem::offset_of!(fp_flow_record, min_rtt_us) - 376usize];
-    ["Offset of field: fp_flow_record::mss_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, mss_bytes) - 380usize];
-    ["Offset of field: fp_flow_record::cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, cwnd_pkts) - 384usize];
-    ["Offset of field: fp_flow_record::ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, ssthresh_pkts) - 388usize];
-    ["Offset of field: fp_flow_record::in_flight_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, in_flight_pkts) - 392usize];
-    ["Offset of field: fp_flow_record::peer_window_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, peer_window_bytes) - 396usize];
-    ["Offset of field: fp_flow_record::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, send_buffer_bytes) - 400usize];
-    ["Offset of field: fp_flow_record::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, receive_buffer_bytes) - 404usize];
-    ["Offset of field: fp_flow_record::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, cwnd_clamp_pkts) - 408usize];
-    ["Offset of field: fp_flow_record::rto_min_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, rto_min_ticks) - 412usize];
-    ["Offset of field: fp_flow_record::delayed_ack_max_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, delayed_ack_max_ticks) - 416usize];
-    ["Offset of field: fp_flow_record::notsent_lowat_bytes"]
-        [::core::mem::offset_of!(fp_flow_record, notsent_lowat_bytes) - 420usize];
-    ["Offset of field: fp_flow_record::send_window_scale"]
-        [::core::mem::offset_of!(fp_flow_record, send_window_scale) - 424usize];
-    ["Offset of field: fp_flow_record::receive_window_scale"]
-        [::core::mem::offset_of!(fp_flow_record, receive_window_scale) - 428usize];
-    ["Offset of field: fp_flow_record::busy_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, busy_ticks) - 432usize];
-    ["Offset of field: fp_flow_record::receiver_limited_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, receiver_limited_ticks) - 436usize];
-    ["Offset of field: fp_flow_record::send_buffer_limited_ticks"]
-        [::core::mem::offset_of!(fp_flow_record, send_buffer_limited_ticks) - 440usize];
-    ["Offset of field: fp_flow_record::law"]
-        [::core::mem::offset_of!(fp_flow_record, law) - 444usize];
-    ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 460usize];
-    ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 464usize];
-    ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 468usize];
-    ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 472usize];
-    ["Offset of field: fp_flow_record::pad"]
-        [::core::mem::offset_of!(fp_flow_record, pad) - 476usize];
 };
 pub const FP_COUNT_MET: fp_count = 0;
 pub const FP_COUNT_PASSED: fp_count = 1;
@@ -819,9 +634,7 @@ pub const FP_SAMPLE_WALK: fp_sample_kind = 8;
 pub type fp_sample_kind = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct fp_sample {
-    pub kind: __u32,
-    pub rule_id: __u32,
+pub struct fp_tcp {
     pub now_ns: __u64,
     pub cookie: __u64,
     pub cgroup_id: __u64,
@@ -831,8 +644,6 @@ pub struct fp_sample {
     pub remote_port: __u16,
     pub netns: __u32,
     pub law: [__u8; 16usize],
-    pub counted: fp_counted,
-    pub wide: fp_wide,
     pub bytes_sent: __u64,
     pub bytes_acked: __u64,
     pub bytes_received: __u64,
@@ -885,117 +696,160 @@ pub struct fp_sample {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
+    ["Size of fp_tcp"][::core::mem::size_of::<fp_tcp>() - 272usize];
+    ["Alignment of fp_tcp"][::core::mem::align_of::<fp_tcp>() - 8usize];
+    ["Offset of field: fp_tcp::now_ns"][::core::mem::offset_of!(fp_tcp, now_ns) - 0usize];
+    ["Offset of field: fp_tcp::cookie"][::core::mem::offset_of!(fp_tcp, cookie) - 8usize];
+    ["Offset of field: fp_tcp::cgroup_id"][::core::mem::offset_of!(fp_tcp, cgroup_id) - 16usize];
+    ["Offset of field: fp_tcp::local_address"]
+        [::core::mem::offset_of!(fp_tcp, local_address) - 24usize];
+    ["Offset of field: fp_tcp::remote_address"]
+        [::core::mem::offset_of!(fp_tcp, remote_address) - 40usize];
+    ["Offset of field: fp_tcp::local_port"][::core::mem::offset_of!(fp_tcp, local_port) - 56usize];
+    ["Offset of field: fp_tcp::remote_port"]
+        [::core::mem::offset_of!(fp_tcp, remote_port) - 58usize];
+    ["Offset of field: fp_tcp::netns"][::core::mem::offset_of!(fp_tcp, netns) - 60usize];
+    ["Offset of field: fp_tcp::law"][::core::mem::offset_of!(fp_tcp, law) - 64usize];
+    ["Offset of field: fp_tcp::bytes_sent"][::core::mem::offset_of!(fp_tcp, bytes_sent) - 80usize];
+    ["Offset of field: fp_tcp::bytes_acked"]
+        [::core::mem::offset_of!(fp_tcp, bytes_acked) - 88usize];
+    ["Offset of field: fp_tcp::bytes_received"]
+        [::core::mem::offset_of!(fp_tcp, bytes_received) - 96usize];
+    ["Offset of field: fp_tcp::bytes_retrans"]
+        [::core::mem::offset_of!(fp_tcp, bytes_retrans) - 104usize];
+    ["Offset of field: fp_tcp::pacing_rate_bytes_per_s"]
+        [::core::mem::offset_of!(fp_tcp, pacing_rate_bytes_per_s) - 112usize];
+    ["Offset of field: fp_tcp::snd_una"][::core::mem::offset_of!(fp_tcp, snd_una) - 120usize];
+    ["Offset of field: fp_tcp::snd_nxt"][::core::mem::offset_of!(fp_tcp, snd_nxt) - 124usize];
+    ["Offset of field: fp_tcp::rcv_nxt"][::core::mem::offset_of!(fp_tcp, rcv_nxt) - 128usize];
+    ["Offset of field: fp_tcp::busy_ticks"][::core::mem::offset_of!(fp_tcp, busy_ticks) - 132usize];
+    ["Offset of field: fp_tcp::receiver_limited_ticks"]
+        [::core::mem::offset_of!(fp_tcp, receiver_limited_ticks) - 136usize];
+    ["Offset of field: fp_tcp::send_buffer_limited_ticks"]
+        [::core::mem::offset_of!(fp_tcp, send_buffer_limited_ticks) - 140usize];
+    ["Offset of field: fp_tcp::srtt_us"][::core::mem::offset_of!(fp_tcp, srtt_us) - 144usize];
+    ["Offset of field: fp_tcp::rttvar_us"][::core::mem::offset_of!(fp_tcp, rttvar_us) - 148usize];
+    ["Offset of field: fp_tcp::min_rtt_us"][::core::mem::offset_of!(fp_tcp, min_rtt_us) - 152usize];
+    ["Offset of field: fp_tcp::rto_ticks"][::core::mem::offset_of!(fp_tcp, rto_ticks) - 156usize];
+    ["Offset of field: fp_tcp::rcv_rtt_us"][::core::mem::offset_of!(fp_tcp, rcv_rtt_us) - 160usize];
+    ["Offset of field: fp_tcp::mss_bytes"][::core::mem::offset_of!(fp_tcp, mss_bytes) - 164usize];
+    ["Offset of field: fp_tcp::adv_mss_bytes"]
+        [::core::mem::offset_of!(fp_tcp, adv_mss_bytes) - 168usize];
+    ["Offset of field: fp_tcp::pmtu_bytes"][::core::mem::offset_of!(fp_tcp, pmtu_bytes) - 172usize];
+    ["Offset of field: fp_tcp::dsack_dups"][::core::mem::offset_of!(fp_tcp, dsack_dups) - 176usize];
+    ["Offset of field: fp_tcp::reord_seen"][::core::mem::offset_of!(fp_tcp, reord_seen) - 180usize];
+    ["Offset of field: fp_tcp::reordering_pkts"]
+        [::core::mem::offset_of!(fp_tcp, reordering_pkts) - 184usize];
+    ["Offset of field: fp_tcp::rcv_ooopack"]
+        [::core::mem::offset_of!(fp_tcp, rcv_ooopack) - 188usize];
+    ["Offset of field: fp_tcp::cwnd_pkts"][::core::mem::offset_of!(fp_tcp, cwnd_pkts) - 192usize];
+    ["Offset of field: fp_tcp::ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_tcp, ssthresh_pkts) - 196usize];
+    ["Offset of field: fp_tcp::packets_out"]
+        [::core::mem::offset_of!(fp_tcp, packets_out) - 200usize];
+    ["Offset of field: fp_tcp::sacked_out"][::core::mem::offset_of!(fp_tcp, sacked_out) - 204usize];
+    ["Offset of field: fp_tcp::lost_out"][::core::mem::offset_of!(fp_tcp, lost_out) - 208usize];
+    ["Offset of field: fp_tcp::retrans_out"]
+        [::core::mem::offset_of!(fp_tcp, retrans_out) - 212usize];
+    ["Offset of field: fp_tcp::peer_window_bytes"]
+        [::core::mem::offset_of!(fp_tcp, peer_window_bytes) - 216usize];
+    ["Offset of field: fp_tcp::max_peer_window_bytes"]
+        [::core::mem::offset_of!(fp_tcp, max_peer_window_bytes) - 220usize];
+    ["Offset of field: fp_tcp::receive_window_bytes"]
+        [::core::mem::offset_of!(fp_tcp, receive_window_bytes) - 224usize];
+    ["Offset of field: fp_tcp::rate_delivered_pkts"]
+        [::core::mem::offset_of!(fp_tcp, rate_delivered_pkts) - 228usize];
+    ["Offset of field: fp_tcp::rate_interval_us"]
+        [::core::mem::offset_of!(fp_tcp, rate_interval_us) - 232usize];
+    ["Offset of field: fp_tcp::unsent_bytes"]
+        [::core::mem::offset_of!(fp_tcp, unsent_bytes) - 236usize];
+    ["Offset of field: fp_tcp::unread_bytes"]
+        [::core::mem::offset_of!(fp_tcp, unread_bytes) - 240usize];
+    ["Offset of field: fp_tcp::send_buffer_bytes"]
+        [::core::mem::offset_of!(fp_tcp, send_buffer_bytes) - 244usize];
+    ["Offset of field: fp_tcp::receive_buffer_bytes"]
+        [::core::mem::offset_of!(fp_tcp, receive_buffer_bytes) - 248usize];
+    ["Offset of field: fp_tcp::cwnd_clamp_pkts"]
+        [::core::mem::offset_of!(fp_tcp, cwnd_clamp_pkts) - 252usize];
+    ["Offset of field: fp_tcp::window_clamp_bytes"]
+        [::core::mem::offset_of!(fp_tcp, window_clamp_bytes) - 256usize];
+    ["Offset of field: fp_tcp::flags"][::core::mem::offset_of!(fp_tcp, flags) - 260usize];
+    ["Offset of field: fp_tcp::state"][::core::mem::offset_of!(fp_tcp, state) - 264usize];
+    ["Offset of field: fp_tcp::ca_state"][::core::mem::offset_of!(fp_tcp, ca_state) - 265usize];
+    ["Offset of field: fp_tcp::limited_by"][::core::mem::offset_of!(fp_tcp, limited_by) - 266usize];
+    ["Offset of field: fp_tcp::send_wscale"]
+        [::core::mem::offset_of!(fp_tcp, send_wscale) - 267usize];
+    ["Offset of field: fp_tcp::receive_wscale"]
+        [::core::mem::offset_of!(fp_tcp, receive_wscale) - 268usize];
+    ["Offset of field: fp_tcp::retransmits"]
+        [::core::mem::offset_of!(fp_tcp, retransmits) - 269usize];
+    ["Offset of field: fp_tcp::backoff"][::core::mem::offset_of!(fp_tcp, backoff) - 270usize];
+    ["Offset of field: fp_tcp::locked_buffers"]
+        [::core::mem::offset_of!(fp_tcp, locked_buffers) - 271usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_sample {
+    pub kind: __u32,
+    pub rule_id: __u32,
+    pub tcp: fp_tcp,
+    pub counted: fp_counted,
+    pub wide: fp_wide,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
     ["Size of fp_sample"][::core::mem::size_of::<fp_sample>() - 432usize];
     ["Alignment of fp_sample"][::core::mem::align_of::<fp_sample>() - 8usize];
     ["Offset of field: fp_sample::kind"][::core::mem::offset_of!(fp_sample, kind) - 0usize];
     ["Offset of field: fp_sample::rule_id"][::core::mem::offset_of!(fp_sample, rule_id) - 4usize];
-    ["Offset of field: fp_sample::now_ns"][::core::mem::offset_of!(fp_sample, now_ns) - 8usize];
-    ["Offset of field: fp_sample::cookie"][::core::mem::offset_of!(fp_sample, cookie) - 16usize];
-    ["Offset of field: fp_sample::cgroup_id"]
-        [::core::mem::offset_of!(fp_sample, cgroup_id) - 24usize];
-    ["Offset of field: fp_sample::local_address"]
-        [::core::mem::offset_of!(fp_sample, local_address) - 32usize];
-    ["Offset of field: fp_sample::remote_address"]
-        [::core::mem::offset_of!(fp_sample, remote_address) - 48usize];
-    ["Offset of field: fp_sample::local_port"]
-        [::core::mem::offset_of!(fp_sample, local_port) - 64usize];
-    ["Offset of field: fp_sample::remote_port"]
-        [::core::mem::offset_of!(fp_sample, remote_port) - 66usize];
-    ["Offset of field: fp_sample::netns"][::core::mem::offset_of!(fp_sample, netns) - 68usize];
-    ["Offset of field: fp_sample::law"][::core::mem::offset_of!(fp_sample, law) - 72usize];
-    ["Offset of field: fp_sample::counted"][::core::mem::offset_of!(fp_sample, counted) - 88usize];
-    ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 176usize];
-    ["Offset of field: fp_sample::bytes_sent"]
-        [::core::mem::offset_of!(fp_sample, bytes_sent) - 240usize];
-    ["Offset of field: fp_sample::bytes_acked"]
-        [::core::mem::offset_of!(fp_sample, bytes_acked) - 248usize];
-    ["Offset of field: fp_sample::bytes_received"]
-        [::core::mem::offset_of!(fp_sample, bytes_received) - 256usize];
-    ["Offset of field: fp_sample::bytes_retrans"]
-        [::core::mem::offset_of!(fp_sample, bytes_retrans) - 264usize];
-    ["Offset of field: fp_sample::pacing_rate_bytes_per_s"]
-        [::core::mem::offset_of!(fp_sample, pacing_rate_bytes_per_s) - 272usize];
-    ["Offset of field: fp_sample::snd_una"][::core::mem::offset_of!(fp_sample, snd_una) - 280usize];
-    ["Offset of field: fp_sample::snd_nxt"][::core::mem::offset_of!(fp_sample, snd_nxt) - 284usize];
-    ["Offset of field: fp_sample::rcv_nxt"][::core::mem::offset_of!(fp_sample, rcv_nxt) - 288usize];
-    ["Offset of field: fp_sample::busy_ticks"]
-        [::core::mem::offset_of!(fp_sample, busy_ticks) - 292usize];
-    ["Offset of field: fp_sample::receiver_limited_ticks"]
-        [::core::mem::offset_of!(fp_sample, receiver_limited_ticks) - 296usize];
-    ["Offset of field: fp_sample::send_buffer_limited_ticks"]
-        [::core::mem::offset_of!(fp_sample, send_buffer_limited_ticks) - 300usize];
-    ["Offset of field: fp_sample::srtt_us"][::core::mem::offset_of!(fp_sample, srtt_us) - 304usize];
-    ["Offset of field: fp_sample::rttvar_us"]
-        [::core::mem::offset_of!(fp_sample, rttvar_us) - 308usize];
-    ["Offset of field: fp_sample::min_rtt_us"]
-        [::core::mem::offset_of!(fp_sample, min_rtt_us) - 312usize];
-    ["Offset of field: fp_sample::rto_ticks"]
-        [::core::mem::offset_of!(fp_sample, rto_ticks) - 316usize];
-    ["Offset of field: fp_sample::rcv_rtt_us"]
-        [::core::mem::offset_of!(fp_sample, rcv_rtt_us) - 320usize];
-    ["Offset of field: fp_sample::mss_bytes"]
-        [::core::mem::offset_of!(fp_sample, mss_bytes) - 324usize];
-    ["Offset of field: fp_sample::adv_mss_bytes"]
-        [::core::mem::offset_of!(fp_sample, adv_mss_bytes) - 328usize];
-    ["Offset of field: fp_sample::pmtu_bytes"]
-        [::core::mem::offset_of!(fp_sample, pmtu_bytes) - 332usize];
-    ["Offset of field: fp_sample::dsack_dups"]
-        [::core::mem::offset_of!(fp_sample, dsack_dups) - 336usize];
-    ["Offset of field: fp_sample::reord_seen"]
-        [::core::mem::offset_of!(fp_sample, reord_seen) - 340usize];
-    ["Offset of field: fp_sample::reordering_pkts"]
-        [::core::mem::offset_of!(fp_sample, reordering_pkts) - 344usize];
-    ["Offset of field: fp_sample::rcv_ooopack"]
-        [::core::mem::offset_of!(fp_sample, rcv_ooopack) - 348usize];
-    ["Offset of field: fp_sample::cwnd_pkts"]
-        [::core::mem::offset_of!(fp_sample, cwnd_pkts) - 352usize];
-    ["Offset of field: fp_sample::ssthresh_pkts"]
-        [::core::mem::offset_of!(fp_sample, ssthresh_pkts) - 356usize];
-    ["Offset of field: fp_sample::packets_out"]
-        [::core::mem::offset_of!(fp_sample, packets_out) - 360usize];
-    ["Offset of field: fp_sample::sacked_out"]
-        [::core::mem::offset_of!(fp_sample, sacked_out) - 364usize];
-    ["Offset of field: fp_sample::lost_out"]
-        [::core::mem::offset_of!(fp_sample, lost_out) - 368usize];
-    ["Offset of field: fp_sample::retrans_out"]
-        [::core::mem::offset_of!(fp_sample, retrans_out) - 372usize];
-    ["Offset of field: fp_sample::peer_window_bytes"]
-        [::core::mem::offset_of!(fp_sample, peer_window_bytes) - 376usize];
-    ["Offset of field: fp_sample::max_peer_window_bytes"]
-        [::core::mem::offset_of!(fp_sample, max_peer_window_bytes) - 380usize];
-    ["Offset of field: fp_sample::receive_window_bytes"]
-        [::core::mem::offset_of!(fp_sample, receive_window_bytes) - 384usize];
-    ["Offset of field: fp_sample::rate_delivered_pkts"]
-        [::core::mem::offset_of!(fp_sample, rate_delivered_pkts) - 388usize];
-    ["Offset of field: fp_sample::rate_interval_us"]
-        [::core::mem::offset_of!(fp_sample, rate_interval_us) - 392usize];
-    ["Offset of field: fp_sample::unsent_bytes"]
-        [::core::mem::offset_of!(fp_sample, unsent_bytes) - 396usize];
-    ["Offset of field: fp_sample::unread_bytes"]
-        [::core::mem::offset_of!(fp_sample, unread_bytes) - 400usize];
-    ["Offset of field: fp_sample::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_sample, send_buffer_bytes) - 404usize];
-    ["Offset of field: fp_sample::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_sample, receive_buffer_bytes) - 408usize];
-    ["Offset of field: fp_sample::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_sample, cwnd_clamp_pkts) - 412usize];
-    ["Offset of field: fp_sample::window_clamp_bytes"]
-        [::core::mem::offset_of!(fp_sample, window_clamp_bytes) - 416usize];
-    ["Offset of field: fp_sample::flags"][::core::mem::offset_of!(fp_sample, flags) - 420usize];
-    ["Offset of field: fp_sample::state"][::core::mem::offset_of!(fp_sample, state) - 424usize];
-    ["Offset of field: fp_sample::ca_state"]
-        [::core::mem::offset_of!(fp_sample, ca_state) - 425usize];
-    ["Offset of field: fp_sample::limited_by"]
-        [::core::mem::offset_of!(fp_sample, limited_by) - 426usize];
-    ["Offset of field: fp_sample::send_wscale"]
-        [::core::mem::offset_of!(fp_sample, send_wscale) - 427usize];
-    ["Offset of field: fp_sample::receive_wscale"]
-        [::core::mem::offset_of!(fp_sample, receive_wscale) - 428usize];
-    ["Offset of field: fp_sample::retransmits"]
-        [::core::mem::offset_of!(fp_sample, retransmits) - 429usize];
-    ["Offset of field: fp_sample::backoff"][::core::mem::offset_of!(fp_sample, backoff) - 430usize];
-    ["Offset of field: fp_sample::locked_buffers"]
-        [::core::mem::offset_of!(fp_sample, locked_buffers) - 431usize];
+    ["Offset of field: fp_sample::tcp"][::core::mem::offset_of!(fp_sample, tcp) - 8usize];
+    ["Offset of field: fp_sample::counted"][::core::mem::offset_of!(fp_sample, counted) - 280usize];
+    ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 368usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct fp_flow_record {
+    pub kind: __u32,
+    pub segments_sent: __u32,
+    pub segments_received: __u32,
+    pub segments_retransmitted: __u32,
+    pub tcp: fp_tcp,
+    pub flow: fp_flow,
+    pub asked: fp_asked,
+    pub socket_has: [__u64; 9usize],
+    pub rude_mode: __u32,
+    pub rude_fair_cwnd_pkts: __u32,
+    pub rude_marked_pkts: __u32,
+    pub rude_user: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 664usize];
+    ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
+    ["Offset of field: fp_flow_record::kind"]
+        [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
+    ["Offset of field: fp_flow_record::segments_sent"]
+        [::core::mem::offset_of!(fp_flow_record, segments_sent) - 4usize];
+    ["Offset of field: fp_flow_record::segments_received"]
+        [::core::mem::offset_of!(fp_flow_record, segments_received) - 8usize];
+    ["Offset of field: fp_flow_record::segments_retransmitted"]
+        [::core::mem::offset_of!(fp_flow_record, segments_retransmitted) - 12usize];
+    ["Offset of field: fp_flow_record::tcp"]
+        [::core::mem::offset_of!(fp_flow_record, tcp) - 16usize];
+    ["Offset of field: fp_flow_record::flow"]
+        [::core::mem::offset_of!(fp_flow_record, flow) - 288usize];
+    ["Offset of field: fp_flow_record::asked"]
+        [::core::mem::offset_of!(fp_flow_record, asked) - 568usize];
+    ["Offset of field: fp_flow_record::socket_has"]
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 576usize];
+    ["Offset of field: fp_flow_record::rude_mode"]
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 648usize];
+    ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 652usize];
+    ["Offset of field: fp_flow_record::rude_marked_pkts"]
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 656usize];
+    ["Offset of field: fp_flow_record::rude_user"]
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 660usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

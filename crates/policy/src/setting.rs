@@ -16,6 +16,8 @@ pub use table::Setting;
 pub struct Spec {
     /// Its name in the policy file.
     pub key: &'static str,
+    /// The same where no unit stands beside a number: `rto_min_us`.
+    pub name_with_unit: &'static str,
     /// What a value is counted in.
     pub unit: Unit,
     /// The least number, in the unit.
@@ -108,18 +110,8 @@ impl Setting {
     }
 
     /// Its name where no unit stands beside the value: `rto_min_us`.
-    pub fn name_with_unit(self) -> String {
-        // "bdp" is a number of bytes, and the rest one of segments: its value says which.
-        let suffix = match (self, self.spec().unit) {
-            (Setting::InitialSsthresh, _) => "",
-            (_, Unit::Bytes) => "_bytes",
-            (_, Unit::Pkts) => "_pkts",
-            (_, Unit::Us) => "_us",
-            (_, Unit::Bps) => "_bps",
-            (_, Unit::Milli) => "_milli",
-            (_, Unit::Truth | Unit::Word | Unit::Law | Unit::Users) => "",
-        };
-        format!("{}{suffix}", self.key())
+    pub fn name_with_unit(self) -> &'static str {
+        self.spec().name_with_unit
     }
 
     /// What the policy file may say, for people.

@@ -181,7 +181,11 @@ impl Serialize for Settings {
                 Setting::OverrideApplication | Setting::Divide => {
                     map.serialize_entry(setting.key(), &self.is_on(setting))
                 }
-                _ => map.serialize_entry(&setting.name_with_unit(), &self.0.get(&setting)),
+                // Its value says whether it is one of segments or of bytes.
+                Setting::InitialSsthresh => {
+                    map.serialize_entry(setting.key(), &self.0.get(&setting))
+                }
+                _ => map.serialize_entry(setting.name_with_unit(), &self.0.get(&setting)),
             }?;
         }
         map.end()

@@ -5,7 +5,7 @@
 //! [`Kernel::samples`] and [`Kernel::walk_samples`].
 
 use crate::KernelError;
-use crate::abi::{self, fp_sample};
+use crate::abi::{self, fp_sample, fp_tcp};
 use crate::clock::monotonic_ns;
 use crate::events::follow_ring;
 use crate::instruments::LINK_WALK_SAMPLES;
@@ -106,7 +106,7 @@ fn date(record: &mut fp_sample, now_ns: u64) {
         record.counted.begin_ns = now_ns;
     }
     // Of one that the walk has begun to sample, begin is after.
-    record.now_ns = now_ns.max(record.counted.begin_ns);
+    record.tcp.now_ns = now_ns.max(record.counted.begin_ns);
 }
 
 /// Whether this thread's namespace has TCP sockets (`TCP: inuse N …`): for a walk in one the kernel looks
@@ -145,39 +145,40 @@ impl Samples {
 #[inline(always)] // made where it is used, not moved there
 pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
     let kind = kind_of(r.kind)?;
-    let is = |flag: u32| r.flags & flag != 0;
+    let tcp = &r.tcp;
+    let is = |flag: u32| tcp.flags & flag != 0;
     let counts_acks = is(abi::FP_ESTATS_COUNTS_ACKS);
     let (counted, wide) = (&r.counted, &r.wide);
     let us = |ticks: u32| u64::from(ticks) * tick_us();
     Some(Sample {
         kind,
         flow: flow_of(r),
-        now_ns: r.now_ns,
+        now_ns: tcp.now_ns,
         begin_ns: counted.begin_ns,
         is_tracked: is(abi::FP_ESTATS_TRACKED),
-        state: r.state,
-        ca_state: ca_state_of(r.ca_state),
-        law: name_of(&r.law),
+        state: tcp.state,
+        ca_state: ca_state_of(tcp.ca_state),
+        law: name_of(&tcp.law),
 
         segs_out: wide.segs_out,
         data_segs_out: wide.data_segs_out,
-        bytes_sent: r.bytes_sent,
+        bytes_sent: tcp.bytes_sent,
         segs_retrans: wide.segs_retrans,
-        bytes_retrans: r.bytes_retrans,
+        bytes_retrans: tcp.bytes_retrans,
         segs_in: wide.segs_in,
         data_segs_in: wide.data_segs_in,
-        bytes_received: r.bytes_received,
-        bytes_acked: r.bytes_acked,
+        bytes_received: tcp.bytes_received,
+        bytes_acked: tcp.bytes_acked,
         delivered_pkts: wide.delivered_pkts,
         delivered_ce_pkts: wide.delivered_ce_pkts,
         lost_pkts: wide.lost_pkts,
-        snd_una: r.snd_una,
-        snd_nxt: r.snd_nxt,
-        rcv_nxt: r.rcv_nxt,
-        busy_us: us(r.busy_ticks),
-        rwnd_limited_us: us(r.receiver_limited_ticks),
-        sndbuf_limited_us: us(r.send_buffer_limited_ticks),
-        limited_by: limited_by_of(r.limited_by),
+        snd_una: tcp.snd_una,
+        snd_nxt: tcp.snd_nxt,
+        rcv_nxt: tcp.rcv_nxt,
+        busy_us: us(tcp.busy_ticks),
+        rwnd_limited_us: us(tcp.receiver_limited_ticks),
+        sndbuf_limited_us: us(tcp.send_buffer_limited_ticks),
+        limited_by: limited_by_of(tcp.limited_by),
         lim_trans_rwin: counted.lim_trans_rwin,
         lim_trans_cwnd: counted.lim_trans_cwnd,
         lim_trans_snd: counted.lim_trans_snd,
@@ -191,67 +192,68 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         pre_cong_sum_rtt_us: counted.pre_cong_sum_rtt_us,
 
         rtt_us: (counted.rtt_us > 0).then_some(counted.rtt_us),
-        srtt_us: r.srtt_us,
-        rttvar_us: r.rttvar_us,
-        min_rtt_us: (r.min_rtt_us != u32::MAX).then_some(r.min_rtt_us),
+        srtt_us: tcp.srtt_us,
+        rttvar_us: tcp.rttvar_us,
+        min_rtt_us: (tcp.min_rtt_us != u32::MAX).then_some(tcp.min_rtt_us),
         max_rtt_us: counted.max_rtt_us,
         sum_rtt_us: counted.sum_rtt_us,
         count_rtt: counted.count_rtt,
-        rto_us: u32::try_from(us(r.rto_ticks)).unwrap_or(u32::MAX),
-        rcv_rtt_us: r.rcv_rtt_us,
-        mss_bytes: r.mss_bytes,
-        adv_mss_bytes: r.adv_mss_bytes,
-        pmtu_bytes: r.pmtu_bytes,
-        dsack_dups: r.dsack_dups,
-        reord_seen: r.reord_seen,
-        reordering_pkts: r.reordering_pkts,
-        rcv_ooopack: r.rcv_ooopack,
+        rto_us: u32::try_from(us(tcp.rto_ticks)).unwrap_or(u32::MAX),
+        rcv_rtt_us: tcp.rcv_rtt_us,
+        mss_bytes: tcp.mss_bytes,
+        adv_mss_bytes: tcp.adv_mss_bytes,
+        pmtu_bytes: tcp.pmtu_bytes,
+        dsack_dups: tcp.dsack_dups,
+        reord_seen: tcp.reord_seen,
+        reordering_pkts: tcp.reordering_pkts,
+        rcv_ooopack: tcp.rcv_ooopack,
         ecn_is_on: is(abi::FP_SAMPLE_ECN),
         sack_is_on: is(abi::FP_SAMPLE_SACK),
         timestamps_are_on: is(abi::FP_SAMPLE_TIMESTAMPS),
 
-        cwnd_pkts: r.cwnd_pkts,
-        ssthresh_pkts: (r.ssthresh_pkts < INFINITE_SSTHRESH_PKTS).then_some(r.ssthresh_pkts),
-        packets_out: r.packets_out,
-        sacked_out: r.sacked_out,
-        lost_out: r.lost_out,
-        retrans_out: r.retrans_out,
-        peer_window_bytes: r.peer_window_bytes,
-        max_peer_window_bytes: r.max_peer_window_bytes,
-        receive_window_bytes: r.receive_window_bytes,
-        send_wscale: r.send_wscale,
-        receive_wscale: r.receive_wscale,
-        retransmits: r.retransmits,
-        backoff: r.backoff,
-        delivery_rate_bytes_per_s: delivery_rate(r),
+        cwnd_pkts: tcp.cwnd_pkts,
+        ssthresh_pkts: (tcp.ssthresh_pkts < INFINITE_SSTHRESH_PKTS).then_some(tcp.ssthresh_pkts),
+        packets_out: tcp.packets_out,
+        sacked_out: tcp.sacked_out,
+        lost_out: tcp.lost_out,
+        retrans_out: tcp.retrans_out,
+        peer_window_bytes: tcp.peer_window_bytes,
+        max_peer_window_bytes: tcp.max_peer_window_bytes,
+        receive_window_bytes: tcp.receive_window_bytes,
+        send_wscale: tcp.send_wscale,
+        receive_wscale: tcp.receive_wscale,
+        retransmits: tcp.retransmits,
+        backoff: tcp.backoff,
+        delivery_rate_bytes_per_s: delivery_rate(tcp),
         delivery_rate_is_app_limited: is(abi::FP_SAMPLE_APP_LIMITED),
         is_cwnd_limited: is(abi::FP_SAMPLE_CWND_LIMITED),
         waits_for_send_buffer: is(abi::FP_SAMPLE_NO_SPACE),
 
-        unsent_bytes: r.unsent_bytes,
-        unread_bytes: r.unread_bytes,
+        unsent_bytes: tcp.unsent_bytes,
+        unread_bytes: tcp.unread_bytes,
 
-        send_buffer_bytes: r.send_buffer_bytes,
-        receive_buffer_bytes: r.receive_buffer_bytes,
-        send_buffer_is_locked: r.locked_buffers & SEND_BUFFER_LOCK != 0,
-        receive_buffer_is_locked: r.locked_buffers & RECEIVE_BUFFER_LOCK != 0,
-        cwnd_clamp_pkts: r.cwnd_clamp_pkts,
-        window_clamp_bytes: r.window_clamp_bytes,
-        pacing_rate_bytes_per_s: r.pacing_rate_bytes_per_s,
+        send_buffer_bytes: tcp.send_buffer_bytes,
+        receive_buffer_bytes: tcp.receive_buffer_bytes,
+        send_buffer_is_locked: tcp.locked_buffers & SEND_BUFFER_LOCK != 0,
+        receive_buffer_is_locked: tcp.locked_buffers & RECEIVE_BUFFER_LOCK != 0,
+        cwnd_clamp_pkts: tcp.cwnd_clamp_pkts,
+        window_clamp_bytes: tcp.window_clamp_bytes,
+        pacing_rate_bytes_per_s: tcp.pacing_rate_bytes_per_s,
         is_rude: is(abi::FP_SAMPLE_RUDE),
     })
 }
 
 fn flow_of(r: &fp_sample) -> Flow {
+    let tcp = &r.tcp;
     Flow {
-        cookie: r.cookie,
-        local: endpoint(r.local_address, r.local_port.into()),
-        remote: endpoint(r.remote_address, r.remote_port.into()),
-        netns: r.netns,
-        cgroup_id: r.cgroup_id,
+        cookie: tcp.cookie,
+        local: endpoint(tcp.local_address, tcp.local_port),
+        remote: endpoint(tcp.remote_address, tcp.remote_port),
+        netns: tcp.netns,
+        cgroup_id: tcp.cgroup_id,
         rule_id: (r.rule_id != abi::FP_NO_RULE).then_some(r.rule_id),
-        is_passive: r.flags & abi::FP_ESTATS_PASSIVE != 0,
-        is_adopted: r.flags & abi::FP_ESTATS_ADOPTED != 0,
+        is_passive: tcp.flags & abi::FP_ESTATS_PASSIVE != 0,
+        is_adopted: tcp.flags & abi::FP_ESTATS_ADOPTED != 0,
     }
 }
 
@@ -290,8 +292,8 @@ fn limited_by_of(chrono: u8) -> LimitedBy {
 }
 
 /// As tcp_compute_delivery_rate() of the kernel.
-fn delivery_rate(r: &fp_sample) -> Option<u64> {
-    let bytes = u64::from(r.rate_delivered_pkts) * u64::from(r.mss_bytes);
-    let is_measured = r.rate_delivered_pkts > 0 && r.rate_interval_us > 0;
-    is_measured.then(|| bytes * 1_000_000 / u64::from(r.rate_interval_us))
+fn delivery_rate(tcp: &fp_tcp) -> Option<u64> {
+    let bytes = u64::from(tcp.rate_delivered_pkts) * u64::from(tcp.mss_bytes);
+    let is_measured = tcp.rate_delivered_pkts > 0 && tcp.rate_interval_us > 0;
+    is_measured.then(|| bytes * 1_000_000 / u64::from(tcp.rate_interval_us))
 }

@@ -174,7 +174,7 @@ impl Kernel {
         let rules = self.table("fp_rules")?;
         for id in self.rule_names()?.into_keys() {
             let rule: abi::fp_rule = rules.get(id)?;
-            if rule.rude != abi::FP_RUDE_NEVER {
+            if rule.value[abi::FP_RUDENESS as usize] != abi::FP_RUDE_NEVER.into() {
                 return Ok(true);
             }
         }

@@ -2,14 +2,14 @@
 //! A flow's record in the units and words of RFC 4898 and of the policy file.
 
 use crate::KernelError;
-use crate::abi::{self, fp_flow_record};
+use crate::abi::{self, fp_flow_record, fp_tcp};
 use crate::load::{Kernel, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
 use crate::rude::rude_flow;
 use fatpath_api::{
     Flow, Limits, Measures, Opened, SettingOutcome, SettingReport, SettingValue, TunedFlow,
 };
-use fatpath_policy::OUR_PREFIX;
+use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ impl Kernel {
 }
 
 pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> TunedFlow {
-    let duration_s = r.now_ns.saturating_sub(r.flow.seen_ns) as f64 / 1e9;
+    let duration_s = r.tcp.now_ns.saturating_sub(r.flow.seen_ns) as f64 / 1e9;
     TunedFlow {
         flow: identity(r),
         opened: opened(r.flow.flags),
@@ -39,7 +39,7 @@ pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> TunedF
         duration_s,
         settings: settings(r),
         measures: measures(r, duration_s),
-        limited: limits(r),
+        limited: limits(&r.tcp),
         rude: rude_flow(r),
         cgroup: None,
     }
@@ -47,20 +47,20 @@ pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> TunedF
 
 fn identity(r: &fp_flow_record) -> Flow {
     Flow {
-        cookie: r.cookie,
-        local: endpoint(r.local_address, r.local_port),
-        remote: endpoint(r.remote_address, r.remote_port),
-        netns: r.netns,
-        cgroup_id: r.cgroup_id,
+        cookie: r.tcp.cookie,
+        local: endpoint(r.tcp.local_address, r.tcp.local_port),
+        remote: endpoint(r.tcp.remote_address, r.tcp.remote_port),
+        netns: r.tcp.netns,
+        cgroup_id: r.tcp.cgroup_id,
         rule_id: (r.flow.rule_id != abi::FP_NO_RULE).then_some(r.flow.rule_id),
         is_passive: r.flow.flags & abi::FP_FLOW_PASSIVE != 0,
         is_adopted: is_adopted(r),
     }
 }
 
-pub(crate) fn endpoint(address: [u8; 16], port: u32) -> SocketAddr {
+pub(crate) fn endpoint(address: [u8; 16], port: u16) -> SocketAddr {
     let address = IpAddr::V6(Ipv6Addr::from(address)).to_canonical();
-    SocketAddr::new(address, port as u16)
+    SocketAddr::new(address, port)
 }
 
 fn opened(flags: u32) -> Opened {
@@ -74,41 +74,47 @@ fn opened(flags: u32) -> Opened {
 }
 
 fn measures(r: &fp_flow_record, duration_s: f64) -> Measures {
-    let bytes = r.bytes_acked.max(r.bytes_received) as f64;
+    let tcp = &r.tcp;
+    let bytes = tcp.bytes_acked.max(tcp.bytes_received) as f64;
+    let gone_pkts = tcp.sacked_out + tcp.lost_out;
     Measures {
-        bytes_acked: r.bytes_acked,
-        bytes_received: r.bytes_received,
+        bytes_acked: tcp.bytes_acked,
+        bytes_received: tcp.bytes_received,
         goodput_mbps: if duration_s > 0.0 {
             bytes * 8.0 / duration_s / 1e6
         } else {
             0.0
         },
         segments_retransmitted: r.segments_retransmitted,
-        bytes_retransmitted: r.bytes_retransmitted,
+        bytes_retransmitted: tcp.bytes_retrans,
         segments_sent: r.segments_sent,
         segments_received: r.segments_received,
-        srtt_us: r.srtt_us,
-        min_rtt_us: (r.min_rtt_us != u32::MAX).then_some(r.min_rtt_us),
-        mss_bytes: r.mss_bytes,
-        cwnd_pkts: r.cwnd_pkts,
+        srtt_us: tcp.srtt_us,
+        min_rtt_us: (tcp.min_rtt_us != u32::MAX).then_some(tcp.min_rtt_us),
+        mss_bytes: tcp.mss_bytes,
+        cwnd_pkts: tcp.cwnd_pkts,
         // TCP_INFINITE_SSTHRESH
-        ssthresh_pkts: (r.ssthresh_pkts < 0x7fff_ffff).then_some(r.ssthresh_pkts),
-        in_flight_pkts: r.in_flight_pkts,
-        peer_window_bytes: r.peer_window_bytes,
-        law: text_of(&r.law),
-        receive_window_scale: r.receive_window_scale,
-        send_window_scale: r.send_window_scale,
+        ssthresh_pkts: (tcp.ssthresh_pkts < 0x7fff_ffff).then_some(tcp.ssthresh_pkts),
+        // tcp_packets_in_flight() of the kernel.
+        in_flight_pkts: tcp
+            .packets_out
+            .wrapping_sub(gone_pkts)
+            .wrapping_add(tcp.retrans_out),
+        peer_window_bytes: tcp.peer_window_bytes,
+        law: text_of(&tcp.law),
+        receive_window_scale: tcp.receive_wscale.into(),
+        send_window_scale: tcp.send_wscale.into(),
     }
 }
 
-fn limits(r: &fp_flow_record) -> Limits {
+fn limits(tcp: &fp_tcp) -> Limits {
     let seconds = |ticks: u32| f64::from(ticks) * tick_us() as f64 / 1e6;
-    let held = r.receiver_limited_ticks + r.send_buffer_limited_ticks;
+    let held = tcp.receiver_limited_ticks + tcp.send_buffer_limited_ticks;
     Limits {
-        busy_s: seconds(r.busy_ticks),
-        receiver_s: seconds(r.receiver_limited_ticks),
-        sender_s: seconds(r.send_buffer_limited_ticks),
-        network_s: seconds(r.busy_ticks.saturating_sub(held)),
+        busy_s: seconds(tcp.busy_ticks),
+        receiver_s: seconds(tcp.receiver_limited_ticks),
+        sender_s: seconds(tcp.send_buffer_limited_ticks),
+        network_s: seconds(tcp.busy_ticks.saturating_sub(held)),
     }
 }
 
@@ -122,132 +128,70 @@ pub(crate) fn tick_us() -> u64 {
 }
 
 fn settings(r: &fp_flow_record) -> Vec<SettingReport> {
-    let given = |(setting, ..): &(u32, _, _, _)| r.flow.wanted.given & (1 << setting) != 0;
-    let report = |(setting, name, asked, has): (u32, &'static str, _, _)| {
-        let (outcome, note) = outcome(r, setting);
-        SettingReport {
-            setting: name.into(),
-            asked,
-            has,
-            outcome,
-            note,
+    let given = |setting: &Setting| r.flow.wanted.given & 1 << *setting as u32 != 0;
+    let all = Setting::ALL.into_iter().filter(given);
+    all.filter_map(|setting| report(r, setting)).collect()
+}
+
+/// `None` for a setting that no socket has.
+fn report(r: &fp_flow_record, setting: Setting) -> Option<SettingReport> {
+    let (name, wanted) = wanted(r, setting);
+    let (asked, has) = match setting.spec().way {
+        _ if setting == Setting::CongestionControl => {
+            let law = |name: &[u8]| SettingValue::Name(text_of(name));
+            (law(&r.flow.wanted.law), law(&r.tcp.law))
         }
+        Way::Option | Way::Timer | Way::Own => {
+            let has = socket_has(r, setting);
+            (SettingValue::Number(wanted), SettingValue::Number(has))
+        }
+        Way::Laws => read_by_law(r, setting, wanted),
+        Way::Rude | Way::Route | Way::Rule => return None,
     };
-    all_settings(r)
-        .into_iter()
-        .chain(start_settings(r))
-        .filter(given)
-        .map(report)
-        .collect()
+    let (outcome, note) = outcome(r, setting);
+    Some(SettingReport {
+        setting: name.into(),
+        asked,
+        has,
+        outcome,
+        note,
+    })
 }
 
-/// Setting, name with its unit, what is wanted, what the kernel has.
-fn all_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, SettingValue); 9] {
-    let w = &r.flow.wanted;
-    let numbers = |setting: u32, name, wanted: u32, has: u32| {
-        let number = |n: u32| SettingValue::Number(n.into());
-        (setting, name, number(wanted), number(has))
-    };
-    let timer = |setting: u32, name, wanted_us: u32, has_ticks: u32| {
-        let has_us = u64::from(has_ticks) * tick_us();
-        (
-            setting,
-            name,
-            SettingValue::Number(wanted_us.into()),
-            SettingValue::Number(has_us),
-        )
-    };
-    let law = |name: &[u8]| SettingValue::Name(text_of(name));
-    let rate = |bytes_per_s: u64| SettingValue::Number(bytes_per_s.saturating_mul(8));
-    // The kernel keeps twice the buffer that setsockopt is given (socket(7)).
-    let (send, receive) = (r.send_buffer_bytes / 2, r.receive_buffer_bytes / 2);
-    [
-        numbers(
-            abi::FP_SEND_BUFFER,
-            "send_buffer_bytes",
-            w.send_buffer_bytes,
-            send,
-        ),
-        numbers(
-            abi::FP_RECEIVE_BUFFER,
-            "receive_buffer_bytes",
-            w.receive_buffer_bytes,
-            receive,
-        ),
-        (abi::FP_LAW, "congestion_control", law(&w.law), law(&r.law)),
-        numbers(
-            abi::FP_INITIAL_WINDOW,
-            "initial_window_pkts",
-            w.initial_window_pkts,
-            r.flow.initial_cwnd_pkts,
-        ),
-        numbers(
-            abi::FP_CWND_CLAMP,
-            "cwnd_clamp_pkts",
-            w.cwnd_clamp_pkts,
-            r.cwnd_clamp_pkts,
-        ),
-        timer(abi::FP_RTO_MIN, "rto_min_us", w.rto_min_us, r.rto_min_ticks),
-        timer(
-            abi::FP_DELAYED_ACK_MAX,
-            "delayed_ack_max_us",
-            w.delayed_ack_max_us,
-            r.delayed_ack_max_ticks,
-        ),
-        (
-            abi::FP_PACING_RATE,
-            "pacing_rate_bps",
-            rate(w.pacing_rate_bytes_per_s),
-            rate(r.max_pacing_rate_bytes_per_s),
-        ),
-        numbers(
-            abi::FP_NOTSENT_LOWAT,
-            "notsent_lowat_bytes",
-            w.notsent_lowat_bytes,
-            r.notsent_lowat_bytes,
-        ),
-    ]
+/// The setting's name with its unit, and what is wanted of it.
+fn wanted(r: &fp_flow_record, setting: Setting) -> (&'static str, u64) {
+    let rule = &r.flow.wanted;
+    if setting == Setting::InitialSsthresh && rule.initial_ssthresh_bytes > 0 {
+        return ("initial_ssthresh_bytes", rule.initial_ssthresh_bytes);
+    }
+    let value = rule.value.get(setting as usize);
+    (setting.name_with_unit(), value.copied().unwrap_or(0))
 }
 
-/// What the laws of bpf/cc read of the rule: a flow with one of them has it, another has none of it.
-fn start_settings(r: &fp_flow_record) -> [(u32, &'static str, SettingValue, SettingValue); 5] {
-    let w = &r.flow.wanted;
-    let is_ours = has_our_law(r);
-    let number = |setting, name, wanted: u64| {
-        let is_late = is_of_the_beginning(setting) && is_adopted(r);
-        let has = if is_ours && !is_late { wanted } else { 0 };
-        let value = SettingValue::Number;
-        (setting, name, value(wanted), value(has))
-    };
-    let word = |setting, name, wanted: &str| {
-        let has = if is_ours { wanted } else { "hosts_own" };
-        let value = |word: &str| SettingValue::Name(word.to_owned());
-        (setting, name, value(wanted), value(has))
-    };
-    let initial_ssthresh = match w.initial_ssthresh_bytes {
-        0 => ("initial_ssthresh_pkts", w.initial_ssthresh_pkts.into()),
-        bytes => ("initial_ssthresh_bytes", bytes),
-    };
-    let hystart = w.flags & abi::FP_RULE_HYSTART != 0;
-    [
-        number(
-            abi::FP_MAX_SSTHRESH,
-            "max_ssthresh_pkts",
-            w.max_ssthresh_pkts.into(),
-        ),
-        number(
-            abi::FP_INITIAL_SSTHRESH,
-            initial_ssthresh.0,
-            initial_ssthresh.1,
-        ),
-        number(abi::FP_INITIAL_RATE, "initial_rate_bps", w.initial_rate_bps),
-        word(abi::FP_AFTER_IDLE, "after_idle", after_idle(w.after_idle)),
-        number(abi::FP_HYSTART, "hystart", hystart.into()),
-    ]
+fn socket_has(r: &fp_flow_record, setting: Setting) -> u64 {
+    let has = r.socket_has.get(setting as usize).copied().unwrap_or(0);
+    match setting.spec().way {
+        Way::Timer => has * tick_us(),
+        _ => has,
+    }
 }
 
-fn is_of_the_beginning(setting: u32) -> bool {
-    setting == abi::FP_INITIAL_SSTHRESH || setting == abi::FP_INITIAL_RATE
+/// A flow with one of the laws of bpf/cc has it, another has none of it.
+fn read_by_law(r: &fp_flow_record, setting: Setting, wanted: u64) -> (SettingValue, SettingValue) {
+    let is_heeded = has_our_law(r) && !is_late(r, setting);
+    let has = if is_heeded { wanted } else { 0 };
+    let value = |number: u64| match setting.spec().unit {
+        Unit::Word => SettingValue::Name(after_idle(number).to_owned()),
+        _ => SettingValue::Number(number),
+    };
+    (value(wanted), value(has))
+}
+
+/// What a law reads at the beginning of a flow comes too late for one that had begun.
+fn is_late(r: &fp_flow_record, setting: Setting) -> bool {
+    let spec = setting.spec();
+    let is_of_the_beginning = spec.way == Way::Laws && spec.stage == Stage::Established;
+    is_of_the_beginning && is_adopted(r)
 }
 
 fn is_adopted(r: &fp_flow_record) -> bool {
@@ -255,40 +199,41 @@ fn is_adopted(r: &fp_flow_record) -> bool {
 }
 
 fn has_our_law(r: &fp_flow_record) -> bool {
-    text_of(&r.law).starts_with(OUR_PREFIX)
+    text_of(&r.tcp.law).starts_with(OUR_PREFIX)
 }
 
-fn after_idle(value: u32) -> &'static str {
-    match value {
-        abi::FP_IDLE_RESTART => "restart",
-        abi::FP_IDLE_KEEP => "keep",
-        abi::FP_IDLE_PACE => "pace",
+fn after_idle(value: u64) -> &'static str {
+    match u32::try_from(value) {
+        Ok(abi::FP_IDLE_RESTART) => "restart",
+        Ok(abi::FP_IDLE_KEEP) => "keep",
+        Ok(abi::FP_IDLE_PACE) => "pace",
         _ => "hosts_own",
     }
 }
 
 /// What became of a setting, and why the kernel may not have what was asked for.
-fn outcome(r: &fp_flow_record, setting: u32) -> (SettingOutcome, Option<String>) {
-    let overrides = r.flow.wanted.flags & abi::FP_RULE_OVERRIDE != 0;
+fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<String>) {
+    let overrides = r.flow.wanted.given & 1 << abi::FP_OVERRIDE_APPLICATION != 0;
     let own = match setting {
-        abi::FP_SEND_BUFFER => r.asked.send_buffer_bytes,
-        abi::FP_RECEIVE_BUFFER => r.asked.receive_buffer_bytes,
+        Setting::SendBuffer => r.asked.send_buffer_bytes,
+        Setting::ReceiveBuffer => r.asked.receive_buffer_bytes,
         _ => 0,
     };
-    let (outcome, note) = match r.flow.error[setting as usize] {
+    let error = r.flow.error.get(setting as usize).copied();
+    let (outcome, note) = match error.unwrap_or(0) {
         0 if own > 0 && overrides => (
             SettingOutcome::OverridesProgram,
             format!("the program's own {own} is overridden"),
         ),
-        0 if setting == abi::FP_INITIAL_WINDOW && r.flow.initial_cwnd_pkts == 0 => (
+        0 if setting == Setting::InitialWindow && r.flow.initial_cwnd_pkts == 0 => (
             SettingOutcome::TooLate,
             "the flow was established before the rule".to_owned(),
         ),
-        0 if setting >= abi::FP_MAX_SSTHRESH && !has_our_law(r) => (
+        0 if setting.spec().way == Way::Laws && !has_our_law(r) => (
             SettingOutcome::IgnoredByLaw,
             "only fatpath's own laws heed it".to_owned(),
         ),
-        0 if is_of_the_beginning(setting) && is_adopted(r) => (
+        0 if is_late(r, setting) => (
             SettingOutcome::TooLate,
             "the flow had begun before fatpath saw it: too late".to_owned(),
         ),
@@ -311,16 +256,19 @@ mod tests {
     use crate::pod::field_of;
     use crate::tune::rule::rule_of;
 
+    fn record_of(law: &str) -> fp_flow_record {
+        let mut record = fp_flow_record::default();
+        record.tcp.law = field_of(law);
+        record
+    }
+
     /// The report of a flow with this law whose rule has these settings.
     fn reported(law: &str, settings: &str) -> Vec<SettingReport> {
         let text = format!(
             "[[rule]]\nname = 'r'\nrtt = '100ms'\nrate = '1gbit'\ncongestion_control = 'fp_reno'\n{settings}\n"
         );
         let policy = fatpath_policy::parse(&text, None).expect("the policy is good");
-        let mut record = fp_flow_record {
-            law: field_of(law),
-            ..Default::default()
-        };
+        let mut record = record_of(law);
         record.flow.wanted = rule_of(&policy.rules[0].settings);
         let mut reports = settings_but_the_law(&record);
         reports.sort_by_key(|report| report.setting.clone());
@@ -369,10 +317,7 @@ mod tests {
 
     #[test]
     fn an_adopted_flow_says_that_its_beginning_is_over() {
-        let mut record = fp_flow_record {
-            law: field_of("fp_reno"),
-            ..Default::default()
-        };
+        let mut record = record_of("fp_reno");
         let text = "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\ninitial_ssthresh = 40\nmax_ssthresh = 9\n";
         let policy = fatpath_policy::parse(text, None).expect("the policy is good");
         record.flow.wanted = rule_of(&policy.rules[0].settings);

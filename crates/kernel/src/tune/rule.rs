@@ -3,104 +3,60 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{AfterIdle, Law, Rude, Setting, Settings, Ssthresh};
+use fatpath_policy::{AfterIdle, Law, Rude, SettingValue, Settings, Ssthresh};
 
-/// The settings that a socket can be given; route metrics are not among them.
+/// Each setting in its place of `fp_rule.value`; what is more than a number stands beside it.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     let mut rule = abi::fp_rule {
-        flags: flags_of(settings),
+        // Without a law of its own: the first, Reno.
+        rude_fair_law: settings.law().and_then(Law::number).unwrap_or(0),
         ..Default::default()
     };
-    let mut give = |setting: u32, value: Option<u32>, field: &mut u32| {
-        if let Some(value) = value {
-            rule.given |= 1 << setting;
-            *field = value;
+    for (setting, chosen) in settings.iter() {
+        rule.given |= 1 << setting as u32;
+        if let Some(value) = rule.value.get_mut(setting as usize) {
+            *value = number_of(&chosen.value);
         }
-    };
-    let value = |setting| settings.number(setting).map(|value| value as u32);
-    use Setting as S;
-    give(
-        abi::FP_SEND_BUFFER,
-        value(S::SendBuffer),
-        &mut rule.send_buffer_bytes,
-    );
-    give(
-        abi::FP_RECEIVE_BUFFER,
-        value(S::ReceiveBuffer),
-        &mut rule.receive_buffer_bytes,
-    );
-    give(
-        abi::FP_INITIAL_WINDOW,
-        value(S::InitialWindow),
-        &mut rule.initial_window_pkts,
-    );
-    give(
-        abi::FP_CWND_CLAMP,
-        value(S::CwndClamp),
-        &mut rule.cwnd_clamp_pkts,
-    );
-    give(abi::FP_RTO_MIN, value(S::RtoMin), &mut rule.rto_min_us);
-    give(
-        abi::FP_DELAYED_ACK_MAX,
-        value(S::DelayedAckMax),
-        &mut rule.delayed_ack_max_us,
-    );
-    give(
-        abi::FP_NOTSENT_LOWAT,
-        value(S::NotsentLowat),
-        &mut rule.notsent_lowat_bytes,
-    );
-    give(
-        abi::FP_MAX_SSTHRESH,
-        value(S::MaxSsthresh),
-        &mut rule.max_ssthresh_pkts,
-    );
-    give(
-        abi::FP_AFTER_IDLE,
-        settings.after_idle().map(after_idle),
-        &mut rule.after_idle,
-    );
-    give_start(&mut rule, settings);
-    if let Some(rate) = settings.number(Setting::PacingRate) {
-        rule.given |= 1 << abi::FP_PACING_RATE;
-        rule.pacing_rate_bytes_per_s = rate / 8;
+    }
+    if let Some(Ssthresh::Bytes(bytes)) = settings.initial_ssthresh() {
+        rule.initial_ssthresh_bytes = bytes;
     }
     if let Some(law) = settings.law() {
         give_law(&mut rule, law);
     }
-    give_rude(&mut rule, settings);
     rule
 }
 
-/// The users stand in a map of their own.
-fn give_rude(rule: &mut abi::fp_rule, settings: &Settings) {
-    rule.rude = match settings.rude() {
-        None | Some(Rude::Never) => abi::FP_RUDE_NEVER,
-        Some(Rude::Allowed) => abi::FP_RUDE_ALLOWED,
-        Some(Rude::Always) => abi::FP_RUDE_ALWAYS,
-    };
-    let number = |setting| settings.number(setting).unwrap_or(0);
-    rule.rude_rate_bytes_per_s = number(Setting::RudeRate) / 8;
-    rule.rude_total_bytes_per_s = number(Setting::RudeTotalRate) / 8;
-    rule.rude_only_users = settings.gives(Setting::RudeUsers).into();
-    // Without a law of its own: the first, Reno.
-    rule.rude_fair_law = settings.law().and_then(Law::number).unwrap_or(0);
-    rule.rude_converged_milli = number(Setting::RudeConverged) as u32;
+/// 0 for what no number says: users stand in a map of their own.
+fn number_of(value: &SettingValue) -> u64 {
+    match value {
+        SettingValue::Number(number) => *number,
+        SettingValue::Truth(truth) => u64::from(*truth),
+        SettingValue::Ssthresh(Ssthresh::Segments(pkts)) => u64::from(*pkts),
+        SettingValue::AfterIdle(after_idle) => u64::from(number_of_idle(*after_idle)),
+        SettingValue::Rude(rude) => u64::from(number_of_rude(*rude)),
+        SettingValue::Ssthresh(Ssthresh::Bytes(_)) => 0,
+        SettingValue::Law(_) | SettingValue::Users(_) => 0,
+    }
 }
 
-fn flags_of(settings: &Settings) -> u32 {
-    let mut flags = 0;
-    if settings.is_on(Setting::OverrideApplication) {
-        flags |= abi::FP_RULE_OVERRIDE;
+fn number_of_idle(after_idle: AfterIdle) -> u32 {
+    match after_idle {
+        AfterIdle::Restart => abi::FP_IDLE_RESTART,
+        AfterIdle::Keep => abi::FP_IDLE_KEEP,
+        AfterIdle::Pace => abi::FP_IDLE_PACE,
     }
-    if settings.is_on(Setting::Divide) {
-        flags |= abi::FP_RULE_DIVIDE;
+}
+
+fn number_of_rude(rude: Rude) -> u32 {
+    match rude {
+        Rude::Never => abi::FP_RUDE_NEVER,
+        Rude::Allowed => abi::FP_RUDE_ALLOWED,
+        Rude::Always => abi::FP_RUDE_ALWAYS,
     }
-    flags
 }
 
 fn give_law(rule: &mut abi::fp_rule, law: &Law) {
-    rule.given |= 1 << abi::FP_LAW;
     rule.law = field_of(law.name());
     let ours = law.ours();
     let values = ours.iter().flat_map(|law| law.values());
@@ -109,29 +65,37 @@ fn give_law(rule: &mut abi::fp_rule, law: &Law) {
     }
 }
 
-fn after_idle(chosen: AfterIdle) -> u32 {
-    match chosen {
-        AfterIdle::Restart => abi::FP_IDLE_RESTART,
-        AfterIdle::Keep => abi::FP_IDLE_KEEP,
-        AfterIdle::Pace => abi::FP_IDLE_PACE,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_policy::Setting;
 
-/// The start-up settings that are no plain number of 32 bits.
-fn give_start(rule: &mut abi::fp_rule, settings: &Settings) {
-    if let Some(ssthresh) = settings.initial_ssthresh() {
-        rule.given |= 1 << abi::FP_INITIAL_SSTHRESH;
-        match ssthresh {
-            Ssthresh::Segments(pkts) => rule.initial_ssthresh_pkts = pkts,
-            Ssthresh::Bytes(bytes) => rule.initial_ssthresh_bytes = bytes,
+    /// The kernel half counts on it that the twins number the settings alike.
+    #[test]
+    fn the_kernel_half_counts_the_settings_as_the_policy_does() {
+        let numbers = [
+            (Setting::SendBuffer, abi::FP_SEND_BUFFER),
+            (Setting::NotsentLowat, abi::FP_NOTSENT_LOWAT),
+            (Setting::MaxSsthresh, abi::FP_SOCKET_SETTINGS),
+            (Setting::Reordering, abi::FP_RULE_VALUES),
+            (Setting::Divide, abi::FP_SETTINGS - 1),
+        ];
+        for (setting, number) in numbers {
+            assert_eq!(setting as u32, number, "{setting:?}");
         }
     }
-    if let Some(rate) = settings.number(Setting::InitialRate) {
-        rule.given |= 1 << abi::FP_INITIAL_RATE;
-        rule.initial_rate_bps = rate;
-    }
-    if let Some(hystart) = settings.truth(Setting::Hystart) {
-        rule.given |= 1 << abi::FP_HYSTART;
-        rule.flags |= u32::from(hystart) * abi::FP_RULE_HYSTART;
+
+    #[test]
+    fn each_setting_stands_in_its_place() {
+        let text = "[[rule]]\nname = 'r'\nrto_min = '20ms'\npacing_rate = '1gbit'\nrude = 'always'\n\
+            rude_rate = '1mbit'\nsend_buffer = 9000000\ndivide = true\n";
+        let policy = fatpath_policy::parse(text, None).expect("the policy is good");
+        let rule = rule_of(&policy.rules[0].settings);
+        let value = |setting: u32| rule.value[setting as usize];
+        assert_eq!(value(abi::FP_RTO_MIN), 20_000);
+        assert_eq!(value(abi::FP_PACING_RATE), 1_000_000_000);
+        assert_eq!(value(abi::FP_RUDENESS), abi::FP_RUDE_ALWAYS.into());
+        assert_ne!(rule.given & 1 << abi::FP_DIVIDE, 0);
+        assert_eq!(rule.given & 1 << abi::FP_OVERRIDE_APPLICATION, 0);
     }
 }

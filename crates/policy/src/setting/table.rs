@@ -71,6 +71,7 @@ impl Setting {
 pub(crate) const SPECS: [Spec; 23] = [
     Spec {
         key: "send_buffer",
+        name_with_unit: "send_buffer_bytes",
         unit: Unit::Bytes,
         least: 4096,
         most: 1073741823,
@@ -81,6 +82,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "receive_buffer",
+        name_with_unit: "receive_buffer_bytes",
         unit: Unit::Bytes,
         least: 4096,
         most: 1073741823,
@@ -91,6 +93,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "congestion_control",
+        name_with_unit: "congestion_control",
         unit: Unit::Law,
         least: 0,
         most: 0,
@@ -101,6 +104,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "initial_window",
+        name_with_unit: "initial_window_pkts",
         unit: Unit::Pkts,
         least: 1,
         most: 65535,
@@ -111,6 +115,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "cwnd_clamp",
+        name_with_unit: "cwnd_clamp_pkts",
         unit: Unit::Pkts,
         least: 2,
         most: 1048576,
@@ -121,6 +126,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "rto_min",
+        name_with_unit: "rto_min_us",
         unit: Unit::Us,
         least: 1000,
         most: 200000,
@@ -131,6 +137,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "delayed_ack_max",
+        name_with_unit: "delayed_ack_max_us",
         unit: Unit::Us,
         least: 1000,
         most: 200000,
@@ -141,6 +148,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "pacing_rate",
+        name_with_unit: "pacing_rate_bps",
         unit: Unit::Bps,
         least: 8000,
         most: 34000000000,
@@ -151,6 +159,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "notsent_lowat",
+        name_with_unit: "notsent_lowat_bytes",
         unit: Unit::Bytes,
         least: 1,
         most: 1073741823,
@@ -161,6 +170,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "max_ssthresh",
+        name_with_unit: "max_ssthresh_pkts",
         unit: Unit::Pkts,
         least: 2,
         most: 1048576,
@@ -171,6 +181,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "initial_ssthresh",
+        name_with_unit: "initial_ssthresh_pkts",
         unit: Unit::Pkts,
         least: 2,
         most: 1048576,
@@ -181,6 +192,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "initial_rate",
+        name_with_unit: "initial_rate_bps",
         unit: Unit::Bps,
         least: 8000,
         most: 1000000000000,
@@ -191,6 +203,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "after_idle",
+        name_with_unit: "after_idle",
         unit: Unit::Word,
         least: 0,
         most: 0,
@@ -201,6 +214,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "hystart",
+        name_with_unit: "hystart",
         unit: Unit::Truth,
         least: 0,
         most: 1,
@@ -211,6 +225,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "rude",
+        name_with_unit: "rude",
         unit: Unit::Word,
         least: 0,
         most: 0,
@@ -221,6 +236,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "rude_rate",
+        name_with_unit: "rude_rate_bps",
         unit: Unit::Bps,
         least: 8000,
         most: 1000000000000,
@@ -231,6 +247,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "rude_total_rate",
+        name_with_unit: "rude_total_rate_bps",
         unit: Unit::Bps,
         least: 8000,
         most: 1000000000000,
@@ -241,6 +258,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "rude_users",
+        name_with_unit: "rude_users",
         unit: Unit::Users,
         least: 0,
         most: 0,
@@ -251,6 +269,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "rude_converged",
+        name_with_unit: "rude_converged_milli",
         unit: Unit::Milli,
         least: 1,
         most: 1000,
@@ -261,6 +280,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "reordering",
+        name_with_unit: "reordering_pkts",
         unit: Unit::Pkts,
         least: 3,
         most: 300,
@@ -271,6 +291,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "quickack",
+        name_with_unit: "quickack",
         unit: Unit::Truth,
         least: 0,
         most: 1,
@@ -281,6 +302,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "override_application",
+        name_with_unit: "override_application",
         unit: Unit::Truth,
         least: 0,
         most: 1,
@@ -291,6 +313,7 @@ pub(crate) const SPECS: [Spec; 23] = [
     },
     Spec {
         key: "divide",
+        name_with_unit: "divide",
         unit: Unit::Truth,
         least: 0,
         most: 1,
