@@ -5,8 +5,8 @@ use crate::{police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
-use fatpath_lab::cli::LabCommand;
-use fatpath_lab::simulate::cli::Simulate;
+use fatpath_experiment::simulate::cli::Simulate;
+use fatpath_testbed::cli::LabCommand;
 use std::path::PathBuf;
 
 /// Makes TCP fast on long fat paths, for programs that know nothing about it

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use fatpath_link::{Count, DropCause, Flow};
+
 use super::figures::DirectionFigures;
 use super::{DirectionName, Header, ReadError, Record};
-use fatpath_link::{Count, DropCause, Flow};
 
 /// What of an observation is wanted. The default: all of it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,11 +2,11 @@
 //! What passed the links over time: for each direction its bandwidth and its queue's depth, drops
 //! as marks at the depth. The figures 2 to 5 of Matsuda et al. are such plots.
 
+use fatpath_observation::Bin;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::{Axes, Drawn, Figure, INK, LINES, round_ticks};
-use fatpath_observation::Bin;
 
 const PANEL_HEIGHT_PX: u32 = 260;
 /// Room for the largest picture that viewers still open.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use fatpath_link::{CellSpec, ChainSpec, Count, RateSpec, Service};
 
+use super::plan::Plan;
 use super::{Link, TimedChange};
 
 /// What limits a direction of a link.
@@ -93,6 +94,25 @@ impl Limit {
         let bytes = left.bytes + left.packets * u64::from(overhead_bytes);
         Some(bytes as f64 * 8.0 / duration_s / rate_bps as f64)
     }
+}
+
+/// The bottleneck of data from the first to the second of each pair of hosts; `None` if there is none, if its
+/// rate is not one in the first `lasting`, or not the same for all pairs.
+pub fn bottleneck_mbps_between<'e>(
+    plan: &Plan,
+    changes: &[TimedChange],
+    ends: impl IntoIterator<Item = (&'e str, &'e str)>,
+    lasting: Duration,
+) -> Option<f64> {
+    let mut rates = ends.into_iter().map(|(from, to)| {
+        let way = plan.way(from, to)?.into_iter();
+        let limits = way.map(|(link, direction)| Limit::during(link, direction, changes, lasting));
+        limits.fold(Limit::None, Limit::and).rate_bps()
+    });
+    let first = rates.next()??;
+    rates
+        .all(|rate| rate == Some(first))
+        .then(|| first as f64 / 1e6)
 }
 
 #[cfg(test)]

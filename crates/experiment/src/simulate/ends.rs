@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two ends of a connection as the kernel would set them up: the hosts' sysctls, then what the
+//! program asks for, then the policy's rules at either end.
+//!
+//! Pure. Memory that the kernel counts becomes bytes of data: all of it for the sender; for the receiver's
+//! window the share of data in the memory of a packet, as the kernel measures it (`scaling_ratio` of
+//! net/ipv4/tcp_input.c, since 6.6). Start with [`Ends::spec`].
+
+use std::net::IpAddr;
+
+use fatpath_cc::{Idle, Law, Start};
+use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
+use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
+use fatpath_scenario::law::{named, of_wish};
+use fatpath_scenario::{Flow, Wishes};
+use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
+
+use super::host::HostTcp;
+use super::{law, source};
+
+/// The largest window without scaling, and the largest shift (RFC 7323, section 2).
+const UNSCALED_WINDOW_BYTES: u64 = 65_535;
+const MOST_SHIFT: u32 = 14;
+/// What a packet takes beside itself where a TUN device makes it (`tun_build_skb`): headroom, and behind its
+/// head, rounded up to a cache line, struct skb_shared_info and struct sk_buff.
+const HEADROOM_BYTES: u64 = 64;
+const CACHE_LINE_BYTES: u64 = 64;
+const PACKET_OVERHEAD_BYTES: u64 = 320 + 256;
+/// The kernel keeps the share in 1/256 (TCP_RMEM_TO_WIN_SCALE).
+const SHARE_UNIT: u64 = 256;
+
+/// The addresses and ports of a connection, and the cgroup that its programs are in.
+pub(super) struct Names {
+    pub(super) sender: (IpAddr, u16),
+    pub(super) receiver: (IpAddr, u16),
+    pub(super) cgroup: String,
+}
+
+/// What decides over a flow's two ends.
+pub(super) struct Ends<'e> {
+    pub(super) flow: &'e Flow,
+    pub(super) sender: &'e HostTcp,
+    pub(super) receiver: &'e HostTcp,
+    pub(super) policy: Option<&'e Policy>,
+    pub(super) names: &'e Names,
+    /// The largest IP packet that passes all links.
+    pub(super) path_mtu_bytes: u32,
+    /// Concurrent connections of the case, among which a rule may divide buffers.
+    pub(super) connections: u64,
+}
+
+impl Ends<'_> {
+    /// What the simulator needs to know.
+    ///
+    /// # Errors
+    /// In words, if the law is none of the simulator's.
+    pub(super) fn spec(&self) -> Result<TcpSpec, String> {
+        let (here, there) = (self.names.sender, self.names.receiver);
+        let at_sender = &self.applied(here, there);
+        let at_receiver = &self.applied(there, here);
+        let inner = &self.flow.wishes.of_simulator;
+        let Segment {
+            mss_bytes,
+            header_bytes,
+        } = self.segment();
+        let plain = TcpSpec::default();
+        let rude = self.rude(at_sender);
+        Ok(TcpSpec {
+            law: self.law(at_sender, rude.is_some())?,
+            rude,
+            start: self.start(at_sender),
+            mss_bytes,
+            header_bytes,
+            initial_window_pkts: at_sender
+                .number_u32(Setting::InitialWindow)
+                .or(inner.initial_window_pkts)
+                .unwrap_or(plain.initial_window_pkts),
+            cwnd_clamp_pkts: at_sender
+                .number_u32(Setting::CwndClamp)
+                .or(inner.cwnd_clamp_pkts)
+                .unwrap_or(plain.cwnd_clamp_pkts),
+            send_buffer: self.send_buffer(at_sender),
+            receive_buffer: self.receive_buffer(at_receiver),
+            pacing_rate_bps: at_sender
+                .number(Setting::PacingRate)
+                .or(self.wishes().pacing_rate_bps),
+            detection: inner
+                .detection
+                .map_or(self.sender.detection, source::detection),
+            dupthresh: at_sender
+                .number_u32(Setting::Reordering)
+                .or(inner.dupthresh)
+                .unwrap_or(self.sender.dupthresh),
+            rto_min_ns: at_sender
+                .number(Setting::RtoMin)
+                .map(|us| us * 1000)
+                .or(inner.rto_min_ns)
+                .unwrap_or(self.sender.rto_min_ns),
+            tail_loss_probe: inner.tail_loss_probe.unwrap_or(self.sender.tail_loss_probe),
+            delayed_acks: self.delayed_acks(at_receiver),
+        })
+    }
+
+    fn wishes(&self) -> &Wishes {
+        &self.flow.wishes
+    }
+
+    /// What the rule that a host's end of the flow meets gives it; nothing where there is none.
+    fn applied(&self, own: (IpAddr, u16), peer: (IpAddr, u16)) -> Applied {
+        let flow = fatpath_policy::Flow {
+            destination: peer.0,
+            destination_port: Some(peer.1),
+            source: Some(own.0),
+            source_port: Some(own.1),
+            cgroup: Some(self.names.cgroup.clone()),
+        };
+        let facts = PathFacts {
+            segment: Some(self.segment()),
+            flows: self.connections,
+            program_sets_buffers: self.wishes().window_bytes.is_some(),
+        };
+        let rule = self.policy.and_then(|policy| policy.first_match(&flow));
+        rule.map_or_else(Applied::default, |rule| {
+            apply(&rule.settings, Stage::Established, &facts)
+        })
+    }
+
+    /// Of a rude flow the law of its fair window, Reno where none is given.
+    fn law(&self, rule: &Applied, is_rude: bool) -> Result<Law, String> {
+        match (rule.law(), &self.wishes().law) {
+            (Some(law), _) => law::of_policy(law),
+            (None, Some(wish)) => of_wish(wish),
+            (None, None) if is_rude => Ok(Law::RENO),
+            (None, None) => named(&self.sender.law).map_err(|why| {
+                let host = &self.flow.from;
+                format!(
+                    "{why}; {host} has {} by net.ipv4.tcp_congestion_control",
+                    self.sender.law
+                )
+            }),
+        }
+    }
+
+    /// A rule that allows it leaves it to the program, here the flow's own key; its rates hold for both.
+    fn rude(&self, rule: &Applied) -> Option<RudeSpec> {
+        let wish = self.wishes().of_simulator.rude;
+        let is_rude = match rule.rude() {
+            Some(rude) => rude.makes_rude(wish.is_some()),
+            None => wish.is_some() && self.policy.is_none(),
+        };
+        let of_wish = wish.and_then(|wish| wish.share_bps);
+        is_rude.then(|| RudeSpec {
+            share_bps: rule
+                .number(Setting::RudeRate)
+                .or(of_wish.map(|bits| self.segment().without_headers(bits))),
+            off: wish.and_then(|wish| wish.off).map(source::rude_off),
+            converged_milli: rule.rude_converged_milli(),
+        })
+    }
+
+    fn start(&self, rule: &Applied) -> Start {
+        let inner = &self.wishes().of_simulator;
+        let of_host = match self.sender.restarts_after_idle {
+            true => Idle::Restart,
+            false => Idle::Keep,
+        };
+        rule.start(Start {
+            max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
+            initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
+            initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
+            idle: inner.idle.unwrap_or(of_host),
+            hystart: inner.hystart.unwrap_or(false),
+        })
+    }
+
+    fn segment(&self) -> Segment {
+        let headers = match self.flow.ipv6 {
+            true => IPV6_TCP_BYTES,
+            false => IPV4_TCP_BYTES,
+        };
+        let header_bytes = headers + TIMESTAMP_BYTES;
+        let most = self.path_mtu_bytes.saturating_sub(header_bytes).max(1);
+        let mss_bytes = self.wishes().mss_bytes.map_or(most, |wish| wish.min(most));
+        Segment {
+            mss_bytes,
+            header_bytes,
+        }
+    }
+
+    fn send_buffer(&self, rule: &Applied) -> Buffer {
+        let inner = self.wishes().of_simulator.send_buffer_bytes;
+        let asked = self.asked(rule, Setting::SendBuffer);
+        let most = self.raised(SysctlName::CoreWmemMax, self.sender.send_max_bytes);
+        let of_memory = self.sender.send_memory_bytes;
+        let top = self.raised(SysctlName::TcpWmem, of_memory[2]);
+        match (asked, inner) {
+            (Some(bytes), _) => Buffer::Fixed(2 * bytes.min(most)),
+            (None, Some(bytes)) => Buffer::Fixed(bytes),
+            (None, None) => Buffer::Auto(of_memory[1], top),
+        }
+    }
+
+    fn receive_buffer(&self, rule: &Applied) -> Buffer {
+        let inner = self.wishes().of_simulator.receive_buffer_bytes;
+        let asked = self.asked(rule, Setting::ReceiveBuffer);
+        let most = self.raised(SysctlName::CoreRmemMax, self.receiver.receive_max_bytes);
+        let of_memory = self.receiver.receive_memory_bytes;
+        let top = self.raised(SysctlName::TcpRmem, of_memory[2]);
+        // The SYN of who opens follows its own buffer; that of who listens, only the host's maxima.
+        let of_syn = match (self.flow.opened_by_receiver, asked) {
+            (true, Some(bytes)) => top.max(most).max(2 * bytes.min(most)),
+            _ => top.max(most),
+        };
+        let scaled = |bytes: u64| bytes.min(self.most_window(of_syn));
+        match (asked, inner) {
+            (Some(bytes), _) => Buffer::Fixed(scaled(self.data_in(2 * bytes.min(most)))),
+            (None, Some(bytes)) => Buffer::Fixed(bytes),
+            (None, None) if self.receiver.grows => {
+                let first = scaled(self.data_in(of_memory[1]));
+                Buffer::Auto(first, scaled(self.data_in(top)))
+            }
+            (None, None) => Buffer::Fixed(scaled(self.data_in(of_memory[1]))),
+        }
+    }
+
+    /// The data that a receiver's memory is reckoned to hold: `tcp_win_from_space`.
+    fn data_in(&self, memory_bytes: u64) -> u64 {
+        let Segment {
+            mss_bytes,
+            header_bytes,
+        } = self.segment();
+        let packet_bytes = u64::from(mss_bytes + header_bytes);
+        let head_bytes = (HEADROOM_BYTES + packet_bytes).next_multiple_of(CACHE_LINE_BYTES);
+        let share = u64::from(mss_bytes) * SHARE_UNIT / (head_bytes + PACKET_OVERHEAD_BYTES);
+        memory_bytes * share / SHARE_UNIT
+    }
+
+    /// What setsockopt is asked for: by the rule, or else by the program.
+    fn asked(&self, rule: &Applied, buffer: Setting) -> Option<u64> {
+        let own = self.wishes().window_bytes.map(u64::from);
+        rule.number(buffer).or(own)
+    }
+
+    /// A maximum of the host, as the policy has raised it.
+    fn raised(&self, name: SysctlName, bytes: u64) -> u64 {
+        let at_least = self.policy.and_then(|policy| policy.host.at_least(name));
+        at_least.map_or(bytes, |least| bytes.max(least.into()))
+    }
+
+    /// What the SYN's window scale lets a receiver say: `tcp_select_initial_window` of net/ipv4/tcp_output.c.
+    fn most_window(&self, space_bytes: u64) -> u64 {
+        let scaling = self.sender.window_scaling && self.receiver.window_scaling;
+        let shift = match scaling {
+            true => space_bytes
+                .max(1)
+                .ilog2()
+                .saturating_sub(15)
+                .min(MOST_SHIFT),
+            false => 0,
+        };
+        UNSCALED_WINDOW_BYTES << shift
+    }
+
+    fn delayed_acks(&self, rule: &Applied) -> DelayedAcks {
+        let of_rule = rule.number(Setting::DelayedAckMax);
+        let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |us| us * 1000);
+        match self.wishes().of_simulator.delayed_acks {
+            _ if rule.is_on(Setting::Quickack) => DelayedAcks::Off,
+            Some(asked) => source::delayed_acks(asked),
+            None => DelayedAcks::QuickAtStart { max_ns },
+        }
+    }
+}

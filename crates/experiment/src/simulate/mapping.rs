@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The flows of a case, each with its way and its ends, as the flows of a simulation.
+//!
+//! Pure. Start with [`Mapping::simulation`].
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use fatpath_link::CellSpec;
+use fatpath_link::headers::UDP_BYTES;
+use fatpath_policy::Policy;
+use fatpath_scenario::plan::{Family, Plan};
+use fatpath_scenario::routes::Map;
+use fatpath_scenario::{Case, Experiment, Flow, Source};
+use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, Spec};
+
+use super::ends::{Ends, Names};
+use super::host::HostTcp;
+use super::mapped::{MapError, Mapped};
+use super::source::source;
+
+/// The first port that the kernel gives to who opens a connection: `ip_local_port_range`.
+const FIRST_CLIENT_PORT: u16 = 32_768;
+/// Samples of a flow, and of all flows of a run together, where the scenario gives no interval.
+const SAMPLES_OF_A_FLOW: u64 = 1_000;
+const SAMPLES_OF_A_RUN: u64 = 200_000;
+const LEAST_SAMPLES: u64 = 10;
+const LEAST_INTERVAL_NS: u64 = 1_000_000;
+/// Linux gives up on a SYN that was sent seven times, after 1 + 2 + 4 + ... + 64 s (`tcp_syn_retries`).
+const OPENING_NS: u64 = 127_000_000_000;
+
+/// A case that is being mapped.
+pub(super) struct Mapping<'m> {
+    pub(super) case: &'m Case,
+    pub(super) plan: &'m Plan,
+    pub(super) policy: Option<&'m Policy>,
+    pub(super) map: Map,
+    pub(super) flows: Vec<Flow>,
+    pub(super) hosts: HashMap<&'m str, HostTcp>,
+}
+
+impl Mapping<'_> {
+    pub(super) fn simulation(self, experiment: &Experiment, seed: u64) -> Result<Mapped, MapError> {
+        let hosts = self.plan.hosts.len();
+        let mut spec = Spec {
+            hosts,
+            links: self.links(),
+            routes: vec![vec![None; hosts]; hosts],
+            changes: self.changes(),
+            seed,
+            ..Spec::default()
+        };
+        let (mut first_streams, mut rtt_ns) = (vec![], vec![]);
+        for flow in &self.flows {
+            let way = self.way(flow, &mut spec)?;
+            first_streams.push(spec.flows.len());
+            rtt_ns.push(way.rtt_ns);
+            for stream in 0..flow.streams {
+                let connection = spec.flows.len();
+                spec.flows.push(self.flow(flow, &way, stream, connection)?);
+            }
+        }
+        spec.end_ns = self.end_ns(&rtt_ns, 0);
+        spec.sample_every_ns = Some(sample_every_ns(&spec, experiment));
+        spec.end_ns = self.end_ns(&rtt_ns, OPENING_NS);
+        Ok(Mapped {
+            spec,
+            flows: self.flows,
+            first_streams,
+            rtt_ns,
+        })
+    }
+
+    fn links(&self) -> Vec<LinkSpec> {
+        let links = self.plan.links.iter();
+        let link = links.map(|link| LinkSpec {
+            between: link.between.each_ref().map(|host| self.host(host)),
+            mtu_bytes: link.mtu_bytes.into(),
+            directions: link.directions.clone(),
+        });
+        link.collect()
+    }
+
+    fn changes(&self) -> Vec<ChangeSpec> {
+        let changes = self.plan.changes(&self.case.changes).into_iter();
+        let links = &self.plan.links;
+        let change = changes.filter_map(|change| {
+            Some(ChangeSpec {
+                at_ns: nanos(change.at),
+                link: links.iter().position(|link| link.name == change.link)?,
+                directions: change.directions,
+            })
+        });
+        change.collect()
+    }
+
+    /// A host of the case by its number; every name of a link or a flow is one.
+    fn host(&self, name: &str) -> usize {
+        self.map.host(name).unwrap_or_default()
+    }
+
+    /// The links of a flow there and back, which become routes.
+    fn way(&self, flow: &Flow, spec: &mut Spec) -> Result<Way, MapError> {
+        let (from, to) = (self.host(&flow.from), self.host(&flow.to));
+        let mut way = Way {
+            from,
+            to,
+            rtt_ns: 0,
+            mtu_bytes: u32::MAX,
+        };
+        for (here, there) in [(from, to), (to, from)] {
+            let path = self.map.path(here, there).ok_or_else(|| MapError::Line {
+                line: flow.line,
+                why: format!("no way leads from {} to {}", flow.from, flow.to),
+            })?;
+            let mut at = here;
+            for (link, end) in path {
+                spec.routes[at][there].get_or_insert((link, end));
+                way.pass(&spec.links[link], end);
+                at = spec.links[link].between[1 - end];
+            }
+        }
+        Ok(way)
+    }
+
+    fn flow(
+        &self,
+        flow: &Flow,
+        way: &Way,
+        stream: u32,
+        connection: usize,
+    ) -> Result<FlowSpec, MapError> {
+        let start_ns = nanos(flow.start);
+        let tcp = match flow.source {
+            Source::ConstantRate { payload_bytes, .. } => {
+                check_fits(flow, payload_bytes, way)?;
+                Default::default()
+            }
+            _ => self.ends(flow, way, stream, connection)?,
+        };
+        Ok(FlowSpec {
+            from: way.from,
+            to: way.to,
+            start_ns,
+            stop_ns: None,
+            lasts_ns: flow.lasts.map(nanos),
+            source: source(&flow.source),
+            tcp,
+        })
+    }
+
+    fn ends(
+        &self,
+        flow: &Flow,
+        way: &Way,
+        stream: u32,
+        connection: usize,
+    ) -> Result<fatpath_sim::TcpSpec, MapError> {
+        let ends = Ends {
+            flow,
+            sender: &self.hosts[flow.from.as_str()],
+            receiver: &self.hosts[flow.to.as_str()],
+            policy: self.policy,
+            names: &self.names(flow, stream, connection),
+            path_mtu_bytes: way.mtu_bytes,
+            connections: self.flows.iter().map(|flow| u64::from(flow.streams)).sum(),
+        };
+        ends.spec().map_err(|why| MapError::Case {
+            flow: flow.label.clone(),
+            why,
+        })
+    }
+
+    fn names(&self, flow: &Flow, stream: u32, connection: usize) -> Names {
+        let family = match flow.ipv6 {
+            true => Family::Ipv6,
+            false => Family::Ipv4,
+        };
+        let address = |of: &str, from: &str| {
+            let text = self.plan.address(of, from, family).unwrap_or_default();
+            text.parse::<IpAddr>().unwrap_or(IpAddr::from([0; 4]))
+        };
+        let (asked, listening) = flow.ports;
+        let asked = asked.map(|port| port.wrapping_add(stream as u16));
+        let own = asked.unwrap_or(FIRST_CLIENT_PORT.wrapping_add((connection % 28_000) as u16));
+        let [sender_port, receiver_port] = match flow.opened_by_receiver {
+            true => [listening, own],
+            false => [own, listening],
+        };
+        Names {
+            sender: (address(&flow.from, &flow.to), sender_port),
+            receiver: (address(&flow.to, &flow.from), receiver_port),
+            cgroup: format!("/fatpath-lab-{}", self.plan.lab),
+        }
+    }
+
+    /// When the last flow stops, or has failed, if each connection opens `late_ns` too late.
+    fn end_ns(&self, rtt_ns: &[u64], late_ns: u64) -> u64 {
+        let ends = self.flows.iter().zip(rtt_ns).map(|(flow, rtt_ns)| {
+            let lasts_ns = match flow.lasts {
+                Some(lasts) => nanos(lasts).saturating_add(late_ns),
+                None => nanos(flow.time_limit),
+            };
+            nanos(flow.start)
+                .saturating_add(handshake_ns(flow, *rtt_ns))
+                .saturating_add(lasts_ns)
+        });
+        ends.max().unwrap_or(0)
+    }
+}
+
+/// What a flow's packets pass.
+struct Way {
+    from: usize,
+    to: usize,
+    rtt_ns: u64,
+    mtu_bytes: u32,
+}
+
+impl Way {
+    fn pass(&mut self, link: &LinkSpec, direction: usize) {
+        self.mtu_bytes = self.mtu_bytes.min(link.mtu_bytes);
+        for cell in &link.directions[direction].cells {
+            match cell {
+                CellSpec::Delay(delay) => self.rtt_ns += delay.delay_ns,
+                // Who sends too much is told, and sends less (RFC 1191).
+                CellSpec::Mtu(mtu) => self.mtu_bytes = self.mtu_bytes.min(mtu.mtu_bytes),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The simulator has no fragments.
+fn check_fits(flow: &Flow, payload_bytes: u32, way: &Way) -> Result<(), MapError> {
+    let most_bytes = way.mtu_bytes.saturating_sub(UDP_BYTES);
+    let why = format!(
+        "datagrams with {payload_bytes} bytes of payload do not fit the MTU of {} bytes from {} to {}, and \
+         fragments are not simulated; {most_bytes} bytes do",
+        way.mtu_bytes, flow.from, flow.to
+    );
+    match payload_bytes <= most_bytes {
+        true => Ok(()),
+        false => Err(MapError::Line {
+            line: flow.line,
+            why,
+        }),
+    }
+}
+
+/// Before data flow; a datagram needs no connection.
+pub(crate) fn handshake_ns(flow: &Flow, rtt_ns: u64) -> u64 {
+    match flow.is_udp() {
+        true => 0,
+        false => rtt_ns,
+    }
+}
+
+fn sample_every_ns(spec: &Spec, experiment: &Experiment) -> u64 {
+    let of_a_flow = SAMPLES_OF_A_RUN / spec.flows.len().max(1) as u64;
+    let count = of_a_flow.clamp(LEAST_SAMPLES, SAMPLES_OF_A_FLOW);
+    let asked = experiment.sample_every.map(nanos);
+    asked.unwrap_or((spec.end_ns / count).max(LEAST_INTERVAL_NS))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

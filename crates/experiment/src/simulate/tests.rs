@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scenarios as simulations.
+
+use std::path::Path;
+
+use fatpath_cc::{Idle, Law};
+use fatpath_scenario::Scenario;
+use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeOff, RudeSpec, Source};
+
+use super::*;
+
+fn experiments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+}
+
+/// The case of that label as a simulation.
+fn mapped(scenario: &Scenario, label: &str) -> Result<Mapped, MapError> {
+    let how = How {
+        jobs: 1,
+        seed: None,
+    };
+    let simulator = Simulator::of(scenario, how).unwrap();
+    let mut cases = scenario.cases.iter();
+    let case = cases.find(|case| case.label() == label).unwrap();
+    simulator.mapped(case, &simulator.plan(case), 1)
+}
+
+fn load(file: &str) -> Scenario {
+    crate::load(&experiments().join(file)).unwrap()
+}
+
+/// The one case of hosts a and b on a link of 10 ms each way, a with these sysctls, and more.
+fn of_text(sysctls: &str, more: &str) -> Mapped {
+    let text = format!(
+        "name = \"x\"\n[hosts.a]\nsysctl = {{ \"net.ipv4.tcp_congestion_control\" = \"reno\", {sysctls} }}\n\
+         [hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nrate = \"1gbit\"\ndelay = \"10ms\"\n{more}"
+    );
+    let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    mapped(&scenario, "default.default").unwrap()
+}
+
+const BULK: &str = "[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"bulk\"\nstop = \"10s\"\n";
+
+#[test]
+fn the_demo_is_tuned_as_its_policy_says() {
+    let demo = load("demo.toml");
+    let tuned = mapped(&demo, "small-buffers.tuned").unwrap();
+    let case = &demo.cases[5];
+    assert_eq!(tuned.spec.links[0].directions, case.links[0].directions);
+    let flow = &tuned.spec.flows[0];
+    assert_eq!((flow.from, flow.to, tuned.rtt_ns[0]), (0, 1, 100_000_000));
+    assert_eq!(flow.lasts_ns, Some(20_000_000_000));
+    // It ends with its flow, whose SYN may be late.
+    assert_eq!(tuned.spec.end_ns, 147_100_000_000);
+    let tcp = &flow.tcp;
+    let law = Law::named("aimd").unwrap();
+    assert_eq!(tcp.law, law.with_all(&[("a", 400.0), ("b", 0.05)]).unwrap());
+    assert_eq!((tcp.mss_bytes, tcp.header_bytes), (1448, 52));
+    assert_eq!((tcp.initial_window_pkts, tcp.cwnd_clamp_pkts), (64, 13_000));
+    // The program's 64 KiB are overridden.
+    assert_eq!(tcp.send_buffer, Buffer::Fixed(50_000_000));
+    // 25 MB, doubled by the kernel, of which 170/256 is data at this MTU.
+    assert_eq!(tcp.receive_buffer, Buffer::Fixed(33_203_125));
+}
+
+#[test]
+fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
+    let share = load("rude/share.toml");
+    let of = |variant| {
+        let label = format!("default.{variant}.loss=0%");
+        mapped(&share, &label).unwrap().spec.flows[0].tcp.clone()
+    };
+    assert_eq!(of("reno").rude, None);
+    let rude = of("rude-share");
+    assert_eq!(rude.rude.unwrap().share_bps, Some(917_066_666));
+    assert_eq!(rude.law, Law::RENO);
+    assert_eq!(of("rude").rude.unwrap().share_bps, None);
+    let off = "rude = { rate = \"1mbit\", off = \"nicely\", at = \"3s\" }\n";
+    let tcp = of_text("", &format!("{BULK}{off}")).spec.flows[0]
+        .tcp
+        .clone();
+    let (at_ns, nicely) = (3_000_000_000, true);
+    let expected = RudeSpec {
+        share_bps: Some(965_333), // 1448 of 1500 bytes are data
+        off: Some(RudeOff { at_ns, nicely }),
+        converged_milli: 10,
+    };
+    assert_eq!(tcp.rude, Some(expected));
+}
+
+#[test]
+fn a_law_that_is_not_simulated_fails_its_case_only() {
+    let demo = load("demo.toml");
+    let error = mapped(&demo, "clean.default").unwrap_err();
+    assert!(matches!(error, MapError::Case { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.contains("law cubic; it has fp_reno"), "{told}");
+}
+
+/// Their programs are no iperf3.
+const OF_THE_KERNEL: [&str; 3] = ["nicely.toml", "wan-kernel.toml", "lan-kernel.toml"];
+
+#[test]
+fn every_experiment_can_be_simulated_but_for_its_law() {
+    let mut count = 0;
+    let is_of_the_kernel = |file: &PathBuf| OF_THE_KERNEL.iter().any(|name| file.ends_with(name));
+    for file in scenarios().filter(|file| !is_of_the_kernel(file)) {
+        let scenario = crate::load(&file).unwrap();
+        let how = How {
+            jobs: 1,
+            seed: None,
+        };
+        let simulator = Simulator::of(&scenario, how).unwrap();
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        simulator
+            .check(&cases)
+            .unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        for case in cases {
+            if let Err(error) = simulator.mapped(case, &simulator.plan(case), 1) {
+                let told = error.to_string();
+                assert!(told.contains("does not have law"), "{file:?}: {told}");
+            }
+        }
+        count += 1;
+    }
+    assert!(count > 10, "{count}");
+}
+
+fn scenarios() -> impl Iterator<Item = PathBuf> {
+    let folders = fs_files(&experiments()).into_iter();
+    let folders = folders.filter(|file| file.is_dir()).chain([experiments()]);
+    let files = folders.flat_map(|folder| fs_files(&folder));
+    files.filter(|file| is_scenario(file))
+}
+
+fn fs_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn is_scenario(file: &Path) -> bool {
+    let name = file.to_string_lossy();
+    name.ends_with(".toml") && !name.ends_with("-policy.toml")
+}
+
+#[test]
+fn datagrams_that_do_not_fit_are_refused_with_their_line() {
+    let of = |payload: u32| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\ndelay = \"1ms\"\n[[flow]]\n\
+             from = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\nstop = \"1s\"\npayload = {payload}"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        mapped(&scenario, "default.default").map(|_| ())
+    };
+    assert_eq!(of(1372), Ok(()));
+    let told = of(1373).unwrap_err().to_string();
+    assert!(
+        told.starts_with("line 8: datagrams with 1373 bytes"),
+        "{told}"
+    );
+    assert!(told.ends_with("1372 bytes do"), "{told}");
+}
+
+#[test]
+fn what_the_simulator_refuses_is_told_with_the_line_of_the_file() {
+    let of = |delay: &str, experiment: &str| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[hosts.c]\n[links.ab]\nbetween = [\"a\", \"b\"]\ndelay = \"1ms\"\n\
+             [links.ac]\nbetween = [\"a\", \"c\"]\ndelay = \"{delay}\"\n\
+             [[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"bulk\"\nstop = \"9s\"\nstreams = 3\nlaw = \"fp_reno\"\n\
+             [[flow]]\nfrom = \"a\"\nto = \"c\"\nsource = \"bulk\"\nstop = \"9s\"\nstreams = 2\nlaw = \"fp_reno\"\n{experiment}"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let (jobs, seed) = (1, None);
+        let simulator = Simulator::of(&scenario, How { jobs, seed }).unwrap();
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        simulator
+            .check(&cases)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(of("1ms", ""), Ok(()));
+    let told = of("0ms", "").unwrap_err();
+    assert!(
+        told.starts_with("line 18: its round trip takes no time"),
+        "{told}"
+    );
+    let told = of("1ms", "[experiment]\nsample_every = \"1us\"").unwrap_err();
+    assert!(told.starts_with("line 26: time between samples"), "{told}");
+}
+
+#[test]
+fn a_run_has_the_same_number_however_many_there_are() {
+    let numbers = |repeats: u32| {
+        let text = format!(
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"{{way}}\"\n[vary]\nway = [\"1ms\", \"2ms\", \"3ms\"]\n\
+             [experiment]\nrepeats = {repeats}\norder = \"random\"\n"
+        );
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let (jobs, seed) = (1, None);
+        let simulator = Simulator::of(&scenario, How { jobs, seed }).unwrap();
+        let cases: Vec<&Case> = scenario.cases.iter().collect();
+        let all = crate::run::sequence(&cases, &scenario.experiment, |_, _| false);
+        let rows = all
+            .iter()
+            .map(|planned| (planned.name(), simulator.row(planned).run));
+        rows.collect::<HashMap<String, u32>>()
+    };
+    let (two, four) = (numbers(2), numbers(4));
+    assert!(two.iter().all(|(name, number)| four[name] == *number));
+    let mut all: Vec<u32> = four.into_values().collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=12).collect::<Vec<u32>>());
+}
+
+#[test]
+fn pairs_of_hosts_go_by_their_own_ways() {
+    let mapped = {
+        let scenario = load("paths/mpi-2x8.toml");
+        let mut scenario = scenario.clone();
+        for host in &mut scenario.cases[0].hosts {
+            let law = (
+                "net.ipv4.tcp_congestion_control".to_owned(),
+                "reno".to_owned(),
+            );
+            host.sysctls.push(law);
+        }
+        mapped(&scenario, "default.default").unwrap()
+    };
+    assert_eq!(mapped.spec.flows.len(), 8);
+    for (index, flow) in mapped.spec.flows.iter().enumerate() {
+        for (from, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
+            let (mut at, mut links) = (from, 0);
+            while at != to {
+                let (link, direction) = mapped.spec.routes[at][to].unwrap();
+                assert_eq!(mapped.spec.links[link].between[direction], at);
+                at = mapped.spec.links[link].between[1 - direction];
+                links += 1;
+            }
+            assert_eq!(links, 3, "flow {index}");
+        }
+        assert_eq!(mapped.rtt_ns[index], 20_000_000);
+    }
+}
+
+#[test]
+fn repeats_lose_other_segments_and_a_seed_others_again() {
+    let text = format!(
+        "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nrate = \"1gbit\"\n\
+         loss = \"1%\"\n[[change]]\nat = \"1s\"\nlink = \"wan\"\nloss = \"2%\"\n{BULK}law = \"reno\"\n"
+    );
+    let scenario = Scenario::parse("x.toml", &text).unwrap();
+    let case = &scenario.cases[0];
+    let seeds = |repeat, seed| {
+        let simulator = Simulator::of(&scenario, How { jobs: 1, seed }).unwrap();
+        let mapped = simulator
+            .mapped(case, &simulator.plan(case), repeat)
+            .unwrap();
+        let of_links = mapped.spec.links[0]
+            .directions
+            .each_ref()
+            .map(|one| one.seed);
+        let of_changes = mapped.spec.changes[0]
+            .directions
+            .each_ref()
+            .map(|one| one.seed);
+        assert_eq!(of_links, of_changes);
+        (of_links, mapped.spec.seed)
+    };
+    // Those of the lab's first repeat are those of the scenario.
+    assert_eq!(
+        seeds(1, None).0,
+        case.links[0].directions.each_ref().map(|one| one.seed)
+    );
+    let all = [
+        seeds(1, None),
+        seeds(2, None),
+        seeds(1, Some(1)),
+        seeds(1, Some(2)),
+    ];
+    for (index, one) in all.iter().enumerate() {
+        assert!(!all[..index].contains(one), "{index}");
+    }
+}
+
+#[test]
+fn sysctls_reach_the_ends_of_the_flows() {
+    let sysctls = "\"net.ipv4.tcp_recovery\" = 0, \
+                   \"net.ipv4.tcp_wmem\" = \"4096 16384 65536\", \"net.ipv4.tcp_reordering\" = 9, \
+                   \"net.ipv4.tcp_slow_start_after_idle\" = 0, \"net.ipv4.tcp_early_retrans\" = 0";
+    let tcp = of_text(sysctls, BULK).spec.flows.remove(0).tcp;
+    assert_eq!((tcp.detection, tcp.dupthresh), (Detection::Sack, 9));
+    assert_eq!(tcp.send_buffer, Buffer::Auto(16_384, 65_536));
+    assert_eq!(tcp.receive_buffer, Buffer::Auto(87_040, 4_177_920));
+    assert_eq!((tcp.start.idle, tcp.tail_loss_probe), (Idle::Keep, false));
+}
+
+#[test]
+fn a_flows_own_wishes_come_before_the_hosts() {
+    let more = format!(
+        "{BULK}streams = 2\nlaw = {{ law = \"fp_aimd\", a = 6 }}\nmss = 1000\ndelayed_acks = \"off\"\n\
+         initial_window = 3\nsend_buffer = \"1MiB\"\nreceive_buffer = \"2MiB\"\ndetection = \"sack\"\n\
+         dupthresh = 19\nmax_ssthresh = 100\nidle = \"pace\"\ninitial_rate = \"100mbit\"\nrto_min = \"1s\""
+    );
+    let mapped = of_text("", &more);
+    assert_eq!((mapped.spec.flows.len(), mapped.flows.len()), (2, 1));
+    let tcp = &mapped.spec.flows[1].tcp;
+    assert_eq!(tcp.law, Law::named("aimd").unwrap().with("a", 6.0).unwrap());
+    assert_eq!((tcp.mss_bytes, tcp.header_bytes), (1000, 52));
+    assert_eq!(tcp.delayed_acks, DelayedAcks::Off);
+    assert_eq!((tcp.initial_window_pkts, tcp.dupthresh), (3, 19));
+    assert_eq!(tcp.send_buffer, Buffer::Fixed(1 << 20));
+    assert_eq!(tcp.receive_buffer, Buffer::Fixed(2 << 20));
+    assert_eq!(tcp.start.max_ssthresh_pkts, 100);
+    assert_eq!(tcp.start.initial_rate_bps, 100_000_000);
+    assert_eq!(
+        (tcp.start.idle, tcp.rto_min_ns),
+        (Idle::Pace, 1_000_000_000)
+    );
+}
+
+#[test]
+fn a_programs_own_buffers_are_bounded_and_doubled() {
+    let buffers = |window: &str| {
+        let tcp = of_text("", &format!("{BULK}window = \"{window}\""))
+            .spec
+            .flows
+            .remove(0)
+            .tcp;
+        (tcp.send_buffer, tcp.receive_buffer)
+    };
+    assert_eq!(
+        buffers("64KiB"),
+        (Buffer::Fixed(131_072), Buffer::Fixed(87_040))
+    );
+    assert_eq!(
+        buffers("10MiB"),
+        (Buffer::Fixed(425_984), Buffer::Fixed(282_880))
+    );
+}
+
+#[test]
+fn every_source_is_what_the_table_says() {
+    let more = "[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"web\"\nusers = 7\nmean_object = \"12kB\"\n\
+                shape = 1.3\nobjects_per_page = 4\nthink = \"5s\"\nstart = \"1s\"\nstop = \"9s\"\n\
+                [[flow]]\nfrom = \"b\"\nto = \"a\"\nsource = \"chunks\"\nchunk = \"10MB\"\nevery = \"1s\"\n\
+                count = 3\n[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\npayload = 200\n\
+                stop = \"3s\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"bulk\"\nbytes = \"1GB\"\n\
+                law = \"reno\"\ntime_limit = \"60s\"";
+    // What flows from b needs a law that is simulated too.
+    let more = more.replace("count = 3", "count = 3\nlaw = \"reno\"");
+    let spec = of_text("", &more).spec;
+    let web = Source::Web {
+        users: 7,
+        mean_object_bytes: 12_000.0,
+        shape: 1.3,
+        objects_per_page: 4,
+        mean_think_ns: 5_000_000_000,
+    };
+    assert_eq!(spec.flows[0].source, web);
+    assert_eq!(spec.flows[0].start_ns, 1_000_000_000);
+    assert_eq!(spec.flows[0].lasts_ns, Some(8_000_000_000));
+    let chunks = Source::Chunks {
+        chunk_bytes: 10_000_000,
+        every_ns: 1_000_000_000,
+        count: Some(3),
+    };
+    assert_eq!(
+        (&spec.flows[1].source, spec.flows[1].lasts_ns),
+        (&chunks, None)
+    );
+    let (rate_bps, payload_bytes) = (1_000_000, 200);
+    let udp = Source::ConstantRate {
+        rate_bps,
+        payload_bytes,
+    };
+    assert_eq!(
+        (&spec.flows[2].source, spec.flows[2].lasts_ns),
+        (&udp, Some(3_000_000_000))
+    );
+    // The chunks may take the five minutes of every program.
+    assert_eq!(spec.end_ns, 300_020_000_000);
+}

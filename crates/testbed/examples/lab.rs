@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath lab` and `fatpath sim` alone: `cargo run -p fatpath-testbed --example lab -- lab run FILE`. The
+//! tests of this crate drive it; it has no daemon, so variants with a policy do not come up in the lab.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use fatpath_experiment::simulate::cli::Simulate;
+use fatpath_testbed::cli::LabCommand;
+
+#[derive(Parser)]
+struct Command {
+    #[command(subcommand)]
+    room: Room,
+}
+
+#[derive(Subcommand)]
+enum Room {
+    #[command(subcommand)]
+    Lab(LabCommand),
+    Sim(Simulate),
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse().room {
+        Room::Lab(command) => command.run(),
+        Room::Sim(arguments) => arguments.run(),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("fatpath: {error:#}");
+        ExitCode::FAILURE
+    })
+}

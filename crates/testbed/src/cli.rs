@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath lab`: the commands, as a clap type that the binary hangs in.
+//!
+//! Words and exit codes only; the work is done elsewhere in this crate. Start with
+//! [`LabCommand::run`].
+
+mod compare;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use fatpath_experiment::load;
+use fatpath_experiment::print::{print_json, print_lines};
+use fatpath_experiment::report::{exit_code, list_runs, told_outcome};
+use fatpath_experiment::run::{Choice, Options, setting};
+use fatpath_scenario::describe;
+use fatpath_scenario::plan::{Family, Plan};
+use fatpath_scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order};
+
+use crate::keeper;
+use crate::lab::{self, Lab, Lifetime, Listed};
+use crate::observe::command::Observe;
+use crate::records::Records;
+use crate::room::Room;
+use crate::run::{self, Testbed};
+use crate::settings::settings_line;
+use compare::Compare;
+
+/// Emulated networks and experiments.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Bring the hosts of a scenario up, in the first of its cases, and leave them up
+    Up(Up),
+    /// Run a program on a host of a lab that is up
+    Exec(Exec),
+    /// Take a lab down
+    Down(Down),
+    /// Change a link of a lab that is up, while traffic runs
+    Set(Set),
+    /// Run a scenario's programs in every case, and compare
+    Run(Run),
+    /// Run a scenario on the real kernel and in the simulator, and lay the results over one another
+    Compare(Compare),
+    /// Show what passed the links in each millisecond, as a summary, CSV or a plot
+    Observe(Observe),
+    /// List the labs that are up
+    List(List),
+    /// The process behind a lab; started by `up` and `run`
+    #[command(hide = true)]
+    Emulate(Emulate),
+}
+
+/// Arguments of `lab up`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fatpath lab up experiments/demo.toml --path lossy
+  fatpath lab up experiments/demo.toml --observe /tmp/demo.observation")]
+pub struct Up {
+    /// Scenario file (TOML)
+    file: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// Record what passes the links into this file, until the lab goes
+    #[arg(long, value_name = "FILE")]
+    observe: Option<PathBuf>,
+    /// Record each flow by itself too
+    #[arg(long, requires = "observe")]
+    flows: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `lab exec`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fatpath lab exec server -- iperf3 -s -D
+  fatpath lab exec --lab demo client -- iperf3 -c 10.77.0.2
+  fatpath lab exec client -- ip tcp_metrics flush")]
+pub struct Exec {
+    /// Which lab, if more than one is up
+    #[arg(long, value_name = "NAME")]
+    lab: Option<String>,
+    /// The host
+    host: String,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<OsString>,
+}
+
+/// Arguments of `lab down`.
+#[derive(Debug, Args)]
+pub struct Down {
+    /// Which lab, if more than one is up
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `lab set`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Keys and values are those of the link in a scenario file, without quotes; forward.KEY and backward.KEY
+mean one direction. What is on the way stays as it is.
+
+Examples:
+  fatpath lab set wan loss=1% rate=500mbit
+  fatpath lab set wan forward.delay=20ms --lab demo")]
+pub struct Set {
+    /// The link
+    link: String,
+    /// What changes
+    #[arg(required = true, value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+    /// Which lab, if more than one is up
+    #[arg(long, value_name = "NAME")]
+    lab: Option<String>,
+    /// Print the link as it is now as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `lab run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A run that was made is not made again: started again with the same --out, an interrupted command goes on
+where it stopped, and more --repeats are added.
+
+Examples:
+  fatpath lab run experiments/demo.toml
+  fatpath lab run experiments/demo.toml --list
+  fatpath lab run experiments/demo.toml --out out/many --repeats 10 --seed 7
+  fatpath lab run experiments/demo.toml --path lossy --fresh
+  fatpath lab run experiments/agreement.toml --variant fp_reno --vary loss=0% --vary loss=0.1%")]
+pub struct Run {
+    /// Scenario file (TOML)
+    file: PathBuf,
+    /// Folder of the results; out/NAME if not given
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    choice: Choice,
+    /// How often each case runs, in place of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
+    repeats: Option<u32>,
+    /// How often a run that is not to be trusted is made again, in place of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
+    retries: Option<u32>,
+    /// Run in random order, shuffled with this seed
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Remove the earlier runs with their tables and plots, and start anew
+    #[arg(long)]
+    fresh: bool,
+    /// List the runs in their order, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+    /// No display while it runs
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Arguments of `lab list`.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of the keeper process.
+#[derive(Debug, Args)]
+pub struct Emulate {
+    name: String,
+}
+
+impl LabCommand {
+    /// Does it. The exit status is 0, 1 if a run failed, 130 after Ctrl-C.
+    ///
+    /// # Errors
+    /// What the command could not do, with the remedy where there is one.
+    pub fn run(self) -> Result<ExitCode> {
+        match self {
+            LabCommand::Up(args) => up(&args),
+            LabCommand::Exec(args) => {
+                Err(lab::exec(args.lab.as_deref(), &args.host, &args.command).into())
+            }
+            LabCommand::Down(args) => down(&args),
+            LabCommand::Set(args) => set(args),
+            LabCommand::Run(args) => run_scenario(&args),
+            LabCommand::Compare(args) => args.run(),
+            LabCommand::Observe(args) => args.run().map(|()| ExitCode::SUCCESS),
+            LabCommand::List(args) => list(&args),
+            LabCommand::Emulate(args) => Ok(keeper::keep(&args.name).map(|()| ExitCode::SUCCESS)?),
+        }
+    }
+}
+
+fn up(args: &Up) -> Result<ExitCode> {
+    let scenario = load(&args.file)?;
+    let case = args.choice.of(&scenario)?[0];
+    let flow_log = Room::of(&scenario.name).path("flows.jsonl");
+    let observation = args.observe.as_deref().map(std::path::absolute);
+    let records = Records {
+        observation: observation.transpose().context("--observe")?,
+        per_flow: args.flows,
+        stats: None,
+    };
+    let plan = Plan::of(&scenario, case, flow_log);
+    let lab = Lab::up(plan, &records, Lifetime::UntilDown)?;
+    lab.cleared.iter().for_each(|line| eprintln!("{line}"));
+    match args.json {
+        true => print_json(&lab.plan)?,
+        false => print_lines(&told_up(&lab))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told_up(lab: &Lab) -> Vec<String> {
+    let plan = &lab.plan;
+    let mut lines = vec![format!("lab {} is up", plan.lab)];
+    for host in plan.hosts.iter().map(|host| &host.name) {
+        let address = |family| {
+            plan.address(host, host, family)
+                .unwrap_or_else(|| "-".to_owned())
+        };
+        let (ipv4, ipv6) = (address(Family::Ipv4), address(Family::Ipv6));
+        lines.push(format!(
+            "  {host}: {ipv4}, {ipv6}; namespace {}",
+            plan.namespace(host)
+        ));
+    }
+    lines.push(settings_line(&lab.settings));
+    let host = plan.hosts.first().map_or("HOST", |host| &host.name);
+    lines.push(format!(
+        "run a program:  fatpath lab exec --lab {} {host} -- CMD",
+        plan.lab
+    ));
+    lines.push(format!("take it down:   fatpath lab down {}", plan.lab));
+    lines
+}
+
+fn down(args: &Down) -> Result<ExitCode> {
+    let name = lab::down(args.name.as_deref())?;
+    print_lines(&[match args.json {
+        true => serde_json::json!({ "down": name }).to_string(),
+        false => format!("lab {name} is down"),
+    }])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn set(args: Set) -> Result<ExitCode> {
+    let (lab, links) = lab::set(args.lab.as_deref(), &args.link, args.settings)?;
+    if args.json {
+        print_json(&links)?;
+    } else {
+        let lines: Vec<String> = links.iter().flat_map(|link| told_set(&lab, link)).collect();
+        print_lines(&lines)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told_set(lab: &str, link: &Link) -> Vec<String> {
+    let head = format!("lab {lab}, link {} is now:", link.name);
+    let directions = describe::directions(link);
+    let directions = directions.iter().map(|line| format!("  {line}"));
+    [head].into_iter().chain(directions).collect()
+}
+
+fn run_scenario(args: &Run) -> Result<ExitCode> {
+    let mut scenario = load(&args.file)?;
+    let experiment = &mut scenario.experiment;
+    experiment.repeats = args.repeats.unwrap_or(experiment.repeats);
+    experiment.retries = args.retries.unwrap_or(experiment.retries);
+    experiment.order = args
+        .seed
+        .map_or(experiment.order, |seed| Order::Random { seed });
+    let out = args.out.clone();
+    let options = Options {
+        choice: args.choice.clone(),
+        shard: None,
+        out: out.unwrap_or_else(|| Path::new("out").join(&scenario.name)),
+        fresh: args.fresh,
+        quiet: args.quiet,
+    };
+    let file = || args.file.display().to_string();
+    if args.list {
+        let testbed = Testbed::of(&scenario).with_context(file)?;
+        let names = fatpath_experiment::run::names(&testbed, &options).with_context(file)?;
+        return list_runs(&names, args.json);
+    }
+    // Before there is a folder of results.
+    lab::need_root()?;
+    let outcome = run::run(&scenario, &options).with_context(file)?;
+    match args.json {
+        true => print_json(&outcome.rows())?,
+        false => print_lines(&told_outcome(&outcome))?,
+    }
+    Ok(exit_code(&outcome))
+}
+
+fn list(args: &List) -> Result<ExitCode> {
+    let labs = lab::list()?;
+    match (args.json, labs.is_empty()) {
+        (true, _) => print_json(&labs)?,
+        (false, true) => print_lines(&["no lab is up".to_owned()])?,
+        (false, false) => print_lines(&labs.iter().map(told_listed).collect::<Vec<_>>())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told_listed(listed: &Listed) -> String {
+    let state = match (listed.up, listed.tuned) {
+        (false, _) => "left over from a crash; the next lab up, run or down clears it",
+        (true, true) => "up, tuned by a daemon",
+        (true, false) => "up",
+    };
+    format!(
+        "{}: {state}; hosts: {}",
+        listed.name,
+        listed.hosts.join(", ")
+    )
+}

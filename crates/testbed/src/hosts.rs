@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A plan's hosts and links as the emulator takes them.
+//!
+//! It keeps nothing and decides nothing; the network itself is the keeper's.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fatpath_emulator::{
+    End, HostSpec, LinkSpec, Namespace, NamespaceError, RouteSpec, Topology, remove_namespace,
+};
+use fatpath_scenario::plan::{self, Plan, Route};
+use fatpath_scenario::{Host, Link};
+
+use crate::child;
+use crate::machine;
+
+/// The emulator's input for a plan.
+pub fn topology(plan: &Plan) -> Topology {
+    Topology {
+        hosts: plan
+            .hosts
+            .iter()
+            .map(|host| host_spec(plan, host))
+            .collect(),
+        links: plan
+            .links
+            .iter()
+            .enumerate()
+            .map(|(index, link)| link_spec(index, link))
+            .collect(),
+    }
+}
+
+fn host_spec(plan: &Plan, host: &Host) -> HostSpec {
+    HostSpec {
+        name: host.name.clone(),
+        netns: plan.namespace(&host.name),
+        routes: plan.routes(&host.name).into_iter().map(route).collect(),
+        forwarding: host.router,
+    }
+}
+
+fn route(Route { to, via }: Route) -> RouteSpec {
+    RouteSpec { to, via }
+}
+
+fn link_spec(index: usize, link: &Link) -> LinkSpec {
+    LinkSpec {
+        name: link.name.clone(),
+        ends: [0, 1].map(|end| End {
+            host: link.between[end].clone(),
+            ipv4: Some(plan::ipv4(index, end)),
+            ipv6: Some(plan::ipv6(index, end)),
+        }),
+        mtu: link.mtu_bytes.into(),
+        exact: link.exact,
+        directions: link.directions.clone(),
+    }
+}
+
+/// The cgroup-2 folder in which a lab's programs run.
+///
+/// # Errors
+/// If cgroup 2 is not mounted.
+pub fn cgroup(lab: &str) -> io::Result<PathBuf> {
+    Ok(machine::cgroup2_root()?.join(format!("fatpath-lab-{lab}")))
+}
+
+/// Whether a namespace of that name is there, whoever made it.
+pub fn is_taken(namespace: &str) -> bool {
+    Path::new("/run/netns").join(namespace).exists()
+}
+
+/// Removes a namespace that fatpath made. One that is gone, or that another has made since, is
+/// left alone.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn remove(namespace: &str) -> io::Result<()> {
+    match remove_namespace(namespace) {
+        Ok(()) | Err(NamespaceError::NotOurs(_)) => Ok(()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// A command that will run on a host: in its namespace and in the lab's cgroup.
+///
+/// # Errors
+/// If the lab is not up.
+pub fn command(plan: &Plan, host: &str, program: impl AsRef<OsStr>) -> io::Result<Command> {
+    let namespace = Namespace::open(&plan.namespace(host)).map_err(io::Error::other)?;
+    let mut command = namespace.command(program);
+    child::in_cgroup(&mut command, &cgroup(&plan.lab)?)?;
+    Ok(command)
+}

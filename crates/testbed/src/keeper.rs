@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process behind a lab: it makes everything, carries the packets, and takes everything down
+//! when it is told to, or when the process that started it is gone.
+//!
+//! It outlives a kill of `lab run` by design: that is what leaves nothing behind. If it is killed
+//! itself, the journal tells the next lab command what to undo. It runs no programs on hosts. Start
+//! with [`keep`]; the order of things is in [`bring_up`].
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fatpath_emulator::Network;
+use fatpath_scenario::plan::{DaemonPlan, MAINLINE_LAW, MAINLINE_OF_THE_MACHINE, Plan};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::carry::Carrier;
+use crate::child;
+use crate::error::{KeepError, system};
+use crate::hosts;
+use crate::journal::{Change, Journal, claim};
+use crate::machine::{self, ALLOWED_LAWS};
+use crate::room::{self, Room};
+use crate::undo;
+
+/// How long the daemon may take until it is ready: it loads BPF programs and waits for maps.
+const DAEMON_LIMIT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What the keeper tells the process that started it, one JSON line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// All is up; these settings of the machine were changed.
+    Ready(Vec<Setting>),
+    /// It did not come up; what had been made is being taken down again.
+    Failed(String),
+}
+
+/// A machine-wide setting that a lab has changed for its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The sysctl.
+    pub name: String,
+    /// Its value when no lab is up.
+    pub old: String,
+    /// Its value now.
+    pub ours: String,
+}
+
+/// Brings the lab up from the plan in its room, tells standard output, and keeps it up until a
+/// signal, or the end of standard input without a byte from there, then takes all down.
+///
+/// # Errors
+/// What kept it from coming up, which standard output was told too, or what could not be undone.
+pub fn keep(lab: &str) -> Result<(), KeepError> {
+    machine::put_own_session_first();
+    let room = Room::of(lab);
+    // Locked until this function returns: whoever sees it free may undo what is noted in it.
+    let mut journal = Journal::new(room.keep_journal().map_err(system("opening the journal"))?);
+    let signals = signals().map_err(system("catching signals"))?;
+    // Lives until all is undone: the hosts go after the programs on them.
+    let mut network = None;
+    let kept = up_until_told(&room, &mut journal, &signals, &mut network);
+    let down = room::lock_all().map_err(system("locking /run/fatpath/lab"));
+    let undone = down.and_then(|all| Ok(undo::take_down(&room, &all)?));
+    kept.and(undone)
+}
+
+fn up_until_told(
+    room: &Room,
+    journal: &mut Journal,
+    signals: &UnixStream,
+    up: &mut Option<Network>,
+) -> Result<(), KeepError> {
+    let raised = room
+        .set_keeper(std::process::id())
+        .map_err(system("writing the keeper's id"))
+        .and_then(|()| raise(room, journal, up));
+    match raised {
+        Ok((network, settings, carrier)) => {
+            answer(&Answer::Ready(settings));
+            carrier.carry(network, signals)
+        }
+        Err(error) => {
+            answer(&Answer::Failed(error.to_string()));
+            Err(error)
+        }
+    }
+}
+
+/// Makes everything, and all that carrying needs.
+fn raise<'u>(
+    room: &Room,
+    journal: &mut Journal,
+    up: &'u mut Option<Network>,
+) -> Result<(&'u Network, Vec<Setting>, Carrier), KeepError> {
+    let plan = room.plan().map_err(system("reading the plan"))?;
+    let records = room.records().map_err(system("reading what to record"))?;
+    // First, so that nothing was made yet when a file of it cannot be.
+    let carrier = Carrier::new(room, &plan, records)?;
+    let (network, settings) = bring_up(&plan, room, journal)?;
+    Ok((up.insert(network), settings, carrier))
+}
+
+/// Makes everything, noting each change before it is made. The reverse of this order takes it down:
+/// the daemon goes before the cgroup that it tunes, the programs before their hosts.
+fn bring_up(
+    plan: &Plan,
+    room: &Room,
+    journal: &mut Journal,
+) -> Result<(Network, Vec<Setting>), KeepError> {
+    let settings = set_machine(&plan.lab, journal)?;
+    let network = make_hosts(plan, journal)?;
+    let cgroup = make_cgroup(&plan.lab, journal)?;
+    if let Some(daemon) = &plan.daemon {
+        start_daemon(daemon, room, &cgroup, journal)?;
+        open_rude_gate(plan, daemon, room)?;
+    }
+    Ok((network, settings))
+}
+
+fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, KeepError> {
+    let others = room::changes_of_others(lab).map_err(system("reading other labs' journals"))?;
+    let allowed = machine::sysctl(ALLOWED_LAWS).map_err(system(ALLOWED_LAWS))?;
+    let with_mainline_law = with_word(&allowed, MAINLINE_LAW);
+    let of_the_machine = MAINLINE_OF_THE_MACHINE.into_iter();
+    let wanted = of_the_machine.chain([(ALLOWED_LAWS, with_mainline_law.as_str())]);
+    let set = wanted.map(|(name, wanted)| set_one(name, wanted, &others, journal));
+    set.filter_map(Result::transpose).collect()
+}
+
+fn set_one(
+    name: &str,
+    wanted: &str,
+    others: &[Change],
+    journal: &mut Journal,
+) -> Result<Option<Setting>, KeepError> {
+    let current = machine::sysctl(name).map_err(system(name))?;
+    let Some(change) = claim(name, &current, wanted, others)? else {
+        return Ok(None);
+    };
+    note(journal, &change)?;
+    machine::set_sysctl(name, wanted).map_err(system(name))?;
+    let Change::Sysctl { name, old, ours } = change else {
+        return Ok(None);
+    };
+    Ok(Some(Setting { name, old, ours }))
+}
+
+/// A list of words in alphabetical order, with one more if it is not there.
+fn with_word(list: &str, word: &str) -> String {
+    let words: BTreeSet<&str> = list.split(' ').chain([word]).collect();
+    words.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, KeepError> {
+    for host in &plan.hosts {
+        let name = plan.namespace(&host.name);
+        if hosts::is_taken(&name) {
+            return Err(KeepError::NamespaceTaken(name));
+        }
+        note(journal, &Change::Namespace { name })?;
+    }
+    let network = Network::up(&hosts::topology(plan))?;
+    for host in &plan.hosts {
+        let Some(namespace) = network.host(&host.name) else {
+            continue;
+        };
+        for (name, value) in plan.sysctls(host) {
+            namespace.set_sysctl(&name, &value)?;
+        }
+    }
+    Ok(network)
+}
+
+fn make_cgroup(lab: &str, journal: &mut Journal) -> Result<std::path::PathBuf, KeepError> {
+    let path = hosts::cgroup(lab).map_err(system("finding cgroup 2"))?;
+    note(journal, &Change::Cgroup { path: path.clone() })?;
+    fs::create_dir(&path).map_err(system(path.display()))?;
+    Ok(path)
+}
+
+fn start_daemon(
+    plan: &DaemonPlan,
+    room: &Room,
+    cgroup: &Path,
+    journal: &mut Journal,
+) -> Result<(), KeepError> {
+    let program = std::env::current_exe().map_err(system("finding fatpath itself"))?;
+    let run_dir = room.path("daemon");
+    let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", room.lab));
+    let log = room.path("daemon.log");
+    let mut command = child::this_program();
+    command
+        .arg("daemon")
+        .arg("--policy")
+        .arg(&plan.policy)
+        .arg("--cgroup")
+        .arg(cgroup);
+    command
+        .arg("--run-dir")
+        .arg(&run_dir)
+        .arg("--pin-dir")
+        .arg(&pin_dir);
+    command
+        .arg("--flow-log")
+        .arg(&plan.flow_log)
+        .stdin(Stdio::null());
+    child::dies_with_parent(&mut command, Signal::TERM);
+    log_to(&mut command, &log).map_err(system(log.display()))?;
+    note(
+        journal,
+        &Change::Daemon {
+            program,
+            run_dir: run_dir.clone(),
+            pin_dir,
+        },
+    )?;
+    fs::create_dir(&run_dir).map_err(system(run_dir.display()))?;
+    let mut daemon = command.spawn().map_err(system("starting fatpath daemon"))?;
+    let pid = daemon.id();
+    if let Some(start_ticks) = machine::start_ticks(pid) {
+        note(journal, &Change::Process { pid, start_ticks })?;
+    }
+    wait_ready(&mut daemon, &run_dir.join("ready")).map_err(|reason| KeepError::Daemon {
+        reason,
+        log: crate::tail::of_file(&log),
+    })
+}
+
+/// A lab's policy is its administrator's word: where it lets flows be rude, the hosts of the lab mark them.
+fn open_rude_gate(plan: &Plan, daemon: &DaemonPlan, room: &Room) -> Result<(), KeepError> {
+    let policy = fs::read(&daemon.policy).map_err(system(daemon.policy.display()))?;
+    let policy = fatpath_policy::parse_bytes(&policy, None).unwrap_or_default();
+    if !policy.rules.iter().any(|rule| rule.settings.may_be_rude()) {
+        return Ok(());
+    }
+    let mut command = child::this_program();
+    command.args(["rude", "on", "--run-dir"]);
+    command.arg(room.path("daemon"));
+    for host in &plan.hosts {
+        command.arg("--netns").arg(plan.namespace(&host.name));
+    }
+    let output = command
+        .output()
+        .map_err(system("opening the gate of Rude TCP"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(KeepError::Daemon {
+            reason: "cannot open the gate of Rude TCP".to_owned(),
+            log: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }),
+    }
+}
+
+fn log_to(command: &mut Command, file: &Path) -> io::Result<()> {
+    let log = File::create(file)?;
+    command.stdout(log.try_clone()?).stderr(log);
+    Ok(())
+}
+
+fn wait_ready(daemon: &mut std::process::Child, ready: &Path) -> Result<(), String> {
+    let deadline = Instant::now() + DAEMON_LIMIT;
+    while !ready.exists() {
+        match daemon.try_wait() {
+            Ok(Some(status)) => return Err(format!("ended before it was ready ({status})")),
+            Err(error) => return Err(error.to_string()),
+            Ok(None) if Instant::now() > deadline => {
+                return Err(format!("was not ready after {} s", DAEMON_LIMIT.as_secs()));
+            }
+            Ok(None) => thread::sleep(POLL_INTERVAL),
+        }
+    }
+    Ok(())
+}
+
+/// A socket that becomes readable when the process is asked to end.
+fn signals() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read)
+}
+
+/// The process that asked may be gone; then it is not missed.
+fn answer(answer: &Answer) {
+    let line = serde_json::to_string(answer).expect("plain strings are JSON");
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn note(journal: &mut Journal, change: &Change) -> Result<(), KeepError> {
+    journal.note(change).map_err(system("writing the journal"))
+}

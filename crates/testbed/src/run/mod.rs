@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs the cases of a scenario on the real kernel: for each run a lab comes up, and goes down again.
+//!
+//! Which runs are made, and where their results go, is decided by `fatpath-experiment`. Start with [`Testbed`];
+//! then `one.rs`, a single run.
+
+mod collect;
+pub(crate) mod detection;
+mod flows;
+mod one;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fatpath_experiment::results::{Row, files};
+use fatpath_experiment::run::{
+    self, Made, Maker, Options, Outcome, Planned, Runner, ScenarioError, Shard, Watch,
+};
+use fatpath_scenario::command::CommandError;
+use fatpath_scenario::{Case, Program, Scenario};
+use thiserror::Error;
+
+use crate::lab::UpError;
+use crate::program;
+use crate::undo::UndoError;
+pub use flows::{OnlySimulated, with_programs};
+use one::OneRun;
+
+/// Why a scenario cannot be run at all.
+#[derive(Debug, Error)]
+pub enum CannotRun {
+    /// Nothing to run, or nothing to take the result from.
+    #[error(
+        "the scenario has no program with a result; add result = \"iperf3\" to one [[program]], or a [[flow]]"
+    )]
+    NoResult,
+    /// A flow that the lab cannot make.
+    #[error(transparent)]
+    OnlySimulated(#[from] OnlySimulated),
+    /// The first lab did not come up; no other would.
+    #[error(transparent)]
+    Up(#[from] UpError),
+}
+
+impl From<CannotRun> for ScenarioError {
+    fn from(error: CannotRun) -> ScenarioError {
+        ScenarioError::Runner(Box::new(error))
+    }
+}
+
+/// Why one run has no result.
+#[derive(Debug, Error)]
+enum CaseError {
+    #[error(transparent)]
+    Up(#[from] UpError),
+    #[error("removing what an earlier attempt has written: {0}")]
+    Clear(io::Error),
+    #[error("{label}: {error}")]
+    Command { label: String, error: CommandError },
+    #[error(transparent)]
+    Program(#[from] program::RunError),
+    #[error("{label}: {reason}")]
+    Result { label: String, reason: String },
+    #[error("the lab was taken down while the programs ran")]
+    Gone,
+    #[error("the lab's keeper failed, or was killed; its last words:\n{0}")]
+    KeeperFailed(String),
+    #[error(transparent)]
+    Down(#[from] UndoError),
+}
+
+/// Makes the runs that the folder of the results does not have yet.
+///
+/// # Errors
+/// See [`ScenarioError`]; a run that fails is a row with an `error` instead.
+pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioError> {
+    let testbed = Testbed::of(scenario)?;
+    if let Some(note) = detection::note(scenario).filter(|_| !options.quiet) {
+        eprintln!("{note}");
+    }
+    run::run(&testbed, options)
+}
+
+/// Runs cases on the real kernel.
+#[derive(Debug)]
+pub struct Testbed {
+    scenario: Scenario,
+    /// No run was made yet.
+    is_first: AtomicBool,
+}
+
+impl Testbed {
+    /// The testbed of a scenario, with programs in place of its flows.
+    ///
+    /// # Errors
+    /// [`CannotRun`], for what no run of it could do.
+    pub fn of(scenario: &Scenario) -> Result<Testbed, ScenarioError> {
+        let scenario = with_programs(scenario).map_err(CannotRun::from)?;
+        check_has_result(&scenario)?;
+        Ok(Testbed {
+            scenario,
+            is_first: AtomicBool::new(true),
+        })
+    }
+}
+
+fn check_has_result(scenario: &Scenario) -> Result<(), CannotRun> {
+    let is_result = |program: &Program| program.result.is_some();
+    let has_result = |case: &Case| case.programs.iter().any(is_result);
+    match scenario.cases.iter().any(has_result) {
+        true => Ok(()),
+        false => Err(CannotRun::NoResult),
+    }
+}
+
+impl Runner for Testbed {
+    fn name(&self) -> &'static str {
+        "testbed"
+    }
+
+    fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn maker(&self, _: Option<Shard>) -> Maker {
+        Maker::Lab
+    }
+
+    fn folder(&self) -> &'static str {
+        files::RUNS
+    }
+
+    /// A lab's settings are the whole machine's, and labs at a time would slow one another.
+    fn jobs(&self) -> Option<usize> {
+        None
+    }
+
+    fn check<'c>(&self, _: &[&'c Case]) -> Result<HashSet<&'c str>, ScenarioError> {
+        Ok(HashSet::new())
+    }
+
+    fn make(
+        &self,
+        planned: &Planned,
+        folder: &Path,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Made>, ScenarioError> {
+        let is_first = self.is_first.swap(false, Ordering::Relaxed);
+        let mut one = OneRun {
+            scenario: &self.scenario,
+            planned: *planned,
+            raw: folder,
+            watch,
+            tells_settings: is_first,
+        };
+        match one.run() {
+            Ok(run) => Ok(Some(run.into())),
+            Err(CaseError::Program(program::RunError::Interrupted)) => Ok(None),
+            Err(CaseError::Up(error)) if is_first => Err(CannotRun::Up(error).into()),
+            Err(error) => Ok(Some(self.failed(planned, error.to_string()).into())),
+        }
+    }
+
+    fn failed(&self, planned: &Planned, error: String) -> Row {
+        Row {
+            error: Some(error),
+            ..one::row(&self.scenario, planned)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use fatpath_experiment::load;
+
+    use super::*;
+
+    fn experiments() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+    }
+
+    fn fs_files(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    fn is_scenario(file: &Path) -> bool {
+        let name = file.to_string_lossy();
+        name.ends_with(".toml") && !name.ends_with("-policy.toml")
+    }
+
+    fn scenarios() -> impl Iterator<Item = PathBuf> {
+        let folders = fs_files(&experiments()).into_iter();
+        let folders = folders.filter(|file| file.is_dir()).chain([experiments()]);
+        let files = folders.flat_map(|folder| fs_files(&folder));
+        files.filter(|file| is_scenario(file))
+    }
+
+    #[test]
+    fn what_an_experiment_says_of_the_lab_the_lab_can_do() {
+        let mut count = 0;
+        for file in scenarios() {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let is_itself = |word: &str| word.contains('/') && file.ends_with(word);
+            let is_said =
+                |line: &str| line.contains("fatpath lab run") && line.split(' ').any(is_itself);
+            if text.lines().any(is_said) {
+                let scenario = load(&file).unwrap();
+                let testbed = Testbed::of(&scenario).unwrap();
+                let names = run::names(&testbed, &Options::default());
+                assert!(!names.unwrap().is_empty(), "{file:?}");
+                count += 1;
+            }
+        }
+        assert!(count > 1, "{count}");
+    }
+}
