@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Packages whose integration tests are tests of the kernel.
-const PACKAGES: [&str; 2] = ["fatpath-cli", "fatpath-kernel"];
+/// Folders of the packages whose integration tests are tests of the kernel.
+const PACKAGES: [&str; 2] = ["crates/cli", "crates/kernel"];
 
 /// Tests that go over an emulated path: it is itself a program, and an emulated processor is too
 /// slow for its packets. The examples need compilers, the page a browser, top a terminal: a guest has none.
@@ -55,16 +55,19 @@ pub struct Program {
     pub is_test: bool,
 }
 
-/// Builds the tests of the kernel and the programs they start.
+/// Builds the tests of the kernel and the programs they start: with all others, since cargo would build the
+/// dependencies of two packages alone with other features than `make test` does, and so a second time.
 pub fn build(root: &Path) -> Result<Vec<Program>> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--no-run", "--locked", "--test", "*"]);
+    cargo.args(["test", "--no-run", "--locked", "--workspace"]);
     cargo.arg("--message-format=json-render-diagnostics");
-    for package in PACKAGES {
-        cargo.args(["--package", package]);
-    }
     let messages = output(cargo.current_dir(root))?;
-    let programs: Vec<Program> = messages.lines().filter_map(program).collect();
+    let folders = PACKAGES.map(|package| root.join(package));
+    let programs: Vec<Program> = messages
+        .lines()
+        .filter_map(program)
+        .filter(|program| folders.contains(&program.folder))
+        .collect();
     ensure!(
         programs.iter().any(|program| program.is_test),
         "cargo built no test"
@@ -72,16 +75,20 @@ pub fn build(root: &Path) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
+/// An integration test that a guest runs, or a program that it starts.
 fn program(message: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(message).ok()?;
     let path = PathBuf::from(message["executable"].as_str()?);
     let target = &message["target"];
+    let name = target["name"].as_str()?;
+    let is_test = target["kind"][0] == "test" && !LEFT_OUT.contains(&name);
+    let is_started = target["kind"][0] == "bin" && message["profile"]["test"] == false;
     let manifest = Path::new(message["manifest_path"].as_str()?);
-    Some(Program {
-        name: target["name"].as_str()?.to_owned(),
+    (is_test || is_started).then(|| Program {
+        name: name.to_owned(),
         path,
-        folder: manifest.parent()?.to_path_buf(),
-        is_test: target["kind"][0] == "test" && !LEFT_OUT.contains(&target["name"].as_str()?),
+        folder: manifest.parent().unwrap_or(manifest).to_path_buf(),
+        is_test,
     })
 }
 
