@@ -4,16 +4,20 @@
 //! `cargo xtask abi` writes the Rust twins of bpf/include/abi.h, of setting_table.h and of the laws, `cargo xtask
 //! docs` the table of settings in docs/policy.md; `cargo xtask check` fails when one of them differs, when a source
 //! file lacks its licence line, when a pure crate depends on what it may not, or when modules depend on one another
-//! in a circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask kernels`
-//! runs the tests of the kernel under other kernels.
+//! in a circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
+//! runs all tests on this host, `cargo xtask kernels` those of the kernel under other kernels.
 
 mod abi;
 mod kernels;
 mod laws;
 mod modules;
+mod programs;
 mod purity;
 mod rules;
 mod settings;
+mod shell;
+mod tally;
+mod tests;
 mod twin;
 
 use anyhow::{Result, bail};
@@ -38,9 +42,11 @@ fn main() -> Result<()> {
             rules::check(&root)
         }
         Some("modules") => modules::print(&root, &words[1..]),
+        Some("test") => tests::test(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!(
-            "usage: cargo xtask abi | docs | check | modules [CRATE...] | kernels [VERSION...] [-- TEST ARGUMENTS]"
+            "usage: cargo xtask abi | docs | check | modules [CRATE...] | test [long] \
+             | kernels [VERSION...] [-- TEST ARGUMENTS]"
         ),
     }
 }

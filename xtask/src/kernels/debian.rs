@@ -4,7 +4,7 @@
 //! apt is given a list of sources of its own, so a host's release does not matter.
 //! `rm -r target/kernels` fetches the newest again.
 
-use super::shell::{output, run};
+use crate::shell::{output, run};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;

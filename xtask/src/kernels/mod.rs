@@ -9,21 +9,19 @@ mod debian;
 mod machine;
 mod programs;
 mod root;
-mod shell;
-mod tally;
 
+use crate::programs::Program;
+use crate::tally::Tally;
 use anyhow::{Context as _, Result, ensure};
 use compare::{Comparison, Table};
 use debian::Kernel;
 use machine::Machine;
-use programs::Program;
 use root::Root;
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tally::Tally;
 
 /// The supported floor, and the newest that the same Debian has.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];

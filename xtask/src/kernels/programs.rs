@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The test programs that go into a guest, built by cargo on the host.
+//! The test programs that go into a guest, and what it does with them.
 
 use super::machine::END;
-use super::shell::output;
-use super::tally::Test;
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::programs::{self, Kind, Program};
+use crate::tally::Test;
+use anyhow::{Context, Result};
+use std::path::Path;
 
 /// Folders of the packages whose integration tests are tests of the kernel.
 const PACKAGES: [&str; 2] = ["crates/cli", "crates/kernel"];
@@ -43,53 +41,20 @@ const SAME_ANYWHERE: [&str; 13] = [
     "what_the_host_lacks",
 ];
 
-/// A program that cargo built.
-pub struct Program {
-    /// The name of its target.
-    pub name: String,
-    /// Where it is.
-    pub path: PathBuf,
-    /// Where cargo would run it.
-    pub folder: PathBuf,
-    /// A test, not a program that tests start.
-    pub is_test: bool,
-}
-
-/// Builds the tests of the kernel and the programs they start: with all others, since cargo would build the
-/// dependencies of two packages alone with other features than `make test` does, and so a second time.
+/// Builds the tests of the kernel and the programs they start.
 pub fn build(root: &Path) -> Result<Vec<Program>> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--no-run", "--locked", "--workspace"]);
-    cargo.arg("--message-format=json-render-diagnostics");
-    let messages = output(cargo.current_dir(root))?;
     let folders = PACKAGES.map(|package| root.join(package));
-    let programs: Vec<Program> = messages
-        .lines()
-        .filter_map(program)
-        .filter(|program| folders.contains(&program.folder))
-        .collect();
-    ensure!(
-        programs.iter().any(|program| program.is_test),
-        "cargo built no test"
-    );
+    let mut programs = programs::build(root)?;
+    programs.retain(|program| folders.contains(&program.folder) && is_for_guests(program));
     Ok(programs)
 }
 
-/// An integration test that a guest runs, or a program that it starts.
-fn program(message: &str) -> Option<Program> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    let path = PathBuf::from(message["executable"].as_str()?);
-    let target = &message["target"];
-    let name = target["name"].as_str()?;
-    let is_test = target["kind"][0] == "test" && !LEFT_OUT.contains(&name);
-    let is_started = target["kind"][0] == "bin" && message["profile"]["test"] == false;
-    let manifest = Path::new(message["manifest_path"].as_str()?);
-    (is_test || is_started).then(|| Program {
-        name: name.to_owned(),
-        path,
-        folder: manifest.parent().unwrap_or(manifest).to_path_buf(),
-        is_test,
-    })
+fn is_for_guests(program: &Program) -> bool {
+    match program.kind {
+        Kind::IntegrationTest => !LEFT_OUT.contains(&&*program.name),
+        Kind::Binary => true,
+        Kind::UnitTests => false,
+    }
 }
 
 /// The job of a guest: every test program, one after the other, each with its status. Without
@@ -101,7 +66,7 @@ pub fn job(programs: &[Program], arguments: &[String]) -> Result<String> {
         // They wait for one another anyway, and one that waits for a minute is told as if it hung.
         words.push("--test-threads=1".to_owned());
     }
-    let tests = programs.iter().filter(|program| program.is_test);
+    let tests = integration_tests(programs);
     job_of(tests.map(|test| run_of(test, &words)))
 }
 
@@ -116,8 +81,13 @@ pub fn job_again(programs: &[Program], tests: &[Test]) -> Result<String> {
         words.extend(["--exact", "--test-threads=1"].map(str::to_owned));
         Some(run_of(program, &words))
     };
-    let programs = programs.iter().filter(|program| program.is_test);
+    let programs = integration_tests(programs);
     job_of(programs.filter_map(run))
+}
+
+fn integration_tests(programs: &[Program]) -> impl Iterator<Item = &Program> {
+    let programs = programs.iter();
+    programs.filter(|program| program.kind == Kind::IntegrationTest)
 }
 
 fn job_of(runs: impl Iterator<Item = Result<String>>) -> Result<String> {
@@ -138,7 +108,9 @@ fn run_of(test: &Program, words: &[String]) -> Result<String> {
 
 /// The job that is one command, with the programs of this workspace in its path.
 pub fn command(programs: &[Program], words: &[String]) -> Result<String> {
-    let folders = programs.iter().filter(|program| !program.is_test);
+    let folders = programs
+        .iter()
+        .filter(|program| program.kind == Kind::Binary);
     let folders: Vec<_> = folders
         .filter_map(|program| program.path.parent())
         .collect();

@@ -3,7 +3,7 @@
 //! its kernel, and an `/init`, packed into one initramfs.
 
 use super::debian::Kernel;
-use super::shell::{output, run};
+use crate::shell::{output, run};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;

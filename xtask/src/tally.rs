@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's tests said, counted as tests/run.sh counts the host's.
+//! What tests said, in a guest or on this host, counted.
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `make test`: every test on this host, in two lanes that run side by side.
+//!
+//! Tests of the whole program take the host for themselves, one after the other, and mostly wait: for round trips
+//! of emulated paths, and for timers. The rest needs the processor, and yields it to them.
+
+mod report;
+
+use crate::programs::{self, Kind, Program};
+use anyhow::{Context as _, Result, bail};
+use report::Report;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Folders of the packages whose integration tests need the host: its laws, its sysctls, or time that is not
+/// disturbed by another emulated path.
+const NEED_THE_HOST: [&str; 4] = [
+    "crates/cli",
+    "crates/emulator",
+    "crates/kernel",
+    "crates/lab",
+];
+
+/// Integration tests of these packages that do not: they start no daemon and no path.
+const DO_NOT: [&str; 4] = [
+    "laws_differential",
+    "mark_packets",
+    "rude_differential",
+    "simulate",
+];
+
+/// One run of a test program, or of the tests in the documentation.
+struct Run {
+    name: String,
+    command: Command,
+}
+
+/// `[long]`: runs all tests, or those that are left out because they last.
+pub fn test(root: &Path, words: &[String]) -> Result<()> {
+    let (log, which) = match words.first().map(String::as_str) {
+        None => ("out/test.log", None),
+        Some("long") => ("out/test-long.log", Some("--ignored")),
+        Some(word) => bail!("{word} is not known: test [long]"),
+    };
+    let programs = programs::build(root)?;
+    let (on_host, beside) = divided(root, &programs);
+    let run = |program| run_of(root, program, which);
+    let on_host: Vec<Run> = on_host.into_iter().map(run).collect();
+    let beside: Vec<Run> = beside.into_iter().map(run).map(yielding).collect();
+    let report = Mutex::new(Report::new(&root.join(log))?);
+    let documentation = yielding(documentation(root, which));
+    std::thread::scope(|scope| -> Result<()> {
+        let beside = scope.spawn(|| lane(beside.into_iter().chain([documentation]), &report));
+        let on_host = lane(on_host, &report);
+        beside.join().unwrap_or_else(|_| bail!("a lane stopped"))?;
+        on_host
+    })?;
+    let report = report
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    report.conclude()
+}
+
+/// Those that take the host, and those that may run at the same time.
+fn divided<'p>(root: &Path, programs: &'p [Program]) -> (Vec<&'p Program>, Vec<&'p Program>) {
+    let folders = NEED_THE_HOST.map(|folder| root.join(folder));
+    let tests = programs.iter().filter(|p| p.kind != Kind::Binary);
+    tests.partition(|program| {
+        program.kind == Kind::IntegrationTest
+            && folders.contains(&program.folder)
+            && !DO_NOT.contains(&&*program.name)
+    })
+}
+
+/// As cargo runs it.
+fn run_of(root: &Path, program: &Program, which: Option<&str>) -> Run {
+    let package = program.folder.strip_prefix(root).unwrap_or(&program.folder);
+    let mut command = Command::new(&program.path);
+    command
+        .current_dir(&program.folder)
+        .env("CARGO_MANIFEST_DIR", &program.folder);
+    command.arg("--show-output").args(which);
+    let name = format!("{} {}", package.display(), program.name);
+    Run { name, command }
+}
+
+fn documentation(root: &Path, which: Option<&str>) -> Run {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
+    command
+        .args(["--", "--show-output"])
+        .args(which)
+        .current_dir(root);
+    Run {
+        name: "documentation".to_owned(),
+        command,
+    }
+}
+
+/// With what the other lane leaves of the processors.
+fn yielding(run: Run) -> Run {
+    let mut command = Command::new("nice");
+    command
+        .arg(run.command.get_program())
+        .args(run.command.get_args());
+    let changes = run
+        .command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    command.envs(changes);
+    if let Some(folder) = run.command.get_current_dir() {
+        command.current_dir(folder);
+    }
+    Run { command, ..run }
+}
+
+/// One run after the other.
+fn lane(runs: impl IntoIterator<Item = Run>, report: &Mutex<Report>) -> Result<()> {
+    for mut run in runs {
+        let start = Instant::now();
+        let output = run.command.output().with_context(|| run.name.clone())?;
+        let Ok(mut report) = report.lock() else {
+            bail!("a lane stopped")
+        };
+        report.add(&run.name, &text(&output), output.status, start.elapsed())?;
+    }
+    Ok(())
+}
+
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes))
+        .concat()
+}
