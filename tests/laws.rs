@@ -6,7 +6,7 @@
 mod support;
 
 use support::transfer::{PORT, Transfer, cwnd, number, policy, rule, ssthresh};
-use support::{Daemon, Lab, alone, until};
+use support::{Daemon, Lab, alone, shared, until};
 
 const LAWS: [&str; 4] = ["fp_reno", "fp_aimd", "fp_scalable", "fp_highspeed"];
 
@@ -74,23 +74,36 @@ fn mean_cwnd_of_new_flow(lab: &Lab, daemon: &Daemon, law: &str) -> f64 {
 /// The clamp: all of the window is in use, and each loss finds it.
 const WINDOW_PKTS: f64 = 100.0;
 
-/// A rule for each law: the laws do nothing but lose a part of the window and get it back.
-fn clamped() -> String {
-    let rules = (PORT..).zip(LAWS).map(|(port, law)| {
-        let keys = format!(
-            "congestion_control = '{law}'\ninitial_window = {WINDOW_PKTS}\n\
-             cwnd_clamp = {WINDOW_PKTS}\ninitial_ssthresh = 50"
-        );
-        rule(port, &keys)
+/// The first of the ports of a test whose flows share the daemon: one port for each law.
+mod ports {
+    pub const LOSS: u16 = 7101;
+    pub const TIMEOUT: u16 = 7111;
+    pub const MTU: u16 = 7121;
+    pub const CHANGE: u16 = 7131;
+}
+
+fn all_rules() -> String {
+    // The laws do nothing but lose a part of the window and get it back.
+    let clamp = format!(
+        "initial_window = {WINDOW_PKTS}\ncwnd_clamp = {WINDOW_PKTS}\ninitial_ssthresh = 50"
+    );
+    let rules = [
+        (ports::LOSS, &*clamp),
+        (ports::TIMEOUT, &clamp),
+        (ports::MTU, ""),
+        (ports::CHANGE, ""),
+    ];
+    let each_law = rules.into_iter().flat_map(|(first, keys)| {
+        let rules = (first..).zip(LAWS);
+        rules.map(move |(port, law)| rule(port, &format!("congestion_control = '{law}'\n{keys}")))
     });
-    policy(&rules.collect::<Vec<_>>())
+    policy(&each_law.collect::<Vec<_>>())
 }
 
 /// With each law: the kernel counts a loss as none, and the window and the threshold are those of before.
-fn each_law_takes_back(lab: &Lab, undos: &[&str]) {
-    let daemon = Daemon::start(&clamped());
-    for (port, law) in (PORT..).zip(LAWS) {
-        let transfer = Transfer::open(lab, &daemon, port);
+fn each_law_takes_back(daemon: &Daemon, lab: &Lab, first_port: u16, undos: &[&str]) {
+    for (port, law) in (first_port..).zip(LAWS) {
+        let transfer = Transfer::open(lab, daemon, port);
         let before = lab.counted("a", undos);
         transfer.send_on();
         until("an undo", || {
@@ -107,24 +120,28 @@ fn each_law_takes_back(lab: &Lab, undos: &[&str]) {
 
 #[test]
 fn a_loss_that_was_none_is_undone() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     // Later than RACK waits at first (a quarter of the round trip, RFC 8985), sooner than a timeout.
     let link = "rate = '50mbit'\ndelay = '100ms'\nqueue = '4bdp'\n\
                 forward = { reorder = { share = '0.1%', by = 150, hold = '90ms' } }\nseed = 5";
     let lab = Lab::up("undo", link);
     let undos = ["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"];
-    each_law_takes_back(&lab, &undos);
+    each_law_takes_back(&shared.daemon, &lab, ports::LOSS, &undos);
 }
 
 #[test]
 fn a_timeout_that_was_none_is_undone() {
-    let Some(_alone) = alone() else { return };
-    let link = "delay = '100ms'\nrepeat_after = '5s'\nqueue = '2MiB'\n\
-                rate_steps = [{ at = '0s', rate = '50mbit' }, { at = '4s', rate = '0bit' }]";
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
+    let link = "delay = '100ms'\nrepeat_after = '3s'\nqueue = '2MiB'\n\
+                rate_steps = [{ at = '0s', rate = '50mbit' }, { at = '2s', rate = '0bit' }]";
     let lab = Lab::up("frto", link);
     // F-RTO (RFC 5682) decides where timestamps do not.
     lab.output("a", &["sysctl", "-w", "net.ipv4.tcp_timestamps=0"]);
-    each_law_takes_back(&lab, &["TCPSpuriousRTOs"]);
+    each_law_takes_back(&shared.daemon, &lab, ports::TIMEOUT, &["TCPSpuriousRTOs"]);
 }
 
 /// Flows at once, and the losses that they find together.
@@ -157,12 +174,12 @@ fn no_flow_of_many_over_a_lossy_path_has_a_window_that_its_law_does_not_give() {
 /// tcp_simple_retransmit(): what was too long is sent again, and nothing was congested.
 #[test]
 fn a_path_whose_mtu_is_smaller_lowers_no_threshold() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("mtu", "delay = '20ms'\npath_mtu = 1300");
-    for law in LAWS {
-        let keys = format!("congestion_control = '{law}'");
-        let daemon = Daemon::start(&policy(&[rule(PORT, &keys)]));
-        let transfer = Transfer::open(&lab, &daemon, PORT);
+    for port in (ports::MTU..).take(LAWS.len()) {
+        let transfer = Transfer::open(&lab, &shared.daemon, port);
         transfer.send(50_000);
         let flow = transfer.quiet(50_000);
         assert_eq!(ssthresh(&flow), None, "{flow:#}");
@@ -172,11 +189,12 @@ fn a_path_whose_mtu_is_smaller_lowers_no_threshold() {
 
 #[test]
 fn a_law_that_comes_in_recovery_leaves_the_threshold_of_the_one_before() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let link = "delay = '300ms'\nforward = { loss = { every = 1000000, first = 60 } }";
     let lab = Lab::up("change", link);
-    let daemon = Daemon::start(&policy(&[rule(PORT, "congestion_control = 'fp_reno'")]));
-    let transfer = Transfer::open(&lab, &daemon, PORT);
+    let transfer = Transfer::open(&lab, &shared.daemon, ports::CHANGE);
     transfer.send_on();
     // Recovery lasts a round trip.
     let given = until("recovery", || ssthresh(&transfer.flow()));

@@ -27,6 +27,9 @@ fn pattern(offset: u64, length: usize) -> Vec<u8> {
 impl Transfer {
     fn start((sender, receiver): (TcpStream, TcpStream)) -> Transfer {
         let socket = sender.try_clone().unwrap();
+        // What waits in the buffer when the flow is told to end would take long at a polite window.
+        let unsent = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(1 << 20);
+        unsent.unwrap();
         let (ends, end) = std::sync::mpsc::channel();
         let sent = std::thread::spawn(move || send_until(sender, &end));
         let received = std::thread::spawn(move || check_all(receiver));

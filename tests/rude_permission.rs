@@ -16,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use support::lent::Lent;
 use support::rude::*;
 use support::{Daemon, alone, cgroup_root, until};
 
@@ -170,6 +171,7 @@ fn odd_values_and_sockets_are_refused() {
 #[test]
 fn an_option_that_nobody_speaks_of_is_the_kernels_own_affair() {
     let Some(_alone) = alone() else { return };
+    // Its own: under a policy that allowed anybody to be rude the option was attached, and stays so.
     let daemon = Daemon::start("# nothing\n[[rule]]\nname = 'r'\ndestination = ['127.0.0.1']\n");
     let here = TcpListener::bind("127.0.0.1:0").unwrap();
     let sender = TcpStream::connect(here.local_addr().unwrap()).unwrap();
@@ -240,7 +242,7 @@ fn selecting_the_law_is_not_asking() {
 #[test]
 fn only_root_opens_the_gate() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(ALLOWED);
+    let daemon = Lent::with(ALLOWED);
     // The group fatpath may ask; this machine may not have it.
     let socket = daemon.path("run/fatpath.sock");
     for (path, mode) in [(daemon.dir.path(), 0o755), (&socket, 0o666)] {

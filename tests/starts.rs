@@ -11,7 +11,7 @@ use std::net::Shutdown;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::transfer::{PORT, Transfer, cwnd, number, policy, rule, ssthresh};
-use support::{Daemon, Lab, alone, until};
+use support::{Daemon, Lab, alone, shared, until};
 
 /// Of data in an Ethernet frame with timestamps.
 const MSS_BYTES: f64 = 1448.0;
@@ -28,13 +28,61 @@ fn windows(transfer: &Transfer<'_>, rtt: Duration, round_trips: u32) -> Vec<(f64
     seen
 }
 
+/// Flows to each port start by a rule of their own; all tests but one share a daemon.
+mod port {
+    pub const LIMITED: u16 = 7001;
+    pub const THRESHOLD: u16 = 7002;
+    pub const THRESHOLD_BDP: u16 = 7003;
+    pub const PACED: u16 = 7004;
+    pub const LOST_SYN: u16 = 7005;
+    pub const UPDATE: u16 = 7006;
+    pub const TIMED: u16 = 7007;
+    pub const TIMED_OTHER: u16 = 7008;
+    pub const KEEP: u16 = 7009;
+    pub const RESTART: u16 = 7010;
+    pub const PACE: u16 = 7011;
+}
+
+fn all_rules() -> String {
+    let idle =
+        |how: &str| format!("after_idle = '{how}'\ninitial_window = 5\ninitial_ssthresh = 60");
+    let rules = [
+        (port::LIMITED, "max_ssthresh = 20".to_owned()),
+        // A clamp sets the kernel's own ssthresh, which must not win.
+        (
+            port::THRESHOLD,
+            "initial_ssthresh = 40\ncwnd_clamp = 1000".to_owned(),
+        ),
+        (
+            port::THRESHOLD_BDP,
+            "initial_ssthresh = 'bdp'\nrtt = '50ms'\nrate = '16mbit'".to_owned(),
+        ),
+        (port::PACED, "initial_rate = '220kbit'".to_owned()),
+        (port::LOST_SYN, "initial_rate = '2mbit'".to_owned()),
+        (
+            port::UPDATE,
+            "after_idle = 'pace'\ninitial_window = 2\ninitial_ssthresh = 20".to_owned(),
+        ),
+        (
+            port::TIMED,
+            "after_idle = 'pace'\ninitial_window = 2\ninitial_ssthresh = 8".to_owned(),
+        ),
+        (port::TIMED_OTHER, String::new()),
+        (port::KEEP, idle("keep")),
+        (port::RESTART, idle("restart")),
+        (port::PACE, idle("pace")),
+    ];
+    let of = |(port, keys)| rule(port, &format!("congestion_control = 'fp_reno'\n{keys}"));
+    policy(&rules.map(of))
+}
+
 #[test]
 fn limited_slow_start_adds_half_of_max_ssthresh_a_round_trip() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("limited", "delay = '25ms'");
-    let keys = "congestion_control = 'fp_reno'\nmax_ssthresh = 20";
-    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
-    let transfer = Transfer::open(&lab, &daemon, PORT);
+    let transfer = Transfer::open(&lab, &shared.daemon, port::LIMITED);
     let seen = windows(&transfer, Duration::from_millis(50), 24);
     // RFC 3742: past max_ssthresh by at most max_ssthresh / 2 a round trip; doubling would be at 2^20.
     for (round_trips, pkts) in &seen {
@@ -49,16 +97,13 @@ fn limited_slow_start_adds_half_of_max_ssthresh_a_round_trip() {
 
 #[test]
 fn slow_start_ends_at_the_initial_ssthresh() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("ssthresh", "delay = '25ms'");
-    // A clamp sets the kernel's own ssthresh, which must not win.
-    let keys = "congestion_control = 'fp_reno'\ninitial_ssthresh = 40\ncwnd_clamp = 1000";
-    let bdp =
-        "congestion_control = 'fp_reno'\ninitial_ssthresh = 'bdp'\nrtt = '50ms'\nrate = '16mbit'";
-    let daemon = Daemon::start(&policy(&[rule(PORT, keys), rule(PORT + 1, bdp)]));
     // 100,000 bytes in segments of 1448.
-    for (port, threshold_pkts) in [(PORT, 40.0), (PORT + 1, 69.0)] {
-        let transfer = Transfer::open(&lab, &daemon, port);
+    for (port, threshold_pkts) in [(port::THRESHOLD, 40.0), (port::THRESHOLD_BDP, 69.0)] {
+        let transfer = Transfer::open(&lab, &shared.daemon, port);
         let seen = windows(&transfer, Duration::from_millis(50), 16);
         for (round_trips, pkts) in &seen {
             assert!(
@@ -73,11 +118,11 @@ fn slow_start_ends_at_the_initial_ssthresh() {
 
 #[test]
 fn a_paced_start_spreads_the_first_window_over_the_round_trip() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("paced", "delay = '1s'");
-    let keys = "congestion_control = 'fp_reno'\ninitial_rate = '220kbit'";
-    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
-    let transfer = Transfer::open(&lab, &daemon, PORT);
+    let transfer = Transfer::open(&lab, &shared.daemon, port::PACED);
     let before = number(&transfer.flow(), "bytes_acked");
     // The threshold is the rate times the round-trip time of the handshake, and fits in the window
     // of a SYN, which is never more than 64 KiB.
@@ -109,12 +154,12 @@ fn a_paced_start_spreads_the_first_window_over_the_round_trip() {
 /// RFC 5681, 3.1: the window is one segment after a lost SYN (Linux: after two), whatever the rule says.
 #[test]
 fn a_lost_syn_leaves_no_paced_start() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("syn", "delay = '300ms'\nforward = { loss = '100%' }");
-    let keys = "congestion_control = 'fp_reno'\ninitial_rate = '2mbit'";
-    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
     let transfer = thread::scope(|scope| {
-        let opens = scope.spawn(|| Transfer::open(&lab, &daemon, PORT));
+        let opens = scope.spawn(|| Transfer::open(&lab, &shared.daemon, port::LOST_SYN));
         until("two SYNs to be sent anew", || {
             (lab.counted("a", &["TCPSynRetrans"]) >= 2).then_some(())
         });
@@ -132,13 +177,12 @@ fn a_lost_syn_leaves_no_paced_start() {
 /// The peer reads what it had, and tells its window: nothing of the paced start has arrived.
 #[test]
 fn a_window_update_does_not_end_a_paced_start() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("update", "delay = '800ms'");
-    let keys = "congestion_control = 'fp_reno'\nafter_idle = 'pace'\ninitial_window = 2\n\
-                initial_ssthresh = 20";
-    let daemon = Daemon::start(&policy(&[rule(PORT, keys)]));
-    let (sender, mut receiver) = lab.connection(PORT);
-    let flow = || daemon.flow(sender.local_addr().unwrap());
+    let (sender, mut receiver) = lab.connection(port::UPDATE);
+    let flow = || shared.daemon.flow_of(&sender);
     let unread = 50_000;
     (&sender).write_all(&vec![0; unread]).unwrap();
     until("all to be acknowledged", || {
@@ -162,26 +206,30 @@ fn a_window_update_does_not_end_a_paced_start() {
 
 #[test]
 fn what_leaves_when_a_paced_start_has_ended_is_timed_from_then() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("timed", "delay = '100ms'\nrate = '10mbit'\nqueue = '4MiB'");
-    let keys = "congestion_control = 'fp_reno'\nafter_idle = 'pace'\ninitial_window = 2\n\
-                initial_ssthresh = 8";
-    let other = rule(PORT + 1, "congestion_control = 'fp_reno'");
-    let daemon = Daemon::start(&policy(&[rule(PORT, keys), other]));
-    let [transfer, other] = [PORT, PORT + 1].map(|port| Transfer::open(&lab, &daemon, port));
+    let [transfer, other] =
+        [port::TIMED, port::TIMED_OTHER].map(|port| Transfer::open(&lab, &shared.daemon, port));
     // The kernel paces from the tenth segment on.
     let mut sent = 30_000;
     transfer.send(sent);
     transfer.quiet(sent);
     // Another flow's queue makes the smoothed round-trip time longer than the next round trip will be:
     // the first ACK of the paced start comes while it paces.
-    other.send(3_000_000);
+    let mut queued = 0;
     until("a long round trip", || {
+        // Again, where it was looked at only after the queue was empty.
+        if number(&other.flow(), "in_flight_pkts") == 0.0 {
+            other.send(3_000_000);
+            queued += 3_000_000;
+        }
         transfer.send(1);
         sent += 1;
         (number(&transfer.quiet(sent), "srtt_us") > 350e3).then_some(())
     });
-    other.quiet(3_000_000);
+    other.quiet(queued);
     thread::sleep(Duration::from_secs(3));
     transfer.send(30_000);
     let flow = transfer.quiet(sent + 30_000);
@@ -227,21 +275,15 @@ fn after_pause(transfer: &Transfer<'_>) -> (f64, Value) {
 
 #[test]
 fn a_pause_leaves_of_the_window_what_the_rule_says_whatever_the_host_says() {
-    let Some(_alone) = alone() else { return };
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
     let lab = Lab::up("pause", "delay = '300ms'");
-    let rules = [(PORT, "keep"), (PORT + 1, "restart"), (PORT + 2, "pace")].map(|(port, idle)| {
-        let keys = format!(
-            "congestion_control = 'fp_reno'\nafter_idle = '{idle}'\n\
-             initial_window = 5\ninitial_ssthresh = 60"
-        );
-        rule(port, &keys)
-    });
-    let daemon = Daemon::start(&policy(&rules));
     for slow_start_after_idle in ["1", "0"] {
         let sysctl = format!("net.ipv4.tcp_slow_start_after_idle={slow_start_after_idle}");
         lab.output("a", &["sysctl", "-w", &sysctl]);
-        let [keep, restart, pace] =
-            [PORT, PORT + 1, PORT + 2].map(|port| Transfer::open(&lab, &daemon, port));
+        let [keep, restart, pace] = [port::KEEP, port::RESTART, port::PACE]
+            .map(|port| Transfer::open(&lab, &shared.daemon, port));
         thread::scope(|scope| {
             scope.spawn(|| {
                 let (before, after) = after_pause(&keep);

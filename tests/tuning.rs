@@ -11,6 +11,7 @@ use socket2::{Domain, Socket, Type};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use support::lent::Lent;
 use support::{Daemon, alone, cgroup_root, setting, until};
 
 /// A connection and both of its ends.
@@ -46,7 +47,7 @@ fn v4(last: u8) -> SocketAddr {
 #[test]
 fn every_setting_is_given_to_both_ends_and_read_back() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(
+    let daemon = Lent::with(
         "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n\
          [[rule]]\nname = 'all'\ndestination = ['127.0.7.0/24']\n\
          send_buffer = 8000000\nreceive_buffer = 9000000\ninitial_window = 40\ncwnd_clamp = 5000\n\
@@ -89,7 +90,7 @@ fn window_scale_of_the_syn_follows_the_rule() {
     };
     // ilog2(window) - 15, tcp_select_initial_window().
     for (bytes, scale) in [(1 << 20, 5), (100_000_000, 11)] {
-        let daemon = Daemon::start(&rule(bytes));
+        let daemon = Lent::with(&rule(bytes));
         let pair = connect(v4(1), v4(2));
         let flow = daemon.flow(local(&pair.here));
         assert_eq!(flow["receive_window_scale"], scale, "{bytes} bytes");
@@ -149,7 +150,7 @@ fn the_kernel_finds_the_rule_that_the_policy_says() {
         .unwrap();
     }
     let policy = parse(&text, None).unwrap_or_else(|problems| panic!("{problems:?}"));
-    let daemon = Daemon::start(&text);
+    let daemon = Lent::with(&text);
     let mut pairs = Vec::new();
     for n in 0..120 {
         let (to, from) = (4000 + random(6) as u16, 4010 + random(6) as u16);
@@ -201,7 +202,7 @@ fn check_rule(daemon: &Daemon, policy: &Policy, source: SocketAddr, destination:
 #[test]
 fn an_ipv6_socket_with_an_ipv4_peer_meets_the_ipv4_rule() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(
+    let daemon = Lent::with(
         "[[rule]]\nname = 'six'\ndestination = ['::/0']\nnotsent_lowat = 20000\n\
          [[rule]]\nname = 'four'\ndestination = ['127.0.7.2']\nnotsent_lowat = 30000\n",
     );
@@ -232,7 +233,7 @@ fn buffers(flow: &Value) -> [Value; 2] {
 #[test]
 fn a_programs_own_buffers_are_ignored_where_the_rule_overrides() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(OVERRIDE);
+    let daemon = Lent::with(OVERRIDE);
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     set_64k(&listener);
     listener.bind(&v4(2).into()).unwrap();
@@ -261,7 +262,7 @@ fn a_programs_own_buffers_are_ignored_where_the_rule_overrides() {
 #[test]
 fn a_programs_own_buffers_hold_on_other_paths() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(OVERRIDE);
+    let daemon = Lent::with(OVERRIDE);
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     set_64k(&listener);
     assert_eq!(listener.recv_buffer_size().unwrap(), 131_072);
@@ -301,7 +302,7 @@ fn kernels_buffers(local: SocketAddr) -> [u32; 2] {
 #[test]
 fn an_override_of_one_buffer_leaves_the_other_to_the_program() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(&OVERRIDE.replace("receive_buffer = 4000000\n", "\n"));
+    let daemon = Lent::with(&OVERRIDE.replace("receive_buffer = 4000000\n", "\n"));
     let listener = TcpListener::bind(v4(2)).unwrap();
     let set_20k = |socket: &Socket| {
         socket.set_send_buffer_size(20_000).unwrap();
@@ -316,7 +317,7 @@ fn an_override_of_one_buffer_leaves_the_other_to_the_program() {
 #[test]
 fn a_listening_sockets_own_buffers_hold_when_no_rule_overrides_any_more() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(OVERRIDE);
+    let daemon = Lent::with(OVERRIDE);
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     listener.set_send_buffer_size(20_000).unwrap();
     listener.set_recv_buffer_size(20_000).unwrap();
@@ -333,7 +334,7 @@ fn a_listening_sockets_own_buffers_hold_when_no_rule_overrides_any_more() {
 #[test]
 fn what_a_program_asks_for_later_is_not_undone_by_what_it_asked_before() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(OVERRIDE);
+    let daemon = Lent::with(OVERRIDE);
     let listener = TcpListener::bind(v4(99)).unwrap();
     let pair = connect_to(&listener, v4(98), set_64k);
     pair.here.set_send_buffer_size(100_000).unwrap();
@@ -348,7 +349,7 @@ fn a_live_flow_announces_the_window_that_its_new_buffer_allows() {
     use std::io::{Read, Write};
     let Some(_alone) = alone() else { return };
     let daemon =
-        Daemon::start("[[rule]]\nname = 'other'\ndestination = ['192.0.2.1']\nquickack = true\n");
+        Lent::with("[[rule]]\nname = 'other'\ndestination = ['192.0.2.1']\nquickack = true\n");
     let mut pair = connect(v4(1), v4(2));
     let policy = "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n\
          [[rule]]\nname = 'live'\ndestination = ['127.0.7.1']\nreceive_buffer = 40000000\n";
@@ -373,7 +374,7 @@ fn a_live_flow_announces_the_window_that_its_new_buffer_allows() {
 #[test]
 fn without_override_the_programs_own_buffer_stays_and_is_said() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(
+    let daemon = Lent::with(
         "[[rule]]\nname = 'polite'\ndestination = ['127.0.7.2']\nsend_buffer = 3000000\n",
     );
     let listener = TcpListener::bind(v4(2)).unwrap();
@@ -394,7 +395,7 @@ fn without_override_the_programs_own_buffer_stays_and_is_said() {
 #[test]
 fn a_divided_buffer_is_shared_and_given_back() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(
+    let daemon = Lent::with(
         "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n\
          [[rule]]\nname = 'shared'\ndestination = ['127.0.7.2']\n\
          send_buffer = 2400000\nreceive_buffer = 1200000\ndivide = true\n",
@@ -427,7 +428,7 @@ fn a_cgroup_rule_holds_for_the_cgroup_and_those_below() {
     let name = format!("fatpath-test-{}", std::process::id());
     let inner = root.join(&name).join("inner");
     std::fs::create_dir_all(&inner).unwrap();
-    let daemon = Daemon::start(&format!(
+    let daemon = Lent::with(&format!(
         "[[rule]]\nname = 'group'\ncgroup = '/{name}'\ndestination = ['127.0.7.2']\nnotsent_lowat = 40000\n"
     ));
     let outside = connect(v4(1), v4(2));
@@ -452,7 +453,7 @@ fn live_flows_meet_a_new_policy_at_once() {
         )
     };
     let daemon =
-        Daemon::start("[[rule]]\nname = 'other'\ndestination = ['192.0.2.1']\nquickack = true\n");
+        Lent::with("[[rule]]\nname = 'other'\ndestination = ['192.0.2.1']\nquickack = true\n");
     let pair = connect(v4(1), v4(2));
     assert!(daemon.flow_now(local(&pair.here)).is_none());
     assert!(daemon.apply(&rule("'reno'")).status.success());
@@ -493,7 +494,7 @@ fn what_a_rule_no_longer_gives_goes_back_to_the_kernels_own() {
         format!("[[rule]]\nname = 'back'\ndestination = ['127.0.7.2']\n{settings}\n")
     };
     let given = "pacing_rate = '100mbit'\nrto_min = '40ms'\ndelayed_ack_max = '20ms'\nnotsent_lowat = 20000";
-    let daemon = Daemon::start(&rule(given));
+    let daemon = Lent::with(&rule(given));
     let pair = connect(v4(1), v4(2));
     let end = local(&pair.here);
     assert_eq!(setting(&daemon.flow(end), "rto_min_us").1, 40_000);

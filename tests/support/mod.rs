@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the whole-program tests share: a daemon of their own, and what it says.
 //!
-//! Laws and sysctls are the host's, so only one test runs at a time (`alone`). Everything
-//! else of a test's daemon is its own: run directory, pins, logs.
+//! Laws and sysctls are the host's, so only one test runs at a time (`alone`), or those at once that share a
+//! daemon (`shared`). Everything else of a daemon is its own: run directory, pins, logs.
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod causes;
 pub mod host;
+pub mod lent;
 pub mod rude;
 pub mod transfer;
 
@@ -17,16 +18,39 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const FATPATH: &str = env!("CARGO_BIN_EXE_fatpath");
 
+/// The lock on this machine: between two tests held only while a daemon waits for the next (`lent`).
+static MACHINE: Mutex<Option<File>> = Mutex::new(None);
+
+/// A test's turn.
+pub struct Alone(MutexGuard<'static, Option<File>>);
+
 /// Waits for this machine; `None`, and a line that says so, when the test cannot run here.
 ///
 /// # Panics
 /// When a fatpath is loaded on it: the laws would be that one's.
-pub fn alone() -> Option<File> {
+pub fn alone() -> Option<Alone> {
+    let mut machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    if machine.is_none() {
+        *machine = Some(locked()?);
+    }
+    Some(Alone(machine))
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if !lent::is_one_idle() {
+            *self.0 = None;
+        }
+    }
+}
+
+fn locked() -> Option<File> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: not root");
         return None;
@@ -42,6 +66,30 @@ pub fn alone() -> Option<File> {
         panic!("a fatpath is loaded on this host: fatpath unload --pin-dir {pins}");
     }
     Some(lock)
+}
+
+/// The daemon that some tests of a program share: they run at the same time, each with a path of its own and flows
+/// to ports of its own. It is unloaded, and the machine given back, when none of them is left.
+pub struct Shared {
+    pub daemon: Daemon,
+    _machine: File,
+}
+
+/// `None`, and a line that says so, when the test cannot run here. All must share one policy.
+pub fn shared(policy: &str) -> Option<Arc<Shared>> {
+    static SHARED: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+    // A test that failed meanwhile does not keep the others away.
+    let mut current = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(shared) = current.upgrade() {
+        return Some(shared);
+    }
+    let machine = locked()?;
+    let shared = Arc::new(Shared {
+        daemon: Daemon::start(policy),
+        _machine: machine,
+    });
+    *current = Arc::downgrade(&shared);
+    Some(shared)
 }
 
 /// Asks again and again, for a minute at most: in an emulated machine all is slow.
@@ -116,6 +164,7 @@ impl Daemon {
     }
 
     fn at(name: &str, namespace: Option<&str>, policy: &str) -> Daemon {
+        lent::end_idle();
         let dir = tempfile::tempdir().unwrap();
         let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
         std::fs::write(dir.path().join("policy.toml"), policy).unwrap();
@@ -226,6 +275,16 @@ impl Daemon {
     /// The flow with this local end, once it is listed.
     pub fn flow(&self, local: std::net::SocketAddr) -> Value {
         until("a flow to be listed", || self.flow_now(local))
+    }
+
+    /// The flow of this socket. Paths of other tests have the same addresses, and may have the same local port.
+    pub fn flow_of(&self, socket: &TcpStream) -> Value {
+        let local = socket.local_addr().unwrap().to_string();
+        let remote = socket.peer_addr().unwrap().to_string();
+        let is_it = |flow: &Value| flow["local"] == *local && flow["remote"] == *remote;
+        until("a flow to be listed", || {
+            self.flows().into_iter().find(is_it)
+        })
     }
 
     pub fn flow_now(&self, local: std::net::SocketAddr) -> Option<Value> {

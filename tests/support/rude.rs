@@ -2,7 +2,8 @@
 //! TCP_RUDE as a program uses it, a path on which it may be allowed, and other users.
 #![allow(unsafe_code)] // a private socket option, and another user's thread: raw system calls
 
-use super::{Daemon, Lab};
+use super::Lab;
+use super::lent::Lent;
 use serde_json::Value;
 use std::ffi::{c_int, c_void};
 use std::net::TcpStream;
@@ -71,7 +72,7 @@ pub fn law(socket: &TcpStream) -> String {
 
 /// A path of 40 Mb/s and 120 ms, and a daemon with a rule for it.
 pub struct Path {
-    pub daemon: Daemon,
+    pub daemon: Lent,
     pub lab: Lab,
 }
 
@@ -91,7 +92,7 @@ impl Path {
              [[rule]]\nname = 'path'\ndestination = ['10.77.0.0/16', 'fd77::/16']\n\
              send_buffer = '4MB'\nreceive_buffer = '4MB'\n{settings}\n"
         );
-        let daemon = Daemon::start(&policy);
+        let daemon = Lent::with(&policy);
         Path { daemon, lab }
     }
 

@@ -66,7 +66,7 @@ impl<'d> Transfer<'d> {
     }
 
     pub fn flow(&self) -> Value {
-        self.daemon.flow(self.sender.local_addr().unwrap())
+        self.daemon.flow_of(&self.sender)
     }
 
     /// Once so many bytes are acknowledged, and no more are on their way.

@@ -29,7 +29,7 @@ const VERSIONS: [&str; 2] = ["6.1", "6.12"];
 /// Programs that the tests call.
 const TOOLS: [&str; 7] = ["bpftool", "ip", "ss", "tc", "ethtool", "iperf3", "nsenter"];
 
-/// On two processors both together take some 27 minutes, beside other work longer.
+/// Several times what both together take on two processors: beside other work it is longer.
 const LIMIT: Duration = Duration::from_secs(3300);
 
 /// More tests that fail are no accident of an emulated machine.

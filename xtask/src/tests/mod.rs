@@ -14,20 +14,27 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Folders of the packages whose integration tests need the host: its laws, its sysctls, or time that is not
-/// disturbed by another emulated path.
-const NEED_THE_HOST: [&str; 4] = [
-    "crates/cli",
-    "crates/emulator",
-    "crates/kernel",
-    "crates/lab",
+/// Folders of the packages whose integration tests need the processor alone. Those of all others need the host: its
+/// laws, its sysctls, or time that no other emulated path disturbs.
+const ONLY_COMPUTE: [&str; 10] = [
+    "crates/cc",
+    "crates/estats",
+    "crates/link",
+    "crates/observation",
+    "crates/plot",
+    "crates/policy",
+    "crates/record",
+    "crates/scenario",
+    "crates/sim",
+    "crates/units",
 ];
 
-/// Integration tests of these packages that do not: they start no daemon and no path.
-const DO_NOT: [&str; 4] = [
+/// Integration tests of other packages that do the same: they load no laws, and time is simulated.
+const COMPUTE_TOO: [&str; 5] = [
     "laws_differential",
     "mark_packets",
     "rude_differential",
+    "shards",
     "simulate",
 ];
 
@@ -65,14 +72,18 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
 
 /// Those that take the host, and those that may run at the same time.
 fn divided<'p>(root: &Path, programs: &'p [Program]) -> (Vec<&'p Program>, Vec<&'p Program>) {
-    let folders = NEED_THE_HOST.map(|folder| root.join(folder));
+    let folders = ONLY_COMPUTE.map(|folder| root.join(folder));
     let tests = programs.iter().filter(|p| p.kind != Kind::Binary);
     tests.partition(|program| {
         program.kind == Kind::IntegrationTest
-            && folders.contains(&program.folder)
-            && !DO_NOT.contains(&&*program.name)
+            && !folders.contains(&program.folder)
+            && !COMPUTE_TOO.contains(&&*program.name)
     })
 }
+
+/// Tests of the whole program that share a daemon mostly wait, so more of them run at once than there are
+/// processors; not all, since one that looks at its flow must not look too late.
+const THREADS: (&str, &str) = ("crates/cli", "3");
 
 /// As cargo runs it.
 fn run_of(root: &Path, program: &Program, which: Option<&str>) -> Run {
@@ -82,6 +93,9 @@ fn run_of(root: &Path, program: &Program, which: Option<&str>) -> Run {
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder);
     command.arg("--show-output").args(which);
+    if program.folder == root.join(THREADS.0) {
+        command.env("RUST_TEST_THREADS", THREADS.1);
+    }
     let name = format!("{} {}", package.display(), program.name);
     Run { name, command }
 }
