@@ -138,21 +138,21 @@ pub fn table(cases: &[Compared]) -> String {
                 .map(|name| case.vary.get(*name).cloned().unwrap_or_default()),
         );
         line.extend([
-            told_side(case.kernel.as_ref()),
-            told_side(case.simulator.as_ref()),
+            side_cell(case.kernel.as_ref()),
+            side_cell(case.simulator.as_ref()),
         ]);
         line.push(
             case.error_percent
                 .map_or("-".to_owned(), |error| format!("{error:+.1} %")),
         );
-        line.push(case.ratio.map_or("-".to_owned(), told_ratio));
+        line.push(case.ratio.map_or("-".to_owned(), ratio_cell));
         line
     });
     let lines: Vec<Vec<String>> = [head].into_iter().chain(lines).collect();
     aligned(&lines, left)
 }
 
-fn told_side(side: Option<&Side>) -> String {
+fn side_cell(side: Option<&Side>) -> String {
     let Some(side) = side else {
         return "none".to_owned();
     };
@@ -173,7 +173,7 @@ fn told_side(side: Option<&Side>) -> String {
         .join(", ")
 }
 
-fn told_ratio(ratio: Ratio) -> String {
+fn ratio_cell(ratio: Ratio) -> String {
     match ratio.ci95 {
         Some([low, high]) => format!("{:.2} ({low:.2} to {high:.2})", ratio.mean),
         None => format!("{:.2}", ratio.mean),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_and_policies_are_files_beside_the_scenario() {
+    fn traces_and_policies_are_files_next_to_the_scenario() {
         let folder = std::env::temp_dir().join(format!("fatpath-load-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("s.toml");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a command says of the runs that it has made, and its exit status.
 //!
-//! Start with [`told_outcome`].
+//! Start with [`outcome_lines`].
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ pub fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
 }
 
 /// All runs in a table, and where the results are.
-pub fn told_outcome(outcome: &Outcome) -> Vec<String> {
+pub fn outcome_lines(outcome: &Outcome) -> Vec<String> {
     let rows = outcome.rows();
     let table = table(&rows);
     let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();

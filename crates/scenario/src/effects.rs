@@ -127,7 +127,7 @@ impl Stage {
         *self == Stage::default()
     }
 
-    /// The first key that only means something beside a rate, if there is one.
+    /// The first key that only means something together with a rate, if there is one.
     pub(super) fn queue_key(&self) -> Option<&'static str> {
         let keys = [
             (self.queue.is_some(), "queue"),

@@ -37,7 +37,7 @@ pub struct Flow {
     #[serde(serialize_with = "shown")]
     pub source: Source,
     /// What its program asks of the connections.
-    pub wishes: Wishes,
+    pub requests: Requests,
     /// The line of the file where it stands, from 1.
     #[serde(skip)]
     pub line: usize,
@@ -115,9 +115,9 @@ pub struct RudeOff {
 
 /// What a program asks of its connections; where it asks for nothing, the host and the policy decide.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Wishes {
+pub struct Requests {
     /// The law.
-    pub law: Option<LawWish>,
+    pub law: Option<LawRequest>,
     /// Largest payload of a segment.
     pub mss_bytes: Option<u32>,
     /// Both buffers as setsockopt takes them: the kernel bounds them and doubles them.
@@ -125,12 +125,12 @@ pub struct Wishes {
     /// SO_MAX_PACING_RATE, bits a second.
     pub pacing_rate_bps: Option<u64>,
     /// What programs cannot ask for, and only the simulator gives.
-    pub of_simulator: Inner,
+    pub ends: EndSettings,
 }
 
 /// The inside of a connection's ends, which programs do not reach.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Inner {
+pub struct EndSettings {
     /// What the sender may hold, bytes of data.
     pub send_buffer_bytes: Option<u64>,
     /// The receiver's window at most, bytes of data.
@@ -163,12 +163,12 @@ pub struct Inner {
     /// Slow start ends when the round-trip time rises.
     pub hystart: Option<bool>,
     /// Without congestion control.
-    pub rude: Option<RudeWish>,
+    pub rude: Option<RudeRequest>,
 }
 
 /// A flow that goes on without congestion control (docs/rude.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct RudeWish {
+pub struct RudeRequest {
     /// Its share of the path, bits of IP packets a second; `None`: it is estimated.
     pub share_bps: Option<u64>,
     /// When it ends being so.
@@ -178,7 +178,7 @@ pub struct RudeWish {
 
 /// A law by its name with some of its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LawWish {
+pub struct LawRequest {
     /// As the kernel knows it, such as `fp_aimd`.
     pub name: String,
     /// Keys and values; others stay at their defaults.

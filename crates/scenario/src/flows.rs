@@ -2,20 +2,20 @@
 //! The tables `[[flow]]`: flows without a program, for the simulator and, where iperf3 can make them,
 //! for the lab.
 //!
-//! Pure. The keys are those of its source, and of `wishes.rs`. Start with [`flows`].
+//! Pure. The keys are those of its source, and of `requests.rs`. Start with [`flows`].
 
 use std::time::Duration;
 
 use fatpath_link::headers::ETHERNET_MSS_BYTES;
 
-use super::flow::{Flow, Source, Wishes};
+use super::flow::{Flow, Requests, Source};
 use super::groups::{Groups, Who, find, indexes, member};
 use super::programs::{TIME_LIMIT, check_reached};
+use super::requests::requests;
 use super::routes::Map;
 use super::section::{Problem, Section, Value};
 use super::size::Size;
 use super::values::Values;
-use super::wishes::wishes;
 use super::{Host, Link, units};
 
 /// Connections of a flow.
@@ -88,9 +88,9 @@ impl Reading<'_> {
         let streams = section.take("streams");
         let streams = streams.map(|value| value.integer(1..=MOST_STREAMS));
         let time_limit = section.optional("time_limit", units::time_limit)?;
-        let wishes = match kind {
-            Kind::Udp => Wishes::default(),
-            _ => wishes(section)?,
+        let requests = match kind {
+            Kind::Udp => Requests::default(),
+            _ => requests(section)?,
         };
         let line = section.line();
         let flow = Flow {
@@ -105,7 +105,7 @@ impl Reading<'_> {
             lasts,
             time_limit: time_limit.unwrap_or(TIME_LIMIT),
             source,
-            wishes,
+            requests,
             line,
         };
         self.section.finish()?;
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(labels, ["1-left-1-bulk", "2-left-2-bulk"]);
         assert_ne!(flows[0].source, flows[1].source);
         assert_ne!(flows[0].ports, flows[1].ports);
-        assert_eq!(flows[0].wishes.law.as_ref().unwrap().name, "fp_reno");
+        assert_eq!(flows[0].requests.law.as_ref().unwrap().name, "fp_reno");
     }
 
     #[test]

@@ -2,20 +2,20 @@
 //! Laws by the names that scenarios, sysctls and policies give them.
 //!
 //! Pure. The kernel's own `reno` is `fp_reno`; of its other laws the simulator has few. Start
-//! with [`of_wish`].
+//! with [`of_request`].
 
 use fatpath_cc::{Law, laws};
 
-use super::flow::LawWish;
+use super::flow::LawRequest;
 
 /// The law with its parameters.
 ///
 /// # Errors
 /// In words, with the laws that there are, or what the parameter may be.
-pub fn of_wish(wish: &LawWish) -> Result<Law, String> {
-    let parameters = wish.parameters.iter();
+pub fn of_request(request: &LawRequest) -> Result<Law, String> {
+    let parameters = request.parameters.iter();
     let parameters: Vec<(&str, f64)> = parameters.map(|(key, value)| (&key[..], *value)).collect();
-    let law = with_parameters(&wish.name, &parameters)?;
+    let law = with_parameters(&request.name, &parameters)?;
     let specs = &law.spec().parameters;
     for (key, value) in parameters {
         let spec = specs.iter().find(|spec| spec.key == key);

@@ -24,6 +24,7 @@ mod names;
 mod parse;
 pub mod plan;
 mod programs;
+mod requests;
 pub mod routes;
 mod rude;
 mod section;
@@ -33,7 +34,6 @@ mod size;
 mod tests;
 mod units;
 mod values;
-mod wishes;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,7 +43,9 @@ use serde::{Deserialize, Serialize};
 
 use files::NamedFiles;
 pub use files::{Files, NamedText, NoFiles};
-pub use flow::{DelayedAcks, Detection, Flow, Inner, LawWish, RudeOff, RudeWish, Source, Wishes};
+pub use flow::{
+    DelayedAcks, Detection, EndSettings, Flow, LawRequest, Requests, RudeOff, RudeRequest, Source,
+};
 pub use section::Problem;
 pub use seed::{hash_of_name, mixed};
 
@@ -98,7 +100,7 @@ pub struct Host {
     pub name: String,
     /// It forwards packets of others.
     pub router: bool,
-    /// Names and values beside the mainline ones, in file order. All begin with `net.`.
+    /// Names and values, in addition to the mainline ones, in file order. All begin with `net.`.
     pub sysctls: Vec<(String, String)>,
 }
 

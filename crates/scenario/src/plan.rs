@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One case of a scenario as something that can be brought up: addresses given, names chosen.
 //!
-//! Pure; a plan is handed to the keeper process as JSON. It does not know how a host is made.
+//! Pure; a plan is handed to the supervisor process as JSON. It does not know how a host is made.
 //! Start with [`Plan::of`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -54,7 +54,7 @@ pub struct Plan {
     pub daemon: Option<DaemonPlan>,
 }
 
-/// A daemon to run beside the hosts.
+/// A daemon to run next to the hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DaemonPlan {
     /// Its policy file, absolute.
@@ -151,7 +151,7 @@ impl Plan {
             .collect()
     }
 
-    /// The routes of a host beside those to its own links: to every prefix that it reaches through
+    /// The routes of a host in addition to those to its own links: to every prefix that it reaches through
     /// routers, or one default route a family where all of them begin with the same step. A router
     /// has no default route: two that point at one another would send a packet for nobody to and fro
     /// until its hop limit.

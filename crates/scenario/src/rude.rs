@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The key `rude` of a `[[flow]]`: without congestion control, and for how long.
 
-use super::flow::{RudeOff, RudeWish};
+use super::flow::{RudeOff, RudeRequest};
 use super::section::{Problem, Value};
 use super::units;
 
 /// `{ rate = "950mbit", off = "nicely", at = "3s" }`, each or none of them.
-pub(super) fn wish(value: Value) -> Result<RudeWish, Problem> {
+pub(super) fn request(value: Value) -> Result<RudeRequest, Problem> {
     let mut section = value.section()?;
     let share_bps = section.optional("rate", units::rate_bps)?;
     let nicely = section.optional("off", is_nicely)?;
@@ -21,7 +21,7 @@ pub(super) fn wish(value: Value) -> Result<RudeWish, Problem> {
         }
     };
     section.finish()?;
-    Ok(RudeWish { share_bps, off })
+    Ok(RudeRequest { share_bps, off })
 }
 
 fn is_nicely(text: &str) -> Result<bool, &'static str> {

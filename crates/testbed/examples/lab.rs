@@ -11,20 +11,20 @@ use fatpath_testbed::cli::LabCommand;
 #[derive(Parser)]
 struct Command {
     #[command(subcommand)]
-    room: Room,
+    command: Group,
 }
 
 #[derive(Subcommand)]
-enum Room {
+enum Group {
     #[command(subcommand)]
     Lab(LabCommand),
     Sim(Simulate),
 }
 
 fn main() -> ExitCode {
-    let done = match Command::parse().room {
-        Room::Lab(command) => command.run(),
-        Room::Sim(arguments) => arguments.run(),
+    let done = match Command::parse().command {
+        Group::Lab(command) => command.run(),
+        Group::Sim(arguments) => arguments.run(),
     };
     done.unwrap_or_else(|error| {
         eprintln!("fatpath: {error:#}");

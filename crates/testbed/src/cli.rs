@@ -14,19 +14,19 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use fatpath_experiment::load;
 use fatpath_experiment::print::{print_json, print_lines};
-use fatpath_experiment::report::{exit_code, list_runs, told_outcome};
+use fatpath_experiment::report::{exit_code, list_runs, outcome_lines};
 use fatpath_experiment::run::{Choice, Options, setting};
 use fatpath_scenario::describe;
 use fatpath_scenario::plan::{Family, Plan};
 use fatpath_scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order};
 
-use crate::keeper;
 use crate::lab::{self, Lab, Lifetime, Listed};
+use crate::lab_directory::LabDirectory;
 use crate::observe::command::Observe;
 use crate::records::Records;
-use crate::room::Room;
 use crate::run::{self, Testbed};
 use crate::settings::settings_line;
+use crate::supervisor;
 use compare::Compare;
 
 /// Emulated networks and experiments.
@@ -182,7 +182,7 @@ pub struct List {
     json: bool,
 }
 
-/// Arguments of the keeper process.
+/// Arguments of the supervisor process.
 #[derive(Debug, Args)]
 pub struct Emulate {
     name: String,
@@ -205,7 +205,9 @@ impl LabCommand {
             LabCommand::Compare(args) => args.run(),
             LabCommand::Observe(args) => args.run().map(|()| ExitCode::SUCCESS),
             LabCommand::List(args) => list(&args),
-            LabCommand::Emulate(args) => Ok(keeper::keep(&args.name).map(|()| ExitCode::SUCCESS)?),
+            LabCommand::Emulate(args) => {
+                Ok(supervisor::supervise(&args.name).map(|()| ExitCode::SUCCESS)?)
+            }
         }
     }
 }
@@ -213,7 +215,7 @@ impl LabCommand {
 fn up(args: &Up) -> Result<ExitCode> {
     let scenario = load(&args.file)?;
     let case = args.choice.of(&scenario)?[0];
-    let flow_log = Room::of(&scenario.name).path("flows.jsonl");
+    let flow_log = LabDirectory::of(&scenario.name).path("flows.jsonl");
     let observation = args.observe.as_deref().map(std::path::absolute);
     let records = Records {
         observation: observation.transpose().context("--observe")?,
@@ -225,12 +227,12 @@ fn up(args: &Up) -> Result<ExitCode> {
     lab.cleared.iter().for_each(|line| eprintln!("{line}"));
     match args.json {
         true => print_json(&lab.plan)?,
-        false => print_lines(&told_up(&lab))?,
+        false => print_lines(&up_lines(&lab))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn told_up(lab: &Lab) -> Vec<String> {
+fn up_lines(lab: &Lab) -> Vec<String> {
     let plan = &lab.plan;
     let mut lines = vec![format!("lab {} is up", plan.lab)];
     for host in plan.hosts.iter().map(|host| &host.name) {
@@ -268,13 +270,16 @@ fn set(args: Set) -> Result<ExitCode> {
     if args.json {
         print_json(&links)?;
     } else {
-        let lines: Vec<String> = links.iter().flat_map(|link| told_set(&lab, link)).collect();
+        let lines: Vec<String> = links
+            .iter()
+            .flat_map(|link| set_lines(&lab, link))
+            .collect();
         print_lines(&lines)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn told_set(lab: &str, link: &Link) -> Vec<String> {
+fn set_lines(lab: &str, link: &Link) -> Vec<String> {
     let head = format!("lab {lab}, link {} is now:", link.name);
     let directions = describe::directions(link);
     let directions = directions.iter().map(|line| format!("  {line}"));
@@ -308,7 +313,7 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
     let outcome = run::run(&scenario, &options).with_context(file)?;
     match args.json {
         true => print_json(&outcome.rows())?,
-        false => print_lines(&told_outcome(&outcome))?,
+        false => print_lines(&outcome_lines(&outcome))?,
     }
     Ok(exit_code(&outcome))
 }
@@ -318,12 +323,12 @@ fn list(args: &List) -> Result<ExitCode> {
     match (args.json, labs.is_empty()) {
         (true, _) => print_json(&labs)?,
         (false, true) => print_lines(&["no lab is up".to_owned()])?,
-        (false, false) => print_lines(&labs.iter().map(told_listed).collect::<Vec<_>>())?,
+        (false, false) => print_lines(&labs.iter().map(listed_line).collect::<Vec<_>>())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn told_listed(listed: &Listed) -> String {
+fn listed_line(listed: &Listed) -> String {
     let state = match (listed.up, listed.tuned) {
         (false, _) => "left over from a crash; the next lab up, run or down clears it",
         (true, true) => "up, tuned by a daemon",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes of a lab that is up: what is asked of its keeper, over a socket in the lab's room.
+//! Changes of a lab that is up: what is asked of its supervisor, over a socket in the lab's directory.
 //!
 //! A request is a JSON line, and so is the reply; the folder of the socket is root's alone. Here are
-//! the words of both, the asking ([`ask`]), and what the keeper does with them ([`Links`]); the
+//! the words of both, the asking ([`ask`]), and what the supervisor does with them ([`Links`]); the
 //! forwarder makes the changes.
 
 use std::fs::DirBuilder;
@@ -17,9 +17,9 @@ use fatpath_link::ChainSpec;
 use fatpath_scenario::{Link, TimedChange};
 use serde::{Deserialize, Serialize};
 
-use crate::room::Room;
+use crate::lab_directory::LabDirectory;
 
-/// How long the keeper waits for a whole request, and for its reply to be taken. It does nothing else
+/// How long the supervisor waits for a whole request, and for its reply to be taken. It does nothing else
 /// meanwhile, so its end of the lab waits too.
 const SERVE_LIMIT: Duration = Duration::from_secs(2);
 /// How long whoever asks waits for the reply; others may be served first.
@@ -27,7 +27,7 @@ const ASK_LIMIT: Duration = Duration::from_secs(10);
 /// Traces of rates are long, but not longer.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What the keeper is asked for.
+/// What the supervisor is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -45,30 +45,32 @@ pub enum Request {
 /// The links that were asked for, as they are now; or why nothing was changed.
 pub type Reply = Result<Vec<Link>, String>;
 
-/// Asks the keeper of a lab, and waits for its reply.
+/// Asks the supervisor of a lab, and waits for its reply.
 ///
 /// # Errors
 /// If it does not answer. That it refuses is no error, but a reply.
-pub fn ask(room: &Room, request: &Request) -> io::Result<Reply> {
-    let stream = UnixStream::connect(socket(room))?;
+pub fn ask(directory: &LabDirectory, request: &Request) -> io::Result<Reply> {
+    let stream = UnixStream::connect(socket(directory))?;
     let mut within = Within::of(&stream, ASK_LIMIT);
     write_line(&mut within, request)?;
     stream.shutdown(Shutdown::Write)?;
     Ok(serde_json::from_str(&read_line(within)?)?)
 }
 
-/// Where the keeper listens.
-fn socket(room: &Room) -> std::path::PathBuf {
-    room.path("control").join("socket")
+/// Where the supervisor listens.
+fn socket(directory: &LabDirectory) -> std::path::PathBuf {
+    directory.path("control").join("socket")
 }
 
 /// Listens for requests. The folder keeps everyone but root away from the socket.
 ///
 /// # Errors
 /// If the socket cannot be made.
-pub(crate) fn listen(room: &Room) -> io::Result<UnixListener> {
-    DirBuilder::new().mode(0o700).create(room.path("control"))?;
-    UnixListener::bind(socket(room))
+pub(crate) fn listen(directory: &LabDirectory) -> io::Result<UnixListener> {
+    DirBuilder::new()
+        .mode(0o700)
+        .create(directory.path("control"))?;
+    UnixListener::bind(socket(directory))
 }
 
 /// Takes one request and replies. Who has gone meanwhile is not missed.
@@ -157,7 +159,7 @@ impl Write for Within<'_> {
     }
 }
 
-/// The links of a lab as they are, as its keeper knows them.
+/// The links of a lab as they are, as its supervisor knows them.
 pub(crate) struct Links {
     links: Vec<Link>,
     /// Changes that the forwarder has been told of, each with its time.
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_sends_byte_by_byte_does_not_hold_the_keeper() {
+    fn a_client_that_sends_byte_by_byte_does_not_hold_the_supervisor() {
         let path = std::env::temp_dir().join(format!("fatpath-control-{}", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         let mut client = UnixStream::connect(&path).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a lab did not come up, or its keeper ended.
+//! Why a lab did not come up, or its supervisor ended.
 //!
-//! Start with [`KeepError`].
+//! Start with [`SupervisorError`].
 
 use std::io;
 
@@ -10,9 +10,9 @@ use thiserror::Error;
 use crate::journal::Contested;
 use crate::undo::UndoError;
 
-/// Why a lab did not come up, or its keeper ended.
+/// Why a lab did not come up, or its supervisor ended.
 #[derive(Debug, Error)]
-pub enum KeepError {
+pub enum SupervisorError {
     /// The system refused something.
     #[error("{what}: {error}")]
     System {
@@ -57,8 +57,8 @@ fn last_words(log: &str) -> String {
 }
 
 /// For `map_err`.
-pub(crate) fn system(what: impl ToString) -> impl FnOnce(io::Error) -> KeepError {
-    move |error| KeepError::System {
+pub(crate) fn system(what: impl ToString) -> impl FnOnce(io::Error) -> SupervisorError {
+    move |error| SupervisorError::System {
         what: what.to_string(),
         error,
     }

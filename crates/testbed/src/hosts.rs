@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A plan's hosts and links as the emulator takes them.
 //!
-//! It keeps nothing and decides nothing; the network itself is the keeper's.
+//! It keeps nothing and decides nothing; the network itself is the supervisor's.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A lab that is up, as the process that uses it sees it.
 //!
-//! [`Lab::up`] starts the keeper process, which makes everything; [`Lab::down`] makes it take
-//! everything down. Nothing of the machine is changed here, except to undo what a keeper that was
+//! [`Lab::up`] starts the supervisor process, which makes everything; [`Lab::down`] makes it take
+//! everything down. Nothing of the machine is changed here, except to undo what a supervisor that was
 //! killed has left.
 
 use std::ffi::OsString;
@@ -21,14 +21,14 @@ use thiserror::Error;
 use crate::child;
 use crate::control::{self, Request};
 use crate::hosts;
-use crate::keeper::{Answer, Setting};
+use crate::lab_directory::{self, LabDirectory};
 use crate::machine;
 use crate::records::Records;
-use crate::room::{self, Room};
+use crate::supervisor::{Answer, Setting};
 use crate::tail;
 use crate::undo::{self, UndoError};
 
-/// How long a keeper may take to take all down: killing, unloading BPF, removing namespaces.
+/// How long a supervisor may take to take all down: killing, unloading BPF, removing namespaces.
 const DOWN_LIMIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -50,10 +50,10 @@ pub struct Lab {
     pub settings: Vec<Setting>,
     /// What there is to tell of leftovers of crashed labs, which were taken down first.
     pub cleared: Vec<String>,
-    room: Room,
+    directory: LabDirectory,
     /// None if it stays after this process.
-    keeper: Option<Child>,
-    /// Of the keeper; it removes the file, which is read all the same.
+    supervisor: Option<Child>,
+    /// Of the supervisor; it removes the file, which is read all the same.
     log: File,
 }
 
@@ -69,9 +69,9 @@ pub enum UpError {
     /// What an earlier crash left of the lab of this name could not be taken down.
     #[error("{}", .0.join("\n"))]
     Leftovers(Vec<String>),
-    /// The keeper says why.
+    /// The supervisor says why.
     #[error("{0}")]
-    Keeper(String),
+    Supervisor(String),
     /// The system refused something.
     #[error("{what}: {error}")]
     System {
@@ -109,12 +109,12 @@ pub enum LabError {
         /// The system's reason.
         error: io::Error,
     },
-    /// The keeper lives on though it was killed, so nothing was undone in its place.
-    #[error("the keeper of lab {lab} (process {pid}) did not take it down, and does not end")]
+    /// The supervisor lives on though it was killed, so nothing was undone in its place.
+    #[error("the supervisor of lab {lab} (process {pid}) did not take it down, and does not end")]
     Stuck {
         /// The lab.
         lab: String,
-        /// Its keeper.
+        /// Its supervisor.
         pid: u32,
     },
     /// The link is not changed.
@@ -125,8 +125,8 @@ pub enum LabError {
         /// What is wrong, and what is allowed.
         reason: String,
     },
-    /// The keeper cannot be asked.
-    #[error("asking the keeper of lab {lab}: {error}{}", ask_remedy(error))]
+    /// The supervisor cannot be asked.
+    #[error("asking the supervisor of lab {lab}: {error}{}", ask_remedy(error))]
     Ask {
         /// The lab.
         lab: String,
@@ -138,7 +138,7 @@ pub enum LabError {
     Undo(#[from] UndoError),
     /// /run/fatpath/lab cannot be used.
     #[error("using /run/fatpath/lab")]
-    Room(#[from] io::Error),
+    Directory(#[from] io::Error),
 }
 
 fn no_choice(names: &[String]) -> String {
@@ -162,10 +162,11 @@ fn ask_remedy(error: &io::Error) -> &'static str {
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// Whether its keeper lives; if not, a crash left it over and the next lab command clears it.
+    /// Whether its supervisor lives; if not, a crash left it over and the next lab command clears it.
     pub up: bool,
-    /// The keeper's process id.
-    pub keeper: Option<u32>,
+    /// The supervisor's process id.
+    #[serde(rename = "keeper")]
+    pub supervisor: Option<u32>,
     /// Host names.
     pub hosts: Vec<String>,
     /// Its network namespaces, as `ip netns` shows them.
@@ -182,41 +183,43 @@ impl Lab {
     /// See [`UpError`]; nothing of the lab is left then.
     pub fn up(plan: Plan, records: &Records, lifetime: Lifetime) -> Result<Lab, UpError> {
         need_root()?;
-        let room = Room::of(&plan.lab);
-        wait_for_orphan(&room);
-        let all = room::lock_all().map_err(system("locking /run/fatpath/lab"))?;
+        let directory = LabDirectory::of(&plan.lab);
+        wait_for_orphan(&directory);
+        let all = lab_directory::lock_all().map_err(system("locking /run/fatpath/lab"))?;
         let cleared = undo::clear_leftovers(&all).map_err(system("reading /run/fatpath/lab"))?;
-        if room.is_kept() {
+        if directory.is_supervised() {
             return Err(UpError::IsUp(plan.lab));
         }
-        if room.exists() {
+        if directory.exists() {
             return Err(UpError::Leftovers(cleared));
         }
-        let made = room.create(&plan, records);
+        let made = directory.create(&plan, records);
         let started = made
             .map_err(system("making the lab's folder under /run/fatpath/lab"))
-            .and_then(|()| start_keeper(&room).map_err(system("starting the keeper process")));
-        // What is left of a room all the same is cleared by the next command.
-        let (mut keeper, log) = started.inspect_err(|_| drop(room.remove()))?;
-        let answer = first_answer(&mut keeper);
+            .and_then(|()| {
+                start_supervisor(&directory).map_err(system("starting the supervisor process"))
+            });
+        // What is left of a directory all the same is cleared by the next command.
+        let (mut supervisor, log) = started.inspect_err(|_| drop(directory.remove()))?;
+        let answer = first_answer(&mut supervisor);
         drop(all);
         let Some(Answer::Ready(settings)) = answer else {
-            return Err(not_up(&room, keeper, log, answer));
+            return Err(not_up(&directory, supervisor, log, answer));
         };
-        if lifetime == Lifetime::UntilDown && give_up(&mut keeper).is_err() {
-            return Err(not_up(&room, keeper, log, None));
+        if lifetime == Lifetime::UntilDown && give_up(&mut supervisor).is_err() {
+            return Err(not_up(&directory, supervisor, log, None));
         }
         Ok(Lab {
             plan,
             settings,
             cleared,
-            room,
-            keeper: (lifetime == Lifetime::OfThisProcess).then_some(keeper),
+            directory,
+            supervisor: (lifetime == Lifetime::OfThisProcess).then_some(supervisor),
             log,
         })
     }
 
-    /// Takes the lab down and waits until nothing is left of it. Returns the last words of a keeper
+    /// Takes the lab down and waits until nothing is left of it. Returns the last words of a supervisor
     /// that had failed before.
     ///
     /// # Errors
@@ -225,29 +228,29 @@ impl Lab {
         self.take_down()
     }
 
-    /// Whether the keeper still carries packets.
-    pub fn is_kept(&mut self) -> bool {
-        self.keeper
+    /// Whether the supervisor still carries packets.
+    pub fn is_supervised(&mut self) -> bool {
+        self.supervisor
             .as_mut()
-            .is_some_and(|keeper| matches!(keeper.try_wait(), Ok(None)))
+            .is_some_and(|supervisor| matches!(supervisor.try_wait(), Ok(None)))
     }
 
     /// Lets links change while the lab is up; times count from now.
     ///
     /// # Errors
-    /// Why the keeper does not.
+    /// Why the supervisor does not.
     pub fn schedule(&self, changes: Vec<TimedChange>) -> Result<(), String> {
-        let reply = control::ask(&self.room, &Request::Schedule(changes));
+        let reply = control::ask(&self.directory, &Request::Schedule(changes));
         reply
-            .map_err(|error| format!("asking the keeper: {error}"))?
+            .map_err(|error| format!("asking the supervisor: {error}"))?
             .map(drop)
     }
 
     fn take_down(&mut self) -> Result<Option<String>, UndoError> {
-        let Some(keeper) = self.keeper.take() else {
+        let Some(supervisor) = self.supervisor.take() else {
             return Ok(None);
         };
-        let failed = finish(&self.room, keeper)?;
+        let failed = finish(&self.directory, supervisor)?;
         Ok(failed.then(|| tail::of(&mut self.log)))
     }
 }
@@ -271,78 +274,83 @@ pub fn need_root() -> Result<(), UpError> {
     }
 }
 
-/// Waits for the keeper of a command that was killed just now, which takes the lab down already.
-fn wait_for_orphan(room: &Room) {
+/// Waits for the supervisor of a command that was killed just now, which takes the lab down already.
+fn wait_for_orphan(directory: &LabDirectory) {
     let deadline = Instant::now() + DOWN_LIMIT;
-    while room.is_kept() && room.is_orphaned() && Instant::now() < deadline {
+    while directory.is_supervised() && directory.is_orphaned() && Instant::now() < deadline {
         sleep(POLL_INTERVAL);
     }
 }
 
-/// The keeper, and what it writes for want of someone to tell.
-fn start_keeper(room: &Room) -> io::Result<(Child, File)> {
+/// The supervisor, and what it writes for want of someone to tell.
+fn start_supervisor(directory: &LabDirectory) -> io::Result<(Child, File)> {
     let mut command = child::this_program();
-    command.args(["lab", "emulate", &room.lab]);
+    command.args(["lab", "emulate", &directory.lab]);
     child::in_own_session(&mut command);
-    let log = File::create_new(room.path("keeper.log"))?;
+    let log = File::create_new(directory.path("keeper.log"))?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(log).current_dir("/");
-    let log = File::open(room.path("keeper.log"))?;
+    let log = File::open(directory.path("keeper.log"))?;
     Ok((command.spawn()?, log))
 }
 
 /// From now on the lab stays up when this process goes.
-fn give_up(keeper: &mut Child) -> io::Result<()> {
-    let pipe = keeper.stdin.take();
+fn give_up(supervisor: &mut Child) -> io::Result<()> {
+    let pipe = supervisor.stdin.take();
     pipe.map_or(Ok(()), |mut pipe| pipe.write_all(b"\n"))
 }
 
-fn first_answer(keeper: &mut Child) -> Option<Answer> {
+fn first_answer(supervisor: &mut Child) -> Option<Answer> {
     let mut line = String::new();
-    BufReader::new(keeper.stdout.take()?)
+    BufReader::new(supervisor.stdout.take()?)
         .read_line(&mut line)
         .ok()?;
     serde_json::from_str(&line).ok()
 }
 
-/// Why the keeper gave up, once it has taken down what it had made.
-fn not_up(room: &Room, keeper: Child, mut log: File, answer: Option<Answer>) -> UpError {
-    let finished = finish(room, keeper);
+/// Why the supervisor gave up, once it has taken down what it had made.
+fn not_up(
+    directory: &LabDirectory,
+    supervisor: Child,
+    mut log: File,
+    answer: Option<Answer>,
+) -> UpError {
+    let finished = finish(directory, supervisor);
     let reason = match answer {
         Some(Answer::Failed(reason)) => reason,
         _ => format!(
-            "the keeper process ended before the lab was up; it said:\n{}",
+            "the supervisor process ended before the lab was up; it said:\n{}",
             tail::of(&mut log)
         ),
     };
     match finished {
-        Ok(_) => UpError::Keeper(reason),
-        Err(error) => UpError::Keeper(format!("{reason}\n{error}")),
+        Ok(_) => UpError::Supervisor(reason),
+        Err(error) => UpError::Supervisor(format!("{reason}\n{error}")),
     }
 }
 
-/// Lets the keeper take all down, and does it in its place should it have been killed. Whether it had
+/// Lets the supervisor take all down, and does it in its place should it have been killed. Whether it had
 /// failed.
-fn finish(room: &Room, mut keeper: Child) -> Result<bool, UndoError> {
-    drop(keeper.stdin.take());
+fn finish(directory: &LabDirectory, mut supervisor: Child) -> Result<bool, UndoError> {
+    drop(supervisor.stdin.take());
     let deadline = Instant::now() + DOWN_LIMIT;
-    while matches!(keeper.try_wait(), Ok(None)) {
+    while matches!(supervisor.try_wait(), Ok(None)) {
         if Instant::now() > deadline {
             // It hangs; what it has not undone is undone below.
-            let _ = keeper.kill();
+            let _ = supervisor.kill();
         }
         sleep(POLL_INTERVAL);
     }
-    clear(room)?;
-    Ok(!keeper.wait().is_ok_and(|status| status.success()))
+    clear(directory)?;
+    Ok(!supervisor.wait().is_ok_and(|status| status.success()))
 }
 
-fn clear(room: &Room) -> Result<(), UndoError> {
-    if !room.exists() {
+fn clear(directory: &LabDirectory) -> Result<(), UndoError> {
+    if !directory.exists() {
         return Ok(());
     }
-    let all = room::lock_all().map_err(|error| UndoError::new(&room.lab, &error))?;
-    undo::take_down(room, &all)
+    let all = lab_directory::lock_all().map_err(|error| UndoError::new(&directory.lab, &error))?;
+    undo::take_down(directory, &all)
 }
 
 /// Takes a lab down by name, up or left over; with no name, the only one there is. Returns the name.
@@ -350,16 +358,20 @@ fn clear(room: &Room) -> Result<(), UndoError> {
 /// # Errors
 /// See [`LabError`].
 pub fn down(name: Option<&str>) -> Result<String, LabError> {
-    let room = choose(name)?;
-    let keeper = room.keeper();
-    if let Some((pid, started)) = keeper.and_then(|pid| Some((pid, machine::start_ticks(pid)?))) {
+    let directory = choose(name)?;
+    let supervisor = directory.supervisor();
+    if let Some((pid, started)) = supervisor.and_then(|pid| Some((pid, machine::start_ticks(pid)?)))
+    {
         // One that hangs is killed; what it has not undone is undone below.
         if !undo::end_process(pid, started, DOWN_LIMIT)? {
-            return Err(LabError::Stuck { lab: room.lab, pid });
+            return Err(LabError::Stuck {
+                lab: directory.lab,
+                pid,
+            });
         }
     }
-    clear(&room)?;
-    Ok(room.lab)
+    clear(&directory)?;
+    Ok(directory.lab)
 }
 
 /// All labs, up or left over.
@@ -367,26 +379,26 @@ pub fn down(name: Option<&str>) -> Result<String, LabError> {
 /// # Errors
 /// If /run/fatpath/lab cannot be read.
 pub fn list() -> Result<Vec<Listed>, LabError> {
-    Ok(room::all()?.iter().map(listed).collect())
+    Ok(lab_directory::all()?.iter().map(listed).collect())
 }
 
 fn names(hosts: &[Host]) -> Vec<String> {
     hosts.iter().map(|host| host.name.clone()).collect()
 }
 
-fn listed(room: &Room) -> Listed {
-    let plan = room.plan().ok();
+fn listed(directory: &LabDirectory) -> Listed {
+    let plan = directory.plan().ok();
     let hosts = plan
         .as_ref()
         .map(|plan| names(&plan.hosts))
         .unwrap_or_default();
     Listed {
-        name: room.lab.clone(),
-        up: room.is_kept(),
-        keeper: room.keeper(),
+        name: directory.lab.clone(),
+        up: directory.is_supervised(),
+        supervisor: directory.supervisor(),
         namespaces: hosts
             .iter()
-            .map(|host| fatpath_scenario::plan::namespace(&room.lab, host))
+            .map(|host| fatpath_scenario::plan::namespace(&directory.lab, host))
             .collect(),
         hosts,
         tuned: plan.is_some_and(|plan| plan.daemon.is_some()),
@@ -403,19 +415,19 @@ pub fn set(
     link: &str,
     settings: Vec<(String, String)>,
 ) -> Result<(String, Vec<Link>), LabError> {
-    let room = choose(lab)?;
+    let directory = choose(lab)?;
     let request = Request::Set {
         link: link.to_owned(),
         settings,
     };
-    match control::ask(&room, &request) {
-        Ok(Ok(links)) => Ok((room.lab, links)),
+    match control::ask(&directory, &request) {
+        Ok(Ok(links)) => Ok((directory.lab, links)),
         Ok(Err(reason)) => Err(LabError::Set {
-            lab: room.lab,
+            lab: directory.lab,
             reason,
         }),
         Err(error) => Err(LabError::Ask {
-            lab: room.lab,
+            lab: directory.lab,
             error,
         }),
     }
@@ -434,12 +446,12 @@ pub fn exec(lab: Option<&str>, host: &str, words: &[OsString]) -> LabError {
 }
 
 fn exec_command(lab: Option<&str>, host: &str, words: &[OsString]) -> Result<Command, LabError> {
-    let room = choose(lab)?;
-    let plan = room.plan()?;
+    let directory = choose(lab)?;
+    let plan = directory.plan()?;
     if !plan.hosts.iter().any(|other| other.name == host) {
         let hosts = names(&plan.hosts).join(", ");
         return Err(LabError::NoHost {
-            lab: room.lab,
+            lab: directory.lab,
             host: host.to_owned(),
             hosts,
         });
@@ -452,13 +464,16 @@ fn exec_command(lab: Option<&str>, host: &str, words: &[OsString]) -> Result<Com
     Ok(command)
 }
 
-fn choose(name: Option<&str>) -> Result<Room, LabError> {
-    let rooms = room::all()?;
-    let mut names: Vec<String> = rooms.into_iter().map(|room| room.lab).collect();
+fn choose(name: Option<&str>) -> Result<LabDirectory, LabError> {
+    let directories = lab_directory::all()?;
+    let mut names: Vec<String> = directories
+        .into_iter()
+        .map(|directory| directory.lab)
+        .collect();
     match name {
-        Some(name) if names.iter().any(|other| other == name) => Ok(Room::of(name)),
+        Some(name) if names.iter().any(|other| other == name) => Ok(LabDirectory::of(name)),
         Some(name) => Err(LabError::Unknown(name.to_owned())),
-        None if names.len() == 1 => Ok(Room::of(&names.remove(0))),
+        None if names.len() == 1 => Ok(LabDirectory::of(&names.remove(0))),
         None => Err(LabError::NoChoice(names)),
     }
 }

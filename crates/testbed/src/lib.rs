@@ -5,27 +5,27 @@
 //! runs the cases of an experiment in it, a new lab for each run, with its programs unchanged.
 //!
 //! It refuses to leave anything behind: what is changed on the machine is noted before the change,
-//! and a keeper process puts it back even when everything else has been killed. It does not emulate
+//! and a supervisor process puts it back even when everything else has been killed. It does not emulate
 //! (that is `fatpath-emulator`), tune (that is the daemon), or keep results (that is `fatpath-experiment`).
 //!
-//! Start reading with [`lab::Lab`] (a lab that is up), then [`keeper::keep`] (who makes and removes it all).
+//! Start reading with [`lab::Lab`] (a lab that is up), then [`supervisor::supervise`] (who makes and removes it all).
 
-mod carry;
 mod child;
 pub mod cli;
 pub mod control;
 mod error;
+mod forwarding;
 mod hosts;
 pub mod iperf3;
 pub mod journal;
-pub mod keeper;
 pub mod lab;
+pub mod lab_directory;
 mod machine;
 pub mod observe;
 mod program;
 mod records;
-pub mod room;
 pub mod run;
 mod settings;
+pub mod supervisor;
 mod tail;
 pub mod undo;

@@ -3,7 +3,7 @@
 
 use fatpath_scenario::plan::MAINLINE_OF_A_HOST;
 
-use crate::keeper::Setting;
+use crate::supervisor::Setting;
 
 /// Two lines: the mainline settings of the hosts, and what is set on the machine meanwhile.
 pub fn settings_line(settings: &[Setting]) -> String {

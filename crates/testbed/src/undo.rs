@@ -17,8 +17,8 @@ use thiserror::Error;
 use crate::child;
 use crate::hosts;
 use crate::journal::{Change, restored, to_undo};
+use crate::lab_directory::{self, AllLabs, LabDirectory};
 use crate::machine;
-use crate::room::{self, AllLabs, Room};
 
 /// How long killed processes may take to disappear.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -42,13 +42,16 @@ impl UndoError {
     }
 }
 
-/// Undoes all changes of a lab, last first, then removes its room. Goes on after a failure.
+/// Undoes all changes of a lab, last first, then removes its directory. Goes on after a failure.
 ///
 /// # Errors
 /// [`UndoError`] names all that failed.
-pub fn take_down(room: &Room, _all: &AllLabs) -> Result<(), UndoError> {
+pub fn take_down(directory: &LabDirectory, _all: &AllLabs) -> Result<(), UndoError> {
     let mut problems = vec![];
-    match (room.changes(), room::changes_of_others(&room.lab)) {
+    match (
+        directory.changes(),
+        lab_directory::changes_of_others(&directory.lab),
+    ) {
         (Ok(changes), Ok(others)) => {
             for change in to_undo(&changes, &others) {
                 problems.extend(
@@ -61,27 +64,29 @@ pub fn take_down(room: &Room, _all: &AllLabs) -> Result<(), UndoError> {
         (Err(error), _) | (_, Err(error)) => problems.push(error.to_string()),
     }
     if problems.is_empty() {
-        problems.extend(room.remove().err().map(|error| error.to_string()));
+        problems.extend(directory.remove().err().map(|error| error.to_string()));
     }
     if problems.is_empty() {
         Ok(())
     } else {
         Err(UndoError {
-            lab: room.lab.clone(),
+            lab: directory.lab.clone(),
             problems,
         })
     }
 }
 
 /// Takes down what crashed labs have left. Returns what there is to tell of each; one that cannot be
-/// taken down wholly keeps its room, and keeps no other lab from coming up.
+/// taken down wholly keeps its directory, and keeps no other lab from coming up.
 ///
 /// # Errors
 /// If /run/fatpath/lab cannot be read.
 pub fn clear_leftovers(all: &AllLabs) -> io::Result<Vec<String>> {
-    let left = room::all()?.into_iter().filter(|room| !room.is_kept());
+    let left = lab_directory::all()?
+        .into_iter()
+        .filter(|directory| !directory.is_supervised());
     Ok(left
-        .map(|room| told(&room.lab, take_down(&room, all)))
+        .map(|directory| told(&directory.lab, take_down(&directory, all)))
         .collect())
 }
 

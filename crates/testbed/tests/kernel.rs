@@ -58,12 +58,12 @@ fn kill_9_of_the_lab_leaves_nothing() {
 }
 
 #[test]
-fn kill_9_of_lab_and_keeper_is_cleared_by_the_next_command() {
+fn kill_9_of_lab_and_supervisor_is_cleared_by_the_next_command() {
     let Some(bench) = Bench::new("both", &lasting("29.12")) else {
         return;
     };
     let mut run = bench.run_until_client("29.12");
-    kill(bench.keeper().unwrap());
+    kill(bench.supervisor().unwrap());
     kill(run.id() as i32);
     run.wait().unwrap();
     assert!(wait_for(Duration::from_secs(5), || processes("29.12").is_empty()));
@@ -163,7 +163,7 @@ fn a_lab_goes_with_the_command_that_was_to_bring_it_up() {
     };
     let mut up = bench.command(&["up", "scenario.toml"]).spawn().unwrap();
     assert!(wait_for(Duration::from_secs(10), || bench
-        .keeper()
+        .supervisor()
         .is_some()));
     // Not SIGINT, which a shell has its background jobs ignore.
     signal(up.id() as i32, rustix::process::Signal::TERM);
@@ -176,9 +176,9 @@ fn a_lab_goes_with_the_command_that_was_to_bring_it_up() {
 
 /// Nobody but root can lock what the lab locks, and others see all the same that it is up.
 fn assert_is_private(bench: &Bench) {
-    let room = format!("/run/fatpath/lab/{}", bench.lab);
+    let directory = format!("/run/fatpath/lab/{}", bench.lab);
     for file in [
-        format!("{room}/journal"),
+        format!("{directory}/journal"),
         "/run/fatpath/lab/.lock".to_owned(),
     ] {
         let mode = fs::metadata(&file).unwrap().permissions().mode();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of the results, each written beside its old self and renamed: a full disk leaves the
+//! The files of the results, each written under another name and renamed: a full disk leaves the
 //! earlier ones whole.
 
 use std::fs::{self, File};
@@ -86,16 +86,16 @@ pub fn write_tables(
 /// If it could not be written.
 pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), WriteError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = file.with_file_name(format!(".{name}"));
-    let written = File::create(&beside).and_then(|mut new| {
+    let new_file = file.with_file_name(format!(".{name}"));
+    let written = File::create(&new_file).and_then(|mut new| {
         new.write_all(content.as_ref())?;
         // Some file systems find out only now that the disk is full.
         new.sync_data()?;
-        fs::rename(&beside, file)
+        fs::rename(&new_file, file)
     });
     written.map_err(|error| {
         // Half a file only takes room.
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&new_file);
         WriteError::at(file)(error)
     })
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_written_leaves_the_old_file_and_nothing_beside_it() {
+    fn what_cannot_be_written_leaves_the_old_file_and_no_other_file() {
         let folder = std::env::temp_dir().join(format!("fatpath-files-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("results.json");

@@ -216,7 +216,7 @@ fn in_order<'d>(
         }
     }
     if !missing.is_empty() {
-        let told = told_missing(planned, &missing, given);
+        let told = missing_lines(planned, &missing, given);
         return Err(MergeError::Missing(told));
     }
     match found.is_empty() {
@@ -231,7 +231,7 @@ fn in_order<'d>(
 }
 
 /// A line for each part with missing runs; `missing` are their places.
-fn told_missing(planned: &[Planned], missing: &[usize], given: &[(Shard, &Path)]) -> String {
+fn missing_lines(planned: &[Planned], missing: &[usize], given: &[(Shard, &Path)]) -> String {
     let count = given.first().map_or(1, |(shard, _)| shard.count);
     let parts = deal(planned, count);
     let mut names: BTreeMap<u32, Vec<String>> = BTreeMap::new();

@@ -148,7 +148,7 @@ pub fn run(runner: &dyn Runner, options: &Options) -> Result<Outcome, ScenarioEr
     let kept = kept.iter().filter(|run| is_enough(&run.row, retries));
     let kept = kept.count();
     if kept > 0 && !options.quiet {
-        eprintln!("{}", told_of_kept(kept, sequence.len(), &options.out));
+        eprintln!("{}", kept_line(kept, sequence.len(), &options.out));
     }
     let made = match runner.jobs() {
         None => one_by_one::make_all(runner, &mut folder, sequence, options.quiet, &stop),
@@ -238,7 +238,7 @@ fn is_enough(row: &Row, retries: u32) -> bool {
     row.error.is_none() && (is_trusted || row.attempts.unwrap_or(1) > retries)
 }
 
-fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
+fn kept_line(kept: usize, left: usize, out: &Path) -> String {
     let out = out.display();
     match left {
         0 => format!("all {kept} runs are in {out} already; --fresh makes them anew"),
@@ -247,7 +247,7 @@ fn told_of_kept(kept: usize, left: usize, out: &Path) -> String {
 }
 
 /// The result of a run in a line.
-fn told(planned: &Planned, row: &Row) -> String {
+fn result_line(planned: &Planned, row: &Row) -> String {
     let result = match (&row.error, row.goodput_mbps) {
         (Some(error), _) => format!("failed: {error}"),
         (None, Some(mbps)) => format!("{mbps:.1} Mb/s"),
@@ -267,7 +267,7 @@ fn told(planned: &Planned, row: &Row) -> String {
     let attempt = row.attempts.filter(|attempts| *attempts > 1);
     let attempt = attempt.map(|attempt| format!(", attempt {attempt}"));
     let [late, doubt, attempt] = [late, doubt, attempt].map(Option::unwrap_or_default);
-    format!("{}{attempt}: {result}{late}{doubt}", planned.told())
+    format!("{}{attempt}: {result}{late}{doubt}", planned.description())
 }
 
 /// Set by Ctrl-C, SIGTERM and the end of the terminal.

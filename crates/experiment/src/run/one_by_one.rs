@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::folder::Folder;
 use super::order::Planned;
 use super::runner::{Runner, Watch};
-use super::{ScenarioError, is_enough, told};
+use super::{ScenarioError, is_enough, result_line};
 use crate::progress::{Expected, Progress};
 use crate::results::Row;
 
@@ -44,7 +44,7 @@ fn expected(planned: &Planned) -> Expected {
     let longest = programs.filter_map(|program| program.lasts).max();
     Expected {
         kind: planned.case.label().to_owned(),
-        name: planned.told(),
+        name: planned.description(),
         lasts: longest.unwrap_or(EXPECTED),
     }
 }
@@ -113,10 +113,10 @@ impl Making<'_, '_, '_> {
             .repeat()
             .map(|_| 1 + self.earlier_attempts(&planned));
         let is_again = self.is_made_again(row);
-        let told = told(&planned, row);
+        let line = result_line(&planned, row);
         match is_again {
-            true => progress.say(&format!("{told}; it is made again")),
-            false => progress.end(&told),
+            true => progress.say(&format!("{line}; it is made again")),
+            false => progress.end(&line),
         }
         self.folder.keep(&planned, made, &self.part)?;
         Ok(if is_again { Next::Again } else { Next::GoOn })

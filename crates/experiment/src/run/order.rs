@@ -42,7 +42,7 @@ impl Planned<'_> {
     }
 
     /// In words.
-    pub fn told(&self) -> String {
+    pub fn description(&self) -> String {
         let case = self.case;
         let vary = case.vary.iter();
         let vary: String = vary

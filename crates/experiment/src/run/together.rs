@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::folder::Folder;
 use super::order::Planned;
 use super::runner::{Made, Runner, Watch};
-use super::{ScenarioError, told};
+use super::{ScenarioError, result_line};
 use crate::progress::Together;
 
 /// How often the display moves while nothing is made.
@@ -36,9 +36,9 @@ pub(super) fn make_all(
     let work = Work::new(runner, sequence, &part, jobs, stop);
     let made = work.share(&mut progress, |planned, made| {
         folder.check_room()?;
-        let told = told(planned, &made.run.row);
+        let line = result_line(planned, &made.run.row);
         folder.keep(planned, made, &part)?;
-        Ok(told)
+        Ok(line)
     });
     progress.finish();
     made
@@ -53,7 +53,7 @@ struct Work<'w> {
     next: AtomicUsize,
     /// What each thread has done of its run.
     shares: Vec<AtomicU64>,
-    /// The user's wish.
+    /// The user has asked for the end.
     stop: &'w AtomicBool,
     /// What was made cannot be kept.
     failed: AtomicBool,
@@ -106,7 +106,7 @@ impl<'w> Work<'w> {
                     Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 };
                 match kept {
-                    Ok(told) => progress.end(&told),
+                    Ok(line) => progress.end(&line),
                     Err(error) => {
                         self.failed.store(true, Ordering::Relaxed);
                         return Err(error);

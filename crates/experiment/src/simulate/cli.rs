@@ -13,7 +13,7 @@ use fatpath_scenario::MOST_REPEATS;
 use super::{How, Simulator};
 use crate::load;
 use crate::print::{print_json, print_lines};
-use crate::report::{exit_code, list_runs, told_outcome};
+use crate::report::{exit_code, list_runs, outcome_lines};
 use crate::run::{self, Choice, Options, Shard};
 
 /// Arguments of `sim`.
@@ -108,7 +108,7 @@ impl Simulate {
         }
         match self.json {
             true => print_json(&outcome.rows())?,
-            false => print_lines(&told_outcome(&outcome))?,
+            false => print_lines(&outcome_lines(&outcome))?,
         }
         Ok(exit_code(&outcome))
     }

@@ -4,11 +4,13 @@
 //! Pure. Options of reporting are passed over; what would change the traffic and cannot be simulated is
 //! refused by name. Start with [`flow`].
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use fatpath_link::headers::{ETHERNET_MSS_BYTES, TIMESTAMP_BYTES, udp_rate_bps};
-use fatpath_scenario::{LawWish, Source, Wishes};
+use fatpath_scenario::{LawRequest, Requests, Source};
 use fatpath_units::Quantity;
+use lexopt::Arg;
 
 use super::options::{Means, meaning};
 
@@ -42,7 +44,7 @@ pub(super) struct Client {
     pub(super) streams: u32,
     pub(super) lasts: Option<Duration>,
     pub(super) source: Source,
-    pub(super) wishes: Wishes,
+    pub(super) requests: Requests,
 }
 
 /// Reads a command's words.
@@ -57,11 +59,38 @@ pub(super) fn iperf3(words: &[String]) -> Result<Iperf3, String> {
         ));
     }
     let mut read = Read::default();
-    let mut arguments = arguments.iter().map(String::as_str);
-    while let Some(word) = arguments.next() {
-        read.word(word, &mut arguments)?;
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        let (option, means) = known(argument)?;
+        let value = match means.has_value() {
+            true => parser.value().ok(),
+            false => None,
+        };
+        let value = value.as_deref().map(OsStr::to_string_lossy);
+        read.option(&option, means, value.as_deref())?;
     }
     read.finish()
+}
+
+/// An option as it is written, and what it does.
+fn known(argument: Arg) -> Result<(String, Means), String> {
+    let (option, means) = match argument {
+        Arg::Short(letter) => {
+            let option = format!("-{letter}");
+            let means = meaning(&option, |(short, ..)| *short == letter)?;
+            (option, means)
+        }
+        Arg::Long(name) => {
+            let option = format!("--{name}");
+            let means = meaning(&option, |(_, long, _)| *long == name)?;
+            (option, means)
+        }
+        Arg::Value(word) => {
+            let word = word.to_string_lossy();
+            return Err(format!("\"{word}\" is no option of iperf3"));
+        }
+    };
+    Ok((option, means))
 }
 
 /// What was read so far.
@@ -79,41 +108,10 @@ struct Read {
     block_bytes: Option<u64>,
     streams: Option<u32>,
     rate_bps: Option<u64>,
-    wishes: Wishes,
+    requests: Requests,
 }
 
 impl Read {
-    /// An option with its value, which may be the next word.
-    fn word<'w>(
-        &mut self,
-        word: &'w str,
-        rest: &mut impl Iterator<Item = &'w str>,
-    ) -> Result<(), String> {
-        if let Some(long) = word.strip_prefix("--") {
-            let (name, value) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (long, None),
-            };
-            let means = meaning(word, |(_, long, _)| *long == name)?;
-            let value = value.or_else(|| means.has_value().then(|| rest.next()).flatten());
-            return self.option(&format!("--{name}"), means, value);
-        }
-        let mut letters = word.strip_prefix('-').unwrap_or_default().chars();
-        if letters.as_str().is_empty() {
-            return Err(format!("\"{word}\" is no option of iperf3"));
-        }
-        while let Some(letter) = letters.next() {
-            let option = format!("-{letter}");
-            let means = meaning(&option, |(short, ..)| *short == letter)?;
-            if means.has_value() {
-                let value = Some(letters.as_str()).filter(|value| !value.is_empty());
-                return self.option(&option, means, value.or_else(|| rest.next()));
-            }
-            self.option(&option, means, None)?;
-        }
-        Ok(())
-    }
-
     fn option(&mut self, option: &str, means: Means, value: Option<&str>) -> Result<(), String> {
         let text = match (means.has_value(), value) {
             (true, None) => return Err(format!("{option}: needs a value")),
@@ -141,16 +139,16 @@ impl Read {
                 self.streams = Some(text.parse().ok().filter(|n| (1..=128).contains(n))?);
             }
             Means::Rate => self.rate_bps = Some(decimal(text)?),
-            Means::PacingRate => self.wishes.pacing_rate_bps = Some(decimal(text)?),
+            Means::PacingRate => self.requests.pacing_rate_bps = Some(decimal(text)?),
             Means::SetMss => {
                 let whole: u32 = text.parse().ok()?;
-                self.wishes.mss_bytes = Some(whole.checked_sub(TIMESTAMP_BYTES)?);
+                self.requests.mss_bytes = Some(whole.checked_sub(TIMESTAMP_BYTES)?);
             }
             Means::Window => {
-                self.wishes.window_bytes = Some(u32::try_from(binary(text)?).ok()?);
+                self.requests.window_bytes = Some(u32::try_from(binary(text)?).ok()?);
             }
             Means::Congestion => {
-                self.wishes.law = Some(LawWish {
+                self.requests.law = Some(LawRequest {
                     name: text.to_owned(),
                     parameters: vec![],
                 });
@@ -174,7 +172,7 @@ impl Read {
             streams: self.streams.unwrap_or(1),
             lasts,
             source,
-            wishes: self.wishes,
+            requests: self.requests,
         };
         Ok(Iperf3::Client(Box::new(client)))
     }
@@ -294,10 +292,10 @@ mod tests {
             }
         );
         assert_eq!((tcp.lasts, tcp.client_port), (None, Some(7)));
-        assert_eq!(tcp.wishes.window_bytes, Some(65_536));
-        assert_eq!(tcp.wishes.mss_bytes, Some(1388));
-        assert_eq!(tcp.wishes.pacing_rate_bps, Some(1_000_000_000));
-        assert_eq!(tcp.wishes.law.unwrap().name, "fp_aimd");
+        assert_eq!(tcp.requests.window_bytes, Some(65_536));
+        assert_eq!(tcp.requests.mss_bytes, Some(1388));
+        assert_eq!(tcp.requests.pacing_rate_bps, Some(1_000_000_000));
+        assert_eq!(tcp.requests.law.unwrap().name, "fp_aimd");
         let udp = client("iperf3 -c x -u -b 10M -l 1000");
         let rate_bps = 10_280_000;
         let payload_bytes = 1000;

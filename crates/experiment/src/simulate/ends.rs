@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use fatpath_cc::{Idle, Law, Start};
 use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
-use fatpath_scenario::law::{named, of_wish};
-use fatpath_scenario::{Flow, Wishes};
+use fatpath_scenario::law::{named, of_request};
+use fatpath_scenario::{Flow, Requests};
 use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
 use super::host::HostTcp;
@@ -21,7 +21,7 @@ use super::{law, source};
 /// The largest window without scaling, and the largest shift (RFC 7323, section 2).
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 const MOST_SHIFT: u32 = 14;
-/// What a packet takes beside itself where a TUN device makes it (`tun_build_skb`): headroom, and behind its
+/// What a packet takes in addition to itself where a TUN device makes it (`tun_build_skb`): headroom, and behind its
 /// head, rounded up to a cache line, struct skb_shared_info and struct sk_buff.
 const HEADROOM_BYTES: u64 = 64;
 const CACHE_LINE_BYTES: u64 = 64;
@@ -58,7 +58,7 @@ impl Ends<'_> {
         let (here, there) = (self.names.sender, self.names.receiver);
         let at_sender = &self.applied(here, there);
         let at_receiver = &self.applied(there, here);
-        let inner = &self.flow.wishes.of_simulator;
+        let inner = &self.flow.requests.ends;
         let Segment {
             mss_bytes,
             header_bytes,
@@ -83,7 +83,7 @@ impl Ends<'_> {
             receive_buffer: self.receive_buffer(at_receiver),
             pacing_rate_bps: at_sender
                 .number(Setting::PacingRate)
-                .or(self.wishes().pacing_rate_bps),
+                .or(self.requests().pacing_rate_bps),
             detection: inner
                 .detection
                 .map_or(self.sender.detection, source::detection),
@@ -101,8 +101,8 @@ impl Ends<'_> {
         })
     }
 
-    fn wishes(&self) -> &Wishes {
-        &self.flow.wishes
+    fn requests(&self) -> &Requests {
+        &self.flow.requests
     }
 
     /// What the rule that a host's end of the flow meets gives it; nothing where there is none.
@@ -117,7 +117,7 @@ impl Ends<'_> {
         let facts = PathFacts {
             segment: Some(self.segment()),
             flows: self.connections,
-            program_sets_buffers: self.wishes().window_bytes.is_some(),
+            program_sets_buffers: self.requests().window_bytes.is_some(),
         };
         let rule = self.policy.and_then(|policy| policy.first_match(&flow));
         rule.map_or_else(Applied::default, |rule| {
@@ -127,9 +127,9 @@ impl Ends<'_> {
 
     /// Of a rude flow the law of its fair window, Reno where none is given.
     fn law(&self, rule: &Applied, is_rude: bool) -> Result<Law, String> {
-        match (rule.law(), &self.wishes().law) {
+        match (rule.law(), &self.requests().law) {
             (Some(law), _) => law::of_policy(law),
-            (None, Some(wish)) => of_wish(wish),
+            (None, Some(request)) => of_request(request),
             (None, None) if is_rude => Ok(Law::RENO),
             (None, None) => named(&self.sender.law).map_err(|why| {
                 let host = &self.flow.from;
@@ -143,23 +143,25 @@ impl Ends<'_> {
 
     /// A rule that allows it leaves it to the program, here the flow's own key; its rates hold for both.
     fn rude(&self, rule: &Applied) -> Option<RudeSpec> {
-        let wish = self.wishes().of_simulator.rude;
+        let request = self.requests().ends.rude;
         let is_rude = match rule.rude() {
-            Some(rude) => rude.makes_rude(wish.is_some()),
-            None => wish.is_some() && self.policy.is_none(),
+            Some(rude) => rude.makes_rude(request.is_some()),
+            None => request.is_some() && self.policy.is_none(),
         };
-        let of_wish = wish.and_then(|wish| wish.share_bps);
+        let of_request = request.and_then(|request| request.share_bps);
         is_rude.then(|| RudeSpec {
             share_bps: rule
                 .number(Setting::RudeRate)
-                .or(of_wish.map(|bits| self.segment().without_headers(bits))),
-            off: wish.and_then(|wish| wish.off).map(source::rude_off),
+                .or(of_request.map(|bits| self.segment().without_headers(bits))),
+            off: request
+                .and_then(|request| request.off)
+                .map(source::rude_off),
             converged_milli: rule.rude_converged_milli(),
         })
     }
 
     fn start(&self, rule: &Applied) -> Start {
-        let inner = &self.wishes().of_simulator;
+        let inner = &self.requests().ends;
         let of_host = match self.sender.restarts_after_idle {
             true => Idle::Restart,
             false => Idle::Keep,
@@ -180,7 +182,10 @@ impl Ends<'_> {
         };
         let header_bytes = headers + TIMESTAMP_BYTES;
         let most = self.path_mtu_bytes.saturating_sub(header_bytes).max(1);
-        let mss_bytes = self.wishes().mss_bytes.map_or(most, |wish| wish.min(most));
+        let mss_bytes = self
+            .requests()
+            .mss_bytes
+            .map_or(most, |request| request.min(most));
         Segment {
             mss_bytes,
             header_bytes,
@@ -188,7 +193,7 @@ impl Ends<'_> {
     }
 
     fn send_buffer(&self, rule: &Applied) -> Buffer {
-        let inner = self.wishes().of_simulator.send_buffer_bytes;
+        let inner = self.requests().ends.send_buffer_bytes;
         let asked = self.asked(rule, Setting::SendBuffer);
         let most = self.raised(SysctlName::CoreWmemMax, self.sender.send_max_bytes);
         let of_memory = self.sender.send_memory_bytes;
@@ -201,7 +206,7 @@ impl Ends<'_> {
     }
 
     fn receive_buffer(&self, rule: &Applied) -> Buffer {
-        let inner = self.wishes().of_simulator.receive_buffer_bytes;
+        let inner = self.requests().ends.receive_buffer_bytes;
         let asked = self.asked(rule, Setting::ReceiveBuffer);
         let most = self.raised(SysctlName::CoreRmemMax, self.receiver.receive_max_bytes);
         let of_memory = self.receiver.receive_memory_bytes;
@@ -237,7 +242,7 @@ impl Ends<'_> {
 
     /// What setsockopt is asked for: by the rule, or else by the program.
     fn asked(&self, rule: &Applied, buffer: Setting) -> Option<u64> {
-        let own = self.wishes().window_bytes.map(u64::from);
+        let own = self.requests().window_bytes.map(u64::from);
         rule.number(buffer).or(own)
     }
 
@@ -264,7 +269,7 @@ impl Ends<'_> {
     fn delayed_acks(&self, rule: &Applied) -> DelayedAcks {
         let of_rule = rule.number(Setting::DelayedAckMax);
         let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |us| us * 1000);
-        match self.wishes().of_simulator.delayed_acks {
+        match self.requests().ends.delayed_acks {
             _ if rule.is_on(Setting::Quickack) => DelayedAcks::Off,
             Some(asked) => source::delayed_acks(asked),
             None => DelayedAcks::QuickAtStart { max_ns },

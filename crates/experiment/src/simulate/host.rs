@@ -58,7 +58,7 @@ impl Default for HostTcp {
 }
 
 impl HostTcp {
-    /// Of a host with these sysctls beside the mainline ones.
+    /// Of a host with these sysctls in addition to the mainline ones.
     ///
     /// # Errors
     /// In words: which sysctl, and why.

@@ -3,7 +3,7 @@
 //! root, all cores.
 //!
 //! It refuses what the simulator does not do, by name and line, before anything runs. A run of a case has
-//! one result, whatever runs beside it. Start with [`Simulator`]; then `spec.rs`, how a case becomes a
+//! one result, whatever runs at the same time. Start with [`Simulator`]; then `spec.rs`, how a case becomes a
 //! simulation, and `outcome.rs`, how its outcome becomes a row.
 
 pub mod cli;

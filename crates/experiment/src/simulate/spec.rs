@@ -161,7 +161,7 @@ fn of_client(
         lasts: client.lasts,
         time_limit: program.time_limit,
         source: client.source,
-        wishes: client.wishes,
+        requests: client.requests,
         line: program.line,
     })
 }

@@ -297,7 +297,7 @@ fn sysctls_reach_the_ends_of_the_flows() {
 }
 
 #[test]
-fn a_flows_own_wishes_come_before_the_hosts() {
+fn a_flows_own_requests_come_before_the_hosts() {
     let more = format!(
         "{BULK}streams = 2\nlaw = {{ law = \"fp_aimd\", a = 6 }}\nmss = 1000\ndelayed_acks = \"off\"\n\
          initial_window = 3\nsend_buffer = \"1MiB\"\nreceive_buffer = \"2MiB\"\ndetection = \"sack\"\n\

@@ -260,11 +260,11 @@ fn told(summary: &Summary) -> Vec<String> {
     let (from_s, to_s, ms) = (summary.from_s, summary.to_s, summary.interval_ms);
     let span = format!("from {from_s:.3} s to {to_s:.3} s, intervals of {ms} ms");
     let cut = (!summary.whole).then(|| ReadError::Cut.to_string());
-    let directions = summary.directions.iter().map(told_direction);
+    let directions = summary.directions.iter().map(direction_line);
     std::iter::once(span).chain(directions).chain(cut).collect()
 }
 
-fn told_direction(one: &DirectionFigures) -> String {
+fn direction_line(one: &DirectionFigures) -> String {
     let dropped = one.dropped.iter().filter(|(_, count)| **count > 0);
     let dropped: Vec<String> = dropped
         .map(|(cause, count)| format!("{count} ({})", cause.replace('_', " ")))

@@ -134,7 +134,7 @@ pub(super) fn bottleneck_mbps(
     bottleneck_mbps_between(plan, &case.changes, ends?, lasting)
 }
 
-/// What the keeper writes when its forwarder ends.
+/// What the supervisor writes when its forwarder ends.
 #[derive(Deserialize)]
 struct Emulated {
     lateness: Lateness,

@@ -8,11 +8,11 @@ use std::time::Duration;
 use fatpath_link::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
 use thiserror::Error;
 
-use fatpath_scenario::{Case, Flow, Inner, Program, ResultKind, Scenario, Source, Stop};
+use fatpath_scenario::{Case, EndSettings, Flow, Program, ResultKind, Scenario, Source, Stop};
 
 /// Connections of one iperf3: MAX_STREAMS of iperf.h.
 const MOST_STREAMS: u32 = 128;
-/// What an iperf3 takes beside its time.
+/// What an iperf3 takes in addition to its time.
 const AROUND_A_TEST: Duration = Duration::from_secs(2);
 
 /// A flow that only the simulator can make.
@@ -64,7 +64,7 @@ fn server(flow: &Flow) -> Program {
 }
 
 fn client(flow: &Flow) -> Result<Program, String> {
-    if flow.wishes.of_simulator != Inner::default() {
+    if flow.requests.ends != EndSettings::default() {
         return Err("programs cannot ask for what this flow asks of TCP".to_owned());
     }
     let (_, port) = flow.ports;
@@ -72,7 +72,7 @@ fn client(flow: &Flow) -> Result<Program, String> {
         "iperf3 --client {{{}}} --port {port} --json --get-server-output --interval 0.5",
         flow.to
     );
-    for option in [lasts(flow)?, source(flow)?, streams(flow)?, wishes(flow)?] {
+    for option in [lasts(flow)?, source(flow)?, streams(flow)?, requests(flow)?] {
         run.push_str(&option);
     }
     let start_s = flow.start.as_secs_f64();
@@ -146,22 +146,22 @@ fn streams(flow: &Flow) -> Result<String, String> {
     }
 }
 
-fn wishes(flow: &Flow) -> Result<String, String> {
-    let wishes = &flow.wishes;
+fn requests(flow: &Flow) -> Result<String, String> {
+    let requests = &flow.requests;
     let mut options = String::new();
-    if let Some(law) = &wishes.law {
+    if let Some(law) = &requests.law {
         if !law.parameters.is_empty() {
             return Err("law: its parameters come from a variant's policy in the lab".to_owned());
         }
         options.push_str(&format!(" --congestion {}", law.name));
     }
-    if let Some(mss_bytes) = wishes.mss_bytes {
+    if let Some(mss_bytes) = requests.mss_bytes {
         options.push_str(&format!(" --set-mss {}", mss_bytes + TIMESTAMP_BYTES));
     }
-    if let Some(bytes) = wishes.window_bytes {
+    if let Some(bytes) = requests.window_bytes {
         options.push_str(&format!(" --window {bytes}"));
     }
-    if let Some(rate_bps) = wishes.pacing_rate_bps {
+    if let Some(rate_bps) = requests.pacing_rate_bps {
         options.push_str(&format!(" --fq-rate {rate_bps}"));
     }
     Ok(options)

@@ -65,8 +65,8 @@ enum CaseError {
     Result { label: String, reason: String },
     #[error("the lab was taken down while the programs ran")]
     Gone,
-    #[error("the lab's keeper failed, or was killed; its last words:\n{0}")]
-    KeeperFailed(String),
+    #[error("the lab's supervisor failed, or was killed; its last words:\n{0}")]
+    SupervisorFailed(String),
     #[error(transparent)]
     Down(#[from] UndoError),
 }

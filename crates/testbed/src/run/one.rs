@@ -60,7 +60,7 @@ impl OneRun<'_> {
         let disturbed = disturbed(&set, &machine_settings());
         // The emulator ends its files only now.
         if let Some(said) = lab.down()? {
-            return Err(CaseError::KeeperFailed(said));
+            return Err(CaseError::SupervisorFailed(said));
         }
         if let Err(program::RunError::Interrupted) = ran {
             return Err(match self.watch.go_on() {
@@ -93,7 +93,7 @@ impl OneRun<'_> {
         }
     }
 
-    /// Absolute, for the keeper has another folder.
+    /// Absolute, for the supervisor has another folder.
     fn file(&self, ending: &str) -> PathBuf {
         let file = self.raw.join(format!("{}.{ending}", self.planned.name()));
         std::path::absolute(&file).unwrap_or(file)
@@ -225,7 +225,7 @@ impl Watching<'_> {
 
 impl Watch for Watching<'_> {
     fn go_on(&mut self) -> bool {
-        self.watch.go_on() && self.lab.is_kept()
+        self.watch.go_on() && self.lab.is_supervised()
     }
 
     fn begin(&mut self) -> Result<(), String> {

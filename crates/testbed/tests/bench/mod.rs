@@ -113,7 +113,7 @@ impl Bench {
         run
     }
 
-    pub fn keeper(&self) -> Option<i32> {
+    pub fn supervisor(&self) -> Option<i32> {
         let text = fs::read_to_string(format!("/run/fatpath/lab/{}/keeper.pid", self.lab)).ok()?;
         text.parse().ok()
     }
@@ -132,7 +132,7 @@ impl Bench {
         remains.extend(
             processes(&self.lab)
                 .iter()
-                .map(|pid| format!("keeper {pid}")),
+                .map(|pid| format!("supervisor {pid}")),
         );
         remains.extend(self.changed_sysctls());
         remains

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A lab's folder under /run/fatpath/lab: its plan, its journal, the logs of its keeper and daemon.
+//! A lab's folder under /run/fatpath/lab: its plan, its journal, the logs of its supervisor and daemon.
 //!
 //! Files and locks only: it changes nothing of the machine. Two locks: [`lock_all`] makes one
-//! bring-up or take-down happen at a time; the journal of a lab is locked by its keeper for as long
+//! bring-up or take-down happen at a time; the journal of a lab is locked by its supervisor for as long
 //! as that lives, so a lab whose journal is free was left over. Both files are root's alone, for who
-//! can open a file can lock it. Start with [`Room`].
+//! can open a file can lock it. Start with [`LabDirectory`].
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The folder of one lab.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct LabDirectory {
     /// The lab's name.
     pub lab: String,
     folder: PathBuf,
@@ -87,53 +87,53 @@ fn open_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The rooms of all labs, up or left over, by name.
+/// The directories of all labs, up or left over, by name.
 ///
 /// # Errors
 /// If /run/fatpath/lab cannot be read.
-pub fn all() -> io::Result<Vec<Room>> {
+pub fn all() -> io::Result<Vec<LabDirectory>> {
     let entries = match fs::read_dir(ROOT) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
         entries => entries?,
     };
-    let mut rooms = vec![];
+    let mut directories = vec![];
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type()?.is_dir() {
-            rooms.push(Room::of(&name));
+            directories.push(LabDirectory::of(&name));
         }
     }
-    rooms.sort_by(|a, b| a.lab.cmp(&b.lab));
-    Ok(rooms)
+    directories.sort_by(|a, b| a.lab.cmp(&b.lab));
+    Ok(directories)
 }
 
 /// The changes of all labs but this one.
 ///
 /// # Errors
-/// If a room cannot be read.
+/// If a directory cannot be read.
 pub fn changes_of_others(lab: &str) -> io::Result<Vec<Change>> {
     let mut changes = vec![];
-    for room in all()?.into_iter().filter(|room| room.lab != lab) {
-        changes.extend(room.changes()?);
+    for directory in all()?.into_iter().filter(|directory| directory.lab != lab) {
+        changes.extend(directory.changes()?);
     }
     Ok(changes)
 }
 
-impl Room {
-    /// The room of the lab of that name, whether there is one or not.
-    pub fn of(lab: &str) -> Room {
-        Room {
+impl LabDirectory {
+    /// The directory of the lab of that name, whether there is one or not.
+    pub fn of(lab: &str) -> LabDirectory {
+        LabDirectory {
             lab: lab.to_owned(),
             folder: Path::new(ROOT).join(lab),
         }
     }
 
     /// Makes the folder, with the plan, what to record, and an empty journal. The lab goes with this
-    /// process, until [`Room::disown`].
+    /// process, until [`LabDirectory::disown`].
     ///
     /// # Errors
-    /// If there is a room of that name already, or /run cannot be written.
+    /// If there is a directory of that name already, or /run cannot be written.
     pub fn create(&self, plan: &Plan, records: &Records) -> io::Result<()> {
         fs::create_dir(&self.folder)?;
         open_private(&self.journal_file())?;
@@ -147,23 +147,23 @@ impl Room {
         self.folder.exists()
     }
 
-    /// Whether the lab's keeper lives. Who is not root cannot ask the lock, and goes by its process id.
-    pub fn is_kept(&self) -> bool {
+    /// Whether the lab's supervisor lives. Who is not root cannot ask the lock, and goes by its process id.
+    pub fn is_supervised(&self) -> bool {
         match File::open(self.journal_file()) {
             Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
             Err(error) => {
                 let lives = |pid| machine::start_ticks(pid).is_some();
                 error.kind() == ErrorKind::PermissionDenied
-                    && self.noted_keeper().is_some_and(lives)
+                    && self.noted_supervisor().is_some_and(lives)
             }
         }
     }
 
-    /// Opens the journal for the keeper and locks it until the file is closed.
+    /// Opens the journal for the supervisor and locks it until the file is closed.
     ///
     /// # Errors
     /// If there is no journal.
-    pub fn keep_journal(&self) -> io::Result<File> {
+    pub fn lock_journal(&self) -> io::Result<File> {
         let file = File::options().append(true).open(self.journal_file())?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
@@ -196,20 +196,20 @@ impl Room {
         Ok(serde_json::from_slice(&fs::read(self.records_file())?)?)
     }
 
-    /// Notes the keeper's process id, for people and for `lab down`.
+    /// Notes the supervisor's process id, for people and for `lab down`.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn set_keeper(&self, pid: u32) -> io::Result<()> {
+    pub fn set_supervisor(&self, pid: u32) -> io::Result<()> {
         fs::write(self.folder.join("keeper.pid"), pid.to_string())
     }
 
-    /// The keeper's process id, if it lives.
-    pub fn keeper(&self) -> Option<u32> {
-        self.noted_keeper().filter(|_| self.is_kept())
+    /// The supervisor's process id, if it lives.
+    pub fn supervisor(&self) -> Option<u32> {
+        self.noted_supervisor().filter(|_| self.is_supervised())
     }
 
-    fn noted_keeper(&self) -> Option<u32> {
+    fn noted_supervisor(&self) -> Option<u32> {
         let text = fs::read_to_string(self.folder.join("keeper.pid")).ok()?;
         text.parse().ok()
     }
@@ -229,7 +229,7 @@ impl Room {
         owner.is_some_and(|pid: u32| machine::start_ticks(pid).is_none())
     }
 
-    /// A file or folder of the room.
+    /// A file or folder of the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

@@ -2,33 +2,33 @@
 //! What a `[[flow]]` asks of its connections: what programs can ask for, and the inside of their ends, which is
 //! the simulator's.
 //!
-//! Pure. Start with [`wishes`].
+//! Pure. Start with [`requests`].
 
 use fatpath_cc::Idle;
 
-use super::flow::{DelayedAcks, Detection, Inner, LawWish, Wishes};
+use super::flow::{DelayedAcks, Detection, EndSettings, LawRequest, Requests};
 use super::section::{Problem, Section, Value};
 use super::{law, names, rude, units};
 
 /// The keys that are not of the flow's source.
-pub(super) fn wishes(section: &mut Section) -> Result<Wishes, Problem> {
-    Ok(Wishes {
-        law: section.take("law").map(law_wish).transpose()?,
+pub(super) fn requests(section: &mut Section) -> Result<Requests, Problem> {
+    Ok(Requests {
+        law: section.take("law").map(law_request).transpose()?,
         mss_bytes: section.whole("mss", 64..=65_000)?.map(|bytes| bytes as u32),
         window_bytes: section
             .optional("window", units::buffer_bytes)?
             .map(|bytes| bytes as u32),
         pacing_rate_bps: section.optional("pacing_rate", units::rate_bps)?,
-        of_simulator: inner(section)?,
+        ends: inner(section)?,
     })
 }
 
-fn inner(section: &mut Section) -> Result<Inner, Problem> {
+fn inner(section: &mut Section) -> Result<EndSettings, Problem> {
     let packets = |section: &mut Section, key, least| {
         let packets = section.whole(key, least..=1 << 30)?;
         Ok(packets.map(|packets| packets as u32))
     };
-    Ok(Inner {
+    Ok(EndSettings {
         send_buffer_bytes: section.optional("send_buffer", units::buffer_bytes)?,
         receive_buffer_bytes: section.optional("receive_buffer", units::buffer_bytes)?,
         initial_window_pkts: packets(section, "initial_window", 1)?,
@@ -43,16 +43,16 @@ fn inner(section: &mut Section) -> Result<Inner, Problem> {
         initial_rate_bps: section.optional("initial_rate", units::rate_bps)?,
         idle: section.optional("idle", idle)?,
         hystart: section.flag("hystart")?,
-        rude: section.take("rude").map(rude::wish).transpose()?,
+        rude: section.take("rude").map(rude::request).transpose()?,
     })
 }
 
 /// A name, or a table of it and parameters; the parameters of laws that the simulator has are checked.
-fn law_wish(value: Value) -> Result<LawWish, Problem> {
+fn law_request(value: Value) -> Result<LawRequest, Problem> {
     if !value.is_table() {
         let name = value.parsed(names::law)?;
         let parameters = vec![];
-        return Ok(LawWish { name, parameters });
+        return Ok(LawRequest { name, parameters });
     }
     let place = value.copy();
     let mut section = value.section()?;
@@ -61,10 +61,10 @@ fn law_wish(value: Value) -> Result<LawWish, Problem> {
     for (key, value) in section.into_entries() {
         parameters.push((key, value.number(0.0, f64::MAX)?));
     }
-    let wish = LawWish { name, parameters };
-    match law::of_wish(&wish) {
-        Err(why) if !wish.parameters.is_empty() => Err(place.problem(why)),
-        _ => Ok(wish),
+    let request = LawRequest { name, parameters };
+    match law::of_request(&request) {
+        Err(why) if !request.parameters.is_empty() => Err(place.problem(why)),
+        _ => Ok(request),
     }
 }
 

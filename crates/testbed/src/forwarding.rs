@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keeper while its lab is up: packets are carried, requests served, records written.
+//! The supervisor while its lab is up: packets are forwarded, requests served, records written.
 //!
-//! It makes nothing of the lab and takes nothing down. Start with [`Carrier::carry`].
+//! It makes nothing of the lab and takes nothing down. Start with [`Forwarding::forward`].
 
 use std::fs::File;
 use std::io;
@@ -16,13 +16,13 @@ use fatpath_scenario::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::control::{self, Links};
-use crate::error::{KeepError, system};
+use crate::error::{SupervisorError, system};
+use crate::lab_directory::LabDirectory;
 use crate::records::Records;
-use crate::room::Room;
 
-/// Everything that carrying needs beside the network.
-pub(crate) struct Carrier {
-    room: Room,
+/// Everything that forwarding needs in addition to the network.
+pub(crate) struct Forwarding {
+    directory: LabDirectory,
     control: Control,
     listener: UnixListener,
     links: Links,
@@ -30,23 +30,28 @@ pub(crate) struct Carrier {
     stats: Option<PathBuf>,
 }
 
-impl Carrier {
+impl Forwarding {
     /// Opens the socket and the files.
     ///
     /// # Errors
     /// If one of them cannot be made.
-    pub(crate) fn new(room: &Room, plan: &Plan, records: Records) -> Result<Carrier, KeepError> {
+    pub(crate) fn new(
+        directory: &LabDirectory,
+        plan: &Plan,
+        records: Records,
+    ) -> Result<Forwarding, SupervisorError> {
         let control = Control::new().map_err(system("making an eventfd"))?;
-        let listener = control::listen(room).map_err(system("listening in the lab's room"))?;
+        let listener =
+            control::listen(directory).map_err(system("listening in the lab's directory"))?;
         let observation = records.observation.map(|path| {
             let file = File::create(&path).map_err(system(path.display()))?;
-            Ok::<_, KeepError>(ObservationOptions {
+            Ok::<_, SupervisorError>(ObservationOptions {
                 file,
                 per_flow: records.per_flow,
             })
         });
-        Ok(Carrier {
-            room: room.clone(),
+        Ok(Forwarding {
+            directory: directory.clone(),
             links: Links::new(plan.links.clone(), control.clone()),
             control,
             listener,
@@ -58,7 +63,11 @@ impl Carrier {
     }
 
     /// Carries packets until a signal, the end of the owner, or the end of the forwarder itself.
-    pub(crate) fn carry(self, network: &Network, signals: &UnixStream) -> Result<(), KeepError> {
+    pub(crate) fn forward(
+        self,
+        network: &Network,
+        signals: &UnixStream,
+    ) -> Result<(), SupervisorError> {
         let (ended, ends) = UnixStream::pair().map_err(system("making a socket pair"))?;
         let (options, control, mut links) = (self.options, self.control, self.links);
         thread::scope(|scope| {
@@ -69,7 +78,7 @@ impl Carrier {
             let waited = {
                 let _stops = StopsWhenDropped(&control);
                 let until = [signals.as_fd(), ended.as_fd()];
-                serve_until(&until, &self.room, &self.listener, &mut links)
+                serve_until(&until, &self.directory, &self.listener, &mut links)
             };
             let forwarded = forwarder.join();
             waited.map_err(system("waiting"))?;
@@ -113,7 +122,7 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
 /// end of standard input; a byte from there means that the lab stays when it goes.
 fn serve_until(
     until: &[BorrowedFd],
-    room: &Room,
+    directory: &LabDirectory,
     listener: &UnixListener,
     links: &mut Links,
 ) -> io::Result<()> {
@@ -130,7 +139,7 @@ fn serve_until(
             if rustix::io::read(&stdin, &mut [0; 1])? == 0 {
                 return Ok(());
             }
-            room.disown()?;
+            directory.disown()?;
             owner = None;
         }
         if others[0] {

@@ -4,7 +4,7 @@
 //!
 //! It outlives a kill of `lab run` by design: that is what leaves nothing behind. If it is killed
 //! itself, the journal tells the next lab command what to undo. It runs no programs on hosts. Start
-//! with [`keep`]; the order of things is in [`bring_up`].
+//! with [`supervise`]; the order of things is in [`bring_up`].
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,20 +21,20 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::carry::Carrier;
 use crate::child;
-use crate::error::{KeepError, system};
+use crate::error::{SupervisorError, system};
+use crate::forwarding::Forwarding;
 use crate::hosts;
 use crate::journal::{Change, Journal, claim};
+use crate::lab_directory::{self, LabDirectory};
 use crate::machine::{self, ALLOWED_LAWS};
-use crate::room::{self, Room};
 use crate::undo;
 
 /// How long the daemon may take until it is ready: it loads BPF programs and waits for maps.
 const DAEMON_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What the keeper tells the process that started it, one JSON line.
+/// What the supervisor tells the process that started it, one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -55,39 +55,43 @@ pub struct Setting {
     pub ours: String,
 }
 
-/// Brings the lab up from the plan in its room, tells standard output, and keeps it up until a
+/// Brings the lab up from the plan in its directory, tells standard output, and keeps it up until a
 /// signal, or the end of standard input without a byte from there, then takes all down.
 ///
 /// # Errors
 /// What kept it from coming up, which standard output was told too, or what could not be undone.
-pub fn keep(lab: &str) -> Result<(), KeepError> {
+pub fn supervise(lab: &str) -> Result<(), SupervisorError> {
     machine::put_own_session_first();
-    let room = Room::of(lab);
+    let directory = LabDirectory::of(lab);
     // Locked until this function returns: whoever sees it free may undo what is noted in it.
-    let mut journal = Journal::new(room.keep_journal().map_err(system("opening the journal"))?);
+    let mut journal = Journal::new(
+        directory
+            .lock_journal()
+            .map_err(system("opening the journal"))?,
+    );
     let signals = signals().map_err(system("catching signals"))?;
     // Lives until all is undone: the hosts go after the programs on them.
     let mut network = None;
-    let kept = up_until_told(&room, &mut journal, &signals, &mut network);
-    let down = room::lock_all().map_err(system("locking /run/fatpath/lab"));
-    let undone = down.and_then(|all| Ok(undo::take_down(&room, &all)?));
+    let kept = up_until_told(&directory, &mut journal, &signals, &mut network);
+    let down = lab_directory::lock_all().map_err(system("locking /run/fatpath/lab"));
+    let undone = down.and_then(|all| Ok(undo::take_down(&directory, &all)?));
     kept.and(undone)
 }
 
 fn up_until_told(
-    room: &Room,
+    directory: &LabDirectory,
     journal: &mut Journal,
     signals: &UnixStream,
     up: &mut Option<Network>,
-) -> Result<(), KeepError> {
-    let raised = room
-        .set_keeper(std::process::id())
-        .map_err(system("writing the keeper's id"))
-        .and_then(|()| raise(room, journal, up));
+) -> Result<(), SupervisorError> {
+    let raised = directory
+        .set_supervisor(std::process::id())
+        .map_err(system("writing the supervisor's id"))
+        .and_then(|()| raise(directory, journal, up));
     match raised {
-        Ok((network, settings, carrier)) => {
+        Ok((network, settings, forwarding)) => {
             answer(&Answer::Ready(settings));
-            carrier.carry(network, signals)
+            forwarding.forward(network, signals)
         }
         Err(error) => {
             answer(&Answer::Failed(error.to_string()));
@@ -98,37 +102,40 @@ fn up_until_told(
 
 /// Makes everything, and all that carrying needs.
 fn raise<'u>(
-    room: &Room,
+    directory: &LabDirectory,
     journal: &mut Journal,
     up: &'u mut Option<Network>,
-) -> Result<(&'u Network, Vec<Setting>, Carrier), KeepError> {
-    let plan = room.plan().map_err(system("reading the plan"))?;
-    let records = room.records().map_err(system("reading what to record"))?;
+) -> Result<(&'u Network, Vec<Setting>, Forwarding), SupervisorError> {
+    let plan = directory.plan().map_err(system("reading the plan"))?;
+    let records = directory
+        .records()
+        .map_err(system("reading what to record"))?;
     // First, so that nothing was made yet when a file of it cannot be.
-    let carrier = Carrier::new(room, &plan, records)?;
-    let (network, settings) = bring_up(&plan, room, journal)?;
-    Ok((up.insert(network), settings, carrier))
+    let forwarding = Forwarding::new(directory, &plan, records)?;
+    let (network, settings) = bring_up(&plan, directory, journal)?;
+    Ok((up.insert(network), settings, forwarding))
 }
 
 /// Makes everything, noting each change before it is made. The reverse of this order takes it down:
 /// the daemon goes before the cgroup that it tunes, the programs before their hosts.
 fn bring_up(
     plan: &Plan,
-    room: &Room,
+    directory: &LabDirectory,
     journal: &mut Journal,
-) -> Result<(Network, Vec<Setting>), KeepError> {
+) -> Result<(Network, Vec<Setting>), SupervisorError> {
     let settings = set_machine(&plan.lab, journal)?;
     let network = make_hosts(plan, journal)?;
     let cgroup = make_cgroup(&plan.lab, journal)?;
     if let Some(daemon) = &plan.daemon {
-        start_daemon(daemon, room, &cgroup, journal)?;
-        open_rude_gate(plan, daemon, room)?;
+        start_daemon(daemon, directory, &cgroup, journal)?;
+        open_rude_gate(plan, daemon, directory)?;
     }
     Ok((network, settings))
 }
 
-fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, KeepError> {
-    let others = room::changes_of_others(lab).map_err(system("reading other labs' journals"))?;
+fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, SupervisorError> {
+    let others =
+        lab_directory::changes_of_others(lab).map_err(system("reading other labs' journals"))?;
     let allowed = machine::sysctl(ALLOWED_LAWS).map_err(system(ALLOWED_LAWS))?;
     let with_mainline_law = with_word(&allowed, MAINLINE_LAW);
     let of_the_machine = MAINLINE_OF_THE_MACHINE.into_iter();
@@ -142,7 +149,7 @@ fn set_one(
     wanted: &str,
     others: &[Change],
     journal: &mut Journal,
-) -> Result<Option<Setting>, KeepError> {
+) -> Result<Option<Setting>, SupervisorError> {
     let current = machine::sysctl(name).map_err(system(name))?;
     let Some(change) = claim(name, &current, wanted, others)? else {
         return Ok(None);
@@ -161,11 +168,11 @@ fn with_word(list: &str, word: &str) -> String {
     words.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, KeepError> {
+fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, SupervisorError> {
     for host in &plan.hosts {
         let name = plan.namespace(&host.name);
         if hosts::is_taken(&name) {
-            return Err(KeepError::NamespaceTaken(name));
+            return Err(SupervisorError::NamespaceTaken(name));
         }
         note(journal, &Change::Namespace { name })?;
     }
@@ -181,7 +188,7 @@ fn make_hosts(plan: &Plan, journal: &mut Journal) -> Result<Network, KeepError> 
     Ok(network)
 }
 
-fn make_cgroup(lab: &str, journal: &mut Journal) -> Result<std::path::PathBuf, KeepError> {
+fn make_cgroup(lab: &str, journal: &mut Journal) -> Result<std::path::PathBuf, SupervisorError> {
     let path = hosts::cgroup(lab).map_err(system("finding cgroup 2"))?;
     note(journal, &Change::Cgroup { path: path.clone() })?;
     fs::create_dir(&path).map_err(system(path.display()))?;
@@ -190,14 +197,14 @@ fn make_cgroup(lab: &str, journal: &mut Journal) -> Result<std::path::PathBuf, K
 
 fn start_daemon(
     plan: &DaemonPlan,
-    room: &Room,
+    directory: &LabDirectory,
     cgroup: &Path,
     journal: &mut Journal,
-) -> Result<(), KeepError> {
+) -> Result<(), SupervisorError> {
     let program = std::env::current_exe().map_err(system("finding fatpath itself"))?;
-    let run_dir = room.path("daemon");
-    let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", room.lab));
-    let log = room.path("daemon.log");
+    let run_dir = directory.path("daemon");
+    let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", directory.lab));
+    let log = directory.path("daemon.log");
     let mut command = child::this_program();
     command
         .arg("daemon")
@@ -230,14 +237,18 @@ fn start_daemon(
     if let Some(start_ticks) = machine::start_ticks(pid) {
         note(journal, &Change::Process { pid, start_ticks })?;
     }
-    wait_ready(&mut daemon, &run_dir.join("ready")).map_err(|reason| KeepError::Daemon {
+    wait_ready(&mut daemon, &run_dir.join("ready")).map_err(|reason| SupervisorError::Daemon {
         reason,
         log: crate::tail::of_file(&log),
     })
 }
 
 /// A lab's policy is its administrator's word: where it lets flows be rude, the hosts of the lab mark them.
-fn open_rude_gate(plan: &Plan, daemon: &DaemonPlan, room: &Room) -> Result<(), KeepError> {
+fn open_rude_gate(
+    plan: &Plan,
+    daemon: &DaemonPlan,
+    directory: &LabDirectory,
+) -> Result<(), SupervisorError> {
     let policy = fs::read(&daemon.policy).map_err(system(daemon.policy.display()))?;
     let policy = fatpath_policy::parse_bytes(&policy, None).unwrap_or_default();
     if !policy.rules.iter().any(|rule| rule.settings.may_be_rude()) {
@@ -245,7 +256,7 @@ fn open_rude_gate(plan: &Plan, daemon: &DaemonPlan, room: &Room) -> Result<(), K
     }
     let mut command = child::this_program();
     command.args(["rude", "on", "--run-dir"]);
-    command.arg(room.path("daemon"));
+    command.arg(directory.path("daemon"));
     for host in &plan.hosts {
         command.arg("--netns").arg(plan.namespace(&host.name));
     }
@@ -254,7 +265,7 @@ fn open_rude_gate(plan: &Plan, daemon: &DaemonPlan, room: &Room) -> Result<(), K
         .map_err(system("opening the gate of Rude TCP"))?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(KeepError::Daemon {
+        false => Err(SupervisorError::Daemon {
             reason: "cannot open the gate of Rude TCP".to_owned(),
             log: String::from_utf8_lossy(&output.stderr).into_owned(),
         }),
@@ -297,6 +308,6 @@ fn answer(answer: &Answer) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn note(journal: &mut Journal, change: &Change) -> Result<(), KeepError> {
+fn note(journal: &mut Journal, change: &Change) -> Result<(), SupervisorError> {
     journal.note(change).map_err(system("writing the journal"))
 }
