@@ -33,11 +33,10 @@ impl Lent {
     /// A daemon with this policy: the one that another test left, if there is one.
     pub fn with(policy: &str) -> Lent {
         let left = idle().take();
-        let daemon = left.map(|daemon| {
+        let daemon = left.inspect(|daemon| {
             let output = daemon.apply(policy);
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{said}");
-            daemon
         });
         Lent(Some(daemon.unwrap_or_else(|| Daemon::start(policy))))
     }
