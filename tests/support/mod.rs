@@ -341,13 +341,8 @@ fn idle() -> Child {
 }
 
 /// Where cgroup 2 is mounted.
-pub fn cgroup_root() -> std::path::PathBuf {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let line = mounts
-        .lines()
-        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))
-        .unwrap();
-    line.split(' ').nth(1).unwrap().into()
+pub fn cgroup_root() -> PathBuf {
+    fatpath_mounts::first_mount_of("cgroup2").unwrap().unwrap()
 }
 
 /// What a setting was asked to be and what the kernel has, of a flow's JSON.

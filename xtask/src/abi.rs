@@ -3,6 +3,7 @@
 
 use crate::twin::Twin;
 use bindgen::Builder;
+use bindgen::callbacks::{DeriveInfo, ParseCallbacks};
 
 pub const ABI: Twin = Twin {
     rust: "crates/kernel/src/abi.rs",
@@ -19,5 +20,19 @@ fn bindings(builder: Builder) -> Builder {
     builder
         .raw_line(HEAD)
         .allowlist_file(".*/abi\\.h")
+        .parse_callbacks(Box::new(PlainBytes))
         .generate_comments(false)
+}
+
+/// Structs are read from bytes and written as bytes. The derives refuse to compile where the header leaves padding
+/// unnamed.
+#[derive(Debug)]
+struct PlainBytes;
+
+impl ParseCallbacks for PlainBytes {
+    fn add_derives(&self, _: &DeriveInfo<'_>) -> Vec<String> {
+        ["FromBytes", "IntoBytes", "Immutable", "KnownLayout"]
+            .map(|derive| format!("zerocopy::{derive}"))
+            .into()
+    }
 }

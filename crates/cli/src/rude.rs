@@ -133,7 +133,7 @@ fn run_program(arguments: &RudeRunArguments) -> Result<()> {
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if let Some(name) = &arguments.user {
-        let account = account(name).with_context(|| format!("/etc/passwd has no user {name}"))?;
+        let account = account(name).with_context(|| format!("this host knows no user {name}"))?;
         command.uid(account.user).gid(account.group);
     }
     kernel.tidy_rude_runs()?;

@@ -150,7 +150,7 @@ impl Engine {
         );
         let users = published.absent_users.iter();
         notes.extend(users.map(|user| {
-            format!("/etc/passwd has no user {user}: nobody may be rude by that name")
+            format!("this host knows no user {user}: nobody may be rude by that name")
         }));
         notes.extend(published.problems.iter().cloned());
         self.metrics = routes(&policy, &tables);

@@ -86,7 +86,18 @@ pub const FP_RUDE_ALLOWED: fp_rude = 1;
 pub const FP_RUDE_ALWAYS: fp_rude = 2;
 pub type fp_rude = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_rule {
     pub value: [__u64; 19usize],
     pub initial_ssthresh_bytes: __u64,
@@ -110,7 +121,17 @@ const _: () = {
     ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 192usize];
 };
 #[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_name {
     pub text: [__u8; 64usize],
 }
@@ -130,7 +151,18 @@ impl Default for fp_name {
     }
 }
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_build {
     pub hash: __u64,
     pub cgroup_id: __u64,
@@ -148,7 +180,18 @@ const _: () = {
     ["Offset of field: fp_build::pad"][::core::mem::offset_of!(fp_build, pad) - 20usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_rule_set {
     pub words: [__u64; 16usize],
 }
@@ -159,7 +202,18 @@ const _: () = {
     ["Offset of field: fp_rule_set::words"][::core::mem::offset_of!(fp_rule_set, words) - 0usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_port_cut {
     pub first: __u32,
     pub set: __u32,
@@ -172,7 +226,17 @@ const _: () = {
     ["Offset of field: fp_port_cut::set"][::core::mem::offset_of!(fp_port_cut, set) - 4usize];
 };
 #[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_slot {
     pub looks_at: __u32,
     pub any_cgroup_set: __u32,
@@ -203,7 +267,18 @@ impl Default for fp_slot {
     }
 }
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_address_key {
     pub prefix_len: __u32,
     pub address: [__u8; 16usize],
@@ -218,7 +293,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_address_key, address) - 4usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_control {
     pub live_slot: __u32,
     pub generation: __u32,
@@ -243,7 +329,18 @@ const _: () = {
     ["Offset of field: fp_control::pad"][::core::mem::offset_of!(fp_control, pad) - 20usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_asked {
     pub send_buffer_bytes: __u32,
     pub receive_buffer_bytes: __u32,
@@ -258,7 +355,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_asked, receive_buffer_bytes) - 4usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_flow {
     pub seen_ns: __u64,
     pub rule_id: __u32,
@@ -288,7 +396,18 @@ const _: () = {
     ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 240usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_rude_gate {
     pub is_open: __u32,
     pub mark_bits: __u32,
@@ -313,7 +432,18 @@ pub const FP_RUDE: fp_rude_mode = 1;
 pub const FP_GOING_POLITE: fp_rude_mode = 2;
 pub type fp_rude_mode = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_rude_flow {
     pub mode: __u32,
     pub marked_pkts: __u32,
@@ -338,7 +468,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_rude_flow, counted_rule) - 20usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_marked {
     pub cookie: __u64,
     pub interfaces: __u32,
@@ -354,7 +495,18 @@ const _: () = {
     ["Offset of field: fp_marked::pad"][::core::mem::offset_of!(fp_marked, pad) - 12usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_interface {
     pub netns: __u32,
     pub ifindex: __u32,
@@ -368,7 +520,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_interface, ifindex) - 4usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_mark {
     pub made_clsact: __u32,
     pub is_whole: __u32,
@@ -382,7 +545,18 @@ const _: () = {
     ["Offset of field: fp_mark::is_whole"][::core::mem::offset_of!(fp_mark, is_whole) - 4usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_rude_user {
     pub rule_id: __u32,
     pub user: __u32,
@@ -396,7 +570,18 @@ const _: () = {
     ["Offset of field: fp_rude_user::user"][::core::mem::offset_of!(fp_rude_user, user) - 4usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_share {
     pub flows: __u64,
 }
@@ -410,7 +595,18 @@ pub const FP_EVENT_FLOW_END: fp_event_kind = 1;
 pub const FP_EVENT_SHARE_CHANGED: fp_event_kind = 2;
 pub type fp_event_kind = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_share_event {
     pub kind: __u32,
     pub rule_id: __u32,
@@ -442,7 +638,18 @@ pub const FP_WALK_RUDE: fp_walk_mode = 2;
 pub const FP_WALK_RELEASE: fp_walk_mode = 3;
 pub type fp_walk_mode = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_walk {
     pub cgroup_id: __u64,
     pub mode: __u32,
@@ -467,7 +674,18 @@ pub const FP_SAMPLED_ALL: fp_sampled = 1;
 pub const FP_SAMPLED_RULES: fp_sampled = 2;
 pub type fp_sampled = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_instruments {
     pub interval_ns: __u64,
     pub cgroup_id: __u64,
@@ -503,7 +721,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_instruments, pad) - 292usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_wide {
     pub segs_out: __u64,
     pub data_segs_out: __u64,
@@ -533,7 +762,18 @@ const _: () = {
     ["Offset of field: fp_wide::lost_pkts"][::core::mem::offset_of!(fp_wide, lost_pkts) - 56usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_counted {
     pub sum_rtt_us: __u64,
     pub count_rtt: __u32,
@@ -591,7 +831,18 @@ const _: () = {
     ["Offset of field: fp_counted::pad"][::core::mem::offset_of!(fp_counted, pad) - 84usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_estats {
     pub sampled_ns: __u64,
     pub generation: __u32,
@@ -633,7 +884,18 @@ pub const FP_SAMPLE_END: fp_sample_kind = 7;
 pub const FP_SAMPLE_WALK: fp_sample_kind = 8;
 pub type fp_sample_kind = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_tcp {
     pub now_ns: __u64,
     pub cookie: __u64,
@@ -788,7 +1050,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_tcp, locked_buffers) - 271usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_sample {
     pub kind: __u32,
     pub rule_id: __u32,
@@ -807,7 +1080,18 @@ const _: () = {
     ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 368usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_flow_record {
     pub kind: __u32,
     pub segments_sent: __u32,
@@ -860,7 +1144,18 @@ pub const FP_POLICE_XDP: fp_police_hook = 0;
 pub const FP_POLICE_TC: fp_police_hook = 1;
 pub type fp_police_hook = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_police {
     pub limit_bps: __u64,
     pub mode: __u32,
@@ -905,7 +1200,18 @@ pub const FP_TALLY_RESET: fp_police_tally = 6;
 pub const FP_TALLIES: fp_police_tally = 7;
 pub type fp_police_tally = ::core::ffi::c_uint;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_tally {
     pub pkts: __u64,
     pub bytes: __u64,
@@ -918,7 +1224,18 @@ const _: () = {
     ["Offset of field: fp_tally::bytes"][::core::mem::offset_of!(fp_tally, bytes) - 8usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_watched_flow {
     pub source: [__u8; 16usize],
     pub destination: [__u8; 16usize],
@@ -939,7 +1256,18 @@ const _: () = {
         [::core::mem::offset_of!(fp_watched_flow, destination_port) - 34usize];
 };
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_watched {
     pub seen_ns: __u64,
     pub bytes: __u64,

@@ -2,9 +2,15 @@
 //! Cgroup ids and paths. An id is the inode of the cgroup's directory.
 
 use crate::KernelError;
-use crate::places::cgroup_root;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Where cgroup 2 is mounted: alone at /sys/fs/cgroup, or beside version 1.
+pub(crate) fn cgroup_root() -> Result<PathBuf, KernelError> {
+    let mounted = fatpath_mounts::first_mount_of("cgroup2");
+    let mounted = mounted.map_err(KernelError::io("read /proc/mounts"))?;
+    mounted.ok_or(KernelError::NoCgroup2)
+}
 
 /// The id of a cgroup-2 path such as `/system.slice/gridftp.service`; `None` when there is no such cgroup.
 pub fn cgroup_id(path: &str) -> Option<u64> {

@@ -3,7 +3,7 @@
 
 use crate::KernelError;
 use crate::abi;
-use crate::load::Kernel;
+use crate::handle::Kernel;
 use crate::maps::Table;
 use crate::pod::value_of;
 use crate::tune::flow;

@@ -6,8 +6,7 @@
 //! orphan. Only the BPF file systems that this process sees are searched.
 
 use crate::KernelError;
-use crate::load::LAW_PREFIX;
-use crate::unload::{name_of, pins};
+use crate::pins::{LAW_PREFIX, name_of, pins};
 use fatpath_policy::OUR_PREFIX;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
@@ -64,7 +63,8 @@ pub(crate) fn take_orphans_away() -> Vec<String> {
 }
 
 fn registered_maps() -> Vec<Registered> {
-    let pinned: Vec<(u32, PathBuf)> = bpf_file_systems()
+    let pinned: Vec<(u32, PathBuf)> = fatpath_mounts::mounts_of("bpf")
+        .unwrap_or_default()
         .iter()
         .flat_map(|fs| law_pins(fs))
         .collect();
@@ -90,15 +90,6 @@ fn is_in_use(map: &MapHandle) -> bool {
         .flatten()
         .and_then(|value| value.get(STATE)?.try_into().ok());
     state.map(u32::from_ne_bytes) == Some(IN_USE)
-}
-
-fn bpf_file_systems() -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let fields = mounts
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>());
-    let bpf = fields.filter(|fields| fields.get(2) == Some(&"bpf"));
-    bpf.map(|fields| PathBuf::from(fields[1])).collect()
 }
 
 /// Ids of the laws' maps pinned in `directory` and below, each with its directory.

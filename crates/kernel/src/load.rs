@@ -6,24 +6,23 @@
 //! a whole one. Pins of the same build are taken over untouched; pins of another are
 //! unloaded first, which moves live flows off the old laws, and loaded anew.
 
+use crate::KernelError;
 use crate::abi;
+use crate::handle::Kernel;
+use crate::instruments::ESTATS;
 use crate::law::{self, OthersLaw};
-use crate::maps::Table;
+use crate::libbpf_log::quieten_libbpf;
+use crate::object::program;
+use crate::pins::{LAW_PREFIX, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins};
 use crate::places::Places;
-use crate::{KernelError, unload};
-use libbpf_rs::{Link, MapCore, MapMut, MapType, Object, ObjectBuilder, PrintLevel, ProgramMut};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, Permissions};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use libbpf_rs::{MapCore, MapMut, MapType, Object, ObjectBuilder};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Duration;
 
 const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
 const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
 const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
-pub(crate) const ESTATS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/estats.bpf.o"));
 const MARK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mark.bpf.o"));
 const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
 const RUDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude.bpf.o"));
@@ -32,23 +31,9 @@ const RUDE_OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_option
 /// Objects whose struct_ops maps are registered.
 const LAW_OBJECTS: [(&str, &[u8]); 2] = [("laws", LAWS), ("rude", RUDE)];
 
-/// Pins of links, programs and laws, beside the maps'.
-pub(crate) const LINK_TUNE: &str = "link_tune";
-pub(crate) const LINK_WALK: &str = "link_walk";
-pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";
-pub(crate) const LAW_PREFIX: &str = "law_";
-
 /// A law's name is free again only after a grace period of the kernel.
 const REGISTER_TRIES: u32 = 40;
 const REGISTER_PAUSE: Duration = Duration::from_millis(50);
-
-/// A handle on the pinned kernel half.
-#[derive(Debug)]
-pub struct Kernel {
-    pub(crate) places: Places,
-    /// Held by the one process that may change what is pinned, until it unloads.
-    pub(crate) owner: Mutex<Option<File>>,
-}
 
 /// What [`Kernel::load`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,57 +89,9 @@ impl Kernel {
         Ok((kernel, takeover, missing))
     }
 
-    /// A handle to read what is pinned, loading nothing.
-    ///
-    /// # Errors
-    /// [`KernelError::NotLoaded`] when nothing is.
-    pub fn open(places: Places) -> Result<Kernel, KernelError> {
-        quieten_libbpf();
-        if !places.pin_dir.exists() {
-            return Err(KernelError::NotLoaded(places.pin_dir));
-        }
-        refuse_others(&places.pin_dir)?;
-        Ok(Kernel {
-            places,
-            owner: Mutex::new(None),
-        })
-    }
-
-    /// A handle to change what is pinned, loading nothing.
-    ///
-    /// # Errors
-    /// [`KernelError::NotLoaded`] when nothing is, [`KernelError::InUse`] when another process may
-    /// change it.
-    pub fn open_to_change(places: Places) -> Result<Kernel, KernelError> {
-        let kernel = Kernel::open(places)?;
-        Kernel::owning(kernel.places)
-    }
-
-    /// The lock is on the directory of the pins: two daemons may not share it, wherever else they live.
-    fn owning(places: Places) -> Result<Kernel, KernelError> {
-        let pins = &places.pin_dir;
-        let failed = || KernelError::io(format!("make {}", pins.display()));
-        std::fs::create_dir_all(pins).map_err(failed())?;
-        refuse_others(pins)?;
-        std::fs::set_permissions(pins, Permissions::from_mode(0o700)).map_err(failed())?;
-        let owner =
-            File::open(pins).map_err(KernelError::io(format!("open {}", pins.display())))?;
-        if flock(&owner, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(KernelError::InUse(places.pin_dir));
-        }
-        Ok(Kernel {
-            places,
-            owner: Mutex::new(Some(owner)),
-        })
-    }
-
-    pub(crate) fn table(&self, name: &str) -> Result<Table, KernelError> {
-        Table::open(&self.places, name)
-    }
-
     /// `None`: nothing is pinned. A load that was cut short left a build that equals no other.
     fn pinned_build(&self) -> Result<Option<abi::fp_build>, KernelError> {
-        if unload::pins(&self.places.pin_dir)?.is_empty() {
+        if pins(&self.places.pin_dir)?.is_empty() {
             return Ok(None);
         }
         let table = self.table("fp_build");
@@ -188,48 +125,6 @@ impl Kernel {
         Ok(Missing { laws, instruments })
     }
 
-    pub(crate) fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
-        LIBBPF_SAID.lock().map(|mut said| said.clear()).ok();
-        let loaded = ObjectBuilder::default()
-            .pin_root_path(&self.places.pin_dir)
-            .and_then(|builder| builder.open_memory(image))
-            .and_then(|open| open.load());
-        loaded.map_err(|source| match source.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => KernelError::NotPermitted,
-            _ => KernelError::Bpf {
-                step: format!("load {name}.bpf.o"),
-                source,
-                log: last_said(),
-            },
-        })
-    }
-
-    fn pin_program(&self, program: &mut ProgramMut<'_>) -> Result<(), KernelError> {
-        let name = program.name().to_string_lossy().into_owned();
-        program
-            .pin(self.places.pin(&format!("prog_{name}")))
-            .map_err(KernelError::bpf(format!("pin the program {name}")))
-    }
-
-    pub(crate) fn attach_to_cgroup(
-        &self,
-        object: &Object,
-        name: &str,
-        pin: &str,
-    ) -> Result<(), KernelError> {
-        let cgroup = std::fs::File::open(&self.places.cgroup).map_err(KernelError::io(format!(
-            "open {}",
-            self.places.cgroup.display()
-        )))?;
-        let link = program(object, name)?
-            .attach_cgroup(cgroup.as_raw_fd())
-            .map_err(KernelError::bpf(format!(
-                "attach to {}",
-                self.places.cgroup.display()
-            )))?;
-        self.pin_link(link, pin)
-    }
-
     fn attach_walk(&self, object: &Object) -> Result<(), KernelError> {
         let link = program(object, "walk")?
             .attach()
@@ -243,11 +138,6 @@ impl Kernel {
             .attach_iter(flows.handle().as_fd())
             .map_err(KernelError::bpf("attach the list of flows"))?;
         self.pin_link(link, LINK_LIST_FLOWS)
-    }
-
-    pub(crate) fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {
-        link.pin(self.places.pin(name))
-            .map_err(KernelError::bpf(format!("pin {name}")))
     }
 
     /// Those that are not pinned yet. One that cannot be registered does not keep the others away.
@@ -310,18 +200,6 @@ impl Kernel {
     }
 }
 
-/// In a BPF file system of mode 1777 anybody may have made the directory, or a link in its place, and
-/// would own what is pinned there: the gate, and who may be rude.
-fn refuse_others(pins: &Path) -> Result<(), KernelError> {
-    let meta = std::fs::symlink_metadata(pins);
-    let meta = meta.map_err(KernelError::io(format!("look at {}", pins.display())))?;
-    let may_own = [0, rustix::process::geteuid().as_raw()];
-    match meta.is_dir() && may_own.contains(&meta.uid()) {
-        true => Ok(()),
-        false => Err(KernelError::NotOurs(pins.to_path_buf())),
-    }
-}
-
 fn free_of_others(name: &str, others: &[OthersLaw]) -> Result<(), KernelError> {
     match others.iter().find(|other| other.law == name) {
         None => Ok(()),
@@ -342,13 +220,6 @@ fn brought_laws(object: &str, image: &[u8]) -> Result<Vec<String>, KernelError> 
         .collect())
 }
 
-pub(crate) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
-    object
-        .progs_mut()
-        .find(|p| p.name() == name)
-        .ok_or_else(|| KernelError::io(format!("find {name}"))(std::io::ErrorKind::NotFound.into()))
-}
-
 /// Names the objects that are embedded here, and the cgroup whose flows they tune.
 fn this_build(places: &Places) -> abi::fp_build {
     let images = [TUNE, OVERRIDE, FLOWS, ESTATS, MARK, LAWS, RUDE, RUDE_OPTION];
@@ -367,32 +238,6 @@ fn this_build(places: &Places) -> abi::fp_build {
 /// One step of FNV-1a (RFC 9923), 64 bits.
 fn fnv1a(hash: u64, byte: &u8) -> u64 {
     (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-}
-
-/// The log of a program that the verifier refuses, at the level asked for, is some KiB.
-const MOST_SAID_BYTES: usize = 1 << 20;
-
-static LIBBPF_SAID: Mutex<String> = Mutex::new(String::new());
-
-/// libbpf prints to stderr by itself; kept instead, and shown with the error that it explains.
-pub(crate) fn quieten_libbpf() {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
-        if let Ok(mut said) = LIBBPF_SAID.lock() {
-            // A daemon runs for months; the end is what is shown.
-            if said.len() > MOST_SAID_BYTES {
-                said.clear();
-            }
-            said.push_str(&line);
-        }
-    })));
-}
-
-/// The end of what libbpf said; the verifier's verdict is in its last lines.
-pub(crate) fn last_said() -> Option<String> {
-    let said = LIBBPF_SAID.lock().ok()?;
-    let lines: Vec<_> = said.lines().collect();
-    let from = lines.len().saturating_sub(25);
-    (!lines.is_empty()).then(|| lines[from..].join("\n"))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 
 use crate::KernelError;
 use crate::places::Places;
-use crate::pod::{Pod, bytes_of, value_of};
+use crate::pod::{Pod, value_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use zerocopy::IntoBytes;
 
 /// A pinned map with keys of `u32`.
 pub(crate) struct Table(MapHandle);
@@ -29,18 +30,18 @@ impl Table {
     pub(crate) fn get_bytes(&self, index: u32) -> Result<Vec<u8>, KernelError> {
         let bytes = self
             .0
-            .lookup(bytes_of(&index), MapFlags::ANY)
+            .lookup(index.as_bytes(), MapFlags::ANY)
             .map_err(KernelError::bpf(format!("read {index} of {}", self.name())))?;
         Ok(bytes.unwrap_or_default())
     }
 
     pub(crate) fn set<T: Pod>(&self, index: u32, value: &T) -> Result<(), KernelError> {
-        self.set_bytes(index, bytes_of(value))
+        self.set_bytes(index, value.as_bytes())
     }
 
     pub(crate) fn set_bytes(&self, index: u32, value: &[u8]) -> Result<(), KernelError> {
         self.0
-            .update(bytes_of(&index), value, MapFlags::ANY)
+            .update(index.as_bytes(), value, MapFlags::ANY)
             .map_err(KernelError::bpf(format!(
                 "write {index} of {}",
                 self.name()
@@ -51,7 +52,7 @@ impl Table {
     pub(crate) fn sum(&self, index: u32) -> Result<u64, KernelError> {
         let values = self
             .0
-            .lookup_percpu(bytes_of(&index), MapFlags::ANY)
+            .lookup_percpu(index.as_bytes(), MapFlags::ANY)
             .map_err(KernelError::bpf(format!("read {index} of {}", self.name())))?;
         Ok(values
             .unwrap_or_default()

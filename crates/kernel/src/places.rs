@@ -2,6 +2,7 @@
 //! Where the kernel half lives: its pins and the cgroup whose flows it tunes.
 
 use crate::KernelError;
+use crate::cgroup::cgroup_root;
 use std::path::{Path, PathBuf};
 
 /// Where the BPF file system is by convention.
@@ -41,18 +42,6 @@ impl Places {
     pub(crate) fn pin(&self, name: &str) -> PathBuf {
         self.pin_dir.join(name)
     }
-}
-
-/// Where cgroup 2 is mounted: alone at /sys/fs/cgroup, or beside version 1.
-pub(crate) fn cgroup_root() -> Result<PathBuf, KernelError> {
-    let mounts =
-        std::fs::read_to_string("/proc/mounts").map_err(KernelError::io("read /proc/mounts"))?;
-    mounts
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>())
-        .find(|fields| fields.get(2) == Some(&"cgroup2"))
-        .map(|fields| PathBuf::from(fields[1]))
-        .ok_or(KernelError::NoCgroup2)
 }
 
 /// Whether a BPF file system is at its usual place.

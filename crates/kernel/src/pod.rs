@@ -1,80 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of the ABI as bytes and back. The only place that reinterprets memory.
-#![allow(unsafe_code)] // map values are plain bytes to libbpf, structs to us
+//! Values of the ABI, which are plain bytes to libbpf, and the texts within them.
 
-use crate::abi;
 use compact_str::CompactString;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A type whose every bit pattern is a value and that has no padding.
-///
-/// # Safety
-/// Implement only for `#[repr(C)]` structs of integers and arrays of them whose layout
-/// leaves no byte unnamed (abi.h names its padding).
-pub(crate) unsafe trait Pod: Copy + Default {}
+/// A type whose every bit pattern is a value and that has no padding: the derives of abi.rs prove it.
+pub(crate) trait Pod: FromBytes + IntoBytes + Immutable + KnownLayout + Default {}
 
-macro_rules! pods {
-    ($($type:ty),*) => { $(
-        // SAFETY: from abi.h: fixed-width integers, padding named.
-        unsafe impl Pod for $type {}
-    )* };
-}
-
-pods!(
-    u32,
-    u64,
-    abi::fp_rule,
-    abi::fp_name,
-    abi::fp_build,
-    abi::fp_rule_set,
-    abi::fp_control,
-    abi::fp_share,
-    abi::fp_share_event,
-    abi::fp_rude_user,
-    abi::fp_flow_record,
-    abi::fp_walk,
-    abi::fp_address_key,
-    abi::fp_instruments,
-    abi::fp_sample,
-    abi::fp_interface,
-    abi::fp_mark,
-    abi::fp_marked,
-    abi::fp_police,
-    abi::fp_rude_flow,
-    abi::fp_rude_gate,
-    abi::fp_tally,
-    abi::fp_watched,
-    abi::fp_watched_flow
-);
-
-/// The bytes of a value.
-pub(crate) fn bytes_of<T: Pod>(value: &T) -> &[u8] {
-    // SAFETY: Pod has no padding, so all size_of bytes are initialised.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
-}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Default> Pod for T {}
 
 /// The value at the front of `bytes`; `None` when they are too few.
 pub(crate) fn value_of<T: Pod>(bytes: &[u8]) -> Option<T> {
-    if bytes.len() < size_of::<T>() {
-        return None;
-    }
-    // SAFETY: enough bytes, any bit pattern is a value, the read is unaligned.
-    Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
-}
-
-/// The value at the front of `bytes`, where it lies; `None` when they are too few, or not aligned for it.
-pub(crate) fn value_in<T: Pod>(bytes: &[u8]) -> Option<&T> {
-    let front = bytes.as_ptr().cast::<T>();
-    if bytes.len() < size_of::<T>() || !front.is_aligned() {
-        return None;
-    }
-    // SAFETY: enough bytes, aligned, any bit pattern is a value; they are borrowed as long as it.
-    Some(unsafe { &*front })
-}
-
-/// The bytes of values, to be written.
-pub(crate) fn bytes_of_mut<T: Pod>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: Pod has no padding, so all bytes are initialised, and any that are written make values.
-    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+    T::read_from_prefix(bytes).ok().map(|(value, _)| value)
 }
 
 /// The text before the first NUL.

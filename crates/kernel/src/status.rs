@@ -2,8 +2,8 @@
 //! What is loaded: for `fatpath status`, from the pins alone, so also without a daemon.
 
 use crate::abi;
-use crate::load::{Kernel, LAW_PREFIX};
-use crate::unload::{name_of, pins};
+use crate::handle::Kernel;
+use crate::pins::{LAW_PREFIX, name_of, pins};
 use crate::{KernelError, law};
 use fatpath_api::{Counts, KernelStatus, PinKind, Pinned};
 

@@ -5,15 +5,14 @@
 //! go back to the kernel's own, and flows on one of our laws to their namespace's, since its code goes.
 
 use crate::abi;
-use crate::instruments::LINK_SAMPLE;
-use crate::load::{Kernel, LAW_PREFIX, LINK_TUNE};
-use crate::pod::bytes_of;
+use crate::handle::Kernel;
+use crate::pins::{LAW_PREFIX, LINK_SAMPLE, LINK_TUNE, name_of, pins, remove};
 use crate::tune::options::{OVERRIDES, RUDE_OPTION};
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use libbpf_rs::{MapCore, MapHandle};
-use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::path::Path;
+use zerocopy::IntoBytes;
 
 /// What an unload did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,13 +51,7 @@ impl Kernel {
             failed = failed.or(remove(&pin, &mut removed).err());
         }
         let directory = std::fs::remove_dir(&self.places.pin_dir);
-        // An open directory would keep the file system from being unmounted.
-        drop(
-            self.owner
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        self.disown();
         let step = format!("remove {}", self.places.pin_dir.display());
         match failed.or(directory.map_err(KernelError::io(step)).err()) {
             None => Ok(Unloaded { removed, walked }),
@@ -67,36 +60,11 @@ impl Kernel {
     }
 }
 
-/// A pin that is not there is no error.
-fn remove(pin: &Path, removed: &mut Vec<String>) -> Result<(), KernelError> {
-    match std::fs::remove_file(pin) {
-        Ok(()) => removed.push(name_of(pin)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(KernelError::io(format!("remove {}", pin.display()))(error)),
-    }
-    Ok(())
-}
-
 /// Deleting a struct_ops map's one value unregisters the law. A law that was pinned but
 /// never registered has none: that is no error.
 fn unregister(pin: &Path) -> Result<(), KernelError> {
     let map = MapHandle::from_pinned_path(pin)
         .map_err(KernelError::bpf(format!("open {}", pin.display())))?;
-    let _ = map.delete(bytes_of(&0u32));
+    let _ = map.delete(0u32.as_bytes());
     Ok(())
-}
-
-pub(crate) fn pins(directory: &Path) -> Result<Vec<PathBuf>, KernelError> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(KernelError::io(format!("list {}", directory.display())))?;
-    let mut pins: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    pins.sort();
-    Ok(pins)
-}
-
-pub(crate) fn name_of(pin: &Path) -> String {
-    pin.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
 }

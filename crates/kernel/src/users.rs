@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Users as /etc/passwd has them. Other sources of names (LDAP and the like) are not asked: there a
-//! policy gives the number.
+//! Users by name, from wherever this host keeps them: /etc/passwd, LDAP and the like (nsswitch.conf(5)).
 
-/// A line of /etc/passwd.
+/// A user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The user's number.
@@ -11,15 +10,11 @@ pub struct Account {
     pub group: u32,
 }
 
-/// The account of that name; `None` when /etc/passwd does not have it.
+/// The account of that name; `None` when this host knows none.
 pub fn account(name: &str) -> Option<Account> {
-    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
-    let mut lines = passwd
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let fields = lines.find(|fields| fields.first() == Some(&name))?;
+    let user = uzers::get_user_by_name(name)?;
     Some(Account {
-        user: fields.get(2)?.parse().ok()?,
-        group: fields.get(3)?.parse().ok()?,
+        user: user.uid(),
+        group: user.primary_group_id(),
     })
 }

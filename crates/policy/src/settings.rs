@@ -77,7 +77,7 @@ pub enum Rude {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum User {
-    /// By the name in /etc/passwd.
+    /// By name, as `getent passwd` knows it.
     Name(String),
     /// By number.
     Id(u32),

@@ -3,6 +3,7 @@
 //!
 //! No decisions: see [`crate::journal`] for what is noted and put back.
 
+use fatpath_mounts::first_mount_of;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -42,19 +43,10 @@ fn sysctl_file(name: &str) -> PathBuf {
 /// # Errors
 /// If it is mounted nowhere.
 pub fn cgroup2_root() -> io::Result<PathBuf> {
-    let mounts = fs::read_to_string("/proc/mounts")?;
-    mount_of(&mounts, "cgroup2").ok_or_else(|| {
+    first_mount_of("cgroup2")?.ok_or_else(|| {
         let remedy = "cgroup 2 is not mounted; mount it: \
                       mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified";
         io::Error::new(ErrorKind::NotFound, remedy)
-    })
-}
-
-fn mount_of(mounts: &str, kind: &str) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let (folder, found) = (fields.next()?, fields.next()?);
-        (found == kind).then(|| PathBuf::from(folder))
     })
 }
 
@@ -114,17 +106,6 @@ mod tests {
         assert_eq!(parse_start_ticks(stat), Some(4242));
         assert_eq!(parse_start_ticks(&stat.replace(" S ", " Z ")), None);
         assert!(start_ticks(std::process::id()).is_some());
-    }
-
-    #[test]
-    fn the_first_mount_of_the_kind_is_found() {
-        let mounts =
-            "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        assert_eq!(
-            mount_of(mounts, "cgroup2"),
-            Some("/sys/fs/cgroup/unified".into())
-        );
-        assert_eq!(mount_of(mounts, "bpf"), None);
     }
 
     #[test]

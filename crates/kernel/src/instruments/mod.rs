@@ -8,7 +8,9 @@ pub(crate) mod samples;
 
 use crate::KernelError;
 use crate::abi::{self, fp_instruments};
-use crate::load::{ESTATS, Kernel, program};
+use crate::handle::Kernel;
+use crate::object::program;
+use crate::pins::{LINK_SAMPLE, LINK_STATE_SET, LINK_WALK_SAMPLES};
 use fatpath_api::SampleCounts;
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
@@ -16,10 +18,7 @@ use libbpf_rs::query::ProgInfoIter;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// Pins of links. The first is made last: where it is, all are.
-pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";
-const LINK_STATE_SET: &str = "link_state_set";
-pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
+pub(crate) const ESTATS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/estats.bpf.o"));
 
 /// The programs of bpf/estats.bpf.c.
 const PROGRAMS: [&str; 3] = ["sample_flow", "state_set", "walk_samples"];

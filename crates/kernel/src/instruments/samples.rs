@@ -8,16 +8,17 @@ use crate::KernelError;
 use crate::abi::{self, fp_sample, fp_tcp};
 use crate::clock::monotonic_ns;
 use crate::events::follow_ring;
-use crate::instruments::LINK_WALK_SAMPLES;
-use crate::load::Kernel;
+use crate::handle::Kernel;
 use crate::maps::Table;
-use crate::pod::{bytes_of_mut, name_of, value_in};
+use crate::namespaces::{namespaces, within};
+use crate::pins::LINK_WALK_SAMPLES;
+use crate::pod::name_of;
 use crate::tune::flow::{endpoint, tick_us};
-use crate::tune::walk::{namespaces, within};
 use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
 use libbpf_rs::{Iter, Link};
 use std::io::Read;
 use std::time::Duration;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// So many records are read at once: a little more than what the kernel hands over, 32 KiB.
 const READ_RECORDS: usize = 64;
@@ -64,7 +65,8 @@ impl Kernel {
             .map_err(KernelError::bpf(format!("open {LINK_WALK_SAMPLES}")))?;
         let mut failed = None;
         for namespace in namespaces() {
-            let walked = within(&namespace, || walk_here(&link, &mut on_sample)).transpose();
+            let walked = within(&namespace, || walk_here(&link, &mut on_sample));
+            let walked = walked.and_then(Option::transpose);
             failed = failed.or(walked.err());
         }
         failed.map_or(Ok(()), Err)
@@ -81,7 +83,7 @@ fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), Kern
     let mut filled = 0;
     loop {
         let now_ns = monotonic_ns();
-        let read = iterator.read(&mut bytes_of_mut(&mut records)[filled..]);
+        let read = iterator.read(&mut records.as_mut_bytes()[filled..]);
         filled += match read.map_err(KernelError::io("run an iterator"))? {
             0 => return Ok(()),
             bytes => bytes,
@@ -95,7 +97,7 @@ fn walk_here(link: &Link, on_sample: &mut impl FnMut(Sample)) -> Result<(), Kern
         }
         let rest = whole * size_of::<fp_sample>()..filled;
         filled = rest.len();
-        bytes_of_mut(&mut records).copy_within(rest, 0);
+        records.as_mut_bytes().copy_within(rest, 0);
     }
 }
 
@@ -134,7 +136,10 @@ impl Samples {
         mut on_sample: impl FnMut(Sample),
     ) -> Result<(), KernelError> {
         follow_ring(&self.ring, tick, stop, |bytes| {
-            if let Some(sample) = value_in(bytes).and_then(decode) {
+            if let Some(sample) = fp_sample::ref_from_prefix(bytes)
+                .ok()
+                .and_then(|(record, _)| decode(record))
+            {
                 on_sample(sample);
             }
         })

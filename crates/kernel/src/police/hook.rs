@@ -8,12 +8,12 @@
 
 use crate::abi;
 use crate::error::KernelError;
-use crate::load::program;
+use crate::namespaces::{namespaces, within};
+use crate::object::program;
 use crate::pod::text_of;
 use crate::police::orders::Hook;
 use crate::police::{Police, netlink};
 use crate::tc::{Direction, Filter, Qdisc, program_id};
-use crate::tune::walk::{namespaces, within};
 use fatpath_netlink::Netlink;
 use libbpf_rs::{Object, Program, Xdp, XdpFlags};
 use std::io;
@@ -109,7 +109,7 @@ impl Police {
             filter.map_err(failed())
         };
         let is_at_xdp = self.where_at_xdp(|_| ()).is_some();
-        Ok(is_at_xdp || self.there(at_tc).unwrap_or(Ok(false))?)
+        Ok(is_at_xdp || self.there(at_tc)?.unwrap_or(Ok(false))?)
     }
 
     /// Where it is not, nothing is done.
@@ -120,7 +120,7 @@ impl Police {
         let from_xdp = |ifindex| Xdp::new(program.as_fd()).detach(ifindex, XdpFlags::DRV_MODE);
         let detached = self.where_at_xdp(from_xdp).unwrap_or(Ok(()));
         detached.map_err(KernelError::bpf("detach from XDP"))?;
-        let detached = self.there(|| self.detach_tc(&program)).unwrap_or(Ok(()));
+        let detached = self.there(|| self.detach_tc(&program))?.unwrap_or(Ok(()));
         detached.map_err(KernelError::io("detach from tc ingress"))
     }
 
@@ -132,9 +132,9 @@ impl Police {
         let in_all = || {
             namespaces()
                 .iter()
-                .find_map(|it| within(it, here).flatten())
+                .find_map(|it| within(it, here).ok()?.flatten())
         };
-        self.there(here).flatten().or_else(in_all)
+        self.there(here).ok()?.flatten().or_else(in_all)
     }
 
     fn detach_tc(&self, program: &OwnedFd) -> io::Result<()> {

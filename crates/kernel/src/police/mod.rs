@@ -14,13 +14,12 @@ pub(crate) mod watch;
 
 use crate::abi;
 use crate::error::KernelError;
-use crate::load::{last_said, quieten_libbpf};
-use crate::netns::{netns_here, netns_of};
-use crate::pod::{Pod, bytes_of, field_of, text_of, value_of};
+use crate::libbpf_log::{last_said, quieten_libbpf};
+use crate::namespaces::{namespaces, netns_here, netns_of, within};
+use crate::pins::{name_of, pins};
+use crate::pod::{Pod, field_of, text_of, value_of};
 use crate::police::orders::{Hook, Orders};
 use crate::rude::mark::{is_bare, is_ethernet};
-use crate::tune::walk::{namespaces, within};
-use crate::unload::{name_of, pins};
 use fatpath_netlink::{Interface, Netlink};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use std::io;
@@ -198,13 +197,18 @@ impl Police {
     }
 
     /// Does `work` in its network namespace; `None` when that is gone.
-    pub(crate) fn there<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
+    pub(crate) fn there<T: Send>(
+        &self,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<Option<T>, KernelError> {
         if netns_here().is_ok_and(|here| here == self.netns) {
-            return Some(work());
+            return Ok(Some(work()));
         }
         let mut all = namespaces().into_iter();
-        let namespace = all.find(|namespace| netns_of(namespace) == Some(self.netns))?;
-        within(&namespace, work)
+        match all.find(|namespace| netns_of(namespace) == Some(self.netns)) {
+            Some(namespace) => within(&namespace, work),
+            None => Ok(None),
+        }
     }
 
     /// The interface's name when the police was put in place; its number, where no name was written.
@@ -241,12 +245,12 @@ fn find(name: &str) -> Result<Interface, KernelError> {
 }
 
 fn put<K: Pod, V: Pod>(map: &MapHandle, key: &K, value: &V) -> Result<(), KernelError> {
-    map.update(bytes_of(key), bytes_of(value), MapFlags::ANY)
+    map.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY)
         .map_err(KernelError::bpf("write a map of the police"))
 }
 
 pub(crate) fn get<K: Pod, V: Pod>(map: &MapHandle, key: K) -> Result<V, KernelError> {
-    let bytes = map.lookup(bytes_of(&key), MapFlags::ANY);
+    let bytes = map.lookup(key.as_bytes(), MapFlags::ANY);
     let bytes = bytes.map_err(KernelError::bpf("read a map of the police"))?;
     Ok(bytes.and_then(|bytes| value_of(&bytes)).unwrap_or_default())
 }

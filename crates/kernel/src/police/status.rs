@@ -3,12 +3,13 @@
 
 use crate::abi;
 use crate::error::KernelError;
-use crate::pod::{bytes_of, value_of};
+use crate::pod::value_of;
 use crate::police::orders::{Hook, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
 use crate::police::{Police, get};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
 
 /// Segments and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -89,7 +90,7 @@ impl Police {
             return Ok(Tallies::default());
         };
         let of = |which: u32| -> Result<Tally, KernelError> {
-            let values = map.lookup_percpu(bytes_of(&which), MapFlags::ANY);
+            let values = map.lookup_percpu(which.as_bytes(), MapFlags::ANY);
             let values = values.map_err(KernelError::bpf("read the tallies"))?;
             let tallies = values.unwrap_or_default().into_iter();
             let tallies = tallies.filter_map(|value| value_of::<abi::fp_tally>(&value));

@@ -10,11 +10,10 @@
 //! Start at [`Kernel::mark_here`].
 
 use crate::abi;
-use crate::load::Kernel;
-use crate::netns::{cookie_here, netns_here, netns_of};
-use crate::pod::{bytes_of, value_of};
+use crate::handle::Kernel;
+use crate::namespaces::{cookie_here, namespaces, netns_here, netns_of, within};
+use crate::pod::value_of;
 use crate::tc::{Direction, Filter, Qdisc};
-use crate::tune::walk::{namespaces, within};
 use crate::{KernelError, places::Places};
 use fatpath_netlink::{Interface, Netlink};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
@@ -23,6 +22,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use zerocopy::IntoBytes;
 
 const MARKS: &str = "fp_marks";
 const MARKED_NETNS: &str = "fp_marked_netns";
@@ -82,7 +82,7 @@ impl Kernel {
     /// # Errors
     /// As of [`Kernel::mark_here`], and when the namespace cannot be entered.
     pub fn mark_in(&self, namespace: &File) -> Result<Marking, KernelError> {
-        let entered = within(namespace, || self.mark_here());
+        let entered = within(namespace, || self.mark_here())?;
         entered.unwrap_or_else(|| Err(cannot_enter()))
     }
 
@@ -105,7 +105,7 @@ impl Kernel {
     /// # Errors
     /// As of [`Kernel::unmark_here`], and when the namespace cannot be entered.
     pub fn unmark_in(&self, namespace: &File) -> Result<(), KernelError> {
-        let entered = within(namespace, || self.unmark_here());
+        let entered = within(namespace, || self.unmark_here())?;
         entered.unwrap_or_else(|| Err(cannot_enter()))
     }
 
@@ -181,7 +181,8 @@ impl Kernel {
         for namespace in namespaces() {
             if netns_of(&namespace).is_some_and(|netns| marked.contains(&netns)) {
                 let again = within(&namespace, || self.mark_here_again());
-                failed = failed.or(again.unwrap_or_else(|| Err(cannot_enter())).err());
+                let again = again.and_then(|again| again.unwrap_or_else(|| Err(cannot_enter())));
+                failed = failed.or(again.err());
             }
         }
         failed.map_or(Ok(()), Err)
@@ -195,11 +196,11 @@ impl Kernel {
         let there: HashSet<u32> = namespaces().iter().filter_map(netns_of).collect();
         let marked = open(&self.places, MARKED_NETNS)?;
         for netns in keys_of::<u32>(&marked).filter(|netns| !there.contains(netns)) {
-            let _ = marked.delete(bytes_of(&netns));
+            let _ = marked.delete(netns.as_bytes());
         }
         let marks = open(&self.places, MARKS)?;
         for interface in keys(&marks).filter(|i| !there.contains(&i.netns)) {
-            let _ = marks.delete(bytes_of(&interface));
+            let _ = marks.delete(interface.as_bytes());
         }
         Ok(())
     }
@@ -295,7 +296,7 @@ impl Marker {
         if mark.made_clsact == 1 && is_ours {
             self.filter(ifindex, &self.ethernet).remove_idle_clsact()?;
         }
-        let _ = self.marks.delete(bytes_of(&self.key(ifindex)));
+        let _ = self.marks.delete(self.key(ifindex).as_bytes());
         Ok(())
     }
 
@@ -307,7 +308,7 @@ impl Marker {
     fn noted(&self, ifindex: u32) -> Option<abi::fp_mark> {
         let bytes = self
             .marks
-            .lookup(bytes_of(&self.key(ifindex)), MapFlags::ANY);
+            .lookup(self.key(ifindex).as_bytes(), MapFlags::ANY);
         value_of(&bytes.ok().flatten()?)
     }
 
@@ -315,7 +316,7 @@ impl Marker {
         let key = self.key(ifindex);
         let noted = self
             .marks
-            .update(bytes_of(&key), bytes_of(mark), MapFlags::ANY);
+            .update(key.as_bytes(), mark.as_bytes(), MapFlags::ANY);
         noted.map_err(|error| io::Error::other(error.to_string()))
     }
 
@@ -328,7 +329,7 @@ impl Marker {
     fn forget_gone(&self, interfaces: &[Interface]) -> Result<(), KernelError> {
         for noted in self.marks()? {
             if interfaces.iter().all(|there| there.index != noted.ifindex) {
-                let _ = self.marks.delete(bytes_of(&noted));
+                let _ = self.marks.delete(noted.as_bytes());
             }
         }
         Ok(())
@@ -338,7 +339,7 @@ impl Marker {
     fn is_anothers(&self) -> bool {
         let noted = self
             .marked_netns
-            .lookup(bytes_of(&self.netns), MapFlags::ANY);
+            .lookup(self.netns.as_bytes(), MapFlags::ANY);
         let noted = noted.ok().flatten();
         let noted: Option<abi::fp_marked> = noted.and_then(|bytes| value_of(&bytes));
         noted.is_some_and(|noted| noted.cookie != self.cookie)
@@ -346,14 +347,14 @@ impl Marker {
 
     /// The earlier namespace of this number is gone, and with it what was done there.
     fn forget(&self) -> Result<(), KernelError> {
-        let _ = self.marked_netns.delete(bytes_of(&self.netns));
+        let _ = self.marked_netns.delete(self.netns.as_bytes());
         self.forget_gone(&[])
     }
 
     /// Says that so many interfaces of the namespace mark.
     fn tell(&self, interfaces: usize) -> Result<(), KernelError> {
         if interfaces == 0 {
-            let _ = self.marked_netns.delete(bytes_of(&self.netns));
+            let _ = self.marked_netns.delete(self.netns.as_bytes());
             return Ok(());
         }
         let marked = abi::fp_marked {
@@ -361,7 +362,7 @@ impl Marker {
             interfaces: interfaces as u32,
             pad: 0,
         };
-        let (key, value) = (bytes_of(&self.netns), bytes_of(&marked));
+        let (key, value) = (self.netns.as_bytes(), marked.as_bytes());
         let told = self.marked_netns.update(key, value, MapFlags::ANY);
         told.map_err(KernelError::bpf("say that a namespace marks"))
     }

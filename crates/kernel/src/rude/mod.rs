@@ -7,34 +7,20 @@
 pub(crate) mod mark;
 
 use crate::KernelError;
-use crate::abi::{self, fp_flow_record, fp_rude_gate, fp_rude_user};
+use crate::abi::{self, fp_rude_gate, fp_rude_user};
 use crate::cgroup::{cgroup_directory, cgroup_path};
-use crate::load::Kernel;
-use crate::pod::{bytes_of, value_of};
+use crate::handle::Kernel;
+use crate::pod::value_of;
 use crate::tune::options::RUDE_OPTION;
 use crate::tune::walk::Mode;
 use crate::users::account;
-use fatpath_api::{Gated, RudeFlow, RudeGate, RudeMark, RudeMode, RudeStatus};
+use fatpath_api::{Gated, RudeGate, RudeMark, RudeStatus};
 use fatpath_policy::{Rule, User};
 use libbpf_rs::{MapCore, MapFlags};
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
-
-/// What the flow is while it is rude, or going polite.
-pub(crate) fn rude_flow(record: &fp_flow_record) -> Option<RudeFlow> {
-    let mode = match record.rude_mode {
-        abi::FP_RUDE => RudeMode::Rude,
-        abi::FP_GOING_POLITE => RudeMode::GoingPolite,
-        _ => return None,
-    };
-    Some(RudeFlow {
-        mode,
-        fair_cwnd_pkts: record.rude_fair_cwnd_pkts,
-        marked_pkts: record.rude_marked_pkts,
-        user: record.rude_user,
-    })
-}
+use zerocopy::IntoBytes;
 
 impl Kernel {
     /// Opens the gate: flows of rules that want it are rude from now on, others may ask. The network
@@ -190,7 +176,7 @@ impl Kernel {
     pub fn run_rude(&self, cgroup_id: u64) -> Result<(), KernelError> {
         self.table("fp_rude_cgroups")?
             .handle()
-            .update(bytes_of(&cgroup_id), bytes_of(&1u32), MapFlags::ANY)
+            .update(cgroup_id.as_bytes(), 1u32.as_bytes(), MapFlags::ANY)
             .map_err(KernelError::bpf("note the cgroup of the command"))
     }
 
@@ -209,13 +195,13 @@ impl Kernel {
             let directory = cgroup_path(id).and_then(|path| cgroup_directory(&path).ok());
             // A cgroup with processes refuses.
             if directory.is_none_or(|directory| std::fs::remove_dir(directory).is_ok()) {
-                let _ = table.handle().delete(bytes_of(&id));
+                let _ = table.handle().delete(id.as_bytes());
             }
         }
         Ok(())
     }
 
-    /// Answers the names that /etc/passwd does not have.
+    /// Answers the names that this host does not know.
     pub(crate) fn permit_rude_users(
         &self,
         rules: &[Rule],
@@ -255,20 +241,20 @@ impl Kernel {
         for gone in permitted.difference(wanted) {
             table
                 .handle()
-                .delete(bytes_of(&key(gone)))
+                .delete(key(gone).as_bytes())
                 .map_err(failed())?;
         }
         for new in wanted.difference(&permitted) {
             table
                 .handle()
-                .update(bytes_of(&key(new)), bytes_of(&1u32), MapFlags::ANY)
+                .update(key(new).as_bytes(), 1u32.as_bytes(), MapFlags::ANY)
                 .map_err(failed())?;
         }
         Ok(())
     }
 }
 
-/// `None`: /etc/passwd has no such name.
+/// `None`: this host knows no such name.
 fn number_of(user: &User) -> Option<u32> {
     match user {
         User::Id(number) => Some(*number),

@@ -3,11 +3,12 @@
 
 use crate::KernelError;
 use crate::abi::{self, fp_flow_record, fp_tcp};
-use crate::load::{Kernel, LINK_LIST_FLOWS};
+use crate::handle::Kernel;
+use crate::pins::LINK_LIST_FLOWS;
 use crate::pod::{text_of, value_of};
-use crate::rude::rude_flow;
 use fatpath_api::{
-    Flow, Limits, Measures, Opened, SettingOutcome, SettingReport, SettingValue, TunedFlow,
+    Flow, Limits, Measures, Opened, RudeFlow, RudeMode, SettingOutcome, SettingReport,
+    SettingValue, TunedFlow,
 };
 use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
 use std::collections::HashMap;
@@ -248,6 +249,21 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
         ),
     };
     (outcome, Some(note))
+}
+
+/// What the flow is while it is rude, or going polite.
+fn rude_flow(record: &fp_flow_record) -> Option<RudeFlow> {
+    let mode = match record.rude_mode {
+        abi::FP_RUDE => RudeMode::Rude,
+        abi::FP_GOING_POLITE => RudeMode::GoingPolite,
+        _ => return None,
+    };
+    Some(RudeFlow {
+        mode,
+        fair_cwnd_pkts: record.rude_fair_cwnd_pkts,
+        marked_pkts: record.rude_marked_pkts,
+        user: record.rude_user,
+    })
 }
 
 #[cfg(test)]

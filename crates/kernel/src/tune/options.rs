@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // links to programs known only by their pins: libbpf-rs has no call for that
 
 use crate::KernelError;
-use crate::load::Kernel;
+use crate::handle::Kernel;
 use libbpf_rs::{Program, libbpf_sys as sys};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

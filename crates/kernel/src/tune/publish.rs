@@ -7,9 +7,9 @@
 
 use crate::abi;
 use crate::cgroup::cgroup_id;
-use crate::load::Kernel;
+use crate::handle::Kernel;
 use crate::maps::Table;
-use crate::pod::{bytes_of, field_of, text_of};
+use crate::pod::{field_of, text_of};
 use crate::tune::options::OVERRIDES;
 use crate::tune::rule::rule_of;
 use crate::tune::walk::Mode;
@@ -18,13 +18,14 @@ use fatpath_policy::{Classifier, Policy, Prefix, Rule, Setting, Stage};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys as sys};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
+use zerocopy::IntoBytes;
 
 /// What a publication did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Cgroups that rules name and that do not exist now: those rules match nothing yet.
     pub absent_cgroups: Vec<String>,
-    /// Users of `rude_users` that /etc/passwd does not have: nobody is permitted by them.
+    /// Users of `rude_users` that this host does not know: nobody is permitted by them.
     pub absent_users: Vec<String>,
     /// The live flows that met the new policy.
     pub walked: Walked,
@@ -139,7 +140,7 @@ impl Kernel {
             };
             let is_empty = tables.sets[*class as usize].first().is_none();
             let set = if is_empty { abi::FP_NO_SET } else { *class };
-            put(&trie, bytes_of(&key), bytes_of(&set))?;
+            put(&trie, key.as_bytes(), set.as_bytes())?;
         }
         self.set_inner(outer, slot, &trie)
     }
@@ -151,8 +152,8 @@ impl Kernel {
         for (index, set) in (0u32..).zip(&tables.sets) {
             put(
                 &sets,
-                bytes_of(&index),
-                bytes_of(&abi::fp_rule_set { words: set.0 }),
+                index.as_bytes(),
+                abi::fp_rule_set { words: set.0 }.as_bytes(),
             )?;
         }
         self.set_inner("fp_rule_sets", slot, &sets)
@@ -164,7 +165,7 @@ impl Kernel {
         let mut absent = Vec::new();
         for (path, class) in tables.cgroups.iter().filter(|(path, _)| path != "/") {
             match cgroup_id(path) {
-                Some(id) => put(&map, bytes_of(&id), bytes_of(class))?,
+                Some(id) => put(&map, id.as_bytes(), class.as_bytes())?,
                 None => absent.push(path.clone()),
             }
         }

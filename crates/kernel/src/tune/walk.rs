@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Walks over the live sockets of every network namespace.
 //!
-//! An iterator sees the namespace of the thread that opened it, so each namespace gets a
-//! thread that enters it. Namespaces are found by their processes and by the names that
-//! `ip netns` gives; one that only an open descriptor or a socket keeps alive is not found.
+//! An iterator sees the namespace of the thread that opened it, so each namespace gets a thread that enters it.
 
 use crate::abi;
-use crate::load::{Kernel, LINK_WALK};
+use crate::handle::Kernel;
+use crate::namespaces::{namespaces, within};
+use crate::pins::LINK_WALK;
 use crate::pod::field_of;
 use crate::{KernelError, law};
 use libbpf_rs::{Iter, Link};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// A walk's orders stand in one map: a second walk at the same time would change them under way.
@@ -76,7 +71,7 @@ impl Kernel {
     }
 
     fn walk_in(&self, namespace: File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
-        within(&namespace, || self.walk_here(mode)).transpose()
+        within(&namespace, || self.walk_here(mode))?.transpose()
     }
 
     fn walk_here(&self, mode: Mode) -> Result<abi::fp_walk, KernelError> {
@@ -110,37 +105,4 @@ impl Kernel {
             .map_err(KernelError::io("run an iterator"))?;
         Ok(written)
     }
-}
-
-/// Does `work` in a network namespace; `None` when it cannot be entered.
-pub(crate) fn within<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Option<T> {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let kind = Some(LinkNameSpaceType::Network);
-            let entered = move_into_link_name_space(namespace.as_fd(), kind);
-            entered.ok().map(|()| work())
-        });
-        thread.join().ok().flatten()
-    })
-}
-
-/// One open file for each network namespace that has a process or a name.
-pub(crate) fn namespaces() -> Vec<File> {
-    let named = children("/run/netns");
-    let of_processes = children("/proc").into_iter().map(|p| p.join("ns/net"));
-    let mut found: HashMap<u64, File> = HashMap::new();
-    for path in named.into_iter().chain(of_processes) {
-        let Ok(meta) = std::fs::metadata(&path) else {
-            continue;
-        };
-        if let Some(file) = (!found.contains_key(&meta.ino())).then(|| File::open(&path)) {
-            file.ok().map(|file| found.insert(meta.ino(), file));
-        }
-    }
-    found.into_values().collect()
-}
-
-fn children(directory: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
 }

@@ -155,16 +155,9 @@ impl Bench {
     }
 
     pub fn cgroup(&self) -> String {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap();
-        let root = mounts
-            .lines()
-            .find(|line| line.contains(" cgroup2 "))
-            .unwrap();
-        format!(
-            "{}/fatpath-lab-{}",
-            root.split(' ').nth(1).unwrap(),
-            self.lab
-        )
+        let root = fatpath_mounts::first_mount_of("cgroup2").unwrap().unwrap();
+        let name = format!("fatpath-lab-{}", self.lab);
+        root.join(name).display().to_string()
     }
 
     pub fn assert_nothing_remains(&self, client: &str) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One object file of the kernel half: loaded, its programs attached and pinned.
+
+use crate::KernelError;
+use crate::handle::Kernel;
+use crate::libbpf_log::{forget_what_was_said, last_said};
+use libbpf_rs::{Link, Object, ObjectBuilder, ProgramMut};
+use std::os::fd::AsRawFd;
+
+impl Kernel {
+    pub(crate) fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
+        forget_what_was_said();
+        let loaded = ObjectBuilder::default()
+            .pin_root_path(&self.places.pin_dir)
+            .and_then(|builder| builder.open_memory(image))
+            .and_then(|open| open.load());
+        loaded.map_err(|source| match source.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => KernelError::NotPermitted,
+            _ => KernelError::Bpf {
+                step: format!("load {name}.bpf.o"),
+                source,
+                log: last_said(),
+            },
+        })
+    }
+
+    pub(crate) fn pin_program(&self, program: &mut ProgramMut<'_>) -> Result<(), KernelError> {
+        let name = program.name().to_string_lossy().into_owned();
+        program
+            .pin(self.places.pin(&format!("prog_{name}")))
+            .map_err(KernelError::bpf(format!("pin the program {name}")))
+    }
+
+    pub(crate) fn attach_to_cgroup(
+        &self,
+        object: &Object,
+        name: &str,
+        pin: &str,
+    ) -> Result<(), KernelError> {
+        let cgroup = std::fs::File::open(&self.places.cgroup).map_err(KernelError::io(format!(
+            "open {}",
+            self.places.cgroup.display()
+        )))?;
+        let link = program(object, name)?
+            .attach_cgroup(cgroup.as_raw_fd())
+            .map_err(KernelError::bpf(format!(
+                "attach to {}",
+                self.places.cgroup.display()
+            )))?;
+        self.pin_link(link, pin)
+    }
+
+    pub(crate) fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {
+        link.pin(self.places.pin(name))
+            .map_err(KernelError::bpf(format!("pin {name}")))
+    }
+}
+
+pub(crate) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>, KernelError> {
+    object
+        .progs_mut()
+        .find(|p| p.name() == name)
+        .ok_or_else(|| KernelError::io(format!("find {name}"))(std::io::ErrorKind::NotFound.into()))
+}
