@@ -5,7 +5,7 @@
 //! The dry run shows it to people, the simulator gives it to its flows. Start at [`apply`].
 
 use crate::setting::{FP_MIN_SHARE_BYTES, FP_RUDE_CONVERGED_MILLI};
-use crate::settings::{AfterIdle, Rude, Ssthresh};
+use crate::settings::{Rude, Ssthresh};
 use crate::{Law, Setting, SettingValue, Settings, Stage, Unit};
 
 /// What is known of a flow and its path.
@@ -155,10 +155,7 @@ impl Applied {
 
     /// The value of a setting that is a number.
     pub fn number(&self, setting: Setting) -> Option<u64> {
-        match self.value(setting)? {
-            SettingValue::Number(number) => Some(*number),
-            _ => None,
-        }
+        self.value(setting)?.as_number()
     }
 
     /// The same within 32 bits.
@@ -168,23 +165,17 @@ impl Applied {
 
     /// Whether it is switched on.
     pub fn is_on(&self, setting: Setting) -> bool {
-        self.value(setting) == Some(&SettingValue::Truth(true))
+        self.value(setting).and_then(SettingValue::as_truth) == Some(true)
     }
 
     /// The law of congestion control.
     pub fn law(&self) -> Option<&Law> {
-        match self.value(Setting::CongestionControl)? {
-            SettingValue::Law(law) => Some(law),
-            _ => None,
-        }
+        self.value(Setting::CongestionControl)?.as_law()
     }
 
     /// Whether the flow may go on without congestion control; `None`: never.
     pub fn rude(&self) -> Option<Rude> {
-        match self.value(Setting::Rude)? {
-            SettingValue::Rude(rude) => Some(*rude),
-            _ => None,
-        }
+        self.value(Setting::Rude)?.as_rude()
     }
 
     /// RUDE_OFF_NICELY ends when the artificial window is within this of the fair one, thousandths.
@@ -203,19 +194,13 @@ impl Applied {
                 .number(Setting::InitialRate)
                 .unwrap_or(otherwise.initial_rate_bps),
             idle: self
-                .after_idle()
+                .value(Setting::AfterIdle)
+                .and_then(SettingValue::as_after_idle)
                 .map_or(otherwise.idle, fatpath_cc::Idle::from),
-            hystart: match self.value(Setting::Hystart) {
-                Some(SettingValue::Truth(hystart)) => *hystart,
-                _ => otherwise.hystart,
-            },
-        }
-    }
-
-    fn after_idle(&self) -> Option<AfterIdle> {
-        match self.value(Setting::AfterIdle)? {
-            SettingValue::AfterIdle(after_idle) => Some(*after_idle),
-            _ => None,
+            hystart: self
+                .value(Setting::Hystart)
+                .and_then(SettingValue::as_truth)
+                .unwrap_or(otherwise.hystart),
         }
     }
 

@@ -96,18 +96,12 @@ impl Settings {
 
     /// The value of a setting that is a number, in its unit.
     pub fn number(&self, setting: Setting) -> Option<u64> {
-        match self.value(setting)? {
-            SettingValue::Number(number) => Some(*number),
-            _ => None,
-        }
+        self.value(setting)?.as_number()
     }
 
     /// The value of a setting that is on or off.
     pub fn truth(&self, setting: Setting) -> Option<bool> {
-        match self.value(setting)? {
-            SettingValue::Truth(truth) => Some(*truth),
-            _ => None,
-        }
+        self.value(setting)?.as_truth()
     }
 
     /// Whether the rule switches it on.
@@ -117,10 +111,7 @@ impl Settings {
 
     /// The law of congestion control.
     pub fn law(&self) -> Option<&Law> {
-        match self.value(Setting::CongestionControl)? {
-            SettingValue::Law(law) => Some(law),
-            _ => None,
-        }
+        self.value(Setting::CongestionControl)?.as_law()
     }
 
     /// The slow-start threshold of a new flow.
@@ -131,20 +122,9 @@ impl Settings {
         }
     }
 
-    /// What becomes of the window in a pause; `None`: what the host does.
-    pub fn after_idle(&self) -> Option<AfterIdle> {
-        match self.value(Setting::AfterIdle)? {
-            SettingValue::AfterIdle(after_idle) => Some(*after_idle),
-            _ => None,
-        }
-    }
-
     /// Whether a flow may go on without congestion control; `None`: never.
     pub fn rude(&self) -> Option<Rude> {
-        match self.value(Setting::Rude)? {
-            SettingValue::Rude(rude) => Some(*rude),
-            _ => None,
-        }
+        self.value(Setting::Rude)?.as_rude()
     }
 
     /// Who may be rude; `None`: everybody. Never empty.
@@ -162,6 +142,43 @@ impl Settings {
 
     fn value(&self, setting: Setting) -> Option<&SettingValue> {
         self.0.get(&setting).map(|chosen| &chosen.value)
+    }
+}
+
+impl SettingValue {
+    pub(crate) fn as_number(&self) -> Option<u64> {
+        match self {
+            SettingValue::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_truth(&self) -> Option<bool> {
+        match self {
+            SettingValue::Truth(truth) => Some(*truth),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_after_idle(&self) -> Option<AfterIdle> {
+        match self {
+            SettingValue::AfterIdle(after_idle) => Some(*after_idle),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_rude(&self) -> Option<Rude> {
+        match self {
+            SettingValue::Rude(rude) => Some(*rude),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_law(&self) -> Option<&Law> {
+        match self {
+            SettingValue::Law(law) => Some(law),
+            _ => None,
+        }
     }
 }
 
