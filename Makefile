@@ -53,6 +53,7 @@ lint: setup
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package fatpath-api --features document --all-targets --locked -- -D warnings
 	$(CARGO) xtask check
 	cd web && npm run --silent check
 

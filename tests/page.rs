@@ -5,6 +5,12 @@
 
 mod support;
 
+use fatpath_api::LiveFrame;
+use fatpath_api::endpoint::{
+    Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude, GetStatus, GetWhy,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +39,7 @@ fn send(mut stream: impl Read + Write, request: &str) -> Answer {
 }
 
 /// The daemon's two sockets.
-struct Doors {
+struct Sockets {
     tcp: SocketAddr,
     unix: PathBuf,
     token: String,
@@ -41,13 +47,13 @@ struct Doors {
     page: String,
 }
 
-impl Doors {
-    fn of(daemon: &Daemon) -> Doors {
+impl Sockets {
+    fn of(daemon: &Daemon) -> Sockets {
         let output = daemon.ask(&["page"]);
         assert!(output.status.success(), "{output:?}");
         let page = String::from_utf8(output.stdout).unwrap().trim().to_owned();
         let (address, token) = page.split_once("/#token=").unwrap();
-        Doors {
+        Sockets {
             tcp: address.strip_prefix("http://").unwrap().parse().unwrap(),
             unix: daemon.path("run/fatpath.sock"),
             token: token.to_owned(),
@@ -77,20 +83,20 @@ impl Doors {
 fn who_may_come_in() {
     let Some(_alone) = alone() else { return };
     let daemon = Daemon::start_listening("# nothing is tuned");
-    let doors = Doors::of(&daemon);
+    let sockets = Sockets::of(&daemon);
     for path in [
         "/v1/status",
         "/v1/flows",
         "/v1/instruments/flows",
         "/v1/instruments/live",
     ] {
-        let closed = doors.over_tcp(&format!("GET {path}"), "");
+        let closed = sockets.over_tcp(&format!("GET {path}"), "");
         assert_eq!(closed.status, 401, "{path}");
         assert!(closed.body.contains("token"), "{}", closed.body);
     }
-    assert_eq!(doors.with_token("GET /v1/status").status, 200);
-    let half = &doors.token[..32];
-    let wrong = doors.over_tcp(
+    assert_eq!(sockets.with_token("GET /v1/status").status, 200);
+    let half = &sockets.token[..32];
+    let wrong = sockets.over_tcp(
         "GET /v1/status",
         &format!("Authorization: Bearer {half}\r\n"),
     );
@@ -101,20 +107,20 @@ fn who_may_come_in() {
         "DELETE /v1/policy",
         "POST /v1/policy/apply?file=x",
     ] {
-        assert_eq!(doors.with_token(line).status, 405, "{line}");
+        assert_eq!(sockets.with_token(line).status, 405, "{line}");
     }
-    assert_eq!(doors.over_tcp("GET /", "").status, 200);
+    assert_eq!(sockets.over_tcp("GET /", "").status, 200);
     assert_eq!(
-        doors
+        sockets
             .over_tcp("GET /", "Origin: http://evil.example\r\n")
             .status,
         403
     );
     assert_eq!(
-        doors.over_tcp("GET /", "Host: evil.example\r\n").status,
+        sockets.over_tcp("GET /", "Host: evil.example\r\n").status,
         403
     );
-    let local = |headers: &str| doors.over_unix("GET /v1/status", headers).status;
+    let local = |headers: &str| sockets.over_unix("GET /v1/status", headers).status;
     assert_eq!(local("Host: fatpath\r\n"), 200);
     assert_eq!(local("Host: evil.example:7070\r\n"), 403);
     assert_eq!(local(""), 403);
@@ -122,7 +128,7 @@ fn who_may_come_in() {
     let browser =
         "Host: localhost:7070\r\nOrigin: http://localhost:7070\r\nSec-Fetch-Site: same-origin\r\n";
     assert_eq!(local(browser), 200);
-    assert_eq!(doors.over_unix("POST /v1/unload", browser).status, 405);
+    assert_eq!(sockets.over_unix("POST /v1/unload", browser).status, 405);
     assert_eq!(
         daemon.ask(&["status"]).status.code(),
         Some(0),
@@ -134,7 +140,7 @@ fn who_may_come_in() {
 fn no_path_leads_out_and_every_answer_is_sealed() {
     let Some(_alone) = alone() else { return };
     let daemon = Daemon::start_listening("# nothing is tuned");
-    let doors = Doors::of(&daemon);
+    let sockets = Sockets::of(&daemon);
     let paths = [
         "/assets/../../../etc/passwd",
         "/assets/%2e%2e/%2e%2e/etc/passwd",
@@ -148,11 +154,11 @@ fn no_path_leads_out_and_every_answer_is_sealed() {
         "/page.token",
     ];
     for path in paths {
-        let answer = doors.with_token(&format!("GET {path}"));
+        let answer = sockets.with_token(&format!("GET {path}"));
         assert_eq!(answer.status, 404, "{path}: {}", answer.body);
         assert!(!answer.body.contains("root:"), "{path}");
     }
-    let script = doors.over_tcp("GET /", "").body;
+    let script = sockets.over_tcp("GET /", "").body;
     let script = script
         .split('"')
         .find(|part| part.ends_with(".js"))
@@ -163,7 +169,7 @@ fn no_path_leads_out_and_every_answer_is_sealed() {
         ("/v1/status", 200),
         ("/none", 404),
     ] {
-        let answer = doors.with_token(&format!("GET {path}"));
+        let answer = sockets.with_token(&format!("GET {path}"));
         assert_eq!(answer.status, status, "{path}");
         assert!(
             answer.head.contains("\r\nx-content-type-options: nosniff"),
@@ -191,10 +197,10 @@ fn no_path_leads_out_and_every_answer_is_sealed() {
 fn the_token_is_roots_outlives_the_daemon_and_goes_with_an_unload() {
     let Some(_alone) = alone() else { return };
     let mut daemon = Daemon::start_listening("# nothing is tuned");
-    let before = Doors::of(&daemon);
+    let before = Sockets::of(&daemon);
     daemon.kill_9();
     daemon.restart();
-    assert_eq!(Doors::of(&daemon).token, before.token);
+    assert_eq!(Sockets::of(&daemon).token, before.token);
     let token = daemon.path("run/page.token");
     let mode = std::os::unix::fs::MetadataExt::mode(&token.metadata().unwrap());
     assert_eq!(mode & 0o777, 0o600);
@@ -246,14 +252,27 @@ fn expect_valid(document: &Value, schema: &Value, value: &Value, what: &str) {
     assert!(wrong.is_empty(), "{what}: {wrong:#?}");
 }
 
+/// What the command line reads of an answer is all of it: nothing is lost on the way through the type.
+fn expect_read_whole<T: Serialize + DeserializeOwned>(value: &Value) {
+    let read: T = serde_json::from_value(value.clone()).unwrap();
+    assert_eq!(&serde_json::to_value(&read).unwrap(), value);
+}
+
+/// Asks an endpoint, whose answer must be what the document and the type say.
+fn answers_in_type<E: Endpoint>(sockets: &Sockets, document: &Value, asked: &str) -> Value {
+    let value = answers_as_described(sockets, document, E::PATH, asked, 200);
+    expect_read_whole::<E::Answer>(&value);
+    value
+}
+
 fn answers_as_described(
-    doors: &Doors,
+    sockets: &Sockets,
     document: &Value,
     path: &str,
     asked: &str,
     status: u16,
 ) -> Value {
-    let answer = doors.with_token(&format!("GET {asked}"));
+    let answer = sockets.with_token(&format!("GET {asked}"));
     assert_eq!(answer.status, status, "{asked}: {}", answer.body);
     let described = &document["paths"][path]["get"]["responses"][status.to_string()];
     let value: Value = serde_json::from_str(&answer.body).unwrap();
@@ -267,11 +286,11 @@ fn answers_as_described(
 }
 
 /// The first answer of the stream, frame by frame: event, data.
-fn first_frames(doors: &Doors) -> Vec<(String, Value)> {
-    let mut stream = TcpStream::connect(doors.tcp).unwrap();
+fn first_frames(sockets: &Sockets) -> Vec<(String, Value)> {
+    let mut stream = TcpStream::connect(sockets.tcp).unwrap();
     let request = format!(
         "GET /v1/instruments/live HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
-        doors.tcp, doors.token
+        sockets.tcp, sockets.token
     );
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
@@ -296,39 +315,44 @@ fn the_api_is_as_its_document_says() {
     let daemon = Daemon::start_listening(
         "[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 20",
     );
-    let doors = Doors::of(&daemon);
+    let sockets = Sockets::of(&daemon);
     let mut transfer = lab.transfer(TRANSFER_S, &[]);
     let path = "/v1/openapi.json";
     let document: Value =
-        serde_json::from_str(&doors.with_token(&format!("GET {path}")).body).unwrap();
+        serde_json::from_str(&sockets.with_token(&format!("GET {path}")).body).unwrap();
     let asked = "/v1/instruments/why";
     until("a finding", || {
-        let whys = answers_as_described(&doors, &document, asked, asked, 200);
+        let whys = answers_in_type::<GetWhy>(&sockets, &document, asked);
         let mut whys = whys.as_array().unwrap().iter();
         whys.any(|why| why["findings"] != serde_json::json!([]))
             .then_some(())
     });
-    for path in [
-        "/v1/openapi.json",
-        "/v1/status",
-        "/v1/flows",
-        "/v1/policy",
-        "/v1/rude",
-    ] {
-        answers_as_described(&doors, &document, path, path, 200);
+    for path in ["/v1/openapi.json", "/v1/policy"] {
+        answers_as_described(&sockets, &document, path, path, 200);
     }
+    answers_in_type::<GetStatus>(&sockets, &document, "/v1/status");
+    answers_in_type::<GetRude>(&sockets, &document, "/v1/rude");
+    let tuned = answers_in_type::<GetFlows>(&sockets, &document, "/v1/flows");
+    let is_given = |flow: &Value| flow["settings"][0]["outcome"] == "given";
+    assert!(tuned.as_array().unwrap().iter().any(is_given), "{tuned:#?}");
     let flows = "/v1/instruments/flows";
-    let views = answers_as_described(&doors, &document, flows, flows, 200);
+    let views = answers_in_type::<GetFlowViews>(&sockets, &document, flows);
     let listing = "/v1/instruments/listing";
     let asked = format!("{listing}?by=rtt&filter=5201&count=1&step=1");
-    let listed = answers_as_described(&doors, &document, listing, &asked, 200);
+    let listed = answers_in_type::<GetListing>(&sockets, &document, &asked);
     assert_eq!(listed["views"].as_array().unwrap().len(), 1, "{listed:#?}");
     assert_eq!(listed["chosen"], listed["views"][0]["flow"]["cookie"]);
-    answers_as_described(&doors, &document, listing, &format!("{listing}?by=x"), 400);
+    answers_as_described(
+        &sockets,
+        &document,
+        listing,
+        &format!("{listing}?by=x"),
+        400,
+    );
     let one = "/v1/instruments/flows/{cookie}";
     let details = views.as_array().unwrap().iter().map(|view| {
         let asked = one.replace("{cookie}", &view["flow"]["cookie"].to_string());
-        answers_as_described(&doors, &document, one, &asked, 200)
+        answers_in_type::<GetFlowDetail>(&sockets, &document, &asked)
     });
     let is_whole = |detail: &Value| {
         let parts = [
@@ -340,12 +364,13 @@ fn the_api_is_as_its_document_says() {
     };
     let details: Vec<Value> = details.collect();
     assert!(details.iter().any(is_whole), "{details:#?}");
-    answers_as_described(&doors, &document, one, &one.replace("{cookie}", "0"), 404);
-    let frames = first_frames(&doors);
-    let rows = frames.iter().filter(|(event, _)| event == "flows");
-    for (_, rows) in rows {
-        let schema = serde_json::json!({ "type": "array", "items": { "$ref": "#/components/schemas/FlowRow" } });
-        expect_valid(&document, &schema, rows, "flows of the stream");
+    answers_as_described(&sockets, &document, one, &one.replace("{cookie}", "0"), 404);
+    let frames = first_frames(&sockets);
+    let schema = serde_json::json!({ "$ref": "#/components/schemas/LiveFrame" });
+    for (event, data) in &frames {
+        let frame = serde_json::json!({ "event": event, "data": data });
+        expect_valid(&document, &schema, &frame, "a frame of the stream");
+        expect_read_whole::<LiveFrame>(&frame);
     }
     let names: Vec<&str> = frames.iter().map(|(event, _)| event.as_str()).collect();
     assert_eq!((names[0], *names.last().unwrap()), ("reset", "lost"));
@@ -392,17 +417,17 @@ fn a_transfer_is_seen_in_a_browser() {
     let daemon = Daemon::start_listening(
         "[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 10",
     );
-    let doors = Doors::of(&daemon);
+    let sockets = Sockets::of(&daemon);
     let mut transfer = lab.transfer(TRANSFER_S, &["--parallel", "3"]);
     let peer = format!("{}:5201", lab.address("b"));
     until("the transfer to be listed", || {
-        let flows = doors.with_token("GET /v1/instruments/flows").body;
+        let flows = sockets.with_token("GET /v1/instruments/flows").body;
         flows
             .contains(&format!("\"remote\":\"{peer}\""))
             .then_some(())
     });
     let variables = [
-        ("FATPATH_PAGE", doors.page.as_str()),
+        ("FATPATH_PAGE", sockets.page.as_str()),
         ("FATPATH_PEER", &peer),
         ("FATPATH_FINDING", "FP-RWND"),
     ];

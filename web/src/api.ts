@@ -1,144 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The daemon's API as the page uses it. The forms are those of /v1/openapi.json; what arrives is the
-// daemon's own and is not checked again, but all of its text is shown as text.
+// The daemon's API as the page uses it. The types are generated from its document (`npm run types`); what
+// arrives is the daemon's own and is not checked again, but all of its text is shown as text.
 
-export type Severity = "info" | "warning" | "problem";
-export type LimitedBy = "idle" | "network" | "receiver" | "send_buffer";
+import type { components } from "./api.gen";
 
-export interface FindingName {
-  id: string;
-  title: string;
-  severity: Severity;
-}
+type Schemas = components["schemas"];
 
-/** One flow in the table. */
-export interface FlowRow {
-  cookie: number;
-  local: string;
-  remote: string;
-  rule: string | null;
-  law: string;
-  is_passive: boolean;
-  is_rude: boolean;
-  has_ended: boolean;
-  elapsed_s: number;
-  goodput_bps: number;
-  received_bps: number;
-  average_bps: number;
-  retransmitted_share: number;
-  srtt_us: number;
-  min_rtt_us: number | null;
-  cwnd_pkts: number;
-  in_flight_pkts: number;
-  limited_by: LimitedBy;
-  findings: FindingName[];
-}
-
-export interface Finding extends FindingName {
-  evidence: { name: string; value: number; unit: string }[];
-  gain: number | null;
-  cure: string | null;
-}
-
-export interface Shares {
-  application: number;
-  send_buffer: number;
-  receiver: number;
-  timeout: number;
-  network: number;
-}
-
-export interface Rates {
-  goodput_bps: number;
-  sent_bps: number;
-  received_bps: number;
-  retransmitted_share: number;
-  average_bps: number;
-}
-
-export interface Flow {
-  cookie: number;
-  local: string;
-  remote: string;
-  is_passive: boolean;
-  is_adopted: boolean;
-}
-
-/** The part of a sample that the page shows; the document has all of it. */
-export interface Sample {
-  law: string;
-  ca_state: string;
-  bytes_acked: number;
-  bytes_received: number;
-  segs_retrans: number;
-  srtt_us: number;
-  min_rtt_us: number | null;
-  rto_us: number;
-  mss_bytes: number;
-  pmtu_bytes: number;
-  cwnd_pkts: number;
-  ssthresh_pkts: number | null;
-  peer_window_bytes: number;
-  send_buffer_bytes: number;
-  receive_buffer_bytes: number;
-  send_buffer_is_locked: boolean;
-  receive_buffer_is_locked: boolean;
-  timeouts: number;
-  cong_signals: number;
-  is_rude: boolean;
-  now_ns: number;
-  begin_ns: number;
-}
-
-export interface FlowView {
-  flow: Flow;
-  rule: string | null;
-  sample: Sample;
-  rates: Rates;
-  shares: Shares;
-  derived: Record<string, number>;
-  findings: Finding[];
-  has_ended: boolean;
-}
-
-export interface Point {
-  t_s: number;
-  cwnd_pkts: number;
-  ssthresh_pkts: number | null;
-  srtt_us: number;
-  rtt_us: number | null;
-  in_flight_pkts: number;
-  rate_bps: number;
-  average_bps: number;
-  retransmitted_pkts: number;
-}
-
-export type EventKind =
-  | "begin"
-  | "tuned"
-  | "congestion"
-  | "timeout"
-  | "retransmission"
-  | "finding"
-  | "end";
-
-export interface FlowEvent {
-  t_s: number;
-  kind: EventKind;
-  text: string;
-}
-
-export interface FlowDetail {
-  view: FlowView;
-  points: Point[];
-  events: FlowEvent[];
-}
-
-export interface Why {
-  flow: Flow;
-  findings: Finding[];
-  span_s: number;
-}
+export type Severity = Schemas["Severity"];
+export type LimitedBy = Schemas["LimitedBy"];
+export type FindingName = Schemas["FindingName"];
+export type FlowRow = Schemas["FlowRow"];
+export type Finding = Schemas["Finding"];
+export type Shares = Schemas["Shares"];
+export type FlowView = Schemas["FlowView"];
+export type Point = Schemas["Point"];
+export type EventKind = Schemas["EventKind"];
+export type FlowEvent = Schemas["Event"];
+export type FlowDetail = Schemas["FlowDetail"];
+export type Why = Schemas["Why"];
+export type Lost = Schemas["Lost"];
+export type LiveFrame = Schemas["LiveFrame"];
 
 /** An answer other than 200. */
 export class Refused extends Error {
@@ -167,7 +48,7 @@ export async function request(path: string, signal?: AbortSignal): Promise<Respo
 
 async function reason(answer: Response): Promise<string> {
   try {
-    return String(((await answer.json()) as { error: unknown }).error);
+    return String(((await answer.json()) as Schemas["Error"]).error);
   } catch {
     return `the daemon answered ${answer.status}`;
   }

@@ -39,7 +39,7 @@ export function PathPage({ prefix, store }: { prefix: string; store: Store }): J
       <PathFindings prefix={prefix} />
       <section aria-label="Flows">
         <h2>Flows</h2>
-        <FlowTable rows={rows} />
+        <FlowTable rows={rows} choice={prefix} />
       </section>
     </article>
   );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // What the stream has said so far: every flow that the daemon knows, by its cookie.
 
-import { Refused, request, type FlowRow } from "./api";
+import { Refused, request, type FlowRow, type LiveFrame, type Lost } from "./api";
 import { readFrames, type Frame } from "./sse";
 
 export type Connection =
@@ -10,15 +10,12 @@ export type Connection =
   | { state: "broken"; why: string }
   | { state: "token" };
 
-/** Counts of samples that never arrived, by reason. */
-export type Lost = Record<string, number>;
-
 /** Longest pause before the daemon is asked again, ms. */
 const MAX_PAUSE_MS = 10_000;
 
 export class Store {
   rows = new Map<number, FlowRow>();
-  lost: Lost = {};
+  lost: Lost = { samples_lost: 0, flows_beyond_bounds: 0, flows_without_storage: 0 };
   /** The browser or the way to it is too slow: the stream left out this much, ms. */
   late_ms = 0;
   connection: Connection = { state: "connecting" };
@@ -31,13 +28,13 @@ export class Store {
   }
 
   apply({ event, data }: Frame): void {
-    const value: unknown = JSON.parse(data);
-    if (event === "reset") this.rows = new Map();
-    if (event === "flows") for (const row of value as FlowRow[]) this.rows.set(row.cookie, row);
-    if (event === "gone") for (const cookie of value as number[]) this.rows.delete(cookie);
-    if (event === "lost") this.lost = value as Lost;
-    if (event === "late") this.late_ms = (value as { ms: number }).ms;
-    if (event === "flows") this.late_ms = 0;
+    const frame = { event, data: JSON.parse(data) as unknown } as LiveFrame;
+    if (frame.event === "reset") this.rows = new Map();
+    if (frame.event === "flows") for (const row of frame.data) this.rows.set(row.cookie, row);
+    if (frame.event === "gone") for (const cookie of frame.data) this.rows.delete(cookie);
+    if (frame.event === "lost") this.lost = frame.data;
+    if (frame.event === "late") this.late_ms = frame.data.ms;
+    if (frame.event === "flows") this.late_ms = 0;
     this.changed();
   }
 

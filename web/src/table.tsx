@@ -4,6 +4,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { FindingName, FlowRow } from "./api";
+import { useAim, useHeldOrder } from "./hold";
 import { useSize } from "./hooks";
 import { parsePrefix, show } from "./prefix";
 import { COLUMNS, filtered, NO_FILTER, sorted, type Column, type Filter, type Order } from "./rows";
@@ -25,7 +26,7 @@ export function TablePage({ store }: { store: Store }): JSX.Element {
   return (
     <>
       <Filters all={[...store.rows.values()]} filter={filter} setFilter={setFilter} shown={rows.length} />
-      <FlowTable rows={rows} isFull />
+      <FlowTable rows={rows} choice={JSON.stringify(filter)} isFull />
     </>
   );
 }
@@ -97,14 +98,22 @@ function Choice({ title, names, chosen, choose }: ChoiceProps): JSX.Element {
   );
 }
 
-/** `isFull`: it takes what is left of the window. */
-export function FlowTable({ rows, isFull = false }: { rows: FlowRow[]; isFull?: boolean }): JSX.Element {
+interface TableProps {
+  rows: FlowRow[];
+  /** What the user chose these rows by. */
+  choice: string;
+  /** It takes what is left of the window. */
+  isFull?: boolean;
+}
+
+export function FlowTable({ rows, choice, isFull = false }: TableProps): JSX.Element {
   const [order, setOrder] = useState(kept.order);
   const [active, setActive] = useState<number | null>(null);
   const [top_px, setTop] = useState(0);
   const frame = useRef<HTMLDivElement>(null);
   const { height } = useSize(frame);
-  const all = useMemo(() => sorted(rows, order), [rows, order]);
+  const inOrder = useMemo(() => sorted(rows, order), [rows, order]);
+  const all = useHeldOrder(inOrder, useAim(frame), `${choice} ${order.key} ${order.isDown}`);
   const first = Math.max(0, Math.floor(top_px / ROW_PX) - MARGIN_ROWS);
   const last = Math.min(all.length, Math.ceil((top_px + height) / ROW_PX) + MARGIN_ROWS);
   const sort = (column: Column): void => {
@@ -162,9 +171,9 @@ function reveal(frame: HTMLElement | null, index: number): void {
   if (!frame) return;
   const head_px = ROW_PX;
   const top = index * ROW_PX;
-  const room = frame.clientHeight - head_px - ROW_PX;
+  const visible_px = frame.clientHeight - head_px - ROW_PX;
   if (top < frame.scrollTop) frame.scrollTop = top;
-  else if (top > frame.scrollTop + room) frame.scrollTop = top - room;
+  else if (top > frame.scrollTop + visible_px) frame.scrollTop = top - visible_px;
 }
 
 function open(row: FlowRow | undefined): void {

@@ -5,31 +5,7 @@ import { bins, quantile } from "../src/distribution";
 import { digits, duration, milliseconds, rate } from "../src/format";
 import { COLUMNS, filtered, NO_FILTER, sorted } from "../src/rows";
 import { Store } from "../src/store";
-
-function row(cookie: number, more: Partial<FlowRow> = {}): FlowRow {
-  return {
-    cookie,
-    local: "192.0.2.1:40000",
-    remote: `10.0.0.${cookie}:443`,
-    rule: null,
-    law: "cubic",
-    is_passive: false,
-    is_rude: false,
-    has_ended: false,
-    elapsed_s: 1,
-    goodput_bps: 0,
-    received_bps: 0,
-    average_bps: 0,
-    retransmitted_share: 0,
-    srtt_us: 1000,
-    min_rtt_us: null,
-    cwnd_pkts: 10,
-    in_flight_pkts: 0,
-    limited_by: "idle",
-    findings: [],
-    ...more,
-  };
-}
+import { row } from "./flow_row";
 
 const cookies = (rows: FlowRow[]): number[] => rows.map((one) => one.cookie);
 const finding = (severity: "info" | "warning" | "problem") => ({ id: "FP-X", title: "x", severity });

@@ -2,8 +2,8 @@
 //! The rules of the repository, and its generators, as code.
 //!
 //! `cargo xtask abi` writes the Rust twins of bpf/include/abi.h, of setting_table.h and of the laws, `cargo xtask
-//! docs` the table of settings in docs/policy.md; `cargo xtask check` fails when one of them differs, when a source
-//! file lacks its licence line, when a pure crate depends on what it may not, or when modules depend on one another
+//! docs` the table of settings in docs/policy.md, `cargo xtask openapi` the document of the HTTP API; `cargo xtask
+//! check` fails when one of them differs, when a source file lacks its licence line, when a pure crate depends on what it may not, or when modules depend on one another
 //! in a circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
 //! runs all tests on this host, `cargo xtask kernels` those of the kernel under other kernels.
 
@@ -11,6 +11,7 @@ mod abi;
 mod kernels;
 mod laws;
 mod modules;
+mod openapi;
 mod programs;
 mod purity;
 mod rules;
@@ -39,13 +40,15 @@ fn main() -> Result<()> {
         Some("check") => {
             TWINS.iter().try_for_each(|twin| twin.check(&root))?;
             settings::check(&root)?;
+            openapi::check(&root)?;
             rules::check(&root)
         }
+        Some("openapi") => openapi::write(&root),
         Some("modules") => modules::print(&root, &words[1..]),
         Some("test") => tests::test(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!(
-            "usage: cargo xtask abi | docs | check | modules [CRATE...] | test [long] \
+            "usage: cargo xtask abi | docs | openapi | check | modules [CRATE...] | test [long] \
              | kernels [VERSION...] [-- TEST ARGUMENTS]"
         ),
     }

@@ -9,6 +9,8 @@ use crate::{
     Applied, ApplyQuery, FlowDetail, FlowView, FlowsQuery, Gated, Listing, ListingQuery, NoQuery,
     RudeOnQuery, RudeStatus, Status, TunedFlow, UnloadReport, Why,
 };
+#[cfg(feature = "document")]
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -35,6 +37,12 @@ pub trait Endpoint {
     type Answer: Serialize + DeserializeOwned;
 }
 
+/// Takes each endpoint in turn.
+#[cfg(feature = "document")]
+pub(crate) trait Visitor {
+    fn visit<E: Endpoint<Query: JsonSchema, Answer: JsonSchema>>(&mut self);
+}
+
 macro_rules! endpoints {
     ($($name:ident: $method:ident $path:literal, $query:ty => $answer:ty, $summary:literal;)*) => {
         $(
@@ -50,6 +58,12 @@ macro_rules! endpoints {
                 type Answer = $answer;
             }
         )*
+
+        /// Calls the visitor with each endpoint.
+        #[cfg(feature = "document")]
+        pub(crate) fn each(visitor: &mut impl Visitor) {
+            $(visitor.visit::<$name>();)*
+        }
     };
 }
 

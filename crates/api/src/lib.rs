@@ -6,6 +6,8 @@
 //! pure data: it measures nothing and decides nothing. Start at [`endpoint`].
 
 mod changes;
+#[cfg(feature = "document")]
+pub mod document;
 pub mod endpoint;
 mod finding;
 mod flow;
@@ -17,6 +19,9 @@ mod sample;
 mod status;
 mod tuned_flow;
 mod view;
+
+/// The OpenAPI document as `cargo xtask openapi` wrote it.
+pub const OPENAPI: &str = include_str!("../openapi.json");
 
 pub use changes::*;
 pub use endpoint::Endpoint;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line: parses it, calls the room that does the work, prints what it
+//! The command line: parses it, calls the crate that does the work, prints what it
 //! answers. Exit status: 0, 1 it failed, 2 wrong usage.
 
 mod arguments;
@@ -33,8 +33,8 @@ pub fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match log {
-                Log::Journal => tracing::error!("{}", told(&error)),
-                Log::Stderr => eprintln!("fatpath: {}", told(&error)),
+                Log::Journal => tracing::error!("{}", with_causes(&error)),
+                Log::Stderr => eprintln!("fatpath: {}", with_causes(&error)),
             }
             ExitCode::FAILURE
         }
@@ -61,13 +61,13 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error and its causes; a cause that the one before it tells already stands there once.
-fn told(error: &anyhow::Error) -> String {
+/// The error and its causes; a cause that the one before it already contains is not repeated.
+fn with_causes(error: &anyhow::Error) -> String {
     let causes = error.chain().map(ToString::to_string);
     causes
-        .reduce(|told, cause| match told.contains(&cause) {
-            true => told,
-            false => format!("{told}: {cause}"),
+        .reduce(|text, cause| match text.contains(&cause) {
+            true => text,
+            false => format!("{text}: {cause}"),
         })
         .unwrap_or_default()
 }

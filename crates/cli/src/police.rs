@@ -171,8 +171,8 @@ fn take_away(place: &Place, interface: &str) -> Result<()> {
 
 fn status(place: &Place) -> Result<()> {
     let polices = Police::all(&place.police_dir)?;
-    let told: Result<Vec<PoliceStatus>, _> = polices.iter().map(Police::status).collect();
-    print(&told?, place.json)
+    let statuses: Result<Vec<PoliceStatus>, _> = polices.iter().map(Police::status).collect();
+    print(&statuses?, place.json)
 }
 
 fn print(polices: &[PoliceStatus], as_json: bool) -> Result<()> {

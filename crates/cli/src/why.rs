@@ -44,7 +44,7 @@ pub fn run(arguments: &WhyArguments) -> Result<()> {
     if whys.is_empty() && !matches!(chosen, Chosen::All) {
         bail!("no such flow; fatpath top lists those that are seen");
     }
-    print!("{}", told(&whys, matches!(chosen, Chosen::All)));
+    print!("{}", text_of(&whys, matches!(chosen, Chosen::All)));
     Ok(())
 }
 
@@ -85,7 +85,7 @@ fn gravest(why: &Why) -> Option<Severity> {
 }
 
 /// `only_findings`: flows without one are counted, not shown.
-fn told(whys: &[Why], only_findings: bool) -> String {
+fn text_of(whys: &[Why], only_findings: bool) -> String {
     let is_shown = |why: &&Why| !only_findings || !why.findings.is_empty();
     let mut text: String = whys.iter().filter(is_shown).map(flow).collect();
     let rest = whys.len() - whys.iter().filter(is_shown).count();
@@ -109,7 +109,7 @@ fn flow(why: &Why) -> String {
         why.span_s,
     );
     for finding in &why.findings {
-        text.push_str(&told_finding(finding));
+        text.push_str(&finding_text(finding));
     }
     text
 }
@@ -121,8 +121,8 @@ fn shares(shares: &Shares) -> String {
         .join(", ")
 }
 
-pub fn told_finding(finding: &Finding) -> String {
-    let evidence: Vec<String> = finding.evidence.iter().map(told_evidence).collect();
+pub fn finding_text(finding: &Finding) -> String {
+    let evidence: Vec<String> = finding.evidence.iter().map(evidence_text).collect();
     let grave = match finding.severity {
         Severity::Info => "info",
         Severity::Warning => "warning",
@@ -146,7 +146,7 @@ pub fn told_finding(finding: &Finding) -> String {
     text
 }
 
-fn told_evidence(evidence: &Evidence) -> String {
+fn evidence_text(evidence: &Evidence) -> String {
     let value = match evidence.value {
         whole if whole.fract() == 0.0 || whole.abs() >= 1000.0 => format!("{whole:.0}"),
         small if small.abs() < 1.0 => format!("{small:.3}"),

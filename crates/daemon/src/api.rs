@@ -7,7 +7,7 @@ use crate::engine::{Engine, Refused, read_policy};
 use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::connections::{self, PATIENCE};
-use crate::page::{Peer, TcpDoor, assets, door, live};
+use crate::page::{Peer, TcpAccess, assets, guard, live};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -24,7 +24,7 @@ use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude,
     GetStatus, GetWhy, Method, RudeOff, RudeOn, Unload,
 };
-use fatpath_api::{ApplyQuery, RudeMark, RudeOnQuery, Status, TunedFlow};
+use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, Status, TunedFlow};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
@@ -93,12 +93,9 @@ pub(crate) type Answer<T> = Result<Json<T>, Failure>;
 /// What an endpoint answers.
 pub(crate) type AnswerTo<E> = Answer<<E as Endpoint>::Answer>;
 
-/// Describes every address of [`routes`].
-const DOCUMENT: &str = include_str!("page/openapi.json");
-
 /// `GET /v1/openapi.json`
 async fn document() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], DOCUMENT)
+    ([(CONTENT_TYPE, "application/json")], OPENAPI)
 }
 
 /// Every address that there is.
@@ -142,11 +139,11 @@ fn at<E: Endpoint, H: Handler<T, DaemonState>, T: 'static>(
 /// When a socket accepts nothing any more.
 pub(crate) async fn serve(
     listener: UnixListener,
-    tcp: Option<TcpDoor>,
+    tcp: Option<TcpAccess>,
     state: DaemonState,
 ) -> anyhow::Result<()> {
     let (tcp, token) = match tcp {
-        Some(TcpDoor { listener, token }) => (Some(listener), Some(Arc::new(token))),
+        Some(TcpAccess { listener, token }) => (Some(listener), Some(Arc::new(token))),
         None => (None, None),
     };
     let shutdown = state.shutdown.clone();
@@ -156,7 +153,7 @@ pub(crate) async fn serve(
             router.route(path, route)
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn_with_state(token, door::guard))
+        .layer(from_fn_with_state(token, guard::guard))
         .with_state(state);
     let over_tcp = async {
         match tcp {
@@ -318,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_address_is_in_the_document_and_no_other() {
-        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        let document: serde_json::Value = serde_json::from_str(OPENAPI).unwrap();
         let described: BTreeSet<String> = document["paths"]
             .as_object()
             .unwrap()

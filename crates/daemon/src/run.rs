@@ -5,7 +5,7 @@ use crate::access::listen;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::options::DaemonOptions;
-use crate::page::{TcpDoor, token_file};
+use crate::page::{TcpAccess, token_file};
 use crate::state::{DaemonState, ServerInfo};
 use crate::{Instance, workers};
 use anyhow::Result;
@@ -28,12 +28,12 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let open = |address| runtime.block_on(TcpDoor::open(address, &instance.run_dir));
+    let open = |address| runtime.block_on(TcpAccess::open(address, &instance.run_dir));
     let tcp = options.listen.map(open).transpose()?;
     let (engine, applied) = Engine::start(&instance, &options.policy)?;
     say(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
-    let page = tcp.as_ref().map(TcpDoor::address).transpose()?;
+    let page = tcp.as_ref().map(TcpAccess::address).transpose()?;
     let logs = Logs::new(&options.flow_log, options.event_log.as_deref());
     let started = Instant::now();
     let state = DaemonState::new(engine, logs, ServerInfo { page, started });

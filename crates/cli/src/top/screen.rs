@@ -95,12 +95,12 @@ fn aligned(column: &Column, text: String) -> Text<'static> {
 }
 
 fn findings(view: &FlowView) -> Paragraph<'static> {
-    let told = match view.findings.is_empty() {
+    let text = match view.findings.is_empty() {
         true => "no finding".to_owned(),
-        false => view.findings.iter().map(why::told_finding).collect(),
+        false => view.findings.iter().map(why::finding_text).collect(),
     };
     let ends = format!(" {} to {} ", view.flow.local, view.flow.remote);
-    Paragraph::new(told)
+    Paragraph::new(text)
         .wrap(Wrap { trim: false })
         .block(Block::new().borders(Borders::TOP).title(ends))
 }

@@ -4,7 +4,7 @@
 //! Any local user may connect over TCP, and the group over the Unix socket. What one holds open without asking,
 //! or asks for and does not take, ends by itself; root always gets in by the Unix socket.
 
-use super::door::Peer;
+use super::guard::Peer;
 use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::extract::connect_info::ConnectInfo;

@@ -9,15 +9,15 @@ use std::path::Path;
 use tokio::net::TcpListener;
 
 /// A listening socket and the token for it.
-pub(crate) struct TcpDoor {
+pub(crate) struct TcpAccess {
     pub(crate) listener: TcpListener,
     pub(crate) token: Token,
 }
 
-impl TcpDoor {
+impl TcpAccess {
     /// # Errors
     /// When the address is none of this host's own, or taken.
-    pub(crate) async fn open(address: SocketAddr, run_dir: &Path) -> Result<TcpDoor> {
+    pub(crate) async fn open(address: SocketAddr, run_dir: &Path) -> Result<TcpAccess> {
         ensure!(
             address.ip().is_loopback(),
             "--listen {address}: only a loopback address (127.0.0.1, [::1]); from elsewhere, `fatpath page` says how"
@@ -25,7 +25,7 @@ impl TcpDoor {
         let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
-        Ok(TcpDoor {
+        Ok(TcpAccess {
             listener,
             token: Token::open(run_dir)?,
         })

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use fatpath_api::SettingOutcome;
 use fatpath_experiment::measured::Measured;
 use fatpath_experiment::results::{EmulatorFigures, FlowFigures, Row, Run};
 use fatpath_observation::{DirectionName, Lateness};
@@ -232,7 +233,7 @@ struct FlowLine {
 
 #[derive(Deserialize)]
 struct SettingLine {
-    note: Option<String>,
+    outcome: SettingOutcome,
 }
 
 #[derive(Deserialize)]
@@ -253,10 +254,7 @@ fn sum_flows(log: &str) -> FlowFigures {
     let mut sum = FlowFigures::default();
     let lines = log.lines();
     for line in lines.filter_map(|line| serde_json::from_str::<FlowLine>(line).ok()) {
-        let is_refused = |setting: &&SettingLine| {
-            let note = setting.note.as_deref();
-            note.is_some_and(|note| note.starts_with("refused"))
-        };
+        let is_refused = |setting: &&SettingLine| setting.outcome == SettingOutcome::Refused;
         sum.ended += 1;
         sum.settings_refused += line.settings.iter().filter(is_refused).count() as u64;
         sum.segments_retransmitted += line.segments_retransmitted;
@@ -281,7 +279,7 @@ mod tests {
         let line = |rtt: &str| {
             format!(
                 r#"{{"event":"flow_end","segments_retransmitted":3,"min_rtt_us":{rtt},
-                "settings":[{{"setting":"a","note":"refused: no"}},{{"setting":"b"}}],
+                "settings":[{{"setting":"a","outcome":"refused"}},{{"setting":"b","outcome":"given"}}],
                 "limited":{{"busy_s":2.0,"receiver_s":0.5,"sender_s":0.25,"network_s":1.25}}}}"#
             )
             .replace('\n', "")

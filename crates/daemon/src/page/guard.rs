@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may come in: every request, of either socket, passes [`guard`].
+//! Access control: every request, over either socket, passes [`guard`] first.
 //!
 //! - `Host` must name this host by loopback: a name that an attacker's DNS points here (rebinding) is none.
 //! - `Origin` and `Sec-Fetch-Site`, which browsers send, must be the page's own: no request of another site.
@@ -40,7 +40,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
     img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-const SEAL: [(HeaderName, &str); 6] = [
+const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -55,7 +55,7 @@ const SEAL: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// The middleware around all routes; `None`: there is no token, for there is no way in over TCP.
+/// The middleware around all routes; `None`: there is no token, because the daemon does not listen on TCP.
 pub(crate) async fn guard(
     State(token): State<Option<Arc<Token>>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
@@ -67,7 +67,7 @@ pub(crate) async fn guard(
         Some(failure) => failure.into_response(),
     };
     let headers = response.headers_mut();
-    for (name, value) in SEAL {
+    for (name, value) in SECURITY_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers

@@ -1,0 +1,1999 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Generated from crates/api/openapi.json by `npm run types`; do not edit.
+
+export interface paths {
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description HTML */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/assets/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file of the page */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    path: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The file */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Metrics for Prometheus */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OpenMetrics 1.0 */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/openmetrics-text": string;
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The flows that are tuned now */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TunedFlow"][];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instruments/flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every known flow as it is now */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FlowView"][];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instruments/flows/{cookie}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One flow with its past */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    cookie: number;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FlowDetail"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description There is none */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instruments/listing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A part of the table of flows: so many lines of those that a filter lets pass, in an order */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Name of the column to sort by. */
+                    by?: string;
+                    /** @description Cookie of a flow that the lines are to hold: they begin as far from `first` as that needs. */
+                    chosen?: number | null;
+                    /** @description So many lines, 500 at most. */
+                    count?: number;
+                    /** @description Flows that have ended, too. */
+                    ended?: boolean;
+                    /** @description Text that a line has somewhere, in either case; empty = all. */
+                    filter?: string;
+                    /** @description The first line, of those that pass. */
+                    first?: number;
+                    /** @description The other way round. */
+                    reversed?: boolean;
+                    /** @description The flow so many lines below that one is meant, or the first when none is chosen. */
+                    step?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Listing"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instruments/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What changes, as server-sent events, at most four times a second */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Events: name and data of a LiveFrame each */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Too many streams: Retry-After says when to ask again */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instruments/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every sample of chosen flows as it comes, a SampleLine each line */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Cookie of one flow. */
+                    flow?: number | null;
+                    /** @description Flows to this prefix, 10.0.0.0/8 or 2001:db8::/32. */
+                    prefix?: string | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Lines */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/x-ndjson": string;
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Too many streams: Retry-After says when to ask again */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instruments/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Why flows are slow */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Cookie of one flow. */
+                    flow?: number | null;
+                    /** @description Flows to this prefix, 10.0.0.0/8 or 2001:db8::/32. */
+                    prefix?: string | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Why"][];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The live policy */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            rules: Record<string, never>[];
+                        };
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/policy/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a policy live; root, on the Unix socket */
+        post: {
+            parameters: {
+                query: {
+                    /** @description What the problems are named after. */
+                    file: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/toml": string;
+                };
+            };
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Applied"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                /** @description Refused; nothing changed */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rude": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The gate of Rude TCP, and the rude flows */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RudeStatus"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rude/off": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Shut the gate; root, on the Unix socket */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Gated"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rude/on": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Open the gate; root, on the Unix socket */
+        post: {
+            parameters: {
+                query: {
+                    /** @description Mark of rude segments, as [`RudeMark`](crate::RudeMark) is written: 0x200, or dscp=N. */
+                    mark: string;
+                    /** @description Network namespaces that mark, with commas between. */
+                    netns: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Gated"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is loaded, changed, pinned and lost */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Status"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/unload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove everything and end; root, on the Unix socket */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["UnloadReport"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description What came of making a policy live. */
+        Applied: {
+            /**
+             * Format: uint32
+             * @description Live flows that met it.
+             */
+            live_flows_met: number;
+            /** @description What there is to say: warnings about the file, what was raised, what was left alone. */
+            notes: string[];
+            /**
+             * Format: uint
+             * @description Rules that are live now.
+             */
+            rules: number;
+        };
+        /** @description enum tcp_ca_state: where loss recovery stands. */
+        CaState: "open" | "disorder" | "cwr" | "recovery" | "loss";
+        /** @description One change to the host, as the journal and the API name it. */
+        Change: {
+            /** @description Its value since. */
+            after: string;
+            /** @description Its value before. */
+            before: string;
+            /** @constant */
+            kind: "sysctl";
+            /** @description As sysctl(8) writes it. */
+            name: string;
+        } | {
+            /** @constant */
+            kind: "route_added";
+            /** @description The netlink message, hexadecimal. */
+            message: string;
+            /** @description For people. */
+            route: string;
+        } | {
+            /** @description The netlink message since. */
+            after: string;
+            /** @description The netlink message before, hexadecimal. */
+            before: string;
+            /** @constant */
+            kind: "route_changed";
+            /** @description For people. */
+            route: string;
+        } | {
+            /** @description Where. */
+            at: string;
+            /** @constant */
+            kind: "mount";
+        };
+        /** @description Counters since the load. */
+        Counts: {
+            /**
+             * Format: uint64
+             * @description Times a law found parameters out of range and took Reno's.
+             */
+            bad_law_parameters: number;
+            /**
+             * Format: uint64
+             * @description Events lost because nobody read them in time.
+             */
+            events_lost: number;
+            /**
+             * Format: uint64
+             * @description Flows that met a rule.
+             */
+            flows_met: number;
+            /**
+             * Format: uint64
+             * @description Flows that met none.
+             */
+            flows_passed: number;
+            /**
+             * Format: uint64
+             * @description Flows left untuned because their socket had no memory for fatpath's state.
+             */
+            flows_without_storage: number;
+            /**
+             * Format: uint64
+             * @description Rude flows that went polite because nobody marked their segments.
+             */
+            rude_flows_unmarked: number;
+        };
+        /** @description Every answer that is no success. */
+        Error: {
+            /** @description What was wrong; of a policy, file:line:column of every problem. */
+            error: string;
+        };
+        /** @description One dated fact of a flow, marked on the time axis. */
+        Event: {
+            /** @description Its kind. */
+            kind: components["schemas"]["EventKind"];
+            /**
+             * Format: double
+             * @description Seconds since the begin.
+             */
+            t_s: number;
+            /** @description In words, with the numbers. */
+            text: string;
+        };
+        /** @description What an [`Event`] is about. */
+        EventKind: "begin" | "tuned" | "congestion" | "timeout" | "retransmission" | "finding" | "end";
+        /** @description One number that a finding rests on. */
+        Evidence: {
+            /** @description What was measured, a variable's name where there is one. */
+            name: string;
+            /** @description In what; empty for a plain number. */
+            unit: string;
+            /**
+             * Format: double
+             * @description How much.
+             */
+            value: number;
+        };
+        /** @description One reason why a flow is slow. */
+        Finding: {
+            /** @description Lines of a rule of the policy file that would cure it. */
+            cure: string | null;
+            /** @description The numbers. */
+            evidence: components["schemas"]["Evidence"][];
+            /**
+             * Format: double
+             * @description Expected goodput over the present one, by the model, when the cause is cured.
+             */
+            gain: number | null;
+            /** @description Stable: `FP-RWND-SCALE`. */
+            id: string;
+            /** @description How much it matters. */
+            severity: components["schemas"]["Severity"];
+            /** @description In one sentence. */
+            title: string;
+        };
+        /** @description A finding without its evidence. */
+        FindingName: {
+            /** @description Stable: `FP-RWND-SCALE`. */
+            id: string;
+            /** @description How much it matters. */
+            severity: components["schemas"]["Severity"];
+            /** @description In one sentence. */
+            title: string;
+        };
+        /** @description Which flow it is. `cookie` names it within one boot of the host. */
+        Flow: {
+            /**
+             * Format: uint64
+             * @description Inode of its cgroup; 0 = unknown.
+             */
+            cgroup_id: number;
+            /**
+             * Format: uint64
+             * @description The socket's cookie: unique until the host boots.
+             */
+            cookie: number;
+            /** @description It was established before fatpath saw it. */
+            is_adopted: boolean;
+            /** @description The peer opened the connection. */
+            is_passive: boolean;
+            /** @description LocalAddress, LocalPort. */
+            local: string;
+            /**
+             * Format: uint32
+             * @description Inode of its network namespace.
+             */
+            netns: number;
+            /** @description RemAddress, RemPort. */
+            remote: string;
+            /**
+             * Format: uint32
+             * @description The rule of the live policy that it met, by its stable number.
+             */
+            rule_id: number | null;
+        };
+        /** @description `GET /v1/instruments/flows/{cookie}` */
+        FlowDetail: {
+            /** @description Its latest events, the oldest first. */
+            events: components["schemas"]["Event"][];
+            /** @description Its latest points, the oldest first. */
+            points: components["schemas"]["Point"][];
+            /** @description The flow as it is now. */
+            view: components["schemas"]["FlowView"];
+        };
+        /** @description What a line of the flow log is about. */
+        FlowLogEvent: "flow_end";
+        /** @description A line of the flow log. */
+        FlowLogLine: {
+            /**
+             * Format: uint64
+             * @description Bytes that the peer acknowledged (ThruOctetsAcked).
+             */
+            bytes_acked: number;
+            /**
+             * Format: uint64
+             * @description Bytes received in order (ThruOctetsReceived).
+             */
+            bytes_received: number;
+            /**
+             * Format: uint64
+             * @description Bytes sent again (OctetsRetrans).
+             */
+            bytes_retransmitted: number;
+            /**
+             * @description Path of its cgroup; none when it is gone, or nobody looked it up.
+             * @default null
+             */
+            cgroup: string | null;
+            /**
+             * Format: uint64
+             * @description Inode of its cgroup; 0 = unknown.
+             */
+            cgroup_id: number;
+            /**
+             * Format: uint64
+             * @description The socket's cookie: unique until the host boots.
+             */
+            cookie: number;
+            /**
+             * Format: uint32
+             * @description Congestion window, segments.
+             */
+            cwnd_pkts: number;
+            /**
+             * Format: double
+             * @description Seconds since it was established, or since fatpath first saw it.
+             */
+            duration_s: number;
+            /** @description What happened. */
+            event: components["schemas"]["FlowLogEvent"];
+            /**
+             * Format: double
+             * @description The larger of both over the duration, Mb/s.
+             */
+            goodput_mbps: number;
+            /**
+             * Format: uint32
+             * @description Segments in flight.
+             */
+            in_flight_pkts: number;
+            /** @description It was established before fatpath saw it. */
+            is_adopted: boolean;
+            /** @description The peer opened the connection. */
+            is_passive: boolean;
+            /** @description Law in use. */
+            law: string;
+            /** @description What held it back. */
+            limited: components["schemas"]["Limits"];
+            /** @description LocalAddress, LocalPort. */
+            local: string;
+            /**
+             * Format: uint32
+             * @description Least round-trip time of late, µs; none before the first sample.
+             */
+            min_rtt_us: number | null;
+            /**
+             * Format: uint32
+             * @description Segment size, bytes (CurMSS).
+             */
+            mss_bytes: number;
+            /**
+             * Format: uint32
+             * @description Inode of its network namespace.
+             */
+            netns: number;
+            /** @description Who opened it. */
+            opened: components["schemas"]["Opened"];
+            /**
+             * Format: uint32
+             * @description Window that the peer advertises, bytes (CurRwinRcvd).
+             */
+            peer_window_bytes: number;
+            /**
+             * Format: uint32
+             * @description Window scale that this host announced.
+             */
+            receive_window_scale: number;
+            /** @description RemAddress, RemPort. */
+            remote: string;
+            /** @description While it is rude, or going polite. */
+            rude?: components["schemas"]["RudeFlow"] | null;
+            /** @description The rule it is on; none when its rule was taken out of the policy. */
+            rule: string | null;
+            /**
+             * Format: uint32
+             * @description The rule of the live policy that it met, by its stable number.
+             */
+            rule_id: number | null;
+            /**
+             * Format: uint32
+             * @description Segments received (SegsIn).
+             */
+            segments_received: number;
+            /**
+             * Format: uint32
+             * @description Segments sent again (SegsRetrans).
+             */
+            segments_retransmitted: number;
+            /**
+             * Format: uint32
+             * @description Segments sent (SegsOut).
+             */
+            segments_sent: number;
+            /**
+             * Format: uint32
+             * @description Window scale that the peer announced.
+             */
+            send_window_scale: number;
+            /** @description Each setting that the rule asks for: what was asked, what the kernel has. */
+            settings: components["schemas"]["SettingReport"][];
+            /**
+             * Format: uint32
+             * @description Smoothed round-trip time, µs (SmoothedRTT).
+             */
+            srtt_us: number;
+            /**
+             * Format: uint32
+             * @description Slow-start threshold, segments; none while it was never set.
+             */
+            ssthresh_pkts: number | null;
+            /** @description When it was written, RFC 3339 in UTC. */
+            time: string;
+        };
+        /** @description A flow as the live stream sends it: parts of its [`FlowView`](crate::FlowView). */
+        FlowRow: {
+            /** Format: double */
+            average_bps: number;
+            /** Format: uint64 */
+            cookie: number;
+            /** Format: uint32 */
+            cwnd_pkts: number;
+            /** Format: double */
+            elapsed_s: number;
+            findings: components["schemas"]["FindingName"][];
+            /** Format: double */
+            goodput_bps: number;
+            has_ended: boolean;
+            /** Format: uint32 */
+            in_flight_pkts: number;
+            is_passive: boolean;
+            is_rude: boolean;
+            law: string;
+            limited_by: components["schemas"]["LimitedBy"];
+            local: string;
+            /** Format: uint32 */
+            min_rtt_us: number | null;
+            /** Format: double */
+            received_bps: number;
+            remote: string;
+            /** Format: double */
+            retransmitted_share: number;
+            rule: string | null;
+            /** Format: uint32 */
+            srtt_us: number;
+        };
+        /** @description One flow as it is now. */
+        FlowView: {
+            /** @description The administrator's own events by name; one without a finite value is left out. */
+            derived: {
+                [key: string]: number;
+            };
+            /** @description Why it is slow, the gravest first. */
+            findings: components["schemas"]["Finding"][];
+            /** @description Which flow. */
+            flow: components["schemas"]["Flow"];
+            /** @description It is closed; the sample is its last. */
+            has_ended: boolean;
+            /** @description What follows from the samples of the last one to two seconds. */
+            rates: components["schemas"]["Rates"];
+            /** @description Name of the rule that it met. */
+            rule: string | null;
+            /** @description Its latest sample. */
+            sample: components["schemas"]["Sample"];
+            /** @description What held it back, over the span that the findings judge. */
+            shares: components["schemas"]["Shares"];
+        };
+        /** @description What opening or shutting the gate did. */
+        Gated: {
+            /**
+             * Format: uint32
+             * @description Live flows that became rude, or polite.
+             */
+            flows_changed: number;
+            /** @description Interfaces that cannot mark, and why: no flow stays rude over them. */
+            unmarked: string[];
+        };
+        /** @description The kernel half as it is now. */
+        KernelStatus: {
+            /** @description Counters since the load. */
+            counts: components["schemas"]["Counts"];
+            /** @description What the instruments counted; none where the kernel did not take them. */
+            instruments: components["schemas"]["SampleCounts"] | null;
+            /** @description Laws of ours that the kernel has registered. */
+            laws: string[];
+            /** @description Directory of the pins. */
+            pin_dir: string;
+            /** @description Everything that is pinned there. */
+            pinned: components["schemas"]["Pinned"][];
+            /**
+             * Format: uint32
+             * @description Counts policies made live since the load; 0 = none is.
+             */
+            policy_generation: number;
+            /** @description Names of the live policy's rules. */
+            rules: string[];
+        };
+        /** @description How far a client of the live stream was behind. */
+        Late: {
+            /**
+             * Format: uint64
+             * @description Milliseconds since the frame before.
+             */
+            ms: number;
+        };
+        /** @description What held the sender back at that moment (`chrono_type`). */
+        LimitedBy: "idle" | "network" | "receiver" | "send_buffer";
+        /** @description How long the flow had something to send, and what held it back meanwhile. */
+        Limits: {
+            /**
+             * Format: double
+             * @description Seconds with data to send or in flight.
+             */
+            busy_s: number;
+            /**
+             * Format: double
+             * @description By the congestion window, that is by the network (SndLimTimeCwnd).
+             */
+            network_s: number;
+            /**
+             * Format: double
+             * @description Of these, held back by the receiver's window (SndLimTimeRwin).
+             */
+            receiver_s: number;
+            /**
+             * Format: double
+             * @description By the sender's own buffer (SndLimTimeSnd).
+             */
+            sender_s: number;
+        };
+        /** @description `GET /v1/instruments/listing` */
+        Listing: {
+            /**
+             * Format: uint64
+             * @description Cookie of the chosen flow; none when it does not pass.
+             */
+            chosen: number | null;
+            /**
+             * Format: uint
+             * @description Which of these is the first line.
+             */
+            first: number;
+            /**
+             * Format: uint
+             * @description Flows in the table.
+             */
+            known: number;
+            /**
+             * Format: uint
+             * @description Flows that pass.
+             */
+            passing: number;
+            /** @description The lines. */
+            views: components["schemas"]["FlowView"][];
+        };
+        /** @description One server-sent event of `GET /v1/instruments/live`: its name, and its data as JSON. */
+        LiveFrame: {
+            data: Record<string, never>;
+            /** @constant */
+            event: "reset";
+        } | {
+            data: components["schemas"]["FlowRow"][];
+            /** @constant */
+            event: "flows";
+        } | {
+            data: number[];
+            /** @constant */
+            event: "gone";
+        } | {
+            data: components["schemas"]["Lost"];
+            /** @constant */
+            event: "lost";
+        } | {
+            data: components["schemas"]["Late"];
+            /** @constant */
+            event: "late";
+        };
+        /** @description How a log file fares. */
+        LogStatus: {
+            /** @description Why the last line is missing. */
+            error?: string | null;
+            /** @description The file. */
+            file: string;
+            /**
+             * Format: uint64
+             * @description Lines that could not be written.
+             */
+            missing: number;
+            /**
+             * Format: uint64
+             * @description Lines written since the daemon started.
+             */
+            written: number;
+        };
+        /** @description What the instruments missed since the kernel half was loaded. */
+        Lost: {
+            /**
+             * Format: uint64
+             * @description Flows that `max_flows` or `max_flows_per_prefix` left out.
+             */
+            flows_beyond_bounds: number;
+            /**
+             * Format: uint64
+             * @description Flows left out because their socket had no memory for what is kept of them.
+             */
+            flows_without_storage: number;
+            /**
+             * Format: uint64
+             * @description Samples lost because nobody read them in time.
+             */
+            samples_lost: number;
+        };
+        /** @description Who opened the connection. */
+        Opened: "here" | "by_peer" | "before_fatpath";
+        /** @description What a pin holds. */
+        PinKind: "map" | "link" | "program" | "law";
+        /** @description One pin. */
+        Pinned: {
+            /** @description What it holds. */
+            kind: components["schemas"]["PinKind"];
+            /** @description Its file's name. */
+            name: string;
+        };
+        /** @description One point of a flow's plots. */
+        Point: {
+            /**
+             * Format: double
+             * @description The same since the begin.
+             */
+            average_bps: number;
+            /** Format: uint32 */
+            cwnd_pkts: number;
+            /** Format: uint32 */
+            in_flight_pkts: number;
+            /**
+             * Format: double
+             * @description Bytes acknowledged or received since the point before, bits a second.
+             */
+            rate_bps: number;
+            /**
+             * Format: uint64
+             * @description Segments retransmitted since the point before.
+             */
+            retransmitted_pkts: number;
+            /** Format: uint32 */
+            rtt_us: number | null;
+            /** Format: uint32 */
+            srtt_us: number;
+            /** Format: uint32 */
+            ssthresh_pkts: number | null;
+            /** Format: double */
+            t_s: number;
+        };
+        /** @description Rates of the last one to two seconds, or since the begin when that is less. */
+        Rates: {
+            /**
+             * Format: double
+             * @description Bytes acknowledged or received, whichever are more, over the flow's life, bits a second.
+             */
+            average_bps: number;
+            /**
+             * Format: double
+             * @description Bytes that the peer acknowledged, bits a second.
+             */
+            goodput_bps: number;
+            /**
+             * Format: double
+             * @description Payload received in order, bits a second.
+             */
+            received_bps: number;
+            /**
+             * Format: double
+             * @description Of the bytes sent in this time, the share that was sent again; 0 when none was sent.
+             */
+            retransmitted_share: number;
+            /**
+             * Format: double
+             * @description Payload sent, retransmissions included, bits a second.
+             */
+            sent_bps: number;
+        };
+        /** @description A flow that is not polite. */
+        RudeFlow: {
+            /**
+             * Format: uint32
+             * @description The window that it would have, or is going to, segments.
+             */
+            fair_cwnd_pkts: number;
+            /**
+             * Format: uint32
+             * @description Segments that were marked, modulo 2^32; behind a bond or a VLAN's interface, once for each.
+             */
+            marked_pkts: number;
+            /** @description What it is. */
+            mode: components["schemas"]["RudeMode"];
+            /**
+             * Format: uint32
+             * @description Number of the user who asked for it, or who owns the socket.
+             */
+            user: number;
+        };
+        /** @description The gate. */
+        RudeGate: {
+            /** @description While it is shut nobody is rude. */
+            is_open: boolean;
+            /** @description How segments are marked. */
+            mark: components["schemas"]["RudeMark"];
+            /** @description Whether the daemon's own network namespace marks. */
+            marks_here: boolean;
+        };
+        /** @description How segments of rude flows are marked. */
+        RudeMark: {
+            /** Format: uint16 */
+            tcp_bit: number;
+        } | {
+            /** Format: uint8 */
+            dscp: number;
+        };
+        /** @description What a flow that was rude is now. */
+        RudeMode: "rude" | "going_polite";
+        /** @description `GET /v1/rude`: all of Rude TCP on this host. */
+        RudeStatus: {
+            /** @description The flows that are not polite. */
+            flows: components["schemas"]["TunedFlow"][];
+            /**
+             * Format: uint64
+             * @description Rude flows that went polite because nobody marked their segments, since the load.
+             */
+            flows_unmarked: number;
+            /** @description The gate. */
+            gate: components["schemas"]["RudeGate"];
+            /** @description Network namespaces whose interfaces mark: inode, and how many. */
+            marked_namespaces: [
+                number,
+                number
+            ][];
+        };
+        /** @description One flow at one moment. */
+        Sample: {
+            /** Format: uint32 */
+            adv_mss_bytes: number;
+            /** Format: uint8 */
+            backoff: number;
+            /**
+             * Format: uint64
+             * @description When fatpath first saw the flow, same clock.
+             */
+            begin_ns: number;
+            /**
+             * Format: uint64
+             * @description SndLimTimeRwin, SndLimTimeSnd; busy contains both.
+             */
+            busy_us: number;
+            /** Format: uint64 */
+            bytes_acked: number;
+            /** Format: uint64 */
+            bytes_received: number;
+            /** Format: uint64 */
+            bytes_retrans: number;
+            /** Format: uint64 */
+            bytes_sent: number;
+            ca_state: components["schemas"]["CaState"];
+            /** Format: uint32 */
+            cong_avoid_acks: number | null;
+            /**
+             * Format: uint32
+             * @description Counted by fatpath since it first saw the flow.
+             */
+            cong_signals: number;
+            /** Format: uint32 */
+            count_rtt: number;
+            /** Format: uint32 */
+            cwnd_clamp_pkts: number;
+            /** Format: uint32 */
+            cwnd_pkts: number;
+            /** Format: uint64 */
+            data_segs_in: number;
+            /** Format: uint64 */
+            data_segs_out: number;
+            /** Format: uint64 */
+            delivered_ce_pkts: number;
+            /** Format: uint64 */
+            delivered_pkts: number;
+            /**
+             * Format: uint64
+             * @description Latest delivery-rate sample, bytes a second; none without one.
+             */
+            delivery_rate_bytes_per_s: number | null;
+            delivery_rate_is_app_limited: boolean;
+            /** Format: uint32 */
+            dsack_dups: number;
+            ecn_is_on: boolean;
+            flow: components["schemas"]["Flow"];
+            is_cwnd_limited: boolean;
+            is_rude: boolean;
+            /**
+             * @description The flow is sampled. Else it was only walked by: what fatpath counts itself is 0, and counters
+             *     that the kernel keeps in 32 bits have wrapped where they did.
+             */
+            is_tracked: boolean;
+            kind: components["schemas"]["SampleKind"];
+            /** @description Law in use (`icsk_ca_ops->name`). */
+            law: string;
+            /** Format: uint32 */
+            lim_trans_cwnd: number;
+            /** Format: uint32 */
+            lim_trans_rwin: number;
+            /** Format: uint32 */
+            lim_trans_snd: number;
+            /** @description What holds it back now; the transitions that samples saw (SndLimTrans*). */
+            limited_by: components["schemas"]["LimitedBy"];
+            /** Format: uint32 */
+            lost_out: number;
+            /** Format: uint64 */
+            lost_pkts: number;
+            /** Format: uint32 */
+            max_peer_window_bytes: number;
+            /**
+             * Format: uint32
+             * @description This and the next two: of one measurement a round trip.
+             */
+            max_rtt_us: number;
+            /** Format: uint32 */
+            min_rtt_us: number | null;
+            /** Format: uint32 */
+            mss_bytes: number;
+            /**
+             * Format: uint64
+             * @description CLOCK_MONOTONIC of the host, ns.
+             */
+            now_ns: number;
+            /** Format: uint64 */
+            pacing_rate_bytes_per_s: number;
+            /** Format: uint32 */
+            packets_out: number;
+            /** Format: uint32 */
+            peer_window_bytes: number;
+            /** Format: uint32 */
+            pmtu_bytes: number;
+            /** Format: uint64 */
+            post_cong_sum_ssthresh_pkts: number;
+            /** Format: uint64 */
+            pre_cong_sum_cwnd_pkts: number;
+            /** Format: uint64 */
+            pre_cong_sum_rtt_us: number;
+            /** Format: uint32 */
+            rcv_nxt: number;
+            /** Format: uint32 */
+            rcv_ooopack: number;
+            /** Format: uint32 */
+            rcv_rtt_us: number;
+            /** Format: uint32 */
+            receive_buffer_bytes: number;
+            receive_buffer_is_locked: boolean;
+            /** Format: uint32 */
+            receive_window_bytes: number;
+            /** Format: uint8 */
+            receive_wscale: number;
+            /** Format: uint32 */
+            reord_seen: number;
+            /** Format: uint32 */
+            reordering_pkts: number;
+            /** Format: uint32 */
+            retrans_out: number;
+            /** Format: uint8 */
+            retransmits: number;
+            /** Format: uint32 */
+            rto_us: number;
+            /**
+             * Format: uint32
+             * @description The latest measurement since the last sample; none without one.
+             */
+            rtt_us: number | null;
+            /** Format: uint32 */
+            rttvar_us: number;
+            /** Format: uint64 */
+            rwnd_limited_us: number;
+            sack_is_on: boolean;
+            /** Format: uint32 */
+            sacked_out: number;
+            /** Format: uint64 */
+            segs_in: number;
+            /** Format: uint64 */
+            segs_out: number;
+            /** Format: uint64 */
+            segs_retrans: number;
+            /** Format: uint32 */
+            send_buffer_bytes: number;
+            send_buffer_is_locked: boolean;
+            /** Format: uint8 */
+            send_wscale: number;
+            /**
+             * Format: uint32
+             * @description Only laws of bpf/cc count acknowledgements; none under another.
+             */
+            slow_start_acks: number | null;
+            /** Format: uint32 */
+            snd_nxt: number;
+            /** Format: uint32 */
+            snd_una: number;
+            /** Format: uint64 */
+            sndbuf_limited_us: number;
+            /** Format: uint32 */
+            srtt_us: number;
+            /**
+             * Format: uint32
+             * @description None while it was never set.
+             */
+            ssthresh_pkts: number | null;
+            /** Format: uint8 */
+            state: number;
+            /** Format: uint32 */
+            subsequent_timeouts: number;
+            /** Format: uint64 */
+            sum_rtt_us: number;
+            /** Format: uint32 */
+            timeouts: number;
+            timestamps_are_on: boolean;
+            /** Format: uint32 */
+            unread_bytes: number;
+            /** Format: uint32 */
+            unsent_bytes: number;
+            /** @description The program waits for room in the send buffer (SOCK_NOSPACE). */
+            waits_for_send_buffer: boolean;
+            /** Format: uint32 */
+            window_clamp_bytes: number;
+        };
+        /** @description What the instruments counted since the load. */
+        SampleCounts: {
+            /**
+             * Format: uint64
+             * @description Flows that `max_flows` or `max_flows_per_prefix` left out.
+             */
+            flows_beyond_bounds: number;
+            /**
+             * Format: uint64
+             * @description Flows that are sampled now.
+             */
+            flows_sampled: number;
+            /**
+             * Format: uint64
+             * @description Flows left out because their socket had no memory for what is kept of them.
+             */
+            flows_without_storage: number;
+            /**
+             * Format: uint64
+             * @description Samples handed over.
+             */
+            samples: number;
+            /**
+             * Format: uint64
+             * @description Samples lost because nobody read them in time.
+             */
+            samples_lost: number;
+        };
+        /** @description Why a sample was made. */
+        SampleKind: "begin" | "interval" | "state" | "congestion" | "timeout" | "retransmission" | "end" | "walk";
+        /** @description One line of `GET /v1/instruments/samples`. */
+        SampleLine: {
+            sample: components["schemas"]["Sample"];
+        } | {
+            /** Format: uint64 */
+            lost: number;
+        };
+        /** @description What became of a setting that a rule asks for. */
+        SettingOutcome: "given" | "overrides_program" | "kept_programs_own" | "too_late" | "ignored_by_law" | "refused";
+        /** @description One setting: asked for, and read back. */
+        SettingReport: {
+            /** @description What the rule asks for (its share, when the rule divides). */
+            asked: components["schemas"]["SettingValue"];
+            /** @description What the kernel says it has. */
+            has: components["schemas"]["SettingValue"];
+            /** @description Why the two may differ, for people; programs read `outcome`. */
+            note?: string | null;
+            /** @description What became of it. */
+            outcome: components["schemas"]["SettingOutcome"];
+            /** @description Name as in the policy file, with its unit. */
+            setting: string;
+        };
+        /** @description A number in the unit of its setting's name, or a law's name. */
+        SettingValue: number | string;
+        /** @description How much a finding matters. */
+        Severity: "info" | "warning" | "problem";
+        /** @description Shares of a span of time by what held the sender back; they add up to 1. */
+        Shares: {
+            /**
+             * Format: double
+             * @description Nothing to send: the application gave nothing.
+             */
+            application: number;
+            /**
+             * Format: double
+             * @description The congestion window, and so the path (SndLimTimeCwnd).
+             */
+            network: number;
+            /**
+             * Format: double
+             * @description The receiver's window (SndLimTimeRwin).
+             */
+            receiver: number;
+            /**
+             * Format: double
+             * @description The sender's own buffer (SndLimTimeSnd).
+             */
+            send_buffer: number;
+            /**
+             * Format: double
+             * @description Waiting for the retransmission timer.
+             */
+            timeout: number;
+        };
+        /** @description `GET /v1/status` */
+        Status: {
+            /** @description The log of events; absent when the daemon writes none. */
+            event_log?: components["schemas"]["LogStatus"] | null;
+            /** @description The log of flows that ended. */
+            flow_log: components["schemas"]["LogStatus"];
+            /** @description Changes to the host that are in force. */
+            host_changes: components["schemas"]["Change"][];
+            /** @description The kernel half. */
+            kernel: components["schemas"]["KernelStatus"];
+            /** @description Where the page is served over TCP. */
+            page: string | null;
+            /**
+             * Format: uint32
+             * @description The daemon's process.
+             */
+            pid: number;
+            /** @description Name of the file that the live policy came from. */
+            policy_file: string;
+            /**
+             * Format: uint64
+             * @description Seconds since it started.
+             */
+            uptime_s: number;
+            /** @description The daemon's version. */
+            version: string;
+        };
+        /** @description What `fatpath status --json` prints while no daemon runs. */
+        StatusWithoutDaemon: {
+            /** @description Changes to the host that are in force. */
+            host_changes: components["schemas"]["Change"][];
+            /** @description What is pinned; none when nothing is. */
+            kernel: components["schemas"]["KernelStatus"] | null;
+            /** @description Null: this tells the two forms apart. */
+            pid: null;
+        };
+        /** @description A tuned flow at one moment: `GET /v1/flows`, and a line of the flow log. */
+        TunedFlow: {
+            /**
+             * Format: uint64
+             * @description Bytes that the peer acknowledged (ThruOctetsAcked).
+             */
+            bytes_acked: number;
+            /**
+             * Format: uint64
+             * @description Bytes received in order (ThruOctetsReceived).
+             */
+            bytes_received: number;
+            /**
+             * Format: uint64
+             * @description Bytes sent again (OctetsRetrans).
+             */
+            bytes_retransmitted: number;
+            /**
+             * @description Path of its cgroup; none when it is gone, or nobody looked it up.
+             * @default null
+             */
+            cgroup: string | null;
+            /**
+             * Format: uint64
+             * @description Inode of its cgroup; 0 = unknown.
+             */
+            cgroup_id: number;
+            /**
+             * Format: uint64
+             * @description The socket's cookie: unique until the host boots.
+             */
+            cookie: number;
+            /**
+             * Format: uint32
+             * @description Congestion window, segments.
+             */
+            cwnd_pkts: number;
+            /**
+             * Format: double
+             * @description Seconds since it was established, or since fatpath first saw it.
+             */
+            duration_s: number;
+            /**
+             * Format: double
+             * @description The larger of both over the duration, Mb/s.
+             */
+            goodput_mbps: number;
+            /**
+             * Format: uint32
+             * @description Segments in flight.
+             */
+            in_flight_pkts: number;
+            /** @description It was established before fatpath saw it. */
+            is_adopted: boolean;
+            /** @description The peer opened the connection. */
+            is_passive: boolean;
+            /** @description Law in use. */
+            law: string;
+            /** @description What held it back. */
+            limited: components["schemas"]["Limits"];
+            /** @description LocalAddress, LocalPort. */
+            local: string;
+            /**
+             * Format: uint32
+             * @description Least round-trip time of late, µs; none before the first sample.
+             */
+            min_rtt_us: number | null;
+            /**
+             * Format: uint32
+             * @description Segment size, bytes (CurMSS).
+             */
+            mss_bytes: number;
+            /**
+             * Format: uint32
+             * @description Inode of its network namespace.
+             */
+            netns: number;
+            /** @description Who opened it. */
+            opened: components["schemas"]["Opened"];
+            /**
+             * Format: uint32
+             * @description Window that the peer advertises, bytes (CurRwinRcvd).
+             */
+            peer_window_bytes: number;
+            /**
+             * Format: uint32
+             * @description Window scale that this host announced.
+             */
+            receive_window_scale: number;
+            /** @description RemAddress, RemPort. */
+            remote: string;
+            /** @description While it is rude, or going polite. */
+            rude?: components["schemas"]["RudeFlow"] | null;
+            /** @description The rule it is on; none when its rule was taken out of the policy. */
+            rule: string | null;
+            /**
+             * Format: uint32
+             * @description The rule of the live policy that it met, by its stable number.
+             */
+            rule_id: number | null;
+            /**
+             * Format: uint32
+             * @description Segments received (SegsIn).
+             */
+            segments_received: number;
+            /**
+             * Format: uint32
+             * @description Segments sent again (SegsRetrans).
+             */
+            segments_retransmitted: number;
+            /**
+             * Format: uint32
+             * @description Segments sent (SegsOut).
+             */
+            segments_sent: number;
+            /**
+             * Format: uint32
+             * @description Window scale that the peer announced.
+             */
+            send_window_scale: number;
+            /** @description Each setting that the rule asks for: what was asked, what the kernel has. */
+            settings: components["schemas"]["SettingReport"][];
+            /**
+             * Format: uint32
+             * @description Smoothed round-trip time, µs (SmoothedRTT).
+             */
+            srtt_us: number;
+            /**
+             * Format: uint32
+             * @description Slow-start threshold, segments; none while it was never set.
+             */
+            ssthresh_pkts: number | null;
+        };
+        /** @description What an unload did. */
+        UnloadReport: {
+            /** @description Changes that could not be put back. */
+            failed: string[];
+            /**
+             * Format: uint32
+             * @description Live flows that went back to their namespace's law.
+             */
+            flows_released: number;
+            /** @description Changes that somebody else changed since: left alone. */
+            left_alone: string[];
+            /** @description Changes to the host that were put back. */
+            put_back: string[];
+            /** @description Pins removed, by name; with the last one its program, map or law is gone. */
+            removed: string[];
+        };
+        /** @description `GET /v1/instruments/why`: one of a list. */
+        Why: {
+            /** @description The gravest first; none in a healthy transfer. */
+            findings: components["schemas"]["Finding"][];
+            /** @description Which flow. */
+            flow: components["schemas"]["Flow"];
+            /** @description Bits a second now. */
+            rates: components["schemas"]["Rates"];
+            /** @description Name of the rule that it met. */
+            rule: string | null;
+            /** @description What held it back. */
+            shares: components["schemas"]["Shares"];
+            /**
+             * Format: double
+             * @description Seconds that shares and findings judge.
+             */
+            span_s: number;
+        };
+    };
+    responses: {
+        /** @description Another site, a Host that is not ours, or not root */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Over TCP, without the token */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
