@@ -453,7 +453,7 @@ struct fp_flow_record {
 	struct fp_flow flow;
 	struct fp_asked asked;
 	__u64 socket_has[FP_SOCKET_SETTINGS]; /* in the unit of the row; timers in ticks */
-	__u32 rude_mode;	      /* enum fp_rude_mode */
+	__u32 rude_mode;		      /* enum fp_rude_mode */
 	__u32 rude_fair_cwnd_pkts;
 	__u32 rude_marked_pkts;
 	__u32 rude_user;
