@@ -8,10 +8,12 @@ CARGO ?= env -u MAKEFLAGS -u MAKEOVERRIDES -u DESTDIR -u PREFIX cargo
 # The parts that touch the kernel need root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH="$$PATH")
 FATPATH := target/release/fatpath
+# What runs for long is compiled for speed; the demo, to be there soon.
+DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels lint bench fmt install uninstall clean
+.PHONY: help setup build demo screenshots test test-long test-kernels lint oldest-rust bench fmt install uninstall clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -19,6 +21,7 @@ help:
 	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make lint       formats, clippy, the rules of the repository'
+	@echo 'make oldest-rust  builds with the oldest Rust that Cargo.toml permits'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
 	@echo 'make screenshots  the pictures of the page in the README, from a real transfer'
 	@echo 'make install    binary, header, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
@@ -57,17 +60,21 @@ lint: setup
 	$(CARGO) xtask check
 	cd web && npm run --silent check
 
+oldest-rust: setup
+	packaging/oldest-rust.sh
+
 fmt: setup
 	$(CARGO) fmt --all
 	clang-format -i bpf/*.c bpf/include/*.h bpf/cc/*.h
 
-bench: build
-	$(CARGO) build --release --locked --package fatpath-bench
-	$(SUDO) target/release/fatpath-bench $(NAME)
+bench: setup
+	$(CARGO) build --profile dist --locked --package fatpath-cli --package fatpath-bench
+	$(SUDO) $(DIST)/fatpath-bench $(NAME)
 
-install: build
-	install -D -m 755 $(FATPATH) $(DESTDIR)$(PREFIX)/bin/fatpath
-	$(CARGO) run --release --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
+install: setup
+	$(CARGO) build --profile dist --locked --package fatpath-cli
+	install -D -m 755 $(DIST)/fatpath $(DESTDIR)$(PREFIX)/bin/fatpath
+	$(CARGO) run --profile dist --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
 	install -D -m 644 include/fatpath/rude.h $(DESTDIR)$(PREFIX)/include/fatpath/rude.h
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
 	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service

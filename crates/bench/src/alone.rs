@@ -2,7 +2,7 @@
 //! Having the host to oneself: the registry of laws, the root cgroup, the processor. And
 //! finding it clean: what a killed run left behind is taken away.
 
-use crate::loaded::take_away_leftovers;
+use crate::instance::take_away_leftovers;
 use crate::run::Run;
 use anyhow::{Context, Result, bail};
 use fatpath_emulator::remove_namespace;

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A daemon of our own, unloaded when it is dropped.
-//!
-//! Its places are always the same, so that what a killed run left behind is found, and
-//! taken away, by the next one.
 
 use crate::alone::Alone;
+use crate::instance::{PIN_DIR, READY_WITHIN, RUN_DIR, TICK, fatpath, place, unload};
 use crate::run::Run;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use fatpath_api::KernelStatus;
 use fatpath_kernel::{Kernel, Places};
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-const RUN_DIR: &str = "/run/fatpath-bench";
-const PIN_DIR: &str = "/sys/fs/bpf/fatpath-bench";
-const READY_WITHIN: Duration = Duration::from_secs(30);
-const TICK: Duration = Duration::from_millis(20);
+use std::process::Child;
+use std::time::Instant;
 
 /// A running daemon with a policy.
 pub struct Loaded {
@@ -90,40 +82,4 @@ impl Drop for Loaded {
         }
         let _ = std::fs::remove_dir_all(RUN_DIR);
     }
-}
-
-/// Unloads what a killed run left. Its daemon answers the unload, and ends a moment later.
-pub fn take_away_leftovers(run: &Run) -> Result<()> {
-    unload(&run.fatpath)?;
-    let end = Instant::now() + READY_WITHIN;
-    while place("daemon.pid").exists() {
-        ensure!(Instant::now() < end, "an old daemon does not end");
-        run.pause(TICK)?;
-    }
-    let _ = std::fs::remove_dir_all(RUN_DIR);
-    Ok(())
-}
-
-fn unload(program: &Path) -> Result<()> {
-    let output = fatpath(program, &["unload"]).output()?;
-    ensure!(
-        output.status.success(),
-        "fatpath unload: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
-}
-
-/// In a process group of its own, so that Ctrl-C reaches this program alone, which then
-/// unloads in good order.
-fn fatpath(program: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command.args(arguments);
-    command.args(["--run-dir", RUN_DIR, "--pin-dir", PIN_DIR]);
-    command.process_group(0).stdin(Stdio::null());
-    command
-}
-
-fn place(name: &str) -> PathBuf {
-    Path::new(RUN_DIR).join(name)
 }

@@ -14,6 +14,7 @@ mod emulated;
 mod figure;
 mod figures;
 mod group;
+mod instance;
 mod lab;
 mod loaded;
 mod one_processor;

@@ -31,7 +31,7 @@ impl Run {
         let fatpath = here.with_file_name("fatpath");
         ensure!(
             fatpath.exists(),
-            "{} is missing: cargo build --release",
+            "{} is missing: cargo build --profile dist",
             fatpath.display()
         );
         let interrupted = Arc::new(AtomicBool::new(false));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
+use crate::interval::interval;
 use crate::{police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
@@ -45,10 +46,10 @@ pub enum Command {
     Flows(FlowsArguments),
     /// Say why flows are slow: what holds them back, on what evidence, and the cure
     #[command(after_help = why::HELP)]
-    Why(WhyArguments),
+    Why(why::Arguments),
     /// Show the live table of flows in the terminal
     #[command(after_help = top::HELP)]
-    Top(TopArguments),
+    Top(top::Arguments),
     /// Allow flows without congestion control, forbid them, list them, run a program with them
     #[command(subcommand, after_help = RUDE_HELP)]
     Rude(RudeCommand),
@@ -181,37 +182,6 @@ pub struct FlowsArguments {
     /// Print each flow's variables of RFC 4898 and Linux's own, instead of the table
     #[arg(long, conflicts_with = "watch")]
     pub variables: bool,
-    #[command(flatten)]
-    pub instance: InstanceOptions,
-}
-
-fn interval(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "a number of seconds is wanted".to_owned())?;
-    match (0.1..=3600.0).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err("0.1 to 3600 seconds".to_owned()),
-    }
-}
-
-#[derive(Args)]
-pub struct WhyArguments {
-    /// Only these: a prefix of the peer, ADDRESS:PORT of either end, or a flow's number
-    #[arg(value_name = "FLOW|PREFIX")]
-    pub flows: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub instance: InstanceOptions,
-}
-
-#[derive(Args)]
-pub struct TopArguments {
-    /// Seconds between two readings
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
-    pub interval: f64,
     #[command(flatten)]
     pub instance: InstanceOptions,
 }

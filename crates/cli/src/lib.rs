@@ -4,6 +4,7 @@
 
 mod arguments;
 mod flows;
+mod interval;
 mod log;
 mod page;
 mod police;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath why`: what holds flows back, on what evidence, and what to do.
 
-use crate::arguments::WhyArguments;
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use fatpath_api::endpoint::GetWhy;
 use fatpath_api::{Evidence, Finding, FlowsQuery, Severity, Shares, Why};
-use fatpath_daemon::{Instance, client};
+use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_policy::Prefix;
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -22,6 +22,18 @@ Examples:
   fatpath why 10.5.128.74:443
   fatpath why --json | jq '.[] | {remote: .flow.remote, findings: [.findings[].id]}'";
 
+#[derive(Args)]
+pub struct Arguments {
+    /// Only these: a prefix of the peer, ADDRESS:PORT of either end, or a flow's number
+    #[arg(value_name = "FLOW|PREFIX")]
+    pub flows: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
 /// Which flows are meant.
 enum Chosen {
     All,
@@ -30,7 +42,7 @@ enum Chosen {
     Prefix(Prefix),
 }
 
-pub fn run(arguments: &WhyArguments) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = Chosen::read(arguments.flows.as_deref())?;
     let instance = Instance::new(&arguments.instance, None)?;
     let mut whys = client::ask::<GetWhy>(&instance.socket(), &chosen.query())?

@@ -13,10 +13,10 @@ use fatpath_observation::{Header, Tally};
 
 use crate::buffer::Pool;
 use crate::clock::Clock;
-use crate::forward::ForwardError;
+use crate::error::ForwardError;
 use crate::frame::Frame;
 use crate::lateness::LatenessCounter;
-use crate::network::Link;
+use crate::link::Link;
 use crate::observer::Observer;
 use crate::poller::NEVER;
 use crate::stats::DirectionStats;

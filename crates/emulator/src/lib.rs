@@ -19,6 +19,7 @@ mod clock;
 mod control;
 mod corrupt;
 mod direction;
+mod error;
 mod forward;
 mod frame;
 #[doc(hidden)]
@@ -28,6 +29,7 @@ mod icmp;
 pub mod idle;
 mod ip;
 mod lateness;
+mod link;
 mod namespace;
 mod netlink;
 mod network;
@@ -44,7 +46,8 @@ mod waiting;
 pub use fatpath_link::{CellSpec, ChainSpec, Count, Counters, DropCause, SpecError};
 
 pub use control::{ChangeError, Control, LinkChange};
-pub use forward::{ForwardError, ForwardOptions};
+pub use error::ForwardError;
+pub use forward::ForwardOptions;
 pub use namespace::{Namespace, NamespaceError, remove_namespace};
 pub use network::{Network, UpError};
 pub use observer::ObservationOptions;

@@ -7,7 +7,9 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use crate::control::Control;
-use crate::forward::{self, ForwardError, ForwardOptions};
+use crate::error::ForwardError;
+use crate::forward::{self, ForwardOptions};
+use crate::link::Link;
 use crate::namespace::{Namespace, NamespaceError, remove_namespace};
 use crate::netlink::{Netlink, device_index};
 use crate::stats::Stats;
@@ -25,13 +27,6 @@ pub struct Network {
     // Before `hosts`, so that the devices go before their namespaces.
     links: Vec<Link>,
     hosts: Vec<Host>,
-}
-
-/// A link of a network: its description, and the open devices of its two ends.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) spec: LinkSpec,
-    pub(crate) tuns: [Tun; 2],
 }
 
 /// A namespace that goes when this does.

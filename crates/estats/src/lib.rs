@@ -11,6 +11,7 @@ pub mod diagnosis;
 mod events;
 pub mod listing;
 mod record;
+mod rule;
 mod span;
 pub mod table;
 pub mod tally;
@@ -20,5 +21,6 @@ mod totals;
 pub mod variables;
 
 pub use derived::{BadFormula, Derived};
-pub use table::{Bounds, Changed, Changes, FlowTable, Rule};
+pub use rule::Rule;
+pub use table::{Bounds, Changed, Changes, FlowTable};
 pub use tally::{Tally, TallyBounds};

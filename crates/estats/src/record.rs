@@ -3,8 +3,8 @@
 
 use crate::diagnosis::diagnose;
 use crate::events::Events;
+use crate::rule::Rule;
 use crate::span::{Span, per_second};
-use crate::table::Rule;
 use crate::totals::{Seen, Totals};
 use fatpath_api::Finding;
 use fatpath_api::Point;

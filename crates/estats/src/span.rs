@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A span of a flow's life in the numbers that a judgement needs.
 
-use crate::table::Rule;
+use crate::rule::Rule;
 use crate::totals::Totals;
 use fatpath_api::Sample;
 use fatpath_api::{Rates, Shares};

@@ -7,6 +7,7 @@
 
 use crate::derived::Derived;
 use crate::record::{Record, Room};
+use crate::rule::Rule;
 use fatpath_api::Sample;
 use fatpath_api::{FlowDetail, FlowView, Rates, Why};
 use std::collections::{HashMap, VecDeque};
@@ -48,17 +49,6 @@ const MIN_EVENTS: usize = 10;
 
 /// So many flows that are gone are remembered for readers of changes.
 const MAX_GONE: usize = 8192;
-
-/// A rule of the live policy, as far as flows are judged by it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
-    /// Its name.
-    pub name: String,
-    /// It sets a send buffer, which locks that as a program would.
-    pub sets_send_buffer: bool,
-    /// The same of the receive buffer.
-    pub sets_receive_buffer: bool,
-}
 
 /// What changed in a table since a mark.
 #[derive(Clone, Debug, Default)]

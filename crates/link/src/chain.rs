@@ -38,6 +38,15 @@ struct Stage<P> {
     active: bool,
 }
 
+impl ChainSpec {
+    /// The chain. A chain of no cells passes everything at once.
+    pub fn build<P: Packet + 'static>(&self) -> Result<Chain<P>, SpecError> {
+        let mut chain = Chain::empty();
+        chain.adopt(0, self)?;
+        Ok(chain)
+    }
+}
+
 impl<P: Packet + 'static> Chain<P> {
     pub(crate) fn empty() -> Self {
         Chain {

@@ -5,7 +5,16 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::{Count, Departure, Packet};
+use crate::{Count, Packet};
+
+/// A packet that leaves a cell.
+#[derive(Debug)]
+pub struct Departure<P> {
+    /// When it left, which is not later than the `now_ns` of the pop that returned it.
+    pub at_ns: u64,
+    /// The packet.
+    pub packet: P,
+}
 
 /// A line of packets whose times of departure are known and never decrease.
 #[derive(Debug)]

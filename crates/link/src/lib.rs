@@ -9,45 +9,26 @@
 //! whole as long as its segments fare alike and is split only when they do not.
 //!
 //! Start reading at [`Cell`], the one interface of every effect; then [`ChainSpec`], which says what a
-//! direction of a link does, and [`Chain`], which is built from it. One effect a file, beside the part
-//! of the spec that describes it: delay, bottleneck (with service, queue and its disciplines), loss,
+//! direction of a link does, and [`Chain`], which is built from it. One effect a file in `cells/`,
+//! with the part of the spec that describes it: delay, bottleneck (with service, queue and its disciplines), loss,
 //! reorder, duplicate, corrupt, mtu.
 
 mod alignment;
-mod at_once;
-mod bottleneck;
-mod cell;
+mod cells;
 mod chain;
-mod codel;
-mod corrupt;
-mod delay;
+mod counters;
 mod departures;
-mod duplicate;
 pub mod headers;
-mod jitter;
-mod line;
-mod loss;
-mod mtu;
 mod packet;
-mod queue;
 mod random;
-mod red;
-mod reorder;
-mod service;
-mod spec;
 
-pub use bottleneck::RateSpec;
-pub use cell::{Cell, Count, Counters, Departure, DropCause};
+pub use cells::{
+    Cell, CellSpec, ChainSpec, CorruptSpec, DelaySpec, Discipline, Distribution, DuplicateSpec,
+    JitterSpec, LossSpec, LossWindow, MtuSpec, QueueSpec, RateSpec, RateStep, ReorderSpec, Service,
+    SpecError,
+};
 pub use chain::Chain;
-pub use corrupt::CorruptSpec;
-pub use delay::DelaySpec;
-pub use duplicate::DuplicateSpec;
-pub use jitter::{Distribution, JitterSpec};
-pub use loss::{LossSpec, LossWindow};
-pub use mtu::MtuSpec;
+pub use counters::{Count, Counters, DropCause};
+pub use departures::Departure;
 pub use packet::{Ecn, Flow, Packet, Wire};
-pub use queue::{Discipline, QueueSpec};
 pub use random::Random;
-pub use reorder::ReorderSpec;
-pub use service::{RateStep, Service};
-pub use spec::{CellSpec, ChainSpec, SpecError};

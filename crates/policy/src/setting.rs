@@ -165,13 +165,15 @@ impl Unit {
     fn written(self, number: u64) -> String {
         const GIB: u64 = 1 << 30;
         let of = |units: &[(u64, &str)], space: &str| {
-            let whole = units.iter().find(|(size, _)| number % size == 0);
+            let whole = units.iter().find(|(size, _)| number.is_multiple_of(*size));
             let (size, unit) = whole.unwrap_or(&(1, ""));
             format!("{}{space}{unit}", number / size)
         };
         match self {
             Unit::Bytes if number == 1 => "1 byte".to_owned(),
-            Unit::Bytes if (number + 1) % GIB == 0 => format!("{} GiB - 1", (number + 1) / GIB),
+            Unit::Bytes if (number + 1).is_multiple_of(GIB) => {
+                format!("{} GiB - 1", (number + 1) / GIB)
+            }
             Unit::Bytes => of(
                 &[
                     (GIB, "GiB"),

@@ -38,7 +38,7 @@ pub fn run(
     let mut simulation = Simulation::new(spec);
     let mut stopped = false;
     while !stopped && simulation.step() {
-        if simulation.events % EVENTS_A_REPORT == 0 {
+        if simulation.events.is_multiple_of(EVENTS_A_REPORT) {
             stopped = on_progress(simulation.progress()).is_break();
         }
     }

@@ -147,7 +147,7 @@ pub fn show_bytes(bytes: u64) -> String {
         (1_000, "kB"),
         (1, "B"),
     ];
-    match bytes % 1024 == 0 && bytes % 1000 != 0 {
+    match bytes.is_multiple_of(1024) && !bytes.is_multiple_of(1000) {
         true => show(
             bytes,
             &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")],

@@ -5,10 +5,11 @@
 mod list;
 mod screen;
 
-use crate::arguments::TopArguments;
+use crate::interval::interval;
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use fatpath_api::endpoint::GetListing;
-use fatpath_daemon::{Instance, client};
+use fatpath_daemon::{Instance, InstanceOptions, client};
 use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -21,7 +22,16 @@ Keys: arrows, Page Up and Page Down choose a flow, whose findings stand below th
 column to sort by, r reverses; / filters by any text of a line (address, rule, law, finding), Esc clears it;
 e shows ended flows too; q ends.";
 
-pub fn run(arguments: &TopArguments) -> Result<()> {
+#[derive(Args)]
+pub struct Arguments {
+    /// Seconds between two readings
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    pub interval: f64,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
     ensure!(
         stdin().is_terminal() && stdout().is_terminal(),
         "fatpath top needs a terminal; fatpath why and fatpath flows print"

@@ -2,8 +2,8 @@
 //! Buffers of this host that are too small for the path.
 
 use super::{Finding, HOLDS, Severity, buffer, by_share, gain};
+use crate::rule::Rule;
 use crate::span::Span;
-use crate::table::Rule;
 
 /// Of the announced window, the part that was in flight when the buffer decides.
 const FILLS: f64 = 0.7;

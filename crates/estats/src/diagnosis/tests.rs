@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::record::{Record, Room};
-use crate::table::Rule;
+use crate::rule::Rule;
 use crate::testing::{SECOND, sample};
 use fatpath_api::{Sample, SampleKind};
 use std::sync::Arc;

@@ -5,7 +5,6 @@
 //! After every `handle_*` and `write`, ask `poll_*` until it gives `None`, then `next_timeout_ns`.
 
 mod acknowledging;
-mod alarm;
 mod arrivals;
 mod delivery_rate;
 mod figures;
@@ -14,17 +13,12 @@ mod rack;
 mod ranges;
 mod receive_window;
 mod receiver;
-mod recovery;
 mod reduction;
 mod rtt;
-mod rude;
 mod scoreboard;
 mod segment;
 mod send_buffer;
 mod sender;
-mod timeout;
-mod transmit;
-mod undo;
 mod usage;
 
 pub use figures::{ReceiverFigures, SenderFigures};

@@ -3,23 +3,43 @@
 //!
 //! It leaves out ECN, SACK reneging (the receiver keeps what it SACKed) and Nagle's algorithm.
 
+mod alarm;
+mod recovery;
+mod rude;
+mod timeout;
+mod transmit;
+mod undo;
+
 use fatpath_cc::{Control, RttSample, Window};
 
-use super::alarm::{Alarm, AlarmKind};
 use super::arrivals::Arrivals;
 use super::pacer::Pacer;
 use super::rack::Rack;
-use super::recovery::{Reordering, State};
 use super::reduction::Reduction;
 use super::rtt::RttEstimator;
-use super::rude::Rudeness;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
-use super::transmit::{Burst, Turn};
-use super::undo::Undo;
 use super::usage::Usage;
 use super::{Ack, Block, MAX_BLOCKS, Segment, SenderFigures};
 use crate::{Detection, TcpSpec};
+use alarm::{Alarm, AlarmKind};
+use recovery::Reordering;
+use rude::Rudeness;
+use transmit::{Burst, Turn};
+use undo::Undo;
+
+/// Congestion states, as Linux names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(super) enum State {
+    /// Nothing is wrong.
+    Open,
+    /// Something arrived out of order.
+    Disorder,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
 
 /// The sending end of a connection.
 #[derive(Debug)]
@@ -30,7 +50,7 @@ pub struct Sender {
     pub(super) tail_loss_probe: bool,
     pub(super) control: Control,
     /// None of a polite flow.
-    pub(super) rudeness: Option<Box<Rudeness>>,
+    rudeness: Option<Box<Rudeness>>,
     pub(super) window: Window,
     pub(super) board: Scoreboard,
     pub(super) buffer: SendBuffer,
@@ -38,14 +58,14 @@ pub struct Sender {
     pub(super) rtt: RttEstimator,
     pub(super) pacer: Pacer,
     pub(super) usage: Usage,
-    pub(super) alarm: Alarm,
-    pub(super) burst: Burst,
+    alarm: Alarm,
+    burst: Burst,
     pub(super) state: State,
     /// Recovery ends when all below has arrived (`high_seq`).
     pub(super) high: u64,
     pub(super) reduction: Reduction,
-    pub(super) undo: Undo,
-    pub(super) reordering: Reordering,
+    undo: Undo,
+    reordering: Reordering,
     /// F-RTO asks whether the timeout was needed (RFC 5682).
     pub(super) doubts_timeout: bool,
     /// Timeouts since the last acknowledgement of new data.

@@ -1,24 +1,82 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scenario says of one direction of a link, and the chain built from it.
+//! The cells, one effect a file: what a scenario says of each, the interface that all have in common, and how a
+//! cell is made of what a scenario says.
 //!
-//! Plain values, which serialise: the lab hands them to its keeper, and changes them while traffic
-//! runs. A [`ChainSpec`] lists its cells in the order in which packets pass them.
+//! A [`ChainSpec`] lists its cells in the order in which packets pass them. It is plain values, which serialise: the
+//! lab hands them to the process that forwards, and changes them while traffic runs.
+
+mod at_once;
+mod bottleneck;
+mod corrupt;
+mod delay;
+mod duplicate;
+mod jitter;
+mod loss;
+mod mtu;
+mod queue;
+mod reorder;
+mod service;
+
+pub use bottleneck::RateSpec;
+pub use corrupt::CorruptSpec;
+pub use delay::DelaySpec;
+pub use duplicate::DuplicateSpec;
+pub use jitter::{Distribution, JitterSpec};
+pub use loss::{LossSpec, LossWindow};
+pub use mtu::MtuSpec;
+pub use queue::{Discipline, QueueSpec};
+pub use reorder::ReorderSpec;
+pub use service::{RateStep, Service};
 
 use serde::{Deserialize, Serialize};
 
-use crate::at_once::AtOnce;
-use crate::bottleneck::Bottleneck;
-use crate::corrupt::Corrupt;
-use crate::delay::Delay;
-use crate::duplicate::Duplicate;
-use crate::loss::Loss;
-use crate::mtu::Mtu;
 use crate::random::Random;
-use crate::reorder::Reorder;
-use crate::{
-    Cell, Chain, CorruptSpec, DelaySpec, Discipline, DuplicateSpec, LossSpec, MtuSpec, Packet,
-    QueueSpec, RateSpec, ReorderSpec, Service,
-};
+use crate::{Count, Counters, Departure, Packet};
+use at_once::AtOnce;
+use bottleneck::Bottleneck;
+use corrupt::Corrupt;
+use delay::Delay;
+use duplicate::Duplicate;
+use loss::Loss;
+use mtu::Mtu;
+use reorder::Reorder;
+
+/// One effect of a link: packets are pushed in, and come out later, changed or not at all.
+///
+/// Time is the caller's: any monotonic clock in nanoseconds. `now_ns` never goes back between
+/// calls. A cell may give several packets for one (split, duplicate), or none (drop, counted by
+/// cause), and may hold any number.
+pub trait Cell<P: Packet> {
+    /// Takes a packet that arrives at `now_ns`. What left before then need not have been popped yet.
+    fn push(&mut self, now_ns: u64, packet: P);
+
+    /// When the next packet leaves; `None` while nothing is held, or nothing that will ever leave.
+    fn next_due_ns(&self) -> Option<u64>;
+
+    /// The next packet that left at or before `now_ns`, with the moment it did.
+    fn pop(&mut self, now_ns: u64) -> Option<Departure<P>>;
+
+    /// What went in, came out and was dropped since the cell was made.
+    fn counters(&self) -> Counters;
+
+    /// What the cell holds now, counted from the packets themselves (walks all of them).
+    fn held(&self) -> Count;
+
+    /// Takes on the parameters of `spec` from `now_ns` on, keeping what it holds; false if `spec` is
+    /// another effect than this cell's.
+    fn change(&mut self, now_ns: u64, spec: &CellSpec) -> bool;
+
+    /// The highest depth of its queues, in bytes, since this was asked last; 0 without a queue.
+    fn take_peak_bytes(&mut self, _now_ns: u64) -> u64 {
+        0
+    }
+
+    /// The next packet that goes back to a sender, such as an ICMP message. It has left already, and
+    /// no counter knows it.
+    fn pop_reply(&mut self) -> Option<P> {
+        None
+    }
+}
 
 /// One direction of a link. The default does nothing to packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -114,13 +172,6 @@ impl ChainSpec {
     /// Whether its seed matters.
     pub fn is_random(&self) -> bool {
         self.cells.iter().any(CellSpec::is_random)
-    }
-
-    /// The chain. A chain of no cells passes everything at once.
-    pub fn build<P: Packet + 'static>(&self) -> Result<Chain<P>, SpecError> {
-        let mut chain = Chain::empty();
-        chain.adopt(0, self)?;
-        Ok(chain)
     }
 }
 

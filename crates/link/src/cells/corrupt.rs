@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::at_once::{Effect, Outcome};
+use crate::cells::at_once::{Effect, Outcome};
 use crate::packet::each_segment;
 use crate::random::{Picker, Random};
 use crate::{CellSpec, Packet, SpecError};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one timer of a sender, as in Linux, and what it is set for.
 
-use super::recovery::State;
-use super::sender::Sender;
+use super::Sender;
+use super::State;
 use crate::Detection;
 
 /// The least that Linux waits beyond what an estimate says: `TCP_TIMEOUT_MIN_US`, ns. It was two jiffies

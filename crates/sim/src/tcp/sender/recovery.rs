@@ -2,28 +2,15 @@
 //! What is made of acknowledgements that may mean a loss: Linux's `tcp_fastretrans_alert`, for RFC 6675,
 //! 6937 and 8985. See timeout.rs and undo.rs for the rest.
 
-use super::Ack;
-use super::arrivals::Arrivals;
-use super::rack::Bounds;
-use super::sender::Sender;
 use super::transmit::Turn;
+use super::{Sender, State};
 use crate::Detection;
+use crate::tcp::Ack;
+use crate::tcp::arrivals::Arrivals;
+use crate::tcp::rack::Bounds;
 
 /// Most reordering that is reckoned with (`tcp_max_reordering`), segments.
 const REORDERING_MAX_PKTS: u32 = 300;
-
-/// Congestion states, as Linux names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(super) enum State {
-    /// Nothing is wrong.
-    Open,
-    /// Something arrived out of order.
-    Disorder,
-    /// Fast recovery.
-    Recovery,
-    /// After a timeout.
-    Loss,
-}
 
 /// The reordering that was seen.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! The sections cited are the RFC's. It decides on a segment when that is taken to be sent; here, as
 //! many segments of a super-packet are decided on at once as no later arrival can have a say in.
 
-use crate::line::{Line, Waiting};
+use crate::cells::queue::line::{Line, Waiting};
 use crate::{Counters, DropCause, Ecn, Packet, Wire};
 
 #[derive(Debug)]

@@ -1,55 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of every effect on a link, and the counters that each effect keeps.
+//! What passed a cell, and what it dropped.
 
 use serde::{Serialize, Serializer};
 
-use crate::{CellSpec, Packet, Wire};
-
-/// One effect of a link: packets are pushed in, and come out later, changed or not at all.
-///
-/// Time is the caller's: any monotonic clock in nanoseconds. `now_ns` never goes back between
-/// calls. A cell may give several packets for one (split, duplicate), or none (drop, counted by
-/// cause), and may hold any number.
-pub trait Cell<P: Packet> {
-    /// Takes a packet that arrives at `now_ns`. What left before then need not have been popped yet.
-    fn push(&mut self, now_ns: u64, packet: P);
-
-    /// When the next packet leaves; `None` while nothing is held, or nothing that will ever leave.
-    fn next_due_ns(&self) -> Option<u64>;
-
-    /// The next packet that left at or before `now_ns`, with the moment it did.
-    fn pop(&mut self, now_ns: u64) -> Option<Departure<P>>;
-
-    /// What went in, came out and was dropped since the cell was made.
-    fn counters(&self) -> Counters;
-
-    /// What the cell holds now, counted from the packets themselves (walks all of them).
-    fn held(&self) -> Count;
-
-    /// Takes on the parameters of `spec` from `now_ns` on, keeping what it holds; false if `spec` is
-    /// another effect than this cell's.
-    fn change(&mut self, now_ns: u64, spec: &CellSpec) -> bool;
-
-    /// The highest depth of its queues, in bytes, since this was asked last; 0 without a queue.
-    fn take_peak_bytes(&mut self, _now_ns: u64) -> u64 {
-        0
-    }
-
-    /// The next packet that goes back to a sender, such as an ICMP message. It has left already, and
-    /// no counter knows it.
-    fn pop_reply(&mut self) -> Option<P> {
-        None
-    }
-}
-
-/// A packet that leaves a cell.
-#[derive(Debug)]
-pub struct Departure<P> {
-    /// When it left, which is not later than the `now_ns` of the pop that returned it.
-    pub at_ns: u64,
-    /// The packet.
-    pub packet: P,
-}
+use crate::{Packet, Wire};
 
 /// Segments and their bytes. A super-packet of 45 segments counts as 45.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

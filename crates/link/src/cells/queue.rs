@@ -4,13 +4,17 @@
 //! A super-packet fares exactly as if its segments came one after the other in an instant, and is split
 //! only where they fare differently. The server, and when it takes what waits, are the bottleneck's.
 
+mod codel;
+pub(super) mod line;
+mod red;
+
 use serde::{Deserialize, Serialize};
 
-use crate::codel::Codel;
-use crate::line::{Depth, Line, Waiting};
+use crate::cells::queue::codel::Codel;
+use crate::cells::queue::line::{Depth, Line, Waiting};
+use crate::cells::queue::red::{Red, Verdict};
 use crate::packet::split;
 use crate::random::Random;
-use crate::red::{Red, Verdict};
 use crate::{ChainSpec, Count, Counters, DropCause, Ecn, Packet, SpecError, Wire};
 
 /// What waits for a bottleneck.

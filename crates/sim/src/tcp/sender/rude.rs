@@ -5,10 +5,10 @@
 
 use fatpath_cc::{RttSample, Rude, RudeNow, Window};
 
-use super::arrivals::Arrivals;
-use super::delivery_rate::DeliveryRate;
-use super::recovery::State;
-use super::sender::Sender;
+use super::Sender;
+use super::State;
+use crate::tcp::arrivals::Arrivals;
+use crate::tcp::delivery_rate::DeliveryRate;
 use crate::{RudeSpec, TcpSpec};
 
 /// A flow that is rude, or going polite.

@@ -3,11 +3,11 @@
 
 use fatpath_cc::PathNow;
 
-use super::Segment;
+use super::Sender;
+use super::State;
 use super::alarm::AlarmKind;
-use super::pacer::Pace;
-use super::recovery::State;
-use super::sender::Sender;
+use crate::tcp::Segment;
+use crate::tcp::pacer::Pace;
 
 /// Whose turn it is after an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

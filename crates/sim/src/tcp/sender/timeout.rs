@@ -2,11 +2,11 @@
 //! The retransmission timeout (RFC 6298, 5; Linux's `tcp_enter_loss`), and whether it was needed
 //! (F-RTO, RFC 5682; `tcp_process_loss`).
 
-use super::arrivals::Arrivals;
-use super::recovery::State;
-use super::sender::Sender;
+use super::Sender;
+use super::State;
 use super::transmit::Turn;
 use crate::Detection;
+use crate::tcp::arrivals::Arrivals;
 
 impl Sender {
     /// The retransmission timer ran out (RFC 6298, 5.4 to 5.6; `tcp_enter_loss`).

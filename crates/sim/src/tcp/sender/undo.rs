@@ -2,9 +2,9 @@
 //! Taking a reduction of the window back when nothing was lost: DSACKs tell that every retransmission
 //! was needless (RFC 3708), or timestamps that what arrived was no retransmission (RFC 3522).
 
-use super::arrivals::Arrivals;
-use super::recovery::State;
-use super::sender::Sender;
+use super::Sender;
+use super::State;
+use crate::tcp::arrivals::Arrivals;
 
 /// What is remembered to take a reduction back.
 #[derive(Debug, Default)]

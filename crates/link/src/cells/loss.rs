@@ -9,9 +9,9 @@ mod windows;
 
 use serde::{Deserialize, Serialize};
 
-use crate::at_once::{Effect, Outcome};
+use crate::cells::at_once::{Effect, Outcome};
+use crate::cells::is_drawn;
 use crate::random::{Picker, Random, Stretch};
-use crate::spec::is_drawn;
 use crate::{CellSpec, DropCause, Packet, SpecError};
 
 use gilbert_elliott::GilbertElliott;

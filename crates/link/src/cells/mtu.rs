@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::at_once::{Effect, Outcome};
+use crate::cells::at_once::{Effect, Outcome};
 use crate::packet::split;
 use crate::{CellSpec, DropCause, Packet, SpecError, Wire};
 

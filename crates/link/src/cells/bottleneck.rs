@@ -7,12 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cells::queue::line::{Depth, Waiting};
+use crate::cells::queue::{Arrival, Queue};
+use crate::cells::service::{Server, bytes_covering, work_of};
 use crate::departures::Departures;
-use crate::line::{Depth, Waiting};
 use crate::packet::split;
-use crate::queue::{Arrival, Queue};
 use crate::random::Random;
-use crate::service::{Server, bytes_covering, work_of};
 use crate::{
     Cell, CellSpec, ChainSpec, Count, Counters, Departure, Packet, QueueSpec, Service, SpecError,
     Wire,

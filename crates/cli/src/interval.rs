@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How often something is read, on a command line.
+
+/// Seconds between two readings.
+pub fn interval(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "a number of seconds is wanted".to_owned())?;
+    match (0.1..=3600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("0.1 to 3600 seconds".to_owned()),
+    }
+}

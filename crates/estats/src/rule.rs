@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the instruments know of a rule of the policy.
+
+/// A rule of the live policy, as far as flows are judged by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// It sets a send buffer, which locks that as a program would.
+    pub sets_send_buffer: bool,
+    /// The same of the receive buffer.
+    pub sets_receive_buffer: bool,
+}
