@@ -11,7 +11,8 @@ use anyhow::{Context, Result, bail, ensure};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Request, Uri};
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
@@ -40,9 +41,7 @@ const PORT: u16 = 4318;
 /// A collector: `http://HOST[:PORT][/PATH]`, to which `/v1/metrics` is added.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    host: String,
-    port: u16,
-    path: String,
+    url: Uri,
 }
 
 impl FromStr for Collector {
@@ -50,14 +49,16 @@ impl FromStr for Collector {
 
     fn from_str(url: &str) -> Result<Collector, String> {
         let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
-        match (uri.scheme_str(), uri.host()) {
-            (Some("http"), Some(host)) => Ok(Collector {
-                host: host.trim_matches(['[', ']']).to_owned(),
-                port: uri.port_u16().unwrap_or(PORT),
-                path: format!("{}/v1/metrics", uri.path().trim_end_matches('/')),
-            }),
-            _ => Err("http://HOST[:PORT] is wanted; for TLS, run a collector on this host".into()),
-        }
+        let (Some("http"), Some(host)) = (uri.scheme_str(), uri.host()) else {
+            return Err(
+                "http://HOST[:PORT] is wanted; for TLS, run a collector on this host".into(),
+            );
+        };
+        let port = uri.port_u16().unwrap_or(PORT);
+        let path = uri.path().trim_end_matches('/');
+        let url = format!("http://{host}:{port}{path}/v1/metrics").parse();
+        let url = url.map_err(|error| format!("{error}"))?;
+        Ok(Collector { url })
     }
 }
 
@@ -95,7 +96,7 @@ async fn export_without_end(
                 has_failed = true;
             }
             (Ok(()), true) => {
-                tracing::info!("OpenTelemetry: {} answers again", collector.host);
+                tracing::info!("OpenTelemetry: {} answers again", collector.url);
                 has_failed = false;
             }
             _ => {}
@@ -106,22 +107,18 @@ async fn export_without_end(
 async fn send(collector: &Collector, message: ExportMetricsServiceRequest) -> Result<()> {
     let exchange = exchange(collector, message.encode_to_vec());
     match tokio::time::timeout(TIMEOUT, exchange).await {
-        Ok(done) => done.with_context(|| format!("{}:{}", collector.host, collector.port)),
-        Err(_) => bail!("{}: no answer in {TIMEOUT:?}", collector.host),
+        Ok(done) => done.with_context(|| collector.url.to_string()),
+        Err(_) => bail!("{}: no answer in {TIMEOUT:?}", collector.url),
     }
 }
 
 async fn exchange(collector: &Collector, message: Vec<u8>) -> Result<()> {
-    let Collector { host, port, path } = collector;
-    let stream = tokio::net::TcpStream::connect((host.as_str(), *port)).await?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::spawn(connection);
-    let request = Request::post(path.as_str())
-        .header("host", format!("{host}:{port}"))
+    let request = Request::post(collector.url.clone())
         .header("content-type", "application/x-protobuf")
         .body(Full::new(Bytes::from(message)))?;
-    let response = sender.send_request(request).await?;
+    // A connection of its own for each message: minutes pass between two.
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let response = client.request(request).await?;
     let status = response.status();
     let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES);
     let answer = body
@@ -129,7 +126,6 @@ async fn exchange(collector: &Collector, message: Vec<u8>) -> Result<()> {
         .await
         .map_err(anyhow::Error::from_boxed)?
         .to_bytes();
-    connection.abort();
     ensure!(status.is_success(), "the collector answered {status}");
     let answer = ExportMetricsServiceResponse::decode(answer).context("the collector's answer")?;
     match answer.partial_success {
@@ -389,8 +385,9 @@ mod tests {
     #[test]
     fn a_collector_is_named_by_its_url() {
         let parsed: Collector = "http://[::1]".parse().unwrap();
-        assert_eq!((parsed.host.as_str(), parsed.port), ("::1", 4318));
-        assert_eq!(parsed.path, "/v1/metrics");
+        assert_eq!(parsed.url, "http://[::1]:4318/v1/metrics");
+        let parsed: Collector = "http://collector:80/otel/".parse().unwrap();
+        assert_eq!(parsed.url, "http://collector:80/otel/v1/metrics");
         assert!(
             "https://collector:4318"
                 .parse::<Collector>()

@@ -13,18 +13,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use hyper_util::service::TowerToHyperService;
 use rustix::io::Errno;
 use std::io;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 /// Connections at once by one socket: they must not cost the daemon its file descriptors.
@@ -93,20 +92,19 @@ pub(crate) async fn serve(
     shutdown: CancellationToken,
 ) -> Result<()> {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut talks = JoinSet::new();
+    let connections = GracefulShutdown::new();
     loop {
         let entered = tokio::select! {
             entered = entrance.next(&room) => entered,
             () = shutdown.cancelled() => break,
         };
-        while let Some(ended) = talks.try_join_next() {
-            log_panic(ended);
-        }
         match entered {
             Ok(Some((stream, peer, place))) => {
-                let talk = talk(stream, peer, router.clone(), patience, shutdown.clone());
-                talks.spawn(async move {
-                    talk.await;
+                let connection = connection(stream, peer, router.clone(), patience);
+                let connection = connections.watch(connection);
+                tokio::spawn(async move {
+                    // A client that breaks off or errs has nobody to tell.
+                    let _ = connection.await;
                     drop(place);
                 });
             }
@@ -117,9 +115,7 @@ pub(crate) async fn serve(
             Err(_) => sleep(PAUSE).await,
         }
     }
-    while let Some(ended) = talks.join_next().await {
-        log_panic(ended);
-    }
+    connections.shutdown().await;
     Ok(())
 }
 
@@ -129,89 +125,24 @@ fn listens_no_more(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|error| last.contains(&error))
 }
 
-/// A request whose handler panicked is lost, and its connection; the daemon goes on.
-fn log_panic(ended: Result<(), JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!("a connection to the API: {error}");
-    }
-}
-
-/// One connection. A client that breaks off or errs has nobody to tell.
-async fn talk(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+/// One connection, which hyper's graceful shutdown can end after the answer that is under way.
+fn connection(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
     peer: Peer,
     router: Router,
     patience: Patience,
-    shutdown: CancellationToken,
-) {
+) -> impl GracefulConnection<Error = hyper::Error> + Send {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         router.call(request)
     });
-    let connection = http1::Builder::new()
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(patience.answer));
+    http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience.head)
-        .serve_connection(TokioIo::new(Taken::new(stream, patience.answer)), service);
-    let mut connection = pin!(connection);
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
-}
-
-/// A stream whose writes fail when nothing of them was taken for too long.
-struct Taken<S> {
-    stream: S,
-    patience: Duration,
-    /// Runs while a write waits.
-    waits: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> Taken<S> {
-    fn new(stream: S, patience: Duration) -> Taken<S> {
-        Taken {
-            stream,
-            patience,
-            waits: None,
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, buf) {
-            self.waits = None;
-            return Poll::Ready(written);
-        }
-        let patience = self.patience;
-        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(waits.as_mut().poll(cx));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+        .serve_connection(TokioIo::new(Box::pin(stream)), service)
 }
 
 #[cfg(test)]
