@@ -257,7 +257,7 @@ fn timing_out(tenth: u64, s: &mut Sample, left_pkts: u32) {
     s.cong_signals = s.timeouts;
     s.rto_us = 200_000;
     s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * 20_000;
-    if tenth % 10 == 0 {
+    if tenth.is_multiple_of(10) {
         (s.kind, s.packets_out) = (SampleKind::Timeout, left_pkts);
     }
     (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);

@@ -229,7 +229,7 @@ mod tests {
             _: &mut dyn Watch,
         ) -> Result<Option<Made>, ScenarioError> {
             let repeat = planned.repeat().unwrap_or(0);
-            assert!(repeat % 3 != 0, "run {repeat}");
+            assert!(!repeat.is_multiple_of(3), "run {repeat}");
             let mut run = Run::default();
             run.row.repeat = repeat;
             Ok(Some(run.into()))

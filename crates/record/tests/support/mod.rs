@@ -22,7 +22,7 @@ pub fn row(cookie: u64, n: u64) -> Row {
     sample.bytes_acked = n * 125_000;
     sample.bytes_received = 0;
     (sample.segs_retrans, sample.cong_signals) = (n / 10, (n / 10) as u32);
-    sample.rtt_us = (n % 2 == 0).then_some(100_000 + n as u32);
+    sample.rtt_us = n.is_multiple_of(2).then_some(100_000 + n as u32);
     sample.srtt_us = 100_500;
     sample.cwnd_pkts = 100 + n as u32 % 7;
     sample.ssthresh_pkts = (n >= 10).then_some(50);

@@ -122,7 +122,7 @@ impl Observe {
         if self.from.zip(self.to).is_some_and(|(from, to)| from >= to) {
             bail!("--from must be before --to");
         }
-        let is_multiple = |length_ns: u64| length_ns % header.interval_ns == 0;
+        let is_multiple = |length_ns: u64| length_ns.is_multiple_of(header.interval_ns);
         if !self.interval.is_none_or(is_multiple) {
             let length_ms = header.interval_ns as f64 / 1e6;
             bail!("--interval: give a multiple of the {length_ms} ms of its own intervals");
