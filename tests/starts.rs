@@ -28,7 +28,8 @@ fn windows(transfer: &Transfer<'_>, rtt: Duration, round_trips: u32) -> Vec<(f64
     seen
 }
 
-/// Flows to each port start by a rule of their own; all tests but one share a daemon.
+/// Flows to each port start by a rule of their own. Tests of a few segments share a daemon; those that need the
+/// buffers of their rule do not: `lab up` takes back what a daemon before it raised, net.core.wmem_max.
 mod port {
     pub const LIMITED: u16 = 7001;
     pub const THRESHOLD: u16 = 7002;
@@ -118,11 +119,10 @@ fn slow_start_ends_at_the_initial_ssthresh() {
 
 #[test]
 fn a_paced_start_spreads_the_first_window_over_the_round_trip() {
-    let Some(shared) = shared(&all_rules()) else {
-        return;
-    };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("paced", "delay = '1s'");
-    let transfer = Transfer::open(&lab, &shared.daemon, port::PACED);
+    let daemon = Daemon::start(&all_rules());
+    let transfer = Transfer::open(&lab, &daemon, port::PACED);
     let before = number(&transfer.flow(), "bytes_acked");
     // The threshold is the rate times the round-trip time of the handshake, and fits in the window
     // of a SYN, which is never more than 64 KiB.
@@ -206,12 +206,11 @@ fn a_window_update_does_not_end_a_paced_start() {
 
 #[test]
 fn what_leaves_when_a_paced_start_has_ended_is_timed_from_then() {
-    let Some(shared) = shared(&all_rules()) else {
-        return;
-    };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("timed", "delay = '100ms'\nrate = '10mbit'\nqueue = '4MiB'");
+    let daemon = Daemon::start(&all_rules());
     let [transfer, other] =
-        [port::TIMED, port::TIMED_OTHER].map(|port| Transfer::open(&lab, &shared.daemon, port));
+        [port::TIMED, port::TIMED_OTHER].map(|port| Transfer::open(&lab, &daemon, port));
     // The kernel paces from the tenth segment on.
     let mut sent = 30_000;
     transfer.send(sent);
@@ -275,15 +274,14 @@ fn after_pause(transfer: &Transfer<'_>) -> (f64, Value) {
 
 #[test]
 fn a_pause_leaves_of_the_window_what_the_rule_says_whatever_the_host_says() {
-    let Some(shared) = shared(&all_rules()) else {
-        return;
-    };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("pause", "delay = '300ms'");
+    let daemon = Daemon::start(&all_rules());
     for slow_start_after_idle in ["1", "0"] {
         let sysctl = format!("net.ipv4.tcp_slow_start_after_idle={slow_start_after_idle}");
         lab.output("a", &["sysctl", "-w", &sysctl]);
-        let [keep, restart, pace] = [port::KEEP, port::RESTART, port::PACE]
-            .map(|port| Transfer::open(&lab, &shared.daemon, port));
+        let [keep, restart, pace] =
+            [port::KEEP, port::RESTART, port::PACE].map(|port| Transfer::open(&lab, &daemon, port));
         thread::scope(|scope| {
             scope.spawn(|| {
                 let (before, after) = after_pause(&keep);
