@@ -40,7 +40,7 @@ int main(void)
 		cc_acked(CC_LAW_sqrt, values, &start, &w, w.cwnd_pkts);
 		sent = sent < 10000 ? sent : lose(&w);
 	}
-	printf("%s %d %f\n", fatpath_laws[CC_LAW_sqrt].name, cc_law_accepts(CC_LAW_sqrt, values),
+	printf("%s %d %f\n", fatpath_laws()[CC_LAW_sqrt].name, cc_law_accepts(CC_LAW_sqrt, values),
 	       sum / 100000);
 	return 0;
 }
