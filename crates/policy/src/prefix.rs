@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An address prefix of either family, and its form as a key of 128 bits.
 //!
-//! Refuses what would be silently changed: host bits under the mask, and IPv4 addresses in IPv6
-//! clothes. Start at [`Prefix`].
+//! Refuses what would be silently changed: host bits under the mask, and IPv4 addresses written as IPv6.
+//! Start at [`Prefix`].
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Serialize, Serializer};
-use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -16,11 +16,8 @@ const MAPPED_BITS: u8 = 96;
 /// An IPv4 or IPv6 prefix. No bit is set beyond its length.
 ///
 /// In order, IPv4 comes first, and within a family a prefix directly or later follows those that cover it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Prefix {
-    key: u128,
-    key_bits: u8,
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix(IpNet);
 
 /// Why a text is not a [`Prefix`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,86 +53,59 @@ pub enum PrefixError {
 
 impl Prefix {
     /// The whole of IPv4, `0.0.0.0/0`.
-    pub const ANY_V4: Prefix = Prefix {
-        key: 0xffff_0000_0000,
-        key_bits: MAPPED_BITS,
-    };
+    pub const ANY_V4: Prefix = Prefix(IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)));
     /// The whole of IPv6, `::/0`.
-    pub const ANY_V6: Prefix = Prefix {
-        key: 0,
-        key_bits: 0,
-    };
+    pub const ANY_V6: Prefix = Prefix(IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)));
 
     /// The prefix of `length_bits` that holds `address`; bits beyond the length are dropped.
     ///
     /// `None` when the length is longer than the address. A mapped IPv6 address counts as IPv4.
     pub fn holding(address: IpAddr, length_bits: u8) -> Option<Prefix> {
-        let address = address.to_canonical();
-        if length_bits > longest(address) {
-            return None;
-        }
-        let key_bits = length_bits + if address.is_ipv4() { MAPPED_BITS } else { 0 };
-        Some(Prefix {
-            key: key_of(address) & mask(key_bits),
-            key_bits,
-        })
+        let network = IpNet::new(address.to_canonical(), length_bits).ok()?;
+        Some(Prefix(network.trunc()))
     }
 
     /// The key in a trie of both families: IPv6 as it is, IPv4 as `::ffff:a.b.c.d`; network byte order.
     pub fn key(&self) -> [u8; 16] {
-        self.key.to_be_bytes()
+        match self.address() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
+        }
     }
 
     /// The length of the key's prefix in bits: of IPv6 0 to 128, of IPv4 96 more than in its own notation.
     pub fn key_bits(&self) -> u8 {
-        self.key_bits
+        self.length_bits() + if self.is_ipv4() { MAPPED_BITS } else { 0 }
     }
 
     /// Whether this is a prefix of IPv4.
     pub fn is_ipv4(&self) -> bool {
-        self.key_bits >= MAPPED_BITS && self.key >> 32 == 0xffff
+        self.address().is_ipv4()
     }
 
     /// The first address, which is the one that stands in the prefix's notation.
     pub fn address(&self) -> IpAddr {
-        match self.is_ipv4() {
-            true => Ipv4Addr::from_bits(self.key as u32).into(),
-            false => Ipv6Addr::from_bits(self.key).into(),
-        }
+        self.0.addr()
     }
 
     /// The length in bits as in the prefix's notation: of IPv4 0 to 32, of IPv6 0 to 128.
     pub fn length_bits(&self) -> u8 {
-        self.key_bits - if self.is_ipv4() { MAPPED_BITS } else { 0 }
+        self.0.prefix_len()
     }
 
     /// Whether `address` lies within. A mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.is_ipv4() && key_of(address) & mask(self.key_bits) == self.key
+        self.0.contains(&address.to_canonical())
     }
 
     /// Whether the whole of `other` lies within. The families are apart: `::/0` covers no IPv4.
     pub fn covers(&self, other: &Prefix) -> bool {
-        other.is_ipv4() == self.is_ipv4()
-            && other.key_bits >= self.key_bits
-            && other.key & mask(self.key_bits) == self.key
+        self.0.contains(&other.0)
     }
 }
 
 fn longest(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn key_of(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(address) => address.to_bits(),
-    }
-}
-
-fn mask(bits: u8) -> u128 {
-    u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0)
 }
 
 impl FromStr for Prefix {
@@ -216,22 +186,9 @@ impl PrefixError {
     }
 }
 
-impl Ord for Prefix {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let rank = |prefix: &Prefix| (!prefix.is_ipv4(), prefix.key, prefix.key_bits);
-        rank(self).cmp(&rank(other))
-    }
-}
-
-impl PartialOrd for Prefix {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address(), self.length_bits())
+        self.0.fmt(f)
     }
 }
 
