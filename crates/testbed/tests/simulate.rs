@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios in the simulator, as a command: the same results on any number of threads and after any
-//! end, what is refused, and the comparison with the real kernel.
+//! end, and what is refused. No lab: this program runs while tests of the host do.
 #![allow(
     clippy::unwrap_used,
     reason = "a test may panic; clippy sees that only inside #[test]"
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use bench::{Bench, kill, wait_for};
+use bench::{kill, wait_for};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use sweep::{Folder, SWEEP, assert_alike, said};
@@ -348,78 +348,4 @@ fn earlier_results_are_compared_without_a_run() {
     fs::write(folder.0.join("x.toml"), edited).unwrap();
     let told = folder.refused(same);
     assert!(told.contains("another state of the scenario"), "{told}");
-}
-
-/// The one case of the bench's scenario, run on both sides.
-fn compared(bench: &Bench) -> Value {
-    let command = "compare scenario.toml --out out --json --quiet";
-    let output = bench.output(&command.split(' ').collect::<Vec<_>>());
-    assert!(output.status.success(), "{}", said(&output));
-    bench.json("compare.json")[0].clone()
-}
-
-/// A path that is clean and short, so that the machine hardly matters: goodput within a quarter.
-#[test]
-fn kernel_and_simulator_agree_on_a_clean_path() {
-    let scenario = r#"
-[hosts.a]
-sysctl = { "net.ipv4.tcp_congestion_control" = "reno" }
-[hosts.b]
-[links.wan]
-between = ["a", "b"]
-rate = "20mbit"
-delay = "10ms"
-[[flow]]
-from = "a"
-to = "b"
-source = "bulk"
-stop = "5s"
-[experiment]
-lateness_limit = "none"
-retries = 5
-"#;
-    let Some(bench) = Bench::of("agree", scenario) else {
-        return;
-    };
-    let case = compared(&bench);
-    let error = case["error_percent"].as_f64().unwrap();
-    assert!(error.abs() <= 25.0, "{case}");
-    bench.assert_nothing_remains("kernel_and_simulator_agree");
-}
-
-#[test]
-fn a_scenario_runs_on_the_kernel_and_in_the_simulator() {
-    let scenario = r#"
-[hosts.a]
-sysctl = { "net.ipv4.tcp_congestion_control" = "reno" }
-[hosts.b]
-[links.wan]
-between = ["a", "b"]
-rate = "10mbit"
-delay = "5ms"
-[[flow]]
-from = "a"
-to = "b"
-source = "bulk"
-stop = "2s"
-[[flow]]
-from = "a"
-to = "b"
-source = "udp"
-rate = "1mbit"
-start = "1s"
-stop = "2s"
-[experiment]
-lateness_limit = "none"
-retries = 5
-"#;
-    let Some(bench) = Bench::of("compare", scenario) else {
-        return;
-    };
-    let case = compared(&bench);
-    for side in ["kernel", "simulator"] {
-        assert!(case[side]["median_mbps"].as_f64() > Some(0.0), "{case}");
-    }
-    assert!(bench.folder.join("out/throughput.svg").exists());
-    bench.assert_nothing_remains("a_scenario_runs");
 }

@@ -7,14 +7,14 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The settings that a lab changes are the whole machine's, so one test runs at a time.
+/// The settings that a lab changes are the whole machine's, so one test of this program runs at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 const SYSCTLS: [&str; 3] = [
@@ -29,6 +29,7 @@ pub struct Bench {
     pub folder: PathBuf,
     sysctls: BTreeMap<&'static str, String>,
     others_were_up: bool,
+    _other_programs: File,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -52,6 +53,8 @@ impl Bench {
         let alone = MACHINE
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let machine = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
+        rustix::fs::flock(&machine, rustix::fs::FlockOperation::LockExclusive).unwrap();
         let lab = format!("t-{test}-{}", std::process::id() % 10_000);
         let folder = std::env::temp_dir().join(format!("fatpath-{lab}"));
         fs::create_dir_all(&folder).unwrap();
@@ -61,6 +64,7 @@ impl Bench {
             folder,
             sysctls: sysctls(),
             others_were_up,
+            _other_programs: machine,
             _alone: alone,
         };
         bench.write_scenario(scenario);
