@@ -79,7 +79,7 @@ fn apply(arguments: &ApplyArguments) -> Result<()> {
     notes.try_for_each(|note| writeln!(out, "{note}"))?;
     Ok(writeln!(
         out,
-        "{} rules live, {} live flows met them",
+        "{} rules live, applied to {} live flows",
         applied.rules, applied.live_flows_met
     )?)
 }

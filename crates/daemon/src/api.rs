@@ -2,8 +2,9 @@
 //! The HTTP+JSON API on a Unix socket: whoever may open it may read; only root changes. Over TCP it is
 //! only there when asked for, and only to read (`page`).
 
+use crate::answer::{Answer, AnswerTo, Failure};
 use crate::cgroup_paths::CgroupPaths;
-use crate::engine::{Engine, Refused, read_policy};
+use crate::engine::{Engine, read_policy};
 use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::connections::{self, PATIENCE};
@@ -14,7 +15,7 @@ use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::handler::Handler;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -46,52 +47,13 @@ impl<S: Send + Sync> FromRequestParts<S> for OnlyRoot {
         let peer = parts.extensions.get::<ConnectInfo<Peer>>();
         match peer {
             Some(ConnectInfo(Peer::Local { is_root: true })) => Ok(OnlyRoot),
-            _ => Err(Failure(
+            _ => Err(Failure::new(
                 StatusCode::FORBIDDEN,
                 "only root may change anything".into(),
             )),
         }
     }
 }
-
-/// Anything that a handler could not do.
-pub(crate) struct Failure(StatusCode, String);
-
-impl Failure {
-    pub(crate) fn new(status: StatusCode, error: String) -> Failure {
-        Failure(status, error)
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Failure {
-        match error.downcast_ref::<Refused>() {
-            Some(refused) => Failure(StatusCode::UNPROCESSABLE_ENTITY, refused.to_string()),
-            None => Failure(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")),
-        }
-    }
-}
-
-impl From<fatpath_kernel::KernelError> for Failure {
-    fn from(error: fatpath_kernel::KernelError) -> Failure {
-        anyhow::Error::from(error).into()
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        let is_busy = self.0 == StatusCode::SERVICE_UNAVAILABLE;
-        let wait = is_busy.then_some([(RETRY_AFTER, "10")]);
-        let error = Json(fatpath_api::Error { error: self.1 });
-        (self.0, wait, error).into_response()
-    }
-}
-
-/// A value as JSON.
-pub(crate) type Answer<T> = Result<Json<T>, Failure>;
-
-/// What an endpoint answers.
-pub(crate) type AnswerTo<E> = Answer<<E as Endpoint>::Answer>;
 
 /// `GET /v1/openapi.json`
 async fn document() -> impl IntoResponse {
@@ -176,7 +138,10 @@ async fn on_engine<T: Send + 'static>(
 ) -> Answer<T> {
     let run = move || match engine.lock().as_mut() {
         Some(engine) => job(engine),
-        None => Err(Failure(StatusCode::GONE, "everything was unloaded".into())),
+        None => Err(Failure::new(
+            StatusCode::GONE,
+            "everything was unloaded".into(),
+        )),
     };
     let done = tokio::task::spawn_blocking(run).await;
     done.unwrap_or_else(|e| Err(anyhow::Error::from(e).into()))
@@ -265,7 +230,7 @@ async fn rude_on(
     let mark: RudeMark = asked
         .mark
         .parse()
-        .map_err(|allowed| Failure(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
+        .map_err(|allowed| Failure::new(StatusCode::BAD_REQUEST, format!("mark: {allowed}")))?;
     on_engine(engine, move |engine| {
         let named: Vec<String> = match asked.netns.as_str() {
             "" => Vec::new(),
@@ -288,7 +253,7 @@ async fn stream(
 ) -> Result<Response, Failure> {
     let stream = streams.open(instruments, shutdown);
     let error = || format!("{} pages follow the flows already", live::MAX_STREAMS);
-    stream.ok_or_else(|| Failure(StatusCode::SERVICE_UNAVAILABLE, error()))
+    stream.ok_or_else(|| Failure::new(StatusCode::SERVICE_UNAVAILABLE, error()))
 }
 
 async fn unload(
@@ -298,7 +263,7 @@ async fn unload(
 ) -> AnswerTo<Unload> {
     let run = move || {
         let engine = engine.lock().take();
-        let gone = || Failure(StatusCode::GONE, "everything was unloaded".into());
+        let gone = || Failure::new(StatusCode::GONE, "everything was unloaded".into());
         let engine = engine.ok_or_else(gone)?;
         Ok(take_away(&engine.kernel, engine.host)?)
     };

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Instance;
+use crate::answer::Refused;
 use crate::instruments::Instruments;
 
 /// The one owner of what fatpath changes.
@@ -32,21 +33,6 @@ pub(crate) struct Engine {
     /// Of the live policy's routes.
     metrics: Vec<RouteMetrics>,
 }
-
-/// A policy file that changed nothing: its problems, as lines to print.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    /// `file:line:column: what; what is allowed`.
-    pub problems: Vec<String>,
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.problems.join("\n"))
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Reads a policy file.
 ///

@@ -7,9 +7,11 @@
 //! Start at [`run`].
 
 mod access;
+mod answer;
 mod api;
 mod cgroup_paths;
 pub mod client;
+mod collector;
 mod engine;
 mod flow_log;
 mod host_changes;
@@ -26,7 +28,8 @@ mod tuning_events;
 mod unload;
 mod workers;
 
-pub use engine::{Refused, read_policy_file};
+pub use answer::Refused;
+pub use engine::read_policy_file;
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use page::token_file;

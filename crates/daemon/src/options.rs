@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of the daemon, and where an instance of it lives.
 
-use crate::instruments::otlp::Collector;
+use crate::collector::Collector;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;

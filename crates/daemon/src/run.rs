@@ -6,11 +6,10 @@ use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::options::DaemonOptions;
 use crate::page::{TcpAccess, token_file};
+use crate::signals::log_applied;
 use crate::state::{DaemonState, ServerInfo};
 use crate::{Instance, workers};
 use anyhow::Result;
-use fatpath_api::Applied;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let open = |address| runtime.block_on(TcpAccess::open(address, &instance.run_dir));
     let tcp = options.listen.map(open).transpose()?;
     let (engine, applied) = Engine::start(&instance, &options.policy)?;
-    say(&options.policy, &applied);
+    log_applied(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
     let page = tcp.as_ref().map(TcpAccess::address).transpose()?;
     let logs = Logs::new(&options.flow_log, options.event_log.as_deref());
@@ -50,16 +49,4 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     }
     let _ = std::fs::remove_file(instance.socket());
     ended
-}
-
-pub(crate) fn say(file: &Path, applied: &Applied) {
-    for note in &applied.notes {
-        tracing::info!("{note}");
-    }
-    tracing::info!(
-        "{}: {} rules live, {} live flows met them",
-        file.display(),
-        applied.rules,
-        applied.live_flows_met
-    );
 }

@@ -2,7 +2,6 @@
 //! Signals: SIGHUP reads the policy again, SIGTERM and SIGINT end the daemon.
 
 use crate::engine::read_policy_file;
-use crate::run::say;
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_api::Applied;
@@ -51,7 +50,20 @@ fn reload(state: &DaemonState, file: &Path) {
         None => Ok(Applied::default()),
     });
     match applied {
-        Ok(applied) => say(file, &applied),
+        Ok(applied) => log_applied(file, &applied),
         Err(error) => tracing::error!("{error:#}\nthe policy that was live stays live"),
     }
+}
+
+/// Logs what became of a policy that was applied.
+pub(crate) fn log_applied(file: &Path, applied: &Applied) {
+    for note in &applied.notes {
+        tracing::info!("{note}");
+    }
+    tracing::info!(
+        "{}: {} rules live, applied to {} live flows",
+        file.display(),
+        applied.rules,
+        applied.live_flows_met
+    );
 }

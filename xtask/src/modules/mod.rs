@@ -12,9 +12,6 @@ use circles::{Circle, circles};
 use std::path::{Path, PathBuf};
 use tree::Tree;
 
-/// Crates that have circles still. One that has none any more must leave the list.
-const WITH_CIRCLES: [&str; 1] = ["daemon"];
-
 /// A crate as it is divided.
 struct Division {
     name: String,
@@ -34,13 +31,10 @@ pub fn print(root: &Path, named: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// One line a breach: a circle, or a crate that is listed and has none.
+/// One line a circle.
 pub fn breaches(root: &Path) -> Result<Vec<String>> {
     let divisions = divisions(root)?;
-    Ok(divisions
-        .iter()
-        .flat_map(|division| division.breaches(&WITH_CIRCLES))
-        .collect())
+    Ok(divisions.iter().flat_map(Division::descriptions).collect())
 }
 
 impl Division {
@@ -59,16 +53,6 @@ impl Division {
         let modules = self.tree.modules.len() - 1; // its root is the crate
         let lines = self.tree.code_lines;
         format!("{:<12} {lines:>6} {modules:>8} {largest:>15}", self.name)
-    }
-
-    fn breaches(&self, with_circles: &[&str]) -> Vec<String> {
-        let name = &self.name;
-        let is_listed = with_circles.contains(&name.as_str());
-        match (is_listed, self.circles.is_empty()) {
-            (true, true) => vec![format!("  {name} has no circle: take it off WITH_CIRCLES")],
-            (true, false) => Vec::new(),
-            (false, _) => self.descriptions(),
-        }
     }
 
     fn descriptions(&self) -> Vec<String> {
@@ -150,13 +134,12 @@ mod tests {
             ),
             ("apart.rs", "use crate::a::A; use std::fmt;"),
         ]);
-        let breaches = seeded.breaches(&[]);
+        let breaches = seeded.descriptions();
         assert_eq!(breaches.len(), 1);
         for edge in ["a -> b (", "b -> c (", "c -> a ("] {
             assert!(breaches[0].contains(edge), "{}", breaches[0]);
         }
         assert!(breaches[0].contains("a, b, c\n"), "{}", breaches[0]);
-        assert!(seeded.breaches(&["seeded"]).is_empty());
     }
 
     #[test]
@@ -170,10 +153,6 @@ mod tests {
             ),
         ]);
         assert!(seeded.circles.is_empty());
-        assert_eq!(
-            seeded.breaches(&["seeded"]),
-            ["  seeded has no circle: take it off WITH_CIRCLES"]
-        );
     }
 
     #[test]

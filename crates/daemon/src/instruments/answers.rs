@@ -2,7 +2,7 @@
 //! What the API answers about the instruments.
 
 use super::Instruments;
-use crate::api::{Answer, AnswerTo, Failure};
+use crate::answer::{Answer, AnswerTo, Failure};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

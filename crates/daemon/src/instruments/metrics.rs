@@ -3,7 +3,7 @@
 
 use super::Instruments;
 use super::measured::{Kind, Metric, Value, measure};
-use crate::api::Failure;
+use crate::answer::Failure;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};

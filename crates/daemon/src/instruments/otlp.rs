@@ -7,10 +7,11 @@
 use super::Instruments;
 use super::clock::{steady_unix_ns, unix_ns};
 use super::measured::{self, Kind, Value, measure};
+use crate::collector::Collector;
 use anyhow::{Context, Result, bail, ensure};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request;
 use hyper::body::Bytes;
-use hyper::{Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry_proto::tonic::collector::metrics::v1::{
@@ -24,7 +25,6 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -34,33 +34,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An answer says how many points were refused, and why.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-
-/// Port of OTLP over HTTP.
-const PORT: u16 = 4318;
-
-/// A collector: `http://HOST[:PORT][/PATH]`, to which `/v1/metrics` is added.
-#[derive(Clone, Debug)]
-pub struct Collector {
-    url: Uri,
-}
-
-impl FromStr for Collector {
-    type Err = String;
-
-    fn from_str(url: &str) -> Result<Collector, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
-        let (Some("http"), Some(host)) = (uri.scheme_str(), uri.host()) else {
-            return Err(
-                "http://HOST[:PORT] is wanted; for TLS, run a collector on this host".into(),
-            );
-        };
-        let port = uri.port_u16().unwrap_or(PORT);
-        let path = uri.path().trim_end_matches('/');
-        let url = format!("http://{host}:{port}{path}/v1/metrics").parse();
-        let url = url.map_err(|error| format!("{error}"))?;
-        Ok(Collector { url })
-    }
-}
 
 /// Sends the metrics again and again, as long as the daemon runs. A collector that does not take them is logged
 /// when that begins and ends.
@@ -380,20 +353,5 @@ mod tests {
             });
             assert!(format!("{error:#}").contains(said), "{error:#}");
         }
-    }
-
-    #[test]
-    fn a_collector_is_named_by_its_url() {
-        let parsed: Collector = "http://[::1]".parse().unwrap();
-        assert_eq!(parsed.url, "http://[::1]:4318/v1/metrics");
-        let parsed: Collector = "http://collector:80/otel/".parse().unwrap();
-        assert_eq!(parsed.url, "http://collector:80/otel/v1/metrics");
-        assert!(
-            "https://collector:4318"
-                .parse::<Collector>()
-                .unwrap_err()
-                .contains("TLS")
-        );
-        assert!("collector".parse::<Collector>().is_err());
     }
 }

@@ -7,7 +7,7 @@
 
 use super::Instruments;
 use super::answers::prefix_of;
-use crate::api::Failure;
+use crate::answer::Failure;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;

@@ -10,7 +10,7 @@
 
 use super::assets::is_asset;
 use super::token::Token;
-use crate::api::Failure;
+use crate::answer::Failure;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName};

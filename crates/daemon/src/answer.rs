@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a handler of the API answers, and how it fails.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+use fatpath_api::Endpoint;
+
+/// A policy file that changed nothing: its problems, as lines to print.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// `file:line:column: what; what is allowed`.
+    pub problems: Vec<String>,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.problems.join("\n"))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Anything that a handler could not do.
+pub(crate) struct Failure(StatusCode, String);
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, error: String) -> Failure {
+        Failure(status, error)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        match error.downcast_ref::<Refused>() {
+            Some(refused) => Failure(StatusCode::UNPROCESSABLE_ENTITY, refused.to_string()),
+            None => Failure(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")),
+        }
+    }
+}
+
+impl From<fatpath_kernel::KernelError> for Failure {
+    fn from(error: fatpath_kernel::KernelError) -> Failure {
+        anyhow::Error::from(error).into()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let is_busy = self.0 == StatusCode::SERVICE_UNAVAILABLE;
+        let wait = is_busy.then_some([(RETRY_AFTER, "10")]);
+        let error = Json(fatpath_api::Error { error: self.1 });
+        (self.0, wait, error).into_response()
+    }
+}
+
+/// A value as JSON.
+pub(crate) type Answer<T> = Result<Json<T>, Failure>;
+
+/// What an endpoint answers.
+pub(crate) type AnswerTo<E> = Answer<<E as Endpoint>::Answer>;
