@@ -220,23 +220,9 @@ pub struct Program {
     pub lasts: Option<Duration>,
     /// When it is killed, and the run has failed.
     pub time_limit: Duration,
-    /// How long it waits before it sends: a flow's `start`.
-    pub start: Duration,
-    /// When it is asked to end before it has done all; `None`: it is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Stop>,
-    /// The line of the file where it stands, from 1; 0: it comes from a flow.
+    /// The line of the file where it stands, from 1.
     #[serde(skip)]
     pub line: usize,
-}
-
-/// What a program has done when it is asked to end counts, as its server saw it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Stop {
-    /// After its start.
-    pub after: Duration,
-    /// The `ready_port` of the server.
-    pub server_port: u16,
 }
 
 /// How a program's output becomes a result.

@@ -63,8 +63,6 @@ fn program(
         result: section.optional("result", result_kind)?,
         lasts: section.optional("lasts", units::time_limit)?,
         time_limit: time_limit.unwrap_or(TIME_LIMIT),
-        start: Duration::ZERO,
-        stop: None,
         line: section.line(),
     };
     section.finish()?;

@@ -38,10 +38,15 @@ pub(super) fn make_all(
     made
 }
 
-/// A run for the display; it lasts as long as its longest program says.
+/// A run for the display; it lasts as long as its longest program or flow says.
 fn expected(planned: &Planned) -> Expected {
-    let programs = planned.case.programs.iter();
-    let longest = programs.filter_map(|program| program.lasts).max();
+    let case = planned.case;
+    let programs = case.programs.iter().filter_map(|program| program.lasts);
+    let flows = case
+        .flows
+        .iter()
+        .filter_map(|flow| Some(flow.start + flow.lasts?));
+    let longest = programs.chain(flows).max();
     Expected {
         kind: planned.case.label().to_owned(),
         name: planned.description(),

@@ -18,7 +18,7 @@ use fatpath_experiment::simulate::{How, Simulator, without_warm_up};
 use fatpath_scenario::{MOST_REPEATS, MOST_RETRIES, Scenario};
 
 use crate::lab;
-use crate::run::{self, detection, with_programs};
+use crate::run::{self, detection};
 
 /// Arguments of `lab compare`.
 #[derive(Debug, Args)]
@@ -152,8 +152,7 @@ impl Compare {
     fn taken(&self, scenario: &Scenario, folder: &Path) -> Result<Side> {
         let cases = self.choice.of(scenario)?;
         let runs = earlier(folder, scenario, &cases, |maker| match maker {
-            // Where iperf3 cannot make a flow, the lab has made no runs.
-            Maker::Lab => with_programs(scenario).unwrap_or_else(|_| scenario.clone()),
+            Maker::Lab => scenario.clone(),
             Maker::Simulator { .. } => without_warm_up(scenario),
         })?;
         Ok((runs, false))

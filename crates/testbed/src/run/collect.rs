@@ -14,10 +14,11 @@ use fatpath_experiment::results::{EmulatorFigures, FlowFigures, Row, Run};
 use fatpath_observation::{DirectionName, Lateness};
 use fatpath_scenario::limit::{Limit, bottleneck_mbps_between};
 use fatpath_scenario::plan::Plan;
-use fatpath_scenario::{Case, Program, ResultKind};
+use fatpath_scenario::{Case, ResultKind};
 use serde::Deserialize;
 
 use super::CaseError;
+use super::launch::Launch;
 use crate::iperf3;
 use crate::observe::{self, Window};
 use crate::program::{Job, RunError};
@@ -27,6 +28,8 @@ use crate::records::Records;
 pub(super) struct Written<'w> {
     pub(super) case: &'w Case,
     pub(super) plan: &'w Plan,
+    pub(super) launches: &'w [Launch],
+    /// Those of `launches`, in their order.
     pub(super) jobs: &'w [Job],
     pub(super) records: &'w Records,
     /// When the programs ran; `None` if they did not all begin and end.
@@ -50,7 +53,13 @@ pub(super) fn run(
     run.give(&programs);
     let reverse = programs.first().is_some_and(|(_, one)| one.reverse);
     let row = &mut run.row;
-    row.bottleneck_mbps = bottleneck_mbps(written.case, written.plan, reverse, written.ran_for());
+    row.bottleneck_mbps = bottleneck_mbps(
+        written.case,
+        written.plan,
+        written.launches,
+        reverse,
+        written.ran_for(),
+    );
     let mut doubts: Vec<String> = written.disturbed.iter().cloned().collect();
     emulator(written, row, &mut doubts);
     observation(written, row, &mut doubts);
@@ -70,16 +79,16 @@ fn measured(
     written: &Written,
     ran: Result<(), RunError>,
 ) -> Result<Vec<(String, Measured)>, CaseError> {
-    let programs = written.case.programs.iter().zip(written.jobs);
-    let results = programs.filter_map(|(program, job)| Some((job, program, program.result?)));
+    let launches = written.launches.iter().zip(written.jobs);
+    let results = launches.filter_map(|(launch, job)| Some((job, launch, launch.result?)));
     let parsed: Result<Vec<_>, CaseError> = results
-        .map(|(job, program, kind)| {
-            let parsed = parse(written, job, program, kind);
+        .map(|(job, launch, kind)| {
+            let parsed = parse(written, job, launch, kind);
             let parsed = parsed.map_err(|reason| CaseError::Result {
                 label: job.label.clone(),
                 reason,
             });
-            let begin_s = program.start.as_secs_f64();
+            let begin_s = launch.start.as_secs_f64();
             Ok((job.label.clone(), parsed?.begun_at(begin_s)))
         })
         .collect();
@@ -95,11 +104,11 @@ fn measured(
 fn parse(
     written: &Written,
     job: &Job,
-    program: &Program,
+    launch: &Launch,
     kind: ResultKind,
 ) -> Result<Measured, String> {
     let text = |job: &Job| fs::read_to_string(&job.output).map_err(|error| error.to_string());
-    let server = program.stop.as_ref().and_then(|stop| {
+    let server = launch.stop.as_ref().and_then(|stop| {
         let mut jobs = written.jobs.iter();
         jobs.find(|job| job.ready_port == Some(stop.server_port))
     });
@@ -117,18 +126,18 @@ impl Written<'_> {
     }
 }
 
-/// The bottleneck between the programs with a result and the hosts that their commands name; `None`
+/// The bottleneck between the programs with a result and their peers; `None`
 /// if there is none, if its rate is not one throughout the run, or not the same for all of them.
 pub(super) fn bottleneck_mbps(
     case: &Case,
     plan: &Plan,
+    launches: &[Launch],
     reverse: bool,
     lasting: Duration,
 ) -> Option<f64> {
-    let programs = case.programs.iter();
-    let results = programs.filter(|program| program.result.is_some());
-    let ends = results.map(|program| {
-        let (own, peer) = (&program.host[..], &plan.peer(program)?.name[..]);
+    let results = launches.iter().filter(|launch| launch.result.is_some());
+    let ends = results.map(|launch| {
+        let (own, peer) = (&launch.host[..], launch.peer.as_deref()?);
         Some(if reverse { (peer, own) } else { (own, peer) })
     });
     let ends: Option<Vec<_>> = ends.collect();

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows of a scenario as programs of the lab: an iperf3 at either end.
+//! The two iperf3 that make a flow of a scenario: one listens where the data go, one sends.
 //!
-//! Pure. What iperf3 cannot be asked for is refused with the line. Start with [`with_programs`].
+//! Pure. What iperf3 cannot be asked for is refused with the line. Start with [`launches`].
 
 use std::time::Duration;
 
 use fatpath_link::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
 use thiserror::Error;
 
-use fatpath_scenario::{Case, EndSettings, Flow, Program, ResultKind, Scenario, Source, Stop};
+use fatpath_scenario::plan::{Family, Plan};
+use fatpath_scenario::{EndSettings, Flow, ResultKind, Source};
+
+use super::launch::{Launch, Stop};
 
 /// Connections of one iperf3: MAX_STREAMS of iperf.h.
 const MOST_STREAMS: u32 = 128;
-/// What an iperf3 takes in addition to its time.
-const AROUND_A_TEST: Duration = Duration::from_secs(2);
 
 /// A flow that only the simulator can make.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -25,71 +26,71 @@ pub struct OnlySimulated {
     pub why: String,
 }
 
-/// The scenario with programs in place of its flows.
+/// That iperf3 can make a flow.
 ///
 /// # Errors
-/// The first flow that iperf3 cannot make.
-pub fn with_programs(scenario: &Scenario) -> Result<Scenario, OnlySimulated> {
-    let mut scenario = scenario.clone();
-    for case in &mut scenario.cases {
-        let flows = std::mem::take(&mut case.flows);
-        add(case, &flows)?;
-    }
-    Ok(scenario)
+/// What it cannot be asked for.
+pub(super) fn check(flow: &Flow) -> Result<(), OnlySimulated> {
+    options(flow).map(drop).map_err(|why| OnlySimulated {
+        line: flow.line,
+        why,
+    })
 }
 
-fn add(case: &mut Case, flows: &[Flow]) -> Result<(), OnlySimulated> {
-    case.programs.extend(flows.iter().map(server));
-    for flow in flows {
-        let line = flow.line;
-        let client = client(flow).map_err(|why| OnlySimulated { line, why })?;
-        case.programs.push(client);
-    }
-    Ok(())
+/// The servers of flows that iperf3 can make, then their clients.
+pub(super) fn launches(flows: &[Flow], plan: &Plan) -> Vec<Launch> {
+    let clients = flows.iter().filter_map(|flow| client(flow, plan));
+    flows.iter().map(server).chain(clients).collect()
 }
 
-fn server(flow: &Flow) -> Program {
+fn server(flow: &Flow) -> Launch {
     let (_, port) = flow.ports;
-    Program {
+    let options = format!("--server --one-off --json --port {port} --interval 0.5");
+    Launch {
         host: flow.to.clone(),
-        run: format!("iperf3 --server --one-off --json --port {port} --interval 0.5"),
+        words: iperf3(&options),
+        peer: Some(flow.from.clone()),
         ready_port: Some(port),
         result: None,
-        lasts: None,
         time_limit: flow.start + flow.time_limit,
         start: flow.start,
         stop: None,
-        line: flow.line,
     }
 }
 
-fn client(flow: &Flow) -> Result<Program, String> {
-    if flow.requests.ends != EndSettings::default() {
-        return Err("programs cannot ask for what this flow asks of TCP".to_owned());
-    }
-    let (_, port) = flow.ports;
-    let mut run = format!(
-        "iperf3 --client {{{}}} --port {port} --json --get-server-output --interval 0.5",
-        flow.to
-    );
-    for option in [lasts(flow)?, source(flow)?, streams(flow)?, requests(flow)?] {
-        run.push_str(&option);
-    }
-    let start_s = flow.start.as_secs_f64();
-    if start_s > 0.0 {
-        run = format!("sh -c 'sleep {start_s}; exec {run}'");
-    }
-    Ok(Program {
+fn client(flow: &Flow, plan: &Plan) -> Option<Launch> {
+    let family = match flow.ipv6 {
+        true => Family::Ipv6,
+        false => Family::Ipv4,
+    };
+    let address = plan.address(&flow.to, &flow.from, family)?;
+    let options = format!("--client {address} {}", options(flow).ok()?);
+    Some(Launch {
         host: flow.from.clone(),
-        run,
+        words: later(flow.start, iperf3(&options)),
+        peer: Some(flow.to.clone()),
         ready_port: None,
         result: Some(ResultKind::Iperf3),
-        lasts: flow.lasts.map(|lasts| flow.start + lasts + AROUND_A_TEST),
         time_limit: flow.start + flow.time_limit,
         start: flow.start,
         stop: stop(flow),
-        line: flow.line,
     })
+}
+
+fn iperf3(options: &str) -> Vec<String> {
+    let words = std::iter::once("iperf3").chain(options.split(' '));
+    words.map(str::to_owned).collect()
+}
+
+/// All programs start together: one of a later flow waits by itself.
+fn later(start: Duration, words: Vec<String>) -> Vec<String> {
+    match start.as_secs_f64() {
+        0.0 => words,
+        start_s => {
+            let script = format!("sleep {start_s}; exec {}", words.join(" "));
+            vec!["sh".to_owned(), "-c".to_owned(), script]
+        }
+    }
 }
 
 /// iperf3 ends after a time or after so many bytes: where either may be first, the lab watches the time.
@@ -100,6 +101,17 @@ fn stop(flow: &Flow) -> Option<Stop> {
         after: flow.start + after,
         server_port,
     })
+}
+
+/// What the client is asked for, its server's address apart.
+fn options(flow: &Flow) -> Result<String, String> {
+    if flow.requests.ends != EndSettings::default() {
+        return Err("programs cannot ask for what this flow asks of TCP".to_owned());
+    }
+    let (_, port) = flow.ports;
+    let fixed = format!("--port {port} --json --get-server-output --interval 0.5");
+    let chosen = [lasts(flow)?, source(flow)?, streams(flow)?, requests(flow)?];
+    Ok(fixed + &chosen.concat())
 }
 
 fn has_size(flow: &Flow) -> bool {
@@ -125,7 +137,7 @@ fn source(flow: &Flow) -> Result<String, String> {
         }
         Source::Bulk { bytes: None, .. } => Ok(String::new()),
         Source::Chunks { .. } => Err("source = \"chunks\": iperf3 makes no pauses".to_owned()),
-        Source::Web { .. } => Err("source = \"web\": iperf3 is no user".to_owned()),
+        Source::Web { .. } => Err("source = \"web\": iperf3 does not imitate users".to_owned()),
         Source::ConstantRate {
             rate_bps,
             payload_bytes,
@@ -169,6 +181,8 @@ fn requests(flow: &Flow) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use fatpath_scenario::Scenario;
+
     use super::*;
 
     fn programs(flow: &str) -> Result<Vec<String>, String> {
@@ -177,10 +191,13 @@ mod tests {
              from = \"a\"\nto = \"b\"\n{flow}"
         );
         let scenario = Scenario::parse("x.toml", &text).unwrap();
-        let programs = with_programs(&scenario).map_err(|error| error.to_string())?;
-        let programs = programs.cases[0].programs.iter();
-        Ok(programs
-            .map(|program| format!("{}: {}", program.host, program.run))
+        let case = &scenario.cases[0];
+        let plan = Plan::of(&scenario, case, "flows.jsonl".into());
+        let checked = case.flows.iter().try_for_each(check);
+        checked.map_err(|error| error.to_string())?;
+        let launches = launches(&case.flows, &plan).into_iter();
+        Ok(launches
+            .map(|launch| format!("{}: {}", launch.host, launch.words.join(" ")))
             .collect())
     }
 
@@ -193,11 +210,11 @@ mod tests {
         let told = [bulk, udp, sized].map(|flow| programs(flow).unwrap().join("\n"));
         insta::assert_snapshot!(told.join("\n"), @r#"
         b: iperf3 --server --one-off --json --port 6001 --interval 0.5
-        a: sh -c 'sleep 1; exec iperf3 --client {b} --port 6001 --json --get-server-output --interval 0.5 --time 10 --parallel 2 --congestion reno --set-mss 1412 --window 65536 --fq-rate 1000000000'
+        a: sh -c sleep 1; exec iperf3 --client 10.77.0.2 --port 6001 --json --get-server-output --interval 0.5 --time 10 --parallel 2 --congestion reno --set-mss 1412 --window 65536 --fq-rate 1000000000
         b: iperf3 --server --one-off --json --port 6001 --interval 0.5
-        a: iperf3 --client {b} --port 6001 --json --get-server-output --interval 0.5 --time 5 --udp --bitrate 10000000 --length 1000
+        a: iperf3 --client 10.77.0.2 --port 6001 --json --get-server-output --interval 0.5 --time 5 --udp --bitrate 10000000 --length 1000
         b: iperf3 --server --one-off --json --port 6001 --interval 0.5
-        a: iperf3 --client {b} --port 6001 --json --get-server-output --interval 0.5 --bytes 10000000
+        a: iperf3 --client 10.77.0.2 --port 6001 --json --get-server-output --interval 0.5 --bytes 10000000
         "#);
     }
 
@@ -214,7 +231,7 @@ mod tests {
         ]
         .map(|flow| programs(flow).unwrap_err());
         insta::assert_snapshot!(told.join("\n"), @r#"
-        line 6: source = "web": iperf3 is no user; `fatpath sim` can do it
+        line 6: source = "web": iperf3 does not imitate users; `fatpath sim` can do it
         line 6: source = "chunks": iperf3 makes no pauses; `fatpath sim` can do it
         line 6: again: iperf3 sends once; `fatpath sim` can do it
         line 6: iperf3 sends for whole seconds; `fatpath sim` can do it

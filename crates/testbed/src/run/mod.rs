@@ -7,6 +7,7 @@
 mod collect;
 pub(crate) mod detection;
 mod flows;
+mod launch;
 mod one;
 
 use std::collections::HashSet;
@@ -19,13 +20,13 @@ use fatpath_experiment::run::{
     self, Made, Maker, Options, Outcome, Planned, Runner, ScenarioError, Shard, Watch,
 };
 use fatpath_scenario::command::CommandError;
-use fatpath_scenario::{Case, Program, Scenario};
+use fatpath_scenario::{Case, Scenario};
 use thiserror::Error;
 
 use crate::lab::UpError;
 use crate::program;
 use crate::undo::UndoError;
-pub use flows::{OnlySimulated, with_programs};
+pub use flows::OnlySimulated;
 use one::OneRun;
 
 /// Why a scenario cannot be run at all.
@@ -92,23 +93,25 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// The testbed of a scenario, with programs in place of its flows.
+    /// The testbed of a scenario.
     ///
     /// # Errors
     /// [`CannotRun`], for what no run of it could do.
     pub fn of(scenario: &Scenario) -> Result<Testbed, ScenarioError> {
-        let scenario = with_programs(scenario).map_err(CannotRun::from)?;
-        check_has_result(&scenario)?;
+        check_has_result(scenario)?;
+        let mut flows = scenario.cases.iter().flat_map(|case| &case.flows);
+        flows.try_for_each(flows::check).map_err(CannotRun::from)?;
         Ok(Testbed {
-            scenario,
+            scenario: scenario.clone(),
             is_first: AtomicBool::new(true),
         })
     }
 }
 
 fn check_has_result(scenario: &Scenario) -> Result<(), CannotRun> {
-    let is_result = |program: &Program| program.result.is_some();
-    let has_result = |case: &Case| case.programs.iter().any(is_result);
+    let has_result = |case: &Case| {
+        !case.flows.is_empty() || case.programs.iter().any(|program| program.result.is_some())
+    };
     match scenario.cases.iter().any(has_result) {
         true => Ok(()),
         false => Err(CannotRun::NoResult),

@@ -13,10 +13,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fatpath_experiment::results::{Row, Run};
 use fatpath_experiment::run::{Planned, Turn, Watch as WatchRun};
 use fatpath_scenario::plan::{MAINLINE_OF_THE_MACHINE, Plan};
-use fatpath_scenario::{Program, Scenario, TimedChange};
+use fatpath_scenario::{Case, Scenario, TimedChange};
 
 use super::CaseError;
 use super::collect::{self, Written};
+use super::flows;
+use super::launch::{self, Launch};
 use crate::lab::{Lab, Lifetime};
 use crate::machine;
 use crate::observe::Window;
@@ -41,7 +43,8 @@ impl OneRun<'_> {
         let records = self.records();
         let plan = self.plan();
         self.clear(&records, &plan).map_err(CaseError::Clear)?;
-        let jobs = self.jobs(&plan)?;
+        let launches = launches(self.planned.case, &plan)?;
+        let jobs = self.jobs(&launches);
         let mut lab = Lab::up(plan, &records, Lifetime::OfThisProcess)?;
         lab.cleared.iter().for_each(|line| self.watch.say(line));
         if self.tells_settings {
@@ -71,6 +74,7 @@ impl OneRun<'_> {
         let written = Written {
             case: self.planned.case,
             plan: &plan,
+            launches: &launches,
             jobs: &jobs,
             records: &records,
             window,
@@ -109,36 +113,35 @@ impl OneRun<'_> {
         })
     }
 
-    fn jobs(&self, plan: &Plan) -> Result<Vec<Job>, CaseError> {
-        let programs = self.planned.case.programs.iter().enumerate();
-        programs
-            .map(|(index, program)| self.job(plan, index, program))
+    fn jobs(&self, launches: &[Launch]) -> Vec<Job> {
+        let launches = launches.iter().enumerate();
+        launches
+            .map(|(index, launch)| self.job(index, launch))
             .collect()
     }
 
-    fn job(&self, plan: &Plan, index: usize, program: &Program) -> Result<Job, CaseError> {
-        let words = plan.words(program).map_err(|error| CaseError::Command {
-            label: format!("program {} on {}", index + 1, program.host),
-            error,
-        })?;
-        let file = Path::new(&words[0])
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let label = format!("{}-{}-{file}", index + 1, program.host);
+    fn job(&self, index: usize, launch: &Launch) -> Job {
+        let file = Path::new(&launch.words[0]).file_name().unwrap_or_default();
+        let label = format!("{}-{}-{}", index + 1, launch.host, file.to_string_lossy());
         let (output, errors) = program::output_files(self.raw, &self.planned.name(), &label);
-        Ok(Job {
+        Job {
             label,
-            host: program.host.clone(),
-            words,
-            ready_port: program.ready_port,
-            time_limit: program.time_limit,
-            stop_after: program.stop.as_ref().map(|stop| stop.after),
+            host: launch.host.clone(),
+            words: launch.words.clone(),
+            ready_port: launch.ready_port,
+            time_limit: launch.time_limit,
+            stop_after: launch.stop.as_ref().map(|stop| stop.after),
             output,
             errors,
-        })
+        }
     }
+}
+
+/// All that a run of a case starts, in order.
+fn launches(case: &Case, plan: &Plan) -> Result<Vec<Launch>, CaseError> {
+    let mut launches = launch::programs(case, plan)?;
+    launches.extend(flows::launches(&case.flows, plan));
+    Ok(launches)
 }
 
 /// Repeats draw other random numbers, so that they are independent.
@@ -155,10 +158,12 @@ pub(super) fn row(scenario: &Scenario, planned: &Planned) -> Row {
 /// What is known of a run beforehand.
 fn row_of(planned: &Planned, plan: &Plan) -> Row {
     let case = planned.case;
+    // A command that cannot be used is the run's error, not the row's.
+    let launches = launches(case, plan).unwrap_or_default();
     Row {
         path: case.path.clone(),
         variant: case.variant.clone(),
-        bottleneck_mbps: collect::bottleneck_mbps(case, plan, false, Duration::MAX),
+        bottleneck_mbps: collect::bottleneck_mbps(case, plan, &launches, false, Duration::MAX),
         vary: case.vary.iter().cloned().collect(),
         repeat: match planned.turn {
             Turn::WarmUp(_) => 0,
