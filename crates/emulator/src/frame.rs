@@ -136,6 +136,10 @@ impl Packet for Frame {
         ip::mark(&mut self.bytes_mut()[vnet::BYTES..]);
     }
 
+    fn set_dscp(&mut self, dscp: u8) {
+        ip::set_dscp(&mut self.bytes_mut()[vnet::BYTES..], dscp);
+    }
+
     fn flow(&self) -> Option<Flow> {
         self.parts()?.flow(self.packet())
     }

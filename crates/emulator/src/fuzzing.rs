@@ -27,6 +27,7 @@ pub fn packet(bytes: &[u8]) {
     for piece in pieces {
         check_piece(&piece, is_super);
         check_mark(piece.duplicate());
+        check_dscp(piece.duplicate(), 46);
         if piece.wire().segments == 1 {
             check_corruption(piece, u64::from_le_bytes(*choice));
         }
@@ -65,6 +66,25 @@ fn check_piece(piece: &Frame, is_of_super: bool) {
         assert_eq!(family.len_bytes(packet), packet.len());
         assert_eq!(vnet::gso_size(vnet) > 0, piece.wire().segments > 1);
     }
+}
+
+/// Only the six bits change, and the checksum of an IPv4 header with them.
+fn check_dscp(mut piece: Frame, dscp: u8) {
+    let (header_before, ecn) = (ipv4_header_sum(&piece), piece.ecn());
+    let before = piece.bytes().to_vec();
+    piece.set_dscp(dscp);
+    let packet = &piece.bytes()[vnet::BYTES..];
+    let set = match Family::of(packet) {
+        Some(Family::V4) => packet[1] >> 2,
+        Some(Family::V6) => packet[0] << 2 & 0x3c | packet[1] >> 6,
+        None => return assert_eq!(piece.bytes(), before),
+    };
+    assert_eq!((set, piece.ecn()), (dscp, ecn));
+    let header_after = ipv4_header_sum(&piece);
+    assert_eq!(
+        header_before.map(|sum| sum % 0xffff),
+        header_after.map(|sum| sum % 0xffff)
+    );
 }
 
 fn check_mark(mut piece: Frame) {

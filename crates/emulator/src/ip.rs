@@ -202,6 +202,21 @@ pub(crate) fn mark(packet: &mut [u8]) {
     }
 }
 
+/// Sets the DSCP, 0 to 63: the upper six bits of the traffic class (RFC 2474, section 3).
+pub(crate) fn set_dscp(packet: &mut [u8], dscp: u8) {
+    match Family::of(packet) {
+        Some(Family::V4) => {
+            let without = be_u16(packet, 0) & !0x00fc;
+            set_ipv4_field(packet, 0, without | u16::from(dscp) << 2);
+        }
+        Some(Family::V6) => {
+            let without = be_u16(packet, 0) & !0x0fc0;
+            set_be_u16(packet, 0, without | u16::from(dscp) << 6);
+        }
+        None => {}
+    }
+}
+
 /// Sets a 16-bit field and corrects the header checksum for it.
 pub(crate) fn set_ipv4_field(packet: &mut [u8], offset: usize, value: u16) {
     let sum = !be_u16(packet, IPV4_CHECKSUM);

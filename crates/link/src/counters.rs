@@ -50,15 +50,18 @@ pub enum DropCause {
     Loss,
     /// Longer than the MTU.
     TooBig,
+    /// A policer had too few tokens for it.
+    Policed,
 }
 
 impl DropCause {
     /// Every cause, in the order in which results list them.
-    pub const ALL: [DropCause; 4] = [
+    pub const ALL: [DropCause; 5] = [
         DropCause::QueueFull,
         DropCause::Early,
         DropCause::Loss,
         DropCause::TooBig,
+        DropCause::Policed,
     ];
 
     /// The cause as results print it.
@@ -68,6 +71,7 @@ impl DropCause {
             DropCause::Early => "early",
             DropCause::Loss => "loss",
             DropCause::TooBig => "too_big",
+            DropCause::Policed => "policed",
         }
     }
 }
@@ -81,7 +85,7 @@ pub struct Counters {
     pub left: Count,
     /// Made beside what was pushed in.
     pub duplicated: Count,
-    /// Marked: congestion met.
+    /// Marked: by ECN as having met congestion, or by a policer's DSCP.
     pub marked: Count,
     /// Damaged.
     pub corrupted: Count,

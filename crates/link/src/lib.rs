@@ -11,7 +11,7 @@
 //! Start reading at [`Cell`], the one interface of every effect; then [`ChainSpec`], which says what a
 //! direction of a link does, and [`Chain`], which is built from it. One effect a file in `cells/`,
 //! with the part of the spec that describes it: delay, bottleneck (with service, queue and its disciplines), loss,
-//! reorder, duplicate, corrupt, mtu.
+//! reorder, duplicate, corrupt, mtu, policer.
 
 mod alignment;
 mod cells;
@@ -22,11 +22,7 @@ pub mod headers;
 mod packet;
 mod random;
 
-pub use cells::{
-    Cell, CellSpec, ChainSpec, CorruptSpec, DelaySpec, Discipline, Distribution, DuplicateSpec,
-    JitterSpec, LossSpec, LossWindow, MtuSpec, QueueSpec, RateSpec, RateStep, ReorderSpec, Service,
-    SpecError,
-};
+pub use cells::*;
 pub use chain::Chain;
 pub use counters::{Count, Counters, DropCause};
 pub use departures::Departure;

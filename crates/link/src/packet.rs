@@ -80,6 +80,9 @@ pub trait Packet: Sized {
     /// Sets the ECN field of all segments, which must be capable, to congestion met.
     fn mark(&mut self);
 
+    /// Sets the six bits of the DSCP (RFC 2474) of all segments, if they are IP packets.
+    fn set_dscp(&mut self, dscp: u8);
+
     /// The flow; `None` if it has no ports: ICMP, later fragments, what is no IP packet.
     fn flow(&self) -> Option<Flow>;
 

@@ -112,9 +112,9 @@ impl Record {
                 .all(|count| **count == Count::default())
     }
 
-    /// All counts, in the order of the file.
+    /// All counts, in the order of the file: a new one comes last, so that older files stay readable.
     fn counts(&self) -> [&Count; COUNTS] {
-        let [full, early, loss, too_big] = &self.dropped;
+        let [full, early, loss, too_big, policed] = &self.dropped;
         [
             &self.arrived,
             &self.left,
@@ -125,11 +125,12 @@ impl Record {
             &self.marked,
             &self.duplicated,
             &self.corrupted,
+            policed,
         ]
     }
 
     fn counts_mut(&mut self) -> [&mut Count; COUNTS] {
-        let [full, early, loss, too_big] = &mut self.dropped;
+        let [full, early, loss, too_big, policed] = &mut self.dropped;
         [
             &mut self.arrived,
             &mut self.left,
@@ -140,6 +141,7 @@ impl Record {
             &mut self.marked,
             &mut self.duplicated,
             &mut self.corrupted,
+            policed,
         ]
     }
 }

@@ -66,7 +66,7 @@ impl Tally {
     /// Ends the running interval, with the direction's counters and the highest depth of its queues
     /// in it; the next one begins. `None` when there is nothing to record.
     pub fn end(&mut self, counters: &Counters, peak_queue_bytes: u64) -> Option<Record> {
-        let since = |of: fn(&Counters) -> Count| {
+        let since = |of: &dyn Fn(&Counters) -> Count| {
             let (now, before) = (of(counters), of(&self.before));
             Count {
                 packets: now.packets - before.packets,
@@ -76,18 +76,13 @@ impl Tally {
         let record = Record {
             direction: self.direction,
             interval: self.interval,
-            arrived: since(|counters| counters.arrived),
-            left: since(|counters| counters.left),
+            arrived: since(&|counters| counters.arrived),
+            left: since(&|counters| counters.left),
             peak_queue_bytes,
-            dropped: [
-                since(|counters| counters.dropped(DropCause::ALL[0])),
-                since(|counters| counters.dropped(DropCause::ALL[1])),
-                since(|counters| counters.dropped(DropCause::ALL[2])),
-                since(|counters| counters.dropped(DropCause::ALL[3])),
-            ],
-            marked: since(|counters| counters.marked),
-            duplicated: since(|counters| counters.duplicated),
-            corrupted: since(|counters| counters.corrupted),
+            dropped: DropCause::ALL.map(|cause| since(&|counters| counters.dropped(cause))),
+            marked: since(&|counters| counters.marked),
+            duplicated: since(&|counters| counters.duplicated),
+            corrupted: since(&|counters| counters.corrupted),
             flows: self.take_flows(),
         };
         self.before = *counters;

@@ -24,6 +24,7 @@ const SEGMENT_BYTES: u64 = 1_500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     PathMtu,
+    Policer,
     Rate,
     Loss,
     Corrupt,
@@ -136,6 +137,7 @@ impl Stage {
             .map(|mtu_bytes| CellSpec::Mtu(MtuSpec { mtu_bytes }));
         let others = [
             (Effect::PathMtu, mtu),
+            (Effect::Policer, self.policer.map(CellSpec::Policer)),
             (Effect::Corrupt, self.corrupt.map(corrupt_cell)),
             (Effect::Duplicate, self.duplicate.map(duplicate_cell)),
             (Effect::Reorder, self.reorder.map(CellSpec::Reorder)),
@@ -311,6 +313,7 @@ impl Effect {
     fn of(cell: &CellSpec) -> Effect {
         match cell {
             CellSpec::Mtu(_) => Effect::PathMtu,
+            CellSpec::Policer(_) => Effect::Policer,
             CellSpec::Rate(_) => Effect::Rate,
             CellSpec::Loss(_) => Effect::Loss,
             CellSpec::Corrupt(_) => Effect::Corrupt,
@@ -323,6 +326,7 @@ impl Effect {
     fn key(self) -> &'static str {
         match self {
             Effect::PathMtu => "path_mtu",
+            Effect::Policer => "policer",
             Effect::Rate => "rate",
             Effect::Loss => "loss",
             Effect::Corrupt => "corrupt",
@@ -346,5 +350,6 @@ fn is_idle(cell: &CellSpec) -> bool {
         CellSpec::Reorder(reorder) => reorder.probability == 0.0,
         CellSpec::Duplicate(duplicate) => duplicate.probability == 0.0,
         CellSpec::Corrupt(corrupt) => corrupt.probability == 0.0,
+        CellSpec::Policer(policer) => policer.burst_bytes.is_none(),
     }
 }

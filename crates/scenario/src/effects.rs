@@ -5,8 +5,8 @@
 //! queue in bdp waits for the delays of both directions. Start with [`Stage::take`].
 
 use fatpath_link::{
-    CellSpec, CorruptSpec, DelaySpec, Distribution, DuplicateSpec, JitterSpec, LossSpec, MtuSpec,
-    RateSpec, RateStep, ReorderSpec, Service,
+    CellSpec, CorruptSpec, DelaySpec, Distribution, DuplicateSpec, Exceed, JitterSpec, LossSpec,
+    MtuSpec, PolicerSpec, RateSpec, RateStep, ReorderSpec, Service,
 };
 
 use super::check::checked;
@@ -16,8 +16,9 @@ use super::section::{Problem, Section, Value};
 use super::units::{self, QueueLimit};
 
 /// Every effect key.
-pub(super) const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 16] = [
     "path_mtu",
+    "policer",
     "rate",
     "rate_steps",
     "repeat_after",
@@ -50,6 +51,7 @@ const RED_WEIGHT: f64 = 0.002;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stage {
     pub(super) path_mtu_bytes: Option<u32>,
+    pub(super) policer: Option<PolicerSpec>,
     pub(super) service: Option<Service>,
     pub(super) queue: Option<QueueLimit>,
     pub(super) discipline: Option<DisciplineSpec>,
@@ -89,6 +91,7 @@ impl Stage {
     pub(super) fn take(section: &mut Section, files: &NamedFiles) -> Result<Stage, Problem> {
         Ok(Stage {
             path_mtu_bytes: path_mtu_bytes(section)?,
+            policer: section.take("policer").map(policer).transpose()?,
             service: service(section, files)?,
             queue: section.optional("queue", units::queue_limit)?,
             discipline: section.take("discipline").map(discipline).transpose()?,
@@ -108,6 +111,7 @@ impl Stage {
         let both = both.clone();
         Stage {
             path_mtu_bytes: self.path_mtu_bytes.or(both.path_mtu_bytes),
+            policer: self.policer.or(both.policer),
             service: self.service.or(both.service),
             queue: self.queue.or(both.queue),
             discipline: self.discipline.or(both.discipline),
@@ -152,6 +156,42 @@ fn path_mtu_bytes(section: &mut Section) -> Result<Option<u32>, Problem> {
     let mtu_bytes = value.integer(68..=65_535)? as u32;
     checked(&value, CellSpec::Mtu(MtuSpec { mtu_bytes }))?;
     Ok(Some(mtu_bytes))
+}
+
+fn policer(value: Value) -> Result<PolicerSpec, Problem> {
+    const ALLOWED: &str = "one of \"drop\", \"mark\" (by ECN) and \"dscp\" (with dscp = 0 to 63)";
+    if value.is_text() {
+        return value.parsed(|text| match text {
+            "none" => Ok(PolicerSpec::NONE),
+            _ => Err("\"none\", or a table such as { rate = \"50mbit\", burst = \"64KiB\" }"),
+        });
+    }
+    let place = value.copy();
+    let mut section = value.section()?;
+    let (rate_bps, burst_bytes) = (
+        section.needed("rate", units::rate_bps)?,
+        section.needed("burst", units::depth_bytes)?,
+    );
+    let exceed = match section.take("exceed") {
+        None => Exceed::Drop,
+        Some(value) => match value.text()?.as_str() {
+            "drop" => Exceed::Drop,
+            "mark" => Exceed::MarkEcn,
+            "dscp" => {
+                let dscp = section.need("dscp", "a number from 0 to 63")?;
+                Exceed::SetDscp(dscp.integer(0..=PolicerSpec::MOST_DSCP.into())? as u8)
+            }
+            other => return Err(value.problem(format!("\"{other}\" is not {ALLOWED}"))),
+        },
+    };
+    section.finish()?;
+    let spec = PolicerSpec {
+        rate_bps,
+        burst_bytes: Some(burst_bytes),
+        exceed,
+    };
+    checked(&place, CellSpec::Policer(spec))?;
+    Ok(spec)
 }
 
 fn service(section: &mut Section, files: &NamedFiles) -> Result<Option<Service>, Problem> {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fatpath_link::{CellSpec, ChainSpec, Count, RateSpec, Service};
+use fatpath_link::{CellSpec, ChainSpec, Count, Exceed, PolicerSpec, RateSpec, Service};
 
 use super::plan::Plan;
 use super::{Link, TimedChange};
@@ -47,6 +47,7 @@ impl Limit {
     fn of(chain: &ChainSpec) -> Limit {
         let limits = chain.cells.iter().map(|cell| match cell {
             CellSpec::Rate(rate) => Limit::of_rate(rate),
+            CellSpec::Policer(policer) => Limit::of_policer(policer),
             _ => Limit::None,
         });
         limits.fold(Limit::None, Limit::and)
@@ -60,6 +61,17 @@ impl Limit {
                 overhead_bytes: rate.overhead_bytes,
             },
             Service::Steps { .. } | Service::Opportunities { .. } => Limit::Varying,
+        }
+    }
+
+    /// What marks only lets everything pass.
+    fn of_policer(policer: &PolicerSpec) -> Limit {
+        match (policer.exceed, policer.burst_bytes) {
+            (Exceed::Drop, Some(_)) => Limit::Constant {
+                rate_bps: policer.rate_bps,
+                overhead_bytes: 0,
+            },
+            _ => Limit::None,
         }
     }
 
@@ -142,7 +154,7 @@ mod tests {
 
     #[test]
     fn only_a_rate_that_stays_is_a_measure() {
-        let is = |keys, limit| assert_eq!(limits(keys, 10)[0], limit, "{keys}");
+        let is = |keys: &str, limit| assert_eq!(limits(keys, 10)[0], limit, "{keys}");
         is("", Limit::None);
         is(
             "rate = \"5mbit\"\noverhead = \"38B\"",
@@ -152,6 +164,14 @@ mod tests {
             "cells = [{ rate = \"5mbit\" }, { rate = \"2mbit\" }]",
             constant(2_000_000, 0),
         );
+        let policed = |exceed| {
+            format!(
+                "rate = \"5mbit\"\npolicer = {{ rate = \"1mbit\", burst = \"9kB\", exceed = \"{exceed}\" }}"
+            )
+        };
+        let [dropping, marking] = ["drop", "mark"].map(policed);
+        is(&dropping, constant(1_000_000, 0));
+        is(&marking, constant(5_000_000, 0));
         is(
             "rate_steps = [{ at = \"0s\", rate = \"5mbit\" }, { at = \"1s\", rate = \"1mbit\" }]",
             Limit::Varying,

@@ -144,13 +144,17 @@ fn the_cells_of_a_stage_have_one_order_whatever_the_order_of_the_keys() {
                reorder = { share = \"1%\", by = 3 }\nduplicate = \"0.1%\"\ncorrupt = \"0.2%\"\n\
                loss = [\"1%\", { flow = 1, packets = [20, 21] }]\n\
                discipline = { name = \"codel\", ecn = true }\nmark_above = \"100kB\"\n\
-               overhead = \"38B\"\nqueue = \"1000pkts\"\nrate = \"1gbit\"\npath_mtu = 1400";
+               overhead = \"38B\"\nqueue = \"1000pkts\"\nrate = \"1gbit\"\npath_mtu = 1400\n\
+               policer = { rate = \"50mbit\", burst = \"64KiB\" }";
     insta::assert_debug_snapshot!(cells_of(all));
 }
 
 #[test]
 fn every_form_of_every_effect() {
     let forms = [
+        "policer = { rate = \"50mbit\", burst = \"64KiB\", exceed = \"mark\" }",
+        "policer = { rate = \"50mbit\", burst = \"64KiB\", exceed = \"dscp\", dscp = 8 }",
+        "policer = \"none\"",
         "rate = \"unlimited\"",
         "rate_steps = [{ at = \"0s\", rate = \"1gbit\" }, { at = \"5s\", rate = \"0bit\" }]\n\
          repeat_after = \"10s\"",
@@ -188,11 +192,13 @@ fn what_is_set_while_traffic_runs_is_what_the_file_would_have_said() {
         ("forward.delay", "20ms"),
         ("jitter", "{ distribution = \"normal\", std_dev = \"1ms\" }"),
         ("path_mtu", "1400"),
+        ("policer", "{ rate = \"1gbit\", burst = \"1MB\" }"),
     ];
     let changed = before.changed(&pairs(&settings)).unwrap();
     let text = "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nseed = 7\n\
                 loss = \"1%\"\nrate = \"500mbit\"\nqueue = \"1bdp\"\ndelay = \"50ms\"\npath_mtu = 1400\n\
-                forward.delay = \"20ms\"\njitter = { distribution = \"normal\", std_dev = \"1ms\" }";
+                forward.delay = \"20ms\"\njitter = { distribution = \"normal\", std_dev = \"1ms\" }\n\
+                policer = { rate = \"1gbit\", burst = \"1MB\" }";
     let written = parse(text).unwrap().cases.remove(0).links.remove(0);
     assert_eq!(changed, written);
     assert_eq!(
@@ -537,6 +543,11 @@ fn errors_name_the_place_the_key_and_what_is_allowed() {
         with("loss = { windows = [{ from = \"2s\", until = \"1s\", share = \"1%\" }] }"),
         with("reorder = { share = \"1%\" }"),
         with("jitter = { distribution = \"cauchy\" }"),
+        with("policer = { rate = \"50mbit\" }"),
+        with("policer = { rate = \"50mbit\", burst = \"1MB\", exceed = \"shape\" }"),
+        with("policer = { rate = \"50mbit\", burst = \"1MB\", exceed = \"dscp\" }"),
+        with("policer = { rate = \"50mbit\", burst = \"1MB\", exceed = \"dscp\", dscp = 64 }"),
+        with("policer = \"off\""),
         with("path_mtu = 67"),
         with("cells = [{ loss = \"1%\" }]"),
         with("forward.cells = [{ loss = \"1%\" }]"),

@@ -227,6 +227,9 @@ impl Packet for SimPacket {
 
     fn mark(&mut self) {}
 
+    /// No host here looks at it.
+    fn set_dscp(&mut self, _dscp: u8) {}
+
     /// Of what carries data only: no cell tells the others apart.
     fn flow(&self) -> Option<Flow> {
         let end = |address| SocketAddr::from((Ipv4Addr::from_bits(address), 0));

@@ -5,6 +5,8 @@
 //! bytes take. A super-packet leaves whole, when its last segment was sent; the depth falls segment by
 //! segment meanwhile. Without a limit to the rate there is no queue either: all passes at once.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cells::queue::line::{Depth, Waiting};
@@ -42,6 +44,12 @@ impl RateSpec {
         }
         self.service.check()?;
         self.queue.check()
+    }
+}
+
+impl fmt::Display for RateSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}, {}", self.service, self.queue)
     }
 }
 

@@ -2,9 +2,12 @@
 //! Corruption: a bit of a segment is flipped, so that its receiver drops it. The cell itself drops
 //! nothing: what it damages takes its time and its place like any other segment.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cells::at_once::{Effect, Outcome};
+use crate::cells::percent;
 use crate::packet::each_segment;
 use crate::random::{Picker, Random};
 use crate::{CellSpec, Packet, SpecError};
@@ -19,6 +22,12 @@ pub struct CorruptSpec {
 impl CorruptSpec {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         SpecError::unless_probability("corruption", self.probability)
+    }
+}
+
+impl fmt::Display for CorruptSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "corrupt {}", percent(self.probability))
     }
 }
 

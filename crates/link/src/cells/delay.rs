@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Propagation: a packet leaves some time after it came. Never drops; splits only what jitter parts.
 
+use std::fmt;
+
+use fatpath_units::show_time;
 use serde::{Deserialize, Serialize};
 
 use crate::departures::{Departures, Unordered};
@@ -20,6 +23,16 @@ impl DelaySpec {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         SpecError::unless_delay(self.delay_ns)?;
         self.jitter.iter().try_for_each(JitterSpec::check)
+    }
+}
+
+impl fmt::Display for DelaySpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "delay {}", show_time(self.delay_ns / 1000))?;
+        match self.jitter {
+            Some(_) => f.write_str(" with jitter"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Duplication: a segment comes twice, one right behind the other.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cells::at_once::{Effect, Outcome};
+use crate::cells::percent;
 use crate::packet::each_segment;
 use crate::random::{Picker, Random};
 use crate::{CellSpec, Packet, SpecError};
@@ -18,6 +21,12 @@ pub struct DuplicateSpec {
 impl DuplicateSpec {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         SpecError::unless_probability("duplication", self.probability)
+    }
+}
+
+impl fmt::Display for DuplicateSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "duplicate {}", percent(self.probability))
     }
 }
 

@@ -7,10 +7,12 @@ mod listed;
 mod periodic;
 mod windows;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cells::at_once::{Effect, Outcome};
-use crate::cells::is_drawn;
+use crate::cells::{is_drawn, percent};
 use crate::random::{Picker, Random, Stretch};
 use crate::{CellSpec, DropCause, Packet, SpecError};
 
@@ -117,6 +119,20 @@ impl LossSpec {
 
 fn loss_probability(probability: f64) -> Result<(), SpecError> {
     SpecError::unless_probability("loss", probability)
+}
+
+impl fmt::Display for LossSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            LossSpec::Independent { probability } => write!(f, "loss {}", percent(*probability)),
+            LossSpec::GilbertElliott { .. } => f.write_str("loss in bursts"),
+            LossSpec::Packets { packets, .. } => {
+                write!(f, "loss of {} exact packets", packets.len())
+            }
+            LossSpec::Periodic { every, .. } => write!(f, "loss of one in {every}"),
+            LossSpec::Windows { windows } => write!(f, "loss in {} windows of time", windows.len()),
+        }
+    }
 }
 
 /// The effect of a [`LossSpec`].

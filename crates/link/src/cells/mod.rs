@@ -13,6 +13,7 @@ mod duplicate;
 mod jitter;
 mod loss;
 mod mtu;
+mod policer;
 mod queue;
 mod reorder;
 mod service;
@@ -24,9 +25,12 @@ pub use duplicate::DuplicateSpec;
 pub use jitter::{Distribution, JitterSpec};
 pub use loss::{LossSpec, LossWindow};
 pub use mtu::MtuSpec;
+pub use policer::{Exceed, PolicerSpec};
 pub use queue::{Discipline, QueueSpec};
 pub use reorder::ReorderSpec;
 pub use service::{RateStep, Service};
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +43,7 @@ use delay::Delay;
 use duplicate::Duplicate;
 use loss::Loss;
 use mtu::Mtu;
+use policer::Policer;
 use reorder::Reorder;
 
 /// One effect of a link: packets are pushed in, and come out later, changed or not at all.
@@ -107,6 +112,8 @@ pub enum CellSpec {
     Corrupt(CorruptSpec),
     /// Large packets do not pass, and their sender is told.
     Mtu(MtuSpec),
+    /// What exceeds a rate and a burst is dropped or marked, without a queue.
+    Policer(PolicerSpec),
 }
 
 /// A [`ChainSpec`] that no chain can be built from.
@@ -212,6 +219,7 @@ impl CellSpec {
             CellSpec::Duplicate(duplicate) => duplicate.check(),
             CellSpec::Corrupt(corrupt) => corrupt.check(),
             CellSpec::Mtu(mtu) => mtu.check(),
+            CellSpec::Policer(policer) => policer.check(),
         }
     }
 
@@ -225,7 +233,7 @@ impl CellSpec {
             CellSpec::Duplicate(duplicate) => is_drawn(duplicate.probability),
             // Which bit is flipped is drawn too.
             CellSpec::Corrupt(corrupt) => corrupt.probability > 0.0,
-            CellSpec::Mtu(_) => false,
+            CellSpec::Mtu(_) | CellSpec::Policer(_) => false,
         }
     }
 
@@ -239,6 +247,7 @@ impl CellSpec {
             CellSpec::Duplicate(spec) => Box::new(AtOnce::new(Duplicate::new(spec, random))),
             CellSpec::Corrupt(spec) => Box::new(AtOnce::new(Corrupt::new(spec, random))),
             CellSpec::Mtu(mtu) => Box::new(AtOnce::new(Mtu::new(mtu))),
+            CellSpec::Policer(spec) => Box::new(AtOnce::new(Policer::new(spec))),
         }
     }
 
@@ -261,6 +270,7 @@ impl CellSpec {
             CellSpec::Mtu(_) => CellSpec::Mtu(MtuSpec {
                 mtu_bytes: *MtuSpec::RANGE_BYTES.end(),
             }),
+            CellSpec::Policer(_) => CellSpec::Policer(PolicerSpec::NONE),
         }
     }
 
@@ -278,6 +288,28 @@ impl CellSpec {
     pub(crate) fn is_same_effect(&self, other: &CellSpec) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
+}
+
+/// In words, for people; the JSON says all.
+impl fmt::Display for CellSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            CellSpec::Delay(delay) => delay.fmt(f),
+            CellSpec::Rate(rate) => rate.fmt(f),
+            CellSpec::Loss(loss) => loss.fmt(f),
+            CellSpec::Reorder(reorder) => reorder.fmt(f),
+            CellSpec::Duplicate(duplicate) => duplicate.fmt(f),
+            CellSpec::Corrupt(corrupt) => corrupt.fmt(f),
+            CellSpec::Mtu(mtu) => mtu.fmt(f),
+            CellSpec::Policer(policer) => policer.fmt(f),
+        }
+    }
+}
+
+/// A share as people read it.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = (share * 1e11).round() / 1e9;
+    format!("{percent} %")
 }
 
 /// Whether an event of this probability may happen and may not.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The MTU of a path: longer packets are dropped, and their sender is told. Never fragments.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,12 @@ impl MtuSpec {
                 "path MTU of {mtu_bytes} bytes: give 68 to 65535"
             ))),
         }
+    }
+}
+
+impl fmt::Display for MtuSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "path mtu {} B", self.mtu_bytes)
     }
 }
 

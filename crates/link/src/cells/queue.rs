@@ -8,6 +8,9 @@ mod codel;
 pub(super) mod line;
 mod red;
 
+use std::fmt;
+
+use fatpath_units::show_bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::queue::codel::Codel;
@@ -98,6 +101,36 @@ impl QueueSpec {
                     false => refuse("weight of RED: give more than 0, up to 1"),
                 }
             }
+        }
+    }
+}
+
+impl fmt::Display for QueueSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let limits = [
+            self.limit_bytes.map(show_bytes),
+            self.limit_packets.map(|packets| format!("{packets} pkts")),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        let limit = match limits.is_empty() {
+            true => "no limit".to_owned(),
+            false => limits.join(" and "),
+        };
+        write!(f, "queue {limit} ({})", self.discipline.name())?;
+        match self.mark_above_bytes {
+            Some(bytes) => write!(f, ", marks above {}", show_bytes(bytes)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Discipline {
+    const fn name(&self) -> &'static str {
+        match self {
+            Discipline::DropTail => "drop-tail",
+            Discipline::DropHead => "drop-head",
+            Discipline::Codel { .. } => "codel",
+            Discipline::Red { .. } => "red",
         }
     }
 }

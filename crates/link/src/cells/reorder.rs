@@ -2,9 +2,11 @@
 //! Reordering by displacement: a segment stands aside while some later ones pass. Never drops.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cells::percent;
 use crate::departures::Departures;
 use crate::packet::{each_segment, split};
 use crate::random::{Picker, Random};
@@ -33,6 +35,13 @@ impl ReorderSpec {
             )),
             _ => Ok(()),
         }
+    }
+}
+
+impl fmt::Display for ReorderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let share = percent(self.probability);
+        write!(f, "reorder {share} by {}", self.displacement_packets)
     }
 }
 

@@ -5,8 +5,10 @@
 //! a bit a second does a whole number every nanosecond, so that sums never drift. When bytes have been
 //! served is the inverse of it. Knows nothing of packets and queues.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
+use fatpath_units::show_rate;
 use serde::{Deserialize, Serialize};
 
 use crate::SpecError;
@@ -72,6 +74,19 @@ impl Service {
                 repeat_after_ns,
             } => check_steps(steps, *repeat_after_ns),
             Service::Opportunities { at_ms } => check_opportunities(at_ms),
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Service::Unlimited => f.write_str("rate unlimited"),
+            Service::Constant { rate_bps } => write!(f, "rate {}", show_rate(*rate_bps)),
+            Service::Steps { steps, .. } => write!(f, "rate in {} steps", steps.len()),
+            Service::Opportunities { at_ms } => {
+                write!(f, "rate trace of {} packets", at_ms.len())
+            }
         }
     }
 }

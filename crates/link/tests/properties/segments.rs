@@ -2,7 +2,8 @@
 //! Reordering, duplication, corruption and the MTU.
 
 use fatpath_link::{
-    Cell, CellSpec, CorruptSpec, Count, Departure, DropCause, DuplicateSpec, MtuSpec, ReorderSpec,
+    Cell, CellSpec, ChainSpec, CorruptSpec, Count, Departure, DropCause, DuplicateSpec, Exceed,
+    MtuSpec, PolicerSpec, ReorderSpec,
 };
 use proptest::prelude::*;
 
@@ -96,6 +97,93 @@ proptest! {
         prop_assert_eq!(left, fit.iter().map(|run| run.first).collect::<Vec<_>>());
         prop_assert_eq!(chain.counters().dropped(DropCause::TooBig), Count::of(&long));
     }
+
+    #[test]
+    fn a_policer_passes_at_most_its_rate_and_its_burst(
+        rate_bps in rate_bps(),
+        burst_bytes in 0..200_000u64,
+        traffic in traffic(),
+    ) {
+        let left = pass(&mut chain([policing(rate_bps, burst_bytes, Exceed::Drop)], 1), &traffic);
+        // From any departure to any later one: the bucket is never fuller than the burst.
+        for (first, from) in left.iter().enumerate() {
+            let mut bytes = 0;
+            for to in &left[first..] {
+                bytes += u128::from(to.packet.wire.len_bytes(0));
+                let elapsed_ns = u128::from(to.at_ns - from.at_ns);
+                let tokens = u128::from(burst_bytes) * 8_000_000_000 + elapsed_ns * u128::from(rate_bps);
+                prop_assert!(bytes * 8_000_000_000 <= tokens, "{bytes} B in {elapsed_ns} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn what_exceeds_a_policer_is_dropped_marked_or_set_alike(
+        rate_bps in rate_bps(),
+        burst_bytes in 0..200_000u64,
+        traffic in traffic(),
+    ) {
+        let policed = |exceed| {
+            let mut chain = chain([policing(rate_bps, burst_bytes, exceed)], 1);
+            let left = pass(&mut chain, &traffic);
+            (left, chain.counters())
+        };
+        let (conforming, dropping) = policed(Exceed::Drop);
+        let (set, setting) = policed(Exceed::SetDscp(8));
+        let kept: Vec<_> = set.into_iter().filter(|departure| departure.packet.dscp == 0).collect();
+        prop_assert_eq!(numbers(&kept), numbers(&conforming));
+        prop_assert_eq!(setting.marked, dropping.dropped(DropCause::Policed));
+        let (_, marking) = policed(Exceed::MarkEcn);
+        let exceeding = sum([marking.marked, marking.dropped(DropCause::Policed)]);
+        prop_assert_eq!(exceeding, setting.marked);
+    }
+}
+
+/// Of a bucket of two segments, filled in 12 ms each.
+#[test]
+fn a_policer_passes_its_burst_at_once_and_then_one_segment_each_time_it_has_tokens() {
+    let mut chain = chain([policing(1_000_000, 3_000, Exceed::Drop)], 1);
+    let left = pass(
+        &mut chain,
+        &vec![
+            (0, Run::full(0, 4)),
+            (11_999_999, Run::full(4, 1)),
+            (1, Run::full(5, 2)),
+        ],
+    );
+    assert_eq!(numbers(&left), [0, 1, 5]);
+}
+
+/// More tokens than it had it gets only with time; one that polices nothing has them all.
+#[test]
+fn a_policer_that_changes_keeps_its_tokens() {
+    let mut chain = chain([policing(1_000_000, 3_000, Exceed::Drop)], 1);
+    let mut left = pass(&mut chain, &vec![(0, Run::full(0, 2))]);
+    let wider = ChainSpec::of([policing(1_000_000, 6_000, Exceed::Drop)]);
+    chain.adopt(0, &wider).unwrap();
+    chain.push(12_000_000, Run::full(2, 3));
+    drain(&mut chain, &mut left);
+    assert_eq!(numbers(&left), [0, 1, 2]);
+    chain
+        .adopt(
+            12_000_000,
+            &ChainSpec::of([CellSpec::Policer(PolicerSpec::NONE)]),
+        )
+        .unwrap();
+    chain.push(12_000_000, Run::full(5, 40));
+    drain(&mut chain, &mut left);
+    assert_eq!(
+        left.last().map(|departure| departure.packet.wire.segments),
+        Some(40)
+    );
+}
+
+fn policing(rate_bps: u64, burst_bytes: u64, exceed: Exceed) -> CellSpec {
+    CellSpec::Policer(PolicerSpec {
+        rate_bps,
+        burst_bytes: Some(burst_bytes),
+        exceed,
+    })
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use fatpath_link::{
     Cell, CellSpec, Chain, ChainSpec, CorruptSpec, Count, DelaySpec, Departure, Discipline,
-    Distribution, DuplicateSpec, Ecn, Flow, JitterSpec, LossSpec, LossWindow, MtuSpec, Packet,
-    QueueSpec, RateSpec, RateStep, ReorderSpec, Service, Wire,
+    Distribution, DuplicateSpec, Ecn, Exceed, Flow, JitterSpec, LossSpec, LossWindow, MtuSpec,
+    Packet, PolicerSpec, QueueSpec, RateSpec, RateStep, ReorderSpec, Service, Wire,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,6 +17,7 @@ pub struct Run {
     pub first: u64,
     pub wire: Wire,
     pub ecn: Ecn,
+    pub dscp: u8,
     /// Its flow is that of this port.
     pub port: u16,
     pub has_data: bool,
@@ -32,6 +33,7 @@ impl Run {
             first,
             wire,
             ecn: Ecn::Capable,
+            dscp: 0,
             port: 1,
             has_data: true,
             damage: None,
@@ -100,6 +102,10 @@ impl Packet for Run {
     fn mark(&mut self) {
         assert_eq!(self.ecn, Ecn::Capable);
         self.ecn = Ecn::Marked;
+    }
+
+    fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
     }
 
     fn flow(&self) -> Option<Flow> {
@@ -242,12 +248,14 @@ pub fn times(departures: &[Departure<Run>]) -> Vec<(u64, u64)> {
     departures.iter().flat_map(timed).collect()
 }
 
-/// What became of each segment that left, in order: its number, mark and damage.
-pub fn fates(departures: &[Departure<Run>]) -> Vec<(u64, Ecn, Option<u64>)> {
+/// What became of each segment that left, in order: its number, mark, DSCP and damage.
+pub fn fates(departures: &[Departure<Run>]) -> Vec<(u64, Ecn, u8, Option<u64>)> {
     let fate = |departure: &Departure<Run>| {
-        let (ecn, damage) = (departure.packet.ecn, departure.packet.damage);
+        let Run {
+            ecn, dscp, damage, ..
+        } = departure.packet;
         let numbers = departure.packet.numbers();
-        numbers.map(move |number| (number, ecn, damage))
+        numbers.map(move |number| (number, ecn, dscp, damage))
     };
     departures.iter().flat_map(fate).collect()
 }
@@ -442,6 +450,20 @@ pub fn reorder() -> impl Strategy<Value = ReorderSpec> {
     )
 }
 
+pub fn policer() -> impl Strategy<Value = PolicerSpec> {
+    let exceed = prop_oneof![
+        Just(Exceed::Drop),
+        Just(Exceed::MarkEcn),
+        (0..=PolicerSpec::MOST_DSCP).prop_map(Exceed::SetDscp)
+    ];
+    let burst_bytes = proptest::option::of(0..300_000u64);
+    (rate_bps(), burst_bytes, exceed).prop_map(|(rate_bps, burst_bytes, exceed)| PolicerSpec {
+        rate_bps,
+        burst_bytes,
+        exceed,
+    })
+}
+
 /// A cell that keeps order and adds nothing.
 pub fn orderly_cell() -> impl Strategy<Value = CellSpec> {
     prop_oneof![
@@ -450,6 +472,7 @@ pub fn orderly_cell() -> impl Strategy<Value = CellSpec> {
         loss().prop_map(CellSpec::Loss),
         probability().prop_map(|probability| CellSpec::Corrupt(CorruptSpec { probability })),
         (68..1600u32).prop_map(|mtu_bytes| CellSpec::Mtu(MtuSpec { mtu_bytes })),
+        policer().prop_map(CellSpec::Policer),
     ]
 }
 

@@ -133,8 +133,8 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         insta::assert_snapshot!(text(false), @r"
-        link,from,to,start_s,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps,peak_queue_bytes,dropped_queue_full_packets,dropped_early_packets,dropped_loss_packets,dropped_too_big_packets,marked_packets,duplicated_packets,corrupted_packets
-        wan,a,b,0.005000,0,0,2,3000,24.000,1500,4,0,0,0,0,0,0
+        link,from,to,start_s,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps,peak_queue_bytes,dropped_queue_full_packets,dropped_early_packets,dropped_loss_packets,dropped_too_big_packets,dropped_policed_packets,marked_packets,duplicated_packets,corrupted_packets
+        wan,a,b,0.005000,0,0,2,3000,24.000,1500,4,0,0,0,0,0,0,0
         ");
         insta::assert_snapshot!(text(true), @r"
         link,from,to,start_s,flow,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps

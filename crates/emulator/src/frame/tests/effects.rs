@@ -110,6 +110,22 @@ proptest! {
         prop_assert_eq!(payload, origin.payload);
     }
 
+    /// The checksum of the IPv4 header with it, and nothing else.
+    #[test]
+    fn the_dscp_is_set_in_every_piece(origin in supers(), dscp in 0..=63u8, cut in 0.0..1.0f64) {
+        let mut frame = origin.frame();
+        frame.set_dscp(dscp);
+        let mut payload = vec![];
+        let pieces = split(frame, &[cut]);
+        for (index, piece) in pieces.iter().enumerate() {
+            let packet = completed(piece);
+            prop_assert_eq!(tos_of(&packet), dscp << 2 | origin.tos & 3);
+            let is_last = index + 1 == pieces.len();
+            payload.extend(verified_payload(&packet, &origin, payload.len(), is_last));
+        }
+        prop_assert_eq!(payload, origin.payload);
+    }
+
     #[test]
     fn every_piece_is_of_the_flow_and_has_data(origin in supers(), cut in 0.0..1.0f64) {
         for piece in split(origin.frame(), &[cut]) {
