@@ -16,6 +16,7 @@ pub fn check(root: &Path) -> Result<()> {
         let name = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
         breaches.extend(unlicensed(&name, &text));
         breaches.extend(purity::exception(&name, &text));
+        breaches.extend(tests_in_documentation(&name, &text));
     }
     breaches.extend(purity::breaches(root)?);
     breaches.extend(modules::breaches(root)?);
@@ -40,6 +41,26 @@ fn unlicensed(name: &Path, text: &str) -> Option<String> {
     })
 }
 
+/// `make test` does not run them: cargo would compile every dependency of the libraries once more for them, with the
+/// features that the libraries alone ask for.
+fn tests_in_documentation(name: &Path, text: &str) -> Vec<String> {
+    let is_comment = |line: &&str| line.starts_with("///") || line.starts_with("//!");
+    let comments = text.lines().map(str::trim_start).zip(1..);
+    let fences =
+        comments.filter(|(line, _)| is_comment(line) && line[3..].trim_start().starts_with("```"));
+    // Every second fence ends a block.
+    let begins = fences
+        .step_by(2)
+        .filter(|(line, _)| !line.ends_with("```text"));
+    let breach = |(_, number)| {
+        format!(
+            "  {}:{number}: an example that no test runs: make it a test, or mark it as text",
+            name.display()
+        )
+    };
+    begins.map(breach).collect()
+}
+
 fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let output = std::process::Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard"])
@@ -60,4 +81,17 @@ fn has_licence_line(path: &Path) -> bool {
         .and_then(|e| e.to_str())
         .unwrap_or_default();
     LICENSED.contains(&extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_in_documentation_is_a_breach_and_text_is_none() {
+        let text = "/// ```text\n/// a -> b\n/// ```\nfn a() {}\n\n    //! ```\n    //! b();\n    //! ```\n// ```\n";
+        let breaches = tests_in_documentation(Path::new("a.rs"), text);
+        assert_eq!(breaches.len(), 1);
+        assert!(breaches[0].contains("a.rs:6"), "{breaches:?}");
+    }
 }

@@ -33,7 +33,7 @@ const ONLY_COMPUTE: [&str; 10] = [
 /// programs the tests of the other lane count.
 const COMPUTE_TOO: [&str; 2] = ["shards", "simulate"];
 
-/// One run of a test program, or of the tests in the documentation.
+/// One run of a test program.
 struct Run {
     name: String,
     command: Command,
@@ -52,9 +52,8 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let on_host: Vec<Run> = on_host.into_iter().map(run).collect();
     let beside: Vec<Run> = beside.into_iter().map(run).map(yielding).collect();
     let report = Mutex::new(Report::new(&root.join(log))?);
-    let documentation = yielding(documentation(root, which));
     std::thread::scope(|scope| -> Result<()> {
-        let beside = scope.spawn(|| lane(beside.into_iter().chain([documentation]), &report));
+        let beside = scope.spawn(|| lane(beside, &report));
         let on_host = lane(on_host, &report);
         beside.join().unwrap_or_else(|_| bail!("a lane stopped"))?;
         on_host
@@ -93,19 +92,6 @@ fn run_of(root: &Path, program: &Program, which: Option<&str>) -> Run {
     }
     let name = format!("{} {}", package.display(), program.name);
     Run { name, command }
-}
-
-fn documentation(root: &Path, which: Option<&str>) -> Run {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
-    command
-        .args(["--", "--show-output"])
-        .args(which)
-        .current_dir(root);
-    Run {
-        name: "documentation".to_owned(),
-        command,
-    }
 }
 
 /// With what the other lane leaves of the processors.
