@@ -144,7 +144,8 @@ fn verdict(kernel: &Kernel, programs: &[Program], arguments: &[String]) -> Resul
     Ok(second.is_good() && second.passed() >= failed.len())
 }
 
-/// Prints what failed and the counts; all that is said goes into a file in the kernel's folder.
+/// Prints what failed and the counts; all that is said goes into a file in the kernel's folder, each line with the
+/// seconds since the start.
 fn tests_under(kernel: &Kernel, programs: &[Program], log: &str, job: &str) -> Result<Tally> {
     let start = Instant::now();
     let mut tally = Tally::default();
@@ -154,7 +155,7 @@ fn tests_under(kernel: &Kernel, programs: &[Program], log: &str, job: &str) -> R
     boot(kernel, programs, job, LIMIT, |line| {
         tally.add(line);
         if kept.is_ok() {
-            kept = writeln!(log, "{line}");
+            kept = writeln!(log, "{:7.1} {line}", start.elapsed().as_secs_f64());
         }
         if tally.is_news(line) {
             println!("{release}: {line}");
