@@ -40,9 +40,8 @@ static __always_inline void count_ack(struct sock *sk, const struct tcp_sock *tp
 static __always_inline void acked_by(enum cc_law law, const struct law_name *name, struct sock *sk,
 				     u32 acked)
 {
+	struct law_ack ack = { .law = law, .acked_pkts = acked };
 	struct tcp_sock *tp = tcp(sk);
-	cc_u32 values[CC_PARAMS];
-	struct cc_start start;
 	struct cc_window w;
 	struct fp_rule *rule;
 
@@ -54,13 +53,12 @@ static __always_inline void acked_by(enum cc_law law, const struct law_name *nam
 		return;
 	count_ack(sk, tp);
 	rule = rule_of(sk);
-	start = start_of(rule, tp);
-	flag(tp, LAW_HYSTART, start.hystart);
+	ack.start = start_of(rule, tp);
+	flag(tp, LAW_HYSTART, ack.start.hystart);
 	w = window_of(tp);
-	if (parameters(tp, rule, law, name, values))
-		cc_acked(law, values, &start, &w, acked);
-	else
-		cc_acked(CC_LAW_reno, values, &start, &w, acked);
+	if (!parameters(tp, rule, law, name, ack.values))
+		ack.law = CC_LAW_reno;
+	grow(&w, &ack);
 	set_window(tp, &w);
 }
 

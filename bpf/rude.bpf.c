@@ -208,16 +208,13 @@ static __always_inline void acked(struct sock *sk, struct rude_state *s, struct 
 				  const struct fp_rule *rule)
 {
 	struct tcp_sock *tp = tcp(sk);
-	struct cc_start start = start_of(rule, tp);
-	struct cc_rtt rtt = rtt_of(tp);
-	struct cc_rude_now now = {};
-	cc_u32 values[CC_PARAMS];
-	enum cc_law law = fair_law(rule, values);
+	struct rude_ack ack = {};
 
-	look(tp, &now);
+	fill_ack(&ack, tp, rule);
+	look(tp, &ack.now);
 	s->rude.fair.clamp_pkts = clamp_pkts(tp);
-	cc_rude_acked(law, values, &start, &s->rude, &now, &rtt);
-	send_on(sk, s, rude, &now, rule);
+	rude_acked(&s->rude, &ack);
+	send_on(sk, s, rude, &ack.now, rule);
 }
 
 /* Its arguments after the first differ before and after 6.10: tcp_sock has them too. */

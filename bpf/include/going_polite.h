@@ -65,14 +65,12 @@ static __always_inline int grow_both(struct tcp_sock *tp, struct cc_rude *rude,
 				     const struct fp_rule *rule, u32 acked_pkts)
 {
 	u32 r_pkts = tp->snd_cwnd, used = used_pkts(tp), grown_pkts;
-	struct cc_start start = start_of(rule, tp);
-	struct cc_rtt rtt = rtt_of(tp);
-	cc_u32 values[CC_PARAMS];
-	enum cc_law law = fair_law(rule, values);
+	struct rude_ack ack = { .r_pkts = r_pkts, .used_pkts = used };
 
+	fill_ack(&ack, tp, rule);
+	ack.law.acked_pkts = acked_pkts;
 	rude->fair.clamp_pkts = clamp_pkts(tp);
-	grown_pkts =
-		cc_rude_shadow_acked(law, values, &start, rude, &rtt, r_pkts, used, acked_pkts);
+	grown_pkts = shadow_acked(rude, &ack);
 	tp->snd_cwnd = grown_pkts;
 	if (grown_pkts > r_pkts)
 		used += grown_pkts - r_pkts;

@@ -121,20 +121,27 @@ __noinline u32 set_of_port(u32 slot, u32 is_source, u32 port)
 }
 
 /* `self` is the first member of struct cgroup: a css of the default hierarchy is its cgroup. */
-static __always_inline struct cgroup_subsys_state *cgroup_of(struct tcp_sock *tp)
+static __always_inline u64 cgroup_of(struct tcp_sock *tp)
 {
-	return (void *)BPF_CORE_READ(&tp->inet_conn.icsk_inet.sk, sk_cgrp_data.cgroup);
+	return (u64)BPF_CORE_READ(&tp->inet_conn.icsk_inet.sk, sk_cgrp_data.cgroup);
 }
 
-static __always_inline u64 id_of(struct cgroup_subsys_state *css)
+static __always_inline u64 id_of(u64 css)
 {
 	return BPF_CORE_READ((struct cgroup *)css, kn, id);
 }
 
-/* The set of the nearest ancestor that a rule names. */
-static __always_inline u32 set_of_cgroup(struct tcp_sock *tp, u32 slot, u32 otherwise)
+static __always_inline u64 parent_of(u64 css)
 {
-	struct cgroup_subsys_state *css = cgroup_of(tp);
+	return (u64)BPF_CORE_READ((struct cgroup_subsys_state *)css, parent);
+}
+
+/*
+ * The set of the nearest ancestor that a rule names. This and the next two are global functions, as
+ * set_of_port(): inlined, the verifier walks their loops again for every way that leads to them.
+ */
+__noinline u32 set_of_cgroup(u64 css, u32 slot, u32 otherwise)
+{
 	void *cgroups = bpf_map_lookup_elem(&fp_cgroups, &slot);
 
 	if (!cgroups)
@@ -145,40 +152,45 @@ static __always_inline u32 set_of_cgroup(struct tcp_sock *tp, u32 slot, u32 othe
 
 		if (set)
 			return *set;
-		css = BPF_CORE_READ(css, parent);
+		css = parent_of(css);
 	}
 	return otherwise;
 }
 
-/* Whether the flow's cgroup is `id` or below it; 0 holds all. */
-static __always_inline int is_in_cgroup(struct tcp_sock *tp, u64 id)
+/* Whether the cgroup is `id` or below it. */
+__noinline int is_below(u64 css, u64 id)
 {
-	struct cgroup_subsys_state *css;
-
-	if (!id)
-		return 1;
-	css = cgroup_of(tp);
 	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
 		if (id_of(css) == id)
 			return 1;
-		css = BPF_CORE_READ(css, parent);
+		css = parent_of(css);
 	}
 	return 0;
 }
 
-/* Whether `fatpath rude run` started the flow's program. */
-static __always_inline int is_run_rude(struct tcp_sock *tp)
+/* Whether `fatpath rude run` made the cgroup, or one above it. */
+__noinline int is_below_rude(u64 css)
 {
-	struct cgroup_subsys_state *css = cgroup_of(tp);
-
 	for (int i = 0; i < FP_MAX_CGROUP_DEPTH && css; i++) {
 		u64 id = id_of(css);
 
 		if (bpf_map_lookup_elem(&fp_rude_cgroups, &id))
 			return 1;
-		css = BPF_CORE_READ(css, parent);
+		css = parent_of(css);
 	}
 	return 0;
+}
+
+/* Whether the flow's cgroup is `id` or below it; 0 holds all. */
+static __always_inline int is_in_cgroup(struct tcp_sock *tp, u64 id)
+{
+	return !id || is_below(cgroup_of(tp), id);
+}
+
+/* Whether `fatpath rude run` started the flow's program. */
+static __always_inline int is_run_rude(struct tcp_sock *tp)
+{
+	return is_below_rude(cgroup_of(tp));
 }
 
 /*
@@ -220,7 +232,7 @@ static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
 	if (s->looks_at & FP_BY_SOURCE_PORT)
 		from_port = set_at(sets, set_of_port(slot, 1, c->skc_num));
 	if (s->looks_at & FP_BY_CGROUP)
-		cgroup = set_at(sets, set_of_cgroup(tp, slot, s->any_cgroup_set));
+		cgroup = set_at(sets, set_of_cgroup(cgroup_of(tp), slot, s->any_cgroup_set));
 	if (!from || !to_port || !from_port || !cgroup)
 		return FP_NO_RULE;
 

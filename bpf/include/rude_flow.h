@@ -65,6 +65,40 @@ static __always_inline enum cc_law fair_law(const struct fp_rule *rule, cc_u32 v
 	return cc_law_accepts(law, values) ? law : CC_LAW_reno;
 }
 
+/* An acknowledgement of a flow with a fair window. */
+struct rude_ack {
+	struct law_ack law; /* acked_pkts: while going polite */
+	struct cc_rtt rtt;
+	struct cc_rude_now now; /* while rude */
+	u32 r_pkts;		/* the artificial window and the part in use, while going polite */
+	u32 used_pkts;
+};
+
+static __always_inline void fill_ack(struct rude_ack *ack, struct tcp_sock *tp,
+				     const struct fp_rule *rule)
+{
+	ack->law.start = start_of(rule, tp);
+	ack->law.law = fair_law(rule, ack->law.values);
+	ack->rtt = rtt_of(tp);
+}
+
+/* cc_rude_acked() and cc_rude_shadow_acked() as global functions, as grow() of law_flow.h. */
+__noinline int rude_acked(struct cc_rude *rude, const struct rude_ack *ack)
+{
+	if (!rude || !ack)
+		return 0;
+	cc_rude_acked(ack->law.law, ack->law.values, &ack->law.start, rude, &ack->now, &ack->rtt);
+	return 1;
+}
+
+__noinline u32 shadow_acked(struct cc_rude *rude, const struct rude_ack *ack)
+{
+	if (!rude || !ack)
+		return 0;
+	return cc_rude_shadow_acked(ack->law.law, ack->law.values, &ack->law.start, rude, &ack->rtt,
+				    ack->r_pkts, ack->used_pkts, ack->law.acked_pkts);
+}
+
 static __always_inline void forget(struct rude_state *s, struct fp_rude_flow *flow)
 {
 	s->keeps_fair = 0;
