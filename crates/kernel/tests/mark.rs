@@ -7,31 +7,25 @@ mod support;
 use libbpf_rs::{MapCore, MapFlags};
 use std::net::{Shutdown, TcpStream};
 use support::wire::{A4, B4, B6, Capture, FIN, Segment, Wire, run, transfer};
-use support::{Loaded, Mode, alone};
+use support::{Mode, Turn, turn};
 
 const BIT: u16 = 0x200;
 const RESERVED: u16 = 0x0f00;
 
 struct Bench {
+    loaded: Turn,
     wire: Wire,
-    loaded: Loaded,
-    _alone: std::fs::File,
 }
 
 /// Two hosts, of which `a` marks.
 fn bench(name: &str) -> Option<Bench> {
-    let alone = alone()?;
+    let loaded = turn()?;
     let wire = Wire::lay(name);
-    let loaded = Loaded::at(name);
     loaded.mark_with(BIT.into(), 0);
     let marking = loaded.kernel.mark_in(&Wire::file(&wire.a)).unwrap();
     assert_eq!(marking.interfaces, ["wa"]);
     assert!(marking.unmarked.iter().all(|why| !why.contains("wa")));
-    Some(Bench {
-        wire,
-        loaded,
-        _alone: alone,
-    })
+    Some(Bench { loaded, wire })
 }
 
 fn sent_by<'s>(segments: &'s [Segment], flow: &TcpStream) -> Vec<&'s Segment> {

@@ -11,28 +11,25 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::frame::Dress;
 use support::wire::{B4, B6, Capture, RST, Wire, run, transfer};
-use support::{Loaded, Mode, alone};
+use support::{Mode, Turn, turn};
 
 const BIT: u16 = 0x200;
 
 struct Beat {
+    loaded: Turn,
     wire: Wire,
-    loaded: Loaded,
     root: PathBuf,
-    _alone: std::fs::File,
 }
 
 impl Beat {
     fn make(name: &str) -> Option<Beat> {
-        let alone = alone()?;
-        let (wire, loaded) = (Wire::lay(name), Loaded::at(name));
+        let (loaded, wire) = (turn()?, Wire::lay(name));
         loaded.mark_with(BIT.into(), 0);
         loaded.kernel.mark_in(&Wire::file(&wire.a)).unwrap();
         Some(Beat {
-            wire,
             loaded,
+            wire,
             root: format!("/sys/fs/bpf/fatpath-{name}-{}-p", std::process::id()).into(),
-            _alone: alone,
         })
     }
 

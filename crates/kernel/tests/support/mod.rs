@@ -14,8 +14,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::net::TcpStream;
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// As the tests of the whole program: one test at a time on this machine.
 pub fn alone() -> Option<File> {
@@ -88,6 +90,66 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         let _ = self.kernel.unload();
     }
+}
+
+/// The kernel half that tests of a program use in turn, and the machine's lock.
+struct Kept {
+    loaded: Loaded,
+    _alone: File,
+}
+
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+
+fn kept() -> MutexGuard<'static, Option<Kept>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A test's turn with it. Verifying the programs anew for each test would cost an emulated machine ten seconds.
+pub struct Turn(MutexGuard<'static, Option<Kept>>);
+
+/// `None`, and a line that says so, when the test cannot run here. Not in a program whose other tests call
+/// [`alone`]: the lock is kept until the program ends.
+pub fn turn() -> Option<Turn> {
+    let mut kept = kept();
+    if kept.is_none() {
+        let alone = alone()?;
+        unload_at_exit();
+        *kept = Some(Kept {
+            loaded: Loaded::at("turns"),
+            _alone: alone,
+        });
+    }
+    Some(Turn(kept))
+}
+
+impl Deref for Turn {
+    type Target = Loaded;
+
+    fn deref(&self) -> &Loaded {
+        &self.0.as_ref().unwrap().loaded
+    }
+}
+
+/// What failed may be the kernel half's fault, and a test may have unloaded it: the next test has another.
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let is_whole = !std::thread::panicking() && self.pin_dir.exists();
+        if !is_whole || self.kernel.unmark().is_err() {
+            *self.0 = None;
+        }
+    }
+}
+
+/// The harness ends the process, and drops nothing that is static.
+#[allow(unsafe_code)]
+fn unload_at_exit() {
+    extern "C" fn unload() {
+        let last = kept().take();
+        drop(last);
+    }
+    static ONCE: Once = Once::new();
+    // SAFETY: a function that does not unwind: dropping the kernel half panics nowhere.
+    ONCE.call_once(|| assert_eq!(unsafe { libc::atexit(unload) }, 0));
 }
 
 fn words(words: &[u32]) -> Vec<u8> {
