@@ -326,6 +326,46 @@ fn the_group_reads_and_does_not_change() {
 }
 
 #[test]
+fn every_user_may_see_whether_rude_tcp_is_enabled_and_nothing_else() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    let run_dir = daemon.path("run");
+    run("chmod", &["755", daemon.dir.path().to_str().unwrap()]);
+    let ask = |arguments: &[&str]| {
+        as_nobody(&[arguments, &["--run-dir", run_dir.to_str().unwrap()]].concat())
+    };
+    let gate = || {
+        let output = ask(&["rude", "status"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(gate().starts_with("gate    shut"), "{}", gate());
+    assert!(daemon.ask(&["rude", "on"]).status.success());
+    assert!(gate().starts_with("gate    open"), "{}", gate());
+    assert!(gate().contains("only root and the group"), "{}", gate());
+    let json = ask(&["rude", "status", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["gate"]["is_open"], true);
+    assert!(daemon.ask(&["rude", "off"]).status.success());
+    for refused in [["flows"], ["status"], ["page"]] {
+        assert_eq!(ask(&refused).status.code(), Some(1), "{refused:?}");
+    }
+    let mode = |name: &str| {
+        let socket = daemon.path("run").join(name);
+        std::fs::metadata(socket).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("view.sock"), mode("gate.sock")), (0o660, 0o666));
+    for path in ["/", "/v1/rude", "/v1/status", "/v1/flows"] {
+        let mut stream =
+            std::os::unix::net::UnixStream::connect(daemon.path("run/gate.sock")).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: fatpath\r\nConnection: close\r\n\r\n");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        let said = std::io::read_to_string(stream).unwrap();
+        assert!(said.starts_with("HTTP/1.1 404"), "{path}: {said}");
+    }
+}
+
+#[test]
 fn a_client_that_never_ends_its_request_does_not_keep_the_daemon() {
     let Some(_alone) = alone() else { return };
     let mut daemon = Daemon::start(RULE);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use support::{Daemon, Lab, alone, until};
 
@@ -38,10 +38,9 @@ fn send(mut stream: impl Read + Write, request: &str) -> Answer {
     Answer { status, head, body }
 }
 
-/// The daemon's two sockets.
+/// The way in over TCP.
 struct Sockets {
     tcp: SocketAddr,
-    unix: PathBuf,
     token: String,
     /// As `fatpath page` prints it.
     page: String,
@@ -55,7 +54,6 @@ impl Sockets {
         let (address, token) = page.split_once("/#token=").unwrap();
         Sockets {
             tcp: address.strip_prefix("http://").unwrap().parse().unwrap(),
-            unix: daemon.path("run/fatpath.sock"),
             token: token.to_owned(),
             page: page.clone(),
         }
@@ -72,11 +70,11 @@ impl Sockets {
     fn with_token(&self, line: &str) -> Answer {
         self.over_tcp(line, &format!("Authorization: Bearer {}\r\n", self.token))
     }
+}
 
-    fn over_unix(&self, line: &str, headers: &str) -> Answer {
-        let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
-        send(UnixStream::connect(&self.unix).unwrap(), &request)
-    }
+fn over_unix(socket: &Path, line: &str, headers: &str) -> Answer {
+    let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+    send(UnixStream::connect(socket).unwrap(), &request)
 }
 
 #[test]
@@ -120,7 +118,8 @@ fn who_may_come_in() {
         sockets.over_tcp("GET /", "Host: evil.example\r\n").status,
         403
     );
-    let local = |headers: &str| sockets.over_unix("GET /v1/status", headers).status;
+    let view = daemon.path("run/view.sock");
+    let local = |headers: &str| over_unix(&view, "GET /v1/status", headers).status;
     assert_eq!(local("Host: fatpath\r\n"), 200);
     assert_eq!(local("Host: evil.example:7070\r\n"), 403);
     assert_eq!(local(""), 403);
@@ -128,12 +127,60 @@ fn who_may_come_in() {
     let browser =
         "Host: localhost:7070\r\nOrigin: http://localhost:7070\r\nSec-Fetch-Site: same-origin\r\n";
     assert_eq!(local(browser), 200);
-    assert_eq!(sockets.over_unix("POST /v1/unload", browser).status, 405);
+    assert_eq!(over_unix(&view, "POST /v1/unload", browser).status, 405);
     assert_eq!(
         daemon.ask(&["status"]).status.code(),
         Some(0),
         "nothing was unloaded"
     );
+}
+
+/// sshd connects as root, so whoever reaches the forwarded port asks as root, with any header.
+#[test]
+fn what_the_advised_tunnel_reaches_changes_nothing() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start("# nothing is tuned");
+    let advice = String::from_utf8(daemon.ask(&["page"]).stdout).unwrap();
+    let tunnel = advice.split("127.0.0.1:7070:").nth(1).unwrap();
+    let socket = Path::new(tunnel.split_whitespace().next().unwrap());
+    let ask = |line: &str, headers: &str| over_unix(socket, line, headers).status;
+    for host in ["fatpath", "localhost:7070"] {
+        for line in [
+            "POST /v1/rude/on?mark=0x200&netns=",
+            "POST /v1/policy/apply?file=x",
+            "POST /v1/unload",
+        ] {
+            assert_eq!(ask(line, &format!("Host: {host}\r\n")), 405, "{line} {host}");
+        }
+        for path in ["/", "/v1/status", "/v1/rude"] {
+            assert_eq!(ask(&format!("GET {path}"), &format!("Host: {host}\r\n")), 200);
+        }
+    }
+    assert_eq!(daemon.json(&["rude", "status"])["gate"]["is_open"], false);
+}
+
+/// A browser's request can only come through a tunnel: it belongs on the socket that only reads.
+#[test]
+fn the_socket_that_changes_answers_no_browser() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start("# nothing is tuned");
+    let socket = daemon.path("run/fatpath.sock");
+    let ask = |line: &str, headers: &str| over_unix(&socket, line, headers);
+    assert_eq!(ask("GET /v1/status", "Host: fatpath\r\n").status, 200);
+    let forwarded = [
+        "Host: localhost:7070\r\n",
+        "Host: 127.0.0.1\r\n",
+        "Host: fatpath\r\nOrigin: http://fatpath\r\n",
+        "Host: fatpath\r\nSec-Fetch-Site: none\r\n",
+        "Host: fatpath\r\nSec-Fetch-Mode: navigate\r\n",
+    ];
+    for headers in forwarded {
+        for line in ["GET /", "GET /v1/status", "POST /v1/unload"] {
+            let answer = ask(line, headers);
+            assert_eq!(answer.status, 403, "{line} {headers:?}");
+            assert!(answer.body.contains("view.sock"), "{}", answer.body);
+        }
+    }
 }
 
 #[test]

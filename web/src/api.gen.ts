@@ -552,7 +552,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a policy live; root, on the Unix socket */
+        /** Make a policy live; root, on the control socket */
         post: {
             parameters: {
                 query: {
@@ -653,6 +653,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/rude/gate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether Rude TCP is enabled; also on the socket that every user may open */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RudeGate"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/rude/off": {
         parameters: {
             query?: never;
@@ -662,7 +700,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Shut the gate; root, on the Unix socket */
+        /** Shut the gate; root, on the control socket */
         post: {
             parameters: {
                 query?: never;
@@ -709,7 +747,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Open the gate; root, on the Unix socket */
+        /** Open the gate; root, on the control socket */
         post: {
             parameters: {
                 query: {
@@ -808,7 +846,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Remove everything and end; root, on the Unix socket */
+        /** Remove everything and end; root, on the control socket */
         post: {
             parameters: {
                 query?: never;

@@ -11,10 +11,11 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-const DESCRIPTION: &str = "The API of the fatpath daemon: HTTP on a Unix socket, whose mode says who may \
-    read, and where --listen is given on loopback TCP, only to read and with the token. Host must name \
-    loopback (or fatpath); Origin and Sec-Fetch-Site, when sent, must be the page's own. Times of a flow \
-    (t_s) are seconds since fatpath first saw it; what is not known is null.";
+const DESCRIPTION: &str = "The API of the fatpath daemon: HTTP on a Unix socket by which root changes \
+    things (Host: fatpath, no request of a browser), on another one that only reads, whose modes say who may \
+    connect, and where --listen is given on loopback TCP, only to read and with the token. There Host must \
+    name loopback (or fatpath); Origin and Sec-Fetch-Site, when sent, must be the page's own. Times of a \
+    flow (t_s) are seconds since fatpath first saw it; what is not known is null.";
 
 /// The document.
 pub fn document() -> Value {

@@ -7,7 +7,7 @@
 
 use crate::{
     Applied, ApplyQuery, FlowDetail, FlowView, FlowsQuery, Gated, Listing, ListingQuery, NoQuery,
-    RudeOnQuery, RudeStatus, Status, TunedFlow, UnloadReport, Why,
+    RudeGate, RudeOnQuery, RudeStatus, Status, TunedFlow, UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 pub enum Method {
     /// It only reads.
     Get,
-    /// It changes something: root, on the Unix socket.
+    /// It changes something: root, on the control socket.
     Post,
 }
 
@@ -70,11 +70,12 @@ macro_rules! endpoints {
 endpoints! {
     GetStatus: Get "/v1/status", NoQuery => Status, "What is loaded, changed, pinned and lost";
     GetFlows: Get "/v1/flows", NoQuery => Vec<TunedFlow>, "The flows that are tuned now";
-    ApplyPolicy: Post "/v1/policy/apply", ApplyQuery => Applied, "Make a policy live; root, on the Unix socket";
+    ApplyPolicy: Post "/v1/policy/apply", ApplyQuery => Applied, "Make a policy live; root, on the control socket";
     GetRude: Get "/v1/rude", NoQuery => RudeStatus, "The gate of Rude TCP, and the rude flows";
-    RudeOn: Post "/v1/rude/on", RudeOnQuery => Gated, "Open the gate; root, on the Unix socket";
-    RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Shut the gate; root, on the Unix socket";
-    Unload: Post "/v1/unload", NoQuery => UnloadReport, "Remove everything and end; root, on the Unix socket";
+    GetRudeGate: Get "/v1/rude/gate", NoQuery => RudeGate, "Whether Rude TCP is enabled; also on the socket that every user may open";
+    RudeOn: Post "/v1/rude/on", RudeOnQuery => Gated, "Open the gate; root, on the control socket";
+    RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Shut the gate; root, on the control socket";
+    Unload: Post "/v1/unload", NoQuery => UnloadReport, "Remove everything and end; root, on the control socket";
     GetFlowViews: Get "/v1/instruments/flows", NoQuery => Vec<FlowView>, "Every known flow as it is now";
     GetFlowDetail: Get "/v1/instruments/flows/{cookie}", NoQuery => FlowDetail, "One flow with its past";
     GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";

@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
     match status.page {
         Some(address) => print_address(address, &instance.run_dir),
         None => {
-            print_way(&instance.socket());
+            print_way(&instance.view_socket());
             Ok(())
         }
     }
@@ -38,8 +38,9 @@ fn print_address(address: SocketAddr, run_dir: &Path) -> Result<()> {
 fn print_way(socket: &Path) {
     let socket = socket.display();
     println!("The page is served on {socket}, which a browser cannot open itself.");
-    println!("From your own machine:");
-    println!("  ssh -N -L 127.0.0.1:7070:{socket} root@THIS-HOST");
-    println!("and open http://127.0.0.1:7070/ (whoever uses that machine can, while ssh runs).");
+    println!("From your own machine, as a user in the group fatpath (or as root):");
+    println!("  ssh -N -L 127.0.0.1:7070:{socket} THIS-HOST");
+    println!("and open http://127.0.0.1:7070/. Whoever uses that machine can read the flows while ssh runs.");
+    println!("Do not forward fatpath.sock: whoever reaches it through root's ssh can change this host.");
     println!("Or start the daemon with --listen 127.0.0.1:7070 and ask again.");
 }

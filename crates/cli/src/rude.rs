@@ -5,10 +5,12 @@ use crate::arguments::{
     RudeCommand, RudeOffArguments, RudeOnArguments, RudeRunArguments, StatusArguments,
 };
 use anyhow::{Context, Result};
-use fatpath_api::endpoint::{GetRude, RudeOff, RudeOn};
-use fatpath_api::{Gated, RudeMode, RudeOnQuery, RudeStatus, TunedFlow};
+use fatpath_api::endpoint::{GetRude, GetRudeGate, RudeOff, RudeOn};
+use fatpath_api::{Gated, RudeGate, RudeMode, RudeOnQuery, RudeStatus, TunedFlow};
 use fatpath_daemon::{Instance, client};
 use fatpath_kernel::{Kernel, account, cgroup_directory, cgroup_id};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use std::io::{Write, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -67,9 +69,12 @@ fn say(gated: &Gated, json: bool, sentence: &str) -> Result<()> {
     Ok(writeln!(stdout(), "{}", sentence.replace("{}", &flows))?)
 }
 
-/// With a daemon it is the daemon's answer, else what is pinned.
+/// With a daemon it is the daemon's answer, else what is pinned. Who may not see the flows sees the gate.
 fn status(arguments: &StatusArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
+    if access(instance.socket(), Access::WRITE_OK) == Err(Errno::ACCESS) {
+        return gate_alone(&instance, arguments.json);
+    }
     let status = match client::get::<GetRude>(&instance.socket())? {
         Some(status) => status,
         None => Kernel::open(instance.places.clone())?.rude_status()?,
@@ -81,21 +86,38 @@ fn status(arguments: &StatusArguments) -> Result<()> {
     Ok(stdout().write_all(text.as_bytes())?)
 }
 
+fn gate_alone(instance: &Instance, json: bool) -> Result<()> {
+    let gate = client::get::<GetRudeGate>(&instance.gate_socket())?;
+    let gate = gate.context("no daemon answers: without one, only root may see the gate")?;
+    let text = match json {
+        true => serde_json::to_string_pretty(&serde_json::json!({ "gate": gate }))? + "\n",
+        false => {
+            let lines = gate_lines(&gate).join("\n");
+            lines + "\nflows   only root and the group fatpath may see them\n"
+        }
+    };
+    Ok(stdout().write_all(text.as_bytes())?)
+}
+
+fn gate_lines(gate: &RudeGate) -> Vec<String> {
+    let is_open = if gate.is_open { "open" } else { "shut" };
+    vec![
+        format!("gate    {is_open}"),
+        format!("mark    {}", gate.mark),
+    ]
+}
+
 fn table(status: &RudeStatus) -> String {
     let interfaces: u32 = status
         .marked_namespaces
         .iter()
         .map(|(_, count)| count)
         .sum();
-    let gate = if status.gate.is_open { "open" } else { "shut" };
-    let mut lines = vec![
-        format!("gate    {gate}"),
-        format!("mark    {}", status.gate.mark),
-        format!(
-            "marked  {interfaces} interfaces in {} network namespaces",
-            status.marked_namespaces.len()
-        ),
-    ];
+    let mut lines = gate_lines(&status.gate);
+    lines.push(format!(
+        "marked  {interfaces} interfaces in {} network namespaces",
+        status.marked_namespaces.len()
+    ));
     if status.flows_unmarked > 0 {
         lines.push(format!(
             "flows   {} went polite because nobody marked their segments",

@@ -5,6 +5,7 @@ use crate::Instance;
 use anyhow::{Context, Result};
 use rustix::fs::Mode;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use tokio::net::UnixListener;
 
 /// The id of the group `fatpath`, from wherever this host keeps its groups (nsswitch.conf(5)).
@@ -12,19 +13,50 @@ pub(crate) fn fatpath_group() -> Option<u32> {
     uzers::get_group_by_name("fatpath").map(|group| group.gid())
 }
 
-/// Listens on the API's Unix socket, 0660 root:fatpath; without that group, root alone. It is closed to
-/// others from its first moment.
-pub(crate) fn listen(instance: &Instance) -> Result<UnixListener> {
-    let path = instance.socket();
-    let _ = std::fs::remove_file(&path);
+/// Mode of the sockets for root and the group.
+const GROUP: u32 = 0o660;
+
+/// Mode of the socket for every user.
+const ANYBODY: u32 = 0o666;
+
+/// The Unix sockets on which the daemon listens.
+pub(crate) struct UnixSockets {
+    /// By which root changes things; the group may read.
+    pub(crate) control: UnixListener,
+    /// Which only reads: what may be forwarded to another machine.
+    pub(crate) view: UnixListener,
+    /// Which says whether Rude TCP is enabled.
+    pub(crate) gate: UnixListener,
+}
+
+impl UnixSockets {
+    /// Without the group fatpath, root alone may ask but for the gate.
+    ///
+    /// # Errors
+    /// When a socket cannot be made.
+    pub(crate) fn listen(instance: &Instance) -> Result<UnixSockets> {
+        let group = fatpath_group();
+        if group.is_none() {
+            tracing::warn!("no group fatpath: only root may ask (groupadd --system fatpath)");
+        }
+        Ok(UnixSockets {
+            control: listen(&instance.socket(), GROUP, group)?,
+            view: listen(&instance.view_socket(), GROUP, group)?,
+            gate: listen(&instance.gate_socket(), ANYBODY, None)?,
+        })
+    }
+}
+
+/// The socket is closed to others from its first moment.
+fn listen(path: &Path, mode: u32, group: Option<u32>) -> Result<UnixListener> {
+    let _ = std::fs::remove_file(path);
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = UnixListener::bind(&path);
+    let listener = UnixListener::bind(path);
     rustix::process::umask(before);
     let listener = listener.with_context(|| format!("cannot listen on {}", path.display()))?;
-    match fatpath_group() {
-        Some(group) => std::os::unix::fs::chown(&path, None, Some(group))?,
-        None => tracing::warn!("no group fatpath: only root may ask (groupadd --system fatpath)"),
+    if let Some(group) = group {
+        std::os::unix::fs::chown(path, None, Some(group))?;
     }
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(listener)
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The HTTP+JSON API on a Unix socket: whoever may open it may read; only root changes. Over TCP it is
-//! only there when asked for, and only to read (`page`).
+//! The HTTP+JSON API on Unix sockets: by the control socket root changes things, by the others one only reads.
+//! Over TCP it is only there when asked for, and only to read (`page`).
 
+use crate::access::UnixSockets;
 use crate::answer::{Answer, AnswerTo, Failure};
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Engine, read_policy};
 use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
-use crate::page::connections::{self, PATIENCE};
-use crate::page::{Peer, TcpAccess, assets, guard, live};
+use crate::page::connections::{self, PATIENCE, UnixEntrance};
+use crate::page::{Peer, TcpAccess, Token, assets, guard, live};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -22,13 +23,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
-    self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude,
+    self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude, GetRudeGate,
     GetStatus, GetWhy, Method, RudeOff, RudeOn, Unload,
 };
 use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, Status, TunedFlow};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 /// A policy file of this size at most is taken: a little over what the parser takes.
@@ -46,7 +46,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OnlyRoot {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OnlyRoot, Failure> {
         let peer = parts.extensions.get::<ConnectInfo<Peer>>();
         match peer {
-            Some(ConnectInfo(Peer::Local { is_root: true })) => Ok(OnlyRoot),
+            Some(ConnectInfo(Peer::Control { is_root: true })) => Ok(OnlyRoot),
             _ => Err(Failure::new(
                 StatusCode::FORBIDDEN,
                 "only root may change anything".into(),
@@ -71,6 +71,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         (endpoint::POLICY, get(policy)),
         at::<ApplyPolicy, _, _>(apply),
         at::<GetRude, _, _>(rude),
+        at::<GetRudeGate, _, _>(rude_gate),
         at::<RudeOn, _, _>(rude_on),
         at::<RudeOff, _, _>(rude_off),
         at::<Unload, _, _>(unload),
@@ -95,37 +96,51 @@ fn at<E: Endpoint, H: Handler<T, DaemonState>, T: 'static>(
     (E::PATH, route)
 }
 
-/// Answers on the Unix socket, and over TCP where that is open, until the daemon ends.
-///
-/// # Errors
-/// When a socket accepts nothing any more.
-pub(crate) async fn serve(
-    listener: UnixListener,
-    tcp: Option<TcpAccess>,
-    state: DaemonState,
-) -> anyhow::Result<()> {
-    let (tcp, token) = match tcp {
-        Some(TcpAccess { listener, token }) => (Some(listener), Some(Arc::new(token))),
-        None => (None, None),
-    };
-    let shutdown = state.shutdown.clone();
-    let router = routes()
+/// The routes behind the guard.
+fn guarded(
+    routes: Vec<(&'static str, MethodRouter<DaemonState>)>,
+    token: Option<Arc<Token>>,
+    state: &DaemonState,
+) -> Router {
+    routes
         .into_iter()
         .fold(Router::new(), |router, (path, route)| {
             router.route(path, route)
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(token, guard::guard))
-        .with_state(state);
+        .with_state(state.clone())
+}
+
+/// Answers on the Unix sockets, and over TCP where that is open, until the daemon ends.
+///
+/// # Errors
+/// When a socket accepts nothing any more.
+pub(crate) async fn serve(
+    sockets: UnixSockets,
+    tcp: Option<TcpAccess>,
+    state: DaemonState,
+) -> anyhow::Result<()> {
+    let shutdown = &state.shutdown;
+    let by_unix = |entrance, routes| {
+        let router = guarded(routes, None, &state);
+        connections::serve(entrance, router, PATIENCE, shutdown.clone())
+    };
+    let control = by_unix(UnixEntrance::Control(sockets.control), routes());
+    let view = by_unix(UnixEntrance::View(sockets.view), routes());
+    let only_gate = vec![at::<GetRudeGate, _, _>(rude_gate)];
+    let gate = by_unix(UnixEntrance::View(sockets.gate), only_gate);
     let over_tcp = async {
         match tcp {
-            Some(tcp) => connections::serve(tcp, router.clone(), PATIENCE, shutdown.clone()).await,
+            Some(TcpAccess { listener, token }) => {
+                let router = guarded(routes(), Some(Arc::new(token)), &state);
+                connections::serve(listener, router, PATIENCE, shutdown.clone()).await
+            }
             None => Ok(()),
         }
     };
-    let over_unix = connections::serve(listener, router.clone(), PATIENCE, shutdown.clone());
     tokio::select! {
-        served = async { tokio::try_join!(over_unix, over_tcp) } => served.map(drop),
+        served = async { tokio::try_join!(control, view, gate, over_tcp) } => served.map(drop),
         // A client that never ends its request does not keep the daemon.
         () = async { shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => Ok(()),
     }
@@ -220,6 +235,10 @@ async fn rude(
         Ok(status)
     })
     .await
+}
+
+async fn rude_gate(State(engine): State<SharedEngine>) -> AnswerTo<GetRudeGate> {
+    on_engine(engine, |engine| Ok(engine.kernel.rude_gate()?)).await
 }
 
 async fn rude_on(

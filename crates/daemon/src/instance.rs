@@ -49,9 +49,25 @@ impl Instance {
         })
     }
 
-    /// The API's Unix socket.
+    /// The API's Unix socket by which root changes things.
     pub fn socket(&self) -> PathBuf {
         self.run_dir.join("fatpath.sock")
+    }
+
+    /// The Unix socket that only reads.
+    pub fn view_socket(&self) -> PathBuf {
+        self.run_dir.join("view.sock")
+    }
+
+    /// The Unix socket that says to anybody whether Rude TCP is enabled, and nothing else.
+    pub fn gate_socket(&self) -> PathBuf {
+        self.run_dir.join("gate.sock")
+    }
+
+    pub(crate) fn remove_sockets(&self) {
+        for path in [self.socket(), self.view_socket(), self.gate_socket()] {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// Becomes the one daemon of this instance.

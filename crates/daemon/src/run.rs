@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The daemon's life: lock, load, apply, answer, and at the end leave everything pinned.
 
-use crate::access::listen;
+use crate::access::UnixSockets;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::options::DaemonOptions;
@@ -37,8 +37,8 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let started = Instant::now();
     let state = DaemonState::new(engine, logs, ServerInfo { page, started });
     let ended = runtime.block_on(async {
-        let listener = listen(&instance)?;
-        let workers = workers::start(&state, &kernel, options, listener, tcp)?;
+        let sockets = UnixSockets::listen(&instance)?;
+        let workers = workers::start(&state, &kernel, options, sockets, tcp)?;
         running.say_ready()?;
         workers.run(END_DEADLINE).await
     });
@@ -47,6 +47,6 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         // Unloaded: nothing stays.
         let _ = std::fs::remove_file(token_file(&instance.run_dir));
     }
-    let _ = std::fs::remove_file(instance.socket());
+    instance.remove_sockets();
     ended
 }

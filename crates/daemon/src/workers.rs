@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The daemon's workers: every one that there is, with what it takes of the state.
 
+use crate::access::UnixSockets;
 use crate::api::serve;
 use crate::host_changes::{follow_host, follow_interfaces};
 use crate::instruments::{follow, lines, otlp};
@@ -14,7 +15,6 @@ use anyhow::Result;
 use fatpath_kernel::Kernel;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UnixListener;
 
 /// Starts them all.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn start(
     state: &DaemonState,
     kernel: &Arc<Kernel>,
     options: &DaemonOptions,
-    listener: UnixListener,
+    sockets: UnixSockets,
     tcp: Option<TcpAccess>,
 ) -> Result<Supervisor> {
     let mut workers = Supervisor::new(state.shutdown.clone());
@@ -40,7 +40,7 @@ pub(crate) fn start(
         let export = otlp::export(instruments, collector, interval, shutdown);
         workers.spawn("OpenTelemetry", export);
     }
-    workers.spawn("API", serve(listener, tcp, state.clone()));
+    workers.spawn("API", serve(sockets, tcp, state.clone()));
     Ok(workers)
 }
 

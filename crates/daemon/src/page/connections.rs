@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Serves what comes in by a socket: so many connections at once, and none for ever.
 //!
-//! Any local user may connect over TCP, and the group over the Unix socket. What one holds open without asking,
-//! or asks for and does not take, ends by itself; root always gets in by the Unix socket.
+//! Any local user may connect over TCP, and the group over the Unix sockets. What one holds open without asking,
+//! or asks for and does not take, ends by itself; root always gets in by a Unix socket.
 
 use super::guard::Peer;
 use anyhow::{Context as _, Result};
@@ -68,16 +68,27 @@ impl Entrance for TcpListener {
     }
 }
 
-impl Entrance for UnixListener {
+/// A Unix socket, by which requests may change something or not.
+pub(crate) enum UnixEntrance {
+    Control(UnixListener),
+    View(UnixListener),
+}
+
+impl Entrance for UnixEntrance {
     type Stream = UnixStream;
 
     /// Root needs no place; others without one are turned away.
     async fn next(&self, room: &Arc<Semaphore>) -> Entered<UnixStream> {
-        let (stream, _) = self.accept().await?;
+        let (UnixEntrance::Control(listener) | UnixEntrance::View(listener)) = self;
+        let (stream, _) = listener.accept().await?;
         let is_root = stream.peer_cred().is_ok_and(|peer| peer.uid() == 0);
         let place = Arc::clone(room).try_acquire_owned().ok();
         let may_enter = is_root || place.is_some();
-        Ok(may_enter.then_some((stream, Peer::Local { is_root }, place)))
+        let peer = match self {
+            UnixEntrance::Control(_) => Peer::Control { is_root },
+            UnixEntrance::View(_) => Peer::View,
+        };
+        Ok(may_enter.then_some((stream, peer, place)))
     }
 }
 
@@ -254,7 +265,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
-        let listener = UnixListener::bind(&path).unwrap();
+        let listener = UnixEntrance::Control(UnixListener::bind(&path).unwrap());
         for (path, mode) in [(dir.path(), 0o755), (path.as_path(), 0o777)] {
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
@@ -263,14 +274,14 @@ mod tests {
         let place = listener.next(&room).await.unwrap();
         assert!(matches!(
             place,
-            Some((_, Peer::Local { is_root: false }, Some(_)))
+            Some((_, Peer::Control { is_root: false }, Some(_)))
         ));
         let _second = come_as_nobody(path.clone());
         assert!(listener.next(&room).await.unwrap().is_none());
         let _root = UnixStream::connect(&path).await.unwrap();
         assert!(matches!(
             listener.next(&room).await.unwrap(),
-            Some((_, Peer::Local { is_root: true }, None))
+            Some((_, Peer::Control { is_root: true }, None))
         ));
     }
 }

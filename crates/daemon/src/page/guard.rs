@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Access control: every request, over either socket, passes [`guard`] first.
+//! Access control: every request, over any socket, passes [`guard`] first.
 //!
-//! - `Host` must name this host by loopback: a name that an attacker's DNS points here (rebinding) is none.
-//! - `Origin` and `Sec-Fetch-Site`, which browsers send, must be the page's own: no request of another site.
-//! - A browser, and whoever comes over TCP, only reads.
+//! - The control socket takes no request that a browser could send: only `Host: fatpath`, no `Origin`, no
+//!   `Sec-Fetch-*`. sshd forwards a socket with the rights of the user who logged in, often root's.
+//! - On the others `Host` must name this host by loopback: a name that an attacker's DNS points here
+//!   (rebinding) is none. `Origin` and `Sec-Fetch-Site`, which browsers send, must be the page's own: no request
+//!   of another site. They only read, whatever the headers say.
 //! - Over TCP all but the page's own files needs the token.
 //!
 //! Every answer carries the headers that keep a browser from running or framing anything else.
@@ -22,14 +24,16 @@ use std::sync::Arc;
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer {
-    /// The Unix socket, whose mode says who may open it.
-    Local { is_root: bool },
+    /// The Unix socket by which root changes things.
+    Control { is_root: bool },
+    /// A Unix socket that only reads, whose mode says who may open it.
+    View,
     /// Anybody on this host.
     Tcp,
 }
 
-/// What the command line sends over the Unix socket. A browser would add the port: to it, this is a name that a
-/// neighbour's DNS may answer for.
+/// What the command line sends. A browser would add the port: to it, this is a name that a neighbour's DNS may
+/// answer for.
 const COMMAND_LINE: &str = "fatpath";
 
 /// Names under which a request may ask for this daemon, with any port: `ssh -L` chooses one of its own.
@@ -82,6 +86,12 @@ fn refusal<B>(
     request: &axum::http::Request<B>,
 ) -> Option<Failure> {
     let headers = request.headers();
+    if let Peer::Control { .. } = peer {
+        return (!is_command_line(headers)).then(|| {
+            let what = "this socket is the command line's (Host: fatpath, no browser): view.sock is for reading";
+            Failure::new(StatusCode::FORBIDDEN, what.into())
+        });
+    }
     let Some(host) = only(headers, &header::HOST).filter(|host| is_ours(host)) else {
         let what = "the Host of the request is none of this daemon's: localhost, 127.0.0.1, [::1]";
         return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
@@ -90,12 +100,11 @@ fn refusal<B>(
         let what = "the request comes from another site";
         return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
     }
-    let only_reads = matches!(peer, Peer::Tcp) || is_browser(headers);
-    if only_reads && !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let what = "over TCP, and from a browser, there is nothing but reading";
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let what = "over TCP and view.sock there is nothing but reading";
         return Some(Failure::new(StatusCode::METHOD_NOT_ALLOWED, what.into()));
     }
-    let is_open = matches!(peer, Peer::Local { .. }) || is_asset(request.uri().path());
+    let is_open = matches!(peer, Peer::View) || is_asset(request.uri().path());
     if !is_open && !knows(headers, token) {
         let what =
             "the token is missing or wrong: `fatpath page`, as root, prints the address with it";
@@ -139,8 +148,11 @@ fn is_same_origin(headers: &HeaderMap, host: &str) -> bool {
     origin && site
 }
 
-fn is_browser(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::ORIGIN) || headers.contains_key(&SEC_FETCH_SITE)
+fn is_command_line(headers: &HeaderMap) -> bool {
+    let is_browsers = |name: &HeaderName| {
+        *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-")
+    };
+    only(headers, &header::HOST) == Some(COMMAND_LINE) && !headers.keys().any(is_browsers)
 }
 
 fn knows(headers: &HeaderMap, token: Option<&Token>) -> bool {
@@ -155,7 +167,7 @@ fn knows(headers: &HeaderMap, token: Option<&Token>) -> bool {
 mod tests {
     use super::*;
 
-    const LOCAL: Peer = Peer::Local { is_root: true };
+    const CONTROL: Peer = Peer::Control { is_root: true };
 
     /// Status of the refusal of a request with these headers beside its Host; 200 = let in.
     fn asked(peer: Peer, method: Method, path: &str, host: &str, headers: &[(&str, &str)]) -> u16 {
@@ -175,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_not_ours_is_refused_on_both_sockets() {
+    fn a_host_that_is_not_ours_is_refused_where_one_reads() {
         for host in [
             "fatpath",
             "localhost",
@@ -183,7 +195,7 @@ mod tests {
             "127.0.0.1:1",
             "[::1]:65535",
         ] {
-            assert_eq!(get(LOCAL, "/v1/status", host, &[]), 200, "{host}");
+            assert_eq!(get(Peer::View, "/v1/status", host, &[]), 200, "{host}");
             assert_eq!(get(Peer::Tcp, "/", host, &[]), 200, "{host}");
         }
         let others = [
@@ -200,10 +212,10 @@ mod tests {
             "LOCALHOST\u{e9}",
         ];
         for host in others {
-            assert_eq!(get(LOCAL, "/v1/status", host, &[]), 403, "{host}");
+            assert_eq!(get(Peer::View, "/v1/status", host, &[]), 403, "{host}");
             assert_eq!(get(Peer::Tcp, "/", host, &[]), 403, "{host}");
         }
-        let twice = get(LOCAL, "/", "localhost", &[("host", "localhost")]);
+        let twice = get(Peer::View, "/", "localhost", &[("host", "localhost")]);
         assert_eq!(twice, 403);
     }
 
@@ -214,9 +226,9 @@ mod tests {
             ("origin", "http://localhost:7070"),
             ("sec-fetch-site", "same-origin"),
         ];
-        assert_eq!(get(LOCAL, "/v1/status", host, &own), 200);
+        assert_eq!(get(Peer::View, "/v1/status", host, &own), 200);
         assert_eq!(
-            get(LOCAL, "/v1/status", host, &[("sec-fetch-site", "none")]),
+            get(Peer::View, "/v1/status", host, &[("sec-fetch-site", "none")]),
             200
         );
         let foreign = [
@@ -229,14 +241,31 @@ mod tests {
             ("sec-fetch-site", "?"),
         ];
         for header in foreign {
-            assert_eq!(get(LOCAL, "/v1/status", host, &[header]), 403, "{header:?}");
+            assert_eq!(get(Peer::View, "/v1/status", host, &[header]), 403, "{header:?}");
         }
     }
 
     #[test]
-    fn tcp_and_browsers_only_read() {
+    fn the_control_socket_takes_no_browser() {
+        assert_eq!(get(CONTROL, "/v1/status", "fatpath", &[]), 200);
+        for host in ["localhost", "127.0.0.1:7070", "[::1]", "fatpath:7070", ""] {
+            assert_eq!(get(CONTROL, "/v1/status", host, &[]), 403, "{host}");
+        }
+        let browsers = [
+            ("origin", "http://fatpath"),
+            ("sec-fetch-site", "none"),
+            ("sec-fetch-mode", "navigate"),
+            ("host", "fatpath"),
+        ];
+        for header in browsers {
+            let status = get(CONTROL, "/v1/status", "fatpath", &[header]);
+            assert_eq!(status, 403, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn tcp_and_the_view_socket_only_read() {
         let token = ("authorization", "Bearer TOKEN");
-        let own = ("origin", "http://localhost");
         for method in [
             Method::POST,
             Method::PUT,
@@ -252,11 +281,11 @@ mod tests {
                 &[token],
             );
             assert_eq!(by_tcp, 405);
-            let by_browser = asked(LOCAL, method, "/v1/unload", "localhost", &[own]);
-            assert_eq!(by_browser, 405);
+            let by_view = asked(Peer::View, method, "/v1/unload", "fatpath", &[]);
+            assert_eq!(by_view, 405);
         }
         assert_eq!(
-            asked(LOCAL, Method::POST, "/v1/unload", "fatpath", &[]),
+            asked(CONTROL, Method::POST, "/v1/unload", "fatpath", &[]),
             200
         );
         assert_eq!(

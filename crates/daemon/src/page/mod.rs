@@ -2,7 +2,7 @@
 //! The page in the browser, and which requests are let in.
 //!
 //! The page is files of web/dist, embedded; it asks the API as every other client. It only reads: no request
-//! from a browser, and none over TCP, changes anything. Start at [`guard`]; [`assets`] are the page's files,
+//! over TCP or the view socket changes anything. Start at [`guard`]; [`assets`] are the page's files,
 //! [`listen`] is the way in over TCP, [`connections`] how long who came in may stay, [`live`] what a page follows.
 
 pub(crate) mod assets;
@@ -15,4 +15,5 @@ mod token;
 
 pub(crate) use guard::Peer;
 pub(crate) use listen::TcpAccess;
+pub(crate) use token::Token;
 pub use token::token_file;
