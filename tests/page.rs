@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -150,10 +150,17 @@ fn what_the_advised_tunnel_reaches_changes_nothing() {
             "POST /v1/policy/apply?file=x",
             "POST /v1/unload",
         ] {
-            assert_eq!(ask(line, &format!("Host: {host}\r\n")), 405, "{line} {host}");
+            assert_eq!(
+                ask(line, &format!("Host: {host}\r\n")),
+                405,
+                "{line} {host}"
+            );
         }
         for path in ["/", "/v1/status", "/v1/rude"] {
-            assert_eq!(ask(&format!("GET {path}"), &format!("Host: {host}\r\n")), 200);
+            assert_eq!(
+                ask(&format!("GET {path}"), &format!("Host: {host}\r\n")),
+                200
+            );
         }
     }
     assert_eq!(daemon.json(&["rude", "status"])["gate"]["is_open"], false);
@@ -253,6 +260,41 @@ fn the_token_is_roots_outlives_the_daemon_and_goes_with_an_unload() {
     assert_eq!(mode & 0o777, 0o600);
     daemon.unload();
     assert!(!token.exists());
+}
+
+#[test]
+fn a_taken_port_is_a_warning_and_tried_again() {
+    let Some(_alone) = alone() else { return };
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut daemon = Daemon::idle("[[rule]]\nname = 'all'\ninitial_window = 20");
+    daemon.arguments = vec!["--listen".into(), address.clone()];
+    daemon.restart();
+    let status = daemon.json(&["status"]);
+    assert_eq!(status["kernel"]["rules"], serde_json::json!(["all"]));
+    assert_eq!(status["page"], Value::Null);
+    let said = status["page_error"].as_str().unwrap();
+    assert!(said.contains(&address), "{said}");
+    assert!(
+        daemon.stderr().contains("tried again"),
+        "{}",
+        daemon.stderr()
+    );
+    let advice = daemon.ask(&["page"]).stdout;
+    let advice = String::from_utf8(advice).unwrap();
+    assert!(
+        advice.contains(&address) && !advice.contains("token"),
+        "{advice}"
+    );
+    drop(taken);
+    until("the page to be served", || {
+        (daemon.json(&["status"])["page"] == *address).then_some(())
+    });
+    assert_eq!(daemon.json(&["status"])["page_error"], Value::Null);
+    assert_eq!(
+        Sockets::of(&daemon).with_token("GET /v1/status").status,
+        200
+    );
 }
 
 #[test]

@@ -30,6 +30,9 @@ pub struct Status {
     pub event_log: Option<LogStatus>,
     /// Where the page is served over TCP.
     pub page: Option<SocketAddr>,
+    /// Why it is not, although the daemon was asked to: it tries again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_error: Option<String>,
 }
 
 /// What `fatpath status --json` prints while no daemon runs.

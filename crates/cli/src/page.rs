@@ -16,6 +16,11 @@ pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
     match status.page {
         Some(address) => print_address(address, &instance.run_dir),
         None => {
+            if let Some(error) = status.page_error {
+                println!(
+                    "The page is not served over TCP: {error}; tried again every few seconds."
+                );
+            }
             print_way(&instance.view_socket());
             Ok(())
         }
@@ -40,7 +45,11 @@ fn print_way(socket: &Path) {
     println!("The page is served on {socket}, which a browser cannot open itself.");
     println!("From your own machine, as a user in the group fatpath (or as root):");
     println!("  ssh -N -L 127.0.0.1:7070:{socket} THIS-HOST");
-    println!("and open http://127.0.0.1:7070/. Whoever uses that machine can read the flows while ssh runs.");
-    println!("Do not forward fatpath.sock: whoever reaches it through root's ssh can change this host.");
+    println!(
+        "and open http://127.0.0.1:7070/. Whoever uses that machine can read the flows while ssh runs."
+    );
+    println!(
+        "Do not forward fatpath.sock: whoever reaches it through root's ssh can change this host."
+    );
     println!("Or start the daemon with --listen 127.0.0.1:7070 and ask again.");
 }

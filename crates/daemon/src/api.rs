@@ -9,7 +9,7 @@ use crate::engine::{Engine, read_policy};
 use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
-use crate::page::{Peer, TcpAccess, Token, assets, guard, live};
+use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -23,8 +23,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
-    self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude, GetRudeGate,
-    GetStatus, GetWhy, Method, RudeOff, RudeOn, Unload,
+    self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude,
+    GetRudeGate, GetStatus, GetWhy, Method, RudeOff, RudeOn, Unload,
 };
 use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, Status, TunedFlow};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ fn guarded(
 /// When a socket accepts nothing any more.
 pub(crate) async fn serve(
     sockets: UnixSockets,
-    tcp: Option<TcpAccess>,
+    tcp: Option<TcpEntrance>,
     state: DaemonState,
 ) -> anyhow::Result<()> {
     let shutdown = &state.shutdown;
@@ -131,13 +131,12 @@ pub(crate) async fn serve(
     let only_gate = vec![at::<GetRudeGate, _, _>(rude_gate)];
     let gate = by_unix(UnixEntrance::View(sockets.gate), only_gate);
     let over_tcp = async {
-        match tcp {
-            Some(TcpAccess { listener, token }) => {
-                let router = guarded(routes(), Some(Arc::new(token)), &state);
-                connections::serve(listener, router, PATIENCE, shutdown.clone()).await
-            }
-            None => Ok(()),
-        }
+        let Some(tcp) = tcp else { return Ok(()) };
+        let Some(TcpAccess { listener, token }) = tcp.opened(shutdown).await else {
+            return Ok(());
+        };
+        let router = guarded(routes(), Some(Arc::new(token)), &state);
+        connections::serve(listener, router, PATIENCE, shutdown.clone()).await
     };
     tokio::select! {
         served = async { tokio::try_join!(control, view, gate, over_tcp) } => served.map(drop),
@@ -171,6 +170,7 @@ async fn status(
     let flow_log = logs.flows.lock().status.clone();
     let event_log = logs.events.as_ref();
     let event_log = event_log.map(|log| log.lock().status.clone());
+    let page = server.page.lock().clone();
     on_engine(engine, move |engine| {
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,7 +181,8 @@ async fn status(
             host_changes: engine.host.changes().to_vec(),
             flow_log,
             event_log,
-            page: server.page,
+            page: page.address,
+            page_error: page.error,
         })
     })
     .await

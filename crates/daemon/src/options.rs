@@ -2,6 +2,7 @@
 //! The command line of the daemon, and where an instance of it lives.
 
 use crate::collector::Collector;
+use crate::page::loopback;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ pub struct DaemonOptions {
     pub otlp_interval: f64,
     /// Serve the page and the API, to read, also over TCP: a loopback address and a port, 0 for any. Needs
     /// the token that `fatpath page` prints
-    #[arg(long, value_name = "127.0.0.1:PORT")]
+    #[arg(long, value_name = "127.0.0.1:PORT", value_parser = loopback)]
     pub listen: Option<SocketAddr>,
     #[command(flatten)]
     #[allow(missing_docs)]

@@ -5,7 +5,7 @@ use crate::access::UnixSockets;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::options::DaemonOptions;
-use crate::page::{TcpAccess, token_file};
+use crate::page::{TcpEntrance, token_file};
 use crate::signals::log_applied;
 use crate::state::{DaemonState, ServerInfo};
 use crate::{Instance, workers};
@@ -27,17 +27,22 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let open = |address| runtime.block_on(TcpAccess::open(address, &instance.run_dir));
-    let tcp = options.listen.map(open).transpose()?;
     let (engine, applied) = Engine::start(&instance, &options.policy)?;
     log_applied(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
-    let page = tcp.as_ref().map(TcpAccess::address).transpose()?;
+    let page = Arc::default();
     let logs = Logs::new(&options.flow_log, options.event_log.as_deref());
     let started = Instant::now();
     let state = DaemonState::new(engine, logs, ServerInfo { page, started });
     let ended = runtime.block_on(async {
         let sockets = UnixSockets::listen(&instance)?;
+        let tcp = match options.listen {
+            Some(address) => {
+                let page = Arc::clone(&state.server.page);
+                Some(TcpEntrance::new(address, &instance.run_dir, page).await)
+            }
+            None => None,
+        };
         let workers = workers::start(&state, &kernel, options, sockets, tcp)?;
         running.say_ready()?;
         workers.run(END_DEADLINE).await

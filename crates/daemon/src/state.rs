@@ -7,10 +7,10 @@ use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::instruments::Instruments;
 use crate::instruments::samples::Recordings;
+use crate::page::PageState;
 use crate::page::live::Streams;
 use axum::extract::FromRef;
 use parking_lot::{Mutex, MutexGuard};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -56,9 +56,8 @@ impl SharedEngine {
 }
 
 /// What the daemon says of its own server.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct ServerInfo {
-    /// Where the page is served over TCP.
-    pub(crate) page: Option<SocketAddr>,
+    pub(crate) page: Arc<Mutex<PageState>>,
     pub(crate) started: Instant,
 }

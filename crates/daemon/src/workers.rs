@@ -6,7 +6,7 @@ use crate::api::serve;
 use crate::host_changes::{follow_host, follow_interfaces};
 use crate::instruments::{follow, lines, otlp};
 use crate::options::DaemonOptions;
-use crate::page::TcpAccess;
+use crate::page::TcpEntrance;
 use crate::signals::{follow_ends, follow_hangups};
 use crate::state::DaemonState;
 use crate::supervisor::Supervisor;
@@ -25,7 +25,7 @@ pub(crate) fn start(
     kernel: &Arc<Kernel>,
     options: &DaemonOptions,
     sockets: UnixSockets,
-    tcp: Option<TcpAccess>,
+    tcp: Option<TcpEntrance>,
 ) -> Result<Supervisor> {
     let mut workers = Supervisor::new(state.shutdown.clone());
     // Signals first: one that comes before its handler is there kills the daemon.

@@ -149,9 +149,8 @@ fn is_same_origin(headers: &HeaderMap, host: &str) -> bool {
 }
 
 fn is_command_line(headers: &HeaderMap) -> bool {
-    let is_browsers = |name: &HeaderName| {
-        *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-")
-    };
+    let is_browsers =
+        |name: &HeaderName| *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-");
     only(headers, &header::HOST) == Some(COMMAND_LINE) && !headers.keys().any(is_browsers)
 }
 
@@ -228,7 +227,12 @@ mod tests {
         ];
         assert_eq!(get(Peer::View, "/v1/status", host, &own), 200);
         assert_eq!(
-            get(Peer::View, "/v1/status", host, &[("sec-fetch-site", "none")]),
+            get(
+                Peer::View,
+                "/v1/status",
+                host,
+                &[("sec-fetch-site", "none")]
+            ),
             200
         );
         let foreign = [
@@ -241,7 +245,11 @@ mod tests {
             ("sec-fetch-site", "?"),
         ];
         for header in foreign {
-            assert_eq!(get(Peer::View, "/v1/status", host, &[header]), 403, "{header:?}");
+            assert_eq!(
+                get(Peer::View, "/v1/status", host, &[header]),
+                403,
+                "{header:?}"
+            );
         }
     }
 
