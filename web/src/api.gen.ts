@@ -1816,6 +1816,8 @@ export interface components {
             kernel: components["schemas"]["KernelStatus"];
             /** @description Where the page is served over TCP. */
             page: string | null;
+            /** @description Why it is not, although the daemon was asked to: it tries again. */
+            page_error?: string | null;
             /**
              * Format: uint32
              * @description The daemon's process.
@@ -1823,6 +1825,8 @@ export interface components {
             pid: number;
             /** @description Name of the file that the live policy came from. */
             policy_file: string;
+            /** @description The gate of Rude TCP; absent from a daemon of an earlier build. */
+            rude?: components["schemas"]["RudeGate"] | null;
             /**
              * Format: uint64
              * @description Seconds since it started.
@@ -1839,6 +1843,8 @@ export interface components {
             kernel: components["schemas"]["KernelStatus"] | null;
             /** @description Null: this tells the two forms apart. */
             pid: null;
+            /** @description The gate of Rude TCP; none when nothing is pinned. */
+            rude: components["schemas"]["RudeGate"] | null;
         };
         /** @description A tuned flow at one moment: `GET /v1/flows`, and a line of the flow log. */
         TunedFlow: {

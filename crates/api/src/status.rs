@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is loaded, changed, pinned and lost.
 
+use crate::RudeGate;
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub struct Status {
     /// Why it is not, although the daemon was asked to: it tries again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_error: Option<String>,
+    /// The gate of Rude TCP; absent from a daemon of an earlier build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rude: Option<RudeGate>,
 }
 
 /// What `fatpath status --json` prints while no daemon runs.
@@ -43,6 +47,8 @@ pub struct StatusWithoutDaemon {
     pub pid: (),
     /// What is pinned; none when nothing is.
     pub kernel: Option<KernelStatus>,
+    /// The gate of Rude TCP; none when nothing is pinned.
+    pub rude: Option<RudeGate>,
     /// Changes to the host that are in force.
     pub host_changes: Vec<Change>,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line: parses it, calls the crate that does the work, prints what it
-//! answers. Exit status: 0, 1 it failed, 2 wrong usage.
+//! answers. Exit status: 0, 1 it failed, 2 wrong usage, 3 (`status`) no daemon runs.
 
 mod arguments;
 mod flows;
@@ -50,7 +50,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flows(arguments) => flows::run(&arguments)?,
         Command::Top(arguments) => top::run(&arguments)?,
         Command::Why(arguments) => why::run(&arguments)?,
-        Command::Status(arguments) => status::status(&arguments)?,
+        Command::Status(arguments) => return status::status(&arguments),
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Trace(arguments) => trace::run(&arguments)?,

@@ -5,41 +5,50 @@ use crate::arguments::{StatusArguments, UnloadArguments};
 use anyhow::Result;
 use fatpath_api::endpoint::GetStatus;
 use fatpath_api::{
-    Change, Counts, KernelStatus, LogStatus, PinKind, SampleCounts, Status, StatusWithoutDaemon,
-    UnloadReport,
+    Change, Counts, KernelStatus, LogStatus, PinKind, RudeGate, SampleCounts, Status,
+    StatusWithoutDaemon, UnloadReport,
 };
 use fatpath_daemon::{Instance, client};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, KernelError};
+use serde::Serialize;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
+/// As of `systemctl status`: no daemon runs.
+const NOT_RUNNING: u8 = 3;
+
 /// With a daemon it is the daemon's answer; without one, what is pinned and journalled.
-pub fn status(arguments: &StatusArguments) -> Result<()> {
+pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let text = match client::get::<GetStatus>(&instance.socket())? {
-        Some(status) if arguments.json => serde_json::to_string_pretty(&status)? + "\n",
-        Some(status) => of_daemon(&status),
+    let (text, code) = match client::get::<GetStatus>(&instance.socket())? {
+        Some(status) => (shown(&status, arguments.json, of_daemon)?, 0),
         None => {
             let status = without_daemon(&instance)?;
-            match arguments.json {
-                true => serde_json::to_string_pretty(&status)? + "\n",
-                false => of_pins(&status),
-            }
+            (shown(&status, arguments.json, of_pins)?, NOT_RUNNING)
         }
     };
-    Ok(stdout().write_all(text.as_bytes())?)
+    stdout().write_all(text.as_bytes())?;
+    Ok(code.into())
+}
+
+fn shown<T: Serialize>(status: &T, json: bool, text: fn(&T) -> String) -> Result<String> {
+    Ok(match json {
+        true => serde_json::to_string_pretty(status)? + "\n",
+        false => text(status),
+    })
 }
 
 fn without_daemon(instance: &Instance) -> Result<StatusWithoutDaemon> {
     let kernel = match Kernel::open(instance.places.clone()) {
-        Ok(kernel) => Some(kernel.status()?),
+        Ok(kernel) => Some(kernel),
         Err(KernelError::NotLoaded(_)) => None,
         Err(error) => return Err(error.into()),
     };
     Ok(StatusWithoutDaemon {
         pid: (),
-        kernel,
+        kernel: kernel.as_ref().map(Kernel::status).transpose()?,
+        rude: kernel.as_ref().map(Kernel::rude_gate).transpose()?,
         host_changes: Host::open(&instance.run_dir)?.changes().to_vec(),
     })
 }
@@ -50,6 +59,13 @@ fn of_daemon(status: &Status) -> String {
         format!("policy       {}", status.policy_file),
     ];
     lines.extend(kernel_lines(&status.kernel));
+    lines.extend(status.rude.as_ref().and_then(rude_line));
+    lines.extend(
+        status
+            .page_error
+            .as_ref()
+            .map(|error| format!("page         not served over TCP: {error}; tried again")),
+    );
     lines.extend(host_lines(&status.host_changes));
     lines.extend(log_line("flow log ", &status.flow_log));
     let event_log = status.event_log.as_ref();
@@ -63,8 +79,19 @@ fn of_pins(status: &StatusWithoutDaemon) -> String {
         None => lines.push("kernel half  not loaded".to_owned()),
         Some(kernel) => lines.extend(kernel_lines(kernel)),
     }
+    lines.extend(status.rude.as_ref().and_then(rude_line));
     lines.extend(host_lines(&status.host_changes));
     lines.join("\n") + "\n"
+}
+
+/// Worth a line while flows may be without congestion control.
+fn rude_line(gate: &RudeGate) -> Option<String> {
+    gate.is_open.then(|| {
+        format!(
+            "Rude TCP     the gate is open, mark {}: flows that rules allow run without congestion control",
+            gate.mark
+        )
+    })
 }
 
 fn host_lines(changes: &[Change]) -> Vec<String> {

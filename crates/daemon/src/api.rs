@@ -178,6 +178,7 @@ async fn status(
             uptime_s: server.started.elapsed().as_secs(),
             policy_file: engine.policy_file.clone(),
             kernel: engine.kernel.status()?,
+            rude: Some(engine.kernel.rude_gate()?),
             host_changes: engine.host.changes().to_vec(),
             flow_log,
             event_log,
