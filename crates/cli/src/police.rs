@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_secs(1);
 
 pub const HELP: &str = "\
-A police stays in place without this program until --off, or until the interface goes. A second one
-on the same interface replaces the first. Unmarked packets are never touched.
+A police stays in place without this program until --off, or until the interface goes. With --mode, a
+second one on the same interface replaces the first. Without --mode, an interface that has a police
+keeps it: it is shown, or watched, and what no option names stays. Unmarked packets are never touched.
 
 Modes:
   count         marked segments pass
@@ -29,6 +30,7 @@ Examples:
   fatpath police eth0 --mode count
   fatpath police eth0 --mode drop --except 192.0.2.0/24 --except 2001:db8::/32
   fatpath police eth0 --mode limit=200mbit --mark dscp=4
+  fatpath police eth0
   fatpath police eth0 --watch --least-rtt 20ms
   fatpath police status
   fatpath police eth0 --off";
@@ -41,21 +43,8 @@ pub struct PoliceArguments {
     /// Interface on which marked segments arrive
     #[arg(required = true)]
     interface: Option<String>,
-    /// What becomes of marked segments: count, drop, reset, limit=RATE
-    #[arg(long, default_value = "count", value_parser = mode, conflicts_with = "off")]
-    mode: PoliceMode,
-    /// Marked segments from or to these pass
-    #[arg(long = "except", value_name = "PREFIX", conflicts_with = "off")]
-    exceptions: Vec<Prefix>,
-    /// The mark: bits of TCP's header among 0x0f00, or dscp=N
-    #[arg(long, default_value = "0x200", value_parser = mark, conflicts_with = "off")]
-    mark: PoliceMark,
-    /// Where packets are seen [default: xdp where the driver has it, else tc]
-    #[arg(long, conflicts_with = "off")]
-    hook: Option<HookArgument>,
-    /// Report flows that do not slow down under loss although they are not marked, until Ctrl-C
-    #[arg(long, conflicts_with = "off")]
-    watch: bool,
+    #[command(flatten)]
+    orders: OrderArguments,
     /// With --watch: round-trip time of flows whose begin was not seen
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time_us)]
     least_rtt: u32,
@@ -64,6 +53,25 @@ pub struct PoliceArguments {
     off: bool,
     #[command(flatten)]
     place: Place,
+}
+
+#[derive(Args)]
+struct OrderArguments {
+    /// What becomes of marked segments: count, drop, reset, limit=RATE [default: as it is, or count]
+    #[arg(long, value_parser = mode, conflicts_with = "off")]
+    mode: Option<PoliceMode>,
+    /// Marked segments from or to these pass
+    #[arg(long = "except", value_name = "PREFIX", conflicts_with = "off")]
+    exceptions: Vec<Prefix>,
+    /// The mark: bits of TCP's header among 0x0f00, or dscp=N [default: as it is, or 0x200]
+    #[arg(long, value_parser = mark, conflicts_with = "off")]
+    mark: Option<PoliceMark>,
+    /// Where packets are seen [default: xdp where the driver has it, else tc]
+    #[arg(long, conflicts_with = "off")]
+    hook: Option<HookArgument>,
+    /// Report flows that do not slow down under loss although they are not marked, until Ctrl-C
+    #[arg(long, conflicts_with = "off")]
+    watch: bool,
 }
 
 #[derive(Subcommand)]
@@ -143,21 +151,48 @@ pub fn run(arguments: PoliceArguments) -> Result<()> {
     if !bpffs_is_mounted() && place.police_dir.starts_with(bpffs()) {
         return Err(fatpath_kernel::KernelError::NoBpffs(bpffs()).into());
     }
-    let orders = Orders {
-        mode: arguments.mode,
-        mark: arguments.mark,
-        exceptions: arguments.exceptions,
-        watches: arguments.watch,
-        hook: arguments.hook.map(|hook| match hook {
-            HookArgument::Xdp => Hook::Xdp,
-            HookArgument::Tc => Hook::Tc,
-        }),
-    };
-    let police = Police::put(&place.police_dir, &interface, &orders)?;
-    print(&[police.status()?], place.json && !arguments.watch)?;
-    match arguments.watch {
+    let police = put_or_keep(&place, &interface, &arguments.orders)?;
+    let watches = arguments.orders.watch;
+    print(&[police.status()?], place.json && !watches)?;
+    match watches {
         true => watch(&police, arguments.least_rtt, place.json),
         false => Ok(()),
+    }
+}
+
+/// A police that is there and already does what is asked for stays, with its counters.
+fn put_or_keep(place: &Place, interface: &str, asked: &OrderArguments) -> Result<Police> {
+    let there = match asked.mode {
+        Some(_) => None,
+        None => Police::of(&place.police_dir, interface)?,
+    };
+    let status = there.as_ref().map(Police::status).transpose()?;
+    let present = status.as_ref().and_then(PoliceStatus::orders);
+    let wanted = asked.over(present.clone().unwrap_or_default());
+    let is_in_place = status.is_some_and(|status| status.is_in_place);
+    match there {
+        Some(police) if is_in_place && present.as_ref() == Some(&wanted) => Ok(police),
+        _ => Ok(Police::put(&place.police_dir, interface, &wanted)?),
+    }
+}
+
+impl OrderArguments {
+    /// What no option names is as in `present`.
+    fn over(&self, present: Orders) -> Orders {
+        let hook = self.hook.map(|hook| match hook {
+            HookArgument::Xdp => Hook::Xdp,
+            HookArgument::Tc => Hook::Tc,
+        });
+        Orders {
+            mode: self.mode.unwrap_or(present.mode),
+            mark: self.mark.unwrap_or(present.mark),
+            exceptions: match self.exceptions.is_empty() {
+                true => present.exceptions,
+                false => self.exceptions.clone(),
+            },
+            watches: self.watch || present.watches,
+            hook: hook.or(present.hook),
+        }
     }
 }
 

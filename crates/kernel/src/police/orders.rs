@@ -42,7 +42,7 @@ pub enum Hook {
 }
 
 /// What a police is to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
     /// With marked segments.
     pub mode: PoliceMode,
@@ -54,6 +54,19 @@ pub struct Orders {
     pub watches: bool,
     /// Where; by default XDP where the driver has it, else tc.
     pub hook: Option<Hook>,
+}
+
+/// Marked segments, those of fatpath's default mark, are counted.
+impl Default for Orders {
+    fn default() -> Orders {
+        Orders {
+            mode: PoliceMode::Count,
+            mark: PoliceMark::Bits(0x200),
+            exceptions: Vec::new(),
+            watches: false,
+            hook: None,
+        }
+    }
 }
 
 impl Orders {

@@ -4,7 +4,7 @@
 use crate::abi;
 use crate::error::KernelError;
 use crate::pod::value_of;
-use crate::police::orders::{Hook, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
+use crate::police::orders::{Hook, Orders, PoliceMark, PoliceMode, hook_of, mark_of, mode_of};
 use crate::police::{Police, get};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
@@ -62,6 +62,22 @@ pub struct PoliceStatus {
     pub tallies: Tallies,
     /// Segments that each exception let through.
     pub exceptions: Vec<(String, u64)>,
+}
+
+impl PoliceStatus {
+    /// What it was ordered to do; `None`: nothing is known of one that was cut short, or that another build put.
+    pub fn orders(&self) -> Option<Orders> {
+        let exceptions = self.exceptions.iter();
+        (self.mark != PoliceMark::Dscp(0)).then(|| Orders {
+            mode: self.mode,
+            mark: self.mark,
+            exceptions: exceptions
+                .filter_map(|(prefix, _)| prefix.parse().ok())
+                .collect(),
+            watches: self.watches,
+            hook: Some(self.hook),
+        })
+    }
 }
 
 impl Police {
