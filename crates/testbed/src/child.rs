@@ -9,12 +9,14 @@
     reason = "pre_exec is unsafe; each closure makes only async-signal-safe calls"
 )]
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
 
 /// This very program, also when its file was removed or replaced since it was started.
@@ -22,6 +24,24 @@ pub fn this_program() -> Command {
     // The system calls a file that is gone by another name, which is no file's.
     let file = std::env::current_exe().ok().filter(|file| file.exists());
     Command::new(file.unwrap_or_else(|| "/proc/self/exe".into()))
+}
+
+/// From now on no child gets a descriptor that this process inherited, such as one that holds a lock of the
+/// caller's: a child gets its three standard streams alone.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn close_inherited_on_exec() -> io::Result<()> {
+    let names = fs::read_dir("/proc/self/fd")?.collect::<io::Result<Vec<_>>>()?;
+    let numbers = names
+        .iter()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for number in numbers.filter(|number: &RawFd| *number > 2) {
+        // SAFETY: a number that is no open descriptor any more, as that of the folder, is refused by the kernel.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
+    Ok(())
 }
 
 /// The child leads a session of its own: Ctrl-C and hang-ups of the terminal do not reach it.

@@ -24,6 +24,7 @@ use crate::hosts;
 use crate::lab_directory::{self, LabDirectory};
 use crate::machine;
 use crate::records::Records;
+use crate::session::Session;
 use crate::supervisor::{Answer, Setting};
 use crate::tail;
 use crate::undo::{self, UndoError};
@@ -91,6 +92,9 @@ pub enum LabError {
     /// No name was given, and there is not exactly one.
     #[error("{}", no_choice(.0))]
     NoChoice(Vec<String>),
+    /// No name was given, and this session did not bring exactly one up.
+    #[error("{}", not_ours(.0))]
+    NotOurs(Vec<String>),
     /// The lab has no such host.
     #[error("lab {lab} has no host {host}; its hosts: {hosts}")]
     NoHost {
@@ -148,11 +152,23 @@ fn no_choice(names: &[String]) -> String {
     }
 }
 
+fn not_ours(names: &[String]) -> String {
+    match names {
+        [] => no_choice(names),
+        names => format!(
+            "which lab? This session did not bring up exactly one ({} up); name it: fatpath lab down NAME",
+            names.join(", ")
+        ),
+    }
+}
+
 fn ask_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; run it with sudo",
         io::ErrorKind::TimedOut => "; it is busy or hangs, and may make the change all the same",
-        io::ErrorKind::ConnectionRefused => "; a crash has left the lab over: fatpath lab down",
+        io::ErrorKind::ConnectionRefused => {
+            "; a crash has left the lab over: fatpath lab down NAME"
+        }
         _ => "",
     }
 }
@@ -193,7 +209,12 @@ impl Lab {
         if directory.exists() {
             return Err(UpError::Leftovers(cleared));
         }
-        let made = directory.create(&plan, records);
+        let made = directory
+            .create(&plan, records)
+            .and_then(|()| match lifetime {
+                Lifetime::UntilDown => directory.note_session(),
+                Lifetime::OfThisProcess => Ok(()),
+            });
         let started = made
             .map_err(system("making the lab's folder under /run/fatpath/lab"))
             .and_then(|()| {
@@ -284,6 +305,7 @@ fn wait_for_orphan(directory: &LabDirectory) {
 
 /// The supervisor, and what it writes for want of someone to tell.
 fn start_supervisor(directory: &LabDirectory) -> io::Result<(Child, File)> {
+    child::close_inherited_on_exec()?;
     let mut command = child::this_program();
     command.args(["lab", "emulate", &directory.lab]);
     child::in_own_session(&mut command);
@@ -341,37 +363,72 @@ fn finish(directory: &LabDirectory, mut supervisor: Child) -> Result<bool, UndoE
         }
         sleep(POLL_INTERVAL);
     }
+    // A lab of the same name that came up since is another one.
     clear(directory)?;
     Ok(!supervisor.wait().is_ok_and(|status| status.success()))
 }
 
-fn clear(directory: &LabDirectory) -> Result<(), UndoError> {
+/// Undoes what no supervisor does any more. Whether nothing is left: a lab that has a supervisor is left alone.
+fn clear(directory: &LabDirectory) -> Result<bool, UndoError> {
     if !directory.exists() {
-        return Ok(());
+        return Ok(true);
     }
     let all = lab_directory::lock_all().map_err(|error| UndoError::new(&directory.lab, &error))?;
-    undo::take_down(directory, &all)
+    // Nothing comes up while `all` is held; what came up while it was waited for is seen here.
+    if directory.is_supervised() {
+        return Ok(false);
+    }
+    undo::take_down(directory, &all).map(|()| true)
 }
 
-/// Takes a lab down by name, up or left over; with no name, the only one there is. Returns the name.
+/// Takes a lab down by name, up or left over; with no name, the only one that was brought up from this session.
+/// Returns the name.
 ///
 /// # Errors
 /// See [`LabError`].
 pub fn down(name: Option<&str>) -> Result<String, LabError> {
-    let directory = choose(name)?;
-    let supervisor = directory.supervisor();
-    if let Some((pid, started)) = supervisor.and_then(|pid| Some((pid, machine::start_ticks(pid)?)))
-    {
-        // One that hangs is killed; what it has not undone is undone below.
-        if !undo::end_process(pid, started, DOWN_LIMIT)? {
-            return Err(LabError::Stuck {
-                lab: directory.lab,
-                pid,
-            });
-        }
+    let directory = match name {
+        Some(_) => choose(name)?,
+        None => of_this_session()?,
+    };
+    end_supervisor(&directory)?;
+    while !clear(&directory)? {
+        // It came up meanwhile.
+        end_supervisor(&directory)?;
+        sleep(POLL_INTERVAL);
     }
-    clear(&directory)?;
     Ok(directory.lab)
+}
+
+/// Lets a supervisor take its lab down, if there is one; one that hangs is killed.
+fn end_supervisor(directory: &LabDirectory) -> Result<(), LabError> {
+    let supervisor = directory.supervisor();
+    let Some((pid, started)) = supervisor.and_then(|pid| Some((pid, machine::start_ticks(pid)?)))
+    else {
+        return Ok(());
+    };
+    match undo::end_process(pid, started, DOWN_LIMIT)? {
+        true => Ok(()),
+        false => Err(LabError::Stuck {
+            lab: directory.lab.clone(),
+            pid,
+        }),
+    }
+}
+
+/// The only lab that was brought up from this session.
+fn of_this_session() -> Result<LabDirectory, LabError> {
+    let all = lab_directory::all()?;
+    let here = Session::of_this_process();
+    let mut ours = all
+        .iter()
+        .filter(|lab| here.is_some() && lab.session() == here);
+    match (ours.next(), ours.next()) {
+        (Some(lab), None) => Ok(lab.clone()),
+        _ => Err(LabError::NotOurs(
+            all.into_iter().map(|directory| directory.lab).collect(),
+        )),
+    }
 }
 
 /// All labs, up or left over.
@@ -480,4 +537,66 @@ fn choose(name: Option<&str>) -> Result<LabDirectory, LabError> {
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> UpError {
     move |error| UpError::System { what, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Descriptors of this process of the lock of all labs: one is this test's, another that of who waits for it.
+    fn waiting_for_the_lock() -> bool {
+        let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let files = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+        files.filter(|file| file.ends_with("lab/.lock")).count() > 1
+    }
+
+    fn until(what: &str, mut ask: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !ask() {
+            assert!(Instant::now() < deadline, "waited for {what}");
+            sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Holds the journal's lock, as a supervisor does.
+    fn supervisor(directory: &LabDirectory) -> Child {
+        let journal = directory.path("journal");
+        let mut shell = Command::new("sh");
+        let script = "exec 9>>\"$0\"; flock 9; exec sleep 60";
+        let child = shell.args(["-c", script]).arg(journal).spawn().unwrap();
+        until("the journal to be locked", || directory.is_supervised());
+        directory.set_supervisor(child.id()).unwrap();
+        child
+    }
+
+    #[test]
+    fn a_lab_that_comes_up_while_it_is_taken_down_leaves_no_supervisor_behind() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: not root");
+            return;
+        }
+        let name = format!("t-race-{}", std::process::id());
+        let directory = LabDirectory::of(&name);
+        let all = lab_directory::lock_all().unwrap();
+        fs::create_dir(directory.path("")).unwrap();
+        fs::write(directory.path("journal"), "").unwrap();
+        // `down` sees a folder without a supervisor, and waits for `up`.
+        let down = std::thread::spawn(move || super::down(Some(&name)).map(drop));
+        until("`down` to wait", waiting_for_the_lock);
+        let mut supervisor = supervisor(&directory);
+        drop(all);
+        // This process is its parent, and reaps it.
+        until("the supervisor to end", || {
+            let ended = matches!(supervisor.try_wait(), Ok(Some(_)));
+            ended || down.is_finished()
+        });
+        let lives = matches!(supervisor.try_wait(), Ok(None));
+        let _ = supervisor.kill();
+        let _ = supervisor.wait();
+        down.join().unwrap().unwrap();
+        assert!(!lives, "a supervisor without its folder");
+        assert!(!directory.exists());
+    }
 }

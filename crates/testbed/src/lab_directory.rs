@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::journal::{self, Change};
 use crate::machine;
 use crate::records::Records;
+use crate::session::Session;
 
 const ROOT: &str = "/run/fatpath/lab";
 /// How long [`lock_all`] waits. Bringing up takes seconds, most of them for the daemon.
@@ -162,11 +163,29 @@ impl LabDirectory {
     /// Opens the journal for the supervisor and locks it until the file is closed.
     ///
     /// # Errors
-    /// If there is no journal.
+    /// If there is no journal, or the lab went, and perhaps another of its name came, before it was locked.
     pub fn lock_journal(&self) -> io::Result<File> {
         let file = File::options().append(true).open(self.journal_file())?;
         flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
+        match fs::metadata(self.journal_file())?.ino() == file.metadata()?.ino() {
+            true => Ok(file),
+            false => Err(io::Error::new(ErrorKind::NotFound, "the lab is gone")),
+        }
+    }
+
+    /// Notes the session that brings the lab up.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn note_session(&self) -> io::Result<()> {
+        let session = Session::of_this_process();
+        fs::write(self.session_file(), serde_json::to_vec(&session)?)
+    }
+
+    /// The session that brought the lab up; none of one that goes with its process.
+    pub fn session(&self) -> Option<Session> {
+        let noted = fs::read(self.session_file()).ok()?;
+        serde_json::from_slice(&noted).ok()?
     }
 
     /// What the lab has changed, in order; nothing if there is no journal.
@@ -251,6 +270,10 @@ impl LabDirectory {
 
     fn owner_file(&self) -> PathBuf {
         self.folder.join("owner.pid")
+    }
+
+    fn session_file(&self) -> PathBuf {
+        self.folder.join("session.json")
     }
 
     fn records_file(&self) -> PathBuf {

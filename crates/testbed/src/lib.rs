@@ -25,6 +25,7 @@ pub mod observe;
 mod program;
 mod records;
 pub mod run;
+mod session;
 mod settings;
 pub mod supervisor;
 mod tail;

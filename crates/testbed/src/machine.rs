@@ -67,6 +67,32 @@ fn parse_start_ticks(stat: &str) -> Option<u64> {
     }
 }
 
+/// A process among others.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// Its program's name, 15 bytes at most.
+    pub name: String,
+    /// The process that started it, or took it over.
+    pub parent: u32,
+    /// The leader of its session.
+    pub session: u32,
+}
+
+/// `None` if the process is gone. Source: proc_pid_stat(5), fields 2, 4 and 6.
+pub fn lineage(pid: u32) -> Option<Lineage> {
+    parse_lineage(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_lineage(stat: &str) -> Option<Lineage> {
+    let (head, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(1);
+    Some(Lineage {
+        name: head.split_once('(')?.1.to_owned(),
+        parent: fields.next()?.parse().ok()?,
+        session: fields.nth(1)?.parse().ok()?,
+    })
+}
+
 /// Whether somebody listens on a TCP port, IPv4 or IPv6, in the network namespace of a process.
 /// Asking the kernel makes no connection that a server might take for its client.
 pub fn is_listening(pid: u32, port: u16) -> bool {
@@ -106,6 +132,15 @@ mod tests {
         assert_eq!(parse_start_ticks(stat), Some(4242));
         assert_eq!(parse_start_ticks(&stat.replace(" S ", " Z ")), None);
         assert!(start_ticks(std::process::id()).is_some());
+        let lineage = Lineage {
+            name: "a) b (c".to_owned(),
+            parent: 1,
+            session: 6,
+        };
+        assert_eq!(
+            parse_lineage(&stat.replace("1 7 7", "1 7 6")),
+            Some(lineage)
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod bench;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bench::{Bench, IPERF3, kill, lasting, processes, signal, wait_for};
@@ -125,6 +125,53 @@ fn a_lab_stays_up_until_it_is_taken_down() {
     assert!(down.status.success(), "{down:?}");
     assert!(!sleeper.wait().unwrap().success());
     assert_eq!(bench.remains("291.4"), Vec::<String>::new());
+}
+
+#[test]
+fn down_without_a_name_takes_down_what_its_own_session_brought_up_and_no_other() {
+    let Some(bench) = Bench::new("name", "") else {
+        return;
+    };
+    let in_own_session = |script: &str| {
+        let mut command = Command::new("setsid");
+        command
+            .args(["--wait", "sh", "-c", script])
+            .arg(bench::program());
+        command.current_dir(&bench.folder).output().unwrap()
+    };
+    let up = in_own_session("\"$0\" lab up scenario.toml");
+    assert!(up.status.success(), "{up:?}");
+    let refused = in_own_session("\"$0\" lab down");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("fatpath lab down NAME"),
+        "{refused:?}"
+    );
+    assert!(said.contains(&bench.lab), "{said}");
+    assert!(bench.output(&["down", &bench.lab]).status.success());
+    let own = in_own_session("\"$0\" lab up scenario.toml && \"$0\" lab down");
+    assert!(own.status.success(), "{own:?}");
+    assert_eq!(bench.remains("no client"), Vec::<String>::new());
+}
+
+#[test]
+fn a_lab_keeps_nothing_of_its_caller_open() {
+    use rustix::fs::{FlockOperation, flock};
+    use rustix::io::{FdFlags, fcntl_setfd};
+    let Some(bench) = Bench::new("lock", "") else {
+        return;
+    };
+    let path = bench.folder.join("lock");
+    let held = fs::File::create(&path).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    fcntl_setfd(&held, FdFlags::empty()).unwrap();
+    let up = bench.output(&["up", "scenario.toml"]);
+    assert!(up.status.success(), "{up:?}");
+    drop(held);
+    let again = fs::File::open(&path).unwrap();
+    let locked = flock(&again, FlockOperation::NonBlockingLockExclusive);
+    assert!(bench.output(&["down", &bench.lab]).status.success());
+    assert_eq!(locked, Ok(()), "the lab's processes hold the lock");
 }
 
 #[test]
