@@ -126,7 +126,19 @@ impl Law {
         unsafe { raw::fatpath_accepts(self.number, self.values.as_ptr()) != 0 }
     }
 
-    fn parameter(&self, key: &str) -> Result<(usize, &'static ParameterSpec), ParameterError> {
+    /// A parameter of the law as people write it.
+    ///
+    /// # Panics
+    /// When the law has no such parameter.
+    pub fn number(&self, key: &str) -> f64 {
+        let (index, spec) = self.parameter(key).expect("the law has it");
+        spec.to_number(self.values[index])
+    }
+
+    pub(crate) fn parameter(
+        &self,
+        key: &str,
+    ) -> Result<(usize, &'static ParameterSpec), ParameterError> {
         let parameters = &self.spec().parameters;
         let index = parameters.iter().position(|p| p.key == key);
         let Some(index) = index else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a policy says that it cannot mean: rules that no flow reaches, buffers that the host cuts.
+//! What a policy says that it cannot mean or should not: rules that no flow reaches, buffers that the host cuts,
+//! laws that harm others.
 //!
 //! Only warns. Start at [`warnings`].
 
@@ -9,12 +10,21 @@ use crate::{Match, Policy, PortRange, Prefix, Problem, Rule, Setting, SysctlName
 /// net.core.rmem_max and wmem_max of mainline Linux, in bytes.
 const MAINLINE_BUFFER_MAX_BYTES: u64 = 212_992;
 
+/// Flows of Reno from which on a law is warned of.
+const MAX_RENO_FLOWS: f64 = 100.0;
+
+/// How far Scalable TCP's legacy window may be from that of a and b: b = 1/16 has only three decimals, and Reno's
+/// loss rate 1.5 / window² would ask for 1.17 of the paper's ratio.
+const LEGACY_WINDOW_FACTOR: f64 = 1.25;
+
 /// The warnings in file order.
 pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem> {
     let mut warnings: Vec<Problem> = Vec::new();
     for (index, rule) in policy.rules.iter().enumerate() {
         warnings.extend(unreachable(policy, classifier, index));
         warnings.extend(cut_buffers(policy, rule));
+        warnings.extend(too_strong(rule));
+        warnings.extend(inconsistent_scalable(rule));
     }
     warnings
 }
@@ -75,6 +85,40 @@ fn cut_buffers(policy: &Policy, rule: &Rule) -> Vec<Problem> {
         ))
     };
     buffers.into_iter().filter_map(cut).collect()
+}
+
+/// A flow that takes what so many flows of Reno would take together.
+fn too_strong(rule: &Rule) -> Option<Problem> {
+    let law = rule.settings.law()?;
+    let flows = law.ours()?.reno_flows()?.round();
+    (flows >= MAX_RENO_FLOWS).then(|| {
+        let message = format!(
+            "a flow with {law} takes as much as {flows} Reno flows at the same loss rate: it starves \
+             everybody else's flows at its bottleneck, and this host's others"
+        );
+        let remedy = "keep it to paths that nobody else uses, or choose a smaller a or a larger b";
+        warning(rule, message, remedy.to_owned())
+    })
+}
+
+/// Scalable TCP whose a and b belong to another legacy window than it has.
+fn inconsistent_scalable(rule: &Rule) -> Option<Problem> {
+    let ours = rule.settings.law()?.ours()?;
+    let (belongs, has) = (ours.legacy_window_of_ratio()?, ours.number("legacy_window"));
+    let factor = (belongs / has).max(has / belongs);
+    (factor > LEGACY_WINDOW_FACTOR).then(|| {
+        let harm = match belongs < has {
+            true => "above its legacy window it takes more than Reno at the same loss rate, suddenly",
+            false => "between the two windows it takes less than Reno at the same loss rate",
+        };
+        let message = format!(
+            "a = {} and b = {} belong to a legacy window of {belongs:.1} segments, and it has {has}: {harm}",
+            ours.number("a"),
+            ours.number("b")
+        );
+        let remedy = "give only one of a and b: the other follows from the legacy window";
+        warning(rule, message, remedy.to_owned())
+    })
 }
 
 /// The rules that hold for every flow that a match holds for, as far as one dimension at a time shows.

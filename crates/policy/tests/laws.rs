@@ -93,11 +93,87 @@ fn every_law_is_taken_with_every_parameter_at_both_ends_of_its_range() {
                 // What contradicts the other parameters' defaults is refused by both.
                 assert_eq!(
                     read.ok().flatten(),
-                    law.with(parameter.key, number).ok(),
+                    law.with_given(&[(parameter.key, number)])
+                        .ok()
+                        .map(|(law, _)| law),
                     "{text}"
                 );
             }
         }
+    }
+}
+
+/// What a rule with this law says: the law, the warnings.
+fn read(law: &str) -> (String, String) {
+    let text = format!("[[rule]]\nname = 'r'\ncongestion_control = {law}\n");
+    let policy = parse(&text, None).unwrap();
+    let warnings = policy.warnings.iter().map(|warning| warning.to_string());
+    let warnings = warnings.collect::<Vec<_>>().join("\n");
+    (
+        policy.rules[0].settings.law().unwrap().to_string(),
+        warnings,
+    )
+}
+
+/// Kelly's slides: a of 4/100, 2/100, 1/100 and 0.005 for b of 1/2, 1/4, 1/8 and 1/16.
+#[test]
+fn scalables_a_and_b_follow_from_one_another_by_the_legacy_window() {
+    let expected = [
+        ("b = 0.5", "a = 0.04, b = 0.5, legacy_window = 16"),
+        ("b = 0.25", "a = 0.02, b = 0.25, legacy_window = 16"),
+        ("a = 0.005", "a = 0.005, b = 0.063, legacy_window = 16"),
+        (
+            "a = 0.005, legacy_window = 32",
+            "a = 0.005, b = 0.125, legacy_window = 32",
+        ),
+        (
+            "legacy_window = 32",
+            "a = 0.005, b = 0.125, legacy_window = 32",
+        ),
+        ("a = 0.04, b = 0.5", "a = 0.04, b = 0.5, legacy_window = 16"),
+    ];
+    for (given, law) in expected {
+        let (read, warnings) = read(&format!("{{ law = 'fp_scalable', {given} }}"));
+        assert_eq!(read, format!("fp_scalable({law})"));
+        assert_eq!(warnings, "", "{given}");
+    }
+    assert_eq!(read("'fp_scalable'").1, "");
+    for given in [
+        "a = 0.01, b = 0.5",
+        "a = 0.04, b = 0.125",
+        "a = 1",
+        "a = 0.01, b = 0.125, legacy_window = 100",
+    ] {
+        let (_, warnings) = read(&format!("{{ law = 'fp_scalable', {given} }}"));
+        assert!(warnings.contains("legacy window of"), "{given}: {warnings}");
+    }
+}
+
+#[test]
+fn a_law_as_strong_as_a_hundred_flows_is_warned_of_with_whom_it_harms() {
+    for (given, flows) in [
+        ("a = 10000, b = 0.001", "2581"),
+        ("streams = 100", "115"),
+        ("virtual_mss = 10000", "100"),
+    ] {
+        let (_, warnings) = read(&format!("{{ law = 'fp_aimd', {given} }}"));
+        assert!(
+            warnings.contains(&format!("{flows} Reno flows")),
+            "{given}: {warnings}"
+        );
+        assert!(warnings.contains("everybody else"), "{warnings}");
+    }
+    for given in [
+        "streams = 80",
+        "virtual_mss = 9000",
+        "highspeed_buffer = '1GB'",
+        "a = 6, b = 0.3",
+    ] {
+        assert_eq!(
+            read(&format!("{{ law = 'fp_aimd', {given} }}")).1,
+            "",
+            "{given}"
+        );
     }
 }
 

@@ -36,7 +36,10 @@ pub fn named(name: &str) -> Result<Law, String> {
 
 fn with_parameters(name: &str, parameters: &[(&str, f64)]) -> Result<Law, String> {
     let law = Law::named(name).ok_or_else(|| unknown(name))?;
-    law.with_all(parameters).map_err(|error| error.to_string())
+    let (law, _) = law
+        .with_given(parameters)
+        .map_err(|error| error.to_string())?;
+    Ok(law)
 }
 
 fn unknown(name: &str) -> String {

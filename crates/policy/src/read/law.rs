@@ -90,14 +90,22 @@ fn read_each(section: &mut Section, name: &str, spec: &LawSpec) -> Chosen<Law> {
             None => defaults.push(parameter.key),
         }
     }
+    let initial = Law::named(name);
+    let Some(law) = initial.ours().map(|ours| ours.with_given(&given)) else {
+        return Chosen::new(initial, format!("given as {name}"));
+    };
+    let derived = law.as_ref().ok().and_then(|(_, derived)| *derived);
+    defaults.retain(|key| Some(*key) != derived);
+    let derived = derived.map_or(String::new(), |key| format!(", {key} by the legacy window"));
     let defaults = match defaults.is_empty() {
         true => String::new(),
         false => format!(", default {}", defaults.join(" and ")),
     };
-    let initial = Law::named(name);
-    let law = initial.ours().map(|ours| ours.with_all(&given));
-    let law = law.and_then(|law| noted(section, law)).unwrap_or(initial);
-    Chosen::new(law, format!("given as {name} with parameters{defaults}"))
+    let law = noted(section, law.map(|(law, _)| law)).unwrap_or(initial);
+    Chosen::new(
+        law,
+        format!("given as {name} with parameters{derived}{defaults}"),
+    )
 }
 
 /// A number that the law's integers hold.
