@@ -618,7 +618,9 @@ fn status_without_anything_loaded_says_so() {
     let Some(_alone) = alone() else { return };
     let mut daemon = Daemon::start(RULE);
     daemon.unload();
-    let status = daemon.json(&["status"]);
+    let status = daemon.ask(&["status", "--json"]);
+    assert_eq!(status.status.code(), Some(3), "{status:?}");
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(
         (&status["kernel"], &status["pid"]),
         (&Value::Null, &Value::Null)
@@ -626,6 +628,53 @@ fn status_without_anything_loaded_says_so() {
     let flows = daemon.ask(&["flows"]);
     assert_eq!(flows.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&flows.stderr).contains("fatpath daemon"));
+}
+
+#[test]
+fn status_says_that_the_rude_gate_is_open_and_by_its_exit_status_that_a_daemon_runs() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(RULE);
+    let status = || {
+        let output = daemon.ask(&["status"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), text.contains("the gate is open"))
+    };
+    assert_eq!(status(), (Some(0), false));
+    assert!(daemon.ask(&["rude", "on"]).status.success());
+    assert_eq!(status(), (Some(0), true));
+    assert_eq!(daemon.json(&["status"])["rude"]["is_open"], true);
+    daemon.kill_9();
+    let status = daemon.ask(&["status"]);
+    let text = String::from_utf8(status.stdout).unwrap();
+    assert_eq!(status.status.code(), Some(3), "no daemon runs: {text}");
+    assert!(text.contains("the gate is open"), "{text}");
+}
+
+#[test]
+fn explain_says_what_this_host_leaves_of_a_buffer() {
+    let Some(_alone) = alone() else { return };
+    let most: u64 = run("sysctl", &["-n", "net.core.wmem_max"])
+        .trim()
+        .parse()
+        .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.toml");
+    let explained = |bytes: u64| -> Value {
+        std::fs::write(
+            &file,
+            format!("[[rule]]\nname = 'a'\nsend_buffer = {bytes}\n"),
+        )
+        .unwrap();
+        let file = file.to_str().unwrap();
+        let json = run(
+            FATPATH,
+            &["policy", "explain", "192.0.2.1", "--json", "--policy", file],
+        );
+        serde_json::from_str::<Value>(&json).unwrap()["settings"][0]["bound"].clone()
+    };
+    let bound = serde_json::json!({ "value": most, "sysctl": "net.core.wmem_max" });
+    assert_eq!(explained(most + 1), bound);
+    assert_eq!(explained(most), Value::Null);
 }
 
 /// `fatpath daemon` where `hide` was done in a mount namespace of its own.

@@ -250,8 +250,7 @@ fn only_root_opens_the_gate() {
     }
     let post = |path: &str| {
         let mut stream = UnixStream::connect(&socket).unwrap();
-        let request =
-            format!("POST {path} HTTP/1.1\r\nhost: fatpath\r\nconnection: close\r\n\r\n");
+        let request = format!("POST {path} HTTP/1.1\r\nhost: fatpath\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut said = String::new();
         stream.read_to_string(&mut said).unwrap();

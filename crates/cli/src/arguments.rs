@@ -29,7 +29,7 @@ Examples:
   fatpath sim experiments/agreement.toml
   fatpath unload
 
-Exit status: 0; 1 it failed; 2 wrong usage.";
+Exit status: 0; 1 it failed; 2 wrong usage; 3 no daemon runs (status).";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -57,6 +57,7 @@ pub enum Command {
     #[command(after_help = trace::HELP)]
     Trace(trace::TraceArguments),
     /// Say what is loaded, changed and pinned
+    #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),
     /// Print the address of the page, or how to reach it
     #[command(after_help = PAGE_HELP)]
@@ -98,6 +99,10 @@ Examples:
   fatpath daemon --listen 127.0.0.1:7070
   xdg-open \"$(sudo fatpath page)\"";
 
+const STATUS_HELP: &str = "\
+Exit status: 0 a daemon runs; 3 none runs (tuning that is pinned goes on without it, and is shown);
+1 it failed.";
+
 const UNLOAD_HELP: &str = "\
 Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
 their network namespace. What somebody else changed since is left alone, and said.";
@@ -114,6 +119,9 @@ pub enum PolicyCommand {
 }
 
 const EXPLAIN_HELP: &str = "\
+Also says what the kernel of this host makes of buffers: net.core.wmem_max and rmem_max bound them, unless
+[host.sysctl] of the policy raises these; tcp_wmem and tcp_rmem bound those that no rule sets.
+
 Examples:
   fatpath policy explain 10.5.128.74:443
   fatpath policy explain '[2001:db8::1]:443' --source '[2001:db8:1::2]:40000'

@@ -6,6 +6,7 @@ use crate::arguments::{
 };
 use anyhow::{Context, Result, bail};
 use fatpath_daemon::{Instance, client, read_policy_file};
+use fatpath_host::Sysctls;
 use fatpath_policy::{Flow, explain};
 use std::io::{Read, Write, stdout};
 
@@ -50,7 +51,8 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
         flow.source_port = source.destination_port;
     }
     flow.cgroup = arguments.cgroup.clone();
-    let explanation = explain(&policy, &flow);
+    let host = Sysctls::default();
+    let explanation = explain(&policy, &flow).on_host(&policy, |name| host.number(name));
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&explanation)? + "\n",
         false => explanation.to_string(),

@@ -16,8 +16,7 @@ mod sysctl;
 use journal::Journal;
 pub use journal::JournalError;
 pub use routes::RouteError;
-pub use sysctl::SysctlError;
-use sysctl::Sysctls;
+pub use sysctl::{SysctlError, Sysctls};
 
 use fatpath_api::Change;
 use fatpath_policy::{HostSettings, RouteMetrics};

@@ -5,7 +5,7 @@ use crate::PutBack;
 use crate::journal::Journal;
 use crate::{HostError, JournalError};
 use fatpath_api::Change;
-use fatpath_policy::Sysctl;
+use fatpath_policy::{Sysctl, SysctlName};
 use std::io;
 use std::path::PathBuf;
 
@@ -70,6 +70,12 @@ impl Sysctls {
             },
             Err(error) => PutBack::Failed(error.to_string()),
         }
+    }
+
+    /// A number, of a triple the third; `None` where it cannot be read, as in a namespace that does not have it.
+    pub fn number(&self, name: SysctlName) -> Option<u64> {
+        let text = self.read(name.as_str()).ok()?;
+        text.rsplit(' ').next()?.parse().ok()
     }
 
     fn read(&self, name: &str) -> Result<String, SysctlError> {

@@ -8,7 +8,8 @@ use crate::classifier::Classifier;
 use crate::policy::Policy;
 use crate::rule::{Match, Rule};
 use crate::{
-    Dimension, Flow, Given, PathFacts, SettingValue, Settings, Stage, Verdict, apply, routes,
+    Dimension, Flow, Given, PathFacts, SettingValue, Settings, Stage, SysctlName, Verdict, apply,
+    routes,
 };
 use fatpath_units as quantity;
 use serde::Serialize;
@@ -56,6 +57,19 @@ pub struct SettingLine {
     pub unit: &'static str,
     /// Why the value is what it is.
     pub reason: String,
+    /// What this host leaves of it, where that is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
+
+/// What the kernel makes of a setting that the host bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Bound {
+    /// In the setting's unit.
+    pub value: u64,
+    /// By which it is bound.
+    pub sysctl: SysctlName,
 }
 
 /// A rule that was passed over.
@@ -190,7 +204,20 @@ impl SettingLine {
             value: given.value.clone(),
             unit: given.unit.text(),
             reason: given.reason.clone(),
+            bound: None,
         }
+    }
+
+    fn why(&self) -> String {
+        let Some(bound) = self.bound else {
+            return self.reason.clone();
+        };
+        format!(
+            "{}; the kernel makes it {}, bound by {}",
+            self.reason,
+            quantity::show_bytes(bound.value),
+            bound.sysctl
+        )
     }
 
     /// The value with its unit, in the size that people read.
@@ -242,7 +269,7 @@ impl Explanation {
         let rows: Vec<_> = self
             .settings
             .iter()
-            .map(|line| (line.setting, line.value_text(), &line.reason))
+            .map(|line| (line.setting, line.value_text(), line.why()))
             .collect();
         let width = rows
             .iter()

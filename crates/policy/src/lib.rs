@@ -16,6 +16,7 @@ mod classifier;
 mod explain;
 mod flow;
 mod host;
+mod host_bounds;
 mod instruments;
 mod laws;
 mod policy;
@@ -33,7 +34,7 @@ mod wad;
 
 pub use apply::{Applied, Given, PathFacts, Segment, apply};
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
-pub use explain::{Explanation, PassedOver, RuleName, SettingLine, explain};
+pub use explain::{Bound, Explanation, PassedOver, RuleName, SettingLine, explain};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
 pub use instruments::{DerivedText, Instruments, MAX_SAMPLED_FLOWS, SampledFlows};

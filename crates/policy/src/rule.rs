@@ -46,6 +46,14 @@ pub struct Path {
     pub rate_bps: Option<u64>,
 }
 
+impl Path {
+    /// What the path holds; `None` where a part of it is not known.
+    pub fn bdp_bytes(&self) -> Option<u64> {
+        let bits = u128::from(self.rate_bps?) * u128::from(self.rtt_us?) / 1_000_000;
+        u64::try_from(bits / 8).ok()
+    }
+}
+
 impl Match {
     /// Whether the peer's address alone decides: nothing else is asked of the flow.
     pub fn by_destination_only(&self) -> bool {

@@ -221,12 +221,11 @@ pub(crate) fn bdp_bytes(value: &DeValue, path: &Path) -> Result<Chosen<u64>, Ref
 }
 
 fn times_bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<(u128, String), Refusal> {
-    let (Some(rtt_us), Some(rate_bps)) = (path.rtt_us, path.rate_bps) else {
+    let Some(bdp_bytes) = path.bdp_bytes().map(u128::from) else {
         let message = format!("\"{}\" needs the path's rtt and rate", written(value));
         let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"";
         return Err(Refusal::new(message, remedy));
     };
-    let bdp_bytes = u128::from(rate_bps) * u128::from(rtt_us) / 8 / 1_000_000;
     let reason = bdp_reason(path, bdp_bytes, factor_milli);
     Ok((bdp_bytes * factor_milli / 1000, reason))
 }
