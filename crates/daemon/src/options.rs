@@ -2,7 +2,6 @@
 //! The command line of the daemon, and where an instance of it lives.
 
 use crate::collector::Collector;
-use crate::page::loopback;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,5 +56,16 @@ fn interval(text: &str) -> Result<f64, String> {
     match (1.0..=3600.0).contains(&seconds) {
         true => Ok(seconds),
         false => Err("1 to 3600 seconds".to_owned()),
+    }
+}
+
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|error| format!("{error}"))?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(
+            "only a loopback address (127.0.0.1, [::1]); from elsewhere, `fatpath page` says how"
+                .to_owned(),
+        ),
     }
 }

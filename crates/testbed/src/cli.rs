@@ -101,7 +101,7 @@ pub struct Exec {
 /// Arguments of `lab down`.
 #[derive(Debug, Args)]
 pub struct Down {
-    /// Which lab, if more than one is up
+    /// Which lab [default: the one that this session brought up]
     name: Option<String>,
     /// Print JSON
     #[arg(long)]

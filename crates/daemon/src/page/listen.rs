@@ -15,22 +15,6 @@ use tokio_util::sync::CancellationToken;
 /// Between two attempts.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Reads the address of `--listen`.
-///
-/// # Errors
-/// When it is none, or not this host's by loopback.
-pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|error| format!("{error}"))?;
-    address
-        .ip()
-        .is_loopback()
-        .then_some(address)
-        .ok_or_else(|| {
-            "only a loopback address (127.0.0.1, [::1]); from elsewhere, `fatpath page` says how"
-                .into()
-        })
-}
-
 /// Where the page is served over TCP, and why it is not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageState {

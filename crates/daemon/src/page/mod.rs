@@ -14,6 +14,6 @@ mod row;
 mod token;
 
 pub(crate) use guard::Peer;
-pub(crate) use listen::{PageState, TcpAccess, TcpEntrance, loopback};
+pub(crate) use listen::{PageState, TcpAccess, TcpEntrance};
 pub(crate) use token::Token;
 pub use token::token_file;
