@@ -2,7 +2,8 @@
 //! `make test`: every test on this host, in two lanes that run side by side.
 //!
 //! Tests of the whole program take the host for themselves, one after the other, and mostly wait: for round trips
-//! of emulated paths, and for timers. The rest needs the processor, and yields it to them.
+//! of emulated paths, and for timers. Beside them run first those of emulated paths alone; then the rest, which needs
+//! the processor, and yields it to them.
 
 mod report;
 
@@ -14,8 +15,8 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Folders of the packages whose integration tests need the processor alone. Those of all others need the host: its
-/// laws, its sysctls, or time that no other emulated path disturbs.
+/// Folders of the packages whose integration tests need the processor alone. Those of all others but `ONLY_NAMESPACES`
+/// need the host: its laws or its sysctls.
 const ONLY_COMPUTE: [&str; 10] = [
     "crates/cc",
     "crates/estats",
@@ -33,6 +34,10 @@ const ONLY_COMPUTE: [&str; 10] = [
 /// programs the tests of the other lane count.
 const COMPUTE_TOO: [&str; 2] = ["shards", "simulate"];
 
+/// Folders of the packages whose integration tests need network namespaces of their own, and change nothing that is the
+/// host's. They wait, too, and do not yield.
+const ONLY_NAMESPACES: [&str; 1] = ["crates/emulator"];
+
 /// One run of a test program.
 struct Run {
     name: String,
@@ -47,10 +52,16 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
         Some(word) => bail!("{word} is not known: test [long]"),
     };
     let programs = programs::build(root)?;
-    let (on_host, beside) = divided(root, &programs);
     let run = |program| run_of(root, program, which);
-    let on_host: Vec<Run> = on_host.into_iter().map(run).collect();
-    let beside: Vec<Run> = beside.into_iter().map(run).map(yielding).collect();
+    let lane_of = |place| {
+        programs
+            .iter()
+            .filter(move |p| place_of(root, p) == Some(place))
+    };
+    let on_host: Vec<Run> = lane_of(Place::Host).map(run).collect();
+    let in_namespaces = lane_of(Place::Namespaces).map(run);
+    let compute = lane_of(Place::Processor).map(run).map(yielding);
+    let beside: Vec<Run> = in_namespaces.chain(compute).collect();
     let report = Mutex::new(Report::new(&root.join(log))?);
     std::thread::scope(|scope| -> Result<()> {
         let beside = scope.spawn(|| lane(beside, &report));
@@ -64,15 +75,25 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
     report.conclude()
 }
 
-/// Those that take the host, and those that may run at the same time.
-fn divided<'p>(root: &Path, programs: &'p [Program]) -> (Vec<&'p Program>, Vec<&'p Program>) {
-    let folders = ONLY_COMPUTE.map(|folder| root.join(folder));
-    let tests = programs.iter().filter(|p| p.kind != Kind::Binary);
-    tests.partition(|program| {
-        program.kind == Kind::IntegrationTest
-            && !folders.contains(&program.folder)
-            && !COMPUTE_TOO.contains(&&*program.name)
-    })
+/// What a test program needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Host,
+    Namespaces,
+    Processor,
+}
+
+/// `None`: it is no test program.
+fn place_of(root: &Path, program: &Program) -> Option<Place> {
+    let is_of = |folders: &[&str]| folders.iter().any(|f| root.join(f) == program.folder);
+    match program.kind {
+        Kind::Binary => None,
+        Kind::UnitTests => Some(Place::Processor),
+        Kind::IntegrationTest if is_of(&ONLY_NAMESPACES) => Some(Place::Namespaces),
+        Kind::IntegrationTest if is_of(&ONLY_COMPUTE) => Some(Place::Processor),
+        Kind::IntegrationTest if COMPUTE_TOO.contains(&&*program.name) => Some(Place::Processor),
+        Kind::IntegrationTest => Some(Place::Host),
+    }
 }
 
 /// Tests of the whole program that share a daemon mostly wait, so more of them run at once than there are
