@@ -9,5 +9,6 @@ if ! command -v rustup >/dev/null ||
     echo "skipped: Rust $version cannot be installed with rustup; the oldest Rust was not tried"
     exit 0
 fi
-# By name: a toolchain that rust-toolchain.toml or an override chooses would not be this one.
-exec rustup run "$version" cargo check --workspace --locked
+# By name: a toolchain that rust-toolchain.toml or an override chooses would not be this one. In a folder of its own, so
+# that neither waits for the other's lock while the tests are built: two compilers share nothing anyway.
+exec rustup run "$version" cargo check --workspace --locked --target-dir target/oldest-rust
