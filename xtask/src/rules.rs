@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules that no compiler checks.
 
-use crate::{modules, purity};
+use crate::{citations, modules, purity};
 use anyhow::{Context, Result, ensure};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Source files that carry a licence line.
 const LICENSED: [&str; 8] = ["rs", "c", "h", "sh", "py", "ts", "tsx", "css"];
 
+/// Other files in which people write to people.
+const CITING: [&str; 2] = ["md", "toml"];
+
 /// Checks every rule; all breaches are named at once.
 pub fn check(root: &Path) -> Result<()> {
     let mut breaches = Vec::new();
-    for file in files(root)? {
-        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let name = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
-        breaches.extend(unlicensed(&name, &text));
-        breaches.extend(purity::exception(&name, &text));
-        breaches.extend(tests_in_documentation(&name, &text));
+    let files = files(root)?;
+    for file in &files {
+        let name = Path::new(file);
+        let is_licensed = has_extension(name, &LICENSED);
+        if !is_licensed && !has_extension(name, &CITING) {
+            continue;
+        }
+        let text = std::fs::read_to_string(root.join(name)).with_context(|| file.clone())?;
+        breaches.extend(citations::breaches(name, &text, &files));
+        if is_licensed {
+            breaches.extend(unlicensed(name, &text));
+            breaches.extend(purity::exception(name, &text));
+            breaches.extend(tests_in_documentation(name, &text));
+        }
     }
     breaches.extend(purity::breaches(root)?);
     breaches.extend(modules::breaches(root)?);
@@ -61,7 +72,8 @@ fn tests_in_documentation(name: &Path, text: &str) -> Vec<String> {
     begins.map(breach).collect()
 }
 
-fn files(root: &Path) -> Result<Vec<PathBuf>> {
+/// All files of the repository, relative to its root.
+fn files(root: &Path) -> Result<Vec<String>> {
     let output = std::process::Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard"])
         .current_dir(root)
@@ -70,17 +82,14 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let listed = String::from_utf8(output.stdout).context("git's list of files")?;
     Ok(listed
         .lines()
-        .map(|line| root.join(line))
-        .filter(|path| path.is_file() && has_licence_line(path))
+        .filter(|name| root.join(name).is_file())
+        .map(str::to_owned)
         .collect())
 }
 
-fn has_licence_line(path: &Path) -> bool {
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default();
-    LICENSED.contains(&extension)
+fn has_extension(name: &Path, extensions: &[&str]) -> bool {
+    let extension = name.extension().and_then(|e| e.to_str());
+    extension.is_some_and(|e| extensions.contains(&e))
 }
 
 #[cfg(test)]
