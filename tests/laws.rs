@@ -171,7 +171,7 @@ fn no_flow_of_many_over_a_lossy_path_has_a_window_that_its_law_does_not_give() {
     }
 }
 
-/// tcp_simple_retransmit(): what was too long is sent again, and nothing was congested.
+/// tcp_simple_retransmit(): what was too long is retransmitted, and nothing was congested.
 #[test]
 fn a_path_whose_mtu_is_smaller_lowers_no_threshold() {
     let Some(shared) = shared(&all_rules()) else {

@@ -216,7 +216,7 @@ fn a_bad_policy_changes_nothing() {
     );
     rustix::process::kill_process(pid(&daemon), rustix::process::Signal::HUP).unwrap();
     until("the daemon to refuse it", || {
-        daemon.stderr().contains("stays live").then_some(())
+        daemon.stderr().contains("stays in force").then_some(())
     });
     let status = daemon.json(&["status"]);
     assert_eq!(status["kernel"]["policy_generation"], before);
@@ -496,7 +496,7 @@ fn pins_at_another_users_place_are_refused() {
         let output = command.arg("--pin-dir").arg(&pins).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("no directory of root's"), "{said}");
+        assert!(said.contains("does not belong to root"), "{said}");
     };
     std::fs::create_dir(&pins).unwrap();
     std::os::unix::fs::chown(&pins, Some(65534), None).unwrap();

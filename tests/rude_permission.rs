@@ -112,7 +112,7 @@ fn without_permission_there_is_none() {
     let Some(_alone) = alone() else { return };
     let path = Path::new("rno", "rude = 'allowed'");
     let (sender, _receiver) = path.lab.connection(7001);
-    assert_eq!(set(&sender, ON), libc::EPERM, "the gate is shut");
+    assert_eq!(set(&sender, ON), libc::EPERM, "the gate is closed");
     assert_eq!((set(&sender, OFF_NOW), set(&sender, OFF_NICELY)), (0, 0));
     path.ask(&["rude", "on"]);
     assert_eq!(
@@ -127,7 +127,7 @@ fn without_permission_there_is_none() {
     assert_eq!((set(&sender, ON), get(&sender)), (0, RUDE));
     path.ask(&["rude", "off"]);
     assert_eq!((get(&sender), law(&sender)), (POLITE, "fp_reno".into()));
-    assert_eq!(set(&sender, ON), libc::EPERM, "the gate is shut again");
+    assert_eq!(set(&sender, ON), libc::EPERM, "the gate is closed again");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a router can tell of a flow that is not marked: how much it sends, how much of
- * that it sends again, and its round-trip time. User space judges (crates/kernel/src/police/watch.rs).
+ * that it retransmits, and its round-trip time. User space judges (crates/kernel/src/police/watch.rs).
  *
- * One direction of a connection is seen, so what is sent again is told by its sequence
- * numbers: a segment that ends before what was the highest end some time ago. What comes
+ * Only one direction of a connection is seen, so a retransmission is recognised by its sequence
+ * numbers: it ends before what was the highest end some time ago. A segment that comes
  * sooner was reordered. The round-trip time is that from a SYN to the segment after it:
  * between the two lies the peer's answer.
  */

@@ -1084,7 +1084,7 @@ export interface components {
             bytes_received: number;
             /**
              * Format: uint64
-             * @description Bytes sent again (OctetsRetrans).
+             * @description Bytes retransmitted (OctetsRetrans).
              */
             bytes_retransmitted: number;
             /**
@@ -1179,7 +1179,7 @@ export interface components {
             segments_received: number;
             /**
              * Format: uint32
-             * @description Segments sent again (SegsRetrans).
+             * @description Segments retransmitted (SegsRetrans).
              */
             segments_retransmitted: number;
             /**
@@ -1465,7 +1465,7 @@ export interface components {
             received_bps: number;
             /**
              * Format: double
-             * @description Of the bytes sent in this time, the share that was sent again; 0 when none was sent.
+             * @description Of the bytes sent in this time, the share that was retransmitted; 0 when none was sent.
              */
             retransmitted_share: number;
             /**
@@ -1860,7 +1860,7 @@ export interface components {
             bytes_received: number;
             /**
              * Format: uint64
-             * @description Bytes sent again (OctetsRetrans).
+             * @description Bytes retransmitted (OctetsRetrans).
              */
             bytes_retransmitted: number;
             /**
@@ -1953,7 +1953,7 @@ export interface components {
             segments_received: number;
             /**
              * Format: uint32
-             * @description Segments sent again (SegsRetrans).
+             * @description Segments retransmitted (SegsRetrans).
              */
             segments_retransmitted: number;
             /**

@@ -78,7 +78,7 @@ export const COLUMNS: Column[] = [
   ),
   numbers("cwnd", "cwnd", "congestion window, packets", 2, (row) => row.cwnd_pkts, digits),
   numbers("in_flight", "In flight", "packets in flight", 3, (row) => row.in_flight_pkts, digits),
-  numbers("retransmitted", "Resent", "share of the bytes that was sent again", 2, (row) => row.retransmitted_share, percent),
+  numbers("retransmitted", "Resent", "share of the bytes that was retransmitted", 2, (row) => row.retransmitted_share, percent),
   words("limited_by", "Held by", "what holds the sender back now", 2, (row) =>
     row.has_ended ? "ended" : LIMITS[row.limited_by],
   ),

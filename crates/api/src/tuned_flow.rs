@@ -127,9 +127,9 @@ pub struct Measures {
     pub bytes_received: u64,
     /// The larger of both over the duration, Mb/s.
     pub goodput_mbps: f64,
-    /// Segments sent again (SegsRetrans).
+    /// Segments retransmitted (SegsRetrans).
     pub segments_retransmitted: u32,
-    /// Bytes sent again (OctetsRetrans).
+    /// Bytes retransmitted (OctetsRetrans).
     pub bytes_retransmitted: u64,
     /// Segments sent (SegsOut).
     pub segments_sent: u32,

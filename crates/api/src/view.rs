@@ -41,7 +41,7 @@ pub struct Rates {
     pub sent_bps: f64,
     /// Payload received in order, bits a second.
     pub received_bps: f64,
-    /// Of the bytes sent in this time, the share that was sent again; 0 when none was sent.
+    /// Of the bytes sent in this time, the share that was retransmitted; 0 when none was sent.
     pub retransmitted_share: f64,
     /// Bytes acknowledged or received, whichever are more, over the flow's life, bits a second.
     pub average_bps: f64,
@@ -108,7 +108,7 @@ pub enum EventKind {
     Congestion,
     /// The retransmission timer ended.
     Timeout,
-    /// Segments were sent again.
+    /// Segments were retransmitted.
     Retransmission,
     /// A finding appeared.
     Finding,

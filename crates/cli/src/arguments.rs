@@ -36,7 +36,7 @@ pub enum Command {
     /// Run the tuning daemon
     #[command(after_help = DAEMON_HELP)]
     Daemon(DaemonOptions),
-    /// Check a policy file, explain what it gives a flow, make it live
+    /// Check a policy file, explain which settings a flow would get, apply the file
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Turn a WAD configuration file into a policy file
@@ -44,7 +44,7 @@ pub enum Command {
     /// List the flows that are tuned now
     #[command(after_help = FLOWS_HELP)]
     Flows(FlowsArguments),
-    /// Say why flows are slow: what holds them back, on what evidence, and the cure
+    /// Report why flows are slow: the cause, its evidence, and the cure
     #[command(after_help = why::HELP)]
     Why(why::Arguments),
     /// Show the live table of flows in the terminal
@@ -56,7 +56,7 @@ pub enum Command {
     /// Record samples of flows to Parquet files, and draw them
     #[command(after_help = trace::HELP)]
     Trace(trace::TraceArguments),
-    /// Say what is loaded, changed and pinned
+    /// Print what is loaded and pinned, and what was changed on the host
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),
     /// Print the address of the page, or how to reach it
@@ -65,7 +65,7 @@ pub enum Command {
     /// Remove every program, map, pin, law, route metric and sysctl change
     #[command(after_help = UNLOAD_HELP)]
     Unload(UnloadArguments),
-    /// What a router does with the segments of rude flows
+    /// Install, list or remove a policer for the segments of rude flows, on a router
     #[command(after_help = police::HELP)]
     Police(police::PoliceArguments),
     /// Emulated networks and experiments
@@ -76,9 +76,9 @@ pub enum Command {
 }
 
 const DAEMON_HELP: &str = "\
-SIGHUP reads the policy file again; a bad file changes nothing. When the daemon ends, tuning
-goes on: programs, maps and laws are pinned, and the next daemon takes them over. `fatpath
-unload` removes them.
+On SIGHUP the daemon reads the policy file again; an invalid file changes nothing. When the daemon
+ends, tuning continues: programs, maps and laws are pinned, and the next daemon takes them over.
+`fatpath unload` removes them.
 
 Examples:
   fatpath daemon
@@ -93,7 +93,7 @@ Examples:
 
 const PAGE_HELP: &str = "\
 The page shows all flows live: their windows, times and rates, and why they are slow. It only reads.
-The address holds a secret: whoever has it, and reaches this host, sees the flows.
+The address contains a secret token: whoever has the address and can reach this host sees the flows.
 
 Examples:
   fatpath daemon --listen 127.0.0.1:7070
@@ -105,16 +105,17 @@ Exit status: 0 a daemon runs; 3 none runs (tuning that is pinned goes on without
 
 const UNLOAD_HELP: &str = "\
 Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
-their network namespace. What somebody else changed since is left alone, and said.";
+their network namespace. A value that somebody else has changed since is left alone, and
+reported.";
 
 #[derive(Subcommand)]
 pub enum PolicyCommand {
-    /// Check a policy file; exit status 1 and file:line:column of every error
+    /// Check a policy file; if it has errors, print file:line:column of each, and exit with status 1
     Check(CheckArguments),
-    /// Say which rule a flow would meet, and every setting with its reason; touches nothing
+    /// Print which rule a flow would match, and every setting with its reason; changes nothing
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArguments),
-    /// Make a policy file live; a bad file changes nothing
+    /// Apply a policy file; an invalid file changes nothing
     Apply(ApplyArguments),
 }
 
@@ -157,7 +158,7 @@ pub struct ExplainArguments {
 
 #[derive(Args)]
 pub struct ApplyArguments {
-    /// Policy file; the daemon reads its own again on SIGHUP
+    /// Policy file; in force until the daemon reads its own again, on SIGHUP or at its next start
     #[arg(default_value = "/etc/fatpath/policy.toml")]
     pub file: PathBuf,
     /// Print JSON
@@ -178,13 +179,13 @@ pub struct ImportWadArguments {
 
 #[derive(Args)]
 pub struct FlowsArguments {
-    /// Show the table again and again until Ctrl-C
+    /// Refresh the table until Ctrl-C
     #[arg(long, short)]
     pub watch: bool,
     /// Seconds between two tables
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
     pub interval: f64,
-    /// Print JSON; with --watch one line a time
+    /// Print JSON; with --watch one line for each refresh
     #[arg(long)]
     pub json: bool,
     /// Print each flow's variables of RFC 4898 and Linux's own, instead of the table
@@ -196,11 +197,11 @@ pub struct FlowsArguments {
 
 #[derive(Subcommand)]
 pub enum RudeCommand {
-    /// Open the gate: what rules allow is allowed from now on
+    /// Open the gate: from now on flows may be rude where a rule allows it
     On(RudeOnArguments),
-    /// Shut the gate: every flow has congestion control from now on
+    /// Close the gate: from now on every flow has congestion control
     Off(RudeOffArguments),
-    /// Say whether the gate is open and which flows are rude
+    /// Print whether the gate is open, and the rude flows
     Status(StatusArguments),
     /// Run a command whose connections are rude where rules allow it
     #[command(after_help = RUDE_RUN_HELP)]
@@ -209,8 +210,8 @@ pub enum RudeCommand {
 
 const RUDE_HELP: &str = "\
 A flow is rude only while the gate is open, its rule in the policy allows it (rude = \"allowed\" or
-\"always\"), and its interface marks. Its program asks by the socket option TCP_RUDE, or is run by
-`fatpath rude run`. fatpath-rude(7) says when that is right.
+\"always\"), and its interface marks segments. With rude = \"allowed\" the program must ask too, by the
+socket option TCP_RUDE or because `fatpath rude run` started it. fatpath-rude(7) says when to use it.
 
 Examples:
   fatpath rude on
@@ -221,8 +222,8 @@ Examples:
 
 const RUDE_RUN_HELP: &str = "\
 The command runs in a cgroup of its own, below the present one. Its connections ask to be rude
-when they are established; where the gate is shut, or the rule of the path or the user forbids
-it, they have congestion control as ever.
+when they are established; where the gate is closed, or the rule of the path or the user
+forbids it, they keep congestion control.
 
 Examples:
   fatpath rude run -- iperf3 --client 10.5.128.74
@@ -231,11 +232,11 @@ Examples:
 #[derive(Args)]
 pub struct RudeOnArguments {
     /// Mark of rude segments: a bit of the TCP header, 0x100, 0x200, 0x400 or 0x800, or dscp=N.
-    /// 0x100 is the paper's, and AE of Accurate ECN (RFC 9768) since
+    /// 0x100 is the bit of the paper; since RFC 9768 it is AE of Accurate ECN
     #[arg(long, value_name = "MARK", default_value_t)]
     pub mark: RudeMark,
-    /// Mark in this network namespace, of those that `ip netns` lists, instead of the daemon's own; may
-    /// be repeated
+    /// Mark in this network namespace (a name that `ip netns` lists) instead of the daemon's own; may be
+    /// repeated
     #[arg(long, value_name = "NAME", value_parser = netns_name)]
     pub netns: Vec<String>,
     /// Print JSON
@@ -245,10 +246,10 @@ pub struct RudeOnArguments {
     pub instance: InstanceOptions,
 }
 
-/// An empty name, of a shell's variable that is not set, is not "the daemon's own".
+/// An empty name (a shell variable that is not set) must not mean the daemon's own namespace.
 fn netns_name(text: &str) -> Result<String, &'static str> {
     match text.is_empty() || text.contains(['/', ',']) {
-        true => Err("a name that `ip netns` lists"),
+        true => Err("give a name that `ip netns` lists"),
         false => Ok(text.to_owned()),
     }
 }

@@ -51,7 +51,7 @@ fn off(arguments: &RudeOffArguments) -> Result<()> {
     say(
         &gated,
         arguments.json,
-        "the gate is shut: {} flows became polite",
+        "the gate is closed: {} flows went back to congestion control",
     )
 }
 
@@ -64,7 +64,8 @@ fn say(gated: &Gated, json: bool, sentence: &str) -> Result<()> {
         )?);
     }
     let interfaces = gated.unmarked.iter();
-    interfaces.for_each(|why| eprintln!("no flow stays rude over {why}"));
+    interfaces
+        .for_each(|why| eprintln!("interface not marked, so no flow over it can stay rude: {why}"));
     let flows = gated.flows_changed.to_string();
     Ok(writeln!(stdout(), "{}", sentence.replace("{}", &flows))?)
 }
@@ -120,11 +121,14 @@ fn table(status: &RudeStatus) -> String {
     ));
     if status.flows_unmarked > 0 {
         lines.push(format!(
-            "flows   {} went polite because nobody marked their segments",
+            "flows   {} went back to congestion control because their segments were not marked",
             status.flows_unmarked
         ));
     }
-    lines.push(format!("flows   {} are not polite", status.flows.len()));
+    lines.push(format!(
+        "flows   {} are rude or going polite",
+        status.flows.len()
+    ));
     lines.extend(status.flows.iter().filter_map(flow_line));
     lines.join("\n") + "\n"
 }
@@ -168,7 +172,7 @@ fn run_program(arguments: &RudeRunArguments) -> Result<()> {
 fn enter_cgroup() -> Result<u64> {
     let present = std::fs::read_to_string("/proc/self/cgroup")?;
     let present = present.lines().find_map(|line| line.strip_prefix("0::"));
-    let present = present.context("this process is in no cgroup 2")?;
+    let present = present.context("this process is in no cgroup of version 2")?;
     let path = format!(
         "{}/fatpath-rude-{}",
         present.trim_end_matches('/'),

@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub const HELP: &str = "\
-Samples come as often as the policy's [instruments] says (interval, 100 ms unless told otherwise).
-Files are finished when they are full and at the end; what a crash left is finished by the next
-trace into the same directory. When the daemon is started anew the trace goes on.
+The policy's section [instruments] sets how often flows are sampled (interval, default 100 ms).
+A file is finished when it is full, and when the trace ends; a file that a crash left unfinished is
+finished by the next trace into the same directory. When the daemon is restarted, the trace continues.
 
 Examples:
   fatpath trace --out traces
@@ -39,13 +39,13 @@ pub struct TraceArguments {
     /// Directory of the files
     #[arg(long, value_name = "DIR", required = true)]
     pub out: Option<PathBuf>,
-    /// Seconds after which the trace ends [default: at Ctrl-C]
+    /// Seconds after which the trace ends [default: until Ctrl-C]
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub for_s: Option<f64>,
     /// Size of a file, MiB
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub file_size: u64,
-    /// Size of all its files together, MiB; beyond it the oldest goes
+    /// Size of all files of this trace together, MiB; beyond it the oldest is deleted
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub total_size: u64,
     #[command(flatten)]
@@ -71,10 +71,12 @@ pub struct PlotArguments {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted")?;
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "give a number of seconds, such as 60")?;
     match seconds > 0.0 && seconds <= 1e8 {
         true => Ok(seconds),
-        false => Err("more than 0 and at most 1e8 seconds".to_owned()),
+        false => Err("give more than 0 and at most 1e8 seconds".to_owned()),
     }
 }
 
@@ -86,7 +88,10 @@ pub fn run(arguments: &TraceArguments) -> Result<()> {
 }
 
 fn trace(arguments: &TraceArguments) -> Result<()> {
-    let out = arguments.out.as_deref().context("--out DIR is wanted")?;
+    let out = arguments
+        .out
+        .as_deref()
+        .context("give --out DIR: the directory for the files")?;
     let mut recorder = begin(arguments, out)?;
     let instance = Instance::new(&arguments.instance, None)?;
     let flows = query(arguments.which.as_deref());
@@ -118,13 +123,13 @@ fn begin(arguments: &TraceArguments, out: &Path) -> Result<Recorder> {
         match recovered {
             Recovered::Finished(path) => {
                 eprintln!(
-                    "{}: was left unfinished, and is finished now",
+                    "{}: an earlier trace left this file unfinished; it is finished now",
                     path.display()
                 );
             }
             Recovered::Removed(path) => {
                 eprintln!(
-                    "{}: was left unfinished without a row, and is gone",
+                    "{}: an earlier trace left this file without a row; it was deleted",
                     path.display()
                 );
             }
@@ -162,7 +167,7 @@ fn stopped(for_s: Option<f64>) -> Result<impl Future<Output = ()>> {
     })
 }
 
-/// A daemon that is started anew is followed again.
+/// A daemon that is restarted is followed again.
 async fn follow(
     socket: &Path,
     flows: &FlowsQuery,
@@ -174,11 +179,14 @@ async fn follow(
         match follow_samples(socket, flows, &mut stop, &mut take).await? {
             Some(Followed::Stopped) => return Ok(()),
             Some(Followed::DaemonEnded) => {
-                eprintln!("the daemon ended; the trace goes on when it is back");
+                eprintln!("the daemon ended; the trace continues when the daemon is started again");
                 has_answered = true;
             }
             None if !has_answered => {
-                bail!("no daemon answers on {}: fatpath daemon", socket.display())
+                bail!(
+                    "no daemon answers on {}: start `fatpath daemon`",
+                    socket.display()
+                )
             }
             None => {}
         }
@@ -233,7 +241,7 @@ fn say(out: &Path, counts: &Counts, recorded: &Recorded) {
     );
     if recorded.removed > 0 {
         eprintln!(
-            "{} older files went, to stay within --total-size",
+            "{} files, the oldest, were deleted to stay within --total-size",
             recorded.removed
         );
     }
@@ -242,14 +250,15 @@ fn say(out: &Path, counts: &Counts, recorded: &Recorded) {
     }
     if counts.missed > 0 {
         eprintln!(
-            "{} samples, of any flows, came faster than they were read",
+            "{} samples, counted over all flows, arrived faster than they were read, and are lost",
             counts.missed
         );
     }
 }
 
 fn plot(arguments: &PlotArguments) -> Result<()> {
-    let format = Format::of(&arguments.out).context("--out: a name in .png or .svg is wanted")?;
+    let format =
+        Format::of(&arguments.out).context("--out: give a file name that ends in .png or .svg")?;
     let flows = read(&arguments.file)?;
     let count = flows.len();
     let flow = chosen(flows, arguments.flow)?;

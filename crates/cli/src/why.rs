@@ -12,9 +12,9 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 pub const HELP: &str = "\
-Of each flow: the shares of time in which the application, the send buffer, the receiver's window, the
-retransmission timer or the network held it back, then every finding with its evidence and its cure. A
-healthy transfer has none. docs/why.md explains each identifier.
+For each flow: the shares of time in which the application, the send buffer, the receiver's window, the
+retransmission timer or the network limited it, then every finding with its evidence and its cure. A
+healthy transfer has no finding. docs/why.md explains each identifier.
 
 Examples:
   fatpath why
@@ -24,7 +24,7 @@ Examples:
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Only these: a prefix of the peer, ADDRESS:PORT of either end, or a flow's number
+    /// Only these flows: a prefix of the peer, ADDRESS:PORT of either end, or a flow's cookie
     #[arg(value_name = "FLOW|PREFIX")]
     pub flows: Option<String>,
     /// Print JSON
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = Chosen::read(arguments.flows.as_deref())?;
     let instance = Instance::new(&arguments.instance, None)?;
     let mut whys = client::ask::<GetWhy>(&instance.socket(), &chosen.query())?
-        .context("no daemon answers: the instruments need it (fatpath daemon)")?;
+        .context("no daemon answers, and the instruments need one: start `fatpath daemon`")?;
     whys.retain(|why| chosen.contains(why));
     whys.sort_by_key(|why| Reverse((gravest(why), why.rates.average_bps as u64)));
     if arguments.json {
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     if whys.is_empty() && !matches!(chosen, Chosen::All) {
-        bail!("no such flow; fatpath top lists those that are seen");
+        bail!("no such flow; `fatpath top` lists the flows that are sampled");
     }
     print!("{}", text_of(&whys, matches!(chosen, Chosen::All)));
     Ok(())
@@ -72,8 +72,7 @@ impl Chosen {
             return Ok(Chosen::End(end));
         }
         let prefix = text.parse().map(Chosen::Prefix);
-        prefix
-            .with_context(|| format!("{text}: a prefix, ADDRESS:PORT or a flow's number is wanted"))
+        prefix.with_context(|| format!("{text}: give a prefix, ADDRESS:PORT or a flow's cookie"))
     }
 
     fn query(&self) -> FlowsQuery {
@@ -149,7 +148,7 @@ pub fn finding_text(finding: &Finding) -> String {
     if let Some(gain) = finding.gain {
         let _ = writeln!(
             text,
-            "    cured, it is expected to be {gain:.1} times as fast"
+            "    expected to be {gain:.1} times as fast without this cause"
         );
     }
     for line in finding.cure.iter().flat_map(|cure| cure.lines()) {

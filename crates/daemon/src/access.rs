@@ -30,14 +30,16 @@ pub(crate) struct UnixSockets {
 }
 
 impl UnixSockets {
-    /// Without the group fatpath, root alone may ask but for the gate.
+    /// Without the group fatpath only root may use these sockets, except the one of the gate.
     ///
     /// # Errors
     /// When a socket cannot be made.
     pub(crate) fn listen(instance: &Instance) -> Result<UnixSockets> {
         let group = fatpath_group();
         if group.is_none() {
-            tracing::warn!("no group fatpath: only root may ask (groupadd --system fatpath)");
+            tracing::warn!(
+                "there is no group fatpath, so only root may use the API (groupadd --system fatpath)"
+            );
         }
         Ok(UnixSockets {
             control: listen(&instance.socket(), GROUP, group)?,

@@ -131,7 +131,7 @@ async fn send(
         }
         Err(e) if e.kind() == ErrorKind::PermissionDenied => {
             bail!(
-                "{}: only root and the group fatpath may ask the daemon",
+                "{}: only root and members of the group fatpath may use the daemon's API",
                 socket.display()
             )
         }

@@ -20,7 +20,8 @@ impl FromStr for Collector {
         let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
         let (Some("http"), Some(host)) = (uri.scheme_str(), uri.host()) else {
             return Err(
-                "http://HOST[:PORT] is wanted; for TLS, run a collector on this host".into(),
+                "give http://HOST[:PORT]; for TLS, run a collector on this host that forwards"
+                    .into(),
             );
         };
         let port = uri.port_u16().unwrap_or(PORT);

@@ -131,12 +131,12 @@ impl Engine {
         let tables = Classifier::build(&policy);
         let published = self.publish(&policy, &tables)?;
         let absent = published.absent_cgroups.iter();
-        notes.extend(
-            absent.map(|path| format!("cgroup {path} does not exist (yet): its rules wait for it")),
-        );
+        notes.extend(absent.map(|path| {
+            format!("cgroup {path} does not exist now: its rules match no flow until it does")
+        }));
         let users = published.absent_users.iter();
         notes.extend(users.map(|user| {
-            format!("this host knows no user {user}: nobody may be rude by that name")
+            format!("rude_users: this host knows no user {user}; the name permits nobody")
         }));
         notes.extend(published.problems.iter().cloned());
         self.metrics = routes(&policy, &tables);
@@ -164,7 +164,7 @@ impl Engine {
         let published = self
             .kernel
             .publish(policy, tables)
-            .context("the policy that was live stays live")?;
+            .context("the previous policy stays in force")?;
         self.cgroups = cgroups;
         Ok(published)
     }

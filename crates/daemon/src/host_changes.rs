@@ -15,7 +15,7 @@ const HOST_INTERVAL: Duration = Duration::from_secs(2);
 /// The wait for interfaces ends at least this often, to see whether the daemon is to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// An interface that comes marks at once, for a flow may be rude over it.
+/// A new interface marks segments at once, because a flow may be rude over it.
 ///
 /// # Errors
 /// When the kernel tells of no more interfaces.
@@ -27,7 +27,7 @@ pub(crate) fn follow_interfaces(engine: &SharedEngine, shutdown: &CancellationTo
             && let Some(engine) = engine.lock().as_mut()
             && let Err(error) = engine.kernel.follow_marks()
         {
-            tracing::error!("cannot mark an interface that came: {error}");
+            tracing::error!("cannot mark a new interface: {error}");
         }
     }
     Ok(())

@@ -77,7 +77,7 @@ impl Instance {
     pub fn lock(&self) -> Result<Running> {
         match self.try_lock()? {
             Lock::Taken(running) => Ok(running),
-            Lock::HeldBy(pid) => bail!("a fatpath daemon is running already: pid {pid}"),
+            Lock::HeldBy(pid) => bail!("another fatpath daemon is already running: pid {pid}"),
         }
     }
 

@@ -26,24 +26,24 @@ pub struct DaemonOptions {
     /// Tune only the flows of this cgroup (version 2) and those below it [default: all]
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// File that gets one JSON line a flow, at its end
+    /// File to which a JSON line is written when a flow ends
     #[arg(
         long,
         value_name = "FILE",
         default_value = "/var/log/fatpath/flows.jsonl"
     )]
     pub flow_log: PathBuf,
-    /// File that gets one JSON line an event of a flow: begin, congestion, timeout, finding, end, ...
+    /// File to which a JSON line is written for each event of a flow: begin, congestion, timeout, finding, end, ...
     #[arg(long, value_name = "FILE")]
     pub event_log: Option<PathBuf>,
-    /// Collector of OpenTelemetry that gets the metrics, over HTTP: http://HOST[:4318]
+    /// OpenTelemetry collector to which the metrics are sent, over HTTP: http://HOST[:4318]
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub otlp: Option<Collector>,
-    /// Seconds between two messages to it
+    /// Seconds between two exports to the collector
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = interval)]
     pub otlp_interval: f64,
-    /// Serve the page and the API, to read, also over TCP: a loopback address and a port, 0 for any. Needs
-    /// the token that `fatpath page` prints
+    /// Serve the page and the API over TCP too, read-only: a loopback address and a port, 0 for any free one.
+    /// Requests need the token that `fatpath page` prints
     #[arg(long, value_name = "127.0.0.1:PORT", value_parser = loopback)]
     pub listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -52,10 +52,12 @@ pub struct DaemonOptions {
 }
 
 fn interval(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted")?;
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "give a number of seconds, such as 60")?;
     match (1.0..=3600.0).contains(&seconds) {
         true => Ok(seconds),
-        false => Err("1 to 3600 seconds".to_owned()),
+        false => Err("give 1 to 3600 seconds".to_owned()),
     }
 }
 

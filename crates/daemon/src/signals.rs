@@ -51,7 +51,7 @@ fn reload(state: &DaemonState, file: &Path) {
     });
     match applied {
         Ok(applied) => log_applied(file, &applied),
-        Err(error) => tracing::error!("{error:#}\nthe policy that was live stays live"),
+        Err(error) => tracing::error!("{error:#}\nthe previous policy stays in force"),
     }
 }
 

@@ -66,13 +66,15 @@ impl Supervisor {
         if tokio::time::timeout(deadline, self.join()).await.is_err() {
             let names: Vec<Name> = self.workers.keys().copied().collect();
             let names = names.join(", ");
-            tracing::error!("{names}: still at work after {deadline:?}; not waited for any longer");
+            tracing::error!(
+                "{names}: still running after {deadline:?}; the daemon ends without waiting for them"
+            );
         }
         match failure {
             None => Ok(()),
             Some((name, cause)) => Err(cause).with_context(|| {
                 format!(
-                    "the worker `{name}` failed; what is loaded goes on tuning, start the daemon again"
+                    "the worker `{name}` failed; the loaded programs go on tuning; start the daemon again"
                 )
             }),
         }
@@ -92,7 +94,7 @@ impl Supervisor {
 fn cause_of(ended: Result<Result<()>, JoinError>, may_end: bool) -> Option<Error> {
     match ended {
         Ok(Ok(())) if may_end => None,
-        Ok(Ok(())) => Some(anyhow!("it ended though nothing asked it to")),
+        Ok(Ok(())) => Some(anyhow!("it ended without being asked to")),
         Ok(Err(error)) => Some(error),
         Err(lost) => Some(panic_of(lost)),
     }
@@ -160,7 +162,7 @@ mod tests {
     async fn a_worker_that_returns_early_ends_the_daemon() {
         let message = message_of_end_with(|| Ok(())).await;
         assert!(message.contains("the worker `tested` failed"), "{message}");
-        assert!(message.contains("nothing asked it to"), "{message}");
+        assert!(message.contains("without being asked"), "{message}");
     }
 
     #[tokio::test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Follows the events of the kernel half: flows that end are logged, divided buffers are shared anew.
+//! Follows the events of the kernel half: flows that end are logged, divided buffers are divided again.
 
 use crate::flow_log::end_of;
 use crate::state::DaemonState;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The wait for events ends at least this often, to see whether the daemon is to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shares of divided buffers are given anew at most this often: each time walks all sockets.
+/// Buffers are divided again between their flows at most this often: each time walks all sockets.
 const SHARE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// # Errors
@@ -24,7 +24,7 @@ pub(crate) fn follow_tuning_events(kernel: &Kernel, state: &DaemonState) -> Resu
             is_stale.set(false);
             last = Instant::now();
             if let Err(error) = kernel.share_again() {
-                tracing::error!("cannot share buffers anew: {error}");
+                tracing::error!("cannot divide the buffers again between the flows: {error}");
             }
         }
         state.shutdown.is_cancelled()

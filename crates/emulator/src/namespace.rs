@@ -38,10 +38,12 @@ pub enum NamespaceError {
     #[error("a namespace `{0}` exists already: choose another name, or `ip netns del {0}`")]
     InUse(String),
     /// There is none.
-    #[error("there is no namespace `{0}`: `ip netns` lists those there are")]
+    #[error("there is no namespace `{0}`; `ip netns` lists the namespaces")]
     NotFound(String),
     /// It is someone else's.
-    #[error("the namespace `{0}` was not made by fatpath, so it stays: `ip netns del {0}`")]
+    #[error(
+        "the namespace `{0}` was not made by fatpath and is left alone; to delete it: `ip netns del {0}`"
+    )]
     NotOurs(String),
     /// The kernel refuses for want of a capability.
     #[error(

@@ -141,7 +141,9 @@ fn write_all(mut file: File, first: &[u8], blocks: &Receiver<Vec<u8>>) -> io::Re
     };
     let written = write();
     if let Err(error) = &written {
-        eprintln!("observation: it ends here, the links go on: writing the file: {error}");
+        eprintln!(
+            "cannot write the observation file: {error}; the observation ends, the links go on"
+        );
     }
     written
 }

@@ -78,7 +78,7 @@ pub enum TopologyError {
         name: String,
     },
     /// A link ends at a host that is not there.
-    #[error("link `{link}` ends at `{host}`, which is none of the hosts")]
+    #[error("link `{link}` ends at `{host}`, which is not a host of the scenario")]
     UnknownHost {
         /// The link.
         link: String,

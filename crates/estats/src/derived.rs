@@ -66,7 +66,7 @@ impl Derived {
             if read.len() >= MAX_FORMULAS {
                 return Err(bad((
                     1,
-                    format!("{MAX_FORMULAS} derived events are the most"),
+                    format!("at most {MAX_FORMULAS} derived events are allowed"),
                 )));
             }
             check_name(name).map_err(bad)?;
@@ -107,7 +107,7 @@ fn formula(name: &str, text: &str) -> Result<Formula, Wrong> {
     if text.chars().count() > MAX_CHARACTERS {
         return Err((
             MAX_CHARACTERS,
-            format!("{MAX_CHARACTERS} characters are the most"),
+            format!("a formula may have at most {MAX_CHARACTERS} characters"),
         ));
     }
     let words = words(text)?;
@@ -178,10 +178,10 @@ fn kind(word: &str, first: char) -> Result<Kind<'_>, String> {
         ')' => Ok(Kind::Close),
         '+' | '-' | '*' | '/' | '^' => Ok(Kind::Operator(first)),
         '0'..='9' if is_number(word) => Ok(Kind::Number(word)),
-        '0'..='9' => Err(format!("{word} is no number; 8 and 0.5 are")),
+        '0'..='9' => Err(format!("{word} is not a number; write it as 8 or 0.5")),
         _ if FUNCTIONS.contains(&word) => Ok(Kind::Function(word)),
         _ if first.is_ascii_alphabetic() => variable(word),
-        _ => Err(format!("{first:?} has no place in a formula")),
+        _ => Err(format!("{first:?} is not allowed in a formula")),
     }
 }
 
@@ -192,7 +192,7 @@ fn is_number(word: &str) -> bool {
 fn variable(word: &str) -> Result<Kind<'_>, String> {
     let Some(variable) = variables::named(word) else {
         return Err(format!(
-            "no variable {word}: the names are those of RFC 4898, and now"
+            "there is no variable {word}: give a name of RFC 4898, or now"
         ));
     };
     match variable.source {
@@ -211,21 +211,21 @@ fn check_order(words: &[Word], text: &str) -> Result<(), Wrong> {
         let after_function = matches!(before, Some(Kind::Function(_)));
         match &word.kind {
             Kind::Open if wants_value => open.push(word.position),
-            _ if after_function => return wrong("a function wants ( after its name"),
+            _ if after_function => return wrong("a function needs ( after its name"),
             Kind::Number(_) | Kind::Variable(_) if wants_value => wants_value = false,
             Kind::Function(_) if wants_value => {}
             Kind::Operator('+' | '-')
                 if wants_value && !matches!(before, Some(Kind::Operator(_))) => {}
             Kind::Operator(_) if !wants_value => wants_value = true,
             Kind::Close if !wants_value && open.pop().is_some() => {}
-            Kind::Close if !wants_value => return wrong("nothing is open that ) could close"),
-            _ if wants_value => return wrong("a number, a variable, a function or ( is wanted"),
-            _ => return wrong("an operator is wanted: + - * / ^"),
+            Kind::Close if !wants_value => return wrong("this ) closes no ("),
+            _ if wants_value => return wrong("expected a number, a variable, a function or ("),
+            _ => return wrong("expected an operator: + - * / ^"),
         }
         if open.len() > MAX_DEPTH {
             return Err((
                 word.position,
-                format!("{MAX_DEPTH} parentheses within each other are the most"),
+                format!("at most {MAX_DEPTH} parentheses may be nested"),
             ));
         }
         before = Some(&word.kind);

@@ -39,7 +39,7 @@ impl Events {
         let law = format!("{who}, {}", s.law);
         self.push(0.0, EventKind::Begin, law);
         if let Some(rule) = rule {
-            self.push(0.0, EventKind::Tuned, format!("met rule {rule}"));
+            self.push(0.0, EventKind::Tuned, format!("matched rule {rule}"));
         }
     }
 
@@ -104,7 +104,7 @@ fn tunings(before: &Sample, s: &Sample, rule: Option<&str>) -> Vec<String> {
     let mut texts = Vec::new();
     if s.flow.rule_id != before.flow.rule_id {
         texts.push(match rule {
-            Some(rule) => format!("met rule {rule}"),
+            Some(rule) => format!("matched rule {rule}"),
             None => "its rule is gone".to_owned(),
         });
     }

@@ -35,7 +35,7 @@ impl Span<'_> {
         per_second(self.passed.bytes_received, &self.passed)
     }
 
-    /// Of the bytes sent, those sent again.
+    /// Of the bytes sent, those retransmitted.
     pub(crate) fn retransmitted_share(&self) -> f64 {
         ratio(self.passed.bytes_retrans, self.passed.bytes_sent)
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Measured {
     /// What the receiver got, bits a second over the whole run.
     pub goodput_bps: f64,
-    /// Segments sent again; `None` where the sender's system does not count them.
+    /// Segments retransmitted; `None` where the sender's system does not count them.
     pub retransmits: Option<u64>,
     /// When it began, seconds since the programs of its run began.
     #[serde(default)]

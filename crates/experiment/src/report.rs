@@ -46,7 +46,7 @@ pub fn outcome_lines(outcome: &Outcome) -> Vec<String> {
     let plots = outcome.plots.iter();
     lines.extend(plots.map(|plot| format!("plot:    {}", plot.display())));
     if outcome.interrupted {
-        let how = "everything is down; the same command goes on where it stopped";
+        let how = "everything is down; the same command continues where it stopped";
         lines.push(format!("interrupted; {how}"));
     }
     lines

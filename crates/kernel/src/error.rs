@@ -14,7 +14,9 @@ pub enum KernelError {
     )]
     NotPermitted,
     /// No cgroup-2 hierarchy is mounted.
-    #[error("no cgroup 2 is mounted: mount it with `mount -t cgroup2 none /sys/fs/cgroup/unified`")]
+    #[error(
+        "no cgroup of version 2 is mounted: mount it with `mount -t cgroup2 none /sys/fs/cgroup/unified`"
+    )]
     NoCgroup2,
     /// The kernel has no type information.
     #[error(
@@ -30,8 +32,8 @@ pub enum KernelError {
     NotLoaded(PathBuf),
     /// The place of the pins is a link, or another user's directory: he could put pins of his own there.
     #[error(
-        "{} is no directory of root's: see who made it, and remove it; a BPF file system is safe from \
-         that when it is mounted with mode=0700", .0.display()
+        "{} does not belong to root, or is not a directory: find out who made it, and remove it; nobody else can make \
+         it when the BPF file system is mounted with mode=0700", .0.display()
     )]
     NotOurs(PathBuf),
     /// Another process may change what is pinned.
@@ -39,8 +41,8 @@ pub enum KernelError {
     InUse(PathBuf),
     /// The law's name is another instance's: its flows would follow that one's parameters.
     #[error(
-        "the law {law} is registered by another fatpath, with its pins at {}: take that one away \
-         (`fatpath unload --pin-dir {}`), or name no {law} here", .owner.display(), .owner.display()
+        "the law {law} is registered by another fatpath, with its pins at {}: unload that one \
+         (`fatpath unload --pin-dir {}`), or do not use {law} here", .owner.display(), .owner.display()
     )]
     OthersLaw {
         /// The kernel's name for the law.

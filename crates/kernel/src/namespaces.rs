@@ -29,7 +29,7 @@ pub(crate) fn netns_of(namespace: &File) -> Option<u32> {
 /// Inode of the calling thread's network namespace.
 pub(crate) fn netns_here() -> Result<u32, KernelError> {
     let here = std::fs::metadata("/proc/thread-self/ns/net");
-    let here = here.map_err(KernelError::io("look at this network namespace"))?;
+    let here = here.map_err(KernelError::io("read this network namespace's identity"))?;
     Ok(here.ino() as u32)
 }
 

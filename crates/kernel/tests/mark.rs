@@ -148,7 +148,7 @@ fn retransmissions_are_marked_and_a_flow_that_goes_polite_is_until_it_is() {
     let seen = capture.stop();
     let sent = sent_by(&seen, &sender);
     let data: Vec<_> = sent.iter().filter(|s| s.payload_bytes == 1000).collect();
-    // What arrived was sent again: at first there was no link, and some kernels send nothing then.
+    // What arrived was retransmitted: at first there was no link, and some kernels send nothing then.
     assert!(!data.is_empty());
     assert!(data.iter().all(|s| s.flags & RESERVED == BIT));
     bench.loaded.set_mode(&sender, Mode::Polite);

@@ -100,7 +100,7 @@ fn marked_flows_stand_still_and_unmarked_ones_pass_and_off_ends_it() {
         assert!(tallies.dropped.pkts > 0 && tallies.dropped == tallies.marked);
         assert!(tallies.unmarked.bytes > 2_000_000);
         beat.take_away();
-        // What was kept back is sent again, and nothing is lost.
+        // What was kept back is retransmitted, and nothing is lost.
         rude_end.set_nonblocking(false).unwrap();
         let mut got = [0; 5000];
         (&rude_end).read_exact(&mut got).unwrap();
@@ -282,7 +282,7 @@ fn a_flow_that_does_not_slow_down_under_loss_is_reported_and_others_are_not() {
         return;
     };
     let police = beat.put(PoliceMode::Count, Some(Hook::Xdp));
-    // 1 % of 8 Mb/s sent again. At 1 ms Reno would reach 97 Mb/s, at 100 ms 1 Mb/s.
+    // 1 % of 8 Mb/s retransmitted. At 1 ms Reno would reach 97 Mb/s, at 100 ms 1 Mb/s.
     for (begin, least_rtt_us, is_reported) in [(0, 1_000, false), (10, 100_000, true)] {
         let mut watch = Watch::over(&police, least_rtt_us).unwrap();
         let looks = (0..5).map(|look| {
@@ -298,7 +298,7 @@ fn a_flow_that_does_not_slow_down_under_loss_is_reported_and_others_are_not() {
             assert!(!suspect.rtt_is_measured && suspect.times_reno > 4.0);
         }
     }
-    // Without anything sent again nothing is known; what slows down is left alone.
+    // Without anything retransmitted nothing is known; what slows down is left alone.
     let mut watch = Watch::over(&police, 100_000).unwrap();
     let slowing = [
         (1000, 0),
@@ -321,7 +321,7 @@ fn a_new_connection_is_not_judged_by_the_one_that_had_its_ports_before() {
     };
     let police = beat.put(PoliceMode::Count, Some(Hook::Xdp));
     let mut watch = Watch::over(&police, 100_000).unwrap();
-    // From sequence number 100 million down to 0: without the SYN all would count as sent again.
+    // From sequence number 100 million down to 0: without the SYN all would count as retransmitted.
     for begin in (0..6).rev() {
         let syn = Dress {
             flags: 2,
@@ -331,7 +331,7 @@ fn a_new_connection_is_not_judged_by_the_one_that_had_its_ports_before() {
         let mut syn = syn.frame();
         syn[14 + 20 + 4..][..4].copy_from_slice(&(begin * 20_000_000u32).to_be_bytes());
         police.rehearse(&syn, 1).unwrap();
-        // A round trip: at less even all of it sent again would be within Reno's.
+        // A round trip: at less even all of it retransmitted would be within Reno's.
         std::thread::sleep(Duration::from_millis(100));
         send(&police, begin * 20_000, 1000, 0);
         assert_eq!(watch.look(1.0).unwrap(), []);

@@ -38,6 +38,6 @@ pub enum RecordError {
     #[error("{0}")]
     Parquet(String, #[source] parquet::errors::ParquetError),
     /// A Parquet file of somebody else.
-    #[error("{0}: it has no column {1}: no trace of fatpath's")]
+    #[error("{0}: not a trace of fatpath: it has no column {1}")]
     NoColumn(String, &'static str),
 }

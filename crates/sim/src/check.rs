@@ -46,7 +46,7 @@ pub enum FlowProblem {
     #[error("from a host to itself")]
     ToItself,
     /// Its packets, data or acknowledgements, find no way.
-    #[error("no way from host {from} to host {to}: none leads on from host {at}")]
+    #[error("no route from host {from} to host {to}: host {at} has none")]
     NoWay {
         /// Where the packets come from.
         from: usize,
@@ -56,7 +56,7 @@ pub enum FlowProblem {
         at: usize,
     },
     /// Its packets go round and round.
-    #[error("the way from host {from} to host {to} is a loop")]
+    #[error("the route from host {from} to host {to} is a loop")]
     Loop {
         /// Where the packets come from.
         from: usize,

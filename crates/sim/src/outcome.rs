@@ -33,7 +33,7 @@ pub struct FlowOutcome {
     pub established_ns: Option<u64>,
     /// Connections that were established.
     pub connections: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -78,7 +78,7 @@ pub struct Sample {
     pub srtt_us: u32,
     /// Data handed to the receiving program since the flow began.
     pub delivered_bytes: u64,
-    /// Segments sent again since the flow began.
+    /// Segments retransmitted since the flow began.
     pub retransmits: u64,
 }
 

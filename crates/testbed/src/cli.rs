@@ -32,7 +32,7 @@ use compare::Compare;
 /// Emulated networks and experiments.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Bring the hosts of a scenario up, in the first of its cases, and leave them up
+    /// Bring up the hosts of a scenario, with the links of its first case, until `lab down`
     Up(Up),
     /// Run a program on a host of a lab that is up
     Exec(Exec),
@@ -40,15 +40,15 @@ pub enum LabCommand {
     Down(Down),
     /// Change a link of a lab that is up, while traffic runs
     Set(Set),
-    /// Run a scenario's programs in every case, and compare
+    /// Run a scenario's programs in every case on the real kernel, and compare the results
     Run(Run),
-    /// Run a scenario on the real kernel and in the simulator, and lay the results over one another
+    /// Run a scenario on the real kernel and in the simulator, and compare the results
     Compare(Compare),
-    /// Show what passed the links in each millisecond, as a summary, CSV or a plot
+    /// Print or plot the packets that passed the links in each millisecond: summary, CSV or plot
     Observe(Observe),
     /// List the labs that are up
     List(List),
-    /// The process behind a lab; started by `up` and `run`
+    /// The supervisor process of a lab; started by `up` and `run`
     #[command(hide = true)]
     Emulate(Emulate),
 }
@@ -64,10 +64,10 @@ pub struct Up {
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// Record what passes the links into this file, until the lab goes
+    /// Record the packets that pass the links into this file, until the lab is taken down
     #[arg(long, value_name = "FILE")]
     observe: Option<PathBuf>,
-    /// Record each flow by itself too
+    /// Record each flow separately too
     #[arg(long, requires = "observe")]
     flows: bool,
     /// Print JSON
@@ -112,7 +112,7 @@ pub struct Down {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Keys and values are those of the link in a scenario file, without quotes; forward.KEY and backward.KEY
-mean one direction. What is on the way stays as it is.
+mean one direction. Packets that are already on the link are not affected.
 
 Examples:
   fatpath lab set wan loss=1% rate=500mbit
@@ -120,7 +120,7 @@ Examples:
 pub struct Set {
     /// The link
     link: String,
-    /// What changes
+    /// Keys to change, with their new values
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
     /// Which lab, if more than one is up
@@ -134,8 +134,8 @@ pub struct Set {
 /// Arguments of `lab run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A run that was made is not made again: started again with the same --out, an interrupted command goes on
-where it stopped, and more --repeats are added.
+Finished runs are kept: with the same --out, an interrupted command continues where it stopped, and a
+larger --repeats adds runs.
 
 Examples:
   fatpath lab run experiments/demo.toml
@@ -146,21 +146,21 @@ Examples:
 pub struct Run {
     /// Scenario file (TOML)
     file: PathBuf,
-    /// Folder of the results; out/NAME if not given
+    /// Folder of the results [default: out/NAME]
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// How often each case runs, in place of what the scenario says
+    /// How often each case runs, instead of the scenario's `repeats`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
-    /// How often a run that is not to be trusted is made again, in place of what the scenario says
+    /// How often a run that is not trusted is repeated, instead of the scenario's `retries`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
     retries: Option<u32>,
     /// Run in random order, shuffled with this seed
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Remove the earlier runs with their tables and plots, and start anew
+    /// Delete the earlier runs with their tables and plots, and start again
     #[arg(long)]
     fresh: bool,
     /// List the runs in their order, and run nothing
@@ -169,7 +169,7 @@ pub struct Run {
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
-    /// No display while it runs
+    /// Print no progress
     #[arg(long)]
     quiet: bool,
 }

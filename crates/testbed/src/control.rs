@@ -73,13 +73,15 @@ pub(crate) fn listen(directory: &LabDirectory) -> io::Result<UnixListener> {
     UnixListener::bind(socket(directory))
 }
 
-/// Takes one request and replies. Who has gone meanwhile is not missed.
+/// Takes one request and replies. A client that has disconnected meanwhile is no error.
 pub(crate) fn serve(listener: &UnixListener, links: &mut Links) {
     let served = listener.accept().and_then(|(stream, _)| {
         let line = read_line(Within::of(&stream, SERVE_LIMIT))?;
         let reply: Reply = match serde_json::from_str(&line) {
             Ok(request) => links.answer(request),
-            Err(error) => Err(format!("no request of this version of fatpath: {error}")),
+            Err(error) => Err(format!(
+                "not a request that this version of fatpath understands: {error}"
+            )),
         };
         write_line(&mut Within::of(&stream, SERVE_LIMIT), &reply)
     });
@@ -209,7 +211,10 @@ impl Links {
         let due = |change: TimedChange| {
             self.meant(&change.link)?;
             let due = now.checked_add(change.at);
-            Ok((due.ok_or("a change is too far off")?, change))
+            Ok((
+                due.ok_or("the time of a change is too far in the future")?,
+                change,
+            ))
         };
         let scheduled: Result<Vec<_>, String> = changes.into_iter().map(due).collect();
         let scheduled = scheduled?;

@@ -33,10 +33,10 @@ pub enum SupervisorError {
     #[error(transparent)]
     Network(#[from] fatpath_emulator::UpError),
     /// A mainline setting could not be made in a host.
-    #[error("{0}; the lab compares with the settings of a mainline kernel, and needs this one")]
+    #[error("{0}; the lab sets a mainline kernel's defaults, and cannot set this one")]
     HostSetting(#[from] fatpath_emulator::NamespaceError),
     /// The daemon did not become ready.
-    #[error("fatpath daemon: {reason}{}", last_words(log))]
+    #[error("fatpath daemon: {reason}{}", end_of(log))]
     Daemon {
         /// How it ended, or that it took too long.
         reason: String,
@@ -48,11 +48,11 @@ pub enum SupervisorError {
     Undo(#[from] UndoError),
 }
 
-fn last_words(log: &str) -> String {
+fn end_of(log: &str) -> String {
     if log.is_empty() {
         String::new()
     } else {
-        format!("; it said:\n{log}")
+        format!("; its output:\n{log}")
     }
 }
 

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// What could not be undone. The journal stays, so that `fatpath lab down` can try again.
 #[derive(Debug, Error)]
-#[error("lab {lab} is not wholly down: {}; try again: fatpath lab down {lab}", problems.join("; "))]
+#[error("lab {lab} was not taken down completely: {}; try again: fatpath lab down {lab}", problems.join("; "))]
 pub struct UndoError {
     lab: String,
     problems: Vec<String>,
@@ -77,7 +77,7 @@ pub fn take_down(directory: &LabDirectory, _all: &AllLabs) -> Result<(), UndoErr
 }
 
 /// Takes down what crashed labs have left. Returns what there is to tell of each; one that cannot be
-/// taken down wholly keeps its directory, and keeps no other lab from coming up.
+/// taken down completely keeps its directory, and does not keep other labs from coming up.
 ///
 /// # Errors
 /// If /run/fatpath/lab cannot be read.
@@ -86,13 +86,13 @@ pub fn clear_leftovers(all: &AllLabs) -> io::Result<Vec<String>> {
         .into_iter()
         .filter(|directory| !directory.is_supervised());
     Ok(left
-        .map(|directory| told(&directory.lab, take_down(&directory, all)))
+        .map(|directory| reported(&directory.lab, take_down(&directory, all)))
         .collect())
 }
 
-fn told(lab: &str, outcome: Result<(), UndoError>) -> String {
+fn reported(lab: &str, outcome: Result<(), UndoError>) -> String {
     match outcome {
-        Ok(()) => format!("cleared what a crash had left of lab {lab}"),
+        Ok(()) => format!("removed what a crash had left of lab {lab}"),
         Err(error) => error.to_string(),
     }
 }

@@ -258,7 +258,7 @@ result = "iperf3"
     assert_eq!(output.status.code(), Some(1), "{}", started(&output));
     let told = text(&output.stderr);
     assert!(
-        told.contains("make room and start the same command again"),
+        told.contains("free some disk space and start the same command again"),
         "{told}"
     );
     bench.assert_nothing_remains("1.022");
@@ -273,7 +273,7 @@ result = "iperf3"
     let _disk = SmallDisk::new(&bench.folder.join("tiny"), "900k");
     let output = bench.output(&["run", "scenario.toml", "--out", "tiny", "--quiet"]);
     assert!(
-        text(&output.stderr).contains("make room"),
+        text(&output.stderr).contains("free some disk space"),
         "{}",
         started(&output)
     );
@@ -525,7 +525,7 @@ result = "iperf3"
     let output = bench.output(&RUN);
     assert_eq!(output.status.code(), Some(1), "{}", started(&output));
     assert!(
-        text(&output.stderr).contains("make room"),
+        text(&output.stderr).contains("free some disk space"),
         "{}",
         started(&output)
     );

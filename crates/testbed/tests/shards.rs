@@ -114,7 +114,7 @@ fn missing_runs_are_named_and_a_part_goes_on_where_it_stopped() {
         .current_dir(&folder.0)
         .output()
         .unwrap();
-    let kept = "2 runs are in out/2 already, 1 are left";
+    let kept = "2 runs are already in out/2, 1 are missing";
     assert!(said(&again).contains(kept), "{}", said(&again));
     make(&folder, "--jobs 1 --out one");
     make(&folder, &format!("--out merged --merge {PARTS}"));
@@ -174,7 +174,7 @@ fn runs_that_the_parts_do_not_have_are_not_lost() {
     let history = || fs::read(folder.0.join("merged/history.jsonl")).unwrap();
     let before = history();
     let told = refused(&folder, &format!("--out merged --merge {PARTS}"));
-    assert!(told.contains("--fresh removes them"), "{told}");
+    assert!(told.contains("--fresh deletes them"), "{told}");
     assert_eq!(history(), before);
     make(&folder, &format!("--out merged --fresh --merge {PARTS}"));
     assert!(history() != before);

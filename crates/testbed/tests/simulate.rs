@@ -347,5 +347,5 @@ fn earlier_results_are_compared_without_a_run() {
     let edited = SWEEP.replace("rate = \"5mbit\"", "rate = \"6mbit\"");
     fs::write(folder.0.join("x.toml"), edited).unwrap();
     let told = folder.refused(same);
-    assert!(told.contains("another state of the scenario"), "{told}");
+    assert!(told.contains("another version of the scenario"), "{told}");
 }

@@ -15,7 +15,7 @@ const RATE_BPS: u64 = 5_000_000_000;
 const DELAY_NS: u64 = 50_000_000;
 /// Rate × round trip.
 const QUEUE_BYTES: u64 = 62_500_000;
-/// Until the flow has left slow start and what was lost then has been sent again.
+/// Until the flow has left slow start and what was lost then has been retransmitted.
 const START_UP_SECONDS: &str = "15";
 const SECONDS: &str = "15";
 /// IP bytes for each byte of payload: segments of 1,500 bytes, timestamps in each.

@@ -143,7 +143,7 @@ impl Row {
             bottleneck_mbps: self.bottleneck_mbps.context("no bottleneck")?,
         };
         run.say(format!(
-            "  {variant}, run {} of {REPEATS}: {:.1} Mb/s, {} segments sent again, attempt {}",
+            "  {variant}, run {} of {REPEATS}: {:.1} Mb/s, {} segments retransmitted, attempt {}",
             self.repeat,
             reached.goodput_mbps,
             self.retransmits.unwrap_or_default(),

@@ -14,7 +14,7 @@ use std::path::Path;
 
 pub(super) fn print(socket: &Path, is_json: bool) -> Result<()> {
     let views = client::get::<GetFlowViews>(socket)?
-        .context("no daemon answers: the instruments need it (fatpath daemon)")?;
+        .context("no daemon answers, and the instruments need one: start `fatpath daemon`")?;
     let mut out = stdout().lock();
     if is_json {
         let shown: Vec<Value> = views.iter().map(shown).collect();

@@ -18,9 +18,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub const HELP: &str = "\
-Keys: arrows, Page Up and Page Down choose a flow, whose findings stand below the table; s and S change the
-column to sort by, r reverses; / filters by any text of a line (address, rule, law, finding), Esc clears it;
-e shows ended flows too; q ends.";
+Keys: arrows, Page Up and Page Down choose a flow, and its findings are shown below the table; s and S change
+the column to sort by, r reverses the order; / filters by any text of a line (address, rule, law, finding), Esc
+clears the filter; e shows ended flows too; q quits.";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 fn read(list: &mut List, socket: &Path, lines: usize) -> Result<()> {
     let listing = client::ask::<GetListing>(socket, &list.query(lines))?
-        .context("no daemon answers: the instruments need it (fatpath daemon)")?;
+        .context("no daemon answers, and the instruments need one: start `fatpath daemon`")?;
     list.set(listing);
     Ok(())
 }

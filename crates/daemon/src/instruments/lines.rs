@@ -62,7 +62,7 @@ pub(crate) fn follow(
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
             Err(TryRecvError::Empty) => std::thread::sleep(PAUSE),
-            Err(TryRecvError::Closed) => bail!("the table of flows is gone"),
+            Err(TryRecvError::Closed) => bail!("the table of flows has ended"),
         }
         if looked.elapsed() >= LOOK_INTERVAL {
             looked = Instant::now();
@@ -124,7 +124,7 @@ fn of_loss(lost: u64) -> Line {
         source_host: None,
         destination_host: None,
         value: json!(lost),
-        attributes: json!({ "why": "they came faster than events are written" }),
+        attributes: json!({ "why": "samples arrived faster than events were written" }),
     }
 }
 

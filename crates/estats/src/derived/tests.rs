@@ -62,20 +62,20 @@ fn what_has_no_value_is_left_out() {
 #[test]
 fn each_error_has_its_place() {
     for (text, place, word) in [
-        ("CurCwnd * CurMss", 11, "no variable CurMss"),
+        ("CurCwnd * CurMss", 11, "there is no variable CurMss"),
         ("CurCwnd + MaxRTO", 11, "Linux has no MaxRTO"),
         ("CurCwnd * ", 10, "too early"),
         ("", 1, "too early"),
         ("(CurCwnd", 1, "never closed"),
-        ("CurCwnd)", 8, "nothing is open"),
+        ("CurCwnd)", 8, "closes no ("),
         ("CurCwnd CurMSS", 9, "an operator"),
         ("2 * * 3", 5, "a number"),
-        ("sqrt CurCwnd", 6, "wants ("),
-        ("CurCwnd; 1", 8, "no place"),
-        ("1.2.3 + 1", 1, "no number"),
-        ("system(1)", 1, "no variable"),
-        ("{CurCwnd", 1, "no place"),
-        ("1 + é", 5, "no place"),
+        ("sqrt CurCwnd", 6, "needs ("),
+        ("CurCwnd; 1", 8, "not allowed"),
+        ("1.2.3 + 1", 1, "not a number"),
+        ("system(1)", 1, "there is no variable"),
+        ("{CurCwnd", 1, "not allowed"),
+        ("1 + é", 5, "not allowed"),
     ] {
         let (position, what) = problem(text);
         assert!(what.contains(word), "{text}: {what}");
@@ -91,7 +91,7 @@ fn formulas_are_bounded() {
     assert!(problem(&deep).1.contains("within each other"));
     let names: Vec<String> = (0..65).map(|n| format!("X{n}")).collect();
     let many = names.iter().map(|name| (name.as_str(), "1"));
-    assert!(Derived::parse(many).unwrap_err().what.contains("the most"));
+    assert!(Derived::parse(many).unwrap_err().what.contains("at most"));
     assert!(Derived::parse([("a b", "1")]).is_err());
 }
 

@@ -14,7 +14,7 @@ pub(super) fn limited(span: &Span) -> Option<Finding> {
     if !sends || share < HOLDS_MOST {
         return None;
     }
-    let title = "The application gives less than the path would carry";
+    let title = "The application sends less than the path could carry";
     let found = Finding::new("FP-APP-LIMITED", Severity::Info, title)
         .with("time without data to send", share * 100.0, "%")
         .with("goodput", span.goodput_bps() / 1e6, "Mb/s")

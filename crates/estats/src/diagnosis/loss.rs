@@ -18,7 +18,7 @@ pub(super) fn explains(span: &Span) -> bool {
     span.passed.cong_signals >= LEAST_EVENTS || is_reordered(span)
 }
 
-/// FP-REORDERING: what was sent again had not been lost.
+/// FP-REORDERING: what was retransmitted had not been lost.
 pub(super) fn reordering(span: &Span) -> Option<Finding> {
     if !is_reordered(span) {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn reordering(span: &Span) -> Option<Finding> {
     Some(found)
 }
 
-/// The kernel saw late originals, or the peer got most of what was sent again twice.
+/// The kernel saw late originals, or the peer got most of what was retransmitted twice.
 fn is_reordered(span: &Span) -> bool {
     let p = &span.passed;
     let were_spurious = p.dsack_dups >= LEAST_EVENTS && 2 * p.dsack_dups >= p.segs_retrans;
@@ -90,7 +90,7 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
     let title = "The path is congested: its queue overflows again and again";
     let found = Finding::new("FP-LOSS-CONGESTION", Severity::Warning, title)
         .with("CongSignals", span.passed.cong_signals as f64, "")
-        .with("sent again", lost * 100.0, "% of the bytes")
+        .with("retransmitted", lost * 100.0, "% of the bytes")
         .with(
             "queueing delay before a loss, mean",
             queue_us / 1000.0,

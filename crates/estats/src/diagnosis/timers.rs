@@ -25,7 +25,7 @@ const MESSAGE_PKTS: f64 = 2.0;
 pub(super) fn path_mtu(span: &Span) -> Option<Finding> {
     is_black_hole(span).then(|| {
         let s = span.last;
-        let title = "Full segments vanish on the path, small ones pass: the path MTU is smaller and nobody says so";
+        let title = "Full segments are lost on the path, small ones pass: the path MTU is smaller, and no ICMP message says so";
         Finding::new("FP-PMTU-BLACKHOLE", Severity::Problem, title)
             .with("CurTimeoutCount", f64::from(s.retransmits), "")
             .with("CurMSS", f64::from(s.mss_bytes), "bytes")
@@ -66,7 +66,8 @@ pub(super) fn tail_loss(span: &Span) -> Option<Finding> {
     if !is_tail_loss(span) || is_black_hole(span) {
         return None;
     }
-    let title = "The last segments of messages are lost, and only the timer finds out";
+    let title =
+        "The last segments of messages are lost, and only the retransmission timer detects it";
     waits(span, "FP-TAIL-LOSS", title)
 }
 

@@ -49,7 +49,7 @@ pub(super) fn receiver(span: &Span) -> Option<Finding> {
         "# on the receiving host:\nreceive_buffer = \"{}\"\noverride_application = true",
         buffer(bytes)
     );
-    let title = "The window of the receiver is too small for the path";
+    let title = "The receiver's window is too small for the path";
     Some(held_back(span, "FP-RWND", title)?.cured_by(line))
 }
 

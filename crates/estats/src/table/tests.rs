@@ -185,7 +185,7 @@ fn tuning_is_an_event_and_outlives_frequent_ones() {
     let texts: Vec<&str> = of_kind(EventKind::Tuned)
         .map(|event| event.text.as_str())
         .collect();
-    assert_eq!(texts, ["met rule bob", "fp_scalable instead of cubic"]);
+    assert_eq!(texts, ["matched rule bob", "fp_scalable instead of cubic"]);
     assert!(of_kind(EventKind::Retransmission).count() > 0);
     assert_eq!(detail.view.rule.as_deref(), Some("bob"));
 }

@@ -98,7 +98,7 @@ pub const SUMS: [Sum; 12] = [
     ),
     sum(
         ("retransmitted_bytes", "By"),
-        "Payload sent again",
+        "Payload retransmitted",
         |s, _| s.bytes_retrans,
     ),
     sum(
@@ -108,7 +108,7 @@ pub const SUMS: [Sum; 12] = [
     ),
     sum(
         ("retransmitted_segments", "{segment}"),
-        "Segments sent again",
+        "Segments retransmitted",
         |s, _| s.segs_retrans,
     ),
     sum(
@@ -221,7 +221,7 @@ pub const HISTOGRAMS: [HistogramOf; 3] = [
     HistogramOf {
         name: "retransmitted_share",
         unit: "1",
-        help: "Share of the payload sent that was sent again, every 10 s and at the end",
+        help: "Share of the payload sent that was retransmitted, every 10 s and at the end",
         bounds: &[0.0, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3],
     },
 ];

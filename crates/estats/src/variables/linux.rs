@@ -50,7 +50,7 @@ pub(super) const ALL: &[Variable] = &[
     given(
         ("RetransOut", G),
         "segments",
-        "sent again, and in flight",
+        "retransmitted, and in flight",
         ("retrans_out", "2.6"),
         |s| Some(s.retrans_out.into()),
     ),

@@ -36,14 +36,14 @@ pub(super) const ALL: &[Variable] = &[
     given(
         ("SegsRetrans", G),
         "segments",
-        "segments sent again",
+        "segments retransmitted",
         ("total_retrans", "2.6"),
         |s| Some(s.segs_retrans as f64),
     ),
     given(
         ("OctetsRetrans", G),
         "bytes",
-        "payload sent again",
+        "payload retransmitted",
         ("bytes_retrans", "4.19"),
         |s| Some(s.bytes_retrans as f64),
     ),

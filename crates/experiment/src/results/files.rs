@@ -26,8 +26,8 @@ pub struct WriteError {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; the results so far are kept: make room and start the same command again, which goes \
-             on where it stopped"
+            "; the results so far are kept: free some disk space and start the same command again, which \
+             continues where it stopped"
         }
         _ => "",
     }

@@ -35,7 +35,7 @@ pub struct Row {
     /// The rate of the bottleneck in bits on the wire; `None` (null) if there is no limit, or not
     /// one for all programs and the whole run.
     pub bottleneck_mbps: Option<f64>,
-    /// Segments sent again; `None` (null) if the run failed or the sender does not count them.
+    /// Segments retransmitted; `None` (null) if the run failed or the sender does not count them.
     pub retransmits: Option<u64>,
     /// What `vary` gave the case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -98,7 +98,7 @@ pub struct ProgramFigures {
     pub program: String,
     /// What its receiver got.
     pub goodput_mbps: f64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: Option<u64>,
     /// What its datagrams met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub struct FlowFigures {
     pub ended: u64,
     /// Settings that the kernel refused them.
     pub settings_refused: u64,
-    /// Segments that they sent again.
+    /// Segments that they retransmitted.
     pub segments_retransmitted: u64,
     /// The least round-trip time of any.
     pub min_rtt_us: Option<u64>,

@@ -41,8 +41,8 @@ pub(super) struct History {
 pub enum HistoryError {
     /// What is in it came from something else.
     #[error(
-        "{folder} holds {runs} runs of another experiment ({why}); --fresh removes them and starts \
-         anew, --out DIR keeps them"
+        "{folder} holds {runs} runs of another experiment ({why}); --fresh deletes them and starts \
+         again, another --out DIR keeps them"
     )]
     Another {
         /// The folder.
@@ -54,8 +54,8 @@ pub enum HistoryError {
     },
     /// Its runs would be compared with those of another scenario.
     #[error(
-        "the runs in {0} are of another state of the scenario or its policies; make them again, or compare \
-         with the files that they were made of"
+        "the runs in {0} were made with another version of the scenario or its policies; make them again, or compare \
+         with the files that they were made with"
     )]
     Changed(String),
     /// It cannot be merged with the others.
@@ -111,8 +111,10 @@ pub enum Maker {
 impl Maker {
     fn other(self) -> &'static str {
         match self {
-            Maker::Lab => "they are of the lab",
-            Maker::Simulator { .. } => "they are of the simulator, or of another --seed or --shard",
+            Maker::Lab => "they were made by `fatpath lab run`",
+            Maker::Simulator { .. } => {
+                "they were made by `fatpath sim`, or with another --seed or --shard"
+            }
         }
     }
 

@@ -28,7 +28,7 @@ const MOST_NAMES: usize = 10;
 pub enum MergeError {
     /// One is of four, another of eight.
     #[error(
-        "{} is part {} and {} is part {}: merge parts of one N", one.0.display(), one.1, other.0.display(), other.1
+        "{} is part {} and {} is part {}: merge parts of the same N", one.0.display(), one.1, other.0.display(), other.1
     )]
     Counts {
         /// The first folder and part.
@@ -58,7 +58,7 @@ pub enum MergeError {
     /// Some runs were not made, or their folder was not given.
     #[error(
         "runs are missing:\n{0}make them with `fatpath sim FILE --shard K/N --out DIR` and the same options as the other \
-         parts (in its earlier folder a part goes on where it stopped), then merge again"
+         parts (in its earlier folder a part continues where it stopped), then merge again"
     )]
     Missing(String),
     /// It would be overwritten while it is read.
@@ -66,7 +66,7 @@ pub enum MergeError {
     OutIsPart(PathBuf),
     /// They would be lost.
     #[error(
-        "{} has runs that the parts do not have; --fresh removes them, another --out DIR keeps them", .0.display()
+        "{} has runs that the parts do not have; --fresh deletes them, another --out DIR keeps them", .0.display()
     )]
     OutHasOthers(PathBuf),
 }

@@ -241,8 +241,8 @@ fn is_enough(row: &Row, retries: u32) -> bool {
 fn kept_line(kept: usize, left: usize, out: &Path) -> String {
     let out = out.display();
     match left {
-        0 => format!("all {kept} runs are in {out} already; --fresh makes them anew"),
-        left => format!("{kept} runs are in {out} already, {left} are left"),
+        0 => format!("all {kept} runs are already in {out}; --fresh makes them again"),
+        left => format!("{kept} runs are already in {out}, {left} are missing"),
     }
 }
 

@@ -120,7 +120,7 @@ impl Making<'_, '_, '_> {
         let is_again = self.is_made_again(row);
         let line = result_line(&planned, row);
         match is_again {
-            true => progress.say(&format!("{line}; it is made again")),
+            true => progress.say(&format!("{line}; it will be repeated")),
             false => progress.end(&line),
         }
         self.folder.keep(&planned, made, &self.part)?;

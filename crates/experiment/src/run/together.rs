@@ -138,7 +138,7 @@ impl<'w> Work<'w> {
 
     fn panicked(&self, planned: &Planned, said: &str) -> Made {
         let name = self.runner.name();
-        let error = format!("the {name} panicked, which is a mistake in it: {said}");
+        let error = format!("the {name} panicked, which is a bug in fatpath: {said}");
         self.runner.failed(planned, error).into()
     }
 
@@ -263,7 +263,7 @@ mod tests {
         kept.unwrap();
         for (repeat, error) in errors.into_iter().enumerate().skip(1) {
             let expected = (repeat % 3 == 0)
-                .then(|| format!("the test panicked, which is a mistake in it: run {repeat}"));
+                .then(|| format!("the test panicked, which is a bug in fatpath: run {repeat}"));
             assert_eq!(error, Some(expected));
         }
     }

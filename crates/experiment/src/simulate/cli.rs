@@ -20,7 +20,7 @@ use crate::run::{self, Choice, Options, Shard};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The scenario is that of `lab run`; no root is needed. Started again with the same --out, an interrupted command
-goes on where it stopped. The results are the same for any --jobs.
+continues where it stopped. The results are the same for any --jobs.
 
 Several machines share a sweep by --shard: each makes one part of the runs, in a folder of its own, and --merge joins
 the parts into what one command would have written. All of them need the same file, the same build of fatpath and the
@@ -37,7 +37,7 @@ Examples:
 pub struct Simulate {
     /// Scenario file (TOML)
     file: PathBuf,
-    /// Folder of the results; out/NAME-sim if not given, of a part out/NAME-sim-K-of-N
+    /// Folder of the results [default: out/NAME-sim; with --shard out/NAME-sim-K-of-N]
     #[arg(long)]
     out: Option<PathBuf>,
     /// Make only the K-th of N equal parts of the runs, K from 1
@@ -48,16 +48,16 @@ pub struct Simulate {
     merge: Vec<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// How often each case runs, in place of what the scenario says
+    /// How often each case runs, instead of the scenario's `repeats`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
-    /// Other random numbers than those of the scenario, which are also the lab's
+    /// Seed of the random numbers, instead of the scenario's, which the lab uses too
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Runs at a time; one a processor if not given
+    /// Runs at a time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Remove the earlier runs with their tables and plots, and start anew
+    /// Delete the earlier runs with their tables and plots, and start again
     #[arg(long)]
     fresh: bool,
     /// List the runs in their order, and run nothing
@@ -66,7 +66,7 @@ pub struct Simulate {
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
-    /// No display while it runs
+    /// Print no progress
     #[arg(long)]
     quiet: bool,
 }

@@ -39,7 +39,7 @@ pub enum MapError {
     },
     /// There is nothing to send.
     #[error(
-        "the scenario sends nothing; write a [[flow]], or a [[program]] that is an iperf3 client"
+        "the scenario sends no data; add a [[flow]], or a [[program]] that runs an iperf3 client"
     )]
     NoFlow,
     /// This case alone cannot be simulated; others of the scenario may.

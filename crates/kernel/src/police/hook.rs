@@ -90,7 +90,7 @@ impl Police {
 
     pub(crate) fn program(&self) -> Result<OwnedFd, KernelError> {
         Program::fd_from_pinned_path(self.pins.join(PROGRAM))
-            .map_err(KernelError::bpf("open the program of the police"))
+            .map_err(KernelError::bpf("open the policer's program"))
     }
 
     /// The kernel's number for its program, once it has one.
@@ -103,7 +103,7 @@ impl Police {
         let Ok(program) = self.program() else {
             return Ok(false);
         };
-        let failed = || KernelError::io("look for the police at tc ingress");
+        let failed = || KernelError::io("look for the policer at tc ingress");
         let at_tc = || {
             let filter = self.filter(&netlink()?, &program).is_there();
             filter.map_err(failed())

@@ -74,9 +74,10 @@ impl Police {
     fn new(root: &Path, interface: &Interface, orders: &Orders) -> Result<Police, KernelError> {
         if !is_ethernet(interface) && !is_bare(interface) {
             let why = format!("unknown kind of link {}", interface.hardware);
-            return Err(KernelError::io(format!("police {}", interface.name))(
-                io::Error::other(why),
-            ));
+            return Err(KernelError::io(format!(
+                "attach the policer to {}",
+                interface.name
+            ))(io::Error::other(why)));
         }
         let netns = netns_here()?;
         Ok(Police {
@@ -238,19 +239,20 @@ fn find(name: &str) -> Result<Interface, KernelError> {
     there
         .find(|interface| interface.name == name)
         .ok_or_else(|| {
-            let none =
-                io::Error::other("there is none of that name: `ip link` lists those there are");
+            let none = io::Error::other(
+                "there is no interface of that name; `ip link` lists the interfaces",
+            );
             KernelError::io(format!("find the interface {name}"))(none)
         })
 }
 
 fn put<K: Pod, V: Pod>(map: &MapHandle, key: &K, value: &V) -> Result<(), KernelError> {
     map.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY)
-        .map_err(KernelError::bpf("write a map of the police"))
+        .map_err(KernelError::bpf("write a map of the policer"))
 }
 
 pub(crate) fn get<K: Pod, V: Pod>(map: &MapHandle, key: K) -> Result<V, KernelError> {
     let bytes = map.lookup(key.as_bytes(), MapFlags::ANY);
-    let bytes = bytes.map_err(KernelError::bpf("read a map of the police"))?;
+    let bytes = bytes.map_err(KernelError::bpf("read a map of the policer"))?;
     Ok(bytes.and_then(|bytes| value_of(&bytes)).unwrap_or_default())
 }

@@ -34,7 +34,7 @@ impl Police {
     /// # Errors
     /// A frame shorter than an Ethernet header, or longer than the kernel takes; an unknown verdict.
     pub fn rehearse(&self, frame: &[u8], times: u32) -> Result<Rehearsal, KernelError> {
-        let failed = || KernelError::io("run the police on a frame");
+        let failed = || KernelError::io("run the policer on a frame");
         let program = self.program()?;
         let mut out = vec![0; frame.len() + ROOM_BYTES];
         let mut run = sys::bpf_test_run_opts {

@@ -40,7 +40,7 @@ pub struct Suspect {
     pub destination: SocketAddr,
     /// Data, repeated ones too.
     pub rate_bps: f64,
-    /// Share of the data that was sent again.
+    /// Share of the data that was retransmitted.
     pub loss: f64,
     /// Round-trip time that the judgement took.
     pub rtt_us: u32,

@@ -95,7 +95,9 @@ impl Kernel {
         marker.tell(0)?;
         let undone = marker.marks()?.into_iter().map(|interface| {
             let undone = marker.unmark(interface.ifindex);
-            undone.map_err(KernelError::io("take the mark off an interface"))
+            undone.map_err(KernelError::io(
+                "remove the mark's filter from an interface",
+            ))
         });
         undone.fold(Ok(()), Result::and)
     }
@@ -363,8 +365,10 @@ impl Marker {
             pad: 0,
         };
         let (key, value) = (self.netns.as_bytes(), marked.as_bytes());
-        let told = self.marked_netns.update(key, value, MapFlags::ANY);
-        told.map_err(KernelError::bpf("say that a namespace marks"))
+        let recorded = self.marked_netns.update(key, value, MapFlags::ANY);
+        recorded.map_err(KernelError::bpf(
+            "record that a network namespace marks segments",
+        ))
     }
 }
 

@@ -224,7 +224,7 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
     let (outcome, note) = match error.unwrap_or(0) {
         0 if own > 0 && overrides => (
             SettingOutcome::OverridesProgram,
-            format!("the program's own {own} is overridden"),
+            format!("the program's own value, {own}, is overridden"),
         ),
         0 if setting == Setting::InitialWindow && r.flow.initial_cwnd_pkts == 0 => (
             SettingOutcome::TooLate,
@@ -232,16 +232,16 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
         ),
         0 if setting.spec().way == Way::Laws && !has_our_law(r) => (
             SettingOutcome::IgnoredByLaw,
-            "only fatpath's own laws heed it".to_owned(),
+            "only fatpath's laws (fp_*) use this setting".to_owned(),
         ),
         0 if is_late(r, setting) => (
             SettingOutcome::TooLate,
-            "the flow had begun before fatpath saw it: too late".to_owned(),
+            "too late: the flow had begun before fatpath was loaded".to_owned(),
         ),
         0 => return (SettingOutcome::Given, None),
         error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => (
             SettingOutcome::KeptProgramsOwn,
-            "the program set its own; override_application would ignore it".to_owned(),
+            "the program set its own value; override_application would ignore it".to_owned(),
         ),
         error => (
             SettingOutcome::Refused,

@@ -44,7 +44,7 @@ impl Kernel {
     /// Makes `policy` the live one and lets every live flow meet it. `tables` are the policy's own.
     ///
     /// # Errors
-    /// When a map cannot be written; the policy that was live stays live. What fails after the switch
+    /// When a map cannot be written; the previous policy stays in force. What fails after the switch
     /// is in [`Published::problems`].
     pub fn publish(&self, policy: &Policy, tables: &Classifier) -> Result<Published, KernelError> {
         let overrides = policy.rules.iter().any(overrides_programs);

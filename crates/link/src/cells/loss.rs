@@ -42,7 +42,7 @@ pub enum LossSpec {
         /// Probability of loss in the bad state; 1 in the simplest model.
         loss_in_bad: f64,
     },
-    /// Exactly these data segments of a flow, as they come (sent again, they count again).
+    /// Exactly these data segments of a flow, as they come (retransmitted, they count again).
     Packets {
         /// Which flow, counted from 1 in the order of their first data segments; `None`: of every flow.
         flow: Option<u32>,

@@ -29,13 +29,13 @@ fn ways_that_lead_nowhere() {
     });
     assert_eq!(
         no_way_back,
-        "flow 0: no way from host 2 to host 0: none leads on from host 1"
+        "flow 0: no route from host 2 to host 0: host 1 has none"
     );
     let loops = refusal(|spec| {
         spec.flows[0].to = 2;
         spec.routes[1][2] = Some((0, 1));
     });
-    assert_eq!(loops, "flow 0: the way from host 0 to host 2 is a loop");
+    assert_eq!(loops, "flow 0: the route from host 0 to host 2 is a loop");
     let no_link = refusal(|spec| spec.routes[0][1] = Some((5, 0)));
     assert!(no_link.contains("none leads on from host 0"), "{no_link}");
     let against = refusal(|spec| spec.routes[0][1] = Some((0, 1)));

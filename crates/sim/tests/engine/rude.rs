@@ -49,7 +49,7 @@ fn a_share_is_reached_whatever_the_loss() {
         assert_eq!(outcome.flows[0].congestion_events, 0);
         let lost = outcome.flows[0].retransmits as f64;
         let sent = outcome.flows[0].delivered_bytes as f64 / 1448.0;
-        assert!(lost <= 1.3 * sent * p + 30.0, "{p}: {lost} sent again");
+        assert!(lost <= 1.3 * sent * p + 30.0, "{p}: {lost} retransmitted");
     }
 }
 

@@ -23,8 +23,8 @@ use crate::run::{self, detection};
 /// Arguments of `lab compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Runs what is not there yet, in OUT/lab on the real kernel (as root) and in OUT/sim in the simulator. With
---lab-out or --sim-out, that side's runs are those of an earlier command, and none are made.
+Makes the runs that are missing, in OUT/lab on the real kernel (as root) and in OUT/sim in the simulator. With
+--lab-out or --sim-out, the runs of that side are taken from an earlier command, and no new ones are made.
 
 Examples:
   fatpath lab compare experiments/agreement.toml
@@ -33,7 +33,7 @@ Examples:
 pub struct Compare {
     /// Scenario file (TOML)
     file: PathBuf,
-    /// Folder of the comparison; out/NAME-compare if not given
+    /// Folder of the comparison [default: out/NAME-compare]
     #[arg(long)]
     out: Option<PathBuf>,
     /// Take the runs of the lab from this folder of results
@@ -44,13 +44,13 @@ pub struct Compare {
     sim_out: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// How often each case runs, in place of what the scenario says
+    /// How often each case runs, instead of the scenario's `repeats`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
     repeats: Option<u32>,
-    /// How often a run that is not to be trusted is made again, in place of what the scenario says
+    /// How often a run that is not trusted is repeated, instead of the scenario's `retries`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
     retries: Option<u32>,
-    /// Runs of the simulator at a time; one a processor if not given
+    /// Runs of the simulator at a time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
     /// Fail if the medians of a case differ by more, per cent of the kernel's
@@ -59,7 +59,7 @@ pub struct Compare {
     /// Print the comparison as JSON
     #[arg(long)]
     json: bool,
-    /// No display while it runs
+    /// Print no progress
     #[arg(long)]
     quiet: bool,
 }
@@ -67,7 +67,7 @@ pub struct Compare {
 fn percent(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
     let number = number.filter(|percent| percent.is_finite() && *percent >= 0.0);
-    number.ok_or_else(|| "a number of per cent, such as 20".to_owned())
+    number.ok_or_else(|| "give a number of per cent, such as 20".to_owned())
 }
 
 /// The runs of a side, and whether Ctrl-C has ended them.

@@ -37,19 +37,19 @@ pub struct Observe {
     /// Draw bandwidth and queue over time; the name ends in .png or .svg
     #[arg(long, value_name = "OUT")]
     plot: Option<PathBuf>,
-    /// Length of an interval, "1ms" and more
+    /// Length of an interval: 1ms or a multiple of it
     #[arg(long, value_name = "TIME", value_parser = interval_ns)]
     interval: Option<u64>,
     /// Only this link
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
-    /// From then on, seconds since the lab came up
+    /// Begin, in seconds since the lab came up
     #[arg(long, value_name = "S", value_parser = seconds)]
     from: Option<u64>,
-    /// Until then, likewise
+    /// End, in seconds since the lab came up
     #[arg(long, value_name = "S", value_parser = seconds)]
     to: Option<u64>,
-    /// In the CSV, a line for each flow; the observation must tell them apart
+    /// In the CSV, a line for each flow; needs an observation recorded with `observe = { flows = true }`
     #[arg(long, requires = "csv")]
     flows: bool,
     /// Print the summary as JSON
@@ -115,7 +115,7 @@ impl Observe {
             && !links.contains(&link.as_str())
         {
             bail!(
-                "there is no link {link} in it; there are: {}",
+                "the observation has no link {link}; its links: {}",
                 links.join(", ")
             );
         }
@@ -125,10 +125,10 @@ impl Observe {
         let is_multiple = |length_ns: u64| length_ns.is_multiple_of(header.interval_ns);
         if !self.interval.is_none_or(is_multiple) {
             let length_ms = header.interval_ns as f64 / 1e6;
-            bail!("--interval: give a multiple of the {length_ms} ms of its own intervals");
+            bail!("--interval: give a multiple of {length_ms} ms, the observation's own interval");
         }
         if self.flows && !header.per_flow {
-            bail!("it does not tell flows apart; observe = {{ flows = true }} makes one that does");
+            bail!("the observation has no flows; record one with observe = {{ flows = true }}");
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Observe {
         };
         match self.json {
             true => print_json(&summary),
-            false => Ok(print_lines(&told(&summary))?),
+            false => Ok(print_lines(&lines_of(&summary))?),
         }
     }
 }
@@ -256,7 +256,7 @@ fn empty(name: &DirectionName) -> ObservedDirection {
     }
 }
 
-fn told(summary: &Summary) -> Vec<String> {
+fn lines_of(summary: &Summary) -> Vec<String> {
     let (from_s, to_s, ms) = (summary.from_s, summary.to_s, summary.interval_ms);
     let span = format!("from {from_s:.3} s to {to_s:.3} s, intervals of {ms} ms");
     let cut = (!summary.whole).then(|| ReadError::Cut.to_string());

@@ -66,7 +66,7 @@ enum CaseError {
     Result { label: String, reason: String },
     #[error("the lab was taken down while the programs ran")]
     Gone,
-    #[error("the lab's supervisor failed, or was killed; its last words:\n{0}")]
+    #[error("the lab's supervisor failed, or was killed; the end of its log:\n{0}")]
     SupervisorFailed(String),
     #[error(transparent)]
     Down(#[from] UndoError),

@@ -203,7 +203,9 @@ fn disturbed(set: &[MachineSetting], now: &[MachineSetting]) -> Option<String> {
         .map(|((name, set), (_, now))| format!("{name} was {set} and became {now}"))
         .collect();
     let changed = (!changed.is_empty()).then(|| changed.join(", "))?;
-    Some(format!("somebody else changed the machine: {changed}"))
+    Some(format!(
+        "settings of the machine changed during the run, not by fatpath: {changed}"
+    ))
 }
 
 /// What goes on while programs run.
