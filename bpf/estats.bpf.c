@@ -77,9 +77,9 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 
 /* The kernel's clock of this event may be a little before the last sample's. */
 static __always_inline int is_over(u64 since_ns, const struct tcp_sock *tp,
-				   const struct fp_instruments *orders)
+				   const struct fp_instruments *config)
 {
-	return (s64)(tp->tcp_clock_cache - since_ns) >= (s64)orders->interval_ns;
+	return (s64)(tp->tcp_clock_cache - since_ns) >= (s64)config->interval_ns;
 }
 
 static __always_inline void begin(struct fp_estats *e, struct tcp_sock *tp, u32 generation,
@@ -93,13 +93,13 @@ static __always_inline void begin(struct fp_estats *e, struct tcp_sock *tp, u32 
 }
 
 /* What is kept of a flow that is sampled from now on; NULL: it is not. */
-static __always_inline struct fp_estats *track(const struct fp_instruments *orders, void *sk,
+static __always_inline struct fp_estats *track(const struct fp_instruments *config, void *sk,
 					       struct tcp_sock *tp, u32 flags)
 {
-	u32 room = take_room(orders, tp);
+	u32 admitted = admit(config, tp);
 	struct fp_estats *e;
 
-	if (!room) {
+	if (!admitted) {
 		/* The walks would count a flow that is there already again and again. */
 		if (!(flags & FP_ESTATS_ADOPTED))
 			count(FP_COUNT_UNSAMPLED);
@@ -107,27 +107,27 @@ static __always_inline struct fp_estats *track(const struct fp_instruments *orde
 	}
 	e = bpf_sk_storage_get(&fp_estats, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!e) {
-		struct fp_estats none = { .flags = room };
+		struct fp_estats none = { .flags = admitted };
 
-		give_room_back(&none, tp);
+		release(&none, tp);
 		count(FP_COUNT_UNSAMPLED_NO_STORAGE);
 		return NULL;
 	}
 	/* A passive opening with data in its SYN (TCP Fast Open) is walked by before it is established. */
-	give_room_back(e, tp);
-	begin(e, tp, orders->generation, room | flags);
+	release(e, tp);
+	begin(e, tp, config->generation, admitted | flags);
 	return e;
 }
 
 static __always_inline struct fp_estats *on_established(struct bpf_sock_ops *ctx, void *sk,
 							struct tcp_sock *tp,
-							const struct fp_instruments *orders)
+							const struct fp_instruments *config)
 {
 	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_ESTATS_PASSIVE : 0;
 	struct fp_estats *e = NULL;
 
-	if (is_wanted(orders, sk, bpf_get_socket_cookie(ctx)))
-		e = track(orders, sk, tp, side);
+	if (is_wanted(config, sk, bpf_get_socket_cookie(ctx)))
+		e = track(config, sk, tp, side);
 	if (e)
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 	return e;
@@ -160,34 +160,34 @@ static __always_inline void note_rtt(struct fp_counted *c, const struct tcp_sock
 		c->max_rtt_us = rtt_us;
 }
 
-/* New orders may leave the flow out, or want it again. */
-static __always_inline enum fp_sample_kind obey(const struct fp_instruments *orders, void *sk,
-						struct tcp_sock *tp, u64 cookie,
-						struct fp_estats *e)
+/* A new configuration may leave the flow out, or name it again. */
+static __always_inline enum fp_sample_kind reconfigure(const struct fp_instruments *config,
+						       void *sk, struct tcp_sock *tp, u64 cookie,
+						       struct fp_estats *e)
 {
 	int was_tracked = e->flags & FP_ESTATS_TRACKED, is_tracked;
-	u32 room = 0;
+	u32 admitted = 0;
 
-	e->generation = orders->generation;
-	is_tracked = is_wanted(orders, sk, cookie);
+	e->generation = config->generation;
+	is_tracked = is_wanted(config, sk, cookie);
 	if (was_tracked && !is_tracked)
-		give_room_back(e, tp);
+		release(e, tp);
 	if (was_tracked || !is_tracked)
 		return FP_SAMPLE_NOTHING;
-	room = take_room(orders, tp);
-	if (!room)
+	admitted = admit(config, tp);
+	if (!admitted)
 		return FP_SAMPLE_NOTHING;
-	begin(e, tp, orders->generation, room | FP_ESTATS_ADOPTED);
+	begin(e, tp, config->generation, admitted | FP_ESTATS_ADOPTED);
 	return FP_SAMPLE_BEGIN;
 }
 
 static __always_inline enum fp_sample_kind on_round_trip(struct bpf_sock_ops *ctx,
 							 struct tcp_sock *tp, struct fp_estats *e,
-							 const struct fp_instruments *orders)
+							 const struct fp_instruments *config)
 {
 	note_rtt(&e->counted, tp, ctx->args[0]);
 	note_limit(&e->counted, tp, &e->limited_by);
-	return is_over(e->sampled_ns, tp, orders) ? FP_SAMPLE_INTERVAL : FP_SAMPLE_NOTHING;
+	return is_over(e->sampled_ns, tp, config) ? FP_SAMPLE_INTERVAL : FP_SAMPLE_NOTHING;
 }
 
 /* RFC 4898 counts timeouts with a backoff of one apart from those that follow them. */
@@ -202,9 +202,9 @@ static __always_inline enum fp_sample_kind on_timeout(struct bpf_sock_ops *ctx, 
 
 /* A burst of them is one event, with its number in the counters. */
 static __always_inline enum fp_sample_kind
-on_retransmission(struct tcp_sock *tp, struct fp_estats *e, const struct fp_instruments *orders)
+on_retransmission(struct tcp_sock *tp, struct fp_estats *e, const struct fp_instruments *config)
 {
-	if (!is_over(e->retrans_ns, tp, orders))
+	if (!is_over(e->retrans_ns, tp, config))
 		return FP_SAMPLE_NOTHING;
 	e->retrans_ns = tp->tcp_clock_cache;
 	return FP_SAMPLE_RETRANSMISSION;
@@ -212,15 +212,15 @@ on_retransmission(struct tcp_sock *tp, struct fp_estats *e, const struct fp_inst
 
 static __always_inline enum fp_sample_kind happened(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 						    struct fp_estats *e,
-						    const struct fp_instruments *orders)
+						    const struct fp_instruments *config)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_RTT_CB:
-		return on_round_trip(ctx, tp, e, orders);
+		return on_round_trip(ctx, tp, e, config);
 	case BPF_SOCK_OPS_RTO_CB:
 		return on_timeout(ctx, e);
 	case BPF_SOCK_OPS_RETRANS_CB:
-		return on_retransmission(tp, e, orders);
+		return on_retransmission(tp, e, config);
 	case BPF_SOCK_OPS_STATE_CB:
 		return ctx->args[1] == BPF_TCP_CLOSE ? FP_SAMPLE_END : FP_SAMPLE_NOTHING;
 	}
@@ -229,15 +229,15 @@ static __always_inline enum fp_sample_kind happened(struct bpf_sock_ops *ctx, st
 
 static __always_inline enum fp_sample_kind on_event(struct bpf_sock_ops *ctx, void *sk,
 						    struct tcp_sock *tp, struct fp_estats *e,
-						    const struct fp_instruments *orders)
+						    const struct fp_instruments *config)
 {
 	enum fp_sample_kind kind = FP_SAMPLE_NOTHING;
 
-	if (e->generation != orders->generation)
-		kind = obey(orders, sk, tp, bpf_get_socket_cookie(ctx), e);
+	if (e->generation != config->generation)
+		kind = reconfigure(config, sk, tp, bpf_get_socket_cookie(ctx), e);
 	if (kind != FP_SAMPLE_NOTHING || !(e->flags & FP_ESTATS_TRACKED))
 		return kind;
-	return happened(ctx, tp, e, orders);
+	return happened(ctx, tp, e, config);
 }
 
 static __always_inline int is_establishment(u32 op)
@@ -257,30 +257,30 @@ SEC("sockops")
 int sample_flow(struct bpf_sock_ops *ctx)
 {
 	enum fp_sample_kind kind = FP_SAMPLE_BEGIN;
-	struct fp_instruments *orders = instruments();
+	struct fp_instruments *config = instruments();
 	struct fp_estats *e;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 
-	if (!orders || !is_ours(ctx->op))
+	if (!config || !is_ours(ctx->op))
 		return 1;
 	sk = ctx->sk;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp)
 		return 1;
 	if (is_establishment(ctx->op))
-		e = on_established(ctx, sk, tp, orders);
+		e = on_established(ctx, sk, tp, config);
 	else
 		e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
 	if (!e)
 		return 1;
 	if (!is_establishment(ctx->op))
-		kind = on_event(ctx, sk, tp, e, orders);
+		kind = on_event(ctx, sk, tp, e, config);
 	if (kind == FP_SAMPLE_NOTHING)
 		return 1;
 	emit(kind, sk, bpf_get_socket_cookie(ctx), tp, e, -1);
 	if (kind == FP_SAMPLE_END)
-		give_room_back(e, tp);
+		release(e, tp);
 	return 1;
 }
 
@@ -314,12 +314,12 @@ SEC("tp_btf/tcp_cong_state_set")
 int BPF_PROG(state_set, struct sock *sk, u8 now)
 {
 	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
-	struct fp_instruments *orders = instruments();
+	struct fp_instruments *config = instruments();
 	enum fp_sample_kind kind = FP_SAMPLE_STATE;
 	struct tcp_sock *tp;
 	u32 before;
 
-	if (!e || !orders || !(e->flags & FP_ESTATS_TRACKED))
+	if (!e || !config || !(e->flags & FP_ESTATS_TRACKED))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
@@ -328,7 +328,7 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
 	if (is_congestion_signal(tp, before, now)) {
 		note_signal(&e->counted, tp);
 		kind = FP_SAMPLE_CONGESTION;
-	} else if (before == now || !is_over(e->state_ns, tp, orders)) {
+	} else if (before == now || !is_over(e->state_ns, tp, config)) {
 		return 0;
 	} else {
 		e->state_ns = tp->tcp_clock_cache;
@@ -341,21 +341,21 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
  * Has sockops call for a flow that began without it, from 6.12 on. Before, the option is
  * unknown and none is tracked: it would never be sampled, and its end not be heard of.
  */
-static __always_inline struct fp_estats *adopt(const struct fp_instruments *orders,
+static __always_inline struct fp_estats *adopt(const struct fp_instruments *config,
 					       struct tcp_sock *tp, u64 cookie)
 {
 	u32 callbacks = 0, size = sizeof(callbacks);
 	struct fp_estats *e;
 
-	if (!is_wanted(orders, tp, cookie) ||
+	if (!is_wanted(config, tp, cookie) ||
 	    bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
 		return NULL;
-	e = track(orders, tp, tp, FP_ESTATS_ADOPTED);
+	e = track(config, tp, tp, FP_ESTATS_ADOPTED);
 	if (!e)
 		return NULL;
 	callbacks |= CALLBACKS;
 	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
-		give_room_back(e, tp);
+		release(e, tp);
 	e->sampled_ns = tp->tcp_clock_cache;
 	return e;
 }
@@ -373,16 +373,16 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	u32 zero = 0;
 	struct sock_common *skc = ctx->sk_common;
 	struct fp_sample *r = bpf_map_lookup_elem(&scratch, &zero);
-	struct fp_instruments *orders = instruments();
+	struct fp_instruments *config = instruments();
 	const struct fp_rude_flow *rude;
 	const struct fp_flow *flow;
 	struct fp_estats *e;
 	struct tcp_sock *tp;
 
-	if (!skc || !r || !orders || !is_connected(skc))
+	if (!skc || !r || !config || !is_connected(skc))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
-	if (!tp || !is_in_cgroup(tp, orders->cgroup_id))
+	if (!tp || !is_in_cgroup(tp, config->cgroup_id))
 		return 0;
 	/*
 	 * Then what is in no cache, all of it at once: the lookups begin together, for each goes through three
@@ -398,7 +398,7 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	r->kind = FP_SAMPLE_WALK;
 	r->tcp.cookie = bpf_get_socket_cookie(tp);
 	if (!e || !(e->flags & FP_ESTATS_TRACKED))
-		e = adopt(orders, tp, r->tcp.cookie);
+		e = adopt(config, tp, r->tcp.cookie);
 	fill_sample(r, tp, e, flow, rude);
 	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
 	return 0;

@@ -15,7 +15,7 @@
 #include "include/going_polite.h"
 #include "include/pacing.h"
 
-/* law_state.flags, beside those of law_flow.h */
+/* law_state.flags, in addition to those of law_flow.h */
 #define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
 
 static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)

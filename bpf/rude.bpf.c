@@ -5,9 +5,9 @@
  *
  * With cong_control the kernel lowers no window by itself; what it sends again, and
  * when, stays its own (SACK, RACK). The window is the peer's, the pacing bounds the rate,
- * and the fair window F is kept beside it (cc/rude.h). At every ACK it is asked anew
- * whether the flow may be rude; one that may not gets the law of its fair window, and on
- * the way, in rude_release(), that window.
+ * and the fair window F is tracked too (cc/rude.h). At every ACK the flow's permission to be
+ * rude is checked again; a flow without it gets the law of its fair window, and, in
+ * rude_release(), that window.
  *
  * It refuses a flow that did not ask (TCP_RUDE, or its rule): one that merely selects
  * this law by TCP_CONGESTION gets the fair law. Start at rude_cong_control().

@@ -236,14 +236,14 @@ fn samples_that_nobody_reads_are_counted_and_flows_go_on() {
         is_all.then(|| number(&after, "samples_lost"))
     });
     assert!(lost > number(&before, "samples_lost"));
-    let told = metric(&get(&socket, "/metrics"), "fatpath_samples_lost_total");
-    assert_eq!(told, lost as f64);
+    let lost_by_metric = metric(&get(&socket, "/metrics"), "fatpath_samples_lost_total");
+    assert_eq!(lost_by_metric, lost as f64);
 
     // The flow from before is followed, and those whose ends were lost do not stay.
     here.write_all(&[0; 100_000]).unwrap();
     there.read_exact(&mut [0; 100_000]).unwrap();
     let local = here.local_addr().unwrap().to_string();
-    until("the flow to be told", || {
+    until("the flow to be lost_by_metric", || {
         let flows = daemon.json(&["flows", "--variables"]);
         let mut flows = flows.as_array().unwrap().iter();
         let flow = flows.find(|flow| flow["flow"]["local"] == local.as_str())?;

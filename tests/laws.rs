@@ -51,14 +51,15 @@ fn each_law_has_the_window_of_its_formula_under_loss() {
     for (law, formula_pkts) in laws {
         assert!(daemon.apply(&with(law, formula_pkts)).status.success());
         // A sender that is kept from the processor does not use its window, which then does not grow.
-        let mut told = String::new();
+        let mut printed = String::new();
         let is_near = (0..3).any(|_| {
             let mean_pkts = mean_cwnd_of_new_flow(&lab, &daemon, law);
-            told += &format!("{law}: {mean_pkts:.1} segments, {formula_pkts:.1} by its formula\n");
+            printed +=
+                &format!("{law}: {mean_pkts:.1} segments, {formula_pkts:.1} by its formula\n");
             (0.7..1.4).contains(&(mean_pkts / formula_pkts))
         });
-        assert!(is_near, "{told}");
-        print!("{told}");
+        assert!(is_near, "{printed}");
+        print!("{printed}");
     }
 }
 

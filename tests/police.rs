@@ -47,7 +47,7 @@ impl Router {
         self.command(arguments).output().unwrap()
     }
 
-    fn told(&self, arguments: &str) -> String {
+    fn printed(&self, arguments: &str) -> String {
         let output = self.ask(arguments);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments}: {said}");
@@ -55,7 +55,7 @@ impl Router {
     }
 
     fn status(&self) -> Value {
-        let all: Value = serde_json::from_str(&self.told("status --json")).unwrap();
+        let all: Value = serde_json::from_str(&self.printed("status --json")).unwrap();
         all[0].clone()
     }
 
@@ -87,9 +87,16 @@ impl Drop for Router {
 fn a_police_stays_without_its_program_until_it_is_taken_off() {
     let Some(_alone) = alone() else { return };
     let router = Router::make("pcli");
-    assert!(router.told("status").contains("no interface has a police"));
-    let told = router.told("v0 --mode limit=50mbit --mark dscp=4 --except 10.0.0.0/8");
-    assert!(told.contains("v0: limit=50 Mb/s, mark dscp=4"), "{told}");
+    assert!(
+        router
+            .printed("status")
+            .contains("no interface has a police")
+    );
+    let printed = router.printed("v0 --mode limit=50mbit --mark dscp=4 --except 10.0.0.0/8");
+    assert!(
+        printed.contains("v0: limit=50 Mb/s, mark dscp=4"),
+        "{printed}"
+    );
     let status = router.status();
     assert_eq!(
         (&status["interface"], &status["is_in_place"]),
@@ -97,10 +104,10 @@ fn a_police_stays_without_its_program_until_it_is_taken_off() {
     );
     assert_eq!(status["exceptions"][0][0], "10.0.0.0/8");
     // A second one takes the place of the first.
-    router.told("v0 --mode reset");
+    router.printed("v0 --mode reset");
     assert_eq!(router.status()["mode"], "reset");
     assert_eq!(router.status()["hook"], "tc");
-    router.told("v0 --off");
+    router.printed("v0 --off");
     assert!(!router.pins.exists());
     assert!(!router.host.run("tc qdisc show").contains("clsact"));
 }
@@ -145,7 +152,7 @@ fn one_that_was_cut_short_keeps_nobody_from_anything() {
     for then in ["v0 --off", "v0 --mode drop"] {
         std::fs::create_dir_all(router.pins.join(&directory)).unwrap();
         assert_eq!(router.status()["is_in_place"], false);
-        router.told(then);
+        router.printed(then);
     }
     assert_eq!(router.status()["is_in_place"], true);
 }
@@ -156,7 +163,7 @@ fn a_police_at_xdp_goes_where_its_interface_goes_and_can_be_taken_off_there() {
     let router = Router::make("pmove");
     for taken_off_there in [true, false] {
         let (old, new) = (&router.host, Host::make("pmove-n"));
-        router.told("v0 --mode drop --hook xdp");
+        router.printed("v0 --mode drop --hook xdp");
         old.run(&format!("ip link set v0 netns {}", new.0));
         assert_eq!(router.status()["is_in_place"], true);
         let host = if taken_off_there { &new } else { old };
@@ -182,7 +189,7 @@ fn what_cannot_be_policed_is_refused_with_a_reason() {
     );
     assert!(router.refused("v0 --off").contains("has no police"));
     assert!(!router.pins.exists(), "nothing is left of what was refused");
-    router.told("v0 --mode drop");
+    router.printed("v0 --mode drop");
     router.refused("v0 --mode reset --hook xdp");
     assert_eq!(router.status()["mode"], "drop", "what was there stays");
 }
@@ -195,18 +202,18 @@ fn who_watches_may_be_killed_and_ends_when_the_police_does() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_eq!(router.status()["is_in_place"], true);
-    router.told("v0 --off");
+    router.printed("v0 --off");
     let watching = router.watch();
-    router.told("v0 --off");
+    router.printed("v0 --off");
     let ended = watching.wait_with_output().unwrap();
     assert!(!ended.status.success());
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(said.contains("police of v0 is gone"), "{said}");
     // Of an interface that goes, only the pins are left.
-    router.told("v0");
+    router.printed("v0");
     router.host.run("ip link del v0");
     assert_eq!(router.status()["is_in_place"], false);
-    assert!(router.told("status").contains("not in place"));
-    router.told("v0 --off");
+    assert!(router.printed("status").contains("not in place"));
+    router.printed("v0 --off");
     assert!(!router.pins.exists());
 }

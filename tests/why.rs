@@ -31,7 +31,7 @@ fn each_cause_is_found_and_no_other() {
         if !verdict.is_right {
             wrong.push(format!(
                 "{}, wanted {:?}:\n{}",
-                cause.name, cause.wanted, verdict.told
+                cause.name, cause.wanted, verdict.report
             ));
         }
     }

@@ -4,7 +4,7 @@
  * no floats, so that the same file runs in the kernel, in the simulator and in
  * the transport. Windows are in segments ("pkts"), as in Linux.
  *
- * A law is one file beside this one (start with reno.h, then aimd.h) and its name
+ * A law is one file in this folder (start with reno.h, then aimd.h) and its name
  * in laws.h. It refuses to know of recovery, timers and bytes: the host stack owns
  * the window, says what was lost, and calls the functions of laws.h.
  */

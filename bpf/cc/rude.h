@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A flow without congestion control ("Rude TCP": Weigle, Feng, "Enhancing TCP Performance
- * for Dedicated Clusters and Grids"). What it really has in flight is R; beside it the
+ * for Dedicated Clusters and Grids"). What it really has in flight is R; besides R, the
  * fair window F is kept, which a polite law would have, for when the flow ends being rude.
  *
  * While it is rude, only F / R of the segments count for F, delivered and lost: they

@@ -96,7 +96,7 @@ struct fp_port_cut {
 	__u32 set;
 };
 
-/* fp_slot.looks_at: which dimensions, beside the destination, the policy distinguishes. */
+/* fp_slot.looks_at: which dimensions, besides the destination, the policy distinguishes. */
 #define FP_BY_SOURCE 1u
 #define FP_BY_DESTINATION_PORT 2u
 #define FP_BY_SOURCE_PORT 4u
@@ -231,7 +231,7 @@ struct fp_share_event {
 	__u32 rule_id;
 };
 
-/* fp_flow.error: a value of its own beside 0 and -errno: the program's own buffer stays. */
+/* fp_flow.error: a value other than 0 and -errno: the program's own buffer stays. */
 #define FP_KEPT_PROGRAMS_OWN 1
 
 /* Counters, index into the map fp_counts. */

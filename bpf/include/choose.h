@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which flows are sampled: what user space ordered, and room for one more. Start at
- * is_wanted() and take_room().
+ * Which flows are sampled: those that user space configured, up to its bounds. Start at
+ * is_wanted() and admit().
  */
 #ifndef FATPATH_CHOOSE_H
 #define FATPATH_CHOOSE_H
@@ -46,7 +46,7 @@ static __always_inline void prefix_of(struct tcp_sock *tp, struct prefix *prefix
 		__builtin_memset(prefix->address + 8, 0, 8);
 }
 
-/* 1 = there is room among the prefix's flows, and the flow is counted there. */
+/* 1 = the prefix is below its bound, and the flow is counted there. */
 static __always_inline int enter_prefix(struct tcp_sock *tp, u32 most)
 {
 	struct prefix prefix = {};
@@ -96,22 +96,22 @@ static __always_inline void leave_all(void)
 		__sync_fetch_and_add(flows, -1ull);
 }
 
-/* Takes room for one more flow. Answers FP_ESTATS_TRACKED and the like, or 0. */
-static __always_inline u32 take_room(const struct fp_instruments *orders, struct tcp_sock *tp)
+/* Counts one more sampled flow. Returns its FP_ESTATS_ flags, or 0: a bound is reached. */
+static __always_inline u32 admit(const struct fp_instruments *config, struct tcp_sock *tp)
 {
 	u32 flags = FP_ESTATS_TRACKED;
 
-	if (!enter_all(orders->max_flows))
+	if (!enter_all(config->max_flows))
 		return 0;
-	if (!orders->max_flows_per_prefix)
+	if (!config->max_flows_per_prefix)
 		return flags;
-	if (enter_prefix(tp, orders->max_flows_per_prefix))
+	if (enter_prefix(tp, config->max_flows_per_prefix))
 		return flags | FP_ESTATS_IN_PREFIX;
 	leave_all();
 	return 0;
 }
 
-static __always_inline void give_room_back(struct fp_estats *e, struct tcp_sock *tp)
+static __always_inline void release(struct fp_estats *e, struct tcp_sock *tp)
 {
 	if (!(e->flags & FP_ESTATS_TRACKED))
 		return;
@@ -127,23 +127,23 @@ static __always_inline int is_one_of(u64 cookie, u32 one_in)
 	return one_in <= 1 || (cookie * 0x9e3779b97f4a7c15ull >> 32) % one_in == 0;
 }
 
-static __always_inline int is_on_rule(const struct fp_instruments *orders,
+static __always_inline int is_on_rule(const struct fp_instruments *config,
 				      const struct fp_flow *flow)
 {
 	u32 id = flow ? flow->rule_id : FP_NO_RULE;
 
 	return id < FP_MAX_RULE_IDS &&
-	       orders->rules[id / 64 & (FP_RULE_ID_WORDS - 1)] >> id % 64 & 1;
+	       config->rules[id / 64 & (FP_RULE_ID_WORDS - 1)] >> id % 64 & 1;
 }
 
-/* Whether the orders name the flow, room or not. */
-static __always_inline int is_wanted(const struct fp_instruments *orders, void *sk, u64 cookie)
+/* Whether the configuration names the flow, whatever the bounds. */
+static __always_inline int is_wanted(const struct fp_instruments *config, void *sk, u64 cookie)
 {
-	if (orders->sampled == FP_SAMPLED_NONE || !is_one_of(cookie, orders->one_in))
+	if (config->sampled == FP_SAMPLED_NONE || !is_one_of(cookie, config->one_in))
 		return 0;
-	if (orders->sampled == FP_SAMPLED_ALL)
+	if (config->sampled == FP_SAMPLED_ALL)
 		return 1;
-	return is_on_rule(orders, bpf_sk_storage_get(&fp_flows, sk, NULL, 0));
+	return is_on_rule(config, bpf_sk_storage_get(&fp_flows, sk, NULL, 0));
 }
 
 #endif

@@ -50,7 +50,7 @@ static __always_inline int is_marked(const struct sock *sk)
 	       marked->cookie == BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
 }
 
-/* `user` is who asked; a socket that was handed on has an owner beside him. */
+/* `user` asked for it; a socket that was passed to another process also has an owner, who may be another user. */
 static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
 				       const struct fp_rule *rule, u32 user)
 {

@@ -63,7 +63,7 @@ static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *s
 	become_rude(target, rule, rude, owner_of(&tp->inet_conn.icsk_inet.sk));
 }
 
-/* A flow that goes polite nicely goes on so, unless it may not any more. */
+/* A flow in the transition to congestion control continues it, unless it may not any more. */
 static __always_inline void make_polite(const struct fp_flow *flow, struct tcp_sock *tp,
 					void *target, void *sk, const struct fp_rule *rule)
 {

@@ -47,11 +47,11 @@
 	X(SEND_BUFFER, send_buffer, bytes, 4096, 1073741823, LIVE,                                 \
 	  OWN(sk->sk_sndbuf >> 1),                                                                  \
 	  "\"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",                                            \
-	  "SO_SNDBUF; the kernel doubles it, as it does for programs")                             \
+	  "SO_SNDBUF; the kernel doubles it, as for every setsockopt")                             \
 	X(RECEIVE_BUFFER, receive_buffer, bytes, 4096, 1073741823, BEFORE_SYN,                     \
 	  OWN(sk->sk_rcvbuf >> 1),                                                                  \
 	  "\"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",                                            \
-	  "SO_RCVBUF, likewise")                                                                   \
+	  "SO_RCVBUF; the kernel doubles it, too")                                                 \
 	X(LAW, congestion_control, law, 0, 0, LIVE,                                                \
 	  OWN(0),                                                                                  \
 	  "the name of a registered law, such as \"cubic\", or { law = \"fp_aimd\", a = 6, b = 0.3 }", \
@@ -100,22 +100,22 @@
 	  "whether a flow may go on without congestion control, once `fatpath rude on` opened the gate") \
 	X(RUDE_RATE, rude_rate, bps, 8000, 1000000000000, LIVE, RUDE,                              \
 	  "\"500mbit\"",                                                                           \
-	  "a rude flow's share of the path: it is paced at it; left out, the rate is estimated")   \
+	  "the rate at which a rude flow is paced; left out, the rate is estimated")               \
 	X(RUDE_TOTAL_RATE, rude_total_rate, bps, 8000, 1000000000000, LIVE, RUDE,                  \
 	  "\"500mbit\"",                                                                           \
-	  "the rule's n rude flows are paced at 1/n of it each, at most")                          \
+	  "the total rate of the rule's rude flows: each of n is paced at 1/n of it, at most")     \
 	X(RUDE_USERS, rude_users, users, 0, 0, LIVE, RUDE,                                         \
 	  "a list of names of users, or their numbers: [\"alice\", 1000]",                         \
 	  "only these may be rude")                                                                \
 	X(RUDE_CONVERGED, rude_converged, milli, 1, 1000, LIVE, RUDE,                              \
 	  "",                                                                                      \
-	  "RUDE_OFF_NICELY ends when the artificial window is within this fraction of the fair one; left out, 0.01") \
+	  "RUDE_OFF_NICELY ends when the window R is within this fraction of the fair window F; left out, 0.01") \
 	X(REORDERING, reordering, pkts, 3, 300, LIVE, ROUTE,                                       \
 	  "",                                                                                      \
 	  "route metric `reordering`")                                                             \
 	X(QUICKACK, quickack, truth, 0, 1, LIVE, ROUTE,                                            \
 	  "",                                                                                      \
-	  "route metric `quickack`; false is as if left out")                                      \
+	  "route metric `quickack`; false is the same as leaving it out")                          \
 	X(OVERRIDE_APPLICATION, override_application, truth, 0, 1, BEFORE_SYN, RULE,               \
 	  "",                                                                                      \
 	  "the program's own setsockopt of a buffer that the rule sets is ignored; needs a buffer") \

@@ -204,7 +204,7 @@ pub struct Verdict {
     pub receiver: BTreeSet<String>,
     pub is_right: bool,
     /// For whoever has to find out.
-    pub told: String,
+    pub report: String,
 }
 
 impl Cause {
@@ -231,13 +231,13 @@ impl Cause {
         let is_right = sender == set(self.wanted) && receiver == set(self.wanted_at_receiver);
         let text = String::from_utf8(daemon.ask(&["why"]).stdout).unwrap();
         let views = serde_json::to_string(&views).unwrap();
-        let told = format!("{text}\n{views}\n{}", daemon.stderr());
+        let report = format!("{text}\n{views}\n{}", daemon.stderr());
         flows.end();
         Verdict {
             sender,
             receiver,
             is_right,
-            told,
+            report,
         }
     }
 }

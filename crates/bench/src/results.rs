@@ -63,11 +63,11 @@ impl Results {
         if let Some(directory) = self.path.parent() {
             std::fs::create_dir_all(directory)?;
         }
-        let beside = self.path.with_extension("json.new");
+        let new = self.path.with_extension("json.new");
         let mut text = serde_json::to_vec_pretty(&self.rows)?;
         text.push(b'\n');
-        std::fs::write(&beside, text)?;
-        std::fs::rename(&beside, &self.path)
+        std::fs::write(&new, text)?;
+        std::fs::rename(&new, &self.path)
     }
 }
 

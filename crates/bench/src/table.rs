@@ -57,14 +57,14 @@ fn aligned(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let widths: Vec<usize> = (0..header.len())
         .map(|column| width(column).unwrap_or_default())
         .collect();
-    let told = |line: &Vec<String>| {
+    let padded_line = |line: &Vec<String>| {
         let cells = line.iter().zip(&widths);
         let padded: Vec<String> = cells
             .map(|(cell, width)| format!("{cell:width$}"))
             .collect();
         padded.join("  ").trim_end().to_owned() + "\n"
     };
-    lines.iter().map(told).collect()
+    lines.iter().map(padded_line).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flow without congestion control, and the fair window that is kept beside it: bpf/cc/rude.h.
+//! A flow without congestion control, and the fair window that is tracked for it: bpf/cc/rude.h.
 
 use crate::raw::{self, RawStart, RttSample, RudeNow, RudeState, Window};
 use crate::{Law, Start};

@@ -21,11 +21,11 @@ struct Shared {
     /// Readable when there is something new.
     event: OwnedFd,
     stopped: AtomicBool,
-    orders: Mutex<Orders>,
+    requests: Mutex<Requests>,
 }
 
 #[derive(Debug, Default)]
-struct Orders {
+struct Requests {
     /// Names of the links, once a forwarder has begun.
     links: Option<Vec<String>>,
     changes: Vec<Change>,
@@ -79,7 +79,7 @@ impl Control {
         Ok(Control(Arc::new(Shared {
             event: eventfd(0, flags)?,
             stopped: AtomicBool::new(false),
-            orders: Mutex::default(),
+            requests: Mutex::default(),
         })))
     }
 
@@ -112,12 +112,12 @@ impl Control {
     pub fn change_all(&self, changes: Vec<LinkChange>) -> Result<(), ChangeError> {
         changes.iter().try_for_each(check_range)?;
         let now_ns = monotonic_ns();
-        let mut orders = self.orders();
-        if let Some(links) = &orders.links {
+        let mut requests = self.requests();
+        if let Some(links) = &requests.links {
             let mut names = changes.iter().map(|change| &change.link);
             names.try_for_each(|link| check_name(link, links))?;
         }
-        orders.changes.extend(changes.into_iter().map(|change| {
+        requests.changes.extend(changes.into_iter().map(|change| {
             let after_ns = u64::try_from(change.after.as_nanos()).unwrap_or(u64::MAX);
             Change {
                 link: change.link,
@@ -125,7 +125,7 @@ impl Control {
                 at_ns: now_ns.saturating_add(after_ns),
             }
         }));
-        drop(orders);
+        drop(requests);
         self.wake();
         Ok(())
     }
@@ -138,12 +138,12 @@ impl Control {
     /// A forwarder with these links begins: later changes must name one of them, and so must those
     /// asked for already.
     pub(crate) fn begin(&self, links: Vec<String>) -> Result<(), ChangeError> {
-        let mut orders = self.orders();
-        orders
+        let mut requests = self.requests();
+        requests
             .changes
             .iter()
             .try_for_each(|change| check_name(&change.link, &links))?;
-        orders.links = Some(links);
+        requests.links = Some(links);
         Ok(())
     }
 
@@ -156,12 +156,15 @@ impl Control {
         let mut count = [0; 8];
         // Nothing to read is no error: there may be changes from before the forwarder.
         let _ = rustix::io::read(&self.0.event, &mut count);
-        std::mem::take(&mut self.orders().changes)
+        std::mem::take(&mut self.requests().changes)
     }
 
-    fn orders(&self) -> MutexGuard<'_, Orders> {
-        // No code panics while it holds the lock, and the orders are whole between statements.
-        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        // No code panics while it holds the lock, and the requests are whole between statements.
+        self.0
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

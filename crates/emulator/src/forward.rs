@@ -21,7 +21,7 @@ use crate::stats::{LinkStats, Stats};
 use crate::topology::{End, LinkSpec};
 use crate::waiting::Rounds;
 
-/// What a forwarder does beside forwarding.
+/// What a forwarder does in addition to forwarding.
 #[derive(Debug, Default)]
 pub struct ForwardOptions {
     /// Records what passes; `None`: nothing is recorded.
@@ -38,9 +38,9 @@ impl ForwardError {
     }
 }
 
-/// Carries packets over `links` until `control` stops it. The work is done on a thread of its own,
+/// Forwards packets over `links` until `control` stops it. The work is done on a thread of its own,
 /// which goes before other programs: a starved forwarder is late, and its devices drop packets that
-/// the link would have carried. Returns what it did, and how it ended; an error if it did not begin.
+/// the link would have forwarded. Returns what it did, and how it ended; an error if it did not begin.
 pub(crate) fn run(
     links: &[Link],
     options: ForwardOptions,
@@ -58,7 +58,7 @@ pub(crate) fn run(
     let forwarder = || {
         hasten().map_err(ForwardError::Wait)?;
         let mut round = Round::new(links, clock, observer);
-        let ended = round.carry(control);
+        let ended = round.forward(control);
         Ok((round.finish(links), ended))
     };
     let done = thread::scope(|scope| scope.spawn(forwarder).join());
@@ -96,7 +96,7 @@ impl<'a> Round<'a> {
     }
 
     /// Goes round until `control` stops it.
-    fn carry(&mut self, control: &Control) -> Result<(), ForwardError> {
+    fn forward(&mut self, control: &Control) -> Result<(), ForwardError> {
         let devices = self.directions.iter().map(|of| of.source().as_fd());
         let mut poller = Poller::new(devices, control.as_fd()).map_err(ForwardError::Wait)?;
         let mut events = vec![];
@@ -106,7 +106,7 @@ impl<'a> Round<'a> {
             for event in &events {
                 match event {
                     Event::Packets(index) => self.receive(*index)?,
-                    Event::Orders => self.take_changes(control.take_changes()),
+                    Event::Requests => self.take_changes(control.take_changes()),
                 }
             }
             self.send();

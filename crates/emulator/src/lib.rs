@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Emulated networks on one machine: real kernels, real packets, cells of [`fatpath_link`] between.
 //!
-//! Hosts are network namespaces, links are pairs of TUN devices, and one thread carries packets from
+//! Hosts are network namespaces, links are pairs of TUN devices, and one thread forwards packets from
 //! device to device through the two chains of each link. 64 KB super-packets (TSO, UDP GSO) pass
 //! whole; they are split only when their segments fare differently, or on links that are `exact`.
 //!

@@ -195,7 +195,7 @@ impl Network {
     }
 }
 
-/// Stops the forwarder, also when the work beside it panics: its scope waits for it.
+/// Stops the forwarder, also when the work during which it runs panics: its scope waits for it.
 struct StopAtEnd<'a>(&'a Control);
 
 impl Drop for StopAtEnd<'_> {
@@ -292,7 +292,7 @@ fn attach(netlink: &Netlink, link: &LinkSpec, end: &End) -> Result<Tun, UpError>
 }
 
 /// Keeps packets that no program sent off the path: without IPv6 addresses there is no IPv6, and
-/// with some there is no link-local address beside them, so no router solicitation.
+/// with some there is no link-local address in addition, so no router solicitation.
 fn quieten(device: &str, end: &End) -> io::Result<()> {
     let sysctl = if end.ipv6.is_some() {
         "addr_gen_mode"

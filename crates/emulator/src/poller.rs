@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for devices, for orders and for moments.
+//! Waits for devices, for requests and for moments.
 //!
 //! Moments by a timerfd: the kernel delays a timeout of epoll by up to a thousandth of it, which is
 //! 50 µs on a path of 50 ms. A thread that a timer wakes runs tens of µs later still, so the timer is
@@ -33,8 +33,8 @@ const MARGIN_STEP_NS: u64 = 4_500;
 pub(crate) enum Event {
     /// The device of the direction with this index has packets.
     Packets(usize),
-    /// There are orders.
-    Orders,
+    /// There are requests.
+    Requests,
 }
 
 /// A moment that does not come.
@@ -42,7 +42,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Keys of what is no device.
 const TIMER: u64 = u64::MAX - 1;
-const ORDERS: u64 = u64::MAX;
+const REQUESTS: u64 = u64::MAX;
 
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -55,10 +55,10 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Waits for `devices`, numbered in their order, and for orders.
+    /// Waits for `devices`, numbered in their order, and for requests.
     pub(crate) fn new<'a>(
         devices: impl Iterator<Item = BorrowedFd<'a>>,
-        orders: BorrowedFd,
+        requests: BorrowedFd,
     ) -> io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
@@ -68,7 +68,7 @@ impl Poller {
         for (index, device) in devices.enumerate() {
             add(device, index as u64, epoll::EventFlags::IN)?;
         }
-        add(orders, ORDERS, epoll::EventFlags::IN)?;
+        add(requests, REQUESTS, epoll::EventFlags::IN)?;
         // Edge-triggered, so that the count of expirations need not be read.
         let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
         add(timer.as_fd(), TIMER, once)?;
@@ -134,7 +134,7 @@ impl Poller {
         for key in &self.keys {
             match key.data.u64() {
                 TIMER => rung = self.timer_ns.take(),
-                ORDERS => events.push(Event::Orders),
+                REQUESTS => events.push(Event::Requests),
                 index => events.push(Event::Packets(index as usize)),
             }
         }

@@ -24,7 +24,7 @@ pub struct HostSpec {
     pub name: String,
     /// Name of the namespace that is made for it, as `ip netns` shows it.
     pub netns: String,
-    /// Routes beside those to the prefixes of its own links.
+    /// Routes in addition to those to the prefixes of its own links.
     pub routes: Vec<RouteSpec>,
     /// Whether it forwards packets of others, of both families: a router.
     pub forwarding: bool,

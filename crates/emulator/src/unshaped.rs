@@ -66,7 +66,7 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
     }
 }
 
-/// Runs `iperf3` from `client` to `server`, IPv4, with `arguments` beside the address. The hosts are
+/// Runs `iperf3` from `client` to `server`, IPv4, with `arguments` in addition to the address. The hosts are
 /// those of [`two_hosts`], and forwarded meanwhile. Returns its JSON.
 pub fn iperf3(network: &Network, arguments: &[&str]) -> Result<serde_json::Value, UnshapedError> {
     let _server = Server::start(network)?;

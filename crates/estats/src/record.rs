@@ -49,7 +49,7 @@ impl Base {
 
 /// How much of a flow's past is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct HistoryBounds {
     pub points: usize,
     pub events: usize,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(first: Sample, rule: Option<Arc<Rule>>, room: Room) -> Record {
+    pub(crate) fn new(first: Sample, rule: Option<Arc<Rule>>, bounds: HistoryBounds) -> Record {
         let begin = Totals::at_begin(first.begin_ns);
         let now = Totals::of(&first, Seen::default());
         // Of a flow that fatpath or this process met late, the counters speak of a time that nobody saw.
@@ -86,7 +86,7 @@ impl Record {
         let mut record = Record {
             rule,
             has_ended: false,
-            events: Events::new(room.events),
+            events: Events::new(bounds.events),
             points: VecDeque::new(),
             findings: Vec::new(),
             changed: 0,
@@ -100,12 +100,12 @@ impl Record {
         };
         let rule = record.rule.as_ref().map(|rule| rule.name.as_str());
         record.events.begin(&record.last, rule);
-        record.follow(room);
+        record.follow(bounds);
         record
     }
 
     /// The next sample. One that comes late, from a walk that an event overtook, is passed over.
-    pub(crate) fn take(&mut self, sample: Sample, rule: Option<Arc<Rule>>, room: Room) {
+    pub(crate) fn take(&mut self, sample: Sample, rule: Option<Arc<Rule>>, bounds: HistoryBounds) {
         if sample.now_ns < self.last.now_ns {
             return;
         }
@@ -114,15 +114,15 @@ impl Record {
         let begin_ns = self.last.begin_ns.min(sample.begin_ns);
         self.last = Sample { begin_ns, ..sample };
         self.rule = rule.or(self.rule.take());
-        self.follow(room);
+        self.follow(bounds);
     }
 
     pub(crate) fn rule_name(&self) -> Option<&str> {
         self.rule.as_ref().map(|rule| rule.name.as_str())
     }
 
-    fn follow(&mut self, room: Room) {
-        self.events.bound(room.events);
+    fn follow(&mut self, bounds: HistoryBounds) {
+        self.events.bound(bounds.events);
         let seen = self.totals.seen.and(&self.totals, &self.last);
         self.totals = Totals::of(&self.last, seen);
         self.has_ended = self.last.kind == SampleKind::End;
@@ -131,7 +131,7 @@ impl Record {
         {
             self.best_rate_bps = self.best_rate_bps.max(rate as f64 * 8.0);
         }
-        self.plot(room.points);
+        self.plot(bounds.points);
         let is_due = self.rated.follow(&self.totals, RATE_NS);
         self.judged.follow(&self.totals, JUDGED_NS);
         if is_due || self.has_ended {

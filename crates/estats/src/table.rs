@@ -6,7 +6,7 @@
 //! right from whichever sample comes first: a lost begin or a restarted daemon costs its past, no more.
 
 use crate::derived::Derived;
-use crate::record::{Record, Room};
+use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
 use fatpath_api::Sample;
 use fatpath_api::{FlowDetail, FlowView, Rates, Why};
@@ -113,13 +113,13 @@ impl FlowTable {
     pub fn take(&mut self, sample: Sample) {
         let cookie = sample.flow.cookie;
         let rule = self.rule_of(&sample);
-        let room = self.room();
+        let bounds = self.history_bounds();
         self.mark += 1;
         let is_full = self.live() >= self.bounds.flows;
         match self.records.get_mut(&cookie) {
             Some(record) => {
                 let had_ended = record.has_ended;
-                record.take(sample, rule, room);
+                record.take(sample, rule, bounds);
                 record.changed = self.mark;
                 match (had_ended, record.has_ended) {
                     (false, true) => self.ended.push_back(cookie),
@@ -129,9 +129,9 @@ impl FlowTable {
                 }
             }
             None if is_full => self.refused += 1,
-            None => self.insert(Record::new(sample, rule, room)),
+            None => self.insert(Record::new(sample, rule, bounds)),
         }
-        self.make_room();
+        self.forget_oldest();
     }
 
     fn insert(&mut self, mut record: Record) {
@@ -148,9 +148,9 @@ impl FlowTable {
         self.rules.get(&id).cloned()
     }
 
-    fn room(&self) -> Room {
+    fn history_bounds(&self) -> HistoryBounds {
         let flows = self.records.len().max(1);
-        Room {
+        HistoryBounds {
             points: (self.bounds.points / flows).clamp(MIN_POINTS, MAX_POINTS),
             events: (self.bounds.events / flows).clamp(MIN_EVENTS, MAX_EVENTS),
         }
@@ -160,7 +160,7 @@ impl FlowTable {
         self.records.len() - self.ended.len()
     }
 
-    fn make_room(&mut self) {
+    fn forget_oldest(&mut self) {
         while self.ended.len() > self.bounds.ended
             && let Some(cookie) = self.ended.pop_front()
         {
@@ -185,7 +185,7 @@ impl FlowTable {
                 self.ended.push_back(*cookie);
             }
         }
-        self.make_room();
+        self.forget_oldest();
     }
 
     /// Number of flows, ended ones included.

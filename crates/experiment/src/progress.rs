@@ -51,7 +51,7 @@ impl Progress {
     /// The next run begins.
     pub fn begin(&mut self) {
         self.time.begin();
-        let what = self.time.told();
+        let what = self.time.title();
         if self.lines {
             eprintln!("{what} (about {} left)", clock(self.time.left_s()));
         }
@@ -74,10 +74,10 @@ impl Progress {
         }
     }
 
-    /// The run has ended; `told` is its result.
-    pub fn end(&mut self, told: &str) {
+    /// The run has ended; `result` is its result.
+    pub fn end(&mut self, result: &str) {
         self.time.end();
-        self.say(told);
+        self.say(result);
     }
 
     /// A line above the bar.
@@ -140,12 +140,12 @@ impl Together {
         }
     }
 
-    /// A run has ended; `told` is its result.
-    pub fn end(&mut self, told: &str) {
+    /// A run has ended; `result` is its result.
+    pub fn end(&mut self, result: &str) {
         self.ended += 1;
         match &self.bar {
-            Some(bar) => bar.println(told),
-            None if self.lines => eprintln!("run {} of {}: {told}", self.ended, self.all),
+            Some(bar) => bar.println(result),
+            None if self.lines => eprintln!("run {} of {}: {result}", self.ended, self.all),
             None => {}
         }
         self.tick(0.0);
@@ -214,7 +214,7 @@ impl TimeLeft {
         self.runs.get(self.begun.checked_sub(1)?)
     }
 
-    fn told(&self) -> String {
+    fn title(&self) -> String {
         let name = self.current().map_or("", |run| &run.name);
         format!("run {} of {}: {name}", self.begun, self.runs.len())
     }

@@ -69,11 +69,11 @@ impl Journal {
                     _ => Ok(()),
                 };
             }
-            let beside = self.path.with_extension("new");
-            let mut file = std::fs::File::create(&beside)?;
+            let new = self.path.with_extension("new");
+            let mut file = std::fs::File::create(&new)?;
             file.write_all(&serde_json::to_vec_pretty(&self.changes)?)?;
             file.sync_all()?;
-            std::fs::rename(&beside, &self.path)
+            std::fs::rename(&new, &self.path)
         };
         write().map_err(|source| JournalError {
             path: self.path.clone(),

@@ -5,7 +5,7 @@ use crate::KernelError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where cgroup 2 is mounted: alone at /sys/fs/cgroup, or beside version 1.
+/// Where cgroup 2 is mounted: alone at /sys/fs/cgroup, or together with version 1.
 pub(crate) fn cgroup_root() -> Result<PathBuf, KernelError> {
     let mounted = fatpath_mounts::first_mount_of("cgroup2");
     let mounted = mounted.map_err(KernelError::io("read /proc/mounts"))?;

@@ -4,7 +4,7 @@
 use crate::KernelError;
 use std::path::{Path, PathBuf};
 
-/// Pins of links, programs and laws, beside the maps'.
+/// Pins of links, programs and laws, in addition to the maps'.
 pub(crate) const LINK_TUNE: &str = "link_tune";
 pub(crate) const LINK_WALK: &str = "link_walk";
 pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";

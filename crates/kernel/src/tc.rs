@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Filters of ours on an interface's clsact, beside those of others.
+//! Filters of ours on an interface's clsact, next to those of other programs.
 //!
 //! Ours are found by their handle and by their program, so that what others attached is neither
 //! replaced nor removed, and nobody has to remember where ours are. A clsact that was there before

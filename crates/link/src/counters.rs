@@ -83,7 +83,7 @@ pub struct Counters {
     pub arrived: Count,
     /// Popped out.
     pub left: Count,
-    /// Made beside what was pushed in.
+    /// Duplicates, made in addition to what was pushed in.
     pub duplicated: Count,
     /// Marked: by ECN as having met congestion, or by a policer's DSCP.
     pub marked: Count,

@@ -66,7 +66,7 @@ pub struct Bin {
     pub dropped: [Count; DropCause::ALL.len()],
     /// Marked.
     pub marked: Count,
-    /// Made beside what entered.
+    /// Duplicates, made in addition to what entered.
     pub duplicated: Count,
     /// Damaged.
     pub corrupted: Count,

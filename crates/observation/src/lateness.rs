@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late whoever carries packets was with them.
+//! How late a forwarder was with packets.
 //!
 //! Pure, plain values. Start with [`Lateness`].
 

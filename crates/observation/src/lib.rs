@@ -77,7 +77,7 @@ pub struct Record {
     pub dropped: [Count; DropCause::ALL.len()],
     /// Marked: congestion met.
     pub marked: Count,
-    /// Made beside what arrived.
+    /// Duplicates, made in addition to what arrived.
     pub duplicated: Count,
     /// Damaged.
     pub corrupted: Count,
@@ -146,5 +146,5 @@ impl Record {
     }
 }
 
-/// How many counts a record has beside those of its flows.
+/// How many counts a record has in addition to those of its flows.
 const COUNTS: usize = 5 + DropCause::ALL.len();

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_promised_and_doubts_told_where_there_are_any() {
+    fn intervals_are_promised_and_doubts_shown_where_there_are_any() {
         let mut cases = cases("loss", &["1%", "0%"]);
         let words = |cases: &[CaseGoodput]| {
             let sweep = &sweeps("demo", cases)[0];
@@ -284,13 +284,13 @@ mod tests {
         assert!(plain.contains("one run each") && !plain.contains("hollow"));
         cases[0].is_trusted = false;
         cases[1].goodput.as_mut().unwrap().ci95_mbps = Some(0.1);
-        let told = words(&cases);
-        assert!(told.contains("confidence interval; hollow"), "{told}");
+        let legend = words(&cases);
+        assert!(legend.contains("confidence interval; hollow"), "{legend}");
         let white = |svg: &str| {
             let circles = svg.lines().filter(|line| line.starts_with("<circle"));
             circles.filter(|line| line.contains("#FFFFFF")).count()
         };
-        assert_eq!((white(&plain), white(&told)), (0, 1));
+        assert_eq!((white(&plain), white(&legend)), (0, 1));
     }
 
     #[test]

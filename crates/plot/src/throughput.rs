@@ -149,7 +149,7 @@ fn sums<'r>(runs: &[&'r ThroughputOfRun]) -> BTreeMap<&'r str, String> {
     for run in runs {
         of_variants.entry(&run.variant).or_default().push(run);
     }
-    let told = |runs: Vec<&ThroughputOfRun>| {
+    let summary = |runs: Vec<&ThroughputOfRun>| {
         let sum: f64 = runs.iter().filter_map(|run| run.goodput_mbps).sum();
         let doubtful = runs.iter().filter(|run| run.is_doubtful).count();
         let mean = format!("mean {:.1} Mb/s", sum / runs.len() as f64);
@@ -159,7 +159,7 @@ fn sums<'r>(runs: &[&'r ThroughputOfRun]) -> BTreeMap<&'r str, String> {
         }
     };
     let all = of_variants.into_iter();
-    all.map(|(name, runs)| (name, told(runs))).collect()
+    all.map(|(name, runs)| (name, summary(runs))).collect()
 }
 
 /// A point in the middle of each interval, whose mean it is; of one interval alone both its ends, for a

@@ -85,8 +85,8 @@ fn about() -> KeyValue {
     let columns: serde_json::Map<_, _> = COLUMNS
         .iter()
         .map(|column| {
-            let told = serde_json::json!({ "unit": column.unit, "rfc4898": column.variable });
-            (column.name.to_owned(), told)
+            let metadata = serde_json::json!({ "unit": column.unit, "rfc4898": column.variable });
+            (column.name.to_owned(), metadata)
         })
         .collect();
     let columns = serde_json::Value::from(columns).to_string();

@@ -84,10 +84,10 @@ fn a_killed_experiment_goes_on_where_it_stopped() {
     bench.write_scenario(&format!("{}{REPEATED}{}", bench::HOSTS, bench::IPERF3));
     let refused = bench.output(&RUN);
     assert_eq!(refused.status.code(), Some(1));
-    let told = text(&refused.stderr);
+    let message = text(&refused.stderr);
     assert!(
-        told.contains("has changed since") && told.contains("--fresh"),
-        "{told}"
+        message.contains("has changed since") && message.contains("--fresh"),
+        "{message}"
     );
     bench.assert_nothing_remains("1.021");
 }
@@ -256,10 +256,10 @@ result = "iperf3"
     let _disk = SmallDisk::new(&bench.folder.join("out"), "3m");
     let output = bench.output(&RUN);
     assert_eq!(output.status.code(), Some(1), "{}", started(&output));
-    let told = text(&output.stderr);
+    let message = text(&output.stderr);
     assert!(
-        told.contains("free some disk space and start the same command again"),
-        "{told}"
+        message.contains("free some disk space and start the same command again"),
+        "{message}"
     );
     bench.assert_nothing_remains("1.022");
     let rows = bench.json("results.json");
@@ -446,7 +446,7 @@ fn a_setting_of_the_machine_that_somebody_changes_is_told() {
         !bench::processes("1.028").is_empty()
     });
     let setting = "/proc/sys/net/core/wmem_max";
-    let told = bench
+    let message = bench
         .folder
         .join("out/runs/default.default.1.emulator.json");
     let ended = {
@@ -456,7 +456,7 @@ fn a_setting_of_the_machine_that_somebody_changes_is_told() {
         let set = fs::read_to_string(setting).unwrap();
         fs::write(setting, "212990").unwrap();
         // Written when the lab goes down, which is after the look at the settings.
-        let ended = wait_for(Duration::from_secs(30), || told.exists());
+        let ended = wait_for(Duration::from_secs(30), || message.exists());
         fs::write(setting, set).unwrap();
         ended
     };

@@ -273,10 +273,10 @@ fn who_is_not_root_is_told_before_anything_is_made() {
     match bench.command(&arguments).uid(65534).output() {
         Err(error) => println!("skipped: run by another user: {error}"),
         Ok(output) => {
-            let told = String::from_utf8_lossy(&output.stderr);
+            let message = String::from_utf8_lossy(&output.stderr);
             assert!(
-                told.contains("needs root") && !output.status.success(),
-                "{told}"
+                message.contains("needs root") && !output.status.success(),
+                "{message}"
             );
         }
     }
@@ -338,11 +338,14 @@ fn a_daemon_that_does_not_start_is_told_and_leaves_nothing() {
     fs::write(bench.folder.join("policy.toml"), "").unwrap();
     let output = bench.output(&["run", "scenario.toml", "--out", "out"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.contains("fatpath daemon: ended before it was ready"),
-        "{told}"
+        message.contains("fatpath daemon: ended before it was ready"),
+        "{message}"
     );
-    assert!(told.contains("unrecognized subcommand 'daemon'"), "{told}");
+    assert!(
+        message.contains("unrecognized subcommand 'daemon'"),
+        "{message}"
+    );
     assert_eq!(bench.remains("no client"), Vec::<String>::new());
 }

@@ -77,7 +77,7 @@ fn merged_parts_are_what_one_command_writes() {
 fn parts_beyond_the_runs_are_empty_and_a_case_that_draws_nothing_is_made_once() {
     let folder = Folder::new("empty", &SWEEP.replace("repeats = 2", "repeats = 3"));
     let chosen = "--vary loss=0% --repeats 2";
-    let told = [1, 2, 3].map(|index| {
+    let message = [1, 2, 3].map(|index| {
         let listed = folder.output(&format!("sim x.toml {chosen} --list --shard {index}/3"));
         let made = make(&folder, &format!("{chosen} --shard {index}/3"));
         let listed = String::from_utf8(listed.stdout).unwrap().lines().count();
@@ -86,8 +86,8 @@ fn parts_beyond_the_runs_are_empty_and_a_case_that_draws_nothing_is_made_once() 
             made.contains("is empty: there are fewer runs than parts"),
         )
     });
-    assert_eq!(told.iter().map(|(listed, _)| listed).sum::<usize>(), 2);
-    assert_eq!(told.iter().filter(|(_, is_empty)| *is_empty).count(), 1);
+    assert_eq!(message.iter().map(|(listed, _)| listed).sum::<usize>(), 2);
+    assert_eq!(message.iter().filter(|(_, is_empty)| *is_empty).count(), 1);
     make(&folder, &format!("{chosen} --jobs 1 --out one"));
     let parts = "out/x-sim-1-of-3 out/x-sim-2-of-3 out/x-sim-3-of-3";
     make(&folder, &format!("{chosen} --merge {parts}"));
@@ -98,14 +98,14 @@ fn parts_beyond_the_runs_are_empty_and_a_case_that_draws_nothing_is_made_once() 
 fn missing_runs_are_named_and_a_part_goes_on_where_it_stopped() {
     let folder = three_parts("missing");
     let torn = tear(&folder, "out/2");
-    let told = refused(&folder, "--out merged --merge out/1 out/2");
+    let message = refused(&folder, "--out merged --merge out/1 out/2");
     assert!(
-        told.contains("part 3/3 was not given: 3 runs (default."),
-        "{told}"
+        message.contains("part 3/3 was not given: 3 runs (default."),
+        "{message}"
     );
     let incomplete = format!("part 2/3 in out/2 is not complete: 1 run ({torn})");
-    assert!(told.contains(&incomplete), "{told}");
-    assert!(told.contains("--shard K/N"), "{told}");
+    assert!(message.contains(&incomplete), "{message}");
+    assert!(message.contains("--shard K/N"), "{message}");
     assert!(!folder.0.join("merged").exists());
     // On another machine: the program was copied there, and the date is not the same.
     fs::copy(bench::program(), folder.0.join("copied")).unwrap();
@@ -126,29 +126,32 @@ fn what_is_no_part_of_the_experiment_is_refused() {
     let folder = three_parts("other");
     let merge = |arguments: &str| refused(&folder, &format!("--out merged --merge {arguments}"));
     make(&folder, "--shard 1/2 --out of-two");
-    let told = merge("out/1 of-two");
+    let message = merge("out/1 of-two");
     assert!(
-        told.contains("out/1 is part 1/3 and of-two is part 1/2"),
-        "{told}"
+        message.contains("out/1 is part 1/3 and of-two is part 1/2"),
+        "{message}"
     );
     make(&folder, "--shard 3/3 --seed 7 --out seeded");
-    let told = merge("out/1 out/2 seeded");
+    let message = merge("out/1 out/2 seeded");
     assert!(
-        told.contains("seeded is not a part") && told.contains("--seed"),
-        "{told}"
+        message.contains("seeded is not a part") && message.contains("--seed"),
+        "{message}"
     );
     make(&folder, "--out whole");
     assert!(merge("out/1 whole").contains("made without --shard"));
     assert!(merge("out/1 nowhere").contains("nowhere/history.jsonl: No such file"));
-    let told = merge(&format!("{PARTS} --repeats 2"));
+    let message = merge(&format!("{PARTS} --repeats 2"));
     assert!(
-        told.contains("not ask for (default.default.loss=0%.3"),
-        "{told}"
+        message.contains("not ask for (default.default.loss=0%.3"),
+        "{message}"
     );
-    let told = refused(&folder, &format!("--out out/1 --fresh --merge {PARTS}"));
-    assert!(told.contains("--out out/1 is one of the parts"), "{told}");
-    let told = refused(&folder, "--shard 1/2 --out out/1");
-    assert!(told.contains("another --seed or --shard"), "{told}");
+    let message = refused(&folder, &format!("--out out/1 --fresh --merge {PARTS}"));
+    assert!(
+        message.contains("--out out/1 is one of the parts"),
+        "{message}"
+    );
+    let message = refused(&folder, "--shard 1/2 --out out/1");
+    assert!(message.contains("another --seed or --shard"), "{message}");
     copy(&folder, "out/3", "changed");
     let history = folder.0.join("changed/history.jsonl");
     let text = fs::read_to_string(&history).unwrap();
@@ -173,8 +176,8 @@ fn runs_that_the_parts_do_not_have_are_not_lost() {
     make(&folder, "--repeats 4 --out merged");
     let history = || fs::read(folder.0.join("merged/history.jsonl")).unwrap();
     let before = history();
-    let told = refused(&folder, &format!("--out merged --merge {PARTS}"));
-    assert!(told.contains("--fresh deletes them"), "{told}");
+    let message = refused(&folder, &format!("--out merged --merge {PARTS}"));
+    assert!(message.contains("--fresh deletes them"), "{message}");
     assert_eq!(history(), before);
     make(&folder, &format!("--out merged --fresh --merge {PARTS}"));
     assert!(history() != before);
@@ -184,13 +187,13 @@ fn runs_that_the_parts_do_not_have_are_not_lost() {
 #[test]
 fn parts_count_from_one_and_end_at_their_number() {
     let folder = Folder::new("number", SWEEP);
-    let told = ["0/4", "5/4", "4"].map(|shard| {
+    let message = ["0/4", "5/4", "4"].map(|shard| {
         let output = folder.output(&format!("sim x.toml --shard {shard}"));
         assert_eq!(output.status.code(), Some(2));
-        let told = String::from_utf8(output.stderr).unwrap();
-        told.lines().next().unwrap().to_owned()
+        let message = String::from_utf8(output.stderr).unwrap();
+        message.lines().next().unwrap().to_owned()
     });
-    insta::assert_snapshot!(told.join("\n"), @r"
+    insta::assert_snapshot!(message.join("\n"), @r"
     error: invalid value '0/4' for '--shard <K/N>': parts count from 1; of a job array that begins at 0, give its index plus 1
     error: invalid value '5/4' for '--shard <K/N>': there is no part 5 of 4
     error: invalid value '4' for '--shard <K/N>': give K/N, such as 1/4: the first of four parts

@@ -174,10 +174,10 @@ fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
     let output = folder.output("sim x.toml --out whole --quiet");
     assert!(output.status.success(), "{}", said(&output));
     assert_alike(&folder.results("out"), &folder.results("whole"));
-    let told = folder.refused("sim x.toml --out out --seed 7");
+    let message = folder.refused("sim x.toml --out out --seed 7");
     assert!(
-        told.contains("another --seed") && told.contains("--fresh"),
-        "{told}"
+        message.contains("another --seed") && message.contains("--fresh"),
+        "{message}"
     );
 }
 
@@ -268,27 +268,27 @@ stop = "9s"
 
 #[test]
 fn what_is_not_simulated_is_refused_with_its_place_before_anything_runs() {
-    let told = |from: &str, to: &str| {
+    let message = |from: &str, to: &str| {
         assert!(SWEEP.contains(from), "{from}");
         let folder = Folder::new("refused", &SWEEP.replacen(from, to, 1));
-        let told = folder.refused("sim x.toml --quiet");
-        assert!(!folder.0.join("out").exists(), "{told}");
-        told
+        let message = folder.refused("sim x.toml --quiet");
+        assert!(!folder.0.join("out").exists(), "{message}");
+        message
     };
-    let told = [
-        told("iperf3 -c {b} -t 2", "iperf3 -c {b} --bidir"),
-        told("iperf3 -c {b} -t 2", "ping {b}"),
-        told("iperf3 -c {b} -t 2", "iperf3 -c {b} -p 5300"),
-        told(
+    let message = [
+        message("iperf3 -c {b} -t 2", "iperf3 -c {b} --bidir"),
+        message("iperf3 -c {b} -t 2", "ping {b}"),
+        message("iperf3 -c {b} -t 2", "iperf3 -c {b} -p 5300"),
+        message(
             "\"net.ipv4.tcp_congestion_control\" = \"reno\"",
             "\"net.ipv4.tcp_sack\" = 0",
         ),
-        told("to = \"b\"", "to = \"a\""),
-        told("every = \"200ms\"", "every = \"200ms\"\nsleep = \"1s\""),
-        told("rate = \"200kbit\"", "rate = \"0bit\""),
-        told("between = [\"a\", \"b\"]", "between = [\"a\", \"c\"]").replace("\n", ""),
+        message("to = \"b\"", "to = \"a\""),
+        message("every = \"200ms\"", "every = \"200ms\"\nsleep = \"1s\""),
+        message("rate = \"200kbit\"", "rate = \"0bit\""),
+        message("between = [\"a\", \"b\"]", "between = [\"a\", \"c\"]").replace("\n", ""),
     ];
-    insta::assert_snapshot!(told.join(""), @r#"
+    insta::assert_snapshot!(message.join(""), @r#"
     fatpath: x.toml: line 23: --bidir: the simulator cannot do what this option of iperf3 asks for
     fatpath: x.toml: line 23: ping: the simulator runs no programs but iperf3; write a [[flow]]
     fatpath: x.toml: line 23: no iperf3 before it listens on port 5300 of b
@@ -346,6 +346,9 @@ fn earlier_results_are_compared_without_a_run() {
     );
     let edited = SWEEP.replace("rate = \"5mbit\"", "rate = \"6mbit\"");
     fs::write(folder.0.join("x.toml"), edited).unwrap();
-    let told = folder.refused(same);
-    assert!(told.contains("another version of the scenario"), "{told}");
+    let message = folder.refused(same);
+    assert!(
+        message.contains("another version of the scenario"),
+        "{message}"
+    );
 }

@@ -2,7 +2,7 @@
 //! Why a flow is slow: findings with their evidence, out of a span of its life.
 //!
 //! Each check answers for one cause and says itself when another cause explains the same numbers; the
-//! thresholds stand with the checks, with their reasons. `docs/why.md` has a section for each identifier.
+//! thresholds stand with the checks, with their reasons. `docs/why.md` has a table row for each identifier.
 //! A transfer that fills its path gives no finding. Start at [`diagnose`].
 
 mod application;

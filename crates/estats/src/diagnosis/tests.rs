@@ -2,7 +2,7 @@
 //! Each check on flows whose numbers a test made up: what it finds, and where it keeps silent.
 
 use super::*;
-use crate::record::{Record, Room};
+use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
 use crate::testing::{SECOND, sample};
 use fatpath_api::{Sample, SampleKind};
@@ -13,18 +13,18 @@ fn life(shape: impl Fn(u64, &mut Sample)) -> Vec<Finding> {
     life_under(None, shape)
 }
 
-const ROOM: Room = Room {
+const BOUNDS: HistoryBounds = HistoryBounds {
     points: 1000,
     events: 100,
 };
 
 fn life_under(rule: Option<Rule>, shape: impl Fn(u64, &mut Sample)) -> Vec<Finding> {
     let rule = rule.map(Arc::new);
-    let mut record = Record::new(sample(1, SampleKind::Begin, 0), rule.clone(), ROOM);
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), rule.clone(), BOUNDS);
     for tenth in 1..=100 {
         let mut s = bulk(tenth);
         shape(tenth, &mut s);
-        record.take(s, rule.clone(), ROOM);
+        record.take(s, rule.clone(), BOUNDS);
     }
     record.findings
 }
@@ -272,8 +272,8 @@ fn the_timer_ends_for_a_window_or_for_a_tail() {
 /// One timeout, then the timer again and again, twice as long each time, with nothing heard in between.
 #[test]
 fn the_timers_that_follow_the_first_are_waited_for_too() {
-    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, ROOM);
-    (1..=20).for_each(|tenth| record.take(bulk(tenth), None, ROOM));
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, BOUNDS);
+    (1..=20).for_each(|tenth| record.take(bulk(tenth), None, BOUNDS));
     for (again, tenth) in [22, 26, 34, 50].into_iter().enumerate() {
         let waiting = Sample {
             kind: SampleKind::Timeout,
@@ -283,7 +283,7 @@ fn the_timers_that_follow_the_first_are_waited_for_too() {
             subsequent_timeouts: again as u32,
             ..bulk(20)
         };
-        record.take(waiting, None, ROOM);
+        record.take(waiting, None, BOUNDS);
     }
     assert_eq!(ids(&record.findings), ["FP-RTO"]);
     let shares = record.judged_span().shares();
@@ -333,7 +333,7 @@ fn a_receiver_whose_buffer_is_locked_is_told() {
 
 #[test]
 fn a_first_second_says_nothing() {
-    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, ROOM);
+    let mut record = Record::new(sample(1, SampleKind::Begin, 0), None, BOUNDS);
     let mut s = bulk(9);
     sender_limited(9, &mut s);
     record.take(
@@ -342,7 +342,7 @@ fn a_first_second_says_nothing() {
             ..s
         },
         None,
-        ROOM,
+        BOUNDS,
     );
     assert_eq!(ids(&record.findings), Vec::<&str>::new());
 }

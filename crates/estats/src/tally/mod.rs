@@ -7,17 +7,17 @@
 //! flow's past: that is [`crate::FlowTable`]'s. Start reading at [`Tally::take`].
 
 mod group;
-mod seats;
+mod top_groups;
 
 pub use group::{Group, HISTOGRAMS, Histogram, HistogramOf, SUMS, Sum};
 
 use fatpath_api::{Sample, SampleKind};
 use group::{Counters, Origin};
-use seats::Seats;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use top_groups::TopGroups;
 
 /// A flow is observed for the histograms this often, and at its end.
 const PERIOD_NS: u64 = 10_000_000_000;
@@ -123,8 +123,8 @@ pub struct Tally {
     /// Of the live policy's rules.
     names: HashMap<u32, Arc<str>>,
     /// Flows without one under `None`.
-    rules: Seats<Option<Arc<str>>>,
-    prefixes: Seats<Network>,
+    rules: TopGroups<Option<Arc<str>>>,
+    prefixes: TopGroups<Network>,
 }
 
 impl Tally {
@@ -137,8 +137,8 @@ impl Tally {
             ended: Ended::default(),
             seated_ns: now_ns,
             names: HashMap::new(),
-            rules: Seats::new(bounds.rules, now_ns),
-            prefixes: Seats::new(bounds.prefixes, now_ns),
+            rules: TopGroups::new(bounds.rules, now_ns),
+            prefixes: TopGroups::new(bounds.prefixes, now_ns),
         }
     }
 
@@ -163,7 +163,7 @@ impl Tally {
             self.count(cookie, 0, |group| group.flows_begun += 1);
         }
         if !self.seen.contains_key(&cookie) {
-            self.make_room();
+            self.forget_silent();
             let seen = self.first_seen(sample, rule);
             self.seen.insert(cookie, seen);
             self.count(cookie, 0, |group| group.flows_begun += 1);
@@ -180,8 +180,8 @@ impl Tally {
         }
         if sample.now_ns.saturating_sub(self.seated_ns) >= SEATING_NS {
             self.seated_ns = sample.now_ns;
-            self.rules.seat_anew(sample.now_ns);
-            self.prefixes.seat_anew(sample.now_ns);
+            self.rules.rank(sample.now_ns);
+            self.prefixes.rank(sample.now_ns);
         }
     }
 
@@ -300,7 +300,7 @@ impl Tally {
 
     /// Flows whose end was lost are those that were silent longest: a tenth of all goes when it is full. One that
     /// comes back all the same is counted from there on, for what it did before is counted.
-    fn make_room(&mut self) {
+    fn forget_silent(&mut self) {
         if self.seen.len() < self.bounds.flows {
             return;
         }

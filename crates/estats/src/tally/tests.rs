@@ -90,7 +90,7 @@ fn flows_are_observed_each_ten_seconds_and_at_the_end() {
 }
 
 #[test]
-fn those_who_move_most_have_the_seats() {
+fn the_groups_that_move_most_have_a_series() {
     let bounds = TallyBounds {
         prefixes: 2,
         ..TallyBounds::default()
@@ -106,9 +106,9 @@ fn those_who_move_most_have_the_seats() {
     for (n, (remote, bytes)) in destinations.iter().zip(bytes).enumerate() {
         tally.take(&moved(n as u64, remote, 11, bytes));
     }
-    let seated = |tally: &Tally| -> [String; 2] {
+    let top = |tally: &Tally| -> [String; 2] {
         let [one, two, _] = &tally.series().prefixes[..] else {
-            panic!("two seats and the rest")
+            panic!("two series and the rest")
         };
         [one.label.clone(), two.label.clone()]
     };
@@ -117,11 +117,11 @@ fn those_who_move_most_have_the_seats() {
         assert_eq!((rest.label.as_str(), rest.live), ("(other)", live));
         value(&rest.group, "acked_bytes")
     };
-    assert_eq!(seated(&tally), ["192.0.2.0/24", "192.0.3.0/24"]);
+    assert_eq!(top(&tally), ["192.0.2.0/24", "192.0.3.0/24"]);
     assert_eq!(others(&tally, 2), 500_005);
-    // A minute later the large one takes the seat of the least.
+    // A minute later the large one replaces the least.
     tally.take(&moved(0, "192.0.2.1:80", 71, 2000));
-    assert_eq!(seated(&tally), ["192.0.2.0/24", "2001:db8::/64"]);
+    assert_eq!(top(&tally), ["192.0.2.0/24", "2001:db8::/64"]);
     tally.take(&moved(2, "[2001:db8::1]:80", 72, 500_700));
     // What the rest has counted stays there; the new series begins at 0.
     assert_eq!(others(&tally, 2), 500_005);

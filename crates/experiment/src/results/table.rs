@@ -91,14 +91,14 @@ fn lateness(case: &Summary) -> Option<String> {
 }
 
 fn distrust(rows: &[Row]) -> String {
-    let told = rows.iter().filter_map(|row| {
+    let lines = rows.iter().filter_map(|row| {
         let reason = row.distrust.as_ref()?;
         let attempts = row.attempts.filter(|attempts| *attempts > 1);
         let attempts = attempts.map_or(String::new(), |n| format!(" (attempt {n})"));
         let name = name(row);
         Some(format!("! {name}: not to be trusted{attempts}: {reason}\n"))
     });
-    told.collect()
+    lines.collect()
 }
 
 /// A run in words: its path, variant, what varies, and the number of its repeat.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_give_intervals_and_distrust_is_told() {
+    fn repeats_give_intervals_and_distrust_is_reported() {
         let mut rows: Vec<Row> = [10e6, 12e6, 14e6]
             .map(|bps| run("clean", "default", bps).row)
             .into();

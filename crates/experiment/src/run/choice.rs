@@ -172,18 +172,18 @@ mod tests {
 
     #[test]
     fn what_does_not_vary_is_refused_with_what_does() {
-        let told = |text| labels(&[text]).unwrap_err();
-        assert_eq!(told("ecn=2"), "the scenario has no ecn 2; it has: 0, 1");
+        let message = |text| labels(&[text]).unwrap_err();
+        assert_eq!(message("ecn=2"), "the scenario has no ecn 2; it has: 0, 1");
         assert_eq!(
-            told("rate=1"),
+            message("rate=1"),
             "the scenario has no [vary] of rate; it has: sack, ecn"
         );
-        assert_eq!(told("ecn"), "give NAME=VALUE, such as loss=1%");
+        assert_eq!(message("ecn"), "give NAME=VALUE, such as loss=1%");
     }
 
     #[test]
     fn more_runs_than_fit_are_refused_before_they_are_planned() {
-        let told = |cases, repeats| {
+        let message = |cases, repeats| {
             let experiment = Experiment {
                 repeats,
                 ..Experiment::default()
@@ -191,8 +191,8 @@ mod tests {
             let checked = check_count(cases, &experiment);
             checked.map_or_else(|error| error.to_string(), |()| "fine".into())
         };
-        assert_eq!(told(100, 10_000), "fine");
-        assert_eq!(told(101, 10_000), "1010000 runs in all; at most 1000000");
-        assert_eq!(told(1, 10_001), "10001 repeats of a case; at most 10000");
+        assert_eq!(message(100, 10_000), "fine");
+        assert_eq!(message(101, 10_000), "1010000 runs in all; at most 1000000");
+        assert_eq!(message(1, 10_001), "10001 repeats of a case; at most 10000");
     }
 }

@@ -96,8 +96,8 @@ impl<'r> Folder<'r> {
     }
 
     /// Fails when the disk is as good as full.
-    pub(crate) fn check_room(&self) -> Result<(), WriteError> {
-        // A file system that does not tell is taken to have room.
+    pub(crate) fn check_space(&self) -> Result<(), WriteError> {
+        // A file system that does not report its free space is assumed to have some.
         let is_full = rustix::fs::statvfs(self.out).is_ok_and(|fs| {
             fs.f_blocks > 0 && fs.f_bavail.saturating_mul(fs.f_frsize) < LEAST_FREE_BYTES
         });

@@ -216,8 +216,8 @@ fn in_order<'d>(
         }
     }
     if !missing.is_empty() {
-        let told = missing_lines(planned, &missing, given);
-        return Err(MergeError::Missing(told));
+        let lines = missing_lines(planned, &missing, given);
+        return Err(MergeError::Missing(lines));
     }
     match found.is_empty() {
         true => Ok(joined),

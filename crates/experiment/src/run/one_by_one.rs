@@ -98,7 +98,7 @@ impl Making<'_, '_, '_> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(Next::Stop);
         }
-        self.folder.check_room()?;
+        self.folder.check_space()?;
         match is_new {
             true => progress.begin(),
             false => progress.begin_again(),
@@ -111,7 +111,7 @@ impl Making<'_, '_, '_> {
         let row = &mut made.run.row;
         if row.error.is_some() {
             // A full disk makes runs fail that would not; this one is made again.
-            self.folder.check_room()?;
+            self.folder.check_space()?;
         }
         row.run = self.folder.next_run();
         row.attempts = planned

@@ -35,7 +35,7 @@ pub(super) fn make_all(
     let mut progress = Together::new(sequence.len(), quiet);
     let work = Work::new(runner, sequence, &part, jobs, stop);
     let made = work.share(&mut progress, |planned, made| {
-        folder.check_room()?;
+        folder.check_space()?;
         let line = result_line(planned, &made.run.row);
         folder.keep(planned, made, &part)?;
         Ok(line)

@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_simulated_is_told_by_its_option() {
-        let told = [
+        let messages = [
             "ping -c 3 x",
             "iperf3 -c x --bidir",
             "iperf3 -c x -O 2",
@@ -323,7 +323,7 @@ mod tests {
             "iperf3 -J",
         ]
         .map(|line| read(line).unwrap_err());
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(messages.join("\n"), @r#"
         ping: the simulator runs no programs but iperf3; write a [[flow]]
         --bidir: the simulator cannot do what this option of iperf3 asks for
         -O: the simulator cannot do what this option of iperf3 asks for

@@ -192,8 +192,8 @@ mod tests {
             ("net.ipv4.tcp_wmem", "3 2 1"),
             ("net.ipv4.udp_mem", "1 2 3"),
         ] {
-            let told = of(&[(name, value)]).unwrap_err();
-            assert!(told.starts_with(name), "{told}");
+            let message = of(&[(name, value)]).unwrap_err();
+            assert!(message.starts_with(name), "{message}");
         }
     }
 }

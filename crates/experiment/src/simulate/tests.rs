@@ -93,8 +93,8 @@ fn a_law_that_is_not_simulated_fails_its_case_only() {
     let demo = load("demo.toml");
     let error = mapped(&demo, "clean.default").unwrap_err();
     assert!(matches!(error, MapError::Case { .. }), "{error}");
-    let told = error.to_string();
-    assert!(told.contains("law cubic; it has fp_reno"), "{told}");
+    let message = error.to_string();
+    assert!(message.contains("law cubic; it has fp_reno"), "{message}");
 }
 
 /// Their programs are no iperf3.
@@ -117,8 +117,8 @@ fn every_experiment_can_be_simulated_but_for_its_law() {
             .unwrap_or_else(|error| panic!("{file:?}: {error}"));
         for case in cases {
             if let Err(error) = simulator.mapped(case, &simulator.plan(case), 1) {
-                let told = error.to_string();
-                assert!(told.contains("does not have law"), "{file:?}: {told}");
+                let message = error.to_string();
+                assert!(message.contains("does not have law"), "{file:?}: {message}");
             }
         }
         count += 1;
@@ -154,12 +154,12 @@ fn datagrams_that_do_not_fit_are_refused_with_their_line() {
         mapped(&scenario, "default.default").map(|_| ())
     };
     assert_eq!(of(1372), Ok(()));
-    let told = of(1373).unwrap_err().to_string();
+    let message = of(1373).unwrap_err().to_string();
     assert!(
-        told.starts_with("line 8: datagrams with 1373 bytes"),
-        "{told}"
+        message.starts_with("line 8: datagrams with 1373 bytes"),
+        "{message}"
     );
-    assert!(told.ends_with("1372 bytes do"), "{told}");
+    assert!(message.ends_with("1372 bytes do"), "{message}");
 }
 
 #[test]
@@ -181,13 +181,16 @@ fn what_the_simulator_refuses_is_told_with_the_line_of_the_file() {
             .map_err(|error| error.to_string())
     };
     assert_eq!(of("1ms", ""), Ok(()));
-    let told = of("0ms", "").unwrap_err();
+    let message = of("0ms", "").unwrap_err();
     assert!(
-        told.starts_with("line 18: its round trip takes no time"),
-        "{told}"
+        message.starts_with("line 18: its round trip takes no time"),
+        "{message}"
     );
-    let told = of("1ms", "[experiment]\nsample_every = \"1us\"").unwrap_err();
-    assert!(told.starts_with("line 26: time between samples"), "{told}");
+    let message = of("1ms", "[experiment]\nsample_every = \"1us\"").unwrap_err();
+    assert!(
+        message.starts_with("line 26: time between samples"),
+        "{message}"
+    );
 }
 
 #[test]

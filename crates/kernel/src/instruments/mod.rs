@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The instruments: loaded beside what tunes, told what to sample, and what they counted.
+//! The instruments: loaded in addition to what tunes; what they sample, and what they counted.
 //!
 //! They are apart from the rest: where the kernel refuses them, flows are tuned all the same. Start at
 //! [`Kernel::set_instruments`]; the samples themselves are read in `samples.rs`.
@@ -70,15 +70,15 @@ impl Kernel {
         let wanted = names
             .iter()
             .filter(|(_, name)| instruments.rules.is_empty() || instruments.rules.contains(name));
-        let mut orders = fp_instruments {
+        let mut config = fp_instruments {
             cgroup_id: build.cgroup_id,
             generation: before.generation.wrapping_add(1).max(1),
             ..orders_of(instruments)
         };
         for (id, _) in wanted {
-            orders.rules[*id as usize / 64] |= 1 << (id % 64);
+            config.rules[*id as usize / 64] |= 1 << (id % 64);
         }
-        table.set(0, &orders)
+        table.set(0, &config)
     }
 
     /// What they counted.

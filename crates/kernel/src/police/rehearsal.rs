@@ -15,7 +15,7 @@ const DROP: [u32; 2] = [1, 2];
 const PASS: [u32; 2] = [2, u32::MAX];
 
 /// A frame may grow by this much.
-const ROOM_BYTES: usize = 256;
+const HEADROOM_BYTES: usize = 256;
 
 /// What came of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Police {
     pub fn rehearse(&self, frame: &[u8], times: u32) -> Result<Rehearsal, KernelError> {
         let failed = || KernelError::io("run the policer on a frame");
         let program = self.program()?;
-        let mut out = vec![0; frame.len() + ROOM_BYTES];
+        let mut out = vec![0; frame.len() + HEADROOM_BYTES];
         let mut run = sys::bpf_test_run_opts {
             sz: size_of::<sys::bpf_test_run_opts>() as u64,
             data_in: frame.as_ptr().cast(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making a policy live: it is written beside the live one, and one write switches over.
+//! Making a policy live: it is written into the slot that is not live, and one write switches over.
 //!
 //! A flow refers to its rule by a stable id, so that a rule that keeps its name keeps
 //! its flows and new parameters reach them at their next ACK. Ids of rules that are

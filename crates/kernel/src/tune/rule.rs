@@ -5,7 +5,7 @@ use crate::abi;
 use crate::pod::field_of;
 use fatpath_policy::{AfterIdle, Law, Rude, SettingValue, Settings, Ssthresh};
 
-/// Each setting in its place of `fp_rule.value`; what is more than a number stands beside it.
+/// Each setting in its place of `fp_rule.value`; what is more than a number has fields of its own.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     let mut rule = abi::fp_rule {
         // Without a law of its own: the first, Reno.

@@ -78,7 +78,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Own,
         forms: "\"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",
-        becomes: "SO_SNDBUF; the kernel doubles it, as it does for programs",
+        becomes: "SO_SNDBUF; the kernel doubles it, as for every setsockopt",
     },
     Spec {
         key: "receive_buffer",
@@ -89,7 +89,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::BeforeSyn,
         way: Way::Own,
         forms: "\"25MB\", \"32MiB\", \"bdp\" or \"1.5bdp\"",
-        becomes: "SO_RCVBUF, likewise",
+        becomes: "SO_RCVBUF; the kernel doubles it, too",
     },
     Spec {
         key: "congestion_control",
@@ -243,7 +243,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Rude,
         forms: "\"500mbit\"",
-        becomes: "a rude flow's share of the path: it is paced at it; left out, the rate is estimated",
+        becomes: "the rate at which a rude flow is paced; left out, the rate is estimated",
     },
     Spec {
         key: "rude_total_rate",
@@ -254,7 +254,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Rude,
         forms: "\"500mbit\"",
-        becomes: "the rule's n rude flows are paced at 1/n of it each, at most",
+        becomes: "the total rate of the rule's rude flows: each of n is paced at 1/n of it, at most",
     },
     Spec {
         key: "rude_users",
@@ -276,7 +276,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Rude,
         forms: "",
-        becomes: "RUDE_OFF_NICELY ends when the artificial window is within this fraction of the fair one; left out, 0.01",
+        becomes: "RUDE_OFF_NICELY ends when the window R is within this fraction of the fair window F; left out, 0.01",
     },
     Spec {
         key: "reordering",
@@ -298,7 +298,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Route,
         forms: "",
-        becomes: "route metric `quickack`; false is as if left out",
+        becomes: "route metric `quickack`; false is the same as leaving it out",
     },
     Spec {
         key: "override_application",

@@ -12,7 +12,7 @@ pub struct SenderFigures {
     pub srtt_us: u32,
     /// Least round-trip time.
     pub min_rtt_us: u32,
-    /// The fair window beside that of a flow without congestion control; `None`: the flow is polite.
+    /// The fair window of a flow without congestion control; `None`: the flow is polite.
     pub fair_pkts: Option<u32>,
     /// Retransmission timeout, with its backoff.
     pub rto_us: u64,

@@ -103,10 +103,10 @@ impl Compare {
         match self.json {
             true => print_json(&cases)?,
             false => {
-                let mut told = self.told(&cases, &plots);
+                let mut lines = self.lines(&cases, &plots);
                 // Runs of an earlier command may be of another kernel.
-                told.extend(detection::note(&scenario).filter(|_| self.lab_out.is_none()));
-                print_lines(&told)?
+                lines.extend(detection::note(&scenario).filter(|_| self.lab_out.is_none()));
+                print_lines(&lines)?
             }
         }
         Ok(match (stopped, self.beyond(&cases).is_empty()) {
@@ -166,7 +166,7 @@ impl Compare {
         cases.filter(|case| !case.is_within(most_percent)).collect()
     }
 
-    fn told(&self, cases: &[Compared], plots: &[PathBuf]) -> Vec<String> {
+    fn lines(&self, cases: &[Compared], plots: &[PathBuf]) -> Vec<String> {
         let mut lines: Vec<String> = table(cases).lines().map(str::to_owned).collect();
         lines.push("medians in Mb/s; in brackets the mean with half its 95 % interval".to_owned());
         lines.extend(plots.iter().map(|plot| format!("plot: {}", plot.display())));

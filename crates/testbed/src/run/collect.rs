@@ -168,24 +168,25 @@ fn emulator(written: &Written, row: &mut Row, doubts: &mut Vec<String>) {
         return;
     };
     let text = fs::read(file).map_err(|error| error.to_string());
-    let told = text.and_then(|text| {
+    let stats = text.and_then(|text| {
         serde_json::from_slice::<Emulated>(&text).map_err(|error| error.to_string())
     });
-    let told = match told {
-        Ok(told) => told,
+    let stats = match stats {
+        Ok(stats) => stats,
         Err(error) => {
             doubts.push(format!("the emulator's own figures are missing ({error})"));
             return;
         }
     };
     doubts.extend(
-        told.observation_error
+        stats
+            .observation_error
             .map(|error| format!("the observation is not whole: {error}")),
     );
-    let directions = told.links.iter().flat_map(|link| &link.directions);
+    let directions = stats.links.iter().flat_map(|link| &link.directions);
     let figures = EmulatorFigures {
-        lateness: told.lateness,
-        waiting: told.waiting,
+        lateness: stats.lateness,
+        waiting: stats.waiting,
         missed_packets: directions.map(|direction| direction.missed_packets).sum(),
     };
     if figures.missed_packets > 0 {
