@@ -236,12 +236,12 @@ struct fp_share_event {
 
 /* Counters, index into the map fp_counts. */
 enum fp_count {
-	FP_COUNT_MET,	     /* flows that met a rule */
-	FP_COUNT_PASSED,     /* flows that met none */
+	FP_COUNT_MET,	     /* flows that matched a rule */
+	FP_COUNT_PASSED,     /* flows that matched none */
 	FP_COUNT_LOST,	     /* events that the full ring buffer could not take */
 	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
 	FP_COUNT_BAD_PARAMS, /* flows that fell back to Reno, their parameters being out of range */
-	FP_COUNT_UNMARKED,   /* rude flows that went polite because nobody marked their segments */
+	FP_COUNT_UNMARKED,   /* rude flows that became polite: segments without marks */
 	FP_COUNT_SAMPLES,    /* samples handed over */
 	FP_COUNT_SAMPLES_LOST,	       /* samples that the full ring buffer could not take */
 	FP_COUNT_UNSAMPLED,	       /* flows that max_flows or max_flows_per_prefix left out */
@@ -437,7 +437,7 @@ struct fp_tcp {
 /* A flow at one moment, as the instruments see it. */
 struct fp_sample {
 	__u32 kind;    /* enum fp_sample_kind */
-	__u32 rule_id; /* FP_NO_RULE: it met none */
+	__u32 rule_id; /* FP_NO_RULE: it matched none */
 	struct fp_tcp tcp;
 	struct fp_counted counted;
 	struct fp_wide wide;

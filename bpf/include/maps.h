@@ -36,7 +36,7 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_counts SEC(".maps");
 
-/* fp_flow of every flow that met a rule; freed with its socket. */
+/* fp_flow of every flow that matched a rule; freed with its socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is written into a packet of a flow that is not polite: the bits and the DSCP of
+ * What is written into a packet of a flow that is rude or going polite: the bits and the DSCP of
  * fp_rude_gate, and while the flow is rude, no ECT. A packet in which no TCP is found stays
  * as it is. Start at mark_packet().
  */

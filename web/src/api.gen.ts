@@ -951,12 +951,12 @@ export interface components {
             events_lost: number;
             /**
              * Format: uint64
-             * @description Flows that met a rule.
+             * @description Flows that matched a rule.
              */
             flows_met: number;
             /**
              * Format: uint64
-             * @description Flows that met none.
+             * @description Flows that matched none.
              */
             flows_passed: number;
             /**
@@ -966,7 +966,7 @@ export interface components {
             flows_without_storage: number;
             /**
              * Format: uint64
-             * @description Rude flows that went polite because nobody marked their segments.
+             * @description Rude flows that went back to congestion control because their segments were not marked.
              */
             rude_flows_unmarked: number;
         };
@@ -1260,14 +1260,14 @@ export interface components {
             /** @description What held it back, over the span that the findings judge. */
             shares: components["schemas"]["Shares"];
         };
-        /** @description What opening or shutting the gate did. */
+        /** @description What opening or closing the gate did. */
         Gated: {
             /**
              * Format: uint32
              * @description Live flows that became rude, or polite.
              */
             flows_changed: number;
-            /** @description Interfaces that cannot mark, and why: no flow stays rude over them. */
+            /** @description Interfaces that cannot mark, and why: no flow over them can stay rude. */
             unmarked: string[];
         };
         /** @description The kernel half as it is now. */
@@ -1314,7 +1314,7 @@ export interface components {
             network_s: number;
             /**
              * Format: double
-             * @description Of these, held back by the receiver's window (SndLimTimeRwin).
+             * @description Of these, limited by the receiver's window (SndLimTimeRwin).
              */
             receiver_s: number;
             /**
@@ -1474,7 +1474,7 @@ export interface components {
              */
             sent_bps: number;
         };
-        /** @description A flow that is not polite. */
+        /** @description A flow that is rude or going polite. */
         RudeFlow: {
             /**
              * Format: uint32
@@ -1496,7 +1496,7 @@ export interface components {
         };
         /** @description The gate. */
         RudeGate: {
-            /** @description While it is shut nobody is rude. */
+            /** @description While it is closed no flow is rude. */
             is_open: boolean;
             /** @description How segments are marked. */
             mark: components["schemas"]["RudeMark"];
@@ -1515,11 +1515,11 @@ export interface components {
         RudeMode: "rude" | "going_polite";
         /** @description `GET /v1/rude`: all of Rude TCP on this host. */
         RudeStatus: {
-            /** @description The flows that are not polite. */
+            /** @description The flows that are rude or going polite. */
             flows: components["schemas"]["TunedFlow"][];
             /**
              * Format: uint64
-             * @description Rude flows that went polite because nobody marked their segments, since the load.
+             * @description Rude flows that went back to congestion control because their segments were not marked, since the load.
              */
             flows_unmarked: number;
             /** @description The gate. */

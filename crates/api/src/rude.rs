@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rude TCP on this host: the gate, the mark, and the flows that are not polite.
+//! Rude TCP on this host: the gate, the mark, and the flows that are rude or going polite.
 
 use crate::TunedFlow;
 #[cfg(feature = "document")]
@@ -60,7 +60,7 @@ impl FromStr for RudeMark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct RudeGate {
-    /// While it is shut nobody is rude.
+    /// While it is closed no flow is rude.
     pub is_open: bool,
     /// How segments are marked.
     pub mark: RudeMark,
@@ -68,13 +68,13 @@ pub struct RudeGate {
     pub marks_here: bool,
 }
 
-/// What opening or shutting the gate did.
+/// What opening or closing the gate did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Gated {
     /// Live flows that became rude, or polite.
     pub flows_changed: u32,
-    /// Interfaces that cannot mark, and why: no flow stays rude over them.
+    /// Interfaces that cannot mark, and why: no flow over them can stay rude.
     pub unmarked: Vec<String>,
 }
 
@@ -86,8 +86,8 @@ pub struct RudeStatus {
     pub gate: RudeGate,
     /// Network namespaces whose interfaces mark: inode, and how many.
     pub marked_namespaces: Vec<(u32, u32)>,
-    /// Rude flows that went polite because nobody marked their segments, since the load.
+    /// Rude flows that went back to congestion control because their segments were not marked, since the load.
     pub flows_unmarked: u64,
-    /// The flows that are not polite.
+    /// The flows that are rude or going polite.
     pub flows: Vec<TunedFlow>,
 }

@@ -102,9 +102,9 @@ pub enum PinKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct Counts {
-    /// Flows that met a rule.
+    /// Flows that matched a rule.
     pub flows_met: u64,
-    /// Flows that met none.
+    /// Flows that matched none.
     pub flows_passed: u64,
     /// Events lost because nobody read them in time.
     pub events_lost: u64,
@@ -112,7 +112,7 @@ pub struct Counts {
     pub flows_without_storage: u64,
     /// Times a law found parameters out of range and took Reno's.
     pub bad_law_parameters: u64,
-    /// Rude flows that went polite because nobody marked their segments.
+    /// Rude flows that went back to congestion control because their segments were not marked.
     pub rude_flows_unmarked: u64,
 }
 

@@ -163,7 +163,7 @@ pub struct Measures {
 pub struct Limits {
     /// Seconds with data to send or in flight.
     pub busy_s: f64,
-    /// Of these, held back by the receiver's window (SndLimTimeRwin).
+    /// Of these, limited by the receiver's window (SndLimTimeRwin).
     pub receiver_s: f64,
     /// By the sender's own buffer (SndLimTimeSnd).
     pub sender_s: f64,
@@ -182,7 +182,7 @@ pub enum RudeMode {
     GoingPolite,
 }
 
-/// A flow that is not polite.
+/// A flow that is rude or going polite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct RudeFlow {

@@ -102,7 +102,7 @@ pub struct Point {
 pub enum EventKind {
     /// Established, or first seen.
     Begin,
-    /// It met a rule, or a law, buffer, clamp or mode of it was changed.
+    /// It matched a rule, or a law, buffer, clamp or mode of it was changed.
     Tuned,
     /// The congestion window was reduced.
     Congestion,

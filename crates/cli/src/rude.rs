@@ -46,7 +46,7 @@ fn off(arguments: &RudeOffArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     let gated = match client::get::<RudeOff>(&instance.socket())? {
         Some(gated) => gated,
-        None => Kernel::open_to_change(instance.places)?.shut_rude_gate()?,
+        None => Kernel::open_to_change(instance.places)?.close_rude_gate()?,
     };
     say(
         &gated,

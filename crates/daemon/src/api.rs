@@ -263,7 +263,7 @@ async fn rude_on(
 }
 
 async fn rude_off(State(engine): State<SharedEngine>, _: OnlyRoot) -> AnswerTo<RudeOff> {
-    on_engine(engine, |engine| Ok(engine.kernel.shut_rude_gate()?)).await
+    on_engine(engine, |engine| Ok(engine.kernel.close_rude_gate()?)).await
 }
 
 /// `GET /v1/instruments/live`

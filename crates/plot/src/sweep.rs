@@ -115,7 +115,7 @@ impl Sweep {
         };
         let doubt = match points().all(|point| point.is_trusted) {
             true => "",
-            false => "; hollow: with runs that are not to be trusted",
+            false => "; hollow: with untrusted runs",
         };
         format!("{mean}{doubt}")
     }

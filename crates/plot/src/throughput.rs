@@ -155,7 +155,7 @@ fn sums<'r>(runs: &[&'r ThroughputOfRun]) -> BTreeMap<&'r str, String> {
         let mean = format!("mean {:.1} Mb/s", sum / runs.len() as f64);
         match doubtful {
             0 => mean,
-            some => format!("{mean}; {some} of {} not to be trusted (thin)", runs.len()),
+            some => format!("{mean}; {some} of {} untrusted (thin)", runs.len()),
         }
     };
     let all = of_variants.into_iter();

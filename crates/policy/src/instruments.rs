@@ -41,7 +41,7 @@ pub enum SampledFlows {
     /// All.
     #[default]
     All,
-    /// Those that met a rule.
+    /// Those that matched a rule.
     Rules,
     /// None.
     None,
@@ -87,7 +87,7 @@ impl SampledFlows {
 }
 
 impl Instruments {
-    /// Whether flows of this rule (`None`: that met none) are among those to sample.
+    /// Whether flows of this rule (`None`: that matched none) are among those to sample.
     pub fn wants(&self, rule: Option<&Rule>) -> bool {
         match (self.flows, rule) {
             (SampledFlows::All, _) => true,

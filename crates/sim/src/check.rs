@@ -46,7 +46,7 @@ pub enum FlowProblem {
     #[error("from a host to itself")]
     ToItself,
     /// Its packets, data or acknowledgements, find no way.
-    #[error("no route from host {from} to host {to}: host {at} has none")]
+    #[error("no route from host {from} to host {to}: packets stop at host {at}")]
     NoWay {
         /// Where the packets come from.
         from: usize,

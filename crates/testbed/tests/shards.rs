@@ -65,7 +65,7 @@ fn merged_parts_are_what_one_command_writes() {
     // The merged folder is as any: nothing is left to make, and parts may be merged into it once more.
     let kept = folder.output("sim x.toml --out merged");
     assert!(
-        said(&kept).contains("all 9 runs are in merged already"),
+        said(&kept).contains("all 9 runs are already in merged"),
         "{}",
         said(&kept)
     );

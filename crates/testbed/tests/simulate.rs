@@ -101,7 +101,7 @@ law = "fp_reno"
     assert!(goodput(1)["ci95"].as_f64() > Some(0.0));
     let again = folder.output("sim x.toml --out out");
     assert!(
-        said(&again).contains("all 4 runs are in out already"),
+        said(&again).contains("all 4 runs are already in out"),
         "{}",
         said(&again)
     );
@@ -165,7 +165,7 @@ fn what_was_killed_goes_on_and_gives_what_it_would_have_given() {
     let output = folder.output("sim x.toml --out out");
     assert!(output.status.success(), "{}", said(&output));
     assert!(
-        said(&output).contains("runs are in out already"),
+        said(&output).contains("runs are already in out"),
         "{}",
         said(&output)
     );
@@ -206,7 +206,7 @@ fn what_was_interrupted_has_its_tables_and_goes_on() {
     let output = folder.output("sim x.toml --repeats 2 --out out");
     assert!(output.status.success(), "{}", said(&output));
     assert!(
-        said(&output).contains("runs are in out already"),
+        said(&output).contains("runs are already in out"),
         "{}",
         said(&output)
     );

@@ -47,7 +47,7 @@ pub const FIGURE: Figure = Figure {
 fn measure(run: &Run) -> Result<Vec<f64>> {
     paired(run, &(prelude() + &rules(RULES)), |loaded, connections| {
         let counts = loaded.status()?.counts;
-        ensure!(counts.flows_met == 0, "{counts:?}: loopback met a rule");
+        ensure!(counts.flows_met == 0, "{counts:?}: loopback matched a rule");
         ensure!(
             counts.flows_passed >= 2 * connections.count,
             "{counts:?}: fatpath did not see the loop"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What fatpath costs connections that it tunes: as `connect_rate`, but every connection
-//! of the loop meets a rule, the last of 1,000, at both of its ends, and each end's line
+//! of the loop matches a rule, the last of 1,000, at both of its ends, and each end's line
 //! goes to the flow log. Far from what a host does: real flows live longer than 50 µs.
 
 use crate::figure::{Better, Figure, Summary};

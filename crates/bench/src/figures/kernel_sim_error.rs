@@ -89,7 +89,7 @@ impl Case {
         let of_kernel = trusted(&self.kernel);
         ensure!(
             of_kernel == REPEATS,
-            "{name}: {of_kernel} of {REPEATS} runs ended well and are to be trusted, after {RETRIES} retries"
+            "{name}: {of_kernel} of {REPEATS} runs ended well and are trusted, after {RETRIES} retries"
         );
         // Where nothing is drawn, one run is that of every repeat.
         ensure!(trusted(&self.simulator) > 0, "{name}: was not simulated");

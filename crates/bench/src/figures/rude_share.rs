@@ -135,7 +135,7 @@ impl Row {
         let why = self.distrust.as_deref().unwrap_or_default();
         ensure!(
             self.trusted == Some(true),
-            "a run of {variant} is not to be trusted after {} retries: {why}",
+            "a run of {variant} is untrusted after {} retries: {why}",
             lab::RETRIES
         );
         let reached = Reached {

@@ -88,7 +88,7 @@ fn formulas_are_bounded() {
     let long = "1+".repeat(600) + "1";
     assert!(problem(&long).1.contains("1000 characters"));
     let deep = "(".repeat(40) + "1" + &")".repeat(40);
-    assert!(problem(&deep).1.contains("within each other"));
+    assert!(problem(&deep).1.contains("nested"));
     let names: Vec<String> = (0..65).map(|n| format!("X{n}")).collect();
     let many = names.iter().map(|name| (name.as_str(), "1"));
     assert!(Derived::parse(many).unwrap_err().what.contains("at most"));

@@ -145,7 +145,7 @@ pub struct FlowFigures {
     pub min_rtt_us: Option<u64>,
     /// Seconds with data to send or in flight, over all flows.
     pub busy_s: f64,
-    /// Of these, held back by the receiver's window.
+    /// Of these, limited by the receiver's window.
     pub receiver_limited_s: f64,
     /// By the sender's own buffer.
     pub sender_limited_s: f64,

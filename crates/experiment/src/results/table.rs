@@ -96,7 +96,7 @@ fn distrust(rows: &[Row]) -> String {
         let attempts = row.attempts.filter(|attempts| *attempts > 1);
         let attempts = attempts.map_or(String::new(), |n| format!(" (attempt {n})"));
         let name = name(row);
-        Some(format!("! {name}: not to be trusted{attempts}: {reason}\n"))
+        Some(format!("! {name}: untrusted{attempts}: {reason}\n"))
     });
     lines.collect()
 }
@@ -212,7 +212,7 @@ mod tests {
         path   variant  loss             goodput  ratio  of bottleneck  retransmits  late us: p50/p90/p99/max
         clean  default  1%    ! 11.0 ± 12.7 Mb/s  1.0 x          1.1 %        7 ± 0                         -
                default  2%             14.0 Mb/s  1.0 x          1.4 %            7             10/20/90/1000
-        ! clean, default, loss = 1%, repeat 2: not to be trusted: it was late
+        ! clean, default, loss = 1%, repeat 2: untrusted: it was late
         ");
     }
 }

@@ -263,7 +263,7 @@ fn result_line(planned: &Planned, row: &Row) -> String {
     let doubt = row
         .distrust
         .as_ref()
-        .map(|why| format!("; not to be trusted: {why}"));
+        .map(|why| format!("; untrusted: {why}"));
     let attempt = row.attempts.filter(|attempts| *attempts > 1);
     let attempt = attempt.map(|attempt| format!(", attempt {attempt}"));
     let [late, doubt, attempt] = [late, doubt, attempt].map(Option::unwrap_or_default);

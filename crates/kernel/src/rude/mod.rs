@@ -57,7 +57,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map cannot be written, or a walk fails: the flow is polite at its next ACK then.
-    pub fn shut_rude_gate(&self) -> Result<Gated, KernelError> {
+    pub fn close_rude_gate(&self) -> Result<Gated, KernelError> {
         self.set_gate(RudeGate {
             is_open: false,
             marks_here: false,

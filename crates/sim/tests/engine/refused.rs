@@ -29,7 +29,7 @@ fn ways_that_lead_nowhere() {
     });
     assert_eq!(
         no_way_back,
-        "flow 0: no route from host 2 to host 0: host 1 has none"
+        "flow 0: no route from host 2 to host 0: packets stop at host 1"
     );
     let loops = refusal(|spec| {
         spec.flows[0].to = 2;
@@ -37,9 +37,9 @@ fn ways_that_lead_nowhere() {
     });
     assert_eq!(loops, "flow 0: the route from host 0 to host 2 is a loop");
     let no_link = refusal(|spec| spec.routes[0][1] = Some((5, 0)));
-    assert!(no_link.contains("none leads on from host 0"), "{no_link}");
+    assert!(no_link.contains("packets stop at host 0"), "{no_link}");
     let against = refusal(|spec| spec.routes[0][1] = Some((0, 1)));
-    assert!(against.contains("none leads on from host 0"), "{against}");
+    assert!(against.contains("packets stop at host 0"), "{against}");
     let rows = refusal(|spec| spec.routes.truncate(1));
     assert!(rows.starts_with("routes: "), "{rows}");
 }

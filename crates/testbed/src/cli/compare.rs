@@ -174,7 +174,7 @@ impl Compare {
         if let Some(most_percent) = self.max_error.filter(|_| !beyond.is_empty()) {
             let (count, all) = (beyond.len(), cases.len());
             lines.push(format!(
-                "{count} of {all} cases are not within {most_percent} %, or have runs that failed or are not to be trusted"
+                "{count} of {all} cases are not within {most_percent} %, or have failed or untrusted runs"
             ));
         }
         lines
