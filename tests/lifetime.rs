@@ -339,7 +339,7 @@ fn every_user_may_see_whether_rude_tcp_is_enabled_and_nothing_else() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(gate().starts_with("gate    shut"), "{}", gate());
+    assert!(gate().starts_with("gate    closed"), "{}", gate());
     assert!(daemon.ask(&["rude", "on"]).status.success());
     assert!(gate().starts_with("gate    open"), "{}", gate());
     assert!(gate().contains("only root and the group"), "{}", gate());

@@ -319,7 +319,7 @@ fn only_loopback_is_listened_on() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && said.contains("only a loopback address"),
+        !output.status.success() && said.contains("give a loopback address"),
         "{said}"
     );
     assert!(

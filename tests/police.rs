@@ -90,7 +90,7 @@ fn a_police_stays_without_its_program_until_it_is_taken_off() {
     assert!(
         router
             .printed("status")
-            .contains("no interface has a police")
+            .contains("no interface has a policer")
     );
     let printed = router.printed("v0 --mode limit=50mbit --mark dscp=4 --except 10.0.0.0/8");
     assert!(
@@ -187,7 +187,11 @@ fn what_cannot_be_policed_is_refused_with_a_reason() {
         1,
         "told once: {refused}"
     );
-    assert!(router.refused("v0 --off").contains("has no police"));
+    assert!(
+        router
+            .refused("v0 --off")
+            .contains("no policer is attached")
+    );
     assert!(!router.pins.exists(), "nothing is left of what was refused");
     router.printed("v0 --mode drop");
     router.refused("v0 --mode reset --hook xdp");

@@ -12,13 +12,13 @@ use std::path::Path;
 pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     let status = client::get::<GetStatus>(&instance.socket())?
-        .context("no daemon answers: fatpath daemon starts one")?;
+        .context("no daemon answers: start `fatpath daemon`")?;
     match status.page {
         Some(address) => print_address(address, &instance.run_dir),
         None => {
             if let Some(error) = status.page_error {
                 println!(
-                    "The page is not served over TCP: {error}; tried again every few seconds."
+                    "The page is not served over TCP: {error}; the daemon tries again every few seconds."
                 );
             }
             print_way(&instance.view_socket());
@@ -31,7 +31,7 @@ fn print_address(address: SocketAddr, run_dir: &Path) -> Result<()> {
     let file = token_file(run_dir);
     let token = match std::fs::read_to_string(&file) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(error).context("the token is root's: sudo fatpath page");
+            return Err(error).context("only root may read the token: run `sudo fatpath page`");
         }
         read => read.with_context(|| format!("cannot read {}", file.display()))?,
     };
@@ -39,7 +39,7 @@ fn print_address(address: SocketAddr, run_dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Two ways in where there is none over TCP.
+/// Two ways to reach the page where it is not served over TCP.
 fn print_way(socket: &Path) {
     let socket = socket.display();
     println!("The page is served on {socket}, which a browser cannot open itself.");

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_secs(1);
 
 pub const HELP: &str = "\
-A police stays in place without this program until --off, or until the interface goes. With --mode, a
-second one on the same interface replaces the first. Without --mode, an interface that has a police
-keeps it: it is shown, or watched, and what no option names stays. Unmarked packets are never touched.
+A policer stays after this command until --off, or until the interface is removed. With --mode, a second
+policer on the same interface replaces the first. Without --mode, an interface that has a policer keeps
+it: it is shown, or watched, and what no option names stays. Unmarked packets are never touched.
 
 Modes:
   count         marked segments pass
-  drop          none passes
+  drop          marked segments are dropped
   reset         both ends of the connection get a RST; always at tc
-  limit=RATE    all marked segments together get RATE, such as 50mbit
+  limit=RATE    marked segments beyond RATE, for all of them together, are dropped; such as 50mbit
 
 Examples:
   fatpath police eth0 --mode count
@@ -45,10 +45,10 @@ pub struct PoliceArguments {
     interface: Option<String>,
     #[command(flatten)]
     orders: OrderArguments,
-    /// With --watch: round-trip time of flows whose begin was not seen
+    /// With --watch: round-trip time that is assumed for flows whose SYN was not seen
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time_us)]
     least_rtt: u32,
-    /// Take the police away
+    /// Remove the policer
     #[arg(long)]
     off: bool,
     #[command(flatten)]
@@ -57,16 +57,16 @@ pub struct PoliceArguments {
 
 #[derive(Args)]
 struct OrderArguments {
-    /// What becomes of marked segments: count, drop, reset, limit=RATE [default: as it is, or count]
+    /// What is done with marked segments: count, drop, reset, limit=RATE [default: as it is, or count]
     #[arg(long, value_parser = mode, conflicts_with = "off")]
     mode: Option<PoliceMode>,
-    /// Marked segments from or to these pass
+    /// Marked segments from or to PREFIX pass; may be repeated
     #[arg(long = "except", value_name = "PREFIX", conflicts_with = "off")]
     exceptions: Vec<Prefix>,
     /// The mark: bits of TCP's header among 0x0f00, or dscp=N [default: as it is, or 0x200]
     #[arg(long, value_parser = mark, conflicts_with = "off")]
     mark: Option<PoliceMark>,
-    /// Where packets are seen [default: xdp where the driver has it, else tc]
+    /// Hook of the program [default: xdp where the driver supports it, else tc]
     #[arg(long, conflicts_with = "off")]
     hook: Option<HookArgument>,
     /// Report flows that do not slow down under loss although they are not marked, until Ctrl-C
@@ -76,7 +76,7 @@ struct OrderArguments {
 
 #[derive(Subcommand)]
 enum PoliceCommand {
-    /// Say what is in place and what it has seen
+    /// Print the policers and their counters
     Status(Place),
 }
 
@@ -85,7 +85,7 @@ struct Place {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Directory of the pins of all polices, on a BPF file system
+    /// Directory of the pins of all policers, on a BPF file system
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/fatpath-police")]
     police_dir: PathBuf,
 }
@@ -132,7 +132,7 @@ fn mark(text: &str) -> Result<PoliceMark, String> {
 fn time_us(text: &str) -> Result<u32, String> {
     let us = fatpath_units::time_us(text).and_then(|us| u32::try_from(us).ok());
     us.filter(|us| *us > 0)
-        .ok_or_else(|| "a time such as 10ms is wanted".into())
+        .ok_or_else(|| "give a time with its unit, such as 10ms".into())
 }
 
 pub fn run(arguments: PoliceArguments) -> Result<()> {
@@ -143,7 +143,7 @@ pub fn run(arguments: PoliceArguments) -> Result<()> {
     let (interface, place) = match (arguments.command, arguments.interface) {
         (Some(PoliceCommand::Status(place)), _) => return status(&place),
         (None, Some(interface)) => (interface, arguments.place),
-        (None, None) => bail!("an interface is wanted"),
+        (None, None) => bail!("give an interface, such as eth0"),
     };
     if arguments.off {
         return take_away(&place, &interface);
@@ -198,7 +198,7 @@ impl OrderArguments {
 
 fn take_away(place: &Place, interface: &str) -> Result<()> {
     let police = Police::of(&place.police_dir, interface)?;
-    let police = police.with_context(|| format!("{interface} has no police"))?;
+    let police = police.with_context(|| format!("no policer is attached to {interface}"))?;
     let last = police.status()?;
     police.take_away()?;
     print(&[last], place.json)
@@ -213,7 +213,7 @@ fn status(place: &Place) -> Result<()> {
 fn print(polices: &[PoliceStatus], as_json: bool) -> Result<()> {
     let text = match as_json {
         true => serde_json::to_string_pretty(polices)? + "\n",
-        false if polices.is_empty() => "no interface has a police\n".into(),
+        false if polices.is_empty() => "no interface has a policer\n".into(),
         false => polices.iter().map(shown).collect(),
     };
     Ok(stdout().write_all(text.as_bytes())?)
@@ -237,7 +237,7 @@ fn shown(police: &PoliceStatus) -> String {
     let t = &police.tallies;
     let place = match police.is_in_place {
         true => format!("at {hook}"),
-        false => "not in place: its interface went, or its program was taken off".into(),
+        false => "not in place: its interface was removed, or its program was detached".into(),
     };
     let head = format!("{}: {mode}, mark {mark}, {place}\n", police.interface);
     let rows = [
@@ -269,7 +269,7 @@ fn watch(police: &Police, least_rtt_us: u32, as_json: bool) -> Result<()> {
         std::thread::sleep(LOOK);
         ensure!(
             police.status().is_ok_and(|now| now.is_in_place),
-            "the police of {} is gone: nothing is watched any more",
+            "the policer of {} is gone: its flows are watched no longer",
             police.interface()
         );
         let interval = last.elapsed();

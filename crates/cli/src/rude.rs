@@ -101,7 +101,7 @@ fn gate_alone(instance: &Instance, json: bool) -> Result<()> {
 }
 
 fn gate_lines(gate: &RudeGate) -> Vec<String> {
-    let is_open = if gate.is_open { "open" } else { "shut" };
+    let is_open = if gate.is_open { "open" } else { "closed" };
     vec![
         format!("gate    {is_open}"),
         format!("mark    {}", gate.mark),

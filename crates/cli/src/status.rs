@@ -117,7 +117,7 @@ fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
     lines.push(format!("laws         {}", names(&kernel.laws)));
     lines.push(format!("rules        {}", names(&kernel.rules)));
     lines.push(format!(
-        "flows        {} met a rule, {} met none; {} events lost, {} without storage",
+        "flows        {} matched a rule, {} matched none; {} events lost, {} without socket storage",
         counts.flows_met, counts.flows_passed, counts.events_lost, counts.flows_without_storage
     ));
     lines.extend(bad_parameters(counts));
@@ -197,7 +197,7 @@ pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
 
 fn unloaded(report: &UnloadReport) -> String {
     let first = format!(
-        "{} pins removed, {} flows went back to their own law",
+        "{} pins removed, {} flows went back to the law of their network namespace",
         report.removed.len(),
         report.flows_released
     );

@@ -66,7 +66,7 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     match address.ip().is_loopback() {
         true => Ok(address),
         false => Err(
-            "only a loopback address (127.0.0.1, [::1]); from elsewhere, `fatpath page` says how"
+            "give a loopback address (127.0.0.1 or [::1]); `fatpath page` prints how to reach the page from another machine"
                 .to_owned(),
         ),
     }

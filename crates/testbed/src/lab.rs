@@ -165,9 +165,9 @@ fn not_ours(names: &[String]) -> String {
 fn ask_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; run it with sudo",
-        io::ErrorKind::TimedOut => "; it is busy or hangs, and may make the change all the same",
+        io::ErrorKind::TimedOut => "; it is busy or hangs, and may still make the change",
         io::ErrorKind::ConnectionRefused => {
-            "; a crash has left the lab over: fatpath lab down NAME"
+            "; a crash has left parts of the lab; remove them: fatpath lab down NAME"
         }
         _ => "",
     }
@@ -240,7 +240,7 @@ impl Lab {
         })
     }
 
-    /// Takes the lab down and waits until nothing is left of it. Returns the last words of a supervisor
+    /// Takes the lab down and waits until nothing is left of it. Returns the end of the log of a supervisor
     /// that had failed before.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl Lab {
         self.take_down()
     }
 
-    /// Whether the supervisor still carries packets.
+    /// Whether the supervisor still forwards packets.
     pub fn is_supervised(&mut self) -> bool {
         self.supervisor
             .as_mut()
@@ -309,10 +309,10 @@ fn start_supervisor(directory: &LabDirectory) -> io::Result<(Child, File)> {
     let mut command = child::this_program();
     command.args(["lab", "emulate", &directory.lab]);
     child::in_own_session(&mut command);
-    let log = File::create_new(directory.path("keeper.log"))?;
+    let log = File::create_new(directory.path("supervisor.log"))?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(log).current_dir("/");
-    let log = File::open(directory.path("keeper.log"))?;
+    let log = File::open(directory.path("supervisor.log"))?;
     Ok((command.spawn()?, log))
 }
 
@@ -341,7 +341,7 @@ fn not_up(
     let reason = match answer {
         Some(Answer::Failed(reason)) => reason,
         _ => format!(
-            "the supervisor process ended before the lab was up; it said:\n{}",
+            "the supervisor process ended before the lab was up; its log:\n{}",
             tail::of(&mut log)
         ),
     };

@@ -220,7 +220,7 @@ impl LabDirectory {
     /// # Errors
     /// If the file cannot be written.
     pub fn set_supervisor(&self, pid: u32) -> io::Result<()> {
-        fs::write(self.folder.join("keeper.pid"), pid.to_string())
+        fs::write(self.folder.join("supervisor.pid"), pid.to_string())
     }
 
     /// The supervisor's process id, if it lives.
@@ -229,7 +229,7 @@ impl LabDirectory {
     }
 
     fn noted_supervisor(&self) -> Option<u32> {
-        let text = fs::read_to_string(self.folder.join("keeper.pid")).ok()?;
+        let text = fs::read_to_string(self.folder.join("supervisor.pid")).ok()?;
         text.parse().ok()
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process behind a lab: it makes everything, carries the packets, and takes everything down
-//! when it is told to, or when the process that started it is gone.
+//! The supervisor process of a lab: it makes everything, forwards the packets, and takes everything down
+//! on request, or when the process that started it is gone.
 //!
 //! It outlives a kill of `lab run` by design: that is what leaves nothing behind. If it is killed
 //! itself, the journal tells the next lab command what to undo. It runs no programs on hosts. Start

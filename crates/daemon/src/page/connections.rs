@@ -95,7 +95,7 @@ impl Entrance for UnixEntrance {
 /// Serves until `shutdown`; then answers that are under way are given to their end.
 ///
 /// # Errors
-/// When the socket accepts nothing any more.
+/// When the socket cannot accept connections any more.
 pub(crate) async fn serve(
     entrance: impl Entrance,
     router: Router,
@@ -121,7 +121,8 @@ pub(crate) async fn serve(
             }
             Ok(None) => {}
             Err(error) if listens_no_more(&error) => {
-                return Err(error).context("a socket of the API accepts nothing any more");
+                return Err(error)
+                    .context("a socket of the API cannot accept connections any more");
             }
             Err(_) => sleep(PAUSE).await,
         }
@@ -241,10 +242,7 @@ mod tests {
         let serving = tokio::spawn(serve(listener, router(), NONE, CancellationToken::new()));
         rustix::net::shutdown(&socket, rustix::net::Shutdown::Read).unwrap();
         let error = serving.await.unwrap().unwrap_err();
-        assert!(
-            format!("{error:#}").contains("accepts nothing"),
-            "{error:#}"
-        );
+        assert!(format!("{error:#}").contains("cannot accept"), "{error:#}");
     }
 
     /// Connects as nobody.

@@ -46,7 +46,7 @@ fn read(file: std::fs::File) -> Result<Token> {
     let meta = file.metadata()?;
     ensure!(
         meta.uid() == 0 && meta.mode() & 0o077 == 0,
-        "others than root may open it"
+        "users other than root may read it"
     );
     let mut text = String::new();
     file.take(2 * TOKEN_BYTES as u64 + 2)

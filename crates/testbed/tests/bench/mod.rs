@@ -118,7 +118,8 @@ impl Bench {
     }
 
     pub fn supervisor(&self) -> Option<i32> {
-        let text = fs::read_to_string(format!("/run/fatpath/lab/{}/keeper.pid", self.lab)).ok()?;
+        let text =
+            fs::read_to_string(format!("/run/fatpath/lab/{}/supervisor.pid", self.lab)).ok()?;
         text.parse().ok()
     }
 
