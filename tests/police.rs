@@ -116,7 +116,7 @@ fn a_police_stays_without_its_program_until_it_is_taken_off() {
 fn only_mode_changes_a_mode() {
     let Some(_alone) = alone() else { return };
     let router = Router::make("pkeep");
-    router.told("v0 --mode limit=50mbit --mark dscp=4 --except 10.0.0.0/8 --hook tc");
+    router.printed("v0 --mode limit=50mbit --mark dscp=4 --except 10.0.0.0/8 --hook tc");
     let before = router.status();
     let kept = |what: &str| {
         let now = router.status();
@@ -124,8 +124,11 @@ fn only_mode_changes_a_mode() {
             assert_eq!(now[key], before[key], "{key} after {what}");
         }
     };
-    let told = router.told("v0");
-    assert!(told.contains("v0: limit=50 Mb/s, mark dscp=4"), "{told}");
+    let printed = router.printed("v0");
+    assert!(
+        printed.contains("v0: limit=50 Mb/s, mark dscp=4"),
+        "{printed}"
+    );
     kept("showing it");
     assert_eq!(router.status()["watches"], false);
     for _ in 0..2 {
@@ -135,9 +138,9 @@ fn only_mode_changes_a_mode() {
         watch.wait().unwrap();
     }
     kept("the end of the watch");
-    router.told("v0 --mark 0x400");
+    router.printed("v0 --mark 0x400");
     assert_eq!(router.status()["mode"], before["mode"], "a mark is no mode");
-    router.told("v0 --mode drop");
+    router.printed("v0 --mode drop");
     assert_eq!(router.status()["mode"], "drop");
     assert_eq!(router.status()["watches"], false);
 }
