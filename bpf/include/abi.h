@@ -22,7 +22,7 @@ typedef unsigned long long __u64;
 
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 8
+#define FP_ABI_VERSION 9
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -334,7 +334,8 @@ struct fp_counted {
 #define FP_SAMPLE_APP_LIMITED 0x800u
 #define FP_SAMPLE_CWND_LIMITED 0x1000u
 #define FP_SAMPLE_RUDE 0x2000u
-#define FP_SAMPLE_NO_SPACE 0x4000u /* the program waits for room in the send buffer */
+#define FP_SAMPLE_NO_SPACE 0x4000u	  /* the program waits for memory of the send buffer */
+#define FP_SAMPLE_NOW_APP_LIMITED 0x8000u /* the program has given less than could be sent */
 
 /*
  * The state that the instruments keep of a flow (socket storage). What every round trip

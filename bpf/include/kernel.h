@@ -121,6 +121,7 @@ struct socket {
 struct sock {
 	struct sock_common __sk_common;
 	int sk_sndbuf;
+	int sk_wmem_queued;
 	int sk_rcvbuf;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
@@ -241,6 +242,7 @@ struct tcp_sock {
 	u8 ecn_flags;
 	u32 rate_delivered;
 	u32 rate_interval_us;
+	u32 app_limited;
 	u64 tcp_mstamp;
 	u32 snd_wnd;
 	u32 max_window;

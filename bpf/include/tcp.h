@@ -131,11 +131,14 @@ static __always_inline void fill_tune(struct fp_tcp *r, struct tcp_sock *tp)
 /*
  * SOCK_NOSPACE; a socket that no program holds any more has no struct socket. Of one with
  * nothing to send it is not asked: in a walk that would be a line of the cache more.
+ * TCP_NOTSENT_LOWAT sets the flag, too. The buffer's memory is meant only until a third of it
+ * is free, which is when sk_stream_write_space() clears the flag.
  */
 static __always_inline int has_no_space(const struct tcp_sock *tp, struct sock *sk)
 {
 	return tp->write_seq != tp->snd_una && sk->sk_socket &&
-	       sk->sk_socket->flags & (1ul << SOCK_NOSPACE_BIT);
+	       sk->sk_socket->flags & (1ul << SOCK_NOSPACE_BIT) &&
+	       3ll * sk->sk_wmem_queued > 2ll * sk->sk_sndbuf;
 }
 
 static __always_inline u32 flags_of(struct tcp_sock *tp, const struct fp_rude_flow *rude)
@@ -150,6 +153,8 @@ static __always_inline u32 flags_of(struct tcp_sock *tp, const struct fp_rude_fl
 		flags |= FP_SAMPLE_TIMESTAMPS;
 	if (BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
 		flags |= FP_SAMPLE_APP_LIMITED;
+	if (tp->app_limited)
+		flags |= FP_SAMPLE_NOW_APP_LIMITED;
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		flags |= FP_SAMPLE_CWND_LIMITED;
 	if (has_no_space(tp, &tp->inet_conn.icsk_inet.sk))

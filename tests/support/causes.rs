@@ -9,6 +9,7 @@ use socket2::{SockRef, Socket};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
@@ -29,6 +30,14 @@ pub enum Traffic {
     Messages(usize),
     /// A message in two writes, then the answer is waited for.
     TwoWrites,
+    /// So many bytes ahead of what the receiving program has said to have read.
+    OwnWindow(usize),
+    /// As fast as it can, with so many bytes unsent at most (TCP_NOTSENT_LOWAT), at a rate of its own.
+    LowWater(u32),
+    /// As fast as it can, while the receiving program sends a byte ten times a second.
+    Chatty,
+    /// The peer is not there any more after the handshake.
+    Vanished,
 }
 
 /// One cause.
@@ -64,7 +73,26 @@ const BLACKOUTS: &str = "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss =
     { from = '11s', until = '12s', share = '100%' }, { from = '13.5s', until = '14.5s', share = '100%' }, \
     { from = '16s', until = '17s', share = '100%' } ] }";
 
-pub const HEALTHY: [Cause; 2] = [
+/// What is slow by somebody's choice, or not at all, and what has another cause than it seems.
+pub const HEALTHY: [Cause; 5] = [
+    Cause {
+        name: "healthy-bbr",
+        sysctls: &[("a", "net.ipv4.tcp_congestion_control=bbr")],
+        ..BULK
+    },
+    // BBR does not answer to such losses.
+    Cause {
+        name: "bbr-random-loss",
+        link: "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = '0.5%'",
+        sysctls: &[("a", "net.ipv4.tcp_congestion_control=bbr")],
+        ..BULK
+    },
+    // SOCK_NOSPACE is set by the low-water mark, not by the buffer.
+    Cause {
+        name: "low-water",
+        traffic: Traffic::LowWater(16_384),
+        ..BULK
+    },
     Cause {
         name: "healthy",
         ..BULK
@@ -76,7 +104,34 @@ pub const HEALTHY: [Cause; 2] = [
     },
 ];
 
-pub const CAUSES: [Cause; 16] = [
+pub const CAUSES: [Cause; 20] = [
+    Cause {
+        name: "application-window",
+        link: "rate = '100mbit'\ndelay = '20ms'\nqueue = '1bdp'",
+        traffic: Traffic::OwnWindow(131_072),
+        wanted: &["FP-APP-WINDOW"],
+        ..BULK
+    },
+    Cause {
+        name: "policer",
+        link: "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'\npolicer = { rate = '20mbit', burst = '64KiB' }",
+        wanted: &["FP-POLICED"],
+        ..BULK
+    },
+    // A switch: round trips of 0.2 ms and more, its buffer filled by many at once.
+    Cause {
+        name: "incast",
+        link: "rate = '200mbit'\ndelay = '100us'\nqueue = '60pkts'",
+        traffic: Traffic::Bulk(6),
+        wanted: &["FP-LOSS-CONGESTION"],
+        ..BULK
+    },
+    Cause {
+        name: "vanished-client",
+        traffic: Traffic::Vanished,
+        wanted: &["FP-RTO"],
+        ..BULK
+    },
     Cause {
         name: "application",
         traffic: Traffic::Paced(60_000),
@@ -190,6 +245,7 @@ pub const BLACK_HOLE: Cause = Cause {
     link: "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'\npath_mtu = 1300",
     // 2: what ICMP says of the path MTU is not heard.
     sysctls: &[("a", "net.ipv4.ip_no_pmtu_disc=2")],
+    traffic: Traffic::Chatty,
     wanted: &["FP-PMTU-BLACKHOLE"],
     ..BULK
 };
@@ -286,6 +342,9 @@ impl Flows {
         for _ in 0..count {
             let sender = lab.on("a", || connected(&address, traffic));
             let receiver = listener.accept().unwrap().0;
+            if let Traffic::Vanished = traffic {
+                lab.set("loss=100%");
+            }
             flows.carry(sender, receiver, traffic);
         }
         flows
@@ -320,11 +379,34 @@ fn connected(address: &str, traffic: Traffic) -> TcpStream {
         socket.set_send_buffer_size(bytes).unwrap();
     }
     socket.connect(&address.into()).unwrap();
+    if let Traffic::LowWater(bytes) = traffic {
+        set(&socket, (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT), bytes);
+        set(
+            &socket,
+            (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE),
+            2_500_000,
+        );
+    }
     socket.into()
 }
 
+#[allow(unsafe_code)]
+fn set(socket: &Socket, (level, option): (i32, i32), value: u32) {
+    let (value, length) = ((&raw const value).cast(), size_of::<u32>() as u32);
+    // SAFETY: the kernel reads as many bytes as a u32 has.
+    let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
+    assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// What the receiving program reads before it says so.
+const READ_BYTES: usize = 32_768;
+
 fn send(mut socket: TcpStream, traffic: Traffic) {
     let mut answer = [0];
+    if let Traffic::OwnWindow(bytes) = traffic {
+        // The first window; from then on as much as the peer says to have read.
+        socket.write_all(&vec![0; bytes]).unwrap();
+    }
     let mut step = || match traffic {
         Traffic::Paced(bytes) => {
             sleep(Duration::from_millis(100));
@@ -338,6 +420,10 @@ fn send(mut socket: TcpStream, traffic: Traffic) {
             socket.write_all(&[0; 100])?;
             socket.write_all(&[0; 100])?;
             socket.read_exact(&mut answer)
+        }
+        Traffic::OwnWindow(_) => {
+            socket.read_exact(&mut answer)?;
+            socket.write_all(&[0; READ_BYTES])
         }
         _ => socket.write_all(&[0; 65536]),
     };
@@ -356,6 +442,14 @@ fn receive(mut socket: TcpStream, traffic: Traffic) {
         }
         Traffic::TwoWrites => {
             socket.read_exact(&mut [0; 200])?;
+            socket.write_all(&[0])
+        }
+        Traffic::OwnWindow(_) => {
+            socket.read_exact(&mut [0; READ_BYTES])?;
+            socket.write_all(&[0])
+        }
+        Traffic::Chatty => {
+            sleep(Duration::from_millis(100));
             socket.write_all(&[0])
         }
         _ => match socket.read(&mut [0; 65536]) {

@@ -1586,6 +1586,8 @@ export interface components {
             dsack_dups: number;
             ecn_is_on: boolean;
             flow: components["schemas"]["Flow"];
+            /** @description The program has given less than could be sent, and what it gave is not all acknowledged. */
+            is_app_limited: boolean;
             is_cwnd_limited: boolean;
             is_rude: boolean;
             /**
@@ -1715,7 +1717,7 @@ export interface components {
             unread_bytes: number;
             /** Format: uint32 */
             unsent_bytes: number;
-            /** @description The program waits for room in the send buffer (SOCK_NOSPACE). */
+            /** @description The program waits for memory of the send buffer (SOCK_NOSPACE). */
             waits_for_send_buffer: boolean;
             /** Format: uint32 */
             window_clamp_bytes: number;

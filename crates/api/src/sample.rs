@@ -164,8 +164,10 @@ pub struct Sample {
     /// Latest delivery-rate sample, bytes a second; none without one.
     pub delivery_rate_bytes_per_s: Option<u64>,
     pub delivery_rate_is_app_limited: bool,
+    /// The program has given less than could be sent, and what it gave is not all acknowledged.
+    pub is_app_limited: bool,
     pub is_cwnd_limited: bool,
-    /// The program waits for room in the send buffer (SOCK_NOSPACE).
+    /// The program waits for memory of the send buffer (SOCK_NOSPACE).
     pub waits_for_send_buffer: bool,
 
     // tcpEStatsApp

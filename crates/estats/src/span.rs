@@ -105,6 +105,24 @@ impl Span<'_> {
         ratio(self.passed.seen.in_flight_pkts_us, self.passed.seen.busy_us)
     }
 
+    /// Standard deviation of the segments in flight over the busy time, over their mean.
+    pub(crate) fn in_flight_variation(&self) -> f64 {
+        let seen = &self.passed.seen;
+        let of_squares = seen.in_flight_pkts_squared_us as f64 / seen.busy_us.max(1) as f64;
+        variation(self.mean_in_flight_pkts(), of_squares)
+    }
+
+    /// Standard deviation of the delivery rate at which the window was reduced, over its mean; none of a few
+    /// reductions.
+    pub(crate) fn loss_rate_variation(&self) -> Option<f64> {
+        let seen = &self.passed.seen;
+        let mean = ratio(seen.reduced_at_kbytes_per_s, seen.reductions);
+        let of_squares =
+            seen.reduced_at_kbytes_per_s_squared as f64 / seen.reductions.max(1) as f64;
+        let are_enough = seen.reductions >= LEAST_REDUCTIONS && mean > 0.0;
+        are_enough.then(|| variation(mean, of_squares))
+    }
+
     /// Mean over the busy time.
     pub(crate) fn mean_peer_window_bytes(&self) -> f64 {
         ratio(
@@ -131,6 +149,17 @@ impl Span<'_> {
             retransmitted_share: self.retransmitted_share(),
             average_bps,
         }
+    }
+}
+
+/// Of fewer, a deviation says nothing.
+const LEAST_REDUCTIONS: u64 = 5;
+
+/// Standard deviation over the mean, from the mean and that of the squares.
+fn variation(mean: f64, mean_of_squares: f64) -> f64 {
+    match mean > 0.0 {
+        true => (mean_of_squares - mean * mean).max(0.0).sqrt() / mean,
+        false => 0.0,
     }
 }
 

@@ -84,6 +84,7 @@ pub fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
         backoff: 0,
         delivery_rate_bytes_per_s: None,
         delivery_rate_is_app_limited: false,
+        is_app_limited: false,
         is_cwnd_limited: false,
         waits_for_send_buffer: false,
         unsent_bytes: 0,

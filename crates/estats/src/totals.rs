@@ -14,6 +14,8 @@ pub(crate) struct Totals {
     pub bytes_retrans: u64,
     pub data_segs_out: u64,
     pub segs_retrans: u64,
+    pub segs_in: u64,
+    pub data_segs_in: u64,
     pub delivered_pkts: u64,
     pub delivered_ce_pkts: u64,
     pub lost_pkts: u64,
@@ -50,8 +52,17 @@ pub(crate) struct Seen {
     pub cwnd_pkts_us: u64,
     pub in_flight_pkts_us: u64,
     pub peer_window_bytes_us: u64,
+    /// The same of its square.
+    pub in_flight_pkts_squared_us: u128,
     /// Timeouts with too little in flight for duplicate acknowledgements.
     pub tail_timeouts: u64,
+    /// Segments that came from the peer after a second timeout in a row, before anything was acknowledged.
+    pub segs_in_stalled: u64,
+    /// Reductions of the window that were seen one by one: how many, and the sums of the delivery rate at each and of
+    /// its square, kilobytes a second.
+    pub reductions: u64,
+    pub reduced_at_kbytes_per_s: u64,
+    pub reduced_at_kbytes_per_s_squared: u128,
 }
 
 /// So few segments in flight do not bring the three duplicates that fast retransmission waits for (RFC 5681).
@@ -76,6 +87,8 @@ impl Totals {
             bytes_retrans: s.bytes_retrans,
             data_segs_out: s.data_segs_out,
             segs_retrans: s.segs_retrans,
+            segs_in: s.segs_in,
+            data_segs_in: s.data_segs_in,
             delivered_pkts: s.delivered_pkts,
             delivered_ce_pkts: s.delivered_ce_pkts,
             lost_pkts: s.lost_pkts,
@@ -112,6 +125,8 @@ impl Totals {
             bytes_retrans,
             data_segs_out,
             segs_retrans,
+            segs_in,
+            data_segs_in,
             delivered_pkts,
             delivered_ce_pkts,
             lost_pkts,
@@ -149,7 +164,24 @@ impl Seen {
         let free_us = busy_us.saturating_sub(held_us);
         self.busy_us += busy_us;
         self.cwnd_pkts_us += busy_us * u64::from(s.cwnd_pkts);
-        self.in_flight_pkts_us += busy_us * u64::from(s.in_flight_pkts());
+        let in_flight_pkts = u64::from(s.in_flight_pkts());
+        self.in_flight_pkts_us += busy_us * in_flight_pkts;
+        self.in_flight_pkts_squared_us +=
+            u128::from(busy_us * in_flight_pkts) * u128::from(in_flight_pkts);
+        // A sample comes with each end of the timer: what came since was heard after an earlier one.
+        if s.backoff >= 2 && passed.bytes_acked == 0 {
+            self.segs_in_stalled += passed.segs_in;
+        }
+        // The first one ends slow start: its rate may be that of a burst.
+        if passed.cong_signals == 1
+            && before.cong_signals > 0
+            && let Some(rate) = s.delivery_rate_bytes_per_s
+        {
+            let kbytes_per_s = rate / 1000;
+            self.reductions += 1;
+            self.reduced_at_kbytes_per_s += kbytes_per_s;
+            self.reduced_at_kbytes_per_s_squared += u128::from(kbytes_per_s).pow(2);
+        }
         self.peer_window_bytes_us += busy_us * u64::from(s.peer_window_bytes);
         if passed.timer_ends() > 0 {
             // The sample comes with the timer's end, after a silence: of all the time, or of one RTO.
@@ -190,8 +222,13 @@ impl Seen {
             nagle_us,
             cwnd_pkts_us,
             in_flight_pkts_us,
+            in_flight_pkts_squared_us,
             peer_window_bytes_us,
-            tail_timeouts
+            tail_timeouts,
+            segs_in_stalled,
+            reductions,
+            reduced_at_kbytes_per_s,
+            reduced_at_kbytes_per_s_squared
         )
     }
 }
@@ -212,5 +249,5 @@ fn waits_by_nagle(s: &Sample) -> bool {
 /// The window was open and everything given was sent; a full send buffer looks the same and is none.
 fn is_app_limited(s: &Sample) -> bool {
     let is_free = !matches!(s.limited_by, LimitedBy::Receiver | LimitedBy::SendBuffer);
-    is_free && s.delivery_rate_is_app_limited && s.unsent_bytes == 0 && !s.is_cwnd_limited
+    is_free && s.is_app_limited && s.unsent_bytes == 0 && !s.is_cwnd_limited
 }

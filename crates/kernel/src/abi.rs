@@ -3,7 +3,7 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 8;
+pub const FP_ABI_VERSION: u32 = 9;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -42,6 +42,7 @@ pub const FP_SAMPLE_APP_LIMITED: u32 = 2048;
 pub const FP_SAMPLE_CWND_LIMITED: u32 = 4096;
 pub const FP_SAMPLE_RUDE: u32 = 8192;
 pub const FP_SAMPLE_NO_SPACE: u32 = 16384;
+pub const FP_SAMPLE_NOW_APP_LIMITED: u32 = 32768;
 pub const FP_NOT_EXCEPTED: u64 = 9223372036854775807;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;

@@ -144,6 +144,7 @@ columns! { row, s;
     whole backoff, "doublings", "", s.backoff;
     maybe delivery_rate_bytes_per_s, "bytes/s", "", s.delivery_rate_bytes_per_s;
     flag delivery_rate_is_app_limited, "", "", s.delivery_rate_is_app_limited;
+    flag is_app_limited, "", "", s.is_app_limited;
     flag is_cwnd_limited, "", "", s.is_cwnd_limited;
     flag waits_for_send_buffer, "", "", s.waits_for_send_buffer;
     whole unsent_bytes, "bytes", "CurAppWQueue", s.unsent_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments lost by congestion, lost without it, or not lost at all but late.
 
-use super::{Finding, HOLDS_MOST, Severity, by_share, gain, timers};
+use super::{Finding, HOLDS_MOST, Severity, by_share, gain, rate, timers};
 use crate::span::Span;
 
 /// Fewer events are chance.
@@ -9,6 +9,14 @@ const LEAST_EVENTS: u64 = 3;
 
 /// Losses by congestion below this share are how a loss-based law finds the path's rate.
 const MUCH: f64 = 0.01;
+
+/// The delivery rate at a loss varies with the window where each segment is as likely lost as any other, and hardly
+/// where a rate decides (figures: docs/why.md).
+const STEADY: f64 = 0.25;
+
+/// On a shorter path a law that takes more than its share gains little, and harms its neighbours (a switch whose
+/// buffer many senders fill at once).
+const LONG_US: f64 = 5_000.0;
 
 /// The square root of 3/2: Mathis et al. 1997 without delayed acknowledgements.
 const MATHIS_C: f64 = 1.2247;
@@ -52,17 +60,43 @@ fn is_reordered(span: &Span) -> bool {
     p.reord_seen >= LEAST_EVENTS || p.reord_seen > 0 && were_spurious
 }
 
-/// FP-LOSS-RANDOM: segments are lost while the path's queue is empty.
+/// FP-POLICED: segments are lost without a queue, whenever the flow exceeds one and the same rate.
+pub(super) fn policed(span: &Span) -> Option<Finding> {
+    let queue_us = empty_queue_us(span)?;
+    let variation = span.loss_rate_variation()?;
+    if variation > STEADY {
+        return None;
+    }
+    let title =
+        "The path drops what exceeds a rate, without a queue: a policer, or a very short queue";
+    let found = Finding::new("FP-POLICED", by_share(span.shares().network), title)
+        .with("CongSignals", span.passed.cong_signals as f64, "")
+        .with("goodput", span.goodput_bps() / 1e6, "Mb/s")
+        .with(
+            "deviation of the delivery rate at a loss",
+            variation * 100.0,
+            "%",
+        )
+        .with(
+            "queueing delay before a loss, mean",
+            queue_us / 1000.0,
+            "ms",
+        )
+        .cured_by(format!("pacing_rate = \"{}\"", rate(span.goodput_bps())));
+    Some(found)
+}
+
+/// FP-LOSS-RANDOM: segments are lost while the path's queue is empty, at any rate.
 pub(super) fn random(span: &Span) -> Option<Finding> {
-    let queue_us = span.queue_before_loss_us()?;
-    let is_empty =
-        queue_us < span.queue_threshold_us() && span.queue_us() < span.queue_threshold_us();
-    if !is_loss(span) || !is_empty || span.passed.delivered_ce_pkts > 0 {
+    let queue_us = empty_queue_us(span)?;
+    // Of few losses it is not known whether they have a rate in common.
+    let variation = span.loss_rate_variation();
+    if variation.is_some_and(|of| of <= STEADY) {
         return None;
     }
     let p = span.reductions_per_segment();
     let mathis_bps = span.mss_bytes() * 8e6 * MATHIS_C / (span.mean_rtt_us().max(1.0) * p.sqrt());
-    let title = "Segments are lost although the path's queue is empty: a bad line, or a policer";
+    let title = "Segments are lost although the path's queue is empty: a bad line";
     let found = Finding::new("FP-LOSS-RANDOM", by_share(span.shares().network), title)
         .with("CongSignals", span.passed.cong_signals as f64, "")
         .with("of the segments", p * 100.0, "%")
@@ -73,9 +107,24 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
         )
         .with("rate by Mathis et al.", mathis_bps / 1e6, "Mb/s")
         .with("goodput", span.goodput_bps() / 1e6, "Mb/s")
-        .gaining(gain(span.best_rate_bps / span.goodput_bps().max(1.0)))
-        .cured_by("congestion_control = \"fp_scalable\"");
-    Some(found)
+        .gaining(gain(span.best_rate_bps / span.goodput_bps().max(1.0)));
+    let found = match variation {
+        Some(of) => found.with("deviation of the delivery rate at a loss", of * 100.0, "%"),
+        None => found,
+    };
+    Some(match span.base_rtt_us() >= LONG_US {
+        true => found.cured_by("congestion_control = \"fp_scalable\""),
+        false => found,
+    })
+}
+
+/// The queueing delay before losses that are the cause and meet no queue.
+fn empty_queue_us(span: &Span) -> Option<f64> {
+    let queue_us = span.queue_before_loss_us()?;
+    let is_empty =
+        queue_us < span.queue_threshold_us() && span.queue_us() < span.queue_threshold_us();
+    let is_so = is_loss(span) && is_empty && span.passed.delivered_ce_pkts == 0;
+    is_so.then_some(queue_us)
 }
 
 /// FP-LOSS-CONGESTION: the queue overflows again and again.
@@ -100,10 +149,16 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
     Some(found)
 }
 
-/// Where the timer finds the losses, waiting for it is the cause, and it has its own findings.
+/// Where the timer finds the losses, waiting for it is the cause, and it has its own findings. A law that does not
+/// answer to losses is not held back by them.
 fn is_loss(span: &Span) -> bool {
     let (p, shares) = (&span.passed, span.shares());
     let is_held = shares.network + shares.timeout >= HOLDS_MOST;
     let is_timers = 2 * p.timeouts >= p.cong_signals || timers::is_waited_for(span);
-    p.cong_signals >= LEAST_EVENTS && is_held && !is_timers && !is_reordered(span)
+    let is_cause = p.cong_signals >= LEAST_EVENTS && is_held && !is_timers;
+    is_cause && !is_reordered(span) && answers_to_loss(&span.last.law)
+}
+
+fn answers_to_loss(law: &str) -> bool {
+    !law.contains("bbr") && law != "fp_rude"
 }

@@ -16,7 +16,7 @@ use crate::span::Span;
 use fatpath_api::{Finding, Severity};
 
 /// Every check, the ones that explain most first.
-const CHECKS: [fn(&Span) -> Option<Finding>; 15] = [
+const CHECKS: [fn(&Span) -> Option<Finding>; 17] = [
     timers::path_mtu,
     timers::timeouts,
     timers::tail_loss,
@@ -28,10 +28,12 @@ const CHECKS: [fn(&Span) -> Option<Finding>; 15] = [
     buffers::locked_receive_buffer,
     buffers::send_buffer,
     loss::reordering,
+    loss::policed,
     loss::random,
     loss::congestion,
     network::bufferbloat,
     network::congestion_window,
+    application::window,
 ];
 
 /// What a flow did in less than this says nothing of it.
@@ -97,9 +99,11 @@ impl Span<'_> {
     }
 
     /// Queueing delay from which on a queue is meant, no jitter: a quarter of the round trip, but 3 ms at
-    /// least, the noise of a busy host, and 10 ms at most, which few queues that overflow fall short of.
+    /// least, the noise of a busy host, and 10 ms at most, which few queues that overflow fall short of. On a path
+    /// shorter than 3 ms a queue of a round trip is one: switches' buffers are no longer.
     fn queue_threshold_us(&self) -> f64 {
-        (0.25 * self.base_rtt_us()).clamp(3_000.0, 10_000.0)
+        let base_us = self.base_rtt_us();
+        (0.25 * base_us).clamp(base_us.min(3_000.0), 10_000.0)
     }
 }
 

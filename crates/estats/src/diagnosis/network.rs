@@ -11,6 +11,9 @@ const BLOATED: f64 = 3.0;
 /// Below this a queue disturbs nobody (RFC 8290 aims at 5 ms; speech stands 150 ms, ITU-T G.114).
 const BLOATED_US: f64 = 40_000.0;
 
+/// The best delivery rate of a path with one rate is no further above the mean than this.
+const STEADY: f64 = 1.25;
+
 /// So few in flight fill no queue.
 const LEAST_IN_FLIGHT_PKTS: f64 = 4.0;
 
@@ -28,12 +31,15 @@ pub(super) fn bufferbloat(span: &Span) -> Option<Finding> {
     let found = Finding::new("FP-BUFFERBLOAT", Severity::Warning, title)
         .with("round trip, mean", mean_us / 1000.0, "ms")
         .with("MinRTT", base_us / 1000.0, "ms")
-        .with("queueing delay, mean", span.queue_us() / 1000.0, "ms")
-        .cured_by(format!(
+        .with("queueing delay, mean", span.queue_us() / 1000.0, "ms");
+    // A rate that is fixed today would waste what a path carries tomorrow whose rate varies.
+    Some(match span.best_rate_bps <= STEADY * span.goodput_bps() {
+        true => found.cured_by(format!(
             "pacing_rate = \"{}\"",
             rate(0.95 * span.goodput_bps())
-        ));
-    Some(found)
+        )),
+        false => found,
+    })
 }
 
 /// FP-CWND: the window holds the flow back, and the path shows no sign of being full.

@@ -84,7 +84,7 @@ fn a_program_that_gives_little_is_said_to() {
     let silent = found(|tenth, s| s.busy_us = share(tenth, 20));
     assert_eq!(silent.id, "FP-APP-LIMITED");
     let trickling = found(|_, s| {
-        s.delivery_rate_is_app_limited = true;
+        s.is_app_limited = true;
         s.is_cwnd_limited = false;
         s.unsent_bytes = 0;
     });
@@ -225,19 +225,110 @@ fn losing(tenth: u64, s: &mut Sample, before_loss_us: u64) {
     s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * before_loss_us;
 }
 
+/// On a path without a queue, and before the losses none.
+fn losing_without_queue(tenth: u64, s: &mut Sample) {
+    losing(tenth, s, 20_000);
+    (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+}
+
 #[test]
 fn loss_is_by_congestion_or_without_it() {
     let congested = found(|tenth, s| losing(tenth, s, 40_000));
     assert_eq!(congested.id, "FP-LOSS-CONGESTION");
     let random = found(|tenth, s| {
-        losing(tenth, s, 20_000);
-        (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
-        s.delivery_rate_bytes_per_s = Some(if tenth < 3 { 6_250_000 } else { 5_000_000 });
+        losing_without_queue(tenth, s);
+        // At a loss one or the other.
+        let is_slow = (tenth / 2).is_multiple_of(2);
+        s.delivery_rate_bytes_per_s = Some(if is_slow { 3_000_000 } else { 6_250_000 });
     });
     assert_eq!(
         (random.id.as_str(), random.gain),
         ("FP-LOSS-RANDOM", Some(1.25))
     );
+}
+
+#[test]
+fn losses_at_one_rate_are_a_policers() {
+    let policed = found(|tenth, s| {
+        losing_without_queue(tenth, s);
+        s.delivery_rate_bytes_per_s = Some(5_000_000 + 100_000 * (tenth % 4));
+    });
+    assert_eq!(policed.id, "FP-POLICED");
+    assert_eq!(policed.cure.as_deref(), Some("pacing_rate = \"40000kbit\""));
+}
+
+#[test]
+fn a_law_that_does_not_answer_to_losses_is_not_held_back_by_them() {
+    let bbr = life(|tenth, s| {
+        losing_without_queue(tenth, s);
+        s.law = "bbr".into();
+    });
+    assert_eq!(ids(&bbr), Vec::<&str>::new());
+}
+
+/// Many senders fill a switch's buffer of 100 µs at once.
+#[test]
+fn on_a_short_path_a_queue_of_a_round_trip_is_congestion() {
+    let incast = found(|tenth, s| {
+        losing(tenth, s, 400);
+        (s.min_rtt_us, s.srtt_us) = (Some(200), 300);
+        s.sum_rtt_us = 300 * u64::from(s.count_rtt);
+    });
+    assert_eq!(incast.id, "FP-LOSS-CONGESTION");
+    let short = found(|tenth, s| {
+        losing(tenth, s, 210);
+        let is_slow = (tenth / 2).is_multiple_of(2);
+        s.delivery_rate_bytes_per_s = Some(if is_slow { 3_000_000 } else { 6_250_000 });
+        (s.min_rtt_us, s.srtt_us) = (Some(200), 210);
+        s.sum_rtt_us = 210 * u64::from(s.count_rtt);
+    });
+    assert_eq!((short.id.as_str(), short.cure), ("FP-LOSS-RANDOM", None));
+}
+
+#[test]
+fn a_rate_is_fixed_only_where_the_path_has_one() {
+    let cure = |best_bytes_per_s| {
+        let bloated = found(|_, s| {
+            s.sum_rtt_us = 200_000 * u64::from(s.count_rtt);
+            (s.packets_out, s.cwnd_pkts) = (1000, 1000);
+            s.delivery_rate_bytes_per_s = Some(best_bytes_per_s);
+        });
+        (bloated.id, bloated.cure)
+    };
+    let bloat = || "FP-BUFFERBLOAT".to_owned();
+    let paced = Some("pacing_rate = \"38000kbit\"".to_owned());
+    assert_eq!(cure(5_000_000), (bloat(), paced));
+    assert_eq!(cure(10_000_000), (bloat(), None));
+}
+
+/// 64 segments over 20 ms, and the peer says each time that it took them.
+fn window_of_its_own(tenth: u64, s: &mut Sample) {
+    (s.packets_out, s.cwnd_pkts, s.is_cwnd_limited) = (64, 200, false);
+    (s.is_app_limited, s.unsent_bytes) = (true, 0);
+    (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
+    (s.data_segs_in, s.bytes_received) = (5 * tenth, 5 * 48 * tenth);
+}
+
+#[test]
+fn an_application_that_waits_for_its_peer_has_a_window_of_its_own() {
+    let found = found(window_of_its_own);
+    assert_eq!(found.id, "FP-APP-WINDOW");
+    let allows = found
+        .evidence
+        .iter()
+        .find(|one| one.name.starts_with("rate that this"));
+    assert_eq!(allows.unwrap().value, 25.6);
+    // Video at its own rate: nobody answers.
+    let one_way = life(|tenth, s| {
+        window_of_its_own(tenth, s);
+        (s.data_segs_in, s.bytes_received) = (0, 0);
+    });
+    assert_eq!(ids(&one_way), ["FP-APP-LIMITED"]);
+    let in_bursts = life(|tenth, s| {
+        window_of_its_own(tenth, s);
+        s.packets_out = if tenth.is_multiple_of(4) { 128 } else { 10 };
+    });
+    assert_eq!(ids(&in_bursts), ["FP-APP-LIMITED"]);
 }
 
 #[test]
@@ -311,7 +402,19 @@ fn full_segments_that_never_arrive_are_a_black_hole() {
         s.busy_us = 100_000 * tenth;
         s.delivery_rate_bytes_per_s = None;
     };
-    assert_eq!(found(stuck).id, "FP-PMTU-BLACKHOLE");
+    // Such as a client's repeated request.
+    let heard = |tenth: u64, s: &mut Sample| {
+        stuck(tenth, s);
+        s.segs_in = 1 + tenth / 10;
+    };
+    assert_eq!(found(heard).id, "FP-PMTU-BLACKHOLE");
+    let a_later_one_arrived = |tenth: u64, s: &mut Sample| {
+        stuck(tenth, s);
+        s.sacked_out = 1;
+    };
+    assert_eq!(found(a_later_one_arrived).id, "FP-PMTU-BLACKHOLE");
+    // A phone that left its network.
+    assert!(!ids(&life(stuck)).contains(&"FP-PMTU-BLACKHOLE"));
 }
 
 #[test]

@@ -41,7 +41,13 @@ fn is_black_hole(span: &Span) -> bool {
     // bytes_acked counts the SYN, too.
     let was_full = s.delivered_pkts > 0 && s.bytes_acked > u64::from(s.mss_bytes);
     let waiting_bytes = f64::from(s.unsent_bytes) + sent_bytes(s);
-    is_stuck && !was_full && waiting_bytes > 2.0 * f64::from(s.mss_bytes)
+    is_stuck && !was_full && is_heard(span) && waiting_bytes > 2.0 * f64::from(s.mss_bytes)
+}
+
+/// The peer is there: it acknowledged a later segment, or sent something after the first timeout. One that vanished,
+/// as phones and scanners do, leaves full segments unanswered, too.
+fn is_heard(span: &Span) -> bool {
+    span.last.sacked_out > 0 || span.passed.seen.segs_in_stalled > 0
 }
 
 /// Sent and not acknowledged.
@@ -86,7 +92,7 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
         .with("CurRTO", f64::from(span.last.rto_us) / 1000.0, "ms")
         .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
         .gaining(gain(1.0 / (1.0 - share.min(0.99))))
-        .cured_by("rto_min = \"20ms\"");
+        .cured_by("rto_min = \"50ms\"");
     is_waited_for(span).then_some(found)
 }
 

@@ -231,6 +231,7 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         backoff: tcp.backoff,
         delivery_rate_bytes_per_s: delivery_rate(tcp),
         delivery_rate_is_app_limited: is(abi::FP_SAMPLE_APP_LIMITED),
+        is_app_limited: is(abi::FP_SAMPLE_NOW_APP_LIMITED),
         is_cwnd_limited: is(abi::FP_SAMPLE_CWND_LIMITED),
         waits_for_send_buffer: is(abi::FP_SAMPLE_NO_SPACE),
 
