@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "api",
     "cc",
     "estats",
@@ -19,6 +19,7 @@ const PURE: [&str; 9] = [
     "policy",
     "scenario",
     "sim",
+    "toml",
     "units",
 ];
 

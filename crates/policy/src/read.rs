@@ -15,16 +15,9 @@ mod values;
 pub(crate) use values::Measure;
 
 use crate::policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES};
-use crate::problem::{Refusal, Report};
-use crate::toml_reader::{Section, found};
 use crate::{Classifier, MAX_PORT_CUTS, Policy, Problem, Rule, review};
+use fatpath_toml::{Document, Refusal, Report, Section};
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
-use toml::de::DeTable;
-
-/// The longest text of which all syntax errors are told. They take up to 300 times the text's length
-/// in memory; of a longer text only the first is told.
-const MAX_RECOVERED_BYTES: usize = 256 << 10;
 
 /// Reads a policy file that may be anything: not UTF-8, or far too long.
 ///
@@ -39,8 +32,11 @@ pub fn parse_bytes(
         Ok(text) => parse(text, registered_laws),
         Err(error) => {
             let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            let refusal = Refusal::new("not UTF-8 text", "a policy file is TOML, which is UTF-8");
-            Err(Problem::alone(valid, valid.len(), refusal))
+            let refusal = Refusal::new(valid.len(), "not UTF-8 text");
+            Err(alone(
+                valid,
+                refusal.allowed("a policy file is TOML, which is UTF-8"),
+            ))
         }
     }
 }
@@ -52,81 +48,42 @@ pub fn parse_bytes(
 /// TOML, only that is told.
 pub fn parse(text: &str, registered_laws: Option<&[String]>) -> Result<Policy, Vec<Problem>> {
     refuse_length(text.len())?;
-    let mut report = Report::on(text);
-    refuse_nothing(text, &mut report);
-    let document = document(text, &mut report);
-    let policy = document_to_policy(&document, registered_laws, &mut report);
-    match report.is_empty() {
-        true => Ok(policy),
-        false => Err(report.into_problems()),
-    }
+    let document = Document::parse("a policy file", text)?;
+    let mut policy = read(document.root(()), text, registered_laws);
+    document.finish()?;
+    policy.warnings = review::warnings(&policy, &Classifier::build(&policy));
+    Ok(policy)
 }
 
-/// The text as TOML; empty when it is none, for what is left of it would only mislead.
-fn document<'t>(text: &'t str, report: &mut Report) -> DeTable<'t> {
-    let first = match DeTable::parse(text) {
-        Ok(document) => return document.into_inner(),
-        Err(first) => first,
-    };
-    let errors = match text.len() <= MAX_RECOVERED_BYTES {
-        true => DeTable::parse_recoverable(text).1,
-        false => vec![first],
-    };
-    errors.iter().for_each(|error| syntax(error, report));
-    DeTable::new()
-}
-
-fn document_to_policy(document: &DeTable, laws: Option<&[String]>, report: &mut Report) -> Policy {
-    Section::open(
-        report,
-        document,
-        "a policy file",
-        &["host", "instruments", "rule"],
-    );
+fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
+    refuse_nothing(text, &root);
+    root.allow(["host", "instruments", "rule"]);
     let mut policy = Policy {
-        rules: rules(document, laws, report),
+        rules: rules(&mut root, laws),
         ..Policy::default()
     };
-    policy.host = host::read(document, &policy.rules, report);
-    policy.instruments = instruments::read(document, &policy.rules, report);
-    if report.is_empty() {
-        policy.warnings = review::warnings(&policy, &Classifier::build(&policy));
-    }
+    policy.host = host::read(&mut root, &policy.rules);
+    policy.instruments = instruments::read(&mut root, &policy.rules);
+    root.note_unknown();
     policy
 }
 
-fn rules(document: &DeTable, laws: Option<&[String]>, report: &mut Report) -> Vec<Rule> {
-    let Some(value) = document.get("rule") else {
-        return Vec::new();
-    };
-    let tables: Option<Vec<_>> = value.get_ref().as_array().and_then(|items| {
-        items
-            .iter()
-            .map(|item| item.get_ref().as_table().map(|table| (table, item.span())))
-            .collect()
-    });
-    let Some(tables) = tables else {
-        report.add(
-            value.span().start,
-            found(value.get_ref(), "rules, each under a line `[[rule]]`"),
-        );
-        return Vec::new();
-    };
-    if let Some((_, place)) = tables.get(MAX_RULES) {
-        let message = format!("{} rules", tables.len());
-        report.add(
-            place.start,
-            Refusal::new(message, format!("allowed: at most {MAX_RULES}")),
-        );
+fn rules(root: &mut Section, laws: Option<&[String]>) -> Vec<Rule> {
+    let tables = root.take_list("rule");
+    let tables = root.noted(tables).unwrap_or_default();
+    if let Some(one_too_many) = tables.get(MAX_RULES) {
+        let refusal = one_too_many.refusal(format!("{} rules", tables.len()));
+        root.note(refusal.allowed(format!("allowed: at most {MAX_RULES}")));
         return Vec::new();
     }
     let mut limits = Limits::default();
-    let mut read_one = |(table, place): (&DeTable, Range<usize>)| {
-        let rule = rule::read(table, place.clone(), laws, report);
-        limits.check(&rule, table, place, report);
+    let tables = tables.into_iter().map(|table| table.titled("a rule"));
+    let rules = tables.map(|mut section| {
+        let rule = rule::read(&mut section, laws);
+        limits.check(&rule, &section);
         rule
-    };
-    tables.into_iter().map(&mut read_one).collect()
+    });
+    rules.collect()
 }
 
 /// What only all rules together can exceed.
@@ -140,8 +97,8 @@ struct Limits {
 }
 
 impl Limits {
-    fn check(&mut self, rule: &Rule, table: &DeTable, place: Range<usize>, report: &mut Report) {
-        self.check_name(rule, table, report);
+    fn check(&mut self, rule: &Rule, section: &Section) {
+        self.check_name(rule, section);
         let matches = &rule.matches;
         for (total, more, key) in [
             (
@@ -153,10 +110,7 @@ impl Limits {
         ] {
             let before = std::mem::replace(total, *total + more);
             if passes(before, *total, MAX_PREFIXES_PER_SIDE) {
-                report.add(
-                    place.start,
-                    too_many("prefixes", key, MAX_PREFIXES_PER_SIDE),
-                );
+                section.note(too_many(section, "prefixes", key, MAX_PREFIXES_PER_SIDE));
             }
         }
         for (cuts, ranges, key) in [
@@ -175,16 +129,14 @@ impl Limits {
                     .flat_map(|range| [range.first.into(), u32::from(range.last) + 1]),
             );
             if passes(before, cuts.len() + 1, MAX_PORT_CUTS) {
-                report.add(
-                    place.start,
-                    too_many("beginnings and ends of ranges", key, MAX_PORT_CUTS - 1),
-                );
+                let cuts = "beginnings and ends of ranges";
+                section.note(too_many(section, cuts, key, MAX_PORT_CUTS - 1));
             }
         }
     }
 
-    fn check_name(&mut self, rule: &Rule, table: &DeTable, report: &mut Report) {
-        let Some(value) = table.get("name").filter(|_| !rule.name.is_empty()) else {
+    fn check_name(&mut self, rule: &Rule, section: &Section) {
+        let Some(value) = section.value("name").filter(|_| !rule.name.is_empty()) else {
             return;
         };
         if let Some(line) = self.lines_by_name.insert(rule.name.clone(), rule.line) {
@@ -192,10 +144,8 @@ impl Limits {
                 "a second rule named `{}`; the first is in line {line}",
                 rule.name
             );
-            report.add(
-                value.span().start,
-                Refusal::new(message, "each rule needs a name of its own"),
-            );
+            let refusal = Refusal::new(value.at(), message);
+            section.note(refusal.allowed("each rule needs a name of its own"));
         }
     }
 }
@@ -205,39 +155,31 @@ fn passes(before: usize, now: usize, limit: usize) -> bool {
     before <= limit && now > limit
 }
 
-fn too_many(what: &str, key: &str, limit: usize) -> Refusal {
+fn too_many(section: &Section, what: &str, key: &str, limit: usize) -> Refusal {
     let message = format!("up to this rule there are too many {what} in `{key}`");
-    Refusal::new(message, format!("allowed: {limit} in all rules together"))
+    section
+        .refusal(message)
+        .allowed(format!("allowed: {limit} in all rules together"))
 }
 
 fn refuse_length(length_bytes: usize) -> Result<(), Vec<Problem>> {
     if length_bytes <= MAX_FILE_BYTES {
         return Ok(());
     }
-    let message = format!("the file has {length_bytes} bytes");
+    let refusal = Refusal::new(0, format!("the file has {length_bytes} bytes"));
     let allowed = format!("allowed: at most {MAX_FILE_BYTES} bytes (16 MiB)");
-    Err(Problem::alone("", 0, Refusal::new(message, allowed)))
+    Err(alone("", refusal.allowed(allowed)))
+}
+
+/// The only problem of a text.
+fn alone(text: &str, refusal: Refusal) -> Vec<Problem> {
+    vec![Report::on(text).problem(refusal)]
 }
 
 /// An empty file is more often a failed copy than a wish; a file of comments is a wish.
-fn refuse_nothing(text: &str, report: &mut Report) {
+fn refuse_nothing(text: &str, root: &Section) {
     if text.trim().is_empty() {
         let remedy = "write a [[rule]] or a [host] section; to tune nothing, leave a comment (#) in the file";
-        report.add(0, Refusal::new("the file is empty", remedy));
+        root.note(root.refusal("the file is empty").allowed(remedy));
     }
-}
-
-fn syntax(error: &toml::de::Error, report: &mut Report) {
-    let place = error.span().unwrap_or_default();
-    let refusal = match error.message().split_once(", expected ") {
-        Some((message, expected)) if expected != "nothing" => {
-            Refusal::new(message, format!("expected {expected}"))
-        }
-        Some((message, _)) => Refusal::new(message, "a policy file is TOML (https://toml.io)"),
-        None if error.message() == "duplicate key" => {
-            Refusal::new("the same key a second time", "each key once in its table")
-        }
-        None => Refusal::new(error.message(), "a policy file is TOML (https://toml.io)"),
-    };
-    report.add(place.start, refusal);
 }

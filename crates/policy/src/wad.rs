@@ -8,10 +8,9 @@
 //! Start at [`import_wad`].
 
 use crate::policy::MAX_RULES;
-use crate::problem::{Refusal, Report};
 use crate::read::Measure;
-use crate::toml_reader::shortened;
 use crate::{Law, Prefix, Problem, Setting};
+use fatpath_toml::{Refusal, Report, shortened};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
@@ -120,7 +119,8 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     fn refuse(&mut self, offset: usize, message: impl Into<String>, allowed: impl Into<String>) {
-        self.report.add(offset, Refusal::new(message, allowed));
+        self.report
+            .add(Refusal::new(offset, message).allowed(allowed));
     }
 
     fn entries(&mut self, text: &'t str) -> Vec<Entry<'t>> {

@@ -5,10 +5,10 @@
 
 use fatpath_link::{CellSpec, ChainSpec};
 
-use super::section::{Problem, Value};
+use super::values::{Refusal, Value};
 
 /// Lets the cell itself say whether it is possible.
-pub(super) fn checked(value: &Value, cell: CellSpec) -> Result<(), Problem> {
+pub(super) fn checked(value: &Value, cell: CellSpec) -> Result<(), Refusal> {
     let outcome = ChainSpec::of([cell]).check();
-    outcome.map_err(|error| value.problem(error.to_string()))
+    outcome.map_err(|error| value.refusal(error.to_string()))
 }

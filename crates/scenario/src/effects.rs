@@ -12,8 +12,8 @@ use fatpath_link::{
 use super::check::checked;
 use super::files::NamedFiles;
 use super::losses::losses;
-use super::section::{Problem, Section, Value};
 use super::units::{self, QueueLimit};
+use super::values::{Refusal, Section, Value};
 
 /// Every effect key.
 pub(super) const KEYS: [&str; 16] = [
@@ -88,7 +88,7 @@ pub(super) enum DisciplineSpec {
 
 impl Stage {
     /// Takes the effect keys of a table.
-    pub(super) fn take(section: &mut Section, files: &NamedFiles) -> Result<Stage, Problem> {
+    pub(super) fn take(section: &mut Section, files: &NamedFiles) -> Result<Stage, Refusal> {
         Ok(Stage {
             path_mtu_bytes: path_mtu_bytes(section)?,
             policer: section.take("policer").map(policer).transpose()?,
@@ -145,11 +145,11 @@ impl Stage {
     }
 }
 
-fn truth(section: &mut Section, key: &'static str) -> Result<bool, Problem> {
+fn truth(section: &mut Section, key: &'static str) -> Result<bool, Refusal> {
     Ok(section.flag(key)?.unwrap_or(false))
 }
 
-fn path_mtu_bytes(section: &mut Section) -> Result<Option<u32>, Problem> {
+fn path_mtu_bytes(section: &mut Section) -> Result<Option<u32>, Refusal> {
     let Some(value) = section.take("path_mtu") else {
         return Ok(None);
     };
@@ -158,15 +158,14 @@ fn path_mtu_bytes(section: &mut Section) -> Result<Option<u32>, Problem> {
     Ok(Some(mtu_bytes))
 }
 
-fn policer(value: Value) -> Result<PolicerSpec, Problem> {
+fn policer(value: Value) -> Result<PolicerSpec, Refusal> {
     const ALLOWED: &str = "one of \"drop\", \"mark\" (by ECN) and \"dscp\" (with dscp = 0 to 63)";
-    if value.is_text() {
+    if value.as_str().is_some() {
         return value.parsed(|text| match text {
             "none" => Ok(PolicerSpec::NONE),
             _ => Err("\"none\", or a table such as { rate = \"50mbit\", burst = \"64KiB\" }"),
         });
     }
-    let place = value.copy();
     let mut section = value.section()?;
     let (rate_bps, burst_bytes) = (
         section.needed("rate", units::rate_bps)?,
@@ -181,7 +180,7 @@ fn policer(value: Value) -> Result<PolicerSpec, Problem> {
                 let dscp = section.need("dscp", "a number from 0 to 63")?;
                 Exceed::SetDscp(dscp.integer(0..=PolicerSpec::MOST_DSCP.into())? as u8)
             }
-            other => return Err(value.problem(format!("\"{other}\" is not {ALLOWED}"))),
+            other => return Err(value.refusal(format!("\"{other}\" is not {ALLOWED}"))),
         },
     };
     section.finish()?;
@@ -190,15 +189,15 @@ fn policer(value: Value) -> Result<PolicerSpec, Problem> {
         burst_bytes: Some(burst_bytes),
         exceed,
     };
-    checked(&place, CellSpec::Policer(spec))?;
+    checked(&value, CellSpec::Policer(spec))?;
     Ok(spec)
 }
 
-fn service(section: &mut Section, files: &NamedFiles) -> Result<Option<Service>, Problem> {
+fn service(section: &mut Section, files: &NamedFiles) -> Result<Option<Service>, Refusal> {
     let [rate, steps, trace] = ["rate", "rate_steps", "rate_trace"].map(|key| section.take(key));
     let repeat_after = section.take("repeat_after");
     if let (Some(value), None) = (&repeat_after, &steps) {
-        return Err(value.problem("belongs to rate_steps, and there are none"));
+        return Err(value.refusal("belongs to rate_steps, and there are none"));
     }
     let repeat_after_ns = repeat_after
         .map(|value| value.parsed(units::period_ns))
@@ -212,12 +211,12 @@ fn service(section: &mut Section, files: &NamedFiles) -> Result<Option<Service>,
         (None, Some(steps), None) => rate_steps(&steps, repeat_after_ns).map(Some),
         (None, None, Some(trace)) => rate_trace(&trace, files).map(Some),
         (_, Some(one), _) | (_, _, Some(one)) => {
-            Err(one.problem("give one of rate, rate_steps and rate_trace"))
+            Err(one.refusal("give one of rate, rate_steps and rate_trace"))
         }
     }
 }
 
-fn rate_steps(value: &Value, repeat_after_ns: Option<u64>) -> Result<Service, Problem> {
+fn rate_steps(value: &Value, repeat_after_ns: Option<u64>) -> Result<Service, Refusal> {
     const ALLOWED: &str =
         "a list such as [{ at = \"0s\", rate = \"1gbit\" }, …], times rising from 0s";
     let mut steps: Vec<RateStep> = vec![];
@@ -227,16 +226,16 @@ fn rate_steps(value: &Value, repeat_after_ns: Option<u64>) -> Result<Service, Pr
         let rate_bps = section.needed("rate", units::step_rate_bps)?;
         let is_next = steps.last().map_or(at_ns == 0, |last| at_ns > last.at_ns);
         if !is_next {
-            return Err(section.problem_here(format!("is not {ALLOWED}")));
+            return Err(section.refusal_here(format!("is not {ALLOWED}")));
         }
         section.finish()?;
         steps.push(RateStep { at_ns, rate_bps });
     }
     let Some(last) = steps.last() else {
-        return Err(value.problem(format!("is not {ALLOWED}")));
+        return Err(value.refusal(format!("is not {ALLOWED}")));
     };
     if repeat_after_ns.is_some_and(|period_ns| period_ns <= last.at_ns) {
-        return Err(value.problem("repeat_after must be later than the last step"));
+        return Err(value.refusal("repeat_after must be later than the last step"));
     }
     let service = Service::Steps {
         steps,
@@ -246,9 +245,9 @@ fn rate_steps(value: &Value, repeat_after_ns: Option<u64>) -> Result<Service, Pr
     Ok(service)
 }
 
-fn rate_trace(value: &Value, files: &NamedFiles) -> Result<Service, Problem> {
+fn rate_trace(value: &Value, files: &NamedFiles) -> Result<Service, Refusal> {
     let trace = files.trace(&value.text()?);
-    let at_ms = trace.map_err(|wrong| value.problem(wrong))?.to_vec();
+    let at_ms = trace.map_err(|wrong| value.refusal(wrong))?.to_vec();
     let service = Service::Opportunities { at_ms };
     checked(value, rate_cell(service.clone()))?;
     Ok(service)
@@ -262,8 +261,8 @@ fn rate_cell(service: Service) -> CellSpec {
     })
 }
 
-fn discipline(value: Value) -> Result<DisciplineSpec, Problem> {
-    if value.is_text() {
+fn discipline(value: Value) -> Result<DisciplineSpec, Refusal> {
+    if value.as_str().is_some() {
         return value.parsed(discipline_of_name);
     }
     let mut section = value.section()?;
@@ -299,7 +298,7 @@ fn discipline_of_name(name: &str) -> Result<DisciplineSpec, &'static str> {
     }
 }
 
-fn codel(section: &mut Section) -> Result<DisciplineSpec, Problem> {
+fn codel(section: &mut Section) -> Result<DisciplineSpec, Refusal> {
     let target_ns = section.optional("target", units::delay_ns)?;
     let interval_ns = section.optional("interval", units::delay_ns)?;
     Ok(DisciplineSpec::Codel {
@@ -309,7 +308,7 @@ fn codel(section: &mut Section) -> Result<DisciplineSpec, Problem> {
     })
 }
 
-fn red(section: &mut Section) -> Result<DisciplineSpec, Problem> {
+fn red(section: &mut Section) -> Result<DisciplineSpec, Refusal> {
     let max_probability = section.optional("max_probability", units::share)?;
     let weight = section.take("weight");
     let weight = weight
@@ -324,8 +323,7 @@ fn red(section: &mut Section) -> Result<DisciplineSpec, Problem> {
     })
 }
 
-fn reorder(value: Value) -> Result<ReorderSpec, Problem> {
-    let place = value.copy();
+fn reorder(value: Value) -> Result<ReorderSpec, Refusal> {
     let mut section = value.section()?;
     let by = section.need("by", "how many later segments pass a displaced one, from 1")?;
     let hold_limit_ns = section.optional("hold", units::delay_ns)?;
@@ -335,12 +333,12 @@ fn reorder(value: Value) -> Result<ReorderSpec, Problem> {
         hold_limit_ns: hold_limit_ns.unwrap_or(HOLD_LIMIT_NS),
     };
     section.finish()?;
-    checked(&place, CellSpec::Reorder(spec))?;
+    checked(&value, CellSpec::Reorder(spec))?;
     Ok(spec)
 }
 
-fn jitter(value: Value) -> Result<Option<JitterSpec>, Problem> {
-    if value.is_text() {
+fn jitter(value: Value) -> Result<Option<JitterSpec>, Refusal> {
+    if value.as_str().is_some() {
         let half_width_ns = value.parsed(units::delay_ns)?;
         let uniform = JitterSpec {
             distribution: Distribution::Uniform { half_width_ns },
@@ -348,7 +346,6 @@ fn jitter(value: Value) -> Result<Option<JitterSpec>, Problem> {
         };
         return Ok((half_width_ns > 0).then_some(uniform));
     }
-    let place = value.copy();
     let mut section = value.section()?;
     let spec = JitterSpec {
         distribution: distribution(&mut section)?,
@@ -356,7 +353,7 @@ fn jitter(value: Value) -> Result<Option<JitterSpec>, Problem> {
     };
     section.finish()?;
     checked(
-        &place,
+        &value,
         CellSpec::Delay(DelaySpec {
             delay_ns: 0,
             jitter: Some(spec),
@@ -365,7 +362,7 @@ fn jitter(value: Value) -> Result<Option<JitterSpec>, Problem> {
     Ok(Some(spec))
 }
 
-fn distribution(section: &mut Section) -> Result<Distribution, Problem> {
+fn distribution(section: &mut Section) -> Result<Distribution, Refusal> {
     const ALLOWED: &str = "one of \"uniform\" (with half_width), \"normal\" (std_dev), \"exponential\" \
                            (mean) and \"pareto\" (mean, shape)";
     let value = section.need("distribution", ALLOWED)?;
@@ -388,7 +385,7 @@ fn distribution(section: &mut Section) -> Result<Distribution, Problem> {
                 )?
                 .number(1.001, 1_000.0)?,
         }),
-        other => Err(value.problem(format!("\"{other}\" is not {ALLOWED}"))),
+        other => Err(value.refusal(format!("\"{other}\" is not {ALLOWED}"))),
     }
 }
 

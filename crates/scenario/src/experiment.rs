@@ -3,11 +3,11 @@
 //!
 //! Pure. Start with [`experiment`].
 
-use super::section::{Problem, Section, Value};
+use super::values::{Refusal, Section, Value};
 use super::{Experiment, LatenessLimit, MOST_REPEATS, MOST_RETRIES, Observe, Order, units};
 
 /// Reads the table, if it is there.
-pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
+pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Refusal> {
     let plain = Experiment::default();
     let Some(value) = root.take("experiment") else {
         return Ok(plain);
@@ -21,7 +21,9 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Problem> {
         order: order(&mut section)?,
         warm_up_runs: count(&mut section, "warm_up", 0..=100)?.unwrap_or(plain.warm_up_runs),
         observe: section.take("observe").map(observe).transpose()?.flatten(),
-        sample_every_line: section.line_of("sample_every"),
+        sample_every_line: section
+            .value("sample_every")
+            .map(|value| value.line() as usize),
         sample_every: section.optional("sample_every", units::interval)?,
         lateness_limit: section
             .optional("lateness_limit", lateness_limit)?
@@ -35,7 +37,7 @@ fn count(
     section: &mut Section,
     key: &'static str,
     range: std::ops::RangeInclusive<u64>,
-) -> Result<Option<u32>, Problem> {
+) -> Result<Option<u32>, Refusal> {
     let value = section.take(key).map(|value| value.integer(range));
     Ok(value.transpose()?.map(|count| count as u32))
 }
@@ -47,7 +49,7 @@ fn lateness_limit(text: &str) -> Result<LatenessLimit, &'static str> {
     }
 }
 
-fn order(section: &mut Section) -> Result<Order, Problem> {
+fn order(section: &mut Section) -> Result<Order, Refusal> {
     let is_random = section.optional("order", |text| match text {
         "file" => Ok(false),
         "random" => Ok(true),
@@ -64,16 +66,16 @@ fn order(section: &mut Section) -> Result<Order, Problem> {
             })
         }
         (false, None) => Ok(Order::File),
-        (false, Some(seed)) => Err(seed.problem("belongs to order = \"random\"")),
+        (false, Some(seed)) => Err(seed.refusal("belongs to order = \"random\"")),
     }
 }
 
-fn observe(value: Value) -> Result<Option<Observe>, Problem> {
-    if value.is_boolean() {
+fn observe(value: Value) -> Result<Option<Observe>, Refusal> {
+    if value.as_toml().is_bool() {
         return Ok(value.boolean()?.then(Observe::default));
     }
-    if !value.is_table() {
-        return Err(value.wrong_type("true, false, or a table such as { flows = true }"));
+    if !value.as_toml().is_table() {
+        return Err(value.found("true, false, or a table such as { flows = true }"));
     }
     let mut section = value.section()?;
     let flows = section.take("flows").map(|flows| flows.boolean());

@@ -13,9 +13,8 @@ use super::groups::{Groups, Who, find, indexes, member};
 use super::programs::{TIME_LIMIT, check_reached};
 use super::requests::requests;
 use super::routes::Map;
-use super::section::{Problem, Section, Value};
 use super::size::Size;
-use super::values::Values;
+use super::values::{Refusal, Section, Value, Values};
 use super::{Host, Link, units};
 
 /// Connections of a flow.
@@ -34,7 +33,7 @@ pub(super) fn flows(
     groups: &Groups,
     (hosts, links): (&[Host], &[Link]),
     size: &Size,
-) -> Result<Vec<Flow>, Problem> {
+) -> Result<Vec<Flow>, Refusal> {
     let map = Map::of(hosts, links);
     let mut flows: Vec<Flow> = vec![];
     for table in tables {
@@ -43,7 +42,7 @@ pub(super) fn flows(
             if flows.len() == MOST_FLOWS {
                 let many =
                     format!("makes more than {MOST_FLOWS} flows; streams makes several of one");
-                return Err(table.problem(many));
+                return Err(table.refusal(many));
             }
             let reading = Reading {
                 section: table.with(values.of_replica(index)),
@@ -52,7 +51,7 @@ pub(super) fn flows(
             };
             let flow = reading.flow(index, groups, &map)?;
             let counted = size.add_flow(&flow);
-            counted.map_err(|large| table.problem(large))?;
+            counted.map_err(|large| table.refusal(large))?;
             flows.push(flow);
         }
     }
@@ -63,7 +62,7 @@ fn end(
     section: &mut Section,
     key: &'static str,
     groups: &Groups,
-) -> Result<(String, Who), Problem> {
+) -> Result<(String, Who), Refusal> {
     let value = section.need(key, &format!("one of: {}", groups.named()))?;
     let name = value.text()?;
     find(&value, groups, name)
@@ -77,7 +76,7 @@ struct Reading<'s> {
 }
 
 impl Reading<'_> {
-    fn flow(mut self, index: Option<u32>, groups: &Groups, map: &Map) -> Result<Flow, Problem> {
+    fn flow(mut self, index: Option<u32>, groups: &Groups, map: &Map) -> Result<Flow, Refusal> {
         let section = &mut self.section;
         section.take("from");
         let to = receiver(section, &self.from, index, groups, map)?;
@@ -92,7 +91,7 @@ impl Reading<'_> {
             Kind::Udp => Requests::default(),
             _ => requests(section)?,
         };
-        let line = section.line();
+        let line = section.line() as usize;
         let flow = Flow {
             label: format!("{}-{}-{}", self.number, self.from, kind.name()),
             from: self.from,
@@ -119,26 +118,26 @@ fn receiver(
     index: Option<u32>,
     groups: &Groups,
     map: &Map,
-) -> Result<String, Problem> {
+) -> Result<String, Refusal> {
     let value = section.need("to", &format!("one of: {}", groups.named()))?;
     let (name, who) = find(&value, groups, value.text()?)?;
     let to = match (who, index) {
         (Who::Each(count), None) => {
             let message = format!("{name} is {count} hosts; name one, such as {name}-1");
-            return Err(value.problem(message));
+            return Err(value.refusal(message));
         }
         (Who::Each(count), Some(index)) if index > count => {
             let message = format!("replica {index} has no partner, since {name} is {count} hosts");
-            return Err(value.problem(message));
+            return Err(value.refusal(message));
         }
         _ => member(who, &name, index),
     };
     if to == from {
-        return Err(value.problem(format!("{to} is where the flow begins; it ends at another")));
+        return Err(value.refusal(format!("{to} is where the flow begins; it ends at another")));
     }
     if let (Some(start), Some(goal)) = (map.host(from), map.host(&to)) {
         let reached = check_reached(&map.ways(start), goal, map);
-        reached.map_err(|why| value.problem(format!("{to} {why}")))?;
+        reached.map_err(|why| value.refusal(format!("{to} {why}")))?;
     }
     Ok(to)
 }
@@ -170,7 +169,7 @@ impl Kind {
     }
 }
 
-fn source(section: &mut Section, kind: &Value) -> Result<(Kind, Source), Problem> {
+fn source(section: &mut Section, kind: &Value) -> Result<(Kind, Source), Refusal> {
     let kind = kind.parsed(Kind::read)?;
     let source = match kind {
         Kind::Bulk => Source::Bulk {
@@ -188,7 +187,7 @@ fn source(section: &mut Section, kind: &Value) -> Result<(Kind, Source), Problem
     Ok((kind, source))
 }
 
-fn web(section: &mut Section) -> Result<Source, Problem> {
+fn web(section: &mut Section) -> Result<Source, Refusal> {
     let users = section.need("users", "a whole number from 1 to 1000000")?;
     let shape = section.take("shape").map(|value| value.number(1.01, 100.0));
     Ok(Source::Web {
@@ -200,7 +199,7 @@ fn web(section: &mut Section) -> Result<Source, Problem> {
     })
 }
 
-fn udp(section: &mut Section) -> Result<Source, Problem> {
+fn udp(section: &mut Section) -> Result<Source, Refusal> {
     let payload = section
         .take("payload")
         .map(|value| value.integer(1..=65_507));
@@ -214,18 +213,16 @@ fn udp(section: &mut Section) -> Result<Source, Problem> {
 }
 
 /// From `start` to `stop`; what has no end by itself needs one.
-fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Duration>, Problem> {
+fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Duration>, Refusal> {
     let Some(value) = section.take("stop") else {
         let ends = match source {
             Source::Bulk { bytes, again } => bytes.is_some() && !again,
             Source::Chunks { count, .. } => count.is_some(),
             Source::Web { .. } | Source::ConstantRate { .. } => false,
         };
-        let name = section.name();
-        let missing = format!("{name}.stop: is missing; it is when the flow ends, such as \"10s\"");
         return match ends {
             true => Ok(None),
-            false => Err(section.problem(missing)),
+            false => Err(section.missing("stop", "when the flow ends, such as \"10s\"")),
         };
     };
     match value.parsed(units::moment_ns)?.checked_sub(start) {
@@ -233,7 +230,7 @@ fn lasts(section: &mut Section, start: u64, source: &Source) -> Result<Option<Du
             let stop = value.parsed(units::moment_ns)?;
             Ok(Some(Duration::from_nanos(stop - start)))
         }
-        _ => Err(value.problem("must come after start")),
+        _ => Err(value.refusal("must come after start")),
     }
 }
 
@@ -296,20 +293,20 @@ mod tests {
         x.toml:17:6: flow[1].to: right is 2 hosts; name one, such as right-1
         x.toml:17:6: flow[1].to: lonely is on no link, so it has no address
         x.toml:17:6: flow[1].to: left-1 is where the flow begins; it ends at another
-        x.toml:18:10: flow[1].source: "ftp" is not "bulk", "chunks", "web" or "udp"
+        x.toml:18:10: flow[1].source: found the text "ftp"; allowed: "bulk", "chunks", "web" or "udp"
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:20:8: flow[1].stop: must come after start
-        x.toml:20:1: flow[1].users: unknown key; allowed here: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude
-        x.toml:20:11: flow[1].streams: 0 is not a whole number from 1 to 100000
+        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude
+        x.toml:20:11: flow[1].streams: found 0; allowed: a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: the simulator does not have law cubic; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed (and reno, which is fp_reno)
-        x.toml:20:16: flow[1].delayed_acks: "never" is not "off", "on", or "quick" (at the beginning every segment, as Linux)
+        x.toml:20:16: flow[1].delayed_acks: found the text "never"; allowed: "off", "on", or "quick" (at the beginning every segment, as Linux)
         x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"
-        x.toml:20:16: flow[1].rude.off: "soon" is not "now" or "nicely"
-        x.toml:20:8: flow[1].rate: "0bit" is not a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
-        x.toml:22:9: flow[1].shape: 1 is not a number from 1.01 to 100
+        x.toml:20:16: flow[1].rude.off: found the text "soon"; allowed: "now" or "nicely"
+        x.toml:20:8: flow[1].rate: found the text "0bit"; allowed: a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
+        x.toml:22:9: flow[1].shape: found 1; allowed: a number from 1.01 to 100
         "#);
     }
 }

@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 
 use super::files::NamedFiles;
 use super::link::link;
-use super::section::{Problem, Section, Value};
 use super::size::{MOST_HOSTS, MOST_LINKS, Size};
-use super::values::Values;
+use super::values::{Refusal, Section, Value, Values};
 use super::{Host, Link, names};
 
 /// The most replicas of a host.
@@ -111,7 +110,7 @@ pub(super) fn hosts(
     tables: &[(String, Section)],
     values: Values,
     size: &Size,
-) -> Result<(Groups, Vec<Host>), Problem> {
+) -> Result<(Groups, Vec<Host>), Refusal> {
     let mut groups = Groups::default();
     let mut hosts = vec![];
     for (name, table) in tables {
@@ -124,41 +123,39 @@ pub(super) fn hosts(
         if let Err(allowed) = names::device(&longest) {
             let message =
                 format!("hosts.{name}: \"{longest}\" is no host's name; one is {allowed}");
-            return Err(section.problem(message));
+            return Err(section.refusal(message));
         }
         groups.add(name, count).map_err(|taken| {
-            table.problem(format!(
+            table.refusal(format!(
                 "hosts.{name}: the name \"{taken}\" is taken; names are unique"
             ))
         })?;
         for index in indexes(count) {
             let name = member(Who::Each(0), name, index);
             let host = host(name, table.with(values.of_replica(index)))?;
-            size.add_host(&host).map_err(|large| table.problem(large))?;
+            size.add_host(&host).map_err(|large| table.refusal(large))?;
             hosts.push(host);
         }
         if hosts.len() > MOST_HOSTS {
-            return Err(table.problem(format!("hosts: more than {MOST_HOSTS}")));
+            return Err(table.refusal(format!("hosts: more than {MOST_HOSTS}")));
         }
     }
     Ok((groups, hosts))
 }
 
-fn host(name: String, mut section: Section) -> Result<Host, Problem> {
+fn host(name: String, mut section: Section) -> Result<Host, Refusal> {
     section.take("count");
     let router = section.take("router").map(|router| router.boolean());
     let router = router.transpose()?.unwrap_or(false);
     let mut sysctls = vec![];
     for (name, value) in section.take_entries("sysctl")? {
         if !names::is_sysctl(&name) {
-            return Err(value.problem(
+            return Err(value.refusal(
                 "is no sysctl of a host; they are written like \"net.ipv4.tcp_rmem\", begin with net. \
                  and are quoted",
             ));
         }
-        let plain = value.plain()?;
-        let filled = section.values().fill(&plain);
-        sysctls.push((name, filled.map_err(|message| value.problem(message))?));
+        sysctls.push((name, value.filled(&value.plain()?)?));
     }
     section.finish()?;
     Ok(Host {
@@ -175,7 +172,7 @@ pub(super) fn links(
     hosts: &Groups,
     files: &NamedFiles,
     size: &Size,
-) -> Result<(Groups, Vec<Link>), Problem> {
+) -> Result<(Groups, Vec<Link>), Refusal> {
     let mut groups = Groups::default();
     let mut links = vec![];
     for (name, table) in tables {
@@ -184,10 +181,10 @@ pub(super) fn links(
         if let Err(allowed) = names::device(&longest) {
             let message =
                 format!("links.{name}: \"{longest}\" is no link's name; one is {allowed}");
-            return Err(table.problem(message));
+            return Err(table.refusal(message));
         }
         groups.add(name, count).map_err(|taken| {
-            table.problem(format!(
+            table.refusal(format!(
                 "links.{name}: the name \"{taken}\" is taken; names are unique"
             ))
         })?;
@@ -196,11 +193,11 @@ pub(super) fn links(
             let between = ends.each_ref().map(|(host, who)| member(*who, host, index));
             let section = table.with(values.of_replica(index));
             let link = link(&own, between, section, files)?;
-            size.add_link(&link).map_err(|large| table.problem(large))?;
+            size.add_link(&link).map_err(|large| table.refusal(large))?;
             links.push(link);
         }
         if links.len() > MOST_LINKS {
-            return Err(table.problem(format!("links: more than {MOST_LINKS}")));
+            return Err(table.refusal(format!("links: more than {MOST_LINKS}")));
         }
     }
     Ok((groups, links))
@@ -214,20 +211,26 @@ pub(super) fn links(
 fn between(
     section: &mut Section,
     hosts: &Groups,
-) -> Result<([(String, Who); 2], Option<u32>), Problem> {
+) -> Result<([(String, Who); 2], Option<u32>), Refusal> {
     const ALLOWED: &str = "the names of two hosts, such as [\"client\", \"server\"]";
     let value = section.need("between", ALLOWED)?;
-    let [one, other] = value.pair(ALLOWED)?;
-    let ends = [find(&value, hosts, one)?, find(&value, hosts, other)?];
+    let items = value.items(ALLOWED)?;
+    let [one, other] = &items[..] else {
+        return Err(value.refusal(format!("must be {ALLOWED}, not {} items", items.len())));
+    };
+    let ends = [
+        find(&value, hosts, one.text()?)?,
+        find(&value, hosts, other.text()?)?,
+    ];
     if ends[0].0 == ends[1].0 {
-        return Err(value.problem("a link joins two different hosts"));
+        return Err(value.refusal("a link joins two different hosts"));
     }
     let count = match (ends[0].1, ends[1].1) {
         (Who::One, Who::One) => None,
         (Who::Each(count), Who::One) | (Who::One, Who::Each(count)) => Some(count),
         (Who::Each(one), Who::Each(other)) if one == other => Some(one),
         (Who::Each(one), Who::Each(other)) => {
-            return Err(value.problem(format!(
+            return Err(value.refusal(format!(
                 "{one} hosts cannot be joined to {other} one by one; give them equal counts, or put a \
                  router between"
             )));
@@ -237,10 +240,10 @@ fn between(
 }
 
 /// What a host's name in a value means.
-pub(super) fn find(value: &Value, hosts: &Groups, name: String) -> Result<(String, Who), Problem> {
+pub(super) fn find(value: &Value, hosts: &Groups, name: String) -> Result<(String, Who), Refusal> {
     match hosts.who(&name) {
         Some(who) => Ok((name, who)),
-        None => Err(value.problem(format!(
+        None => Err(value.refusal(format!(
             "\"{name}\" is no host; the hosts are: {}",
             hosts.named()
         ))),

@@ -21,13 +21,14 @@ pub mod limit;
 mod link;
 mod losses;
 mod names;
+mod overlay;
 mod parse;
 pub mod plan;
+mod problem;
 mod programs;
 mod requests;
 pub mod routes;
 mod rude;
-mod section;
 mod seed;
 mod size;
 #[cfg(test)]
@@ -46,7 +47,7 @@ pub use files::{Files, NamedText, NoFiles};
 pub use flow::{
     DelayedAcks, Detection, EndSettings, Flow, LawRequest, Requests, RudeOff, RudeRequest, Source,
 };
-pub use section::Problem;
+pub use problem::Problem;
 pub use seed::{hash_of_name, mixed};
 
 /// The most repeats of a case.

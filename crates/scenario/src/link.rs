@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 
 use fatpath_link::ChainSpec;
+use fatpath_toml::{Document, Problem};
 
 use super::cells::{self, Course};
 use super::effects::{KEYS, Stage};
 use super::files::{NamedFiles, NoFiles};
-use super::section::{Problem, Section, Source};
+use super::values::{Refusal, Section, Values};
 use super::{Link, seed};
 
 /// The most tables of `cells`, and far more than a path has effects.
@@ -23,8 +24,7 @@ pub(super) fn link(
     between: [String; 2],
     mut section: Section,
     files: &NamedFiles,
-) -> Result<Link, Problem> {
-    let place = section.with(section.values());
+) -> Result<Link, Refusal> {
     section.take("between");
     let mtu_bytes = section.take("mtu").map(|mtu| mtu.integer(1280..=65535));
     let exact = section.take("exact").map(|exact| exact.boolean());
@@ -34,7 +34,7 @@ pub(super) fn link(
     let seed = seed.transpose()?.unwrap_or(1);
     let courses = courses(&mut section, files)?;
     section.finish()?;
-    let wrong = |message: String| place.problem(format!("{}.{message}", place.name()));
+    let wrong = |message: String| section.refusal(format!("{}.{message}", section.name()));
     let cells = cells::directions(&courses).map_err(wrong)?;
     let mut at = 0..;
     let directions = cells.map(|cells| ChainSpec {
@@ -43,7 +43,7 @@ pub(super) fn link(
     });
     for direction in &directions {
         let checked = direction.check();
-        checked.map_err(|error| place.problem_here(error.to_string()))?;
+        checked.map_err(|error| section.refusal_here(error.to_string()))?;
     }
     Ok(Link {
         name: name.to_owned(),
@@ -54,14 +54,13 @@ pub(super) fn link(
     })
 }
 
-fn courses(section: &mut Section, files: &NamedFiles) -> Result<[Course; 2], Problem> {
+fn courses(section: &mut Section, files: &NamedFiles) -> Result<[Course; 2], Refusal> {
     let both = course(section, files)?;
     let mut one_way = |key: &'static str| match section.take(key) {
         None => Ok(both.clone()),
         Some(value) => {
-            let place = value.copy();
             let mut own = value.section()?;
-            let is_empty = own.is_empty();
+            let is_empty = own.table().is_empty();
             let course = course(&mut own, files)?;
             own.finish()?;
             match (course, both.clone()) {
@@ -71,28 +70,28 @@ fn courses(section: &mut Section, files: &NamedFiles) -> Result<[Course; 2], Pro
                 }
                 (own @ Course::Cells(_), Course::Cells(_)) => Ok(own),
                 (own @ Course::Cells(_), Course::Stage(both)) if both.is_empty() => Ok(own),
-                _ => Err(place
-                    .problem("mixes cells with effect keys of the link; write either everywhere")),
+                _ => Err(value
+                    .refusal("mixes cells with effect keys of the link; write either everywhere")),
             }
         }
     };
     Ok([one_way("forward")?, one_way("backward")?])
 }
 
-fn course(section: &mut Section, files: &NamedFiles) -> Result<Course, Problem> {
+fn course(section: &mut Section, files: &NamedFiles) -> Result<Course, Refusal> {
     let effect = KEYS.iter().find(|key| section.has(key)).copied();
     let stage = Stage::take(section, files)?;
     let Some(list) = section.take("cells") else {
         return Ok(Course::Stage(Box::new(stage)));
     };
     if let Some(key) = effect {
-        return Err(list.problem(format!(
+        return Err(list.refusal(format!(
             "stands in place of effect keys; put {key} into one of its tables"
         )));
     }
     let items = list.items("a list of tables of effect keys, such as [{ loss = \"1%\" }]")?;
     if items.len() > MOST_STAGES {
-        return Err(list.problem(format!("has {} tables; at most {MOST_STAGES}", items.len())));
+        return Err(list.refusal(format!("has {} tables; at most {MOST_STAGES}", items.len())));
     }
     let stages = items.into_iter().map(|item| {
         let mut section = item.section()?;
@@ -109,8 +108,7 @@ pub(super) fn change(
     link: &Link,
     mut section: Section,
     files: &NamedFiles,
-) -> Result<Link, Problem> {
-    let place = section.with(section.values());
+) -> Result<Link, Refusal> {
     let both = Stage::take(&mut section, files)?;
     let mut one_way = |key| match section.take(key) {
         None => Ok(both.clone()),
@@ -126,10 +124,10 @@ pub(super) fn change(
     let mut link = link.clone();
     let [forward, backward] = &mut link.directions;
     let changed = cells::change([&mut forward.cells, &mut backward.cells], &stages);
-    changed.map_err(|message| place.problem_here(format!("link {}: {message}", link.name)))?;
+    changed.map_err(|message| section.refusal_here(format!("link {}: {message}", link.name)))?;
     for direction in &link.directions {
         let checked = direction.check();
-        checked.map_err(|error| place.problem_here(error.to_string()))?;
+        checked.map_err(|error| section.refusal_here(error.to_string()))?;
     }
     Ok(link)
 }
@@ -150,14 +148,19 @@ pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link
         }
         text.push_str(&format!("{key} = {}\n", as_toml(key, value)?));
     }
-    of_text(&text)
-        .root()
-        .and_then(|section| change(link, section, &NamedFiles::of(&NoFiles)))
-        .map_err(|problem| problem.message)
+    let document = document(&text)?;
+    let section = document.root(Values::default());
+    change(link, section, &NamedFiles::of(&NoFiles)).map_err(|refusal| refusal.to_string())
 }
 
-fn of_text(text: &str) -> Source<'_> {
-    Source { file: "", text }
+fn document(text: &str) -> Result<Document<'_>, String> {
+    let first = |problems: Vec<Problem>| {
+        let problem = problems.first();
+        problem.map_or(String::new(), |one| {
+            format!("{}; {}", one.message, one.allowed)
+        })
+    };
+    Document::parse("a change of a link", text).map_err(first)
 }
 
 /// A value of a command line as TOML: tables, lists and the one whole number as they are, others
@@ -172,7 +175,6 @@ fn as_toml(key: &str, value: &str) -> Result<String, String> {
         return Ok(format!("\"{quoted}\""));
     }
     let alone = format!("value = {value}");
-    let parsed = of_text(&alone).root().map(drop);
-    parsed.map_err(|problem| format!("{key}: {value} is {}", problem.message))?;
+    document(&alone).map_err(|why| format!("{key}: {value} is not TOML: {why}"))?;
     Ok(value.to_owned())
 }

@@ -6,29 +6,28 @@
 use fatpath_link::{CellSpec, LossSpec, LossWindow};
 
 use super::check::checked;
-use super::section::{Problem, Section, Value};
 use super::units;
+use super::values::{Refusal, Section, Value};
 
 /// One loss, or a list of them.
-pub(super) fn losses(value: Value) -> Result<Vec<LossSpec>, Problem> {
-    if value.is_list() {
+pub(super) fn losses(value: Value) -> Result<Vec<LossSpec>, Refusal> {
+    if value.as_toml().is_array() {
         let items = value.items("a list of losses")?;
         return items.into_iter().map(loss).collect();
     }
     Ok(vec![loss(value)?])
 }
 
-fn loss(value: Value) -> Result<LossSpec, Problem> {
+fn loss(value: Value) -> Result<LossSpec, Refusal> {
     const FORMS: &str = "a share (\"1%\") or a table with share, with to_bad and to_good, with packets, \
                          with every, or with windows";
-    if value.is_text() {
+    if value.as_str().is_some() {
         let probability = value.parsed(units::share)?;
         return Ok(LossSpec::Independent { probability });
     }
-    if !value.is_table() {
-        return Err(value.wrong_type(FORMS));
+    if !value.as_toml().is_table() {
+        return Err(value.found(FORMS));
     }
-    let place = value.copy();
     let mut section = value.section()?;
     let spec = if section.has("share") {
         LossSpec::Independent {
@@ -43,14 +42,14 @@ fn loss(value: Value) -> Result<LossSpec, Problem> {
     } else if section.has("windows") {
         windows(&mut section)?
     } else {
-        return Err(place.problem(format!("is not {FORMS}")));
+        return Err(value.refusal(format!("is not {FORMS}")));
     };
     section.finish()?;
-    checked(&place, CellSpec::Loss(spec.clone()))?;
+    checked(&value, CellSpec::Loss(spec.clone()))?;
     Ok(spec)
 }
 
-fn gilbert_elliott(section: &mut Section) -> Result<LossSpec, Problem> {
+fn gilbert_elliott(section: &mut Section) -> Result<LossSpec, Refusal> {
     let loss_in_good = section.optional("loss_in_good", units::share)?;
     let loss_in_bad = section.optional("loss_in_bad", units::share)?;
     Ok(LossSpec::GilbertElliott {
@@ -61,7 +60,7 @@ fn gilbert_elliott(section: &mut Section) -> Result<LossSpec, Problem> {
     })
 }
 
-fn exact_packets(section: &mut Section) -> Result<LossSpec, Problem> {
+fn exact_packets(section: &mut Section) -> Result<LossSpec, Refusal> {
     const ALLOWED: &str = "a list of numbers of data segments, rising, from 1, such as [20, 21]";
     let flow = section.take("flow");
     let flow = flow
@@ -74,7 +73,7 @@ fn exact_packets(section: &mut Section) -> Result<LossSpec, Problem> {
         .map(|item| item.integer(1..=u64::MAX >> 1))
         .collect::<Result<_, _>>()?;
     if packets.is_empty() || !packets.is_sorted_by(|one, next| one < next) {
-        return Err(value.problem(format!("is not {ALLOWED}")));
+        return Err(value.refusal(format!("is not {ALLOWED}")));
     }
     Ok(LossSpec::Packets {
         flow: flow.map(|flow| flow as u32),
@@ -82,7 +81,7 @@ fn exact_packets(section: &mut Section) -> Result<LossSpec, Problem> {
     })
 }
 
-fn periodic(section: &mut Section) -> Result<LossSpec, Problem> {
+fn periodic(section: &mut Section) -> Result<LossSpec, Refusal> {
     let every = section
         .need("every", "a number of segments")?
         .integer(1..=1_000_000_000_000)?;
@@ -94,7 +93,7 @@ fn periodic(section: &mut Section) -> Result<LossSpec, Problem> {
     })
 }
 
-fn windows(section: &mut Section) -> Result<LossSpec, Problem> {
+fn windows(section: &mut Section) -> Result<LossSpec, Refusal> {
     const ALLOWED: &str = "a list such as [{ from = \"5s\", until = \"6s\", share = \"50%\" }], in \
                            order, not overlapping";
     let value = section.need("windows", ALLOWED)?;
@@ -110,7 +109,7 @@ fn windows(section: &mut Section) -> Result<LossSpec, Problem> {
             .last()
             .is_none_or(|last| last.until_ns <= window.from_ns);
         if !is_next || window.until_ns <= window.from_ns {
-            return Err(section.problem_here(format!("is not {ALLOWED}")));
+            return Err(section.refusal_here(format!("is not {ALLOWED}")));
         }
         section.finish()?;
         windows.push(window);

@@ -11,17 +11,19 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::effects::SERVICE_KEYS;
+use fatpath_toml::{Document, Report};
+
 use super::experiment::experiment;
 use super::files::NamedFiles;
 use super::flows::flows;
 use super::groups::{self, Groups, Who};
 use super::link::change;
 use super::names::{self, Labels};
+use super::overlay::Overlaid;
+use super::problem::Problem;
 use super::programs::programs;
-use super::section::{Problem, Section, Source, Value};
 use super::size::{MOST_CASES, MOST_HOSTS, MOST_LINKS, MOST_OF_A_KIND, Size};
-use super::values::{Given, Givens, INDEX, Values};
+use super::values::{Given, Givens, INDEX, Refusal, Section, Value, Values};
 use super::{Case, Link, Scenario, TimedChange, units};
 
 /// The largest file; a scenario is written by hand.
@@ -29,20 +31,26 @@ const MOST_FILE_BYTES: usize = 1 << 20;
 
 /// Reads a file's text; `file` is its name for messages.
 pub(super) fn scenario(file: &str, text: &str, files: &NamedFiles) -> Result<Scenario, Problem> {
-    let source = Source { file, text };
+    let in_file = |problem| Problem {
+        file: file.to_owned(),
+        problem,
+    };
     if text.len() > MOST_FILE_BYTES {
-        return Err(source.problem(
-            &(0..0),
-            "the file is larger than 1 MiB; a scenario is shorter",
-        ));
+        let message = "the file is larger than 1 MiB; a scenario is shorter";
+        return Err(in_file(Report::on("").problem(Refusal::new(0, message))));
     }
-    let mut root = source.root()?;
+    let document = Document::parse("a scenario file", text);
+    let document = document.map_err(|mut problems| in_file(problems.swap_remove(0)))?;
+    let scenario = read(document.root(Values::default()), files);
+    scenario.map_err(|refusal| in_file(document.problem(refusal)))
+}
+
+fn read(mut root: Section, files: &NamedFiles) -> Result<Scenario, Refusal> {
     let name = name(&root.need("name", names::LAB_NAME)?, names::lab)?;
     let tables = Tables::take(&mut root)?;
     let experiment = experiment(&mut root)?;
-    let place = root.with(root.values());
     root.finish()?;
-    let cases = tables.cases(&place, files)?;
+    let cases = tables.cases(&root, files)?;
     Ok(Scenario {
         name,
         hosts: tables.hosts.into_iter().map(|(name, _)| name).collect(),
@@ -52,22 +60,22 @@ pub(super) fn scenario(file: &str, text: &str, files: &NamedFiles) -> Result<Sce
 }
 
 /// The tables `[[key]]`, if there are not too many.
-fn bounded<'s>(root: &mut Section<'s>, key: &'static str) -> Result<Vec<Section<'s>>, Problem> {
+fn bounded<'s>(root: &mut Section<'s>, key: &'static str) -> Result<Vec<Section<'s>>, Refusal> {
     let tables = root.take_list(key)?;
     at_most(root, key, tables.len(), MOST_OF_A_KIND)?;
     Ok(tables)
 }
 
-fn at_most(root: &Section, key: &str, count: usize, most: usize) -> Result<(), Problem> {
+fn at_most(root: &Section, key: &str, count: usize, most: usize) -> Result<(), Refusal> {
     match count > most {
-        true => Err(root.problem(format!(
+        true => Err(root.refusal(format!(
             "{key}: there are {count}; at most {most} are allowed"
         ))),
         false => Ok(()),
     }
 }
 
-fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<String, Problem> {
+fn name(value: &Value, check: fn(&str) -> Result<(), &'static str>) -> Result<String, Refusal> {
     value.parsed(check)?;
     value.text()
 }
@@ -95,7 +103,8 @@ struct PathTable<'s> {
 /// A case of the tuning.
 struct VariantTable<'s> {
     name: String,
-    section: Section<'s>,
+    /// `None`: the file has no variants.
+    section: Option<Section<'s>>,
     set: Givens,
 }
 
@@ -106,10 +115,10 @@ struct Varied {
 }
 
 impl<'s> Tables<'s> {
-    fn take(root: &mut Section<'s>) -> Result<Tables<'s>, Problem> {
+    fn take(root: &mut Section<'s>) -> Result<Tables<'s>, Refusal> {
         let hosts = root.take_named("hosts")?;
         if hosts.is_empty() {
-            return Err(root.problem("hosts: name at least one host: [hosts.NAME]"));
+            return Err(root.refusal("hosts: name at least one host: [hosts.NAME]"));
         }
         at_most(root, "hosts", hosts.len(), MOST_HOSTS)?;
         let set = defaults(root, &hosts)?;
@@ -128,7 +137,7 @@ impl<'s> Tables<'s> {
         })
     }
 
-    fn cases(&self, place: &Section, files: &NamedFiles) -> Result<Vec<Case>, Problem> {
+    fn cases(&self, place: &Section, files: &NamedFiles) -> Result<Vec<Case>, Refusal> {
         let of_vary = self.vary.iter().map(|varied| varied.values.len());
         let count = of_vary.fold(
             self.paths.len() * self.variants.len(),
@@ -136,14 +145,18 @@ impl<'s> Tables<'s> {
         );
         if count > MOST_CASES {
             let message = format!("vary: gives {count} cases; at most {MOST_CASES} are run");
-            return Err(place.problem(message));
+            return Err(place.refusal(message));
         }
         let (size, mut labels, mut cases) = (Size::default(), Labels::new(), vec![]);
         for path in &self.paths {
+            let links = overlaid(&self.links, &path.changed);
+            let links = links
+                .iter()
+                .map(|(name, link)| (name.clone(), link.section()));
             let made = Making {
                 tables: self,
                 path,
-                links: overlaid(&self.links, &path.changed),
+                links: links.collect(),
                 files,
                 size: &size,
                 place,
@@ -154,21 +167,19 @@ impl<'s> Tables<'s> {
                 }
             }
         }
-        self.check_varied(place)?;
+        self.check_varied()?;
         Ok(cases)
     }
 
     /// A name that no placeholder asks for is misspelt somewhere: its cases would all be alike.
-    fn check_varied(&self, place: &Section) -> Result<(), Problem> {
+    fn check_varied(&self) -> Result<(), Refusal> {
         let is_used = |varied: &&Varied| varied.values.iter().any(|given| given.used.get());
         match self.vary.iter().find(|varied| !is_used(varied)) {
             None => Ok(()),
             Some(Varied { name, values }) => {
-                let at = values.first().map_or(0..0, |given| given.at.clone());
-                Err(place.problem_at(
-                    &at,
-                    format!("vary.{name}: is used nowhere; write {{{name}}} where it belongs"),
-                ))
+                let at = values.first().map_or(0, |given| given.at);
+                let message = format!("vary.{name}: is used nowhere");
+                Err(Refusal::new(at, message).allowed(format!("write {{{name}}} where it belongs")))
             }
         }
     }
@@ -179,7 +190,7 @@ struct Making<'m, 's> {
     tables: &'m Tables<'s>,
     path: &'m PathTable<'s>,
     /// With the path's keys.
-    links: Vec<(String, Section<'s>)>,
+    links: Vec<(String, Section<'m>)>,
     files: &'m NamedFiles<'m>,
     size: &'m Size,
     place: &'m Section<'s>,
@@ -191,11 +202,11 @@ impl Making<'_, '_> {
         variant: &VariantTable,
         combination: &[(&str, &Given)],
         labels: &mut Labels,
-    ) -> Result<Case, Problem> {
+    ) -> Result<Case, Refusal> {
         let (tables, path, size) = (self.tables, self.path, self.size);
         let givens = self.givens(variant, combination);
         let counted = size.add_values(givens.len());
-        counted.map_err(|large| self.place.problem(large))?;
+        counted.map_err(|large| self.place.refusal(large))?;
         let values = Values::of(&givens);
         let (host_groups, hosts) = groups::hosts(&tables.hosts, values, size)?;
         let (link_groups, links) =
@@ -237,7 +248,7 @@ impl Making<'_, '_> {
         values: Values,
         groups: &Groups,
         links: &[Link],
-    ) -> Result<Vec<TimedChange>, Problem> {
+    ) -> Result<Vec<TimedChange>, Refusal> {
         let mut changes = vec![];
         let mut links: BTreeMap<&str, Link> = match self.tables.changes.is_empty() {
             true => return Ok(changes),
@@ -264,7 +275,7 @@ impl Making<'_, '_> {
                 let counted = changes
                     .last()
                     .map_or(Ok(()), |last| self.size.add_change(last));
-                counted.map_err(|large| table.problem(large))?;
+                counted.map_err(|large| table.refusal(large))?;
             }
         }
         Ok(changes)
@@ -289,7 +300,7 @@ fn combinations(vary: &[Varied]) -> impl Iterator<Item = Vec<(&str, &Given)>> {
     })
 }
 
-fn defaults(root: &mut Section, hosts: &[(String, Section)]) -> Result<Givens, Problem> {
+fn defaults(root: &mut Section, hosts: &[(String, Section)]) -> Result<Givens, Refusal> {
     let entries = root.take_entries("set")?;
     entries
         .into_iter()
@@ -302,28 +313,28 @@ fn defaults(root: &mut Section, hosts: &[(String, Section)]) -> Result<Givens, P
 }
 
 /// A placeholder means one thing.
-fn check_free(name: &str, value: &Value, hosts: &[(String, Section)]) -> Result<(), Problem> {
+fn check_free(name: &str, value: &Value, hosts: &[(String, Section)]) -> Result<(), Refusal> {
     if name == INDEX {
-        return Err(value.problem("{n} is the index of a replica; take another name"));
+        return Err(value.refusal("{n} is the index of a replica; take another name"));
     }
     if hosts.iter().any(|(host, _)| host == name) {
         let message = format!("{{{name}}} is the address of host {name}; take another name");
-        return Err(value.problem(message));
+        return Err(value.refusal(message));
     }
     Ok(())
 }
 
-fn given(value: &Value) -> Result<Given, Problem> {
+fn given(value: &Value) -> Result<Given, Refusal> {
     Ok(Given {
         text: value.plain()?,
-        at: value.span(),
+        at: value.at(),
         used: Rc::new(Cell::new(false)),
     })
 }
 
 /// `set` of a path or a variant: only what the top-level `[set]` names, so that a misspelt name
 /// is not silently a new one.
-fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Problem> {
+fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Refusal> {
     let mut changed = Givens::new();
     for (name, value) in section.take_entries("set")? {
         if !defaults.contains_key(&name) {
@@ -332,7 +343,7 @@ fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Probl
                 true => "none".to_owned(),
                 false => known.join(", "),
             };
-            return Err(value.problem(format!("has no default; named in [set]: {known}")));
+            return Err(value.refusal(format!("has no default; named in [set]: {known}")));
         }
         changed.insert(name, given(&value)?);
     }
@@ -343,7 +354,7 @@ fn paths<'s>(
     root: &mut Section<'s>,
     links: &[(String, Section<'s>)],
     set: &Givens,
-) -> Result<Vec<PathTable<'s>>, Problem> {
+) -> Result<Vec<PathTable<'s>>, Refusal> {
     let mut paths: Vec<PathTable> = vec![];
     for mut section in bounded(root, "path")? {
         let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
@@ -368,13 +379,13 @@ fn paths<'s>(
 fn check_known(
     (name, section): &(String, Section),
     links: &[(String, Section)],
-) -> Result<(), Problem> {
+) -> Result<(), Refusal> {
     if links.iter().any(|(known, _)| known == name) {
         return Ok(());
     }
     let known: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
     let known = known.join(", ");
-    Err(section.problem(format!(
+    Err(section.refusal(format!(
         "links.{name}: no such link; the links are: {known}"
     )))
 }
@@ -382,11 +393,11 @@ fn check_known(
 fn unique_name<'a>(
     section: &mut Section,
     mut taken: impl Iterator<Item = &'a str>,
-) -> Result<String, Problem> {
+) -> Result<String, Refusal> {
     let value = section.need("name", names::CASE_NAME)?;
     let name = name(&value, names::case)?;
     if taken.any(|other| other == name) {
-        return Err(value.problem(format!("\"{name}\" is taken; names are unique")));
+        return Err(value.refusal(format!("\"{name}\" is taken; names are unique")));
     }
     Ok(name)
 }
@@ -395,30 +406,31 @@ fn unique_name<'a>(
 fn overlaid<'s>(
     links: &[(String, Section<'s>)],
     changed: &[(String, Section<'s>)],
-) -> Vec<(String, Section<'s>)> {
+) -> Vec<(String, Overlaid<'s>)> {
     let of_path = |name: &str| changed.iter().find(|(other, _)| other == name);
     let links = links.iter().map(|(name, section)| {
-        let section = match of_path(name) {
-            Some((_, over)) => section.overlaid(over, &["forward", "backward"], &SERVICE_KEYS),
-            None => section.with(section.values()),
-        };
-        (name.clone(), section)
+        let over = of_path(name).map(|(_, over)| over);
+        (name.clone(), Overlaid::of(section, over))
     });
     links.collect()
 }
 
-fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable<'s>>, Problem> {
+fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable<'s>>, Refusal> {
     let mut variants: Vec<VariantTable> = vec![];
     for mut section in bounded(root, "variant")? {
         let taken = variants.iter().map(|variant| variant.name.as_str());
         let name = unique_name(&mut section, taken)?;
         let set = changed_set(&mut section, set)?;
-        variants.push(VariantTable { name, section, set });
+        variants.push(VariantTable {
+            name,
+            section: Some(section),
+            set,
+        });
     }
     if variants.is_empty() {
         variants.push(VariantTable {
             name: "default".to_owned(),
-            section: root.empty(),
+            section: None,
             set: Givens::new(),
         });
     }
@@ -426,11 +438,15 @@ fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable
 }
 
 impl VariantTable<'_> {
-    fn policy(&self, values: Values, files: &NamedFiles) -> Result<Option<PathBuf>, Problem> {
-        let mut section = self.section.with(values);
+    fn policy(&self, values: Values, files: &NamedFiles) -> Result<Option<PathBuf>, Refusal> {
+        let Some(section) = &self.section else {
+            return Ok(None);
+        };
+        let mut section = section.with(values);
+        section.allow(["name", "set"]);
         let policy = section.take("policy").map(|policy| {
             let found = files.existing(&policy.text()?);
-            found.map_err(|wrong| policy.problem(wrong))
+            found.map_err(|wrong| policy.refusal(wrong))
         });
         let policy = policy.transpose()?;
         section.finish()?;
@@ -438,12 +454,12 @@ impl VariantTable<'_> {
     }
 }
 
-fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, Problem> {
+fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, Refusal> {
     const ALLOWED: &str = "a list of one value or more, such as [\"0%\", \"1%\"]";
     let mut vary = vec![];
     for (name, value) in root.take_entries("vary")? {
         if let Err(allowed) = names::case(&name) {
-            return Err(value.problem(format!("a name to vary is {allowed}")));
+            return Err(value.refusal(format!("a name to vary is {allowed}")));
         }
         check_free(&name, &value, hosts)?;
         let used = Rc::new(Cell::new(false));
@@ -454,12 +470,12 @@ fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, 
                 ..given(&item)?
             };
             if !known.insert(given.text.clone()) {
-                return Err(item.problem("is there already; the cases would be alike"));
+                return Err(item.refusal("is there already; the cases would be alike"));
             }
             values.push(given);
         }
         if values.is_empty() {
-            return Err(value.problem(format!("must be {ALLOWED}, not empty")));
+            return Err(value.found(ALLOWED));
         }
         vary.push(Varied { name, values });
     }
@@ -471,7 +487,7 @@ fn timed<'t, 's>(
     tables: &'t [Section<'s>],
     values: Values,
     groups: &Groups,
-) -> Result<Vec<(Duration, String, &'t Section<'s>)>, Problem> {
+) -> Result<Vec<(Duration, String, &'t Section<'s>)>, Refusal> {
     let mut timed = vec![];
     for table in tables {
         let mut section = table.with(values);
@@ -480,7 +496,7 @@ fn timed<'t, 's>(
         let value = section.need("link", &format!("one of: {}", groups.named()))?;
         let name = value.text()?;
         if groups.who(&name).is_none() {
-            return Err(value.problem(format!(
+            return Err(value.refusal(format!(
                 "\"{name}\" is no link; the links are: {}",
                 groups.named()
             )));

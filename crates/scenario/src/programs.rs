@@ -10,9 +10,8 @@ use super::command::{self, CommandError, Piece};
 use super::groups::{Groups, Who, find, indexes, member, replica};
 use super::plan::host_and_family;
 use super::routes::{Map, Ways};
-use super::section::{Problem, Section, Value};
 use super::size::Size;
-use super::values::{INDEX, Values};
+use super::values::{INDEX, Refusal, Section, Value, Values};
 use super::{Host, Link, Program, ResultKind, units};
 
 /// A program that gives no time limit gets this one.
@@ -26,7 +25,7 @@ pub(super) fn programs(
     hosts: &[Host],
     links: &[Link],
     size: &Size,
-) -> Result<Vec<Program>, Problem> {
+) -> Result<Vec<Program>, Refusal> {
     let map = Map::of(hosts, links);
     let mut programs: Vec<Program> = vec![];
     for table in tables {
@@ -35,14 +34,14 @@ pub(super) fn programs(
             let section = table.with(values.of_replica(index));
             let program = program(section, member(who, &host, index), groups, &map)?;
             size.add_program(&program)
-                .map_err(|large| table.problem(large))?;
+                .map_err(|large| table.refusal(large))?;
             programs.push(program);
         }
     }
     Ok(programs)
 }
 
-fn program_host(section: &mut Section, groups: &Groups) -> Result<(String, Who), Problem> {
+fn program_host(section: &mut Section, groups: &Groups) -> Result<(String, Who), Refusal> {
     let value = section.need("host", &format!("one of: {}", groups.named()))?;
     let name = value.text()?;
     find(&value, groups, name)
@@ -53,7 +52,7 @@ fn program(
     host: String,
     groups: &Groups,
     map: &Map,
-) -> Result<Program, Problem> {
+) -> Result<Program, Refusal> {
     section.take("host");
     let time_limit = section.optional("time_limit", units::time_limit)?;
     let program = Program {
@@ -63,7 +62,7 @@ fn program(
         result: section.optional("result", result_kind)?,
         lasts: section.optional("lasts", units::time_limit)?,
         time_limit: time_limit.unwrap_or(TIME_LIMIT),
-        line: section.line(),
+        line: section.line() as usize,
     };
     section.finish()?;
     Ok(program)
@@ -74,10 +73,10 @@ fn command(
     host: &str,
     groups: &Groups,
     map: &Map,
-) -> Result<String, Problem> {
-    let values = section.values();
+) -> Result<String, Refusal> {
+    let values = section.placeholders();
     let value = section.need("run", "a command, such as \"iperf3 -c {server}\"")?;
-    let wrong = |error: CommandError| value.problem(error.to_string());
+    let wrong = |error: CommandError| value.refusal(error.to_string());
     let mut filled = String::new();
     for piece in command::pieces(value.raw()?).map_err(wrong)? {
         match piece {
@@ -92,7 +91,7 @@ fn command(
         let (to, _) = host_and_family(name);
         if let (Some(ways), Some(at)) = (&ways, map.host(to)) {
             let reached = check_reached(ways, at, map);
-            reached.map_err(|why| value.problem(format!("{{{to}}}: {to} {why}")))?;
+            reached.map_err(|why| value.refusal(format!("{{{to}}}: {to} {why}")))?;
         }
     }
     Ok(filled)
@@ -104,7 +103,7 @@ fn filled_name(
     name: &str,
     groups: &Groups,
     values: Values,
-) -> Result<String, Problem> {
+) -> Result<String, Refusal> {
     let (host, _) = host_and_family(name);
     let suffix = &name[host.len()..];
     match (groups.who(host), values.index()) {
@@ -112,18 +111,18 @@ fn filled_name(
         (Some(Who::Each(count)), Some(index)) if index <= count => {
             Ok(format!("{{{}{suffix}}}", replica(host, index)))
         }
-        (Some(Who::Each(count)), Some(index)) => Err(value.problem(format!(
+        (Some(Who::Each(count)), Some(index)) => Err(value.refusal(format!(
             "{{{name}}}: replica {index} has no partner, since {host} is {count} hosts"
         ))),
-        (Some(Who::Each(count)), None) => Err(value.problem(format!(
+        (Some(Who::Each(count)), None) => Err(value.refusal(format!(
             "{{{name}}}: {host} is {count} hosts; name one, such as {{{host}-1{suffix}}}"
         ))),
         (None, _) => {
             match values.text(name) {
                 Some(text) => Ok(text.replace('{', "{{")),
                 None if name == INDEX => Err(value
-                    .problem("{n} is the index of a replica, and the program's host has no count")),
-                None => Err(value.problem(CommandError::Unknown(name.to_owned()).to_string())),
+                    .refusal("{n} is the index of a replica, and the program's host has no count")),
+                None => Err(value.refusal(CommandError::Unknown(name.to_owned()).to_string())),
             }
         }
     }
@@ -140,7 +139,7 @@ pub(super) fn check_reached(ways: &Ways, to: usize, map: &Map) -> Result<(), &'s
     }
 }
 
-fn ready_port(section: &mut Section) -> Result<Option<u16>, Problem> {
+fn ready_port(section: &mut Section) -> Result<Option<u16>, Refusal> {
     let Some(value) = section.take("ready") else {
         return Ok(None);
     };
@@ -155,6 +154,6 @@ fn ready_port(section: &mut Section) -> Result<Option<u16>, Problem> {
 fn result_kind(text: &str) -> Result<ResultKind, &'static str> {
     match text {
         "iperf3" => Ok(ResultKind::Iperf3),
-        _ => Err("a known kind of output; known: \"iperf3\""),
+        _ => Err("\"iperf3\""),
     }
 }

@@ -7,11 +7,11 @@
 use fatpath_cc::Idle;
 
 use super::flow::{DelayedAcks, Detection, EndSettings, LawRequest, Requests};
-use super::section::{Problem, Section, Value};
+use super::values::{Refusal, Section, Value};
 use super::{law, names, rude, units};
 
 /// The keys that are not of the flow's source.
-pub(super) fn requests(section: &mut Section) -> Result<Requests, Problem> {
+pub(super) fn requests(section: &mut Section) -> Result<Requests, Refusal> {
     Ok(Requests {
         law: section.take("law").map(law_request).transpose()?,
         mss_bytes: section.whole("mss", 64..=65_000)?.map(|bytes| bytes as u32),
@@ -23,7 +23,7 @@ pub(super) fn requests(section: &mut Section) -> Result<Requests, Problem> {
     })
 }
 
-fn inner(section: &mut Section) -> Result<EndSettings, Problem> {
+fn inner(section: &mut Section) -> Result<EndSettings, Refusal> {
     let packets = |section: &mut Section, key, least| {
         let packets = section.whole(key, least..=1 << 30)?;
         Ok(packets.map(|packets| packets as u32))
@@ -48,22 +48,21 @@ fn inner(section: &mut Section) -> Result<EndSettings, Problem> {
 }
 
 /// A name, or a table of it and parameters; the parameters of laws that the simulator has are checked.
-fn law_request(value: Value) -> Result<LawRequest, Problem> {
-    if !value.is_table() {
+fn law_request(value: Value) -> Result<LawRequest, Refusal> {
+    if !value.as_toml().is_table() {
         let name = value.parsed(names::law)?;
         let parameters = vec![];
         return Ok(LawRequest { name, parameters });
     }
-    let place = value.copy();
     let mut section = value.section()?;
     let name = section.need("law", names::LAW_NAME)?.parsed(names::law)?;
     let mut parameters = vec![];
-    for (key, value) in section.into_entries() {
-        parameters.push((key, value.number(0.0, f64::MAX)?));
+    for (key, value) in section.entries() {
+        parameters.push((key.get_ref().to_string(), value.number(0.0, f64::MAX)?));
     }
     let request = LawRequest { name, parameters };
     match law::of_request(&request) {
-        Err(why) if !request.parameters.is_empty() => Err(place.problem(why)),
+        Err(why) if !request.parameters.is_empty() => Err(value.refusal(why)),
         _ => Ok(request),
     }
 }

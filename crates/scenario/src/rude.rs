@@ -2,11 +2,11 @@
 //! The key `rude` of a `[[flow]]`: without congestion control, and for how long.
 
 use super::flow::{RudeOff, RudeRequest};
-use super::section::{Problem, Value};
 use super::units;
+use super::values::{Refusal, Value};
 
 /// `{ rate = "950mbit", off = "nicely", at = "3s" }`, each or none of them.
-pub(super) fn request(value: Value) -> Result<RudeRequest, Problem> {
+pub(super) fn request(value: Value) -> Result<RudeRequest, Refusal> {
     let mut section = value.section()?;
     let share_bps = section.optional("rate", units::rate_bps)?;
     let nicely = section.optional("off", is_nicely)?;
@@ -16,7 +16,7 @@ pub(super) fn request(value: Value) -> Result<RudeRequest, Problem> {
         (None, None) => None,
         _ => {
             return Err(
-                section.problem_here("off and at belong together, such as \"nicely\" and \"3s\"")
+                section.refusal_here("off and at belong together, such as \"nicely\" and \"3s\"")
             );
         }
     };

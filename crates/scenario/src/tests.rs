@@ -509,6 +509,10 @@ fn errors_name_the_place_the_key_and_what_is_allowed() {
         "name = \"x\"".to_owned(),
         "name = \"x\"\n[hosts.a]\nport = 1".to_owned(),
         with("rait = \"1gbit\""),
+        with("over-head = \"38B\""),
+        with("loss = \"1%\"\ndelayed = \"1ms\""),
+        with("overhead = 38"),
+        with("[[variant]]\nname = \"v\"\npolcy = \"p.toml\""),
         with("loss = 0.01"),
         with("loss = \"101%\""),
         with("mtu = 100"),
@@ -623,7 +627,7 @@ proptest! {
         let to = (to..=good.len()).find(|i| good.is_char_boundary(*i)).unwrap();
         let text = format!("{}{inserted}{}", &good[..from], &good[to..]);
         if let Err(problem) = parse(&text) {
-            prop_assert!(problem.line <= text.lines().count() + 1);
+            prop_assert!(problem.problem.line as usize <= text.lines().count() + 1);
         }
     }
 

@@ -6,10 +6,16 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::rc::Rc;
 
+pub(super) use fatpath_toml::Refusal;
+
 use super::command::{self, CommandError};
+
+/// A table, read with the values of a case.
+pub(super) type Section<'v> = fatpath_toml::Section<'v, Values<'v>>;
+/// Likewise.
+pub(super) type Value<'v> = fatpath_toml::Value<'v, Values<'v>>;
 
 /// The name under which a replica finds its index, from 1.
 pub(super) const INDEX: &str = "n";
@@ -18,7 +24,8 @@ pub(super) const INDEX: &str = "n";
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) text: String,
-    pub(super) at: Range<usize>,
+    /// A byte offset.
+    pub(super) at: usize,
     /// Whether any placeholder has asked for it; all cases share this.
     pub(super) used: Rc<Cell<bool>>,
 }
@@ -60,8 +67,18 @@ impl<'v> Values<'v> {
         Some(given.text.clone())
     }
 
-    /// A text with its placeholders filled in.
-    pub(super) fn fill(self, template: &str) -> Result<String, String> {
+    fn named(self) -> String {
+        let names = self.given.into_iter().flat_map(BTreeMap::keys);
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        match names.is_empty() {
+            true => "nothing is".to_owned(),
+            false => format!("named there: {}", names.join(", ")),
+        }
+    }
+}
+
+impl fatpath_toml::Placeholders for Values<'_> {
+    fn fill(self, template: &str) -> Result<String, String> {
         command::expand(template, |name| self.text(name)).map_err(|error| match error {
             CommandError::Unknown(name) => {
                 format!(
@@ -73,18 +90,8 @@ impl<'v> Values<'v> {
         })
     }
 
-    /// Where the value was written that a text consists of, when it is just `{NAME}`.
-    pub(super) fn origin(self, template: &str) -> Option<Range<usize>> {
+    fn origin(self, template: &str) -> Option<usize> {
         let name = template.strip_prefix('{')?.strip_suffix('}')?;
-        Some(self.given?.get(name)?.at.clone())
-    }
-
-    fn named(self) -> String {
-        let names = self.given.into_iter().flat_map(BTreeMap::keys);
-        let names: Vec<&str> = names.map(String::as_str).collect();
-        match names.is_empty() {
-            true => "nothing is".to_owned(),
-            false => format!("named there: {}", names.join(", ")),
-        }
+        Some(self.given?.get(name)?.at)
     }
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// Folders of the packages whose integration tests need the processor alone. Those of all others but `ONLY_NAMESPACES`
 /// need the host: its laws or its sysctls.
-const ONLY_COMPUTE: [&str; 10] = [
+const ONLY_COMPUTE: [&str; 11] = [
     "crates/cc",
     "crates/estats",
     "crates/link",
@@ -27,6 +27,7 @@ const ONLY_COMPUTE: [&str; 10] = [
     "crates/record",
     "crates/scenario",
     "crates/sim",
+    "crates/toml",
     "crates/units",
 ];
 

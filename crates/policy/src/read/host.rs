@@ -2,82 +2,71 @@
 //! The `[host]` section of the policy file. Start at [`read`].
 
 use super::values::SYSCTL_BYTES;
-use crate::problem::{Refusal, Report};
 use crate::rule::Rule;
 use crate::settings::Chosen;
-use crate::toml_reader::{Section, found};
 use crate::{HostSettings, Setting, Sysctl, SysctlName};
-use toml::de::{DeTable, DeValue};
+use fatpath_toml::{Refusal, Section, Value};
 
 /// Reads `[host.sysctl]`; `"auto"` takes what the rules ask for.
-pub(super) fn read(document: &DeTable, rules: &[Rule], report: &mut Report) -> HostSettings {
-    let Some(host) = subtable(document, "host", report) else {
-        return HostSettings::default();
-    };
-    Section::open(report, host, "[host]", &["sysctl"]);
-    let Some(table) = subtable(host, "sysctl", report) else {
-        return HostSettings::default();
-    };
-    refuse_unquoted(table, report);
-    let mut known = SysctlName::ALL.map(SysctlName::as_str).to_vec();
-    known.push("net");
-    let mut section = Section::open(report, table, "[host.sysctl]", &known);
-    let sysctls = SysctlName::ALL
-        .into_iter()
-        .filter_map(|name| read_sysctl(&mut section, name, rules));
+pub(super) fn read(root: &mut Section, rules: &[Rule]) -> HostSettings {
+    let sysctls = read_host(root).map(|table| read_sysctls(table, rules));
     HostSettings {
-        sysctls: sysctls.collect(),
+        sysctls: sysctls.unwrap_or_default(),
     }
 }
 
-fn subtable<'v>(table: &'v DeTable<'v>, key: &str, report: &mut Report) -> Option<&'v DeTable<'v>> {
-    let value = table.get(key)?;
-    let inner = value.get_ref().as_table();
-    if inner.is_none() {
-        report.add(
-            value.span().start,
-            found(value.get_ref(), "a table, [host.sysctl]"),
-        );
-    }
-    inner
+fn read_host<'v>(root: &mut Section<'v>) -> Option<Section<'v>> {
+    let table = |value: &Value<'v>| value.section_or("a table, [host.sysctl]");
+    let mut host = root.read("host", table)?.titled("[host]");
+    let sysctl = host.read("sysctl", table);
+    host.note_unknown();
+    sysctl
+}
+
+fn read_sysctls(table: Section, rules: &[Rule]) -> Vec<Sysctl> {
+    let mut section = table.titled("[host.sysctl]");
+    let names = SysctlName::ALL.into_iter();
+    let sysctls = names.filter_map(|name| read_sysctl(&mut section, name, rules));
+    let sysctls = sysctls.collect();
+    refuse_unquoted(&mut section);
+    section.note_unknown();
+    sysctls
 }
 
 /// `net.core.rmem_max = …` without quotes is three nested tables to TOML.
-fn refuse_unquoted(table: &DeTable, report: &mut Report) {
-    if let Some((key, _)) = table.get_key_value("net") {
+fn refuse_unquoted(section: &mut Section) {
+    section.allow(["net"]);
+    if let Some((key, _)) = section.table().get_key_value("net") {
         let remedy = "write the name in quotes: \"net.core.rmem_max\" = \"auto\"";
-        report.add(
-            key.span().start,
-            Refusal::new("the name of a sysctl without quotes", remedy),
-        );
+        let unquoted = Refusal::new(key.span().start, "the name of a sysctl without quotes");
+        section.note(unquoted.allowed(remedy));
     }
 }
 
 fn read_sysctl(section: &mut Section, name: SysctlName, rules: &[Rule]) -> Option<Sysctl> {
-    let place = section.value(name.as_str())?.span();
-    let at_least = section.read(name.as_str(), |value| read_value(value, name, rules))??;
+    let value = section.take(name.as_str())?;
+    let at_least = section.noted(read_value(&value, name, rules))??;
     Some(Sysctl {
         name,
         at_least,
-        line: section.report.line(place.start),
+        line: value.line(),
     })
 }
 
 /// `None` for an `"auto"` that no rule asks for.
 fn read_value(
-    value: &DeValue,
+    value: &Value,
     name: SysctlName,
     rules: &[Rule],
 ) -> Result<Option<Chosen<u32>>, Refusal> {
-    match (name, value) {
-        (SysctlName::TcpWindowScaling, DeValue::Integer(number)) if number.as_str() == "1" => {
+    match name {
+        SysctlName::TcpWindowScaling if value.as_u64() == Some(1) => {
             Ok(Some(Chosen::new(1, "given as 1")))
         }
-        (SysctlName::TcpWindowScaling, _) => Err(found(
-            value,
-            "1 (a sysctl is only raised, so 0 would do nothing)",
-        )),
-        (_, DeValue::String(text)) if text == "auto" => Ok(largest(name, rules)),
+        SysctlName::TcpWindowScaling => {
+            Err(value.found("1 (a sysctl is only raised, so 0 would do nothing)"))
+        }
+        _ if value.as_str() == Some("auto") => Ok(largest(name, rules)),
         _ => SYSCTL_BYTES.read_u32(value).map(Some),
     }
 }

@@ -3,36 +3,20 @@
 
 use super::values::{self, MAX_FLOWS, MAX_FLOWS_PER_PREFIX, ONE_IN, SAMPLE_INTERVAL};
 use crate::instruments::{DerivedText, MAX_DERIVED, MAX_FORMULA_BYTES};
-use crate::problem::{Refusal, Report};
-use crate::toml_reader::{Section, found, shortened, under_key};
 use crate::{Instruments, Rule, SampledFlows};
-use toml::de::{DeTable, DeValue};
-
-const KEYS: [&str; 7] = [
-    "flows",
-    "rules",
-    "interval",
-    "one_in",
-    "max_flows",
-    "max_flows_per_prefix",
-    "derived",
-];
+use fatpath_toml::{Refusal, Section, Value, shortened};
 
 /// Reads the section; `rules` are those of the file.
-pub(super) fn read(document: &DeTable, rules: &[Rule], report: &mut Report) -> Instruments {
+pub(super) fn read(root: &mut Section, rules: &[Rule]) -> Instruments {
     let mut instruments = Instruments::default();
-    let Some(value) = document.get("instruments") else {
-        return instruments;
-    };
-    let Some(table) = value.get_ref().as_table() else {
-        let allowed = "a table, under a line `[instruments]`";
-        report.add(value.span().start, found(value.get_ref(), allowed));
-        return instruments;
-    };
-    let mut section = Section::open(report, table, "[instruments]", &KEYS);
-    read_flows(&mut section, rules, &mut instruments);
-    read_bounds(&mut section, &mut instruments);
-    instruments.derived = read_derived(&mut section);
+    let allowed = "a table, under a line `[instruments]`";
+    if let Some(section) = root.read("instruments", |value| value.section_or(allowed)) {
+        let mut section = section.titled("[instruments]");
+        read_flows(&mut section, rules, &mut instruments);
+        read_bounds(&mut section, &mut instruments);
+        instruments.derived = read_derived(&mut section);
+        section.note_unknown();
+    }
     instruments
 }
 
@@ -64,15 +48,13 @@ fn read_flows(section: &mut Section, rules: &[Rule], instruments: &mut Instrumen
     let flows = section.read("flows", flows);
     let named = section.read_list("rules", |value| name_of_rule(value, rules));
     instruments.rules = named.into_iter().map(|(name, _)| name).collect();
-    let names_rules = section.value("rules").map(|value| value.span());
-    if let (Some(place), Some(flows @ (SampledFlows::All | SampledFlows::None))) =
+    let names_rules = section.value("rules");
+    if let (Some(names), Some(flows @ (SampledFlows::All | SampledFlows::None))) =
         (&names_rules, flows)
     {
-        let message = format!("rules: flows is {:?}", flows.name());
+        let refusal = names.refusal(format!("flows is {:?}", flows.name()));
         let remedy = "leave out one of the two, or write flows = \"rules\"";
-        section
-            .report
-            .add(place.start, Refusal::new(message, remedy));
+        section.note(refusal.allowed(remedy));
     }
     let otherwise = match names_rules {
         Some(_) => SampledFlows::Rules,
@@ -81,79 +63,61 @@ fn read_flows(section: &mut Section, rules: &[Rule], instruments: &mut Instrumen
     instruments.flows = flows.unwrap_or(otherwise);
 }
 
-fn flows(value: &DeValue) -> Result<SampledFlows, Refusal> {
+fn flows(value: &Value) -> Result<SampledFlows, Refusal> {
     let chosen = SampledFlows::ALL
         .into_iter()
         .find(|one| value.as_str() == Some(one.name()));
-    chosen.ok_or_else(|| found(value, "\"all\", \"rules\" or \"none\""))
+    chosen.ok_or_else(|| value.found("\"all\", \"rules\" or \"none\""))
 }
 
-fn name_of_rule(value: &DeValue, rules: &[Rule]) -> Result<String, Refusal> {
+fn name_of_rule(value: &Value, rules: &[Rule]) -> Result<String, Refusal> {
     let name = values::name(value)?;
     match rules.iter().any(|rule| rule.name == name) {
         true => Ok(name),
-        false => Err(Refusal::new(
-            format!("no rule of this file is named `{name}`"),
-            "name a [[rule]], or leave the key out",
-        )),
+        false => Err(value
+            .refusal(format!("no rule of this file is named `{name}`"))
+            .allowed("name a [[rule]], or leave the key out")),
     }
 }
 
 fn read_derived(section: &mut Section) -> Vec<DerivedText> {
-    let Some(value) = section.value("derived") else {
+    let Some(table) = section.read("derived", |value| formulas(value)) else {
         return Vec::new();
     };
-    let start = value.span().start;
-    let Some(table) = value.get_ref().as_table() else {
-        let allowed = "a table of formulas, under a line `[instruments.derived]`";
-        let refusal = under_key("derived", found(value.get_ref(), allowed));
-        section.report.add(start, refusal);
-        return Vec::new();
-    };
-    if table.len() > MAX_DERIVED {
-        let message = format!("derived: {} formulas", table.len());
-        let refusal = Refusal::new(message, format!("allowed: at most {MAX_DERIVED}"));
-        section.report.add(start, refusal);
-        return Vec::new();
-    }
-    let formulas = table.iter().filter_map(|(key, value)| {
-        let place = key.span().start;
-        match formula(key.get_ref(), value.get_ref()) {
-            Ok(formula) => Some((place, key.get_ref().to_string(), formula)),
-            Err(refusal) => {
-                section.report.add(place, refusal);
-                None
-            }
-        }
+    let derived = table.entries().into_iter().filter_map(|(key, value)| {
+        let name = key.get_ref();
+        Some(DerivedText {
+            name: name.to_string(),
+            formula: table.noted(formula(name, key.span().start, &value))?,
+            line: value.line(),
+        })
     });
-    let mut formulas: Vec<_> = formulas.collect();
-    formulas.sort();
-    let derived = formulas
-        .into_iter()
-        .map(|(place, name, formula)| DerivedText {
-            name,
-            formula,
-            line: section.report.line(place),
-        });
     derived.collect()
 }
 
-fn formula(name: &str, value: &DeValue) -> Result<String, Refusal> {
+fn formulas<'v>(value: &Value<'v>) -> Result<Section<'v>, Refusal> {
+    let section = value.section_or("a table of formulas, under a line `[instruments.derived]`")?;
+    match section.table().len() {
+        0..=MAX_DERIVED => Ok(section.titled("[instruments.derived]")),
+        many => Err(value
+            .refusal(format!("{many} formulas"))
+            .allowed(format!("allowed: at most {MAX_DERIVED}"))),
+    }
+}
+
+fn formula(name: &str, name_at: usize, value: &Value) -> Result<String, Refusal> {
     let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !begins || name.len() > 63 || !name.bytes().all(plain) {
         let message = format!("`{}` cannot name a derived event", shortened(name));
         let allowed = "allowed: a letter, then letters, digits and `_`, 63 in all";
-        return Err(Refusal::new(message, allowed));
+        return Err(Refusal::new(name_at, message).allowed(allowed));
     }
     match value.as_str() {
         Some(text) if (1..=MAX_FORMULA_BYTES).contains(&text.len()) => Ok(text.to_owned()),
-        _ => Err(under_key(
-            name,
-            found(
-                value,
-                "a formula of 1 to 1024 bytes: \"DataBytesOut * 8 / (now - StartTime)\"",
-            ),
-        )),
+        _ => {
+            Err(value
+                .found("a formula of 1 to 1024 bytes: \"DataBytesOut * 8 / (now - StartTime)\""))
+        }
     }
 }

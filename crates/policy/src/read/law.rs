@@ -2,12 +2,10 @@
 //! `congestion_control`: a law and its parameters. Start at [`read_law`].
 
 use super::values::{self, Measure, STREAMS};
-use crate::problem::{Refusal, Report};
 use crate::settings::Chosen;
-use crate::toml_reader::{Section, found, under_key};
 use crate::{Law, Setting, our_laws};
 use fatpath_cc::{LawSpec, ParameterError, ParameterSpec};
-use toml::de::{DeTable, DeValue};
+use fatpath_toml::{Refusal, Section, Value};
 
 const KEY: &str = "congestion_control";
 
@@ -20,42 +18,33 @@ const EQUIVALENTS: [&str; 3] = ["virtual_mss", "streams", "highspeed_buffer"];
 
 /// `"cubic"`, or a table with the key `law` and the law's parameters.
 pub(super) fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option<Chosen<Law>> {
-    let value = section.value(KEY)?;
-    let Some(table) = value.get_ref().as_table() else {
-        let name = section.read(KEY, |value| values::law_name(value, laws))?;
+    let value = section.take(KEY)?;
+    if value.as_toml().as_table().is_none() {
+        let name = section.noted(values::law_name(&value, laws))?;
         let law = Law::named(&name);
         let defaults = match law.parameters().is_empty() {
             true => "",
             false => ", default parameters",
         };
         return Some(Chosen::new(law, format!("given as {name}{defaults}")));
-    };
-    let Some(name) = table.get("law") else {
+    }
+    let mut table = section.noted(value.section())?;
+    let Some(name) = table.take("law") else {
         let remedy = "write { law = \"fp_aimd\", a = 6, b = 0.3 }";
-        let refusal = Refusal::new("the table has no `law`", remedy);
-        section
-            .report
-            .add(value.span().start, under_key(KEY, refusal));
+        section.note(value.refusal("the table has no `law`").allowed(remedy));
         return None;
     };
-    match values::law_name(name.get_ref(), laws) {
-        Ok(name) => Some(read_parameters(section.report, table, &name)),
-        Err(refusal) => {
-            section
-                .report
-                .add(name.span().start, under_key(KEY, refusal));
-            None
-        }
-    }
+    let name = section.noted(values::law_name(&name.called(KEY), laws))?;
+    let title = format!("the parameters of {name}");
+    Some(read_parameters(table.titled(title), &name))
 }
 
-fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<Law> {
+fn read_parameters(mut section: Section, name: &str) -> Chosen<Law> {
     let law = Law::named(name);
     let spec = law.ours().map(|ours| ours.spec());
     let Some(spec) = spec.filter(|spec| !spec.parameters.is_empty()) else {
-        for key in table.keys().filter(|key| key.get_ref() != "law") {
-            let refusal = no_parameters(name);
-            report.add(key.span().start, under_key(key.get_ref(), refusal));
+        for (key, _) in section.entries() {
+            section.note(no_parameters(key.get_ref(), key.span().start, name));
         }
         return Chosen::new(law, format!("given as {name}"));
     };
@@ -64,12 +53,12 @@ fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<L
     } else {
         &[]
     };
-    let keys = spec.parameters.iter().map(|parameter| parameter.key);
-    let known: Vec<&str> = ["law"].into_iter().chain(keys).collect();
-    let known = [&known, equivalents].concat();
-    let mut section = Section::open(report, table, &format!("the parameters of {name}"), &known);
-    match equivalents.iter().find(|key| section.value(key).is_some()) {
-        Some(key) => read_equivalent(&mut section, key, &known).unwrap_or(Chosen::new(law, "")),
+    let keys: Vec<&str> = spec.parameters.iter().map(|one| one.key).collect();
+    let keys = [&keys, equivalents].concat();
+    section.allow(keys.iter().copied());
+    section.note_unknown();
+    match equivalents.iter().find(|key| section.has(key)) {
+        Some(key) => read_equivalent(&mut section, key, &keys).unwrap_or(Chosen::new(law, "")),
         None => read_each(&mut section, name, spec),
     }
 }
@@ -78,17 +67,12 @@ fn read_parameters(report: &mut Report, table: &DeTable, name: &str) -> Chosen<L
 fn read_each(section: &mut Section, name: &str, spec: &LawSpec) -> Chosen<Law> {
     let (mut given, mut defaults) = (Vec::new(), Vec::new());
     for parameter in &spec.parameters {
-        match section.value(parameter.key) {
-            Some(_) => {
-                let number = |value: &DeValue| read_parameter(value, parameter);
-                given.extend(
-                    section
-                        .read(parameter.key, number)
-                        .map(|n| (parameter.key, n)),
-                );
-            }
-            None => defaults.push(parameter.key),
-        }
+        let Some(value) = section.take(parameter.key) else {
+            defaults.push(parameter.key);
+            continue;
+        };
+        let number = section.noted(read_parameter(&value, parameter));
+        given.extend(number.map(|number| (parameter.key, number)));
     }
     let initial = Law::named(name);
     let Some(law) = initial.ours().map(|ours| ours.with_given(&given)) else {
@@ -101,30 +85,30 @@ fn read_each(section: &mut Section, name: &str, spec: &LawSpec) -> Chosen<Law> {
         true => String::new(),
         false => format!(", default {}", defaults.join(" and ")),
     };
-    let law = noted(section, law.map(|(law, _)| law)).unwrap_or(initial);
+    let law = law.map(|(law, _)| law);
     Chosen::new(
-        law,
+        consistent(section, law).unwrap_or(initial),
         format!("given as {name} with parameters{derived}{defaults}"),
     )
 }
 
 /// A number that the law's integers hold.
-fn read_parameter(value: &DeValue, spec: &ParameterSpec) -> Result<f64, Refusal> {
+fn read_parameter(value: &Value, spec: &ParameterSpec) -> Result<f64, Refusal> {
     values::number(value)
         .and_then(|number| spec.exactly(number))
-        .ok_or_else(|| found(value, spec.allowed()))
+        .ok_or_else(|| value.found(&spec.allowed()))
 }
 
 /// One of [`EQUIVALENTS`], which must stand alone.
-fn read_equivalent(section: &mut Section, key: &str, known: &[&str]) -> Option<Chosen<Law>> {
-    let others = known.iter().filter(|other| !["law", key].contains(other));
-    for other in others {
+fn read_equivalent(
+    section: &mut Section,
+    key: &'static str,
+    keys: &[&'static str],
+) -> Option<Chosen<Law>> {
+    for other in keys.iter().filter(|other| **other != key) {
         if let Some(value) = section.value(other) {
-            let message = format!("`{key}` says both a and b already");
-            let refusal = Refusal::new(message, format!("leave out `{other}` or `{key}`"));
-            section
-                .report
-                .add(value.span().start, under_key(other, refusal));
+            let refusal = value.refusal(format!("`{key}` says both a and b already"));
+            section.note(refusal.allowed(format!("leave out `{other}` or `{key}`")));
         }
     }
     let (law, meaning) = match key {
@@ -147,17 +131,14 @@ fn read_equivalent(section: &mut Section, key: &str, known: &[&str]) -> Option<C
             (law, meaning)
         }
     };
-    noted(section, law).map(|law| Chosen::new(law, meaning))
+    consistent(section, law).map(|law| Chosen::new(law, meaning))
 }
 
 /// Each value was in its range: what is left to refuse is how they fit together.
-fn noted(section: &mut Section, law: Result<fatpath_cc::Law, ParameterError>) -> Option<Law> {
-    let note = |error: ParameterError| {
-        let place = section.value("law").map_or(0, |value| value.span().start);
-        let refusal = Refusal::new(error.to_string(), together(&error));
-        section.report.add(place, under_key(KEY, refusal));
-    };
-    law.map_err(note).ok().map(Law::from)
+fn consistent(section: &Section, law: Result<fatpath_cc::Law, ParameterError>) -> Option<Law> {
+    let name = section.value("law")?.called(KEY);
+    let refused = |error: ParameterError| name.refusal(error.to_string()).allowed(together(&error));
+    section.noted(law.map_err(refused)).map(Law::from)
 }
 
 /// What a law asks of its parameters together: `is_consistent` of its file in bpf/cc.
@@ -173,19 +154,17 @@ fn together(error: &ParameterError) -> &'static str {
 }
 
 /// What a law without parameters says of one.
-fn no_parameters(law: &str) -> Refusal {
+fn no_parameters(key: &str, at: usize, law: &str) -> Refusal {
     let with: Vec<String> = our_laws()
         .filter(|name| !Law::named(name).parameters().is_empty())
         .collect();
-    Refusal::new(
-        format!("`{law}` takes no parameters"),
-        format!("laws with parameters: {}", with.join(", ")),
-    )
+    Refusal::new(at, format!("{key}: `{law}` takes no parameters"))
+        .allowed(format!("laws with parameters: {}", with.join(", ")))
 }
 
 /// The name of the rule's law, as far as it can be read.
-pub(super) fn law_name<'v>(section: &Section<'_, '_, 'v>) -> Option<&'v str> {
-    let value = section.value(KEY)?.get_ref();
+pub(super) fn law_name<'v>(section: &Section<'v>) -> Option<&'v str> {
+    let value = section.value(KEY)?.as_toml();
     let name = value.as_table().map_or(Some(value), |table| {
         table.get("law").map(|name| name.get_ref())
     });

@@ -3,21 +3,19 @@
 
 use super::law::law_name;
 use super::values;
-use crate::problem::Refusal;
 use crate::settings::{Chosen, Rude};
-use crate::toml_reader::{Section, found, under_key};
 use crate::{Law, Setting, SettingValue, Settings, Way, our_laws};
-use toml::de::DeValue;
+use fatpath_toml::{Refusal, Section, Value};
 
 /// Refuses what means nothing where no flow may be rude, and a law that has no fair window.
-pub(super) fn refuse_rude_terms(section: &mut Section, settings: &Settings) {
+pub(super) fn refuse_rude_terms(section: &Section, settings: &Settings) {
     match settings.may_be_rude() {
         false => refuse_terms(section),
         true => refuse_law_of_others(section),
     }
 }
 
-pub(super) fn rude(value: &DeValue) -> Result<Chosen<SettingValue>, Refusal> {
+pub(super) fn rude(value: &Value) -> Result<Chosen<SettingValue>, Refusal> {
     let chosen = Rude::ALL
         .into_iter()
         .find(|one| value.as_str() == Some(one.name()));
@@ -26,46 +24,34 @@ pub(super) fn rude(value: &DeValue) -> Result<Chosen<SettingValue>, Refusal> {
             let reason = format!("given as {}", chosen.name());
             Chosen::new(SettingValue::Rude(chosen), reason)
         })
-        .ok_or_else(|| found(value, Setting::Rude.allowed()))
+        .ok_or_else(|| value.found(&Setting::Rude.allowed()))
 }
 
 pub(super) fn read_users(section: &mut Section) -> Option<Chosen<SettingValue>> {
     let key = Setting::RudeUsers.key();
-    section.value(key)?;
-    let users = section
-        .read_list(key, values::user)
-        .into_iter()
-        .map(|(user, _)| user)
-        .collect();
-    Some(Chosen::new(
-        SettingValue::Users(users),
-        "only these may be rude",
-    ))
+    let is_given = section.has(key);
+    let users = section.read_list(key, values::user).into_iter();
+    let users = SettingValue::Users(users.map(|(user, _)| user).collect());
+    is_given.then(|| Chosen::new(users, "only these may be rude"))
 }
 
-fn refuse_terms(section: &mut Section) {
-    if section.value("rude").is_some_and(|value| {
-        value
-            .get_ref()
-            .as_str()
-            .is_none_or(|text| text != Rude::Never.name())
-    }) {
+fn refuse_terms(section: &Section) {
+    let rude = section.value("rude");
+    if rude.is_some_and(|value| value.as_str() != Some(Rude::Never.name())) {
         return; // refused already
     }
     let terms = Setting::of_way(Way::Rude).filter(|setting| *setting != Setting::Rude);
     for key in terms.map(Setting::key) {
         if let Some(value) = section.value(key) {
             let remedy = "give the rule rude = \"allowed\" or \"always\"";
-            let refusal = Refusal::new("no flow of the rule may be rude", remedy);
-            section
-                .report
-                .add(value.span().start, under_key(key, refusal));
+            let refusal = value.refusal("no flow of the rule may be rude");
+            section.note(refusal.allowed(remedy));
         }
     }
 }
 
 /// The fair window beside a rude flow is kept by the laws of bpf/cc.
-fn refuse_law_of_others(section: &mut Section) {
+fn refuse_law_of_others(section: &Section) {
     let Some(name) = law_name(section) else {
         return;
     };
@@ -73,13 +59,9 @@ fn refuse_law_of_others(section: &mut Section) {
         return;
     }
     let laws = our_laws().collect::<Vec<_>>().join(", ");
-    let refusal = Refusal::new(
-        format!("`{name}` cannot say what a rude flow's fair window is"),
-        format!("give congestion_control = one of {laws}, or leave it out (fp_reno)"),
-    );
+    let remedy = format!("give congestion_control = one of {laws}, or leave it out (fp_reno)");
     if let Some(value) = section.value("rude") {
-        section
-            .report
-            .add(value.span().start, under_key("rude", refusal));
+        let message = format!("`{name}` cannot say what a rude flow's fair window is");
+        section.note(value.refusal(message).allowed(remedy));
     }
 }

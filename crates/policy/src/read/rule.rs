@@ -5,44 +5,19 @@ use super::law::read_law;
 use super::rude::{read_users, refuse_rude_terms, rude};
 use super::start::{after_idle, initial_ssthresh, refuse_start_without_our_law};
 use super::values::{self, RATE, RTT};
-use crate::problem::{Refusal, Report};
 use crate::rule::{Match, Path, Rule};
 use crate::settings::Chosen;
-use crate::toml_reader::{Section, under_key};
 use crate::{PortRange, Setting, SettingValue, Settings, Way};
-use std::ops::Range;
-use toml::de::DeTable;
-
-/// The keys that match flows or describe the path; the settings' follow.
-const KEYS: [&str; 8] = [
-    "name",
-    "destination",
-    "source",
-    "destination_ports",
-    "source_ports",
-    "cgroup",
-    "rtt",
-    "rate",
-];
+use fatpath_toml::Section;
 
 /// Reads a rule; whatever is refused is noted and left out.
-pub(super) fn read(
-    table: &DeTable,
-    place: Range<usize>,
-    laws: Option<&[String]>,
-    report: &mut Report,
-) -> Rule {
-    let settings = Setting::ALL.map(Setting::key);
-    let keys = [&KEYS[..], &settings].concat();
-    let mut section = Section::open(report, table, "a rule", &keys);
-    if section.value("name").is_none() {
+pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
+    if !section.has("name") {
         let remedy = "write name = \"…\", a name of its own for logs and tables";
-        section
-            .report
-            .add(place.start, Refusal::new("the rule has no name", remedy));
+        section.note(section.refusal("the rule has no name").allowed(remedy));
     }
     let name = section.read("name", values::name).unwrap_or_default();
-    let matches = read_match(&mut section);
+    let matches = read_match(section);
     let path = Path {
         rtt_us: section
             .read("rtt", |value| RTT.read_u32(value))
@@ -51,13 +26,13 @@ pub(super) fn read(
             .read("rate", |value| RATE.read(value))
             .map(|rate| rate.value),
     };
-    let settings = read_settings(&mut section, &path, laws);
-    refuse_without_buffer(&mut section);
-    refuse_route_metrics(&mut section);
-    let line = report.line(place.start);
+    let settings = read_settings(section, &path, laws);
+    refuse_without_buffer(section);
+    refuse_route_metrics(section);
+    section.note_unknown();
     Rule {
         name,
-        line,
+        line: section.line(),
         matches,
         path,
         settings,
@@ -75,19 +50,19 @@ fn read_match(section: &mut Section) -> Match {
     }
 }
 
-fn read_ports(section: &mut Section, key: &str) -> Vec<PortRange> {
+fn read_ports(section: &mut Section, key: &'static str) -> Vec<PortRange> {
     let mut ranges = section.read_list(key, values::ports);
     ranges.sort_by_key(|(range, _)| *range);
     for pair in ranges.windows(2) {
-        let ((one, one_place), (next, next_place)) = (&pair[0], &pair[1]);
+        let ((one, one_value), (next, next_value)) = (&pair[0], &pair[1]);
         if next.first <= one.last {
-            let later = if one_place.start > next_place.start {
-                one_place
+            let later = if one_value.at() > next_value.at() {
+                one_value
             } else {
-                next_place
+                next_value
             };
-            let refusal = Refusal::new(format!("{one} and {next} overlap"), "name each port once");
-            section.report.add(later.start, under_key(key, refusal));
+            let refusal = later.refusal(format!("{one} and {next} overlap"));
+            section.note(refusal.allowed("name each port once"));
         }
     }
     ranges.into_iter().map(|(range, _)| range).collect()
@@ -95,8 +70,8 @@ fn read_ports(section: &mut Section, key: &str) -> Vec<PortRange> {
 
 /// The path, unless a part of it was refused.
 fn as_given<'p>(section: &Section, path: &'p Path) -> Option<&'p Path> {
-    let whole = section.value("rtt").is_some() == path.rtt_us.is_some()
-        && section.value("rate").is_some() == path.rate_bps.is_some();
+    let whole = section.has("rtt") == path.rtt_us.is_some()
+        && section.has("rate") == path.rate_bps.is_some();
     whole.then_some(path)
 }
 
@@ -147,52 +122,40 @@ fn why(setting: Setting) -> &'static str {
     }
 }
 
-fn refuse_without_buffer(section: &mut Section) {
-    if section.value("send_buffer").is_some() || section.value("receive_buffer").is_some() {
+fn refuse_without_buffer(section: &Section) {
+    if section.has("send_buffer") || section.has("receive_buffer") {
         return;
     }
     for key in Setting::of_way(Way::Rule).map(Setting::key) {
         let asked = section
             .value(key)
-            .filter(|value| value.get_ref().as_bool() == Some(true));
+            .filter(|value| value.as_toml().as_bool() == Some(true));
         if let Some(value) = asked {
-            let refusal = Refusal::new(
-                "the rule sets no buffer",
-                "give it send_buffer, receive_buffer or both",
-            );
-            section
-                .report
-                .add(value.span().start, under_key(key, refusal));
+            let refusal = value.refusal("the rule sets no buffer");
+            section.note(refusal.allowed("give it send_buffer, receive_buffer or both"));
         }
     }
 }
 
 /// A route knows destinations only, so a metric would also reach the flows that the rule leaves out.
-fn refuse_route_metrics(section: &mut Section) {
+fn refuse_route_metrics(section: &Section) {
     for key in Setting::of_way(Way::Route).map(Setting::key) {
         let Some(value) = section.value(key) else {
             continue;
         };
-        if section.value("destination").is_none() {
+        if !section.has("destination") {
             let message = "this is a metric of routes, and the rule names no destination";
-            let refusal = Refusal::new(message, "give the rule destination = [\"PREFIX\", …]");
-            section
-                .report
-                .add(value.span().start, under_key(key, refusal));
+            let remedy = "give the rule destination = [\"PREFIX\", …]";
+            section.note(value.refusal(message).allowed(remedy));
             continue;
         }
         let narrower = ["source", "destination_ports", "source_ports", "cgroup"];
-        if let Some(other) = narrower
-            .into_iter()
-            .find(|other| section.value(other).is_some())
-        {
+        if let Some(other) = narrower.into_iter().find(|other| section.has(other)) {
             let message = format!(
                 "this is a metric of routes, which holds for every flow to the destination, not only for those of `{other}`"
             );
-            let refusal = Refusal::new(message, "move it to a rule that has only `destination`");
-            section
-                .report
-                .add(value.span().start, under_key(key, refusal));
+            let remedy = "move it to a rule that has only `destination`";
+            section.note(value.refusal(message).allowed(remedy));
         }
     }
 }

@@ -3,15 +3,13 @@
 
 use super::law::law_name;
 use super::values::{self, Measure};
-use crate::problem::Refusal;
 use crate::rule::Path;
 use crate::settings::{AfterIdle, Chosen, Ssthresh};
-use crate::toml_reader::{Section, found, under_key};
 use crate::{Law, Setting, SettingValue, Way, our_laws};
-use toml::de::DeValue;
+use fatpath_toml::{Refusal, Section, Value};
 
 /// Only our laws heed what they read of the rule.
-pub(super) fn refuse_start_without_our_law(section: &mut Section) {
+pub(super) fn refuse_start_without_our_law(section: &Section) {
     let name = law_name(section);
     if name.is_some_and(|name| Law::named(name).ours().is_some()) {
         return;
@@ -26,16 +24,13 @@ pub(super) fn refuse_start_without_our_law(section: &mut Section) {
         };
         let laws = our_laws().collect::<Vec<_>>().join(", ");
         let remedy = format!("give the rule congestion_control = one of {laws}");
-        section.report.add(
-            value.span().start,
-            under_key(key, Refusal::new(message, remedy)),
-        );
+        section.note(value.refusal(message).allowed(remedy));
     }
 }
 
 /// Segments, or `"bdp"`. `path` is `None` when a part of it was refused.
 pub(super) fn initial_ssthresh(
-    value: &DeValue,
+    value: &Value,
     path: Option<&Path>,
 ) -> Result<Option<Chosen<SettingValue>>, Refusal> {
     if value.as_str().is_none_or(|text| text.trim() != "bdp") {
@@ -50,7 +45,7 @@ pub(super) fn initial_ssthresh(
     Ok(bytes.map(|bytes| bytes.map(|bytes| SettingValue::Ssthresh(Ssthresh::Bytes(bytes)))))
 }
 
-pub(super) fn after_idle(value: &DeValue) -> Result<Chosen<SettingValue>, Refusal> {
+pub(super) fn after_idle(value: &Value) -> Result<Chosen<SettingValue>, Refusal> {
     let chosen = AfterIdle::ALL
         .into_iter()
         .find(|one| value.as_str() == Some(one.name()));
@@ -59,5 +54,5 @@ pub(super) fn after_idle(value: &DeValue) -> Result<Chosen<SettingValue>, Refusa
             let reason = format!("given as {}", chosen.name());
             Chosen::new(SettingValue::AfterIdle(chosen), reason)
         })
-        .ok_or_else(|| found(value, Setting::AfterIdle.allowed()))
+        .ok_or_else(|| value.found(&Setting::AfterIdle.allowed()))
 }

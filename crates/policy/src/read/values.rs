@@ -5,13 +5,11 @@
 //! [`Measure`] or at its reader.
 
 use crate::instruments::MAX_SAMPLED_FLOWS;
-use crate::problem::Refusal;
 use crate::settings::{Chosen, User};
-use crate::toml_reader::{found, shortened};
 use crate::{Path, PortRange, Prefix, RUDE_LAW, Setting, SettingValue, Spec, Unit};
+use fatpath_toml::{DeValue, Refusal, Value, shortened};
 use fatpath_units as quantity;
 use std::borrow::Cow;
-use toml::de::{DeInteger, DeValue};
 
 /// A kind of number: its range and how it is written.
 pub(crate) struct Measure {
@@ -105,16 +103,14 @@ impl Measure {
     }
 
     /// The number and how it was written.
-    pub fn read(&self, value: &DeValue) -> Result<Chosen<u64>, Refusal> {
-        let number = match value {
-            DeValue::Integer(number) if self.bare => integer(number).map(u128::from),
-            DeValue::String(text) => self.with_unit.and_then(|with_unit| with_unit(text)),
-            _ => None,
+    pub fn read(&self, value: &Value) -> Result<Chosen<u64>, Refusal> {
+        let number = match value.as_str() {
+            Some(text) => self.with_unit.and_then(|with_unit| with_unit(text)),
+            None => value.as_u64().filter(|_| self.bare).map(u128::from),
         };
-        number
-            .and_then(|number| self.within(number))
-            .map(|number| Chosen::new(number, format!("given as {}", written(value))))
-            .ok_or_else(|| found(value, self.allowed()))
+        let number = number.and_then(|number| self.within(number));
+        let number = number.ok_or_else(|| value.found(self.allowed()))?;
+        Ok(Chosen::new(number, format!("given as {}", written(value)?)))
     }
 
     /// The range and the forms, for people.
@@ -123,7 +119,7 @@ impl Measure {
     }
 
     /// The number and how it was written, for ranges that end within 32 bits.
-    pub fn read_u32(&self, value: &DeValue) -> Result<Chosen<u32>, Refusal> {
+    pub fn read_u32(&self, value: &Value) -> Result<Chosen<u32>, Refusal> {
         self.read(value).map(narrow)
     }
 
@@ -146,25 +142,15 @@ fn narrow(wide: Chosen<u64>) -> Chosen<u32> {
     }
 }
 
-fn integer(number: &DeInteger) -> Option<u64> {
-    u64::from_str_radix(number.as_str(), number.radix()).ok()
-}
-
 /// A value as it stands in the file, a text without its quotes.
-fn written(value: &DeValue) -> String {
-    match value {
-        DeValue::String(text) => shortened(text),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        DeValue::Boolean(truth) => truth.to_string(),
-        other => other.type_str().to_owned(),
-    }
+fn written(value: &Value) -> Result<String, Refusal> {
+    Ok(shortened(&value.plain()?))
 }
 
 /// A buffer: bytes, or a multiple of what the path holds. `Ok(None)` when that cannot be said because
 /// the path's own values were refused: `path` is `None` then.
 pub(crate) fn buffer(
-    value: &DeValue,
+    value: &Value,
     setting: Setting,
     path: Option<&Path>,
 ) -> Result<Option<Chosen<u64>>, Refusal> {
@@ -182,7 +168,7 @@ pub(crate) fn buffer(
     }
 }
 
-fn bdp_factor(factor: &str, value: &DeValue) -> Result<u128, Refusal> {
+fn bdp_factor(factor: &str, value: &Value) -> Result<u128, Refusal> {
     let allowed = "\"bdp\", or up to 1000 times it with at most three decimals: \"1.5bdp\"";
     let factor_milli = match factor {
         "" => Some(1000),
@@ -190,12 +176,12 @@ fn bdp_factor(factor: &str, value: &DeValue) -> Result<u128, Refusal> {
     };
     factor_milli
         .filter(|milli| (1..=1_000_000).contains(milli))
-        .ok_or_else(|| found(value, allowed))
+        .ok_or_else(|| value.found(allowed))
 }
 
 fn bdp(
     factor_milli: u128,
-    value: &DeValue,
+    value: &Value,
     path: &Path,
     measure: &Measure,
 ) -> Result<Chosen<u64>, Refusal> {
@@ -204,15 +190,14 @@ fn bdp(
         .within(bdp_bytes)
         .map(|bytes| Chosen::new(bytes, &reason))
         .ok_or_else(|| {
-            Refusal::new(
-                format!("out of range: {reason}"),
-                format!("allowed: {}", measure.allowed),
-            )
+            value
+                .refusal(format!("out of range: {reason}"))
+                .allowed(format!("allowed: {}", measure.allowed))
         })
 }
 
 /// What the path holds, whatever it is.
-pub(crate) fn bdp_bytes(value: &DeValue, path: &Path) -> Result<Chosen<u64>, Refusal> {
+pub(crate) fn bdp_bytes(value: &Value, path: &Path) -> Result<Chosen<u64>, Refusal> {
     let (bytes, reason) = times_bdp(1000, value, path)?;
     Ok(Chosen::new(
         u64::try_from(bytes).unwrap_or(u64::MAX),
@@ -220,11 +205,11 @@ pub(crate) fn bdp_bytes(value: &DeValue, path: &Path) -> Result<Chosen<u64>, Ref
     ))
 }
 
-fn times_bdp(factor_milli: u128, value: &DeValue, path: &Path) -> Result<(u128, String), Refusal> {
+fn times_bdp(factor_milli: u128, value: &Value, path: &Path) -> Result<(u128, String), Refusal> {
     let Some(bdp_bytes) = path.bdp_bytes().map(u128::from) else {
-        let message = format!("\"{}\" needs the path's rtt and rate", written(value));
+        let message = format!("\"{}\" needs the path's rtt and rate", written(value)?);
         let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"";
-        return Err(Refusal::new(message, remedy));
+        return Err(value.refusal(message).allowed(remedy));
     };
     let reason = bdp_reason(path, bdp_bytes, factor_milli);
     Ok((bdp_bytes * factor_milli / 1000, reason))
@@ -243,7 +228,7 @@ fn bdp_reason(path: &Path, bdp_bytes: u128, factor_milli: u128) -> String {
 }
 
 /// A setting without a reader of its own: a number, a fraction, or on or off.
-pub(crate) fn plain(value: &DeValue, setting: Setting) -> Result<Chosen<SettingValue>, Refusal> {
+pub(crate) fn plain(value: &Value, setting: Setting) -> Result<Chosen<SettingValue>, Refusal> {
     match setting.spec().unit {
         Unit::Truth => truth(value)
             .map(|truth| Chosen::new(SettingValue::Truth(truth), format!("given as {truth}"))),
@@ -255,72 +240,64 @@ pub(crate) fn plain(value: &DeValue, setting: Setting) -> Result<Chosen<SettingV
 }
 
 /// A fraction, kept in thousandths.
-fn milli(value: &DeValue, setting: Setting) -> Result<Chosen<u64>, Refusal> {
+fn milli(value: &Value, setting: Setting) -> Result<Chosen<u64>, Refusal> {
     let milli = number(value).map(|number| number * 1000.0);
     let whole = milli.filter(|milli| (milli - milli.round()).abs() < 1e-6);
     whole
         .map(|milli| milli.round() as u64)
         .filter(|milli| Measure::of(setting).holds(*milli))
         .map(|milli| Chosen::new(milli, format!("given as {}", milli as f64 / 1000.0)))
-        .ok_or_else(|| found(value, setting.allowed()))
+        .ok_or_else(|| value.found(&setting.allowed()))
 }
 
-pub(crate) fn truth(value: &DeValue) -> Result<bool, Refusal> {
-    value.as_bool().ok_or_else(|| found(value, "true or false"))
+pub(crate) fn truth(value: &Value) -> Result<bool, Refusal> {
+    value.boolean()
 }
 
 /// A rule's name: it stands in logs, tables and file names.
-pub(crate) fn name(value: &DeValue) -> Result<String, Refusal> {
+pub(crate) fn name(value: &Value) -> Result<String, Refusal> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match value.as_str() {
         Some(text) if (1..=63).contains(&text.len()) && text.bytes().all(plain) => {
             Ok(text.to_owned())
         }
-        _ => Err(found(
-            value,
-            "a text of 1 to 63 letters, digits, `.`, `_` or `-`",
-        )),
+        _ => Err(value.found("a text of 1 to 63 letters, digits, `.`, `_` or `-`")),
     }
 }
 
-pub(crate) fn prefix(value: &DeValue) -> Result<Prefix, Refusal> {
+pub(crate) fn prefix(value: &Value) -> Result<Prefix, Refusal> {
     let allowed = "a text such as \"10.5.0.0/16\", \"192.0.2.7\" or \"2001:db8::/32\"";
-    let text = value.as_str().ok_or_else(|| found(value, allowed))?;
+    let text = value.as_str().ok_or_else(|| value.found(allowed))?;
     shortened(text)
         .parse()
-        .map_err(|error: crate::PrefixError| Refusal::new(error.to_string(), error.remedy()))
+        .map_err(|error: crate::PrefixError| {
+            value.refusal(error.to_string()).allowed(error.remedy())
+        })
 }
 
-pub(crate) fn ports(value: &DeValue) -> Result<PortRange, Refusal> {
-    let refused = || {
-        found(
-            value,
-            "a port of 1 to 65535, or a range such as \"5000-5010\"",
-        )
-    };
+pub(crate) fn ports(value: &Value) -> Result<PortRange, Refusal> {
+    let refused = || value.found("a port of 1 to 65535, or a range such as \"5000-5010\"");
     let port = |text: &str| -> Option<u16> {
         text.bytes()
             .all(|byte| byte.is_ascii_digit())
             .then(|| text.parse().ok())
             .flatten()
     };
-    let (first, last) = match value {
-        DeValue::Integer(number) => {
-            let one = integer(number).and_then(|number| u16::try_from(number).ok());
-            (one, one)
-        }
-        DeValue::String(text) => match text.split_once('-') {
+    let (first, last) = match value.as_str() {
+        Some(text) => match text.split_once('-') {
             Some((first, last)) => (port(first.trim()), port(last.trim())),
             None => (port(text.trim()), port(text.trim())),
         },
-        _ => (None, None),
+        None => {
+            let one = value.as_u64().and_then(|number| u16::try_from(number).ok());
+            (one, one)
+        }
     };
     let (first, last) = first.zip(last).ok_or_else(refused)?;
     let reversed = || {
-        Refusal::new(
-            format!("the range {first}-{last} is reversed"),
-            format!("write \"{last}-{first}\""),
-        )
+        value
+            .refusal(format!("the range {first}-{last} is reversed"))
+            .allowed(format!("write \"{last}-{first}\""))
     };
     PortRange::new(first, last).ok_or_else(|| {
         if first > last && last > 0 {
@@ -332,7 +309,7 @@ pub(crate) fn ports(value: &DeValue) -> Result<PortRange, Refusal> {
 }
 
 /// A cgroup-2 path as /proc/PID/cgroup shows it.
-pub(crate) fn cgroup(value: &DeValue) -> Result<String, Refusal> {
+pub(crate) fn cgroup(value: &Value) -> Result<String, Refusal> {
     let allowed = "a cgroup-2 path from the root, without `.`, `..`, `//` or a `/` at its end, such as \"/system.slice/gridftp.service\"";
     let part =
         |part: &str| !["", ".", ".."].contains(&part) && part.len() <= 255 && !part.contains('\0');
@@ -346,58 +323,55 @@ pub(crate) fn cgroup(value: &DeValue) -> Result<String, Refusal> {
         {
             Ok(text.to_owned())
         }
-        _ => Err(found(value, allowed)),
+        _ => Err(value.found(allowed)),
     }
 }
 
 /// A user's name (useradd(8)) or number; the last number means nobody (chown(2)).
-pub(crate) fn user(value: &DeValue) -> Result<User, Refusal> {
+pub(crate) fn user(value: &Value) -> Result<User, Refusal> {
     let begins = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$".contains(&byte);
-    let read = match value {
-        DeValue::Integer(number) => integer(number)
+    let read = match value.as_str() {
+        Some(text) => Some(text)
+            .filter(|text| (1..=32).contains(&text.len()) && begins(text.as_bytes()[0]))
+            .filter(|text| text.bytes().all(plain))
+            .map(|text| User::Name(text.to_owned())),
+        None => value
+            .as_u64()
             .and_then(|number| u32::try_from(number).ok())
             .filter(|id| *id != u32::MAX)
             .map(User::Id),
-        DeValue::String(text) => Some(text)
-            .filter(|text| (1..=32).contains(&text.len()) && begins(text.as_bytes()[0]))
-            .filter(|text| text.bytes().all(plain))
-            .map(|text| User::Name(text.to_string())),
-        _ => None,
     };
-    read.ok_or_else(|| found(value, "a user's name, such as \"alice\", or number"))
+    read.ok_or_else(|| value.found("a user's name, such as \"alice\", or number"))
 }
 
 /// The name of a law, as the kernel bounds it (TCP_CA_NAME_MAX with its end) and has it registered.
-pub(crate) fn law_name(value: &DeValue, registered: Option<&[String]>) -> Result<String, Refusal> {
+pub(crate) fn law_name(value: &Value, registered: Option<&[String]>) -> Result<String, Refusal> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let name = match value.as_str() {
         Some(text) if (1..=15).contains(&text.len()) && text.bytes().all(plain) => text,
         _ => {
-            return Err(found(value, Setting::CongestionControl.allowed()));
+            return Err(value.found(&Setting::CongestionControl.allowed()));
         }
     };
     if name == RUDE_LAW {
         let message = format!("`{name}` is no law of congestion control");
-        return Err(Refusal::new(message, "write rude = \"always\""));
+        return Err(value.refusal(message).allowed("write rude = \"always\""));
     }
     match registered {
         Some(laws) if !laws.iter().any(|law| law == name) => {
             let message = format!("no law `{name}` is registered with the kernel");
-            Err(Refusal::new(
-                message,
-                format!("allowed here: {}", laws.join(", ")),
-            ))
+            let allowed = format!("allowed here: {}", laws.join(", "));
+            Err(value.refusal(message).allowed(allowed))
         }
         _ => Ok(name.to_owned()),
     }
 }
 
 /// A plain number.
-pub(crate) fn number(value: &DeValue) -> Option<f64> {
-    match value {
-        DeValue::Integer(number) => integer(number).map(|number| number as f64),
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    match value.as_toml() {
         DeValue::Float(number) => number.as_str().parse().ok(),
-        _ => None,
+        _ => value.as_u64().map(|number| number as f64),
     }
 }
