@@ -708,7 +708,7 @@ fn what_the_host_lacks_is_named_with_the_remedy() {
     );
     let said = daemon_without("umount -a -t cgroup2");
     assert!(
-        said.contains("no cgroup 2") && said.contains("mount -t cgroup2"),
+        said.contains("no cgroup of version 2") && said.contains("mount -t cgroup2"),
         "{said}"
     );
 }

@@ -215,7 +215,7 @@ fn who_watches_may_be_killed_and_ends_when_the_police_does() {
     let ended = watching.wait_with_output().unwrap();
     assert!(!ended.status.success());
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains("police of v0 is gone"), "{said}");
+    assert!(said.contains("policer of v0 is gone"), "{said}");
     // Of an interface that goes, only the pins are left.
     router.printed("v0");
     router.host.run("ip link del v0");
