@@ -125,7 +125,7 @@ fn foreign_metrics(policy: &Policy, flow: &Flow, met: Option<&Rule>) -> Option<S
     let metrics: Vec<String> = reordering.into_iter().chain(quickack).collect();
     let metrics = Some(metrics.join(" and ")).filter(|metrics| !metrics.is_empty())?;
     Some(format!(
-        "the route to {} carries {metrics}, by rule `{other}`, for this flow too",
+        "the route to {} has {metrics} from rule `{other}`, which this flow uses too",
         route.prefix
     ))
 }
@@ -246,8 +246,8 @@ impl fmt::Display for RuleName {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
-            Some(rule) => writeln!(f, "A flow {} meets rule {rule}.", self.flow)?,
-            None => writeln!(f, "A flow {} meets no rule: it is left alone.", self.flow)?,
+            Some(rule) => writeln!(f, "A flow {} matches rule {rule}.", self.flow)?,
+            None => writeln!(f, "A flow {} matches no rule: it is left alone.", self.flow)?,
         }
         self.settings_table(f)?;
         self.unknown(f)?;
@@ -291,7 +291,7 @@ impl Explanation {
             f,
             &open,
             &format!(
-                "The question leaves open what these rules ask; it meets the first of them{first} if"
+                "The question does not say what these rules need to know; the flow{first} matches the first of them for which this holds:"
             ),
         )
     }
@@ -311,14 +311,14 @@ impl Explanation {
         list(
             f,
             &near,
-            "For this destination, but passed over, for they ask that",
+            "These rules are for this destination, but do not match, because they require that",
         )?;
         match far.len() {
             0 => Ok(()),
-            1 => writeln!(f, "\n1 rule passed over: it is for another destination."),
+            1 => writeln!(f, "\n1 rule does not match: it is for another destination."),
             count => writeln!(
                 f,
-                "\n{count} rules passed over: they are for other destinations."
+                "\n{count} rules do not match: they are for other destinations."
             ),
         }
     }

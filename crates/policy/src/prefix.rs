@@ -42,7 +42,7 @@ pub enum PrefixError {
         right: Prefix,
     },
     /// An IPv4 address written as IPv6.
-    #[error("{found} is IPv4 written as IPv6")]
+    #[error("{found} is an IPv4-mapped IPv6 prefix")]
     Mapped {
         /// The prefix as written.
         found: String,

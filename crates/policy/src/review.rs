@@ -46,7 +46,7 @@ fn unreachable(policy: &Policy, classifier: &Classifier, index: usize) -> Option
         .filter(|first| *first < index)?;
     let above = &policy.rules[above];
     let message = format!(
-        "no flow reaches it: `{}` in line {} takes them all first",
+        "no flow matches it: rule `{}` in line {} matches all its flows first",
         above.name, above.line
     );
     Some(warning(

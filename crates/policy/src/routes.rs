@@ -117,7 +117,7 @@ reordering = 19
         let policy = crate::parse(POLICY, None).unwrap();
         let explanation = crate::explain(&policy, &crate::Flow::parse("10.5.2.1:443").unwrap());
         let note =
-            "the route to 10.0.0.0/8 carries reordering 19, by rule `wide`, for this flow too";
+            "the route to 10.0.0.0/8 has reordering 19 from rule `wide`, which this flow uses too";
         assert_eq!(
             (
                 explanation.rule.unwrap().name.as_str(),

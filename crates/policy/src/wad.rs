@@ -188,7 +188,7 @@ impl<'t> Reader<'t> {
                 if entry.values.insert(known, field).is_some() {
                     self.refuse(
                         offset,
-                        format!("`{known}` a second time"),
+                        format!("`{known}` occurs twice"),
                         "each key once in an entry",
                     );
                 }

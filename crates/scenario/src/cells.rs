@@ -293,7 +293,7 @@ fn place(cells: &[CellSpec], effect: Effect) -> Result<Place, String> {
     match (places.next(), places.count()) {
         (Some(index), 0) => Ok(Place::At(index)),
         (Some(_), more) => Err(format!(
-            "{}: there are {} such cells, and which one is meant cannot be said",
+            "{}: there are {} such cells, so it is ambiguous which one to change",
             effect.key(),
             more + 1
         )),

@@ -12,7 +12,7 @@ pub enum CommandError {
     #[error("{{{0}}} is neither a host nor named in [set]")]
     Unknown(String),
     /// `{` without `}`.
-    #[error("a {{ is not closed; write {{{{ for a brace that is meant as such")]
+    #[error("a {{ is not closed; write {{{{ for a literal brace")]
     Unclosed,
     /// A quote without its partner.
     #[error("a quote is not closed")]

@@ -122,7 +122,7 @@ pub(super) fn hosts(
         let longest = count.map_or(name.clone(), |count| replica(name, count));
         if let Err(allowed) = names::device(&longest) {
             let message =
-                format!("hosts.{name}: \"{longest}\" is no host's name; one is {allowed}");
+                format!("hosts.{name}: \"{longest}\" is not a valid host name; give {allowed}");
             return Err(section.refusal(message));
         }
         groups.add(name, count).map_err(|taken| {
@@ -180,7 +180,7 @@ pub(super) fn links(
         let longest = count.map_or(name.clone(), |count| replica(name, count));
         if let Err(allowed) = names::device(&longest) {
             let message =
-                format!("links.{name}: \"{longest}\" is no link's name; one is {allowed}");
+                format!("links.{name}: \"{longest}\" is not a valid link name; give {allowed}");
             return Err(table.refusal(message));
         }
         groups.add(name, count).map_err(|taken| {
@@ -244,7 +244,7 @@ pub(super) fn find(value: &Value, hosts: &Groups, name: String) -> Result<(Strin
     match hosts.who(&name) {
         Some(who) => Ok((name, who)),
         None => Err(value.refusal(format!(
-            "\"{name}\" is no host; the hosts are: {}",
+            "\"{name}\" is not a host; the hosts are: {}",
             hosts.named()
         ))),
     }

@@ -86,7 +86,7 @@ fn course(section: &mut Section, files: &NamedFiles) -> Result<Course, Refusal> 
     };
     if let Some(key) = effect {
         return Err(list.refusal(format!(
-            "stands in place of effect keys; put {key} into one of its tables"
+            "cannot be combined with effect keys; put {key} into one of its tables"
         )));
     }
     let items = list.items("a list of tables of effect keys, such as [{ loss = \"1%\" }]")?;
@@ -140,7 +140,7 @@ pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link
         let is_key = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
         if key.is_empty() || !key.chars().all(is_key) {
             return Err(format!(
-                "{key}: is no key of a link, such as loss or forward.rate"
+                "{key}: is not a key of a link, such as loss or forward.rate"
             ));
         }
         if !keys.insert(key) {

@@ -470,7 +470,7 @@ fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, 
                 ..given(&item)?
             };
             if !known.insert(given.text.clone()) {
-                return Err(item.refusal("is there already; the cases would be alike"));
+                return Err(item.refusal("occurs twice; the cases would be alike"));
             }
             values.push(given);
         }
@@ -497,7 +497,7 @@ fn timed<'t, 's>(
         let name = value.text()?;
         if groups.who(&name).is_none() {
             return Err(value.refusal(format!(
-                "\"{name}\" is no link; the links are: {}",
+                "\"{name}\" is not a link; the links are: {}",
                 groups.named()
             )));
         }

@@ -72,7 +72,7 @@ fn syntax(error: &Error, title: &str) -> Refusal {
         Some((message, "nothing")) => (message, is_toml()),
         Some((message, expected)) => (message, format!("expected {expected}")),
         None if error.message() == "duplicate key" => (
-            "the same key a second time",
+            "the key occurs twice",
             "each key once in its table".to_owned(),
         ),
         None => (error.message(), is_toml()),

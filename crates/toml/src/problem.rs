@@ -132,7 +132,7 @@ impl<'t> Report<'t> {
         found.truncate(MAX_TOLD);
         if let (Some(last), 1..) = (found.last(), rest) {
             let message = format!("and {rest} more problems from here on");
-            found.push(Refusal::new(last.at, message).allowed("mend these first"));
+            found.push(Refusal::new(last.at, message).allowed("correct these first"));
         }
         found
             .into_iter()

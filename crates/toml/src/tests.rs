@@ -143,7 +143,7 @@ fn what_is_no_toml_is_told_with_its_place() {
     };
     assert_eq!(
         told("a = 1\na = 2"),
-        "2:1: the same key a second time; each key once in its table"
+        "2:1: the key occurs twice; each key once in its table"
     );
     assert_eq!(
         told("a = x1\nb = 5ms"),

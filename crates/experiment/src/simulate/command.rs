@@ -87,7 +87,7 @@ fn known(argument: Arg) -> Result<(String, Means), String> {
         }
         Arg::Value(word) => {
             let word = word.to_string_lossy();
-            return Err(format!("\"{word}\" is no option of iperf3"));
+            return Err(format!("\"{word}\" is not an option of iperf3"));
         }
     };
     Ok((option, means))
@@ -332,7 +332,7 @@ mod tests {
         -P 0: is nothing that the simulator understands
         -t: needs a value
         -t 86401: is nothing that the simulator understands
-        "x" is no option of iperf3
+        "x" is not an option of iperf3
         iperf3: needs --client or --server
         "#);
     }

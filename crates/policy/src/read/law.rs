@@ -107,7 +107,7 @@ fn read_equivalent(
 ) -> Option<Chosen<Law>> {
     for other in keys.iter().filter(|other| **other != key) {
         if let Some(value) = section.value(other) {
-            let refusal = value.refusal(format!("`{key}` says both a and b already"));
+            let refusal = value.refusal(format!("`{key}` already sets both a and b"));
             section.note(refusal.allowed(format!("leave out `{other}` or `{key}`")));
         }
     }

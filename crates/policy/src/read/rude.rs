@@ -61,7 +61,7 @@ fn refuse_law_of_others(section: &Section) {
     let laws = our_laws().collect::<Vec<_>>().join(", ");
     let remedy = format!("give congestion_control = one of {laws}, or leave it out (fp_reno)");
     if let Some(value) = section.value("rude") {
-        let message = format!("`{name}` cannot say what a rude flow's fair window is");
+        let message = format!("`{name}` has no fair window for a rude flow to go back to");
         section.note(value.refusal(message).allowed(remedy));
     }
 }
