@@ -76,7 +76,7 @@ fn bad_values_are_told() {
         ("rude = 'always'\nrude_converged = nan", "0.001 to 1"),
         (
             "rude = 'always'\ncongestion_control = 'cubic'",
-            "`cubic` cannot say",
+            "`cubic` has no fair window",
         ),
         (
             "congestion_control = 'fp_rude'",
