@@ -2,8 +2,8 @@
 //! `make test`: every test on this host, in two lanes that run side by side.
 //!
 //! Tests of the whole program take the host for themselves, one after the other, and mostly wait: for round trips
-//! of emulated paths, and for timers. Beside them run first those of emulated paths alone; then the rest, which needs
-//! the processor, and yields it to them.
+//! of emulated paths, and for timers. In the second lane run first the tests that need emulated paths and nothing else;
+//! then the rest, which needs the processor, and yields it to the first lane.
 
 mod report;
 
@@ -62,12 +62,12 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let on_host: Vec<Run> = lane_of(Place::Host).map(run).collect();
     let in_namespaces = lane_of(Place::Namespaces).map(run);
     let compute = lane_of(Place::Processor).map(run).map(yielding);
-    let beside: Vec<Run> = in_namespaces.chain(compute).collect();
+    let second: Vec<Run> = in_namespaces.chain(compute).collect();
     let report = Mutex::new(Report::new(&root.join(log))?);
     std::thread::scope(|scope| -> Result<()> {
-        let beside = scope.spawn(|| lane(beside, &report));
+        let second = scope.spawn(|| lane(second, &report));
         let on_host = lane(on_host, &report);
-        beside.join().unwrap_or_else(|_| bail!("a lane stopped"))?;
+        second.join().unwrap_or_else(|_| bail!("a lane stopped"))?;
         on_host
     })?;
     let report = report
