@@ -169,16 +169,26 @@ impl Engine {
         Ok(published)
     }
 
-    /// A cgroup that came or went since has another id: the policy is published again. Routes that
-    /// changed get their metrics again, and cgroups of `fatpath rude run` go when they are empty.
-    pub(crate) fn follow_host(&mut self) -> Result<Vec<String>> {
+    /// What the live policy wants of routes.
+    pub(crate) fn metrics(&self) -> &[RouteMetrics] {
+        &self.metrics
+    }
+
+    /// Routes that changed get their metrics again.
+    pub(crate) fn follow_routes(&mut self) -> Result<Vec<String>> {
+        Ok(self.host.follow_routes(&self.metrics)?)
+    }
+
+    /// A cgroup that came or went since has another id: the policy is published again. Cgroups of
+    /// `fatpath rude run` go when they are empty.
+    pub(crate) fn follow_host(&mut self) -> Result<()> {
         self.kernel.tidy_rude_runs()?;
         self.kernel.follow_marks()?;
         if cgroups_of(&self.policy) != self.cgroups {
             let policy = self.policy.clone();
             self.publish(&policy, &Classifier::build(&policy))?;
         }
-        Ok(self.host.follow_routes(&self.metrics)?)
+        Ok(())
     }
 }
 

@@ -4,30 +4,67 @@
 use crate::engine::Engine;
 use crate::state::SharedEngine;
 use anyhow::{Context, Result};
-use fatpath_netlink::InterfaceEvents;
-use std::time::Duration;
+use fatpath_host::may_concern_routes;
+use fatpath_netlink::{Notification, Notifications};
+use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// How often the daemon looks whether cgroups that rules name came or went, and routes changed.
+/// How often the daemon looks whether cgroups that rules name came or went.
 const HOST_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The wait for interfaces ends at least this often, to see whether the daemon is to end.
+/// The wait for notifications ends at least this often, to see whether the daemon is to end.
 const TICK: Duration = Duration::from_millis(100);
+
+/// A routing daemon changes many routes at once: their metrics follow when it is quiet for `TICK`, and after this
+/// long even so.
+const MOST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A new interface marks segments at once, because a flow may be rude over it.
 ///
 /// # Errors
 /// When the kernel tells of no more interfaces.
 pub(crate) fn follow_interfaces(engine: &SharedEngine, shutdown: &CancellationToken) -> Result<()> {
-    let events = InterfaceEvents::open().context("cannot listen for interfaces")?;
+    let changes = Notifications::of_interfaces().context("cannot listen for interfaces")?;
     while !shutdown.is_cancelled() {
-        let has_changed = events.wait(TICK).context("cannot wait for interfaces")?;
-        if has_changed
+        let changed = changes.wait(TICK).context("cannot wait for interfaces")?;
+        if !changed.is_empty()
             && let Some(engine) = engine.lock().as_mut()
             && let Err(error) = engine.kernel.follow_marks()
         {
             tracing::error!("cannot mark a new interface: {error}");
+        }
+    }
+    Ok(())
+}
+
+/// Routes that changed get their metrics again.
+///
+/// # Errors
+/// When the kernel notifies of no more routes.
+pub(crate) fn follow_routes(engine: &SharedEngine, shutdown: &CancellationToken) -> Result<()> {
+    let changes = Notifications::of_routes().context("cannot listen for routes")?;
+    let wait = || changes.wait(TICK).context("cannot wait for routes");
+    let concerns = |changed: &[_]| {
+        let engine = engine.lock();
+        engine
+            .as_ref()
+            .is_some_and(|engine| may_concern_routes(changed, engine.metrics()))
+    };
+    // What changed before the first notification is not known.
+    let mut changed = vec![Notification::Lost];
+    while !shutdown.is_cancelled() {
+        if !concerns(&changed) {
+            changed = wait()?;
+            continue;
+        }
+        changed.clear();
+        let begun = Instant::now();
+        while begun.elapsed() < MOST_PATIENCE && concerns(&wait()?) {}
+        match engine.lock().as_mut().map(Engine::follow_routes) {
+            Some(Ok(said)) => said.iter().for_each(|what| tracing::info!("{what}")),
+            Some(Err(error)) => tracing::error!("{error:#}"),
+            None => {}
         }
     }
     Ok(())
@@ -41,10 +78,8 @@ pub(crate) async fn follow_host(engine: SharedEngine, shutdown: CancellationToke
     while let Some(()) = shutdown.run_until_cancelled(sleep(HOST_INTERVAL)).await {
         let engine = engine.clone();
         let look = move || engine.lock().as_mut().map(Engine::follow_host);
-        match tokio::task::spawn_blocking(look).await? {
-            Some(Ok(said)) => said.iter().for_each(|what| tracing::info!("{what}")),
-            Some(Err(error)) => tracing::error!("{error:#}"),
-            None => {}
+        if let Some(Err(error)) = tokio::task::spawn_blocking(look).await? {
+            tracing::error!("{error:#}");
         }
     }
     Ok(())

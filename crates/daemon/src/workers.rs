@@ -3,7 +3,7 @@
 
 use crate::access::UnixSockets;
 use crate::api::serve;
-use crate::host_changes::{follow_host, follow_interfaces};
+use crate::host_changes::{follow_host, follow_interfaces, follow_routes};
 use crate::instruments::{follow, lines, otlp};
 use crate::options::DaemonOptions;
 use crate::page::TcpEntrance;
@@ -52,6 +52,8 @@ fn start_followers(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc<K
     });
     let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
     workers.spawn_thread("interfaces", move || follow_interfaces(&engine, &shutdown));
+    let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
+    workers.spawn_thread("routes", move || follow_routes(&engine, &shutdown));
     let host = follow_host(state.engine.clone(), state.shutdown.clone());
     workers.spawn("host", host);
 }

@@ -19,7 +19,8 @@ pub use routes::RouteError;
 pub use sysctl::{SysctlError, Sysctls};
 
 use fatpath_api::Change;
-use fatpath_policy::{HostSettings, RouteMetrics};
+use fatpath_netlink::Notification;
+use fatpath_policy::{HostSettings, Prefix, RouteMetrics};
 use std::path::{Path, PathBuf};
 
 /// The changes of one fatpath instance to its host.
@@ -27,8 +28,8 @@ use std::path::{Path, PathBuf};
 pub struct Host {
     journal: Journal,
     sysctls: Sysctls,
-    /// The routing table as it was left; none while no rule has metrics.
-    table: Option<u64>,
+    /// What kept routes from their metrics, as it was last said.
+    refused: Vec<String>,
 }
 
 /// What became of one change when it was to be put back.
@@ -66,7 +67,7 @@ impl Host {
         Ok(Host {
             journal: Journal::open(run_dir)?,
             sysctls: Sysctls::default(),
-            table: None,
+            refused: Vec::new(),
         })
     }
 
@@ -88,26 +89,27 @@ impl Host {
         Ok(said)
     }
 
-    /// Makes the routes carry the metrics that the policy needs, and no longer those that it does not.
+    /// Gives the routes the metrics that the policy needs, and takes away those that it does not. Answers a
+    /// sentence for each route that changed, and for each that refused.
     ///
     /// # Errors
-    /// When the journal or a route cannot be written.
+    /// When the journal cannot be written, or the table not be read.
     pub fn set_routes(&mut self, wanted: &[RouteMetrics]) -> Result<Vec<String>, HostError> {
-        let said = routes::set(&mut self.journal, wanted)?;
-        self.table = routes::table_hash(wanted)?;
-        Ok(said)
+        self.refused.clear();
+        self.follow_routes(wanted)
     }
 
-    /// Sets the metrics anew when the table changed since: a gateway moved, a link came back. To be
-    /// called from time to time.
+    /// The same when something changed since: a gateway moved, a link came back. A route that refuses as
+    /// before is not mentioned again.
     ///
     /// # Errors
     /// As of [`Host::set_routes`].
     pub fn follow_routes(&mut self, wanted: &[RouteMetrics]) -> Result<Vec<String>, HostError> {
-        match routes::table_hash(wanted)? == self.table {
-            true => Ok(Vec::new()),
-            false => self.set_routes(wanted),
-        }
+        let routes::Outcome { mut said, failed } = routes::set(&mut self.journal, wanted)?;
+        let new = failed.iter().filter(|what| !self.refused.contains(what));
+        said.extend(new.cloned());
+        self.refused = failed;
+        Ok(said)
     }
 
     /// Notes that the BPF file system is about to be mounted, so that it can be unmounted.
@@ -165,6 +167,16 @@ fn unmount(at: &Path) -> PutBack {
         Ok(()) => PutBack::Restored(format!("{name}: unmounted")),
         Err(error) => PutBack::Failed(format!("{name}: {error}")),
     }
+}
+
+/// Whether something changed that may concern the metrics of routes.
+pub fn may_concern_routes(changes: &[Notification], wanted: &[RouteMetrics]) -> bool {
+    let prefixes: Vec<Prefix> = wanted.iter().map(|metrics| metrics.prefix).collect();
+    !prefixes.is_empty()
+        && changes.iter().any(|change| match change {
+            Notification::Message { kind, body } => netlink::concerns(*kind, body, &prefixes),
+            Notification::Lost => true,
+        })
 }
 
 #[cfg(test)]

@@ -15,11 +15,28 @@ const RTM_DELROUTE: u16 = 25;
 const RTM_GETROUTE: u16 = 26;
 const RT_TABLE_MAIN: u8 = 254;
 const RTN_UNICAST: u8 = 1;
+const RTNH_F_ONLINK: u8 = 4;
 const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
 const RTA_METRICS: u16 = 8;
+const RTA_MULTIPATH: u16 = 9;
 const RTA_CACHEINFO: u16 = 12;
+const RTA_VIA: u16 = 18;
+const RTA_ENCAP_TYPE: u16 = 21;
+const RTA_ENCAP: u16 = 22;
 const RTA_EXPIRES: u16 = 23;
+const RTA_NH_ID: u16 = 30;
+/// What the kernel adds of a nexthop object for programs that do not know such objects, and refuses beside it.
+const OF_NEXTHOP_OBJECT: [u16; 6] = [
+    RTA_OIF,
+    RTA_GATEWAY,
+    RTA_MULTIPATH,
+    RTA_VIA,
+    RTA_ENCAP_TYPE,
+    RTA_ENCAP,
+];
 const RTAX_REORDERING: u16 = 9;
 const RTAX_QUICKACK: u16 = 15;
 /// struct rtmsg: family, destination length, source length, TOS, table, protocol, scope, type, flags.
@@ -36,11 +53,27 @@ pub(crate) struct Route {
 impl Route {
     fn parse(body: &[u8]) -> Option<Route> {
         let mut header = *body.first_chunk::<HEADER_BYTES>()?;
-        header[8..].fill(0); // flags: the state of its device
         let all = attributes(&body[HEADER_BYTES..]);
         let kept = all.filter(|(kind, _)| ![RTA_CACHEINFO, RTA_EXPIRES].contains(kind));
-        let attributes = kept.map(|(kind, value)| (kind, value.to_vec())).collect();
+        let mut attributes: BTreeMap<u16, Vec<u8>> =
+            kept.map(|(kind, value)| (kind, value.to_vec())).collect();
+        let flags = u32::from_ne_bytes(*header.last_chunk()?);
+        let mut kept_flags = flags & u32::from(RTNH_F_ONLINK); // the others: the state of its device
+        if attributes.contains_key(&RTA_NH_ID) {
+            kept_flags = 0;
+            attributes.retain(|kind, _| !OF_NEXTHOP_OBJECT.contains(kind));
+        }
+        header[8..].copy_from_slice(&kept_flags.to_ne_bytes());
+        if let Some(nexthops) = attributes.get_mut(&RTA_MULTIPATH) {
+            clear_states(nexthops);
+        }
         Some(Route { header, attributes })
+    }
+
+    /// Among the main table's routes of a family a route is told from others by this; a new one takes the place
+    /// of one with the same.
+    pub(crate) fn place(&self) -> (Prefix, u8, u32) {
+        (self.prefix(), self.header[3], self.priority())
     }
 
     fn request(&self, kind: u16, flags: u16) -> Request {
@@ -135,6 +168,31 @@ impl Route {
     }
 }
 
+/// Of struct rtnexthop (length of 2 bytes, flags, hops, interface) the flags that say how its device is.
+fn clear_states(mut nexthops: &mut [u8]) {
+    while let [low, high, flags, ..] = nexthops {
+        *flags &= RTNH_F_ONLINK;
+        let length = usize::from(u16::from_ne_bytes([*low, *high])).next_multiple_of(4);
+        nexthops = match length {
+            1.. => nexthops.get_mut(length..).unwrap_or_default(),
+            0 => return,
+        };
+    }
+}
+
+/// Whether a notification may be of a route to one of the prefixes, or of one that leads there: routes of other
+/// tables and to elsewhere are not. Of interfaces, addresses and nexthop objects all are.
+pub(crate) fn concerns(kind: u16, body: &[u8], prefixes: &[Prefix]) -> bool {
+    if ![RTM_NEWROUTE, RTM_DELROUTE].contains(&kind) {
+        return true;
+    }
+    Route::parse(body).is_some_and(|route| {
+        let prefix = route.prefix();
+        let overlaps = |other: &Prefix| other.covers(&prefix) || prefix.covers(other);
+        route.header[4] == RT_TABLE_MAIN && prefixes.iter().any(overlaps)
+    })
+}
+
 /// The routes of the main table, both families.
 pub(crate) fn routes(netlink: &Netlink) -> io::Result<Vec<Route>> {
     let mut routes = Vec::new();
@@ -153,7 +211,12 @@ pub(crate) fn routes(netlink: &Netlink) -> io::Result<Vec<Route>> {
 
 /// Adds the route, or puts it in the place of the one with the same destination and priority.
 pub(crate) fn put(netlink: &Netlink, route: &Route) -> io::Result<()> {
-    netlink.request(route.request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE))
+    let mut request = route.request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
+    // Without the attribute the kernel takes another route of the same nexthop object, with its metrics.
+    if route.attributes.contains_key(&RTA_NH_ID) && !route.attributes.contains_key(&RTA_METRICS) {
+        request = request.attribute(RTA_METRICS, &[]);
+    }
+    netlink.request(request)
 }
 
 pub(crate) fn delete(netlink: &Netlink, route: &Route) -> io::Result<()> {

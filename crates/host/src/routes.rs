@@ -10,9 +10,9 @@ use crate::netlink::{self, Route};
 use crate::{HostError, PutBack};
 use fatpath_api::Change;
 use fatpath_netlink::Netlink;
-use fatpath_policy::RouteMetrics;
+use fatpath_policy::{Prefix, RouteMetrics};
 use std::cmp::Reverse;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 /// Routes that fatpath adds carry this protocol number (free in rtnetlink.h and iproute2's rt_protos).
@@ -26,45 +26,75 @@ pub struct RouteError {
     source: io::Error,
 }
 
-/// Puts back what is no longer wanted, then makes what is. Answers what there is to say.
-pub(crate) fn set(
-    journal: &mut Journal,
-    wanted: &[RouteMetrics],
-) -> Result<Vec<String>, HostError> {
-    let made = changes_of_routes(journal);
-    if made.is_empty() && wanted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let netlink = Netlink::open().map_err(failed("table"))?;
-    let mut said = Vec::new();
-    for change in made {
-        match put_back(&change) {
-            // It stays in the journal: the next unload tries it again.
-            PutBack::Failed(what) => said.push(what),
-            _ => journal.forget(&change)?,
-        }
-    }
-    let routes = netlink::routes(&netlink).map_err(failed("table"))?;
-    for change in plan(&routes, wanted, &mut said) {
-        journal.note(change.clone())?;
-        make(&netlink, &change)?;
-        said.push(describe(&change));
-    }
-    Ok(said)
+/// What was changed, and what could not be.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) said: Vec<String>,
+    pub(crate) failed: Vec<String>,
 }
 
-/// A hash of the whole table; none when nothing is wanted of it.
-pub(crate) fn table_hash(wanted: &[RouteMetrics]) -> Result<Option<u64>, RouteError> {
-    if wanted.is_empty() {
-        return Ok(None);
+/// Makes what is wanted and not there, then undoes what is there and no longer wanted: a prefix is never without
+/// its route meanwhile. What stands as it is wanted stays untouched; a route that fails keeps no other from its metrics.
+pub(crate) fn set(journal: &mut Journal, wanted: &[RouteMetrics]) -> Result<Outcome, HostError> {
+    let made = changes_of_routes(journal);
+    let mut outcome = Outcome::default();
+    if made.is_empty() && wanted.is_empty() {
+        return Ok(outcome);
     }
-    let routes = Netlink::open().and_then(|netlink| netlink::routes(&netlink));
-    let mut hasher = DefaultHasher::new();
-    routes
-        .map_err(failed("table"))?
-        .iter()
-        .for_each(|route| route.to_hex().hash(&mut hasher));
-    Ok(Some(hasher.finish()))
+    let netlink = Netlink::open().map_err(failed("table"))?;
+    let routes = netlink::routes(&netlink).map_err(failed("table"))?;
+    let (in_force, gone): (Vec<Change>, Vec<Change>) = made
+        .into_iter()
+        .partition(|change| ours(change).is_some_and(|ours| routes.contains(&ours)));
+    for change in gone {
+        journal.forget(&change)?;
+    }
+    let plan = plan(&without_ours(&routes, &in_force), wanted, &mut outcome.said);
+    let mut replaced = HashSet::new();
+    for change in plan.iter().filter(|change| !in_force.contains(change)) {
+        journal.note(change.clone())?;
+        match make(&netlink, change) {
+            Ok(place) => {
+                replaced.insert(place);
+                outcome.said.push(describe(change));
+            }
+            Err(error) => {
+                journal.forget(change)?;
+                outcome.failed.push(error.to_string());
+            }
+        }
+    }
+    for change in in_force.iter().filter(|change| !plan.contains(change)) {
+        let is_replaced = ours(change).is_some_and(|ours| replaced.contains(&ours.place()));
+        match is_replaced {
+            true => journal.forget(change)?,
+            false => match put_back(change) {
+                // It stays in the journal: the next unload tries it again.
+                PutBack::Failed(what) => outcome.failed.push(what),
+                _ => journal.forget(change)?,
+            },
+        }
+    }
+    Ok(outcome)
+}
+
+/// The route that a change made.
+fn ours(change: &Change) -> Option<Route> {
+    match change {
+        Change::RouteAdded { message, .. } => Route::from_hex(message),
+        Change::RouteChanged { after, .. } => Route::from_hex(after),
+        _ => None,
+    }
+}
+
+/// The routes as they would be had fatpath changed nothing.
+fn without_ours(routes: &[Route], in_force: &[Change]) -> Vec<Route> {
+    let own = |route: &Route| match in_force.iter().find(|c| ours(c).as_ref() == Some(route)) {
+        Some(Change::RouteChanged { before, .. }) => Route::from_hex(before),
+        Some(_) => None,
+        None => Some(route.clone()),
+    };
+    routes.iter().filter_map(own).collect()
 }
 
 pub(crate) fn put_back(change: &Change) -> PutBack {
@@ -106,8 +136,16 @@ fn undo(ours: &str, before: Option<&String>) -> io::Result<bool> {
 /// The changes that give every route the metrics of the narrowest wanted prefix around it.
 fn plan(routes: &[Route], wanted: &[RouteMetrics], said: &mut Vec<String>) -> Vec<Change> {
     let mut changes = Vec::new();
+    let mut places: HashMap<_, u32> = HashMap::new();
+    for route in routes {
+        *places.entry(route.place()).or_default() += 1;
+    }
     for route in routes.iter().filter(|route| route.is_unicast()) {
         let prefix = route.prefix();
+        // The kernel replaces the first of several, whichever is meant.
+        if places[&route.place()] > 1 {
+            continue;
+        }
         let around = wanted.iter().filter(|w| w.prefix.covers(&prefix));
         if let Some(narrowest) = around.max_by_key(|w| w.prefix.key_bits()) {
             changes.extend(changed(route, narrowest));
@@ -153,14 +191,11 @@ fn added(route: &Route, wanted: &RouteMetrics) -> Change {
     }
 }
 
-fn make(netlink: &Netlink, change: &Change) -> Result<(), RouteError> {
-    let (name, message) = match change {
-        Change::RouteAdded { route, message } => (route, message),
-        Change::RouteChanged { route, after, .. } => (route, after),
-        _ => return Ok(()),
-    };
-    let route = Route::from_hex(message).expect("it was written by to_hex just now");
-    netlink::put(netlink, &route).map_err(failed(name))
+/// Where the route is now.
+fn make(netlink: &Netlink, change: &Change) -> Result<(Prefix, u8, u32), RouteError> {
+    let route = ours(change).expect("it was written by to_hex just now");
+    netlink::put(netlink, &route).map_err(failed(&route.prefix().to_string()))?;
+    Ok(route.place())
 }
 
 fn describe(change: &Change) -> String {

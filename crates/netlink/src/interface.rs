@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interfaces of a network namespace, and word of those that come and go.
+//! The interfaces of a network namespace.
 
 use crate::{Netlink, Request, attribute};
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{RecvFlags, bind, recv};
 use std::io;
-use std::time::Duration;
 
 // linux/rtnetlink.h, linux/if_link.h, linux/if.h
 const RTM_GETLINK: u16 = 18;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+/// The attribute of the text that `ip link set … alias` sets.
+pub const IFLA_IFALIAS: u16 = 20;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_PROG_ID: u16 = 4;
 const IFF_LOOPBACK: u32 = 8;
-const RTMGRP_LINK: u32 = 1;
+/// Alias of the emulator's TUN devices: their packets are those of an emulated wire, not of a tunnel.
+pub const EMULATED_LINK: &str = "fatpath emulated link";
 /// struct ifinfomsg: family, kind, index, flags, changed flags.
 const HEADER_BYTES: usize = 16;
 
 /// One interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     /// Its number, which no other interface of the namespace gets later.
     pub index: u32,
@@ -32,6 +36,14 @@ pub struct Interface {
     pub mtu_bytes: u32,
     /// It leads nowhere but back.
     pub is_loopback: bool,
+    /// The driver's name where the interface was made by software, such as `veth` or `wireguard`.
+    pub kind: Option<String>,
+    /// What `ip link set … alias` wrote.
+    pub alias: Option<String>,
+    /// The interface of this namespace on which it is stacked, such as a VLAN's; of a veth its peer.
+    pub lower: Option<u32>,
+    /// The bridge, bond or team of which it is a port.
+    pub master: Option<u32>,
     /// The kernel's number of its program at XDP; of several, in driver and card, none.
     pub xdp_program: Option<u32>,
 }
@@ -40,16 +52,25 @@ impl Interface {
     fn parse(body: &[u8]) -> Option<Interface> {
         let (header, rest) = body.split_first_chunk::<HEADER_BYTES>()?;
         let number = |at: usize| Some(u32::from_ne_bytes(*header.get(at..)?.first_chunk()?));
-        let name = attribute(rest, IFLA_IFNAME)?;
-        let name = name.split(|byte| *byte == 0).next()?;
+        let text = |value: &[u8]| {
+            let text = value.split(|byte| *byte == 0).next()?;
+            Some(String::from_utf8_lossy(text).into_owned())
+        };
+        let kind = attribute(rest, IFLA_LINKINFO).and_then(|nest| attribute(nest, IFLA_INFO_KIND));
+        let is_here = attribute(rest, IFLA_LINK_NETNSID).is_none();
+        let lower = attribute(rest, IFLA_LINK).filter(|_| is_here);
         let word = |value: &[u8]| value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
         let xdp = attribute(rest, IFLA_XDP).and_then(|nest| attribute(nest, IFLA_XDP_PROG_ID));
         Some(Interface {
             index: number(4)?,
-            name: String::from_utf8_lossy(name).into_owned(),
+            name: attribute(rest, IFLA_IFNAME).and_then(text)?,
             hardware: u16::from_ne_bytes([header[2], header[3]]),
             mtu_bytes: attribute(rest, IFLA_MTU).and_then(word).unwrap_or(0),
             is_loopback: number(8)? & IFF_LOOPBACK != 0,
+            kind: kind.and_then(text),
+            alias: attribute(rest, IFLA_IFALIAS).and_then(text),
+            lower: lower.and_then(word),
+            master: attribute(rest, IFLA_MASTER).and_then(word),
             xdp_program: xdp.and_then(word),
         })
     }
@@ -66,48 +87,6 @@ impl Netlink {
         Ok(parsed.collect())
     }
 }
-
-/// Word of interfaces that come, change or go.
-pub struct InterfaceEvents(Netlink);
-
-impl InterfaceEvents {
-    /// Of the calling thread's namespace, from now on.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn open() -> io::Result<InterfaceEvents> {
-        let socket = Netlink::open()?;
-        // 0: the kernel chooses the port.
-        bind(&socket.0, &SocketAddrNetlink::new(0, RTMGRP_LINK))?;
-        Ok(InterfaceEvents(socket))
-    }
-
-    /// Waits until something changed; false when nothing did for so long. What changed is to be
-    /// looked up: all events that wait count as one, and so do those that came too fast and were lost.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn wait(&self, at_most: Duration) -> io::Result<bool> {
-        set_socket_timeout(&self.0.0, Timeout::Recv, Some(at_most))?;
-        let has_changed = self.received(RecvFlags::empty())?;
-        while has_changed && self.received(RecvFlags::DONTWAIT)? {}
-        Ok(has_changed)
-    }
-
-    fn received(&self, flags: RecvFlags) -> io::Result<bool> {
-        let mut datagram = [0; 4096];
-        match recv(&self.0.0, &mut datagram, RecvFlags::TRUNC | flags).map_err(io::Error::from) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-            Err(error) if error.raw_os_error() == Some(ENOBUFS) => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Events were lost: asm-generic/errno.h.
-const ENOBUFS: i32 = 105;
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,10 @@
 //! Start at [`Netlink`].
 
 mod interface;
+mod notification;
 
-pub use interface::{Interface, InterfaceEvents};
+pub use interface::{EMULATED_LINK, IFLA_IFALIAS, Interface};
+pub use notification::{Notification, Notifications};
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
