@@ -15,15 +15,6 @@
 #include "include/maps.h"
 #include "include/mark.h"
 
-/* What fatpath did to which interface: written before, so that it can be undone. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct fp_interface);
-	__type(value, struct fp_mark);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} fp_marks SEC(".maps");
-
 /* The flow, if its segments are to be marked. Segments that are passed on belong to nobody here. */
 static __always_inline struct fp_rude_flow *rude_flow(struct __sk_buff *skb)
 {

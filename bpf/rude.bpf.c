@@ -15,7 +15,7 @@
 #include "include/rude_flow.h"
 #include "include/pacing.h"
 
-/* A flow whose segments nobody marks is found out after so long. */
+/* A flow whose segments leave its device without marks, or by another, is found out after so long. */
 #define LOOK_FOR_MARKS_US 1000000ull
 
 static __always_inline u64 rate_sample(const struct tcp_sock *tp)
@@ -105,21 +105,19 @@ static __always_inline int is_unmarked(struct tcp_sock *tp, const struct rude_st
 	return marked_pkts < (sent_pkts + 1) / 2;
 }
 
-/* At what was sent since the last look. Once found out, the connection stays polite. */
+/* At what was sent since the last look. */
 static __always_inline void look_for_marks(struct tcp_sock *tp, struct rude_state *s,
 					   struct fp_rude_flow *flow)
 {
-	if (is_unmarked(tp, s, flow)) {
-		flow->flags |= FP_RUDE_UNMARKED;
-		count(FP_COUNT_UNMARKED);
-	}
+	if (is_unmarked(tp, s, flow))
+		find_unmarked(flow);
 	s->looked_us = tp->tcp_mstamp;
 	s->sent_pkts = tp->data_segs_out;
 	s->marked_pkts = flow->marked_pkts;
 }
 
 static __always_inline int is_rude(struct sock *sk, const struct fp_flow *flow,
-				   const struct fp_rude_flow *rude)
+				   struct fp_rude_flow *rude)
 {
 	return rude && rude->mode == FP_RUDE && may_stay_rude(sk, flow, rude);
 }

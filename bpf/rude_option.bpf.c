@@ -74,7 +74,7 @@ static __always_inline int turn_on(struct bpf_sock *sk, const struct fp_flow *fl
 
 /* Where the rule wants it always, the program has no say. */
 static __always_inline int is_settled(struct bpf_sock *sk, const struct fp_flow *flow,
-				      const struct fp_rule *rule, const struct fp_rude_flow *rude)
+				      const struct fp_rule *rule, struct fp_rude_flow *rude)
 {
 	return rule && rule->value[FP_RUDENESS] == FP_RUDE_ALWAYS &&
 	       may_stay_rude(whole(sk), flow, rude);

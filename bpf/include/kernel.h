@@ -118,8 +118,19 @@ struct socket {
 	unsigned long flags;
 };
 
+struct net_device {
+	int ifindex;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+	struct xfrm_state *xfrm;
+	struct lwtunnel_state *lwtstate;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache; /* the route; NULL until the next segment looks it up */
 	int sk_sndbuf;
 	int sk_wmem_queued;
 	int sk_rcvbuf;

@@ -74,7 +74,19 @@ struct {
 
 FP_ARRAY(fp_rude_gate, 1, struct fp_rude_gate);
 
-/* Network namespaces (inode) whose interfaces mark: only there may a flow be rude. */
+/*
+ * What fatpath did to which interface: written before it is done, so that it can be undone.
+ * A flow may be rude only over an interface whose entry is whole.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct fp_interface);
+	__type(value, struct fp_mark);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_marks SEC(".maps");
+
+/* Network namespaces (inode) that have interfaces in fp_marks, by their cookies. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

@@ -40,36 +40,80 @@ static __always_inline int is_listed(u32 rule_id, u32 user)
 	return !!bpf_map_lookup_elem(&fp_rude_users, &key);
 }
 
-/* A rude flow that nobody marks is impossible. */
-static __always_inline int is_marked(const struct sock *sk)
+static __always_inline struct dst_entry *route_of(const struct sock *sk)
 {
-	u32 netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	return BPF_CORE_READ(sk, sk_dst_cache);
+}
+
+/* IPsec, or a route with `encap`: the device sees no TCP segments of the flow. */
+static __always_inline int is_encapsulated(const struct dst_entry *route)
+{
+	if (bpf_core_field_exists(route->xfrm) && BPF_CORE_READ(route, xfrm))
+		return 1;
+	return BPF_CORE_READ(route, lwtstate) != NULL;
+}
+
+/* Other namespaces get the inode of one that is gone, but not its cookie. */
+static __always_inline int does_netns_mark(const struct sock *sk, u32 netns)
+{
 	struct fp_marked *marked = bpf_map_lookup_elem(&fp_marked_netns, &netns);
 
 	return marked && marked->interfaces &&
 	       marked->cookie == BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
 }
 
+/* A rude flow that nobody marks is impossible: the device of its own route has to mark. */
+static __always_inline int is_marked(const struct sock *sk, const struct dst_entry *route)
+{
+	struct fp_interface device = {
+		.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum),
+		.ifindex = BPF_CORE_READ(route, dev, ifindex),
+	};
+	struct fp_mark *mark = bpf_map_lookup_elem(&fp_marks, &device);
+
+	return mark && mark->is_whole && !is_encapsulated(route) &&
+	       does_netns_mark(sk, device.netns);
+}
+
 /* `user` asked for it; a socket that was passed to another process also has an owner, who may be another user. */
-static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
-				       const struct fp_rule *rule, u32 user)
+static __always_inline int is_permitted(const struct sock *sk, u32 rule_id,
+					const struct fp_rule *rule, u32 user)
 {
 	if (!is_gate_open() || !rule || rule->value[FP_RUDENESS] == FP_RUDE_NEVER)
 		return 0;
-	if (FP_IS_GIVEN(rule, FP_RUDE_USERS) &&
-	    !(is_listed(rule_id, user) && is_listed(rule_id, owner_of(sk))))
-		return 0;
-	return is_marked(sk);
+	return !FP_IS_GIVEN(rule, FP_RUDE_USERS) ||
+	       (is_listed(rule_id, user) && is_listed(rule_id, owner_of(sk)));
 }
 
-/* May a flow go on that was rude until now? */
+static __always_inline int may_be_rude(const struct sock *sk, u32 rule_id,
+				       const struct fp_rule *rule, u32 user)
+{
+	struct dst_entry *route = route_of(sk);
+
+	return is_permitted(sk, rule_id, rule, user) && route && is_marked(sk, route);
+}
+
+/* Once found out, the connection stays polite. */
+static __always_inline void find_unmarked(struct fp_rude_flow *rude)
+{
+	if (!(rude->flags & FP_RUDE_UNMARKED))
+		count(FP_COUNT_UNMARKED);
+	rude->flags |= FP_RUDE_UNMARKED;
+}
+
+/* May a flow go on that was rude until now? Without a route it has sent nothing another way yet. */
 static __always_inline int may_stay_rude(const struct sock *sk, const struct fp_flow *flow,
-					 const struct fp_rude_flow *rude)
+					 struct fp_rude_flow *rude)
 {
 	u32 rule_id = flow ? flow->rule_id : FP_NO_RULE;
 	struct fp_rule *rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
+	struct dst_entry *route = route_of(sk);
 
-	return !(rude->flags & FP_RUDE_UNMARKED) && may_be_rude(sk, rule_id, rule, rude->user);
+	if (rude->flags & FP_RUDE_UNMARKED || !is_permitted(sk, rule_id, rule, rude->user))
+		return 0;
+	if (route && !is_marked(sk, route))
+		find_unmarked(rude);
+	return !(rude->flags & FP_RUDE_UNMARKED);
 }
 
 /* The rude flows of a rule share its rude_total_rate. */

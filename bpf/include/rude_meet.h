@@ -21,17 +21,17 @@ static __always_inline int wants_rude(struct tcp_sock *tp, const struct fp_rude_
 	       is_run_rude(tp);
 }
 
-static __always_inline int is_to_be_rude(struct tcp_sock *tp, void *sk, u32 rule_id,
+static __always_inline int is_to_be_rude(const struct fp_flow *flow, struct tcp_sock *tp, void *sk,
 					 const struct fp_rule *rule, enum fp_stage stage)
 {
 	struct fp_rude_flow *rude = rude_of(sk);
 	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
-	u32 user;
 
 	if (rule->value[FP_RUDENESS] == FP_RUDE_NEVER || !wants_rude(tp, rude, rule, stage))
 		return 0;
-	user = rude && rude->mode == FP_RUDE ? rude->user : owner_of(owned);
-	return may_be_rude(owned, rule_id, rule, user);
+	if (rude && rude->mode == FP_RUDE)
+		return may_stay_rude(owned, flow, rude);
+	return may_be_rude(owned, flow->rule_id, rule, owner_of(owned));
 }
 
 /* Before the flow is given its law. */
@@ -44,7 +44,7 @@ static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_soc
 	/* A socket may be used for one connection after another. */
 	if (rude && stage == FP_ESTABLISHED)
 		rude->flags &= ~FP_RUDE_UNMARKED;
-	if (stage != FP_BEFORE_SYN && is_to_be_rude(tp, sk, flow->rule_id, rule, stage))
+	if (stage != FP_BEFORE_SYN && is_to_be_rude(flow, tp, sk, rule, stage))
 		flow->flags |= FP_FLOW_RUDE;
 }
 

@@ -3,7 +3,9 @@
 
 use std::io;
 
-use fatpath_netlink::{NLM_F_CREATE, NLM_F_EXCL, Request, family, octets};
+use fatpath_netlink::{
+    EMULATED_LINK, IFLA_IFALIAS, NLM_F_CREATE, NLM_F_EXCL, Request, family, octets,
+};
 use ipnet::IpNet;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
@@ -51,7 +53,8 @@ impl Netlink {
     pub(crate) fn set_up(&self, index: u32, mtu: u32, txqueuelen: u32) -> io::Result<()> {
         let sizes = set_link(index, 0)
             .attribute(IFLA_MTU, &mtu.to_ne_bytes())
-            .attribute(IFLA_TXQLEN, &txqueuelen.to_ne_bytes());
+            .attribute(IFLA_TXQLEN, &txqueuelen.to_ne_bytes())
+            .attribute(IFLA_IFALIAS, EMULATED_LINK.as_bytes());
         self.0.request(sizes)?;
         self.0.request(set_link(index, IFF_UP))
     }

@@ -3,9 +3,9 @@
 //! interfaces come and go, taken away.
 //!
 //! What was done to which interface stands in the pinned map `fp_marks` before it is done, so that
-//! any later process can undo it. `fp_marked_netns` names the namespaces that mark: only there may a
-//! flow be rude, so it says so last, and takes it back first. It names them by their cookies too, or a
-//! stranger's namespace, made when one was gone, would be one of them.
+//! any later process can undo it. A flow may be rude when the device of its route is there, and its
+//! namespace in `fp_marked_netns`, which is written last, and from which a namespace is removed first. It
+//! has the namespaces' cookies too, because a namespace that is made when one is gone gets its inode.
 //!
 //! Start at [`Kernel::mark_here`].
 
@@ -13,6 +13,7 @@ use crate::abi;
 use crate::handle::Kernel;
 use crate::namespaces::{cookie_here, namespaces, netns_here, netns_of, within};
 use crate::pod::value_of;
+use crate::rude::tunnel::encapsulating;
 use crate::tc::{Direction, Filter, Qdisc};
 use crate::{KernelError, places::Places};
 use fatpath_netlink::{Interface, Netlink};
@@ -67,8 +68,13 @@ impl Kernel {
             marker.forget()?;
         }
         marker.forget_gone(&interfaces)?;
+        let tunnels = encapsulating(&interfaces);
         for interface in interfaces.iter().filter(|i| !i.is_loopback) {
-            match marker.mark(interface) {
+            let marked = match tunnels.contains(&interface.index) {
+                true => marker.leave_unmarked(interface.index),
+                false => marker.mark(interface),
+            };
+            match marked {
                 Ok(()) => marking.interfaces.push(interface.name.clone()),
                 Err(why) => marking.unmarked.push(format!("{}: {why}", interface.name)),
             }
@@ -285,6 +291,16 @@ impl Marker {
         }
         mark.is_whole = 1;
         self.note(ifindex, &mark)
+    }
+
+    /// A bridge that was marked may have got a tunnel for a port since.
+    fn leave_unmarked(&self, ifindex: u32) -> io::Result<()> {
+        if self.noted(ifindex).is_some() {
+            self.unmark(ifindex)?;
+        }
+        Err(io::Error::other(
+            "it encapsulates: no router on the way would see the mark",
+        ))
     }
 
     /// Detaches the filter if it is still there, and removes a clsact that we made and nobody uses. Where a

@@ -5,6 +5,7 @@
 //! Start at [`Kernel::open_rude_gate`].
 
 pub(crate) mod mark;
+mod tunnel;
 
 use crate::KernelError;
 use crate::abi::{self, fp_rude_gate, fp_rude_user};
