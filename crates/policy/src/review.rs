@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a policy says that it cannot mean or should not: rules that no flow reaches, buffers that the host cuts,
-//! laws that harm others.
+//! laws that harm others, timers that fire too early.
 //!
 //! Only warns. Start at [`warnings`].
 
 use crate::classifier::{Class, Classifier, RuleSet};
 use crate::{Match, Policy, PortRange, Prefix, Problem, Rule, Setting, SysctlName};
+use fatpath_units::show_time;
 
 /// net.core.rmem_max and wmem_max of mainline Linux, in bytes.
 const MAINLINE_BUFFER_MAX_BYTES: u64 = 212_992;
@@ -17,6 +18,9 @@ const MAX_RENO_FLOWS: f64 = 100.0;
 /// loss rate 1.5 / window² would ask for 1.17 of the paper's ratio.
 const LEGACY_WINDOW_FACTOR: f64 = 1.25;
 
+/// TCP_DELACK_MIN of Linux: a peer that is not known otherwise delays an acknowledgement by this.
+const DELAYED_ACK_US: u64 = 40_000;
+
 /// The warnings in file order.
 pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem> {
     let mut warnings: Vec<Problem> = Vec::new();
@@ -25,6 +29,7 @@ pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem>
         warnings.extend(cut_buffers(policy, rule));
         warnings.extend(too_strong(rule));
         warnings.extend(inconsistent_scalable(rule));
+        warnings.extend(early_retransmission(policy, rule));
     }
     warnings
 }
@@ -121,6 +126,42 @@ fn inconsistent_scalable(rule: &Rule) -> Option<Problem> {
     })
 }
 
+/// A retransmission timer that fires while the peer still delays its acknowledgement.
+fn early_retransmission(policy: &Policy, rule: &Rule) -> Option<Problem> {
+    let rto_min_us = rule.settings.number(Setting::RtoMin)?;
+    let known_us = peers_delayed_ack_us(policy, rule).unwrap_or(DELAYED_ACK_US);
+    let delayed_us = known_us.min(DELAYED_ACK_US);
+    (rto_min_us < delayed_us).then(|| {
+        let message = format!(
+            "rto_min of {} is shorter than the {} by which the peer may delay an acknowledgement: segments that \
+             were not lost are retransmitted",
+            show_time(rto_min_us),
+            show_time(delayed_us)
+        );
+        let remedy = "raise rto_min, or give the peers delayed_ack_max of at most rto_min: in this rule if both \
+                      ends read this policy, or in a rule whose source is this rule's destination";
+        warning(rule, message, remedy.to_owned())
+    })
+}
+
+/// The longest delay of the peers' acknowledgements, as far as this policy gives it to them too: by the same rule, or
+/// by rules that match at their end.
+fn peers_delayed_ack_us(policy: &Policy, rule: &Rule) -> Option<u64> {
+    let peers = &rule.matches.destination;
+    let is_for = |other: &Rule, peer: &Prefix| {
+        let sources = &other.matches.source;
+        sources.iter().any(|source| source.covers(peer))
+    };
+    let given_us = |other: &Rule| other.settings.number(Setting::DelayedAckMax);
+    let at_peer = |peer: &Prefix| {
+        let mut others = policy.rules.iter().filter(|other| is_for(other, peer));
+        others.next().and_then(given_us)
+    };
+    let by_peers: Option<Vec<u64>> = peers.iter().map(at_peer).collect();
+    let longest_us = by_peers.and_then(|all| all.into_iter().max());
+    given_us(rule).or(longest_us)
+}
+
 /// The rules that hold for every flow that a match holds for, as far as one dimension at a time shows.
 fn covering(classifier: &Classifier, matches: &Match) -> RuleSet {
     let set = |class: Class| classifier.sets[class as usize];
@@ -182,4 +223,52 @@ fn ports_covering(
         .filter(|((first, _), last)| touches(*first, *last));
     let sets = rows.map(|((_, class), _)| classifier.sets[*class as usize]);
     sets.reduce(|all, set| all & set).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse;
+
+    fn warnings(text: &str) -> String {
+        let policy = parse(text, None).expect("the policy is good");
+        let warnings = policy.warnings.iter().map(ToString::to_string);
+        warnings.collect::<Vec<_>>().join("\n")
+    }
+
+    fn wan(settings: &str) -> String {
+        format!("[[rule]]\nname = 'wan'\ndestination = ['192.0.2.0/24']\n{settings}\n")
+    }
+
+    fn at_peer(source: &str) -> String {
+        format!("[[rule]]\nname = 'peer'\nsource = ['{source}']\ndelayed_ack_max = '10ms'\n")
+    }
+
+    #[test]
+    fn a_retransmission_timer_below_the_delayed_acknowledgement_is_warned_of() {
+        let alone = warnings(&wan("rto_min = '20ms'"));
+        assert!(
+            alone.contains("rto_min of 20 ms is shorter than the 40 ms"),
+            "{alone}"
+        );
+        for delayed in ["40ms", "30ms"] {
+            let both = wan(&format!("rto_min = '20ms'\ndelayed_ack_max = '{delayed}'"));
+            assert!(warnings(&both).contains("shorter than the"), "{delayed}");
+        }
+        // The peer's rule is for another host, or for a part of the peers.
+        for source in ["198.51.100.0/24", "192.0.2.0/25"] {
+            let both = wan("rto_min = '20ms'") + &at_peer(source);
+            assert!(warnings(&both).contains("40 ms"), "{source}");
+        }
+    }
+
+    #[test]
+    fn one_that_the_peers_acknowledgements_precede_is_not() {
+        for policy in [
+            wan("rto_min = '40ms'"),
+            wan("rto_min = '20ms'\ndelayed_ack_max = '20ms'"),
+            wan("rto_min = '20ms'") + &at_peer("192.0.0.0/16"),
+        ] {
+            assert_eq!(warnings(&policy), "", "{policy}");
+        }
+    }
 }
