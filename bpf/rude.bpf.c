@@ -32,7 +32,6 @@ static __always_inline void look(struct tcp_sock *tp, struct cc_rude_now *now)
 
 	now->now_us = tp->tcp_mstamp;
 	now->rate_bytes_per_s = rate_sample(tp);
-	now->rate_is_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 	now->delivered_pkts = tp->delivered;
 	now->lost_pkts = tp->lost;
 	now->in_flight_pkts = in_flight_pkts(tp);
@@ -135,6 +134,8 @@ static __always_inline void begin(struct tcp_sock *tp, struct rude_state *s,
 	else
 		cc_rude_begin(&s->rude, &polite, now);
 	s->keeps_fair = 1;
+	s->begins_app_limited = 0;
+	s->app_limited_until_pkts = tp->delivered - 1;
 	s->looked_us = now->now_us;
 	s->sent_pkts = tp->data_segs_out;
 	s->marked_pkts = flow->marked_pkts;
@@ -202,6 +203,23 @@ void BPF_PROG(rude_release, struct sock *sk)
 	tp->snd_ssthresh = r_pkts;
 }
 
+/*
+ * Whether what is acknowledged was sent while the program had little to send, as is_app_limited of the
+ * kernel's rate sample says. tp->rate_app_limited belongs to the best sample, and tp->app_limited ends with the
+ * first acknowledgement: what was in flight then was sent before it.
+ */
+static __always_inline int is_app_limited(const struct tcp_sock *tp, struct rude_state *s)
+{
+	if (tp->app_limited || s->begins_app_limited)
+		s->app_limited_until_pkts = tp->delivered + in_flight_pkts(tp);
+	s->begins_app_limited = 0;
+	if ((s32)(s->app_limited_until_pkts - tp->delivered) >= 0)
+		return 1;
+	/* Follows, or would lie ahead again after 2^31 segments. */
+	s->app_limited_until_pkts = tp->delivered - 1;
+	return 0;
+}
+
 static __always_inline void acked(struct sock *sk, struct rude_state *s, struct fp_rude_flow *rude,
 				  const struct fp_rule *rule)
 {
@@ -210,6 +228,7 @@ static __always_inline void acked(struct sock *sk, struct rude_state *s, struct 
 
 	fill_ack(&ack, tp, rule);
 	look(tp, &ack.now);
+	ack.now.rate_is_app_limited = is_app_limited(tp, s);
 	s->rude.fair.clamp_pkts = clamp_pkts(tp);
 	rude_acked(&s->rude, &ack);
 	send_on(sk, s, rude, &ack.now, rule);
@@ -295,6 +314,9 @@ void BPF_PROG(rude_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (event != CA_EVENT_TX_START)
 		return;
+	/* Before its acknowledgement the kernel forgets it. */
+	if (s && s->keeps_fair)
+		s->begins_app_limited = tcp(sk)->app_limited != 0;
 	if (s && s->keeps_fair && rule)
 		decay(tcp(sk), s, rule);
 	leave(sk, flow, rude_of(sk));

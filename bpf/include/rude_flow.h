@@ -12,11 +12,12 @@
 
 struct rude_state {
 	struct cc_rude rude;
-	u64 looked_us;	 /* when it was last looked whether its segments are marked */
-	u32 sent_pkts;	 /* data segments, then */
-	u32 marked_pkts; /* then */
-	u32 keeps_fair;	 /* F lives: the flow is rude or going polite */
-	u32 pad;
+	u64 looked_us;		    /* when it was last looked whether its segments are marked */
+	u32 sent_pkts;		    /* data segments, then */
+	u32 marked_pkts;	    /* then */
+	u16 keeps_fair;		    /* F lives: the flow is rude or going polite */
+	u16 begins_app_limited;	    /* nothing was in flight, and the program gave little */
+	u32 app_limited_until_pkts; /* up to this count of `delivered` rate samples are the program's */
 };
 
 struct {
