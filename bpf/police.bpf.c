@@ -4,8 +4,8 @@
  *
  * One police an interface, each with maps of its own; it lives without a daemon. At XDP
  * where the driver has it, else at tc ingress. A RST to both ends makes two packets of
- * one, which XDP cannot: `reset` is at tc always. An unmarked packet is never touched,
- * and neither is one that cannot be read.
+ * one, which XDP cannot: `reset` is at tc always. An unmarked packet is never touched, unless
+ * its flow has a penalty (watch.h), and neither is one that cannot be read.
  *
  * Start reading at police().
  */
@@ -174,6 +174,20 @@ static __always_inline enum fp_police_tally judge(void *ctx, enum packet_in in,
 	}
 }
 
+/* What is not marked passes, but for flows that do not slow down: where a penalty is asked for. */
+static __always_inline enum fp_police_tally judge_unmarked(void *ctx, enum packet_in in,
+							   const struct fp_police *how,
+							   enum packet_kind kind,
+							   const struct packet *p, u32 pkts)
+{
+	if (kind == PACKET_CUT)
+		return FP_TALLY_CUT;
+	if (!how->watches || kind != PACKET_TCP || !watch(ctx, in, p))
+		return FP_TALLY_UNMARKED;
+	return how->has_exceptions && is_excepted(ctx, in, p, pkts) ? FP_TALLY_UNMARKED
+								    : FP_TALLY_PENALIZED;
+}
+
 /* 1 = the packet is dropped. */
 static __always_inline int police(void *ctx, enum packet_in in)
 {
@@ -191,10 +205,9 @@ static __always_inline int police(void *ctx, enum packet_in in)
 	/* What makes segments of it gives each the headers. */
 	bytes = packet_bytes(ctx, in) + (pkts - 1) * packet_data(&p);
 	if (!is_marked(how, kind, &p)) {
-		tally(kind == PACKET_CUT ? FP_TALLY_CUT : FP_TALLY_UNMARKED, pkts, bytes);
-		if (how->watches && kind == PACKET_TCP)
-			watch(ctx, in, &p);
-		return 0;
+		verdict = judge_unmarked(ctx, in, how, kind, &p, pkts);
+		tally(verdict, pkts, bytes);
+		return verdict == FP_TALLY_PENALIZED;
 	}
 	tally(FP_TALLY_MARKED, pkts, bytes);
 	if (how->has_exceptions && is_excepted(ctx, in, &p, pkts))

@@ -5,11 +5,16 @@
 mod support;
 
 use serde_json::Value;
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use support::host::Host;
-use support::{FATPATH, alone, until};
+use support::{FATPATH, Lab, alone, until};
 
 struct Router {
     host: Host,
@@ -223,4 +228,175 @@ fn who_watches_may_be_killed_and_ends_when_the_police_does() {
     assert!(router.printed("status").contains("not in place"));
     router.printed("v0 --off");
     assert!(!router.pins.exists());
+}
+
+/// Where one host's policer sees what comes over an emulated path, which loses segments before.
+struct Path {
+    lab: Lab,
+    pins: PathBuf,
+}
+
+impl Path {
+    fn up(name: &str, link: &str) -> Path {
+        Path {
+            lab: Lab::up(name, link),
+            pins: format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()).into(),
+        }
+    }
+
+    fn police(&self, arguments: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.lab.namespace("b")));
+        command.args([FATPATH, "police"]).args(arguments.split(' '));
+        command.arg("--police-dir").arg(&self.pins);
+        command
+    }
+
+    fn penalized_pkts(&self) -> u64 {
+        let output = self.police("wan --json").output().unwrap();
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+        status[0]["tallies"]["penalized"]["pkts"].as_u64().unwrap()
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        let _ = self.police("wan --off").output();
+    }
+}
+
+/// Sends 16 Mb/s of TCP segments, whatever the path loses; while `repeats`, 100 of them a second once more.
+struct Unresponsive<'s> {
+    socket: Socket,
+    to: Ipv4Addr,
+    repeats: &'s AtomicBool,
+    ends: &'s AtomicBool,
+}
+
+impl Unresponsive<'_> {
+    const PORT: u16 = 4_000;
+    const SEGMENT_BYTES: usize = 1_000;
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+
+    fn run(&self) {
+        self.send(0, Self::SYN, 0);
+        // The round trip that the policer measures.
+        std::thread::sleep(Duration::from_millis(100));
+        let mut fresh = 0..;
+        while !self.ends.load(Ordering::Relaxed) {
+            let first: u32 = fresh.start;
+            fresh.by_ref().take(20).for_each(|number| self.data(number));
+            if self.repeats.load(Ordering::Relaxed) && first >= 100 {
+                self.data(first - 100);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn data(&self, number: u32) {
+        let sequence = 1 + number * Self::SEGMENT_BYTES as u32;
+        self.send(sequence, Self::ACK, Self::SEGMENT_BYTES);
+    }
+
+    /// The kernel fills in the rest of the IP header; no end looks at the checksum of TCP.
+    fn send(&self, sequence: u32, flags: u8, bytes: usize) {
+        let mut packet = vec![0; 40 + bytes];
+        packet[0] = 0x45;
+        (packet[8], packet[9]) = (64, 6);
+        packet[16..20].copy_from_slice(&self.to.octets());
+        packet[20..22].copy_from_slice(&Self::PORT.to_be_bytes());
+        packet[22..24].copy_from_slice(&9_u16.to_be_bytes());
+        packet[24..28].copy_from_slice(&sequence.to_be_bytes());
+        (packet[32], packet[33]) = (0x50, flags);
+        let to = SockAddr::from(SocketAddr::from((self.to, 0)));
+        self.socket.send_to(&packet, &to).unwrap();
+    }
+}
+
+/// Bulk data by CUBIC until `ends`.
+fn transfer((mut sender, mut receiver): (TcpStream, TcpStream), ends: &AtomicBool) -> u64 {
+    SockRef::from(&sender).set_tcp_congestion(b"cubic").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                sender.write_all(&[7; 16_384]).unwrap();
+            }
+        });
+        let mut buffer = vec![0; 65_536];
+        let mut received = 0;
+        loop {
+            match receiver.read(&mut buffer).unwrap() {
+                0 => return received,
+                bytes => received += bytes as u64,
+            }
+        }
+    })
+}
+
+/// Ends the threads that look at it, also when the test fails.
+struct End<'s>(&'s AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ports of the flows that were penalized, as the watch reports them until it ends.
+fn penalized_ports(watch: &mut Child) -> Vec<String> {
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let reports = lines.map_while(Result::ok);
+    let reports = reports.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    let penalized = reports.filter(|report| report["is_penalized"] == true);
+    let source = |report: Value| report["source"].as_str().unwrap().to_owned();
+    let port = |source: String| source.rsplit(':').next().unwrap().to_owned();
+    penalized.map(source).map(port).collect()
+}
+
+#[test]
+fn who_ignores_losses_is_dropped_for_a_time_and_cubic_is_not() {
+    const PENALTY: Duration = Duration::from_secs(4);
+    let Some(_alone) = alone() else { return };
+    let link = "rate = '100mbit'\ndelay = '10ms'\nqueue = '60pkts'\nforward.loss = '1%'";
+    let path = Path::up("penalty", link);
+    let (repeats, ends) = (AtomicBool::new(true), AtomicBool::new(false));
+    let mut watch = path.police("wan --watch --penalty 4s --least-rtt 100ms --json");
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let raw = || {
+        Socket::new(
+            Domain::IPV4,
+            Type::RAW,
+            Some(Protocol::from(libc::IPPROTO_RAW)),
+        )
+    };
+    let unresponsive = Unresponsive {
+        socket: path.lab.on("a", || raw().unwrap()),
+        to: path.lab.address("b").parse().unwrap(),
+        repeats: &repeats,
+        ends: &ends,
+    };
+    let flow = path.lab.connection(7_002);
+    let received = std::thread::scope(|scope| {
+        let transfer = scope.spawn(|| transfer(flow, &ends));
+        scope.spawn(|| unresponsive.run());
+        let end = End(&ends);
+        until("a penalty", || (path.penalized_pkts() > 0).then_some(()));
+        let begin = Instant::now();
+        // It conforms now, and goes on sending.
+        repeats.store(false, Ordering::Relaxed);
+        until("the penalty to end", || {
+            let before = path.penalized_pkts();
+            std::thread::sleep(Duration::from_millis(500));
+            (path.penalized_pkts() == before).then_some(())
+        });
+        assert!(begin.elapsed() > PENALTY / 2, "{:?}", begin.elapsed());
+        drop(end);
+        transfer.join().unwrap()
+    });
+    watch.kill().unwrap();
+    let ports = penalized_ports(&mut watch);
+    watch.wait().unwrap();
+    assert_eq!(ports, [Unresponsive::PORT.to_string()], "and once");
+    assert!(received > 1_000_000, "{received}");
 }

@@ -500,6 +500,7 @@ enum fp_police_tally {
 	FP_TALLY_PASSED,   /* of the marked: passed by the mode */
 	FP_TALLY_DROPPED,
 	FP_TALLY_RESET,
+	FP_TALLY_PENALIZED, /* of the unmarked: dropped, for their flow does not slow down */
 	FP_TALLIES,
 };
 
@@ -528,7 +529,8 @@ struct fp_watched {
 	__u32 settled_end; /* the highest one at the check before: what repeats it is no reordering */
 	__u32 rtt_us;	   /* from the SYN to the next segment; 0: the SYN was not seen */
 	__u32 segment_bytes; /* the largest of data; GRO's may be several */
-	__u32 pad;
+	__u32 loss_events;   /* retransmissions within a round trip are one */
+	__u64 event_ns;	     /* when the last one began */
 };
 
 #endif

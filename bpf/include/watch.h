@@ -23,6 +23,16 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_watched SEC(".maps");
 
+/* Until when all of a flow is dropped, CLOCK_MONOTONIC. User space writes it. Made small unless flows are watched. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct fp_watched_flow);
+	__type(value, u64);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_penalties SEC(".maps");
+
 /*
  * Reordering on a path is over within a few milliseconds; a retransmission takes a
  * round trip, and where that is shorter half of it.
@@ -59,13 +69,23 @@ static __always_inline struct fp_watched *watched(const struct fp_watched_flow *
 	return bpf_map_lookup_elem(&fp_watched, flow);
 }
 
+/* What a sender lost within a round trip it may answer at once (RFC 5348, 5.2). */
+static __always_inline void watch_repeated(struct fp_watched *w, u32 bytes, u64 now_ns)
+{
+	w->repeated_bytes += bytes;
+	if (now_ns - w->event_ns < w->rtt_us * 1000ull)
+		return;
+	w->event_ns = now_ns;
+	w->loss_events++;
+}
+
 static __always_inline void watch_data(struct fp_watched *w, u32 end, u32 bytes, u64 now_ns)
 {
 	w->bytes += bytes;
 	if (bytes > w->segment_bytes)
 		w->segment_bytes = bytes;
 	if (!is_after(end, w->settled_end))
-		w->repeated_bytes += bytes;
+		watch_repeated(w, bytes, now_ns);
 	if (is_after(end, w->highest_end))
 		w->highest_end = end;
 	if (now_ns - w->checked_ns < reordered_ns(w))
@@ -75,8 +95,18 @@ static __always_inline void watch_data(struct fp_watched *w, u32 end, u32 bytes,
 	w->checked_ns = now_ns;
 }
 
-/* Processors may write at once: a count that is a little off judges the same. */
-static __always_inline void watch(void *ctx, enum packet_in in, const struct packet *p)
+static __always_inline int is_penalized(const struct fp_watched_flow *flow, u64 now_ns)
+{
+	u64 *until_ns = bpf_map_lookup_elem(&fp_penalties, flow);
+
+	return until_ns && *until_ns > now_ns;
+}
+
+/*
+ * 1 = the flow has a penalty, and the segment is not counted. Processors may write at once: a count that is a
+ * little off judges the same.
+ */
+static __always_inline int watch(void *ctx, enum packet_in in, const struct packet *p)
 {
 	u32 data_at = packet_data(p);
 	struct packet_addresses addresses;
@@ -87,14 +117,16 @@ static __always_inline void watch(void *ctx, enum packet_in in, const struct pac
 
 	if (packet_load_addresses(ctx, in, p, &addresses) ||
 	    packet_load(ctx, in, p->tcp, &tcp, sizeof(tcp)))
-		return;
+		return 0;
 	__builtin_memcpy(flow.source, addresses.source, sizeof(flow.source));
 	__builtin_memcpy(flow.destination, addresses.destination, sizeof(flow.destination));
 	flow.source_port = tcp.source;
 	flow.destination_port = tcp.destination;
+	if (is_penalized(&flow, now_ns))
+		return 1;
 	w = watched(&flow, bpf_ntohl(tcp.sequence), p->flags & TCP_SYN, now_ns);
 	if (!w)
-		return;
+		return 0;
 	w->seen_ns = now_ns;
 	if (p->flags & TCP_SYN) {
 		w->syn_ns = now_ns;
@@ -104,6 +136,7 @@ static __always_inline void watch(void *ctx, enum packet_in in, const struct pac
 	}
 	if (p->end > data_at)
 		watch_data(w, bpf_ntohl(tcp.sequence) + p->end - data_at, p->end - data_at, now_ns);
+	return 0;
 }
 
 #endif

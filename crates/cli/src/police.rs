@@ -18,7 +18,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub const HELP: &str = "\
 A policer stays after this command until --off, or until the interface is removed. With --mode, a second
 policer on the same interface replaces the first. Without --mode, an interface that has a policer keeps
-it: it is shown, or watched, and what no option names stays. Unmarked packets are never touched.
+it: it is shown, or watched, and what no option names stays. Unmarked packets are never touched, except
+by --penalty.
 
 Modes:
   count         marked segments pass
@@ -32,6 +33,7 @@ Examples:
   fatpath police eth0 --mode limit=200mbit --mark dscp=4
   fatpath police eth0
   fatpath police eth0 --watch --least-rtt 20ms
+  fatpath police eth0 --watch --penalty 60s
   fatpath police status
   fatpath police eth0 --off";
 
@@ -48,6 +50,9 @@ pub struct PoliceArguments {
     /// With --watch: round-trip time that is assumed for flows whose SYN was not seen
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time_us)]
     least_rtt: u32,
+    /// With --watch: drop for so long all of a flow that did not slow down in five seconds in a row
+    #[arg(long, value_name = "TIME", requires = "watch", value_parser = time_us)]
+    penalty: Option<u32>,
     /// Remove the policer
     #[arg(long)]
     off: bool,
@@ -155,7 +160,10 @@ pub fn run(arguments: PoliceArguments) -> Result<()> {
     let watches = arguments.orders.watch;
     print(&[police.status()?], place.json && !watches)?;
     match watches {
-        true => watch(&police, arguments.least_rtt, place.json),
+        true => {
+            let penalty = arguments.penalty.map(|us| Duration::from_micros(us.into()));
+            watch(&police, arguments.least_rtt, penalty, place.json)
+        }
         false => Ok(()),
     }
 }
@@ -242,6 +250,7 @@ fn shown(police: &PoliceStatus) -> String {
     let head = format!("{}: {mode}, mark {mark}, {place}\n", police.interface);
     let rows = [
         ("unmarked", t.unmarked),
+        ("penalized", t.penalized),
         ("malformed", t.malformed),
         ("marked", t.marked),
         ("  excepted", t.excepted),
@@ -262,8 +271,16 @@ fn shown(police: &PoliceStatus) -> String {
 }
 
 /// Each flow is reported again as long as it goes on. Ctrl-C ends the reports; the police stays.
-fn watch(police: &Police, least_rtt_us: u32, as_json: bool) -> Result<()> {
+fn watch(
+    police: &Police,
+    least_rtt_us: u32,
+    penalty: Option<Duration>,
+    as_json: bool,
+) -> Result<()> {
     let mut watch = Watch::over(police, least_rtt_us)?;
+    if let Some(penalty) = penalty {
+        watch = watch.penalizing(police, penalty)?;
+    }
     let mut last = Instant::now();
     loop {
         std::thread::sleep(LOOK);
@@ -277,21 +294,26 @@ fn watch(police: &Police, least_rtt_us: u32, as_json: bool) -> Result<()> {
         for suspect in watch.look(interval.as_secs_f64())? {
             let line = match as_json {
                 true => serde_json::to_string(&suspect)?,
-                false => reported(&suspect),
+                false => reported(&suspect, penalty),
             };
             writeln!(stdout(), "{line}")?;
         }
     }
 }
 
-fn reported(suspect: &Suspect) -> String {
+fn reported(suspect: &Suspect, penalty: Option<Duration>) -> String {
     let measured = if suspect.rtt_is_measured {
         "measured"
     } else {
         "assumed"
     };
+    let begins = penalty.filter(|_| suspect.is_penalized);
+    let fate = begins.map_or(String::new(), |lasts| {
+        let lasts = fatpath_units::show_time(lasts.as_micros() as u64);
+        format!("; dropped for {lasts}")
+    });
     format!(
-        "{} -> {}: {} at {:.2} % loss, {} times Reno's at a round trip of {} ({measured})",
+        "{} -> {}: {} at {:.2} % loss, {} times Reno's at a round trip of {} ({measured}){fate}",
         suspect.source,
         suspect.destination,
         fatpath_units::show_rate(suspect.rate_bps as u64),

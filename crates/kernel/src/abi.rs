@@ -1198,7 +1198,8 @@ pub const FP_TALLY_EXCEPTED: fp_police_tally = 3;
 pub const FP_TALLY_PASSED: fp_police_tally = 4;
 pub const FP_TALLY_DROPPED: fp_police_tally = 5;
 pub const FP_TALLY_RESET: fp_police_tally = 6;
-pub const FP_TALLIES: fp_police_tally = 7;
+pub const FP_TALLY_PENALIZED: fp_police_tally = 7;
+pub const FP_TALLIES: fp_police_tally = 8;
 pub type fp_police_tally = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(
@@ -1280,11 +1281,12 @@ pub struct fp_watched {
     pub settled_end: __u32,
     pub rtt_us: __u32,
     pub segment_bytes: __u32,
-    pub pad: __u32,
+    pub loss_events: __u32,
+    pub event_ns: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_watched"][::core::mem::size_of::<fp_watched>() - 64usize];
+    ["Size of fp_watched"][::core::mem::size_of::<fp_watched>() - 72usize];
     ["Alignment of fp_watched"][::core::mem::align_of::<fp_watched>() - 8usize];
     ["Offset of field: fp_watched::seen_ns"][::core::mem::offset_of!(fp_watched, seen_ns) - 0usize];
     ["Offset of field: fp_watched::bytes"][::core::mem::offset_of!(fp_watched, bytes) - 8usize];
@@ -1302,5 +1304,8 @@ const _: () = {
     ["Offset of field: fp_watched::rtt_us"][::core::mem::offset_of!(fp_watched, rtt_us) - 52usize];
     ["Offset of field: fp_watched::segment_bytes"]
         [::core::mem::offset_of!(fp_watched, segment_bytes) - 56usize];
-    ["Offset of field: fp_watched::pad"][::core::mem::offset_of!(fp_watched, pad) - 60usize];
+    ["Offset of field: fp_watched::loss_events"]
+        [::core::mem::offset_of!(fp_watched, loss_events) - 60usize];
+    ["Offset of field: fp_watched::event_ns"]
+        [::core::mem::offset_of!(fp_watched, event_ns) - 64usize];
 };

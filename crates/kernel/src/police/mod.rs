@@ -6,8 +6,10 @@
 //!
 //! Start at [`Police::put`].
 
+mod conformity;
 mod hook;
 pub(crate) mod orders;
+mod penalty;
 pub(crate) mod rehearsal;
 pub(crate) mod status;
 pub(crate) mod watch;
@@ -162,7 +164,9 @@ impl Police {
             .pin_root_path(&self.pins)
             .and_then(|builder| builder.open_memory(POLICE))
             .map_err(failed)?;
-        for mut map in open.maps_mut().filter(|map| map.name() == "fp_watched") {
+        let is_of_watching =
+            |name: &std::ffi::OsStr| name == "fp_watched" || name == "fp_penalties";
+        for mut map in open.maps_mut().filter(|map| is_of_watching(map.name())) {
             if !orders.watches {
                 map.set_max_entries(1).map_err(failed)?;
             }

@@ -25,6 +25,8 @@ pub struct Tally {
 pub struct Tallies {
     /// Not marked: passed.
     pub unmarked: Tally,
+    /// Not marked, and dropped: their flows had a penalty.
+    pub penalized: Tally,
     /// TCP by its IP header, but malformed: passed.
     pub malformed: Tally,
     /// Marked; the sum of those below.
@@ -117,6 +119,7 @@ impl Police {
         };
         Ok(Tallies {
             unmarked: of(abi::FP_TALLY_UNMARKED)?,
+            penalized: of(abi::FP_TALLY_PENALIZED)?,
             malformed: of(abi::FP_TALLY_CUT)?,
             marked: of(abi::FP_TALLY_MARKED)?,
             excepted: of(abi::FP_TALLY_EXCEPTED)?,

@@ -2,34 +2,32 @@
 //! Flows that do not slow down under loss although they are not marked, estimated from what a router
 //! sees of them.
 //!
-//! The measure is that of Floyd and Fall ("Promoting the Use of End-to-End Congestion Control", 1999,
-//! 3.2): what a flow that behaves like Reno would reach at the loss and the round-trip time seen, by
-//! Mathis et al. (1997): 1.22 × MSS / (RTT × √p). An estimate, not a proof: retransmissions stand for
-//! losses, and BBR answers to few of them, as it is meant to.
+//! An estimate, not a proof: retransmissions stand for losses, and BBR answers to few of them, as it is meant to.
+//! The measure stands in `conformity.rs`.
 //!
 //! Start at [`Watch::look`].
 
 use crate::abi;
 use crate::error::KernelError;
 use crate::pod::value_of;
+use crate::police::conformity::Passed;
+use crate::police::penalty::Penalties;
 use crate::police::{Police, netlink};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
-/// √(3/2), of Mathis et al. for a receiver that acknowledges each segment.
-const RENO: f64 = 1.22;
-/// Above so many times Reno's rate a flow is reported: CUBIC exceeds Reno too, by less on most paths.
-const TIMES_RENO: f64 = 4.0;
-/// Fewer repeated segments in a look than this say nothing about a rate of loss.
-const LEAST_REPEATED: f64 = 3.0;
 /// A flow that came down to this share of its rate of the look before is slowing down.
 const SLOWED: f64 = 0.7;
 /// Flows read at once; more than may ever share a bucket of the map's.
 const BATCH: u32 = 1024;
 /// It is reported when it was so in so many looks in a row.
 const LOOKS: u32 = 3;
+/// It has a penalty when it was unresponsive in so many looks in a row.
+const PENALTY_LOOKS: u32 = 5;
 
 /// A flow that should be looked at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,6 +46,8 @@ pub struct Suspect {
     pub rtt_is_measured: bool,
     /// The rate over what Reno would reach.
     pub times_reno: f64,
+    /// Whether its penalty begins now.
+    pub is_penalized: bool,
 }
 
 /// The flows of one police, from look to look.
@@ -56,27 +56,48 @@ pub struct Watch {
     least_rtt_us: u32,
     segment_bytes: u32,
     seen: HashMap<Vec<u8>, Seen>,
+    penalties: Option<Penalties>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     bytes: u64,
     repeated_bytes: u64,
+    loss_events: u32,
     rate_bytes_per_s: f64,
     looks: u32,
+    unresponsive_looks: u32,
 }
 
 impl Watch {
     /// Watches what the police sees. `least_rtt_us` is taken for flows whose begin was not seen.
     ///
     /// # Errors
-    /// When the police does not watch.
+    /// When the police does not watch, or was put by another build of fatpath.
     pub fn over(police: &Police, least_rtt_us: u32) -> Result<Watch, KernelError> {
+        let flows = police.map("fp_watched")?;
+        if flows.value_size() as usize != size_of::<abi::fp_watched>() {
+            return Err(KernelError::io("watch")(io::Error::other(
+                "the policer is of another build of fatpath: replace it, with `--mode`",
+            )));
+        }
         Ok(Watch {
-            flows: police.map("fp_watched")?,
+            flows,
             least_rtt_us,
             segment_bytes: segment_bytes(police),
             seen: HashMap::new(),
+            penalties: None,
+        })
+    }
+
+    /// Drops for so long all of a flow that was unresponsive in five looks in a row.
+    ///
+    /// # Errors
+    /// When the police has no penalties.
+    pub fn penalizing(self, police: &Police, lasts: Duration) -> Result<Watch, KernelError> {
+        Ok(Watch {
+            penalties: Some(Penalties::of(police, lasts)?),
+            ..self
         })
     }
 
@@ -101,11 +122,24 @@ impl Watch {
             };
             let before = self.seen.get(&key).copied();
             let (after, suspect) = self.judge(&flow, &now, before, interval_s);
-            suspects.extend(suspect);
+            if let Some(suspect) = suspect {
+                let is_penalized = self.penalize(&flow, &after)?;
+                suspects.push(Suspect {
+                    is_penalized,
+                    ..suspect
+                });
+            }
             seen.insert(key, after);
         }
         self.seen = seen;
         Ok(suspects)
+    }
+
+    fn penalize(&self, flow: &abi::fp_watched_flow, after: &Seen) -> Result<bool, KernelError> {
+        match &self.penalties {
+            Some(penalties) if after.unresponsive_looks >= PENALTY_LOOKS => penalties.impose(flow),
+            _ => Ok(false),
+        }
     }
 
     fn judge(
@@ -118,29 +152,20 @@ impl Watch {
         let mut after = Seen {
             bytes: now.bytes,
             repeated_bytes: now.repeated_bytes,
+            loss_events: now.loss_events,
             ..Seen::default()
         };
         let Some(before) = before else {
             return (after, None);
         };
-        let rtt_us = if now.rtt_us > 0 {
-            now.rtt_us
-        } else {
-            self.least_rtt_us
-        };
-        let passed = Passed {
-            bytes: now.bytes.saturating_sub(before.bytes) as f64,
-            repeated_bytes: now.repeated_bytes.saturating_sub(before.repeated_bytes) as f64,
-            interval_s,
-            rtt_s: f64::from(rtt_us.max(1)) / 1e6,
-            // GRO makes one of several.
-            segment_bytes: f64::from(now.segment_bytes.min(self.segment_bytes).max(1)),
-        };
-        after.rate_bytes_per_s = passed.bytes / interval_s;
+        let passed = self.passed(now, &before, interval_s);
+        after.rate_bytes_per_s = passed.bytes_per_s();
         let has_slowed = after.rate_bytes_per_s < before.rate_bytes_per_s * SLOWED;
-        let times_reno = passed
-            .times_reno()
-            .filter(|times| *times >= TIMES_RENO && !has_slowed);
+        // Of a flow whose round-trip time is assumed too little is known to drop it.
+        if !has_slowed && now.rtt_us > 0 && passed.is_unresponsive() {
+            after.unresponsive_looks = before.unresponsive_looks + 1;
+        }
+        let times_reno = passed.times_reno().filter(|_| !has_slowed);
         after.looks = times_reno.map_or(0, |_| before.looks + 1);
         let suspect = times_reno
             .filter(|_| after.looks >= LOOKS)
@@ -149,11 +174,33 @@ impl Watch {
                 destination: address(flow.destination, flow.destination_port),
                 rate_bps: after.rate_bytes_per_s * 8.0,
                 loss: passed.loss(),
-                rtt_us,
+                rtt_us: self.rtt_us(now),
                 rtt_is_measured: now.rtt_us > 0,
                 times_reno,
+                is_penalized: false,
             });
         (after, suspect)
+    }
+
+    fn rtt_us(&self, now: &abi::fp_watched) -> u32 {
+        match now.rtt_us {
+            0 => self.least_rtt_us,
+            measured_us => measured_us,
+        }
+    }
+
+    fn passed(&self, now: &abi::fp_watched, before: &Seen, interval_s: f64) -> Passed {
+        let seconds = |us: u32| f64::from(us.max(1)) / 1e6;
+        Passed {
+            bytes: now.bytes.saturating_sub(before.bytes) as f64,
+            repeated_bytes: now.repeated_bytes.saturating_sub(before.repeated_bytes) as f64,
+            loss_events: f64::from(now.loss_events.saturating_sub(before.loss_events)),
+            interval_s,
+            rtt_s: seconds(self.rtt_us(now)),
+            least_rtt_s: seconds(self.least_rtt_us),
+            // GRO makes one of several.
+            segment_bytes: f64::from(now.segment_bytes.min(self.segment_bytes).max(1)),
+        }
     }
 }
 
@@ -169,66 +216,6 @@ fn segment_bytes(police: &Police) -> u32 {
     it.map_or(1448, |it| it.mtu_bytes.saturating_sub(HEADERS_BYTES))
 }
 
-/// What passed of a flow between two looks.
-struct Passed {
-    bytes: f64,
-    repeated_bytes: f64,
-    interval_s: f64,
-    rtt_s: f64,
-    segment_bytes: f64,
-}
-
-impl Passed {
-    fn loss(&self) -> f64 {
-        self.repeated_bytes / self.bytes
-    }
-
-    /// `None`: too little was repeated to tell.
-    fn times_reno(&self) -> Option<f64> {
-        if self.repeated_bytes < LEAST_REPEATED * self.segment_bytes {
-            return None;
-        }
-        let reno = RENO * self.segment_bytes / (self.rtt_s * self.loss().sqrt());
-        Some(self.bytes / self.interval_s / reno)
-    }
-}
-
 fn address(address: [u8; 16], port: u16) -> SocketAddr {
     (Ipv6Addr::from(address).to_canonical(), u16::from_be(port)).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn passed(interval_s: f64, rate_bps: f64, loss: f64, rtt_s: f64) -> Passed {
-        let bytes = rate_bps / 8.0 * interval_s;
-        Passed {
-            bytes,
-            repeated_bytes: bytes * loss,
-            interval_s,
-            rtt_s,
-            segment_bytes: 1448.0,
-        }
-    }
-
-    #[test]
-    fn reno_is_once_reno_whatever_loss_and_distance() {
-        for (loss, rtt_s) in [(0.001_f64, 0.1), (0.01, 0.02), (0.05, 0.001)] {
-            let reno_bps = RENO * 1448.0 * 8.0 / (rtt_s * loss.sqrt());
-            let times = passed(1000.0, reno_bps, loss, rtt_s).times_reno().unwrap();
-            assert!((times - 1.0).abs() < 1e-9, "{times}");
-        }
-    }
-
-    #[test]
-    fn half_a_gigabit_at_one_percent_and_a_tenth_of_a_second_is_not_reno() {
-        assert!(passed(1.0, 5e8, 0.01, 0.1).times_reno().unwrap() > 100.0);
-    }
-
-    #[test]
-    fn without_loss_nothing_is_told_of_a_flow() {
-        assert_eq!(passed(1.0, 1e10, 0.0, 0.1).times_reno(), None);
-        assert_eq!(passed(1.0, 1e5, 0.1, 0.1).times_reno(), None, "one segment");
-    }
 }
