@@ -62,8 +62,7 @@ fn locked() -> Option<File> {
     let lock = File::create(std::env::temp_dir().join("fatpath-tests.lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     if let Some(other) = fatpath_kernel::laws_of_others(Path::new("")).first() {
-        let pins = other.pin_dir.display();
-        panic!("a fatpath is loaded on this host: fatpath unload --pin-dir {pins}");
+        panic!("a fatpath is loaded on this host: {other:?}");
     }
     Some(lock)
 }

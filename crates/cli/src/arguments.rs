@@ -106,7 +106,11 @@ Exit status: 0 a daemon runs; 3 none runs (tuning that is pinned goes on without
 const UNLOAD_HELP: &str = "\
 Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
 their network namespace. A value that somebody else has changed since is left alone, and
-reported.";
+reported.
+
+A second fatpath, such as one in a container, may have registered fatpath's laws and have its pins where this host does
+not see them; its laws are never taken from it, but by --orphans. Flows keep a law that was unregistered until they
+end.";
 
 #[derive(Subcommand)]
 pub enum PolicyCommand {
@@ -292,6 +296,9 @@ pub struct PageArguments {
 
 #[derive(Args)]
 pub struct UnloadArguments {
+    /// Only unregister the laws that are pinned in no BPF file system mounted here, whoever registered them
+    #[arg(long)]
+    pub orphans: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

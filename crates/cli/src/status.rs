@@ -180,11 +180,15 @@ fn names(names: &[String]) -> String {
 /// Exit status 1 when something could not be put back.
 pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let report = fatpath_daemon::unload(&instance)?;
+    let report = match arguments.orphans {
+        true => fatpath_daemon::unregister_orphans(),
+        false => fatpath_daemon::unload(&instance)?,
+    };
     let failed = report.failed.iter();
     failed.for_each(|line| eprintln!("fatpath: {line}"));
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&report)? + "\n",
+        false if arguments.orphans => unregistered(&report),
         false => unloaded(&report),
     };
     let printed = stdout().write_all(text.as_bytes());
@@ -193,6 +197,10 @@ pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
     }
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn unregistered(report: &UnloadReport) -> String {
+    format!("laws unregistered: {}\n", names(&report.removed))
 }
 
 fn unloaded(report: &UnloadReport) -> String {

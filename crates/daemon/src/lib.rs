@@ -34,4 +34,4 @@ pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use page::token_file;
 pub use run::run;
-pub use unload::unload;
+pub use unload::{unload, unregister_orphans};

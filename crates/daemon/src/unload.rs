@@ -6,7 +6,7 @@ use crate::{Instance, client, token_file};
 use anyhow::{Context, Result, ensure};
 use fatpath_api::{UnloadReport, endpoint};
 use fatpath_host::{Host, PutBack};
-use fatpath_kernel::{Kernel, KernelError, Unloaded};
+use fatpath_kernel::{Kernel, KernelError, Unloaded, unregister_unseen_laws};
 use std::time::{Duration, Instant};
 
 /// A daemon that has the lock and does not answer yet is starting: for half a second, in an emulated
@@ -31,6 +31,14 @@ pub fn unload(instance: &Instance) -> Result<UnloadReport> {
             ),
         }
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Unregisters the laws that are pinned nowhere that this process sees; they are named as removed.
+pub fn unregister_orphans() -> UnloadReport {
+    UnloadReport {
+        removed: unregister_unseen_laws(),
+        ..UnloadReport::default()
     }
 }
 

@@ -50,6 +50,13 @@ pub enum KernelError {
         /// Directory of the owner's pins.
         owner: PathBuf,
     },
+    /// The same, of an instance whose pins are in a BPF file system that this process does not see.
+    #[error(
+        "the law {0} is registered by another fatpath, whose pins are in no BPF file system that is mounted here, but in \
+         that of a container or of another mount namespace: unload it there, or do not use {0} here; if nobody can reach \
+         it any more, `fatpath unload --orphans` unregisters its laws"
+    )]
+    UnseenLaw(String),
     /// libbpf or the kernel refused a step.
     #[error("cannot {step}: {source}{}", .log.as_deref().map(|l| format!("\n{l}")).unwrap_or_default())]
     Bpf {

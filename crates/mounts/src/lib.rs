@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where file systems are mounted: the one reader of /proc/mounts (proc_pid_mounts(5)).
+//! Where file systems are mounted: the one reader of a list of mounts (proc_pid_mounts(5)).
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+/// Of the calling thread's mount namespace, which may be another than the process's.
+const MOUNTS: &str = "/proc/thread-self/mounts";
+
 /// Where file systems of this type (`cgroup2`, `bpf`, ...) are mounted, in the order of the mounts.
 ///
 /// # Errors
-/// When /proc/mounts cannot be read.
+/// When the list of mounts cannot be read.
 pub fn mounts_of(file_system: &str) -> io::Result<Vec<PathBuf>> {
-    Ok(listed(&std::fs::read("/proc/mounts")?, file_system))
+    Ok(listed(&std::fs::read(MOUNTS)?, file_system))
 }
 
 /// The first of them.
 ///
 /// # Errors
-/// When /proc/mounts cannot be read.
+/// When the list of mounts cannot be read.
 pub fn first_mount_of(file_system: &str) -> io::Result<Option<PathBuf>> {
     Ok(mounts_of(file_system)?.into_iter().next())
 }
