@@ -20,9 +20,10 @@ typedef unsigned long long __u64;
 #include <linux/types.h>
 #endif
 
+#include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 9
+#define FP_ABI_VERSION 10
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -71,14 +72,6 @@ struct fp_rule {
 
 struct fp_name {
 	__u8 text[FP_NAME_LEN]; /* NUL-terminated; empty = the id is free */
-};
-
-/* Which build pinned what lies here. Written last, so a load that was cut short has build 0. */
-struct fp_build {
-	__u64 hash;	 /* of the objects */
-	__u64 cgroup_id; /* whose flows are tuned */
-	__u32 abi_version;
-	__u32 pad;
 };
 
 /* One set of rules, bit i = the rule at position i of the policy file. */
@@ -198,18 +191,6 @@ struct fp_marked {
 	__u32 pad;
 };
 
-/* Key of fp_marks: an interface of a network namespace. */
-struct fp_interface {
-	__u32 netns; /* inode */
-	__u32 ifindex;
-};
-
-/* What was done to an interface so that its segments are marked. */
-struct fp_mark {
-	__u32 made_clsact; /* 1: there was none before */
-	__u32 is_whole;	   /* 0: it was cut short before its filter was noted */
-};
-
 /* Key of fp_rude_users: who may be rude under a rule. */
 struct fp_rude_user {
 	__u32 rule_id;
@@ -249,21 +230,11 @@ enum fp_count {
 	FP_COUNTS,
 };
 
-/* How the walk over live sockets treats them; written to the map fp_walk before a walk. */
+/* How the walk over live sockets treats them, or FP_WALK_RELEASE; written to the map fp_walk before a walk. */
 enum fp_walk_mode {
-	FP_WALK_MEET,	 /* every flow meets the live policy */
-	FP_WALK_SHARE,	 /* flows of shared rules get their present share */
-	FP_WALK_RUDE,	 /* flows become rude or polite, as they now may */
-	FP_WALK_RELEASE, /* undo what can be undone: laws, deferred buffers */
-};
-
-struct fp_walk {
-	__u64 cgroup_id; /* only flows of this cgroup and below meet the policy; 0 = all */
-	__u32 mode;	 /* enum fp_walk_mode */
-	__u32 seen;	 /* counted by the walk */
-	__u32 changed;	 /* counted by the walk */
-	__u32 pad;
-	__u8 law[FP_LAW_LEN]; /* the namespace's default law: for flows that lose ours */
+	FP_WALK_MEET = 0,  /* every flow meets the live policy */
+	FP_WALK_SHARE = 1, /* flows of shared rules get their present share */
+	FP_WALK_RUDE = 2,  /* flows become rude or polite, as they now may */
 };
 
 /* Which flows the instruments sample. */

@@ -21,14 +21,19 @@ const OBJECTS: [&str; 14] = [
     "rude_option",
 ];
 
+/// Of a test: what the verifier refuses.
+const REFUSED: &str = "tests/refused.bpf.c";
+
 fn main() {
     // At run time, for a target directory may be that of another checkout.
-    let source = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("../../bpf");
+    let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let source = here.join("../../bpf");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let headers = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
     println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-changed={REFUSED}");
     println!("cargo:rerun-if-env-changed=CLANG");
+    compile(&here.join(REFUSED), &out.join("refused.bpf.o"), &headers);
     for object in OBJECTS {
         compile(
             &source.join(format!("{object}.bpf.c")),

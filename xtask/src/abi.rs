@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates crates/kernel/src/abi.rs from bpf/include/abi.h.
+//! Generates crates/kernel/src/abi.rs from bpf/include/abi.h and release.h.
 
 use crate::twin::Twin;
 use bindgen::Builder;
@@ -19,7 +19,7 @@ const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0
 fn bindings(builder: Builder) -> Builder {
     builder
         .raw_line(HEAD)
-        .allowlist_file(".*/abi\\.h")
+        .allowlist_file(".*/(abi|release)\\.h")
         .parse_callbacks(Box::new(PlainBytes))
         .generate_comments(false)
 }

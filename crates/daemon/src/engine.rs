@@ -96,7 +96,7 @@ impl Engine {
             mount_bpffs(&mut host)?;
         }
         refuse_laws_of_others(&policy, &instance.places.pin_dir)?;
-        let (kernel, takeover, missing) = Kernel::load(instance.places.clone())?;
+        let (kernel, takeover, missing) = Kernel::load(instance.places.clone(), &policy)?;
         let kernel = Arc::new(kernel);
         let mut engine = Engine {
             instruments: Arc::new(Instruments::new(Arc::clone(&kernel))),
@@ -118,6 +118,11 @@ impl Engine {
         if let Some(error) = missing.instruments {
             applied.notes.push(format!(
                 "the instruments could not be loaded ({error}): no flow is sampled, all else works"
+            ));
+        }
+        if let Some(error) = missing.release {
+            applied.notes.push(format!(
+                "something of the build that was replaced is left ({error}): flows may keep its settings until they end"
             ));
         }
         Ok((engine, applied))
@@ -232,7 +237,7 @@ fn describe(takeover: &Takeover) -> &'static str {
     match takeover {
         Takeover::Kept => "took over what an earlier daemon pinned",
         Takeover::Replaced => {
-            "replaced what another build, or a load that was cut short, had pinned"
+            "replaced what another build, or a load that was cut short, had pinned; flows went on"
         }
         _ => "loaded",
     }

@@ -3,7 +3,8 @@
 #![allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
-pub const FP_ABI_VERSION: u32 = 9;
+pub const FP_WALK_RELEASE: u32 = 3;
+pub const FP_ABI_VERSION: u32 = 10;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -49,6 +50,117 @@ pub type __u16 = ::core::ffi::c_ushort;
 pub type __s32 = ::core::ffi::c_int;
 pub type __u32 = ::core::ffi::c_uint;
 pub type __u64 = ::core::ffi::c_ulonglong;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_build {
+    pub hash: __u64,
+    pub cgroup_id: __u64,
+    pub abi_version: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_build"][::core::mem::size_of::<fp_build>() - 24usize];
+    ["Alignment of fp_build"][::core::mem::align_of::<fp_build>() - 8usize];
+    ["Offset of field: fp_build::hash"][::core::mem::offset_of!(fp_build, hash) - 0usize];
+    ["Offset of field: fp_build::cgroup_id"][::core::mem::offset_of!(fp_build, cgroup_id) - 8usize];
+    ["Offset of field: fp_build::abi_version"]
+        [::core::mem::offset_of!(fp_build, abi_version) - 16usize];
+    ["Offset of field: fp_build::pad"][::core::mem::offset_of!(fp_build, pad) - 20usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_walk {
+    pub cgroup_id: __u64,
+    pub mode: __u32,
+    pub seen: __u32,
+    pub changed: __u32,
+    pub pad: __u32,
+    pub law: [__u8; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_walk"][::core::mem::size_of::<fp_walk>() - 40usize];
+    ["Alignment of fp_walk"][::core::mem::align_of::<fp_walk>() - 8usize];
+    ["Offset of field: fp_walk::cgroup_id"][::core::mem::offset_of!(fp_walk, cgroup_id) - 0usize];
+    ["Offset of field: fp_walk::mode"][::core::mem::offset_of!(fp_walk, mode) - 8usize];
+    ["Offset of field: fp_walk::seen"][::core::mem::offset_of!(fp_walk, seen) - 12usize];
+    ["Offset of field: fp_walk::changed"][::core::mem::offset_of!(fp_walk, changed) - 16usize];
+    ["Offset of field: fp_walk::pad"][::core::mem::offset_of!(fp_walk, pad) - 20usize];
+    ["Offset of field: fp_walk::law"][::core::mem::offset_of!(fp_walk, law) - 24usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_interface {
+    pub netns: __u32,
+    pub ifindex: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_interface"][::core::mem::size_of::<fp_interface>() - 8usize];
+    ["Alignment of fp_interface"][::core::mem::align_of::<fp_interface>() - 4usize];
+    ["Offset of field: fp_interface::netns"][::core::mem::offset_of!(fp_interface, netns) - 0usize];
+    ["Offset of field: fp_interface::ifindex"]
+        [::core::mem::offset_of!(fp_interface, ifindex) - 4usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_mark {
+    pub made_clsact: __u32,
+    pub is_whole: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_mark"][::core::mem::size_of::<fp_mark>() - 8usize];
+    ["Alignment of fp_mark"][::core::mem::align_of::<fp_mark>() - 4usize];
+    ["Offset of field: fp_mark::made_clsact"]
+        [::core::mem::offset_of!(fp_mark, made_clsact) - 0usize];
+    ["Offset of field: fp_mark::is_whole"][::core::mem::offset_of!(fp_mark, is_whole) - 4usize];
+};
 pub const FP_SEND_BUFFER: fp_setting = 0;
 pub const FP_RECEIVE_BUFFER: fp_setting = 1;
 pub const FP_LAW: fp_setting = 2;
@@ -151,35 +263,6 @@ impl Default for fp_name {
         }
     }
 }
-#[repr(C)]
-#[derive(
-    Debug,
-    Default,
-    Copy,
-    Clone,
-    PartialEq,
-    Eq,
-    zerocopy :: FromBytes,
-    zerocopy :: IntoBytes,
-    zerocopy :: Immutable,
-    zerocopy :: KnownLayout,
-)]
-pub struct fp_build {
-    pub hash: __u64,
-    pub cgroup_id: __u64,
-    pub abi_version: __u32,
-    pub pad: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fp_build"][::core::mem::size_of::<fp_build>() - 24usize];
-    ["Alignment of fp_build"][::core::mem::align_of::<fp_build>() - 8usize];
-    ["Offset of field: fp_build::hash"][::core::mem::offset_of!(fp_build, hash) - 0usize];
-    ["Offset of field: fp_build::cgroup_id"][::core::mem::offset_of!(fp_build, cgroup_id) - 8usize];
-    ["Offset of field: fp_build::abi_version"]
-        [::core::mem::offset_of!(fp_build, abi_version) - 16usize];
-    ["Offset of field: fp_build::pad"][::core::mem::offset_of!(fp_build, pad) - 20usize];
-};
 #[repr(C)]
 #[derive(
     Debug,
@@ -508,56 +591,6 @@ const _: () = {
     zerocopy :: Immutable,
     zerocopy :: KnownLayout,
 )]
-pub struct fp_interface {
-    pub netns: __u32,
-    pub ifindex: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fp_interface"][::core::mem::size_of::<fp_interface>() - 8usize];
-    ["Alignment of fp_interface"][::core::mem::align_of::<fp_interface>() - 4usize];
-    ["Offset of field: fp_interface::netns"][::core::mem::offset_of!(fp_interface, netns) - 0usize];
-    ["Offset of field: fp_interface::ifindex"]
-        [::core::mem::offset_of!(fp_interface, ifindex) - 4usize];
-};
-#[repr(C)]
-#[derive(
-    Debug,
-    Default,
-    Copy,
-    Clone,
-    PartialEq,
-    Eq,
-    zerocopy :: FromBytes,
-    zerocopy :: IntoBytes,
-    zerocopy :: Immutable,
-    zerocopy :: KnownLayout,
-)]
-pub struct fp_mark {
-    pub made_clsact: __u32,
-    pub is_whole: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fp_mark"][::core::mem::size_of::<fp_mark>() - 8usize];
-    ["Alignment of fp_mark"][::core::mem::align_of::<fp_mark>() - 4usize];
-    ["Offset of field: fp_mark::made_clsact"]
-        [::core::mem::offset_of!(fp_mark, made_clsact) - 0usize];
-    ["Offset of field: fp_mark::is_whole"][::core::mem::offset_of!(fp_mark, is_whole) - 4usize];
-};
-#[repr(C)]
-#[derive(
-    Debug,
-    Default,
-    Copy,
-    Clone,
-    PartialEq,
-    Eq,
-    zerocopy :: FromBytes,
-    zerocopy :: IntoBytes,
-    zerocopy :: Immutable,
-    zerocopy :: KnownLayout,
-)]
 pub struct fp_rude_user {
     pub rule_id: __u32,
     pub user: __u32,
@@ -636,40 +669,7 @@ pub type fp_count = ::core::ffi::c_uint;
 pub const FP_WALK_MEET: fp_walk_mode = 0;
 pub const FP_WALK_SHARE: fp_walk_mode = 1;
 pub const FP_WALK_RUDE: fp_walk_mode = 2;
-pub const FP_WALK_RELEASE: fp_walk_mode = 3;
 pub type fp_walk_mode = ::core::ffi::c_uint;
-#[repr(C)]
-#[derive(
-    Debug,
-    Default,
-    Copy,
-    Clone,
-    PartialEq,
-    Eq,
-    zerocopy :: FromBytes,
-    zerocopy :: IntoBytes,
-    zerocopy :: Immutable,
-    zerocopy :: KnownLayout,
-)]
-pub struct fp_walk {
-    pub cgroup_id: __u64,
-    pub mode: __u32,
-    pub seen: __u32,
-    pub changed: __u32,
-    pub pad: __u32,
-    pub law: [__u8; 16usize],
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fp_walk"][::core::mem::size_of::<fp_walk>() - 40usize];
-    ["Alignment of fp_walk"][::core::mem::align_of::<fp_walk>() - 8usize];
-    ["Offset of field: fp_walk::cgroup_id"][::core::mem::offset_of!(fp_walk, cgroup_id) - 0usize];
-    ["Offset of field: fp_walk::mode"][::core::mem::offset_of!(fp_walk, mode) - 8usize];
-    ["Offset of field: fp_walk::seen"][::core::mem::offset_of!(fp_walk, seen) - 12usize];
-    ["Offset of field: fp_walk::changed"][::core::mem::offset_of!(fp_walk, changed) - 16usize];
-    ["Offset of field: fp_walk::pad"][::core::mem::offset_of!(fp_walk, pad) - 20usize];
-    ["Offset of field: fp_walk::law"][::core::mem::offset_of!(fp_walk, law) - 24usize];
-};
 pub const FP_SAMPLED_NONE: fp_sampled = 0;
 pub const FP_SAMPLED_ALL: fp_sampled = 1;
 pub const FP_SAMPLED_RULES: fp_sampled = 2;

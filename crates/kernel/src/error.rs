@@ -75,6 +75,9 @@ pub enum KernelError {
         /// The system's error.
         source: io::Error,
     },
+    /// The build that is loaded goes on.
+    #[error("{0}; the build of fatpath that is loaded was not replaced and goes on tuning")]
+    NotReplaced(#[source] Box<KernelError>),
     /// More rules than ids: policies were replaced faster than flows could leave the old rules.
     #[error("no free rule id: {0} rules are in use; run `fatpath policy apply` again")]
     NoRuleId(usize),

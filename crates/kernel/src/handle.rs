@@ -65,6 +65,11 @@ impl Kernel {
         })
     }
 
+    /// The directory of its pins has been moved.
+    pub(crate) fn moved_to(self, places: Places) -> Kernel {
+        Kernel { places, ..self }
+    }
+
     pub(crate) fn table(&self, name: &str) -> Result<Table, KernelError> {
         Table::open(&self.places, name)
     }

@@ -8,7 +8,7 @@
 //! any more, and keeps its name.
 
 use crate::KernelError;
-use crate::pins::{LAW_PREFIX, name_of, pins};
+use crate::pins::{LAW_PREFIX, name_of, pins, staging};
 use fatpath_policy::OUR_PREFIX;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType, ProgramType};
@@ -65,11 +65,12 @@ struct Registered {
 /// The laws of ours that other instances than the one with its pins at `own` have registered.
 pub fn laws_of_others(own: &Path) -> Vec<OthersLaw> {
     let own = own.canonicalize().unwrap_or_else(|_| own.to_path_buf());
+    let own = [staging(&own), own];
     let of_another = |registered: Registered| {
         let pin_dir = match registered.owner {
             Owner::Nobody => return None,
             Owner::Unseen => None,
-            Owner::Pins(pin_dir) if pin_dir == own => return None,
+            Owner::Pins(pin_dir) if own.contains(&pin_dir) => return None,
             Owner::Pins(pin_dir) => Some(pin_dir),
         };
         let law = registered.law;

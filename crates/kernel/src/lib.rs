@@ -10,6 +10,7 @@
 
 #[allow(clippy::all)] // generated
 mod abi;
+mod build;
 mod cgroup;
 mod clock;
 mod error;
@@ -26,13 +27,16 @@ mod pins;
 mod places;
 mod pod;
 mod police;
+mod release;
 mod rude;
 mod status;
 mod tc;
 mod tune;
 mod unload;
+mod upgrade;
 mod users;
 
+pub use build::Build;
 pub use cgroup::{cgroup_directory, cgroup_id, cgroup_path};
 pub use clock::monotonic_ns;
 pub use error::KernelError;

@@ -3,33 +3,22 @@
 //!
 //! Everything is pinned: maps by libbpf (maps.h asks for it), links, programs and the
 //! laws by this file. The build is noted last, so a load that was cut short is told from
-//! a whole one. Pins of the same build are taken over untouched; pins of another are
-//! unloaded first, which moves live flows off the old laws, and loaded anew.
+//! a whole one. Pins of the same build are taken over untouched; those of another are replaced (upgrade.rs).
 
 use crate::KernelError;
 use crate::abi;
+use crate::build::{Build, LAW_OBJECTS};
 use crate::handle::Kernel;
-use crate::instruments::ESTATS;
 use crate::law::{self, OthersLaw};
 use crate::libbpf_log::quieten_libbpf;
 use crate::object::program;
 use crate::pins::{LAW_PREFIX, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins};
 use crate::places::Places;
+use fatpath_policy::Policy;
 use libbpf_rs::{MapCore, MapMut, MapType, Object, ObjectBuilder};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-const TUNE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tune.bpf.o"));
-const OVERRIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/override.bpf.o"));
-const FLOWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/flows.bpf.o"));
-const MARK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mark.bpf.o"));
-const LAWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o"));
-const RUDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude.bpf.o"));
-const RUDE_OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rude_option.bpf.o"));
-
-/// Objects whose struct_ops maps are registered.
-const LAW_OBJECTS: [(&str, &[u8]); 2] = [("laws", LAWS), ("rude", RUDE)];
 
 /// A law's name is free again only after a grace period of the kernel.
 const REGISTER_TRIES: u32 = 40;
@@ -54,39 +43,57 @@ pub struct Missing {
     pub laws: Option<KernelError>,
     /// No flow is sampled.
     pub instruments: Option<KernelError>,
+    /// Some flows keep the settings and the law of the build that was replaced.
+    pub release: Option<KernelError>,
 }
 
 impl Kernel {
-    /// Loads the kernel half, or takes over what is pinned.
+    /// Loads the kernel half, or takes over what is pinned. Where another build is pinned, flows follow `policy`
+    /// from the moment in which this one replaces it.
     ///
     /// [`Missing`] tells what the kernel refused: all else works without it.
     ///
     /// # Errors
-    /// No BTF, no BPF file system, no permission, or a program that the kernel refuses.
-    pub fn load(places: Places) -> Result<(Kernel, Takeover, Missing), KernelError> {
+    /// No BTF, no BPF file system, no permission, or a program that the kernel refuses: another build that is pinned
+    /// goes on then.
+    pub fn load(
+        places: Places,
+        policy: &Policy,
+    ) -> Result<(Kernel, Takeover, Missing), KernelError> {
+        Kernel::load_build(places, policy, &Build::this())
+    }
+
+    /// The same with the objects of `build`.
+    #[doc(hidden)]
+    pub fn load_build(
+        places: Places,
+        policy: &Policy,
+        build: &Build,
+    ) -> Result<(Kernel, Takeover, Missing), KernelError> {
         quieten_libbpf();
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(KernelError::NoBtf);
         }
-        let build = this_build(&places);
-        let mut kernel = Kernel::owning(places)?;
-        let takeover = match kernel.pinned_build()? {
-            Some(pinned) if pinned == build => {
-                let missing = Missing {
-                    laws: kernel.register_laws().err(),
-                    instruments: kernel.load_instruments().err(),
-                };
-                return Ok((kernel, Takeover::Kept, missing));
+        let kernel = Kernel::owning(places)?;
+        kernel.remove_staged()?;
+        match kernel.pinned_build()? {
+            None => {
+                let missing = kernel.load_all(build)?;
+                Ok((kernel, Takeover::Fresh, missing))
             }
-            Some(_) => Takeover::Replaced,
-            None => Takeover::Fresh,
-        };
-        if takeover == Takeover::Replaced {
-            kernel.unload()?;
-            kernel = Kernel::owning(kernel.places)?;
+            Some(pinned) if pinned == build.identity(&kernel.places) => {
+                let missing = Missing {
+                    laws: kernel.register_missing_laws(build).err(),
+                    instruments: kernel.load_instruments(build).err(),
+                    release: None,
+                };
+                Ok((kernel, Takeover::Kept, missing))
+            }
+            Some(_) => {
+                let (kernel, missing) = kernel.replace(policy, build)?;
+                Ok((kernel, Takeover::Replaced, missing))
+            }
         }
-        let missing = kernel.load_all(&build)?;
-        Ok((kernel, takeover, missing))
     }
 
     /// `None`: nothing is pinned. A load that was cut short left a build that equals no other.
@@ -98,31 +105,52 @@ impl Kernel {
         Ok(Some(table.and_then(|t| t.get(0)).unwrap_or_default()))
     }
 
-    fn load_all(&self, build: &abi::fp_build) -> Result<Missing, KernelError> {
-        let loaded = self.load_objects();
+    fn load_all(&self, build: &Build) -> Result<Missing, KernelError> {
+        let loaded = self.load_objects(build);
         match loaded {
-            Ok(_) => self.table("fp_build")?.set(0, build)?,
+            Ok(_) => self.note_build(build)?,
             Err(_) => drop(self.unload()),
         }
         loaded
     }
 
-    fn load_objects(&self) -> Result<Missing, KernelError> {
-        let tune = self.load_object("tune", TUNE)?;
-        let overrides = self.load_object("override", OVERRIDE)?;
-        let flows = self.load_object("flows", FLOWS)?;
-        let mark = self.load_object("mark", MARK)?;
-        let option = self.load_object("rude_option", RUDE_OPTION)?;
+    /// Last of all.
+    pub(crate) fn note_build(&self, build: &Build) -> Result<(), KernelError> {
+        let identity = build.identity(&self.places);
+        self.table("fp_build")?.set(0, &identity)
+    }
+
+    fn load_objects(&self, build: &Build) -> Result<Missing, KernelError> {
+        let tune = self.load_programs(build)?;
+        let laws = self.register_missing_laws(build).err();
+        self.attach_tune(&tune)?;
+        let instruments = self.load_instruments(build).err();
+        Ok(Missing {
+            laws,
+            instruments,
+            release: None,
+        })
+    }
+
+    /// All but the laws and the instruments. Answers the object that tunes, which is not attached yet.
+    pub(crate) fn load_programs(&self, build: &Build) -> Result<Object, KernelError> {
+        let load = |name| self.load_object(name, build.image(name));
+        let tune = load("tune")?;
+        let overrides = load("override")?;
+        let flows = load("flows")?;
+        let mark = load("mark")?;
+        let option = load("rude_option")?;
         let unattached = [&overrides, &mark, &option];
         for mut program in unattached.iter().flat_map(|object| object.progs_mut()) {
             self.pin_program(&mut program)?;
         }
         self.attach_walk(&tune)?;
         self.attach_list(&flows)?;
-        let laws = self.register_laws().err();
-        self.attach_to_cgroup(&tune, "tune", LINK_TUNE)?;
-        let instruments = self.load_instruments().err();
-        Ok(Missing { laws, instruments })
+        Ok(tune)
+    }
+
+    pub(crate) fn attach_tune(&self, object: &Object) -> Result<(), KernelError> {
+        self.attach_to_cgroup(object, "tune", LINK_TUNE)
     }
 
     fn attach_walk(&self, object: &Object) -> Result<(), KernelError> {
@@ -141,27 +169,34 @@ impl Kernel {
     }
 
     /// Those that are not pinned yet. One that cannot be registered does not keep the others away.
-    fn register_laws(&self) -> Result<(), KernelError> {
+    fn register_missing_laws(&self, build: &Build) -> Result<(), KernelError> {
         let mut missing = Vec::new();
-        for (name, image) in LAW_OBJECTS {
-            let laws = brought_laws(name, image)?;
+        for name in LAW_OBJECTS {
+            let laws = brought_laws(name, build.image(name))?;
             if !laws.iter().all(|law| self.law_pin(law).exists()) {
-                missing.push((name, image));
+                missing.push(name);
             }
         }
         if !missing.is_empty() {
             law::take_orphans_away();
         }
-        let register = |(name, image)| self.register_laws_of(name, image);
+        let others = law::laws_of_others(&self.places.pin_dir);
+        let register = |name| {
+            let mut object = self.load_object(name, build.image(name))?;
+            self.register_laws_of(&mut object, &others)
+        };
         missing.into_iter().map(register).fold(Ok(()), Result::and)
     }
 
-    fn register_laws_of(&self, name: &str, image: &[u8]) -> Result<(), KernelError> {
-        let others = law::laws_of_others(&self.places.pin_dir);
-        let mut object = self.load_object(name, image)?;
+    /// Those of an object that are not pinned yet.
+    pub(crate) fn register_laws_of(
+        &self,
+        object: &mut Object,
+        others: &[OthersLaw],
+    ) -> Result<(), KernelError> {
         let missing = object.maps_mut().filter(|map| self.is_missing_law(map));
         let registered = missing.map(|mut map| {
-            free_of_others(&map.name().to_string_lossy(), &others)?;
+            free_of_others(&map.name().to_string_lossy(), others)?;
             self.register_law(&mut map)
         });
         registered.fold(Ok(()), Result::and)
@@ -180,23 +215,24 @@ impl Kernel {
     /// registered: a law without a pin could be found by nobody, and would keep its name.
     fn register_law(&self, map: &mut MapMut<'_>) -> Result<(), KernelError> {
         let name = map.name().to_string_lossy().into_owned();
-        let pin = self.law_pin(&name);
-        map.pin(&pin)
-            .map_err(KernelError::bpf(format!("pin the law {name}")))?;
         let mut tried = 0;
-        let mut link = loop {
-            match map.attach_struct_ops() {
-                Ok(link) => break link,
+        loop {
+            match self.try_to_register(map) {
+                Ok(()) => return Ok(()),
                 Err(_) if tried < REGISTER_TRIES => std::thread::sleep(REGISTER_PAUSE),
-                Err(source) => {
-                    let _ = std::fs::remove_file(&pin);
-                    return Err(KernelError::bpf(format!("register {name}"))(source));
-                }
+                Err(source) => return Err(KernelError::bpf(format!("register {name}"))(source)),
             }
             tried += 1;
-        };
-        link.disconnect();
-        Ok(())
+        }
+    }
+
+    pub(crate) fn try_to_register(&self, map: &mut MapMut<'_>) -> Result<(), libbpf_rs::Error> {
+        let pin = self.law_pin(&map.name().to_string_lossy());
+        map.pin(&pin)?;
+        let link = map.attach_struct_ops();
+        link.map(|mut link| link.disconnect()).inspect_err(|_| {
+            let _ = map.unpin(&pin);
+        })
     }
 }
 
@@ -218,40 +254,4 @@ fn brought_laws(object: &str, image: &[u8]) -> Result<Vec<String>, KernelError> 
     Ok(laws
         .map(|map| map.name().to_string_lossy().into_owned())
         .collect())
-}
-
-/// Names the objects that are embedded here, and the cgroup whose flows they tune.
-fn this_build(places: &Places) -> abi::fp_build {
-    let images = [TUNE, OVERRIDE, FLOWS, ESTATS, MARK, LAWS, RUDE, RUDE_OPTION];
-    let hash = images
-        .into_iter()
-        .flatten()
-        .fold(0xcbf2_9ce4_8422_2325, fnv1a);
-    abi::fp_build {
-        hash,
-        cgroup_id: places.cgroup_id(),
-        abi_version: abi::FP_ABI_VERSION,
-        pad: 0,
-    }
-}
-
-/// One step of FNV-1a (RFC 9923), 64 bits.
-fn fnv1a(hash: u64, byte: &u8) -> u64 {
-    (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn build_names_these_objects() {
-        let places = |cgroup: &str| Places {
-            pin_dir: "/x".into(),
-            cgroup: cgroup.into(),
-        };
-        let build = this_build(&places("/"));
-        assert_eq!(build, this_build(&places("/")));
-        assert_ne!(build, this_build(&places("/proc")));
-    }
 }

@@ -14,6 +14,13 @@ pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";
 pub(crate) const LINK_STATE_SET: &str = "link_state_set";
 pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
 
+/// Where the build is loaded that is to replace the one pinned in `pin_dir`; while that one goes, its pins are here.
+pub(crate) fn staging(pin_dir: &Path) -> PathBuf {
+    let mut staging = pin_dir.as_os_str().to_owned();
+    staging.push("-next");
+    staging.into()
+}
+
 /// A pin that is not there is no error.
 pub(crate) fn remove(pin: &Path, removed: &mut Vec<String>) -> Result<(), KernelError> {
     match std::fs::remove_file(pin) {

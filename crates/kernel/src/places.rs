@@ -39,6 +39,14 @@ impl Places {
         if is_root { 0 } else { id().unwrap_or(0) }
     }
 
+    /// The same with the pins elsewhere.
+    pub(crate) fn at(&self, pin_dir: PathBuf) -> Places {
+        Places {
+            pin_dir,
+            cgroup: self.cgroup.clone(),
+        }
+    }
+
     pub(crate) fn pin(&self, name: &str) -> PathBuf {
         self.pin_dir.join(name)
     }

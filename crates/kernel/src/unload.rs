@@ -4,15 +4,9 @@
 //! Live flows keep the buffers and the clamp that they have, which cannot be unset; pacing and timers
 //! go back to the kernel's own, and flows on one of our laws to their namespace's, since its code goes.
 
-use crate::abi;
 use crate::handle::Kernel;
-use crate::pins::{LAW_PREFIX, LINK_SAMPLE, LINK_TUNE, name_of, pins, remove};
-use crate::tune::options::{OVERRIDES, RUDE_OPTION};
-use crate::tune::walk::Mode;
+use crate::pins::staging;
 use crate::{KernelError, Walked};
-use libbpf_rs::{MapCore, MapHandle};
-use std::path::Path;
-use zerocopy::IntoBytes;
 
 /// What an unload did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,43 +22,30 @@ impl Kernel {
     /// that was cut short.
     ///
     /// # Errors
-    /// The first thing that could not be removed; what could be removed is.
+    /// When the live flows cannot be released: the pins stay, for without them nothing could release the flows later.
+    /// Else the first thing that could not be removed; what could be removed is.
     pub fn unload(&self) -> Result<Unloaded, KernelError> {
-        let stop = abi::fp_control::default();
-        let _ = self
-            .table("fp_control")
-            .and_then(|control| control.set(0, &stop));
+        self.remove_staged()?;
+        let _ = self.stop();
         // Nothing new comes in: then the walk undoes what did.
         let mut removed = Vec::new();
-        let mut failed = self.detach_options(OVERRIDES).err();
-        failed = failed.or(self.detach_options(RUDE_OPTION).err());
-        failed = failed.or(remove(&self.places.pin(LINK_TUNE), &mut removed).err());
-        failed = failed.or(remove(&self.places.pin(LINK_SAMPLE), &mut removed).err());
+        let detached = self.detach(&mut removed);
         let _ = self.tidy_rude_runs();
-        let walked = self.walk(Mode::Release).unwrap_or_default();
+        let walked = self.release_flows()?;
         // After the walk: no flow is rude any more.
-        failed = failed.or(self.unmark().err());
-        for pin in pins(&self.places.pin_dir)? {
-            if name_of(&pin).starts_with(LAW_PREFIX) {
-                failed = failed.or(unregister(&pin).err());
-            }
-            failed = failed.or(remove(&pin, &mut removed).err());
-        }
-        let directory = std::fs::remove_dir(&self.places.pin_dir);
-        self.disown();
-        let step = format!("remove {}", self.places.pin_dir.display());
-        match failed.or(directory.map_err(KernelError::io(step)).err()) {
-            None => Ok(Unloaded { removed, walked }),
-            Some(error) => Err(error),
-        }
+        let unmarked = self.unmark();
+        let gone = self.remove_pins(&mut removed);
+        detached.and(unmarked).and(gone)?;
+        Ok(Unloaded { removed, walked })
     }
-}
 
-/// Deleting a struct_ops map's one value unregisters the law. A law that was pinned but
-/// never registered has none: that is no error.
-fn unregister(pin: &Path) -> Result<(), KernelError> {
-    let map = MapHandle::from_pinned_path(pin)
-        .map_err(KernelError::bpf(format!("open {}", pin.display())))?;
-    let _ = map.delete(0u32.as_bytes());
-    Ok(())
+    /// What an upgrade left that was cut short: the build that was to come, or the one that was to go.
+    pub(crate) fn remove_staged(&self) -> Result<(), KernelError> {
+        let pin_dir = staging(&self.places.pin_dir);
+        if !pin_dir.exists() {
+            return Ok(());
+        }
+        let staged = Kernel::owning(self.places.at(pin_dir))?;
+        staged.unload().map(drop)
+    }
 }

@@ -7,7 +7,7 @@ mod support;
 
 use fatpath_api::Measures;
 use fatpath_kernel::{Kernel, Places};
-use fatpath_policy::{Classifier, parse};
+use fatpath_policy::{Classifier, Policy, parse};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ impl Loaded {
     fn with_policy() -> Loaded {
         let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-bad-{}", std::process::id()));
         let places = Places::new(Some(pin_dir.clone()), None).unwrap();
-        let (kernel, _, missing) = Kernel::load(places).unwrap();
+        let (kernel, _, missing) = Kernel::load(places, &Policy::default()).unwrap();
         let loaded = Loaded { kernel, pin_dir };
         assert!(missing.laws.is_none(), "{missing:?}");
         let policy = parse(POLICY, None).unwrap();

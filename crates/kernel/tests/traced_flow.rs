@@ -8,7 +8,7 @@ mod support;
 
 use fatpath_cc::{Control, Law, Start, Window};
 use fatpath_kernel::{Kernel, Places};
-use fatpath_policy::{Classifier, parse};
+use fatpath_policy::{Classifier, Policy, parse};
 use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
 use socket2::{Domain, Socket, Type};
 use std::cell::RefCell;
@@ -61,7 +61,8 @@ struct Loaded(Kernel);
 impl Loaded {
     fn with(policy: &str) -> Loaded {
         let pins = PathBuf::from(format!("/sys/fs/bpf/fatpath-trace-{}", std::process::id()));
-        let (kernel, _, missing) = Kernel::load(Places::new(Some(pins), None).unwrap()).unwrap();
+        let (kernel, _, missing) =
+            Kernel::load(Places::new(Some(pins), None).unwrap(), &Policy::default()).unwrap();
         let loaded = Loaded(kernel);
         assert!(missing.laws.is_none(), "{missing:?}");
         let policy = parse(policy, None).unwrap();

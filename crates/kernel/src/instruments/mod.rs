@@ -8,6 +8,7 @@ pub(crate) mod samples;
 
 use crate::KernelError;
 use crate::abi::{self, fp_instruments};
+use crate::build::Build;
 use crate::handle::Kernel;
 use crate::object::program;
 use crate::pins::{LINK_SAMPLE, LINK_STATE_SET, LINK_WALK_SAMPLES};
@@ -17,8 +18,6 @@ use libbpf_rs::Object;
 use libbpf_rs::query::ProgInfoIter;
 use std::ffi::OsString;
 use std::time::Duration;
-
-pub(crate) const ESTATS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/estats.bpf.o"));
 
 /// The programs of bpf/estats.bpf.c.
 const PROGRAMS: [&str; 3] = ["sample_flow", "state_set", "walk_samples"];
@@ -30,11 +29,11 @@ impl Kernel {
     }
 
     /// Loads and attaches them unless they are. After a failure nothing of them is attached.
-    pub(crate) fn load_instruments(&self) -> Result<(), KernelError> {
+    pub(crate) fn load_instruments(&self, build: &Build) -> Result<(), KernelError> {
         if self.has_instruments() {
             return Ok(());
         }
-        let object = self.load_object("estats", ESTATS)?;
+        let object = self.load_object("estats", build.image("estats"))?;
         self.attach_instruments(&object).inspect_err(|_| {
             for link in [LINK_STATE_SET, LINK_WALK_SAMPLES] {
                 let _ = std::fs::remove_file(self.places.pin(link));

@@ -35,9 +35,16 @@ pub struct Published {
 
 /// Rules that were written: their ids in file order, and what stood at each id before.
 #[derive(Default)]
-struct Written {
+pub(crate) struct Written {
     ids: Vec<u32>,
     before: Vec<(u32, abi::fp_rule, abi::fp_name)>,
+}
+
+/// A policy that is in the maps, and live once `control` is written.
+pub(crate) struct Prepared {
+    pub(crate) control: abi::fp_control,
+    absent_cgroups: Vec<String>,
+    absent_users: Vec<String>,
 }
 
 impl Kernel {
@@ -47,19 +54,15 @@ impl Kernel {
     /// When a map cannot be written; the previous policy stays in force. What fails after the switch
     /// is in [`Published::problems`].
     pub fn publish(&self, policy: &Policy, tables: &Classifier) -> Result<Published, KernelError> {
-        let overrides = policy.rules.iter().any(overrides_programs);
-        if overrides {
-            self.attach_options(OVERRIDES)?;
-        }
         let mut written = Written::default();
         let users_before = self.rude_users()?;
-        let mut absent_users = Vec::new();
         let switched = self
-            .write_rules(&policy.rules, &mut written)
-            .and_then(|()| self.permit_rude_users(&policy.rules, &written.ids))
-            .map(|absent| absent_users = absent)
-            .and_then(|()| self.switch_to(policy, tables, &written.ids));
-        let absent_cgroups = switched.inspect_err(|_| {
+            .prepare(policy, tables, &mut written)
+            .and_then(|prepared| {
+                self.table("fp_control")?.set(0, &prepared.control)?;
+                Ok(prepared)
+            });
+        let prepared = switched.inspect_err(|_| {
             self.unwrite(&written);
             let _ = self.set_rude_users(&users_before);
         })?;
@@ -67,7 +70,7 @@ impl Kernel {
         let walked = self.walk(Mode::Meet);
         // A rule that a flow may still be on keeps its id.
         let tidied = walked.is_ok().then(|| self.free_rules_but(&written.ids));
-        let detached = (!overrides).then(|| self.detach_options(OVERRIDES));
+        let detached = (!overrides(policy)).then(|| self.detach_options(OVERRIDES));
         let after = [tidied, detached, Some(rude_option)]
             .into_iter()
             .flatten()
@@ -80,29 +83,33 @@ impl Kernel {
                 .map(|error| format!("live flows: {error}")),
         );
         Ok(Published {
-            absent_cgroups,
-            absent_users,
+            absent_cgroups: prepared.absent_cgroups,
+            absent_users: prepared.absent_users,
             walked: walked.unwrap_or_default(),
             problems,
         })
     }
 
-    /// Writes the slot that is not live, then makes it live.
-    fn switch_to(
+    /// Writes the rules, and the slot that is not live.
+    pub(crate) fn prepare(
         &self,
         policy: &Policy,
         tables: &Classifier,
-        ids: &[u32],
-    ) -> Result<Vec<String>, KernelError> {
-        let control = self.table("fp_control")?;
-        let live: abi::fp_control = control.get(0)?;
+        written: &mut Written,
+    ) -> Result<Prepared, KernelError> {
+        if overrides(policy) {
+            self.attach_options(OVERRIDES)?;
+        }
+        self.write_rules(&policy.rules, written)?;
+        let absent_users = self.permit_rude_users(&policy.rules, &written.ids)?;
+        let live: abi::fp_control = self.table("fp_control")?.get(0)?;
         let slot = 1 - (live.live_slot & 1);
         self.write_addresses("fp_destinations", slot, tables, &tables.destination)?;
         self.write_addresses("fp_sources", slot, tables, &tables.source)?;
         self.write_sets(slot, tables)?;
         let absent_cgroups = self.write_cgroups(slot, tables)?;
-        self.write_slot(slot, tables, ids)?;
-        let next = abi::fp_control {
+        self.write_slot(slot, tables, &written.ids)?;
+        let control = abi::fp_control {
             live_slot: slot,
             generation: live.generation.wrapping_add(1).max(1),
             send_buffer_max_bytes: buffer_max("wmem_max"),
@@ -114,8 +121,11 @@ impl Kernel {
             },
             pad: 0,
         };
-        control.set(0, &next)?;
-        Ok(absent_cgroups)
+        Ok(Prepared {
+            control,
+            absent_cgroups,
+            absent_users,
+        })
     }
 
     fn write_addresses(
@@ -251,8 +261,9 @@ fn shapes_syn(rule: &Rule) -> bool {
     before_syn.any(|setting| rule.settings.gives(setting))
 }
 
-fn overrides_programs(rule: &Rule) -> bool {
-    rule.settings.is_on(Setting::OverrideApplication)
+fn overrides(policy: &Policy) -> bool {
+    let mut rules = policy.rules.iter();
+    rules.any(|rule| rule.settings.is_on(Setting::OverrideApplication))
 }
 
 /// What setsockopt takes at most; without a limit when it cannot be read.

@@ -53,25 +53,28 @@ impl Kernel {
     /// Walks the sockets of all namespaces that can be found. A namespace that vanishes
     /// meanwhile is passed over; one that cannot be walked does not end the walk.
     pub(crate) fn walk(&self, mode: Mode) -> Result<Walked, KernelError> {
-        let _alone = WALKING.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sum = Walked::default();
-        let mut failed = None;
-        for namespace in namespaces() {
-            match self.walk_in(namespace, mode) {
-                Ok(Some(walked)) => {
-                    sum.namespaces += 1;
-                    sum.seen += walked.seen;
-                    sum.changed += walked.changed;
-                }
-                Ok(None) => {}
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(sum), Err)
+        walk_namespaces(|namespace| self.walk_in(namespace, mode))
     }
 
-    fn walk_in(&self, namespace: File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
-        within(&namespace, || self.walk_here(mode))?.transpose()
+    /// Releases the flows of another build, and has them meet this one's policy: a namespace at a time, so that each
+    /// flow is without its tuning for a moment only. The release that failed first is no error of the walk.
+    pub(crate) fn take_flows_over(
+        &self,
+        from: &Kernel,
+    ) -> (Option<KernelError>, Result<Walked, KernelError>) {
+        let mut unreleased = None;
+        let walked = walk_namespaces(|namespace| {
+            if from.can_release() {
+                let released = from.walk_in(namespace, Mode::Release);
+                unreleased = unreleased.take().or(released.err());
+            }
+            self.walk_in(namespace, Mode::Meet)
+        });
+        (unreleased, walked)
+    }
+
+    fn walk_in(&self, namespace: &File, mode: Mode) -> Result<Option<abi::fp_walk>, KernelError> {
+        within(namespace, || self.walk_here(mode))?.transpose()
     }
 
     fn walk_here(&self, mode: Mode) -> Result<abi::fp_walk, KernelError> {
@@ -105,4 +108,24 @@ impl Kernel {
             .map_err(KernelError::io("run an iterator"))?;
         Ok(written)
     }
+}
+
+fn walk_namespaces(
+    mut walk: impl FnMut(&File) -> Result<Option<abi::fp_walk>, KernelError>,
+) -> Result<Walked, KernelError> {
+    let _alone = WALKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sum = Walked::default();
+    let mut failed = None;
+    for namespace in namespaces() {
+        match walk(&namespace) {
+            Ok(Some(walked)) => {
+                sum.namespaces += 1;
+                sum.seen += walked.seen;
+                sum.changed += walked.changed;
+            }
+            Ok(None) => {}
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(sum), Err)
 }

@@ -10,6 +10,7 @@ pub mod replay;
 pub mod wire;
 
 use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};
+use fatpath_policy::Policy;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -49,7 +50,7 @@ impl Loaded {
     pub fn at(name: &str) -> Loaded {
         let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
         let places = Places::new(Some(pin_dir.clone()), None).unwrap();
-        let (kernel, _, missing) = Kernel::load(places).unwrap();
+        let (kernel, _, missing) = Kernel::load(places, &Policy::default()).unwrap();
         Loaded {
             kernel,
             pin_dir,
