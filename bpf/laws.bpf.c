@@ -94,13 +94,13 @@ static __always_inline int is_reduced(struct tcp_sock *tp)
 }
 
 /* As tcp_reno_undo_cwnd(); the law's memory goes back too. */
-static __always_inline u32 undo_by(struct sock *sk, u32 cwnd_pkts)
+static __always_inline u32 undo_by(enum cc_law law, struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w = window_of(tp);
 
 	w.cwnd_pkts = cwnd_pkts;
-	cwnd_pkts = cc_undo_cwnd(&w, tp->prior_cwnd);
+	cwnd_pkts = cc_undo_cwnd(law, &w, tp->prior_cwnd);
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		going_polite_undone(sk);
 	state_of(tp)->memory = w.memory;
@@ -125,7 +125,7 @@ static __always_inline void make_good(enum cc_law law, const struct law_name *na
 	int is_too_large = tp->prior_cwnd && tp->snd_cwnd > most_pkts;
 
 	if (is_too_large && is_undone(tp)) {
-		tp->snd_cwnd = undo_by(sk, 0);
+		tp->snd_cwnd = undo_by(law, sk, 0);
 		return;
 	}
 	if (tp->snd_ssthresh > most_pkts && (is_too_large || is_reduced(tp)))
@@ -302,12 +302,6 @@ static __always_inline void ack_by(enum cc_law law, const struct law_name *name,
 		unpace(sk);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
-{
-	return undo_by(sk, tcp(sk)->snd_cwnd);
-}
-
 /* Registers a law of CC_LAWS as fp_LAW. */
 #define LAW(law)                                                                                   \
 	SEC("struct_ops")                                                                          \
@@ -328,13 +322,18 @@ u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 		struct law_name name = { "fp_" #law };                                             \
 		ack_by(CC_LAW_##law, &name, sk, sample);                                           \
 	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	u32 BPF_PROG(law##_undo_cwnd, struct sock *sk)                                             \
+	{                                                                                          \
+		return undo_by(CC_LAW_##law, sk, tcp(sk)->snd_cwnd);                               \
+	}                                                                                          \
 	SEC(".struct_ops")                                                                         \
 	struct tcp_congestion_ops fp_##law = {                                                     \
 		.init = (void *)law_init,                                                          \
 		.release = (void *)law_release,                                                    \
 		.cong_avoid = (void *)law##_cong_avoid,                                            \
 		.ssthresh = (void *)law##_ssthresh,                                                \
-		.undo_cwnd = (void *)law_undo_cwnd,                                                \
+		.undo_cwnd = (void *)law##_undo_cwnd,                                              \
 		.cwnd_event = (void *)law_cwnd_event,                                              \
 		.pkts_acked = (void *)law##_pkts_acked,                                            \
 		.name = "fp_" #law,                                                                \

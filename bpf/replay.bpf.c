@@ -44,7 +44,7 @@ static __always_inline u64 happen(struct replay *r)
 	case REPLAY_SSTHRESH:
 		return cc_ssthresh(r->law, r->values, w, r->given[0]);
 	case REPLAY_UNDO:
-		return cc_undo_cwnd(w, r->given[0]);
+		return cc_undo_cwnd(r->law, w, r->given[0]);
 	case REPLAY_RTT_SAMPLE:
 		cc_rtt_sample(w, &r->start, r->given[0], r->given[1], r->given[2]);
 		return 0;

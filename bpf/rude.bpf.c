@@ -337,9 +337,11 @@ SEC("struct_ops")
 u32 BPF_PROG(rude_undo_cwnd, struct sock *sk)
 {
 	struct rude_state *s = rude_state_of(sk);
+	struct fp_rule *rule = rule_of(sk);
+	cc_u32 values[CC_PARAMS];
 
-	if (s && s->keeps_fair)
-		cc_rude_undone(&s->rude);
+	if (s && s->keeps_fair && rule)
+		cc_rude_undone(fair_law(rule, values), &s->rude);
 	return tcp(sk)->snd_cwnd;
 }
 

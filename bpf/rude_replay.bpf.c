@@ -60,7 +60,7 @@ static __always_inline u64 happen(struct rude_replay *r)
 		cc_rude_recovery_begins(&r->rude);
 		return 0;
 	case RUDE_UNDONE:
-		cc_rude_undone(&r->rude);
+		cc_rude_undone(r->law, &r->rude);
 		return 0;
 	case RUDE_CWND:
 		return cc_rude_cwnd_pkts(&r->now);

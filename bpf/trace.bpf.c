@@ -7,7 +7,10 @@
 #include "include/kernel.h"
 #include "cc/laws.h"
 
-/* The test has the twin. */
+/*
+ * The test has the twin. The kernel's clock goes on when it sends: `now_us` is what CUBIC, the one law
+ * that asks for it, found at the last acknowledgement.
+ */
 struct step {
 	struct cc_window window;
 	u32 delivered_pkts;
@@ -29,8 +32,10 @@ static __always_inline void fill(struct step *s, struct tcp_sock *tp)
 	s->window.cwnd_pkts = tp->snd_cwnd;
 	s->window.ssthresh_pkts = tp->snd_ssthresh;
 	s->window.clamp_pkts = tp->snd_cwnd_clamp;
+	s->window.srtt_us = tp->srtt_us >> 3;
 	bpf_probe_read_kernel(&s->window.memory, sizeof(s->window.memory),
 			      tp->inet_conn.icsk_ca_priv);
+	s->window.now_us = 1000ull * cc_cubic_state(&s->window)->acked_ms;
 	s->delivered_pkts = tp->delivered;
 	s->snd_una = tp->snd_una;
 	s->max_packets_out = tp->max_packets_out;

@@ -8,7 +8,13 @@ mod support;
 use support::transfer::{PORT, Transfer, cwnd, number, policy, rule, ssthresh};
 use support::{Daemon, Lab, alone, shared, until};
 
-const LAWS: [&str; 4] = ["fp_reno", "fp_aimd", "fp_scalable", "fp_highspeed"];
+const LAWS: [&str; 5] = [
+    "fp_reno",
+    "fp_aimd",
+    "fp_scalable",
+    "fp_highspeed",
+    "fp_cubic",
+];
 
 /// Mean window between the first loss and the fourth: three whole periods.
 fn mean_cwnd(transfer: &Transfer<'_>) -> f64 {

@@ -17,11 +17,8 @@
 	P(b_milli, 1, 999, 500, "fraction of the window given up at a congestion event")
 CC_PARAMS_OF(aimd, CC_AIMD_PARAMS)
 
-static inline int cc_aimd_is_consistent(const struct cc_aimd *p)
-{
-	(void)p;
-	return 1;
-}
+CC_ALWAYS_CONSISTENT(aimd)
+CC_NOTHING_TO_UNDO(aimd)
 
 static inline void cc_aimd_acked(struct cc_window *w, const struct cc_aimd *p, cc_u32 acked_pkts)
 {

@@ -10,6 +10,7 @@
 
 #define CC_LOG_BITS 24
 #define CC_LOG_ONE (1u << CC_LOG_BITS)
+#define CC_LOG_TERA 668792462u /* log2(10^12) */
 
 /*
  * In the kernel a global function: the verifier checks it once, for any argument,

@@ -22,10 +22,10 @@
 	P(high_decrease_milli, 1, 500, 100,                                                        \
 	  "fraction of high_window given up at a congestion event")
 CC_PARAMS_OF(highspeed, CC_HIGHSPEED_PARAMS)
+CC_NOTHING_TO_UNDO(highspeed)
 
-/* log2(1.44), log2(10^12), and -log2(1 / (12.8 w^1.2)) at 38 and 83,000 segments. */
+/* log2(1.44), and -log2(1 / (12.8 w^1.2)) at 38 and 83,000 segments. */
 #define CC_HIGHSPEED_LOG_RENO 8825970
-#define CC_HIGHSPEED_LOG_PICO 668792462
 #define CC_HIGHSPEED_RFC_LOW 167362543
 #define CC_HIGHSPEED_RFC_HIGH 390692042
 
@@ -58,7 +58,7 @@ static inline cc_u64 cc_highspeed_log_square_p(const struct cc_highspeed *p, cc_
 	int is_rfc = p->low_window_pkts == 38 && p->high_window_pkts == 83000 &&
 		     p->high_p_pico == 100000;
 	cc_u32 low = 2 * cc_log2(p->low_window_pkts) - CC_HIGHSPEED_LOG_RENO;
-	cc_u32 high = CC_HIGHSPEED_LOG_PICO - cc_log2(p->high_p_pico);
+	cc_u32 high = CC_LOG_TERA - cc_log2(p->high_p_pico);
 	cc_u64 square = 2ull * cc_log2(cwnd_pkts), loss;
 
 	if (is_rfc)
@@ -84,8 +84,8 @@ static inline void cc_highspeed_acked(struct cc_window *w, const struct cc_highs
 				      cc_u32 acked_pkts)
 {
 	if (!cc_memo_fits(w, (const cc_u32 *)p, sizeof(*p) / sizeof(cc_u32)))
-		w->memory.memo.result = cc_highspeed_a(p, w->cwnd_pkts);
-	cc_grow_in_round_trip(w, w->memory.memo.result, CC_POWER_ONE, acked_pkts);
+		cc_memo(w)->result = cc_highspeed_a(p, w->cwnd_pkts);
+	cc_grow_in_round_trip(w, cc_memo(w)->result, CC_POWER_ONE, acked_pkts);
 }
 
 /* At Low_Window and below b(w) is Reno's half. */

@@ -36,12 +36,12 @@ struct cc_hystart {
 	cc_u8 prior_phase; /* before the last congestion event */
 };
 
-/* What a law has worked out for one window and one set of parameters. */
+/* What a law has worked out for one window and one set of parameters: cc_memory.own, read by cc_memo(). */
 struct cc_memo {
 	cc_u32 cwnd_pkts; /* 0 = nothing */
 	cc_u32 values[CC_PARAMS];
 	cc_u32 result; /* in the law's own unit */
-};
+} __attribute__((may_alias));
 
 /**
  * What the law and the start-up remember of a flow between calls: 96 bytes, of the 104 in
@@ -50,21 +50,27 @@ struct cc_memo {
 struct cc_memory {
 	cc_u64 credit;	     /* growth earned but not yet a whole segment, in the law's own unit */
 	cc_u64 prior_credit; /* before the last congestion event */
-	struct cc_memo memo;
+	cc_u64 own[4];	     /* the law's own: a struct cc_memo, or one in its file */
 	struct cc_hystart hystart;
 	cc_u32 slow_start_credit; /* 2^-32 segments */
 	cc_u32 resume_pkts;	  /* the window before a pause, where no ssthresh is known */
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
 	cc_u32 undo_limit_pkts; /* an undo restores no more; 0 = no limit */
-	cc_u32 flags;		/* CC_BEGAN, see start.h */
+	cc_u32 flags;		/* CC_BEGAN, CC_SLOW_STARTED, see start.h */
 	cc_u32 pad;
 };
+_Static_assert(sizeof(struct cc_memo) <= sizeof(((struct cc_memory *)0)->own), "a memo fits");
 
-/** The window of one flow, in segments. The host stack owns it; a law reads it and grows it. */
+/**
+ * The window of one flow, in segments, and what the host knows when it calls a law. The host
+ * stack owns it; a law reads it and grows it.
+ */
 struct cc_window {
 	cc_u32 cwnd_pkts;     /**< Congestion window. */
 	cc_u32 ssthresh_pkts; /**< Slow-start threshold; none from CC_INFINITE_SSTHRESH on. */
 	cc_u32 clamp_pkts;    /**< The congestion window is no more than this after cc_acked(). */
+	cc_u32 srtt_us;	      /**< Smoothed round-trip time; 0 = none. */
+	cc_u64 now_us;	      /**< Of any monotonic clock. */
 	struct cc_memory memory; /**< What the law and the start-up remember between calls. */
 };
 
@@ -93,6 +99,21 @@ struct cc_window {
 		LIST(CC_PARAM_INITIAL)                                                             \
 	}                                                                                          \
 	CC_DESCRIBE(law, LIST)
+
+/* For a law whose parameters are consistent if each is in its range. */
+#define CC_ALWAYS_CONSISTENT(law)                                                                  \
+	static inline int cc_##law##_is_consistent(const struct cc_##law *p)                       \
+	{                                                                                          \
+		(void)p;                                                                           \
+		return 1;                                                                          \
+	}
+
+/* For a law with no state of its own that a congestion event changes. */
+#define CC_NOTHING_TO_UNDO(law)                                                                    \
+	static inline void cc_##law##_undone(struct cc_window *w)                                  \
+	{                                                                                          \
+		(void)w;                                                                           \
+	}
 
 #ifdef CC_ON_HOST
 struct cc_param {
@@ -142,13 +163,18 @@ static inline void cc_grow_in_round_trip(struct cc_window *w, cc_u32 a, cc_u32 u
 	cc_grow(w, (cc_u64)acked_pkts * a, (cc_u64)w->cwnd_pkts * unit);
 }
 
+static inline struct cc_memo *cc_memo(struct cc_window *w)
+{
+	return (struct cc_memo *)w->memory.own;
+}
+
 /*
  * Whether the memo holds what was worked out for this window and these parameters;
  * if not, it is set to them and the law has to fill in `result`.
  */
 static inline int cc_memo_fits(struct cc_window *w, const cc_u32 *values, cc_u32 count)
 {
-	struct cc_memo *memo = &w->memory.memo;
+	struct cc_memo *memo = cc_memo(w);
 	int fits = memo->cwnd_pkts == w->cwnd_pkts;
 	cc_u32 i;
 

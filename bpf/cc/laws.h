@@ -22,8 +22,9 @@
 #include "aimd.h"
 #include "scalable.h"
 #include "highspeed.h"
+#include "cubic.h"
 
-#define CC_LAWS(X) X(reno) X(aimd) X(scalable) X(highspeed)
+#define CC_LAWS(X) X(reno) X(aimd) X(scalable) X(highspeed) X(cubic)
 
 #define CC_LAW_NUMBER(law) CC_LAW_##law,
 enum cc_law { CC_LAWS(CC_LAW_NUMBER) CC_LAW_COUNT };
@@ -76,13 +77,25 @@ static inline void cc_law_acked(enum cc_law law, const cc_u32 *values, struct cc
 #define CC_LAW_SSTHRESH(law)                                                                       \
 	case CC_LAW_##law:                                                                         \
 		return cc_##law##_ssthresh(w, (const struct cc_##law *)values);
-static inline cc_u32 cc_law_ssthresh(enum cc_law law, const cc_u32 *values,
-				     const struct cc_window *w)
+static inline cc_u32 cc_law_ssthresh(enum cc_law law, const cc_u32 *values, struct cc_window *w)
 {
 	switch (law) {
 		CC_LAWS(CC_LAW_SSTHRESH)
 	default:
 		return 0;
+	}
+}
+
+#define CC_LAW_UNDONE(law)                                                                         \
+	case CC_LAW_##law:                                                                         \
+		cc_##law##_undone(w);                                                              \
+		break;
+static inline void cc_law_undone(enum cc_law law, struct cc_window *w)
+{
+	switch (law) {
+		CC_LAWS(CC_LAW_UNDONE)
+	default:
+		break;
 	}
 }
 
@@ -94,8 +107,10 @@ static inline cc_u32 cc_law_ssthresh(enum cc_law law, const cc_u32 *values,
 static inline void cc_acked(enum cc_law law, const cc_u32 *values, const struct cc_start *s,
 			    struct cc_window *w, cc_u32 acked_pkts)
 {
-	if (cc_in_slow_start(w))
+	if (cc_in_slow_start(w)) {
+		w->memory.flags |= CC_SLOW_STARTED;
 		acked_pkts = cc_slow_start(w, s, acked_pkts);
+	}
 	if (acked_pkts)
 		cc_law_acked(law, values, w, acked_pkts);
 	if (w->cwnd_pkts > w->clamp_pkts)
@@ -123,6 +138,7 @@ static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct c
 	m->slow_start_credit = 0;
 	m->hystart.prior_phase = m->hystart.phase;
 	m->hystart.phase = CC_HYSTART_DONE;
+	m->flags &= ~CC_SLOW_STARTED;
 	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
 }
 
@@ -130,7 +146,7 @@ static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct c
  * The loss was spurious: the window to go back to, but for the part of a paced start that
  * was not tried. What the law and HyStart++ forgot at the congestion event comes back too.
  */
-static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
+static inline cc_u32 cc_undo_cwnd(enum cc_law law, struct cc_window *w, cc_u32 prior_cwnd_pkts)
 {
 	struct cc_memory *m = &w->memory;
 
@@ -138,6 +154,8 @@ static inline cc_u32 cc_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
 		m->credit = m->prior_credit;
 	m->prior_credit = 0;
 	m->hystart.phase = m->hystart.prior_phase;
+	m->flags &= ~CC_SLOW_STARTED;
+	cc_law_undone(law, w);
 	if (m->undo_limit_pkts && prior_cwnd_pkts > m->undo_limit_pkts)
 		prior_cwnd_pkts = m->undo_limit_pkts;
 	return w->cwnd_pkts > prior_cwnd_pkts ? w->cwnd_pkts : prior_cwnd_pkts;

@@ -11,11 +11,8 @@
 #define CC_RENO_PARAMS(P)
 CC_PARAMS_OF(reno, CC_RENO_PARAMS)
 
-static inline int cc_reno_is_consistent(const struct cc_reno *p)
-{
-	(void)p;
-	return 1;
-}
+CC_ALWAYS_CONSISTENT(reno)
+CC_NOTHING_TO_UNDO(reno)
 
 /* RFC 5681, 3.1 (2), with appropriate byte counting (RFC 3465). */
 static inline void cc_reno_acked(struct cc_window *w, const struct cc_reno *p, cc_u32 acked_pkts)

@@ -36,7 +36,8 @@
 
 /** What is remembered of a flow that is rude, or going polite. All 0 before cc_rude_begin(). */
 struct cc_rude {
-	struct cc_window fair; /* F; the host keeps its clamp up to date */
+	struct cc_window
+		fair; /* F; the host keeps its clamp up to date, and going polite its clock */
 	struct cc_path path;
 	cc_u64 recovers_until_us; /* F's last congestion event lasts a round trip */
 	cc_u64 round_until_us;
@@ -230,6 +231,8 @@ static inline void cc_rude_acked(enum cc_law law, const cc_u32 *values,
 
 	r->delivered_pkts = now->delivered_pkts;
 	r->lost_pkts = now->lost_pkts;
+	r->fair.now_us = now->now_us;
+	r->fair.srtt_us = now->srtt_us;
 	if (all_pkts) {
 		cc_rude_lost(law, values, r, now, all_pkts, lost_pkts);
 		cc_rude_round(r, now);
@@ -260,11 +263,11 @@ static inline void cc_rude_recovery_begins(struct cc_rude *r)
 }
 
 /* What was lost since then was not. Also while going polite; R goes back by itself. */
-static inline void cc_rude_undone(struct cc_rude *r)
+static inline void cc_rude_undone(enum cc_law law, struct cc_rude *r)
 {
 	if (!r->prior_cwnd_pkts)
 		return;
-	r->fair.cwnd_pkts = cc_undo_cwnd(&r->fair, r->prior_cwnd_pkts);
+	r->fair.cwnd_pkts = cc_undo_cwnd(law, &r->fair, r->prior_cwnd_pkts);
 	if (r->fair.ssthresh_pkts < r->prior_ssthresh_pkts)
 		r->fair.ssthresh_pkts = r->prior_ssthresh_pkts;
 	r->prior_cwnd_pkts = 0;

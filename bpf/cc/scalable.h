@@ -18,11 +18,8 @@
 	P(legacy_window_pkts, 1, 1 << 20, 16, "segments: up to this window it is Reno")
 CC_PARAMS_OF(scalable, CC_SCALABLE_PARAMS)
 
-static inline int cc_scalable_is_consistent(const struct cc_scalable *p)
-{
-	(void)p;
-	return 1;
-}
+CC_ALWAYS_CONSISTENT(scalable)
+CC_NOTHING_TO_UNDO(scalable)
 
 /* Credit is in 10^-6 segments; below the legacy window in Reno's unit. */
 static inline void cc_scalable_acked(struct cc_window *w, const struct cc_scalable *p,

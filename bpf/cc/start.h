@@ -29,7 +29,8 @@ struct cc_start {
 };
 
 /* cc_memory.flags */
-#define CC_BEGAN 1u /* the flow has sent */
+#define CC_BEGAN 1u	   /* the flow has sent */
+#define CC_SLOW_STARTED 2u /* slow start grew the window since the last congestion event */
 
 static inline int cc_in_slow_start(const struct cc_window *w)
 {

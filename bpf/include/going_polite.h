@@ -70,6 +70,8 @@ static __always_inline int grow_both(struct tcp_sock *tp, struct cc_rude *rude,
 	fill_ack(&ack, tp, rule);
 	ack.law.acked_pkts = acked_pkts;
 	rude->fair.clamp_pkts = clamp_pkts(tp);
+	rude->fair.srtt_us = tp->srtt_us >> 3;
+	rude->fair.now_us = tp->tcp_mstamp;
 	grown_pkts = shadow_acked(rude, &ack);
 	tp->snd_cwnd = grown_pkts;
 	if (grown_pkts > r_pkts)
@@ -110,9 +112,11 @@ static __always_inline u32 going_polite_ssthresh(struct sock *sk)
 static __always_inline void going_polite_undone(struct sock *sk)
 {
 	struct rude_state *s = rude_state_of(sk);
+	struct fp_rule *rule = rule_of(sk);
+	cc_u32 values[CC_PARAMS];
 
-	if (s)
-		cc_rude_undone(&s->rude);
+	if (s && rule)
+		cc_rude_undone(fair_law(rule, values), &s->rude);
 }
 
 #endif

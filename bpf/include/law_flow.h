@@ -147,6 +147,8 @@ static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 		.cwnd_pkts = tp->snd_cwnd,
 		.ssthresh_pkts = tp->snd_ssthresh,
 		.clamp_pkts = tp->snd_cwnd_clamp < clamp_pkts ? tp->snd_cwnd_clamp : clamp_pkts,
+		.srtt_us = tp->srtt_us >> 3,
+		.now_us = tp->tcp_mstamp,
 		.memory = state_of(tp)->memory,
 	};
 	return w;

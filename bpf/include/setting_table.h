@@ -94,7 +94,7 @@
 	  "the window after a pause longer than the RTO; an `fp_` law only")                       \
 	X(HYSTART, hystart, truth, 0, 1, LIVE, LAWS,                                               \
 	  "",                                                                                      \
-	  "slow start ends when the round-trip time rises (RFC 9406); an `fp_` law only")          \
+	  "slow start ends when the round-trip time rises (RFC 9406); an `fp_` law only, and on for `fp_cubic` unless `false`")          \
 	X(RUDENESS, rude, word, 0, 0, LIVE, RUDE,                                                  \
 	  "\"never\", \"allowed\" or \"always\"",                                                  \
 	  "whether a flow may go on without congestion control, once `fatpath rude on` opened the gate") \

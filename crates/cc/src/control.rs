@@ -62,7 +62,7 @@ impl Control {
 
     /// The loss was spurious: the window to go back to; `prior_cwnd_pkts` is the one before the event.
     pub fn undo_cwnd(&mut self, window: &mut Window, prior_cwnd_pkts: u32) -> u32 {
-        unsafe { raw::fatpath_undo_cwnd(window, prior_cwnd_pkts) }
+        unsafe { raw::fatpath_undo_cwnd(self.law.number, window, prior_cwnd_pkts) }
     }
 
     /// A round-trip time was measured.

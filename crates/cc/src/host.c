@@ -42,9 +42,9 @@ cc_u32 fatpath_ssthresh(cc_u32 law, const cc_u32 *values, struct cc_window *w,
 	return cc_ssthresh((enum cc_law)law, values, w, in_flight_pkts);
 }
 
-cc_u32 fatpath_undo_cwnd(struct cc_window *w, cc_u32 prior_cwnd_pkts)
+cc_u32 fatpath_undo_cwnd(cc_u32 law, struct cc_window *w, cc_u32 prior_cwnd_pkts)
 {
-	return cc_undo_cwnd(w, prior_cwnd_pkts);
+	return cc_undo_cwnd((enum cc_law)law, w, prior_cwnd_pkts);
 }
 
 void fatpath_rtt_sample(struct cc_window *w, const struct cc_start *s, cc_u32 rtt_us,
@@ -104,9 +104,9 @@ void fatpath_rude_recovery_begins(struct cc_rude *r)
 	cc_rude_recovery_begins(r);
 }
 
-void fatpath_rude_undone(struct cc_rude *r)
+void fatpath_rude_undone(cc_u32 law, struct cc_rude *r)
 {
-	cc_rude_undone(r);
+	cc_rude_undone((enum cc_law)law, r);
 }
 
 cc_u32 fatpath_rude_cwnd_pkts(const struct cc_rude_now *now)

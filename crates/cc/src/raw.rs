@@ -40,28 +40,13 @@ const _: () = {
     ["Offset of field: cc_hystart::prior_phase"]
         [::core::mem::offset_of!(cc_hystart, prior_phase) - 19usize];
 };
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct cc_memo {
-    pub(crate) cwnd_pkts: cc_u32,
-    pub(crate) values: [cc_u32; 6usize],
-    pub(crate) result: cc_u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of cc_memo"][::core::mem::size_of::<cc_memo>() - 32usize];
-    ["Alignment of cc_memo"][::core::mem::align_of::<cc_memo>() - 4usize];
-    ["Offset of field: cc_memo::cwnd_pkts"][::core::mem::offset_of!(cc_memo, cwnd_pkts) - 0usize];
-    ["Offset of field: cc_memo::values"][::core::mem::offset_of!(cc_memo, values) - 4usize];
-    ["Offset of field: cc_memo::result"][::core::mem::offset_of!(cc_memo, result) - 28usize];
-};
 #[doc = " What the law and the start-up remember of a flow between calls: 96 bytes, of the 104 in\n icsk_ca_priv. All 0 at its beginning."]
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Memory {
     pub(crate) credit: cc_u64,
     pub(crate) prior_credit: cc_u64,
-    pub(crate) memo: cc_memo,
+    pub(crate) own: [cc_u64; 4usize],
     pub(crate) hystart: cc_hystart,
     pub(crate) slow_start_credit: cc_u32,
     pub(crate) resume_pkts: cc_u32,
@@ -77,7 +62,7 @@ const _: () = {
     ["Offset of field: Memory::credit"][::core::mem::offset_of!(Memory, credit) - 0usize];
     ["Offset of field: Memory::prior_credit"]
         [::core::mem::offset_of!(Memory, prior_credit) - 8usize];
-    ["Offset of field: Memory::memo"][::core::mem::offset_of!(Memory, memo) - 16usize];
+    ["Offset of field: Memory::own"][::core::mem::offset_of!(Memory, own) - 16usize];
     ["Offset of field: Memory::hystart"][::core::mem::offset_of!(Memory, hystart) - 48usize];
     ["Offset of field: Memory::slow_start_credit"]
         [::core::mem::offset_of!(Memory, slow_start_credit) - 68usize];
@@ -90,7 +75,7 @@ const _: () = {
     ["Offset of field: Memory::flags"][::core::mem::offset_of!(Memory, flags) - 84usize];
     ["Offset of field: Memory::pad"][::core::mem::offset_of!(Memory, pad) - 88usize];
 };
-#[doc = " The window of one flow, in segments. The host stack owns it; a law reads it and grows it."]
+#[doc = " The window of one flow, in segments, and what the host knows when it calls a law. The host\n stack owns it; a law reads it and grows it."]
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Window {
@@ -100,18 +85,24 @@ pub struct Window {
     pub ssthresh_pkts: cc_u32,
     #[doc = "The congestion window is no more than this after cc_acked()."]
     pub clamp_pkts: cc_u32,
+    #[doc = "Smoothed round-trip time; 0 = none."]
+    pub srtt_us: cc_u32,
+    #[doc = "Of any monotonic clock."]
+    pub now_us: cc_u64,
     #[doc = "What the law and the start-up remember between calls."]
     pub memory: Memory,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of Window"][::core::mem::size_of::<Window>() - 112usize];
+    ["Size of Window"][::core::mem::size_of::<Window>() - 120usize];
     ["Alignment of Window"][::core::mem::align_of::<Window>() - 8usize];
     ["Offset of field: Window::cwnd_pkts"][::core::mem::offset_of!(Window, cwnd_pkts) - 0usize];
     ["Offset of field: Window::ssthresh_pkts"]
         [::core::mem::offset_of!(Window, ssthresh_pkts) - 4usize];
     ["Offset of field: Window::clamp_pkts"][::core::mem::offset_of!(Window, clamp_pkts) - 8usize];
-    ["Offset of field: Window::memory"][::core::mem::offset_of!(Window, memory) - 16usize];
+    ["Offset of field: Window::srtt_us"][::core::mem::offset_of!(Window, srtt_us) - 12usize];
+    ["Offset of field: Window::now_us"][::core::mem::offset_of!(Window, now_us) - 16usize];
+    ["Offset of field: Window::memory"][::core::mem::offset_of!(Window, memory) - 24usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -228,29 +219,29 @@ pub struct RudeState {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of RudeState"][::core::mem::size_of::<RudeState>() - 240usize];
+    ["Size of RudeState"][::core::mem::size_of::<RudeState>() - 248usize];
     ["Alignment of RudeState"][::core::mem::align_of::<RudeState>() - 8usize];
     ["Offset of field: RudeState::fair"][::core::mem::offset_of!(RudeState, fair) - 0usize];
-    ["Offset of field: RudeState::path"][::core::mem::offset_of!(RudeState, path) - 112usize];
+    ["Offset of field: RudeState::path"][::core::mem::offset_of!(RudeState, path) - 120usize];
     ["Offset of field: RudeState::recovers_until_us"]
-        [::core::mem::offset_of!(RudeState, recovers_until_us) - 192usize];
+        [::core::mem::offset_of!(RudeState, recovers_until_us) - 200usize];
     ["Offset of field: RudeState::round_until_us"]
-        [::core::mem::offset_of!(RudeState, round_until_us) - 200usize];
+        [::core::mem::offset_of!(RudeState, round_until_us) - 208usize];
     ["Offset of field: RudeState::acked_credit"]
-        [::core::mem::offset_of!(RudeState, acked_credit) - 208usize];
+        [::core::mem::offset_of!(RudeState, acked_credit) - 216usize];
     ["Offset of field: RudeState::lost_credit"]
-        [::core::mem::offset_of!(RudeState, lost_credit) - 212usize];
+        [::core::mem::offset_of!(RudeState, lost_credit) - 220usize];
     ["Offset of field: RudeState::prior_cwnd_pkts"]
-        [::core::mem::offset_of!(RudeState, prior_cwnd_pkts) - 216usize];
+        [::core::mem::offset_of!(RudeState, prior_cwnd_pkts) - 224usize];
     ["Offset of field: RudeState::prior_ssthresh_pkts"]
-        [::core::mem::offset_of!(RudeState, prior_ssthresh_pkts) - 220usize];
+        [::core::mem::offset_of!(RudeState, prior_ssthresh_pkts) - 228usize];
     ["Offset of field: RudeState::delivered_pkts"]
-        [::core::mem::offset_of!(RudeState, delivered_pkts) - 224usize];
+        [::core::mem::offset_of!(RudeState, delivered_pkts) - 232usize];
     ["Offset of field: RudeState::lost_pkts"]
-        [::core::mem::offset_of!(RudeState, lost_pkts) - 228usize];
+        [::core::mem::offset_of!(RudeState, lost_pkts) - 236usize];
     ["Offset of field: RudeState::round_pkts"]
-        [::core::mem::offset_of!(RudeState, round_pkts) - 232usize];
-    ["Offset of field: RudeState::pad"][::core::mem::offset_of!(RudeState, pad) - 236usize];
+        [::core::mem::offset_of!(RudeState, round_pkts) - 240usize];
+    ["Offset of field: RudeState::pad"][::core::mem::offset_of!(RudeState, pad) - 244usize];
 };
 #[doc = " The flow when an acknowledgement has been worked in, and before anything is sent for it."]
 #[repr(C)]
@@ -375,7 +366,7 @@ unsafe extern "C" {
     ) -> cc_u32;
 }
 unsafe extern "C" {
-    pub fn fatpath_undo_cwnd(w: *mut Window, prior_cwnd_pkts: cc_u32) -> cc_u32;
+    pub fn fatpath_undo_cwnd(law: cc_u32, w: *mut Window, prior_cwnd_pkts: cc_u32) -> cc_u32;
 }
 unsafe extern "C" {
     pub fn fatpath_rtt_sample(
@@ -442,7 +433,7 @@ unsafe extern "C" {
     pub fn fatpath_rude_recovery_begins(r: *mut RudeState);
 }
 unsafe extern "C" {
-    pub fn fatpath_rude_undone(r: *mut RudeState);
+    pub fn fatpath_rude_undone(law: cc_u32, r: *mut RudeState);
 }
 unsafe extern "C" {
     pub fn fatpath_rude_cwnd_pkts(now: *const RudeNow) -> cc_u32;

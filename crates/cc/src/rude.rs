@@ -72,7 +72,7 @@ impl Rude {
 
     /// What was lost since recovery began was not: F is what it was then.
     pub fn undone(&mut self) {
-        unsafe { raw::fatpath_rude_undone(&mut self.raw) }
+        unsafe { raw::fatpath_rude_undone(self.law.number, &mut self.raw) }
     }
 
     /// The window of a rude flow.
@@ -84,6 +84,12 @@ impl Rude {
     pub fn pacing_bytes_per_s(&self, now: &RudeNow, share_bytes_per_s: Option<u64>) -> u64 {
         let share = share_bytes_per_s.unwrap_or(0);
         unsafe { raw::fatpath_rude_pacing_bytes_per_s(&self.raw, now, share) }
+    }
+
+    /// Going polite, before [`Rude::shadow_acked`]: the time and the smoothed round-trip time.
+    pub fn set_clock(&mut self, now_us: u64, srtt_us: u32) {
+        self.raw.fair.now_us = now_us;
+        self.raw.fair.srtt_us = srtt_us;
     }
 
     /// It ends being rude at once, and goes on with [`Rude::fair`].

@@ -13,6 +13,8 @@ impl Window {
             cwnd_pkts,
             ssthresh_pkts: Window::NO_SSTHRESH,
             clamp_pkts: u32::MAX,
+            srtt_us: 0,
+            now_us: 0,
             memory: Memory::default(),
         }
     }

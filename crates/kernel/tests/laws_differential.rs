@@ -186,7 +186,19 @@ fn one_series(program: &ProgramMut, name: &str, seed: u64) {
     }
 }
 
+/// Mostly less than a round trip, now and then a day.
+fn time_passes(pair: &mut Pair, random: &mut Random) {
+    let (passed_bits, srtt_bits) = (random.below(37), random.below(24));
+    let passed_us = random.below(1 << passed_bits);
+    let srtt_us = random.below(1 << srtt_bits) as u32;
+    pair.set(|window| {
+        window.now_us += passed_us;
+        window.srtt_us = srtt_us;
+    });
+}
+
 fn any_event(pair: &mut Pair, random: &mut Random, name: &str, acked_seq: &mut u32) {
+    time_passes(pair, random);
     match random.below(20) {
         0..8 => {
             let acked_pkts = random.below(u64::from(pair.window.cwnd_pkts) + 1) as u32;

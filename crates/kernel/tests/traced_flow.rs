@@ -49,7 +49,7 @@ fn policy(laws: &[(&str, Law)]) -> String {
     let rules = laws.iter().zip(1..).map(|((law, _), last_byte)| {
         format!(
             "[[rule]]\nname = 'law-{last_byte}'\ndestination = ['127.0.12.{last_byte}']\n\
-             initial_window = 4\ninitial_ssthresh = 30\ncongestion_control = {law}\n"
+             initial_window = 4\ninitial_ssthresh = 30\nhystart = false\ncongestion_control = {law}\n"
         )
     });
     rules.collect()
@@ -136,7 +136,11 @@ fn follow(law: Law, steps: &[Step]) -> usize {
         if (step.ca_state, next.ca_state) != (OPEN, OPEN) {
             continue;
         }
-        let mut window = step.window;
+        let mut window = Window {
+            srtt_us: next.window.srtt_us,
+            now_us: next.window.now_us,
+            ..step.window
+        };
         if step.snd_una != next.snd_una && step.is_in_full_use() {
             control.acked(&mut window, next.delivered_pkts - step.delivered_pkts);
         }
@@ -149,6 +153,7 @@ fn follow(law: Law, steps: &[Step]) -> usize {
 #[test]
 fn a_real_flow_has_the_window_of_the_law_on_the_host() {
     let Some(_alone) = alone() else { return };
+    let cubic = Law::from_values("cubic", &[2_000, 600]).unwrap();
     let laws = [
         ("'fp_reno'", Law::RENO),
         (
@@ -157,6 +162,7 @@ fn a_real_flow_has_the_window_of_the_law_on_the_host() {
         ),
         ("'fp_scalable'", Law::named("scalable").unwrap()),
         ("'fp_highspeed'", Law::named("highspeed").unwrap()),
+        ("{ law = 'fp_cubic', c = 2, beta = 0.6 }", cubic),
     ];
     let _loaded = Loaded::with(&policy(&laws));
     let open = ObjectBuilder::default().open_memory(TRACE).unwrap();

@@ -280,7 +280,7 @@ mod tests {
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nstreams = 0"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 1.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 0.0625 }}"),
-            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"cubic\", b = 0.5 }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"vegas\", b = 0.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndelayed_acks = \"never\""),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"nicely\" }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"soon\", at = \"1s\" }}"),
@@ -301,7 +301,7 @@ mod tests {
         x.toml:20:11: flow[1].streams: found 0; allowed: a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
-        x.toml:20:7: flow[1].law: the simulator does not have law cubic; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed (and reno, which is fp_reno)
+        x.toml:20:7: flow[1].law: the simulator does not have law vegas; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed, fp_cubic (and reno and cubic, which are fp_reno and fp_cubic)
         x.toml:20:16: flow[1].delayed_acks: found the text "never"; allowed: "off", "on", or "quick" (at the beginning every segment, as Linux)
         x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"
         x.toml:20:16: flow[1].rude.off: found the text "soon"; allowed: "now" or "nicely"

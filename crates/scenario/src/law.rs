@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Laws by the names that scenarios, sysctls and policies give them.
 //!
-//! Pure. The kernel's own `reno` is `fp_reno`; of its other laws the simulator has few. Start
-//! with [`of_request`].
+//! Pure. The kernel's own `reno` is simulated as `fp_reno`, its `cubic` as `fp_cubic`; of its other laws the
+//! simulator has none. Start with [`of_request`].
 
 use fatpath_cc::{Law, laws};
 
@@ -48,7 +48,7 @@ fn unknown(name: &str) -> String {
         .map(|law| format!("fp_{}", law.name))
         .collect();
     format!(
-        "the simulator does not have law {name}; it has {} (and reno, which is fp_reno)",
+        "the simulator does not have law {name}; it has {} (and reno and cubic, which are fp_reno and fp_cubic)",
         known.join(", ")
     )
 }

@@ -10,11 +10,12 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// What is compared with what.
-const PAIRS: [&str; 4] = [
+const PAIRS: [&str; 5] = [
     "fp_reno=reno",
     "fp_aimd=reno",
     "fp_highspeed=highspeed",
     "fp_scalable=scalable",
+    "fp_cubic=cubic",
 ];
 
 /// How long, with how many flows, over which path.

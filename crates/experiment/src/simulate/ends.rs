@@ -65,10 +65,11 @@ impl Ends<'_> {
         } = self.segment();
         let plain = TcpSpec::default();
         let rude = self.rude(at_sender);
+        let law = self.law(at_sender, rude.is_some())?;
         Ok(TcpSpec {
-            law: self.law(at_sender, rude.is_some())?,
+            law,
             rude,
-            start: self.start(at_sender),
+            start: self.start(at_sender, law),
             mss_bytes,
             header_bytes,
             initial_window_pkts: at_sender
@@ -160,7 +161,7 @@ impl Ends<'_> {
         })
     }
 
-    fn start(&self, rule: &Applied) -> Start {
+    fn start(&self, rule: &Applied, law: Law) -> Start {
         let inner = &self.requests().ends;
         let of_host = match self.sender.restarts_after_idle {
             true => Idle::Restart,
@@ -171,7 +172,7 @@ impl Ends<'_> {
             initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
             initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
             idle: inner.idle.unwrap_or(of_host),
-            hystart: inner.hystart.unwrap_or(false),
+            hystart: inner.hystart.unwrap_or(law.starts_with_hystart()),
         })
     }
 

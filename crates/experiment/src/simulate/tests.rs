@@ -29,12 +29,18 @@ fn load(file: &str) -> Scenario {
     crate::load(&experiments().join(file)).unwrap()
 }
 
-/// The one case of hosts a and b on a link of 10 ms each way, a with these sysctls, and more.
-fn of_text(sysctls: &str, more: &str) -> Mapped {
-    let text = format!(
-        "name = \"x\"\n[hosts.a]\nsysctl = {{ \"net.ipv4.tcp_congestion_control\" = \"reno\", {sysctls} }}\n\
+/// Hosts a and b on a link of 10 ms each way, a with these sysctls, and more.
+fn text_of(sysctls: &str, more: &str) -> String {
+    format!(
+        "name = \"x\"\n[hosts.a]\nsysctl = {{ {sysctls} }}\n\
          [hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nrate = \"1gbit\"\ndelay = \"10ms\"\n{more}"
-    );
+    )
+}
+
+/// The one case of [`text_of`], with Reno as a's law.
+fn of_text(sysctls: &str, more: &str) -> Mapped {
+    let reno = "\"net.ipv4.tcp_congestion_control\" = \"reno\"";
+    let text = text_of(&format!("{reno}, {sysctls}"), more);
     let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
     mapped(&scenario, "default.default").unwrap()
 }
@@ -90,11 +96,20 @@ fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
 
 #[test]
 fn a_law_that_is_not_simulated_fails_its_case_only() {
-    let demo = load("demo.toml");
-    let error = mapped(&demo, "clean.default").unwrap_err();
+    let vegas = text_of("\"net.ipv4.tcp_congestion_control\" = \"vegas\"", BULK);
+    let scenario = Scenario::parse("x.toml", &vegas).unwrap();
+    let error = mapped(&scenario, "default.default").unwrap_err();
     assert!(matches!(error, MapError::Case { .. }), "{error}");
     let message = error.to_string();
-    assert!(message.contains("law cubic; it has fp_reno"), "{message}");
+    assert!(message.contains("law vegas; it has fp_reno"), "{message}");
+}
+
+#[test]
+fn without_a_policy_a_flow_has_the_kernels_default_law() {
+    let demo = load("demo.toml");
+    let flow = &mapped(&demo, "clean.default").unwrap().spec.flows[0];
+    assert_eq!(flow.tcp.law, Law::named("cubic").unwrap());
+    assert!(flow.tcp.start.hystart);
 }
 
 /// Their programs are no iperf3.

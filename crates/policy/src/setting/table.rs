@@ -221,7 +221,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Laws,
         forms: "",
-        becomes: "slow start ends when the round-trip time rises (RFC 9406); an `fp_` law only",
+        becomes: "slow start ends when the round-trip time rises (RFC 9406); an `fp_` law only, and on for `fp_cubic` unless `false`",
     },
     Spec {
         key: "rude",

@@ -171,6 +171,7 @@ impl Sender {
             self.end_paced_start(in_flight);
         }
         self.measure(ack, arrivals);
+        self.set_clock(arrivals.now_ns);
         if let Some(late) = arrivals.late_acked.filter(|late| *late < highest) {
             self.reordering.saw(late, self.board.highest_arrived());
         }

@@ -67,6 +67,16 @@ impl Sender {
         }
     }
 
+    /// What the law may ask at this acknowledgement.
+    pub(super) fn set_clock(&mut self, now_ns: u64) {
+        let (now_us, srtt_us) = (now_ns / 1000, self.rtt.srtt_us() as u32);
+        self.window.now_us = now_us;
+        self.window.srtt_us = srtt_us;
+        if let Some(flow) = self.rudeness.as_mut().filter(|flow| flow.is_going_polite) {
+            flow.rude.set_clock(now_us, srtt_us);
+        }
+    }
+
     /// An acknowledgement of a rude flow, in the place of `tcp_cong_control`.
     pub(super) fn steer_rudely(&mut self, arrivals: &Arrivals) {
         let (delivered_pkts, una) = (self.figures.delivered_pkts, self.board.una());
