@@ -154,7 +154,8 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx)
 	}
 	/* A socket may be used for one connection after another. */
 	flow->seen_ns = bpf_ktime_get_ns();
-	flow->flags = (flow->flags & (FP_FLOW_COUNTED | FP_FLOW_RUDE)) | side | FP_FLOW_ESTABLISHED;
+	flow->flags &= FP_FLOW_COUNTED | FP_FLOW_RUDE | FP_FLOW_WITHHELD;
+	flow->flags |= side | FP_FLOW_ESTABLISHED;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
 }

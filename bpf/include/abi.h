@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 10
+#define FP_ABI_VERSION 11
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -123,7 +123,7 @@ struct fp_control {
 	__u32 send_buffer_max_bytes;	/* net.core.wmem_max and rmem_max: what getsockopt */
 	__u32 receive_buffer_max_bytes; /* would show of a buffer that was kept from the kernel */
 	__u32 flags;
-	__u32 pad;
+	__u32 tcp_mem_share_milli; /* of tcp_mem's pressure: no buffers above the kernel's own beyond it */
 };
 
 /* What a program asked for by setsockopt while fatpath kept it from the kernel; 0 = nothing. */
@@ -137,7 +137,8 @@ struct fp_asked {
 #define FP_FLOW_ADOPTED 2u /* it was established before fatpath saw it */
 #define FP_FLOW_COUNTED 4u /* it stands in its rule's fp_share */
 #define FP_FLOW_ESTABLISHED 8u
-#define FP_FLOW_RUDE 16u /* it is to be rude, when it last met the policy */
+#define FP_FLOW_RUDE 16u     /* it is to be rude, when it last met the policy */
+#define FP_FLOW_WITHHELD 32u /* a buffer of its rule was not given for want of TCP memory */
 
 /* The state that fatpath keeps of a tuned flow (socket storage). */
 struct fp_flow {
@@ -212,8 +213,9 @@ struct fp_share_event {
 	__u32 rule_id;
 };
 
-/* fp_flow.error: a value other than 0 and -errno: the program's own buffer stays. */
-#define FP_KEPT_PROGRAMS_OWN 1
+/* fp_flow.error: values other than 0 and -errno. */
+#define FP_KEPT_PROGRAMS_OWN 1 /* the program's own buffer stays */
+#define FP_WITHHELD 2	       /* the kernel's own buffer stays, for TCP memory is short */
 
 /* Counters, index into the map fp_counts. */
 enum fp_count {
@@ -227,6 +229,7 @@ enum fp_count {
 	FP_COUNT_SAMPLES_LOST,	       /* samples that the full ring buffer could not take */
 	FP_COUNT_UNSAMPLED,	       /* flows that max_flows or max_flows_per_prefix left out */
 	FP_COUNT_UNSAMPLED_NO_STORAGE, /* flows left out for want of socket storage */
+	FP_COUNT_WITHHELD,	       /* buffers not given for want of TCP memory */
 	FP_COUNTS,
 };
 
@@ -307,6 +310,7 @@ struct fp_counted {
 #define FP_SAMPLE_RUDE 0x2000u
 #define FP_SAMPLE_NO_SPACE 0x4000u	  /* the program waits for memory of the send buffer */
 #define FP_SAMPLE_NOW_APP_LIMITED 0x8000u /* the program has given less than could be sent */
+#define FP_SAMPLE_WITHHELD 0x10000u	  /* FP_FLOW_WITHHELD */
 
 /*
  * The state that the instruments keep of a flow (socket storage). What every round trip

@@ -79,6 +79,8 @@ static __always_inline void fill_sample(struct fp_sample *r, struct tcp_sock *tp
 {
 	r->rule_id = flow ? flow->rule_id : FP_NO_RULE;
 	fill_tcp(&r->tcp, tp, rude);
+	if (flow && flow->flags & FP_FLOW_WITHHELD)
+		r->tcp.flags |= FP_SAMPLE_WITHHELD;
 	fill_kept(r, tp, e);
 }
 

@@ -81,6 +81,12 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+/* Memory of all sockets of a protocol, in pages; of `sysctl_mem` the second is where pressure begins. */
+struct proto {
+	s64 *memory_allocated;
+	long *sysctl_mem;
+};
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -89,6 +95,7 @@ struct sock_common {
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
+	struct proto *skc_prot;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };

@@ -58,6 +58,29 @@ static __always_inline int is_programs_own(struct tcp_sock *tp, const struct fp_
 	return (locks & SOCK_RCVBUF_LOCK) && (u32)sk->sk_rcvbuf != flow->receive_buffer_set;
 }
 
+/* What all TCP sockets hold has reached the share of tcp_mem, by default where the kernel's pressure begins. */
+static __always_inline int is_memory_short(const struct sock *sk)
+{
+	const struct proto *prot = sk->__sk_common.skc_prot;
+	u32 zero = 0;
+	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
+	s64 allocated_pages = 0, pressure_pages = 0;
+
+	if (!control || !prot)
+		return 0;
+	bpf_probe_read_kernel(&allocated_pages, sizeof(allocated_pages), prot->memory_allocated);
+	bpf_probe_read_kernel(&pressure_pages, sizeof(pressure_pages), prot->sysctl_mem + 1);
+	return allocated_pages * 1000 >= pressure_pages * control->tcp_mem_share_milli;
+}
+
+/* The kernel doubles what is asked for. */
+static __always_inline int is_larger(const struct sock *sk, u32 setting, u32 bytes)
+{
+	u32 has = setting == FP_SEND_BUFFER ? sk->sk_sndbuf : sk->sk_rcvbuf;
+
+	return 2ull * bytes > has;
+}
+
 static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					u32 setting, u32 bytes)
 {
@@ -66,6 +89,13 @@ static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *t
 	if (!FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION) &&
 	    is_programs_own(tp, flow, setting)) {
 		flow->error[setting] = FP_KEPT_PROGRAMS_OWN;
+		return;
+	}
+	/* A locked buffer would escape the kernel's own moderation. */
+	if (is_larger(sk, setting, bytes) && is_memory_short(sk)) {
+		flow->error[setting] = FP_WITHHELD;
+		flow->flags |= FP_FLOW_WITHHELD;
+		count(FP_COUNT_WITHHELD);
 		return;
 	}
 	if (setting == FP_SEND_BUFFER) {
@@ -209,6 +239,7 @@ static __always_inline void take_back(struct fp_flow *flow, void *target,
 static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				     const struct fp_rule *rule, enum fp_stage stage)
 {
+	flow->flags &= ~FP_FLOW_WITHHELD;
 	if (stage == FP_BEFORE_SYN) {
 		/* Undivided: the window scale cannot grow later, the share can. */
 		u32 bytes = rule->value[FP_RECEIVE_BUFFER];

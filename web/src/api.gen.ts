@@ -946,6 +946,11 @@ export interface components {
             bad_law_parameters: number;
             /**
              * Format: uint64
+             * @description Buffers of rules that flows were not given because the host's TCP memory was short.
+             */
+            buffers_withheld: number;
+            /**
+             * Format: uint64
              * @description Events lost because nobody read them in time.
              */
             events_lost: number;
@@ -1541,6 +1546,8 @@ export interface components {
              * @description When fatpath first saw the flow, same clock.
              */
             begin_ns: number;
+            /** @description A buffer of the flow's rule was not given because the host's TCP memory was short. */
+            buffer_is_withheld: boolean;
             /**
              * Format: uint64
              * @description SndLimTimeRwin, SndLimTimeSnd; busy contains both.
@@ -1760,7 +1767,7 @@ export interface components {
             lost: number;
         };
         /** @description What became of a setting that a rule asks for. */
-        SettingOutcome: "given" | "overrides_program" | "kept_programs_own" | "too_late" | "ignored_by_law" | "refused";
+        SettingOutcome: "given" | "overrides_program" | "kept_programs_own" | "too_late" | "ignored_by_law" | "withheld" | "refused";
         /** @description One setting: asked for, and read back. */
         SettingReport: {
             /** @description What the rule asks for (its share, when the rule divides). */

@@ -183,6 +183,8 @@ pub struct Sample {
     pub window_clamp_bytes: u32,
     pub pacing_rate_bytes_per_s: u64,
     pub is_rude: bool,
+    /// A buffer of the flow's rule was not given because the host's TCP memory was short.
+    pub buffer_is_withheld: bool,
 }
 
 impl Sample {

@@ -114,6 +114,8 @@ pub struct Counts {
     pub bad_law_parameters: u64,
     /// Rude flows that went back to congestion control because their segments were not marked.
     pub rude_flows_unmarked: u64,
+    /// Buffers of rules that flows were not given because the host's TCP memory was short.
+    pub buffers_withheld: u64,
 }
 
 /// What the instruments counted since the load.

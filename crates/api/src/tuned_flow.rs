@@ -102,6 +102,8 @@ pub enum SettingOutcome {
     TooLate,
     /// The flow's law is none of fatpath's, and no other heeds it.
     IgnoredByLaw,
+    /// The host's TCP memory was short: the kernel's own buffer stays.
+    Withheld,
     /// The kernel refused it.
     Refused,
 }

@@ -7,7 +7,8 @@ use crate::arguments::{
 use anyhow::{Context, Result, bail};
 use fatpath_daemon::{Instance, client, read_policy_file};
 use fatpath_host::Sysctls;
-use fatpath_policy::{Flow, explain};
+use fatpath_kernel::cgroup_memory_max;
+use fatpath_policy::{Flow, explain, memory_warnings};
 use std::io::{Read, Write, stdout};
 
 /// More than the importer takes, so that it is the importer that refuses.
@@ -22,7 +23,10 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 }
 
 fn check(arguments: &CheckArguments) -> Result<()> {
-    let policy = read_policy_file(&arguments.file)?;
+    let mut policy = read_policy_file(&arguments.file)?;
+    let pressure_bytes = Sysctls::default().tcp_pressure_bytes();
+    let of_memory = memory_warnings(&policy, pressure_bytes, cgroup_memory_max);
+    policy.warnings.extend(of_memory);
     if arguments.json {
         return Ok(writeln!(
             stdout(),

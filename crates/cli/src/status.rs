@@ -121,6 +121,7 @@ fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
         counts.flows_met, counts.flows_passed, counts.events_lost, counts.flows_without_storage
     ));
     lines.extend(bad_parameters(counts));
+    lines.extend(withheld(counts));
     lines.push(sampled(kernel.instruments.as_ref()));
     lines
 }
@@ -153,6 +154,15 @@ fn bad_parameters(counts: &Counts) -> Option<String> {
     (times > 0).then(|| {
         format!(
             "laws         parameters out of range {times} times: these flows ran as Reno; apply the policy again"
+        )
+    })
+}
+
+fn withheld(counts: &Counts) -> Option<String> {
+    let times = counts.buffers_withheld;
+    (times > 0).then(|| {
+        format!(
+            "memory       {times} buffers withheld: TCP memory was short (net.ipv4.tcp_mem, and tcp_mem_share in [host])"
         )
     })
 }

@@ -97,6 +97,7 @@ pub fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
         window_clamp_bytes: 65_535,
         pacing_rate_bytes_per_s: 0,
         is_rude: false,
+        buffer_is_withheld: false,
     }
 }
 

@@ -78,6 +78,14 @@ impl Sysctls {
         text.rsplit(' ').next()?.parse().ok()
     }
 
+    /// The TCP memory at which the kernel's pressure begins (the second number of net.ipv4.tcp_mem); `None` where it
+    /// cannot be read.
+    pub fn tcp_pressure_bytes(&self) -> Option<u64> {
+        let text = self.read("net.ipv4.tcp_mem").ok()?;
+        let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+
     fn read(&self, name: &str) -> Result<String, SysctlError> {
         let text = std::fs::read_to_string(self.path(name)).map_err(failed(name))?;
         Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 10;
+pub const FP_ABI_VERSION: u32 = 11;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -26,10 +26,12 @@ pub const FP_FLOW_ADOPTED: u32 = 2;
 pub const FP_FLOW_COUNTED: u32 = 4;
 pub const FP_FLOW_ESTABLISHED: u32 = 8;
 pub const FP_FLOW_RUDE: u32 = 16;
+pub const FP_FLOW_WITHHELD: u32 = 32;
 pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;
 pub const FP_KEPT_PROGRAMS_OWN: u32 = 1;
+pub const FP_WITHHELD: u32 = 2;
 pub const FP_RULE_ID_WORDS: u32 = 32;
 pub const FP_ESTATS_PASSIVE: u32 = 1;
 pub const FP_ESTATS_ADOPTED: u32 = 2;
@@ -44,6 +46,7 @@ pub const FP_SAMPLE_CWND_LIMITED: u32 = 4096;
 pub const FP_SAMPLE_RUDE: u32 = 8192;
 pub const FP_SAMPLE_NO_SPACE: u32 = 16384;
 pub const FP_SAMPLE_NOW_APP_LIMITED: u32 = 32768;
+pub const FP_SAMPLE_WITHHELD: u32 = 65536;
 pub const FP_NOT_EXCEPTED: u64 = 9223372036854775807;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;
@@ -395,7 +398,7 @@ pub struct fp_control {
     pub send_buffer_max_bytes: __u32,
     pub receive_buffer_max_bytes: __u32,
     pub flags: __u32,
-    pub pad: __u32,
+    pub tcp_mem_share_milli: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -410,7 +413,8 @@ const _: () = {
     ["Offset of field: fp_control::receive_buffer_max_bytes"]
         [::core::mem::offset_of!(fp_control, receive_buffer_max_bytes) - 12usize];
     ["Offset of field: fp_control::flags"][::core::mem::offset_of!(fp_control, flags) - 16usize];
-    ["Offset of field: fp_control::pad"][::core::mem::offset_of!(fp_control, pad) - 20usize];
+    ["Offset of field: fp_control::tcp_mem_share_milli"]
+        [::core::mem::offset_of!(fp_control, tcp_mem_share_milli) - 20usize];
 };
 #[repr(C)]
 #[derive(
@@ -664,7 +668,8 @@ pub const FP_COUNT_SAMPLES: fp_count = 6;
 pub const FP_COUNT_SAMPLES_LOST: fp_count = 7;
 pub const FP_COUNT_UNSAMPLED: fp_count = 8;
 pub const FP_COUNT_UNSAMPLED_NO_STORAGE: fp_count = 9;
-pub const FP_COUNTS: fp_count = 10;
+pub const FP_COUNT_WITHHELD: fp_count = 10;
+pub const FP_COUNTS: fp_count = 11;
 pub type fp_count = ::core::ffi::c_uint;
 pub const FP_WALK_MEET: fp_walk_mode = 0;
 pub const FP_WALK_SHARE: fp_walk_mode = 1;

@@ -26,6 +26,15 @@ pub fn cgroup_directory(path: &str) -> Result<PathBuf, KernelError> {
     Ok(cgroup_root()?.join(path.trim_start_matches('/')))
 }
 
+/// The least `memory.max` of a cgroup-2 path and of those above it, in bytes; `None` without a limit.
+pub fn cgroup_memory_max(path: &str) -> Option<u64> {
+    let root = cgroup_root().ok()?;
+    let directory = cgroup_directory(path).ok()?;
+    let groups = directory.ancestors().take_while(|it| it.starts_with(&root));
+    let limits = groups.filter_map(|it| std::fs::read_to_string(it.join("memory.max")).ok());
+    limits.filter_map(|text| text.trim().parse().ok()).min()
+}
+
 /// The path of a cgroup id; `None` when it is gone. Walks the hierarchy: keep the answer.
 pub fn cgroup_path(id: u64) -> Option<String> {
     let root = cgroup_root().ok()?;

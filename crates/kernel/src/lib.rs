@@ -37,7 +37,7 @@ mod upgrade;
 mod users;
 
 pub use build::Build;
-pub use cgroup::{cgroup_directory, cgroup_id, cgroup_path};
+pub use cgroup::{cgroup_directory, cgroup_id, cgroup_memory_max, cgroup_path};
 pub use clock::monotonic_ns;
 pub use error::KernelError;
 pub use events::{Event, Events};

@@ -55,6 +55,7 @@ impl Kernel {
             flows_without_storage: counts.sum(abi::FP_COUNT_NO_STORAGE)?,
             bad_law_parameters: counts.sum(abi::FP_COUNT_BAD_PARAMS)?,
             rude_flows_unmarked: counts.sum(abi::FP_COUNT_UNMARKED)?,
+            buffers_withheld: counts.sum(abi::FP_COUNT_WITHHELD)?,
         })
     }
 }

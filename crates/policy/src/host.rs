@@ -14,6 +14,9 @@ use std::fmt;
 pub struct HostSettings {
     /// The sysctls to raise, at most one of each name. An `"auto"` that no rule asks for is left out.
     pub sysctls: Vec<Sysctl>,
+    /// Of the TCP memory at which the kernel's pressure begins (the second number of net.ipv4.tcp_mem), the share
+    /// beyond which no flow is given a buffer above the kernel's own, in thousandths; `None`: all of it.
+    pub tcp_mem_share_milli: Option<u32>,
 }
 
 /// One sysctl to raise when it is lower.
@@ -71,6 +74,11 @@ impl SysctlName {
 }
 
 impl HostSettings {
+    /// The share of the TCP memory beyond which buffers are withheld, in thousandths.
+    pub fn tcp_mem_share_milli(&self) -> u32 {
+        self.tcp_mem_share_milli.unwrap_or(1000)
+    }
+
     /// The least value that the policy gives for a sysctl.
     pub fn at_least(&self, name: SysctlName) -> Option<u32> {
         self.sysctls

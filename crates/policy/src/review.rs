@@ -34,7 +34,7 @@ pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem>
     warnings
 }
 
-fn warning(rule: &Rule, message: String, allowed: String) -> Problem {
+pub(crate) fn warning(rule: &Rule, message: String, allowed: String) -> Problem {
     Problem {
         line: rule.line,
         column: 1,

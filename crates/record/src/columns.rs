@@ -157,6 +157,7 @@ columns! { row, s;
     whole window_clamp_bytes, "bytes", "LimRwin", s.window_clamp_bytes;
     whole pacing_rate_bytes_per_s, "bytes/s", "", s.pacing_rate_bytes_per_s;
     flag is_rude, "", "", s.is_rude;
+    flag buffer_is_withheld, "", "", s.buffer_is_withheld;
 }
 
 #[cfg(test)]

@@ -10,11 +10,28 @@ const FILLS: f64 = 0.7;
 
 /// FP-SNDBUF: the kernel's own tuning, or a rule, stops too early.
 pub(super) fn send_buffer(span: &Span) -> Option<Finding> {
-    if is_send_buffer_programs(span) {
+    if is_send_buffer_programs(span) || span.last.buffer_is_withheld {
         return None;
     }
     let title = "The send buffer is too small for the path";
     Some(too_small(span, "FP-SNDBUF", title)?.cured_by(send_buffer_line(span)))
+}
+
+/// FP-TCP-MEMORY: the rule's buffer was withheld, so that a rule with a larger one cures nothing.
+pub(super) fn withheld(span: &Span) -> Option<Finding> {
+    let shares = span.shares();
+    let share = shares.send_buffer.max(shares.receiver);
+    let severity = match share >= HOLDS {
+        true => by_share(share),
+        false => Severity::Info,
+    };
+    let title = "The host's TCP memory was short: the flow has the kernel's own buffers, not those of its rule";
+    let s = span.last;
+    let found = Finding::new("FP-TCP-MEMORY", severity, title)
+        .with("SendBuffer", f64::from(s.send_buffer_bytes), "bytes")
+        .with("ReceiveBuffer", f64::from(s.receive_buffer_bytes), "bytes")
+        .cured_by("# on this host: smaller buffers, divide = true, or a larger net.ipv4.tcp_mem");
+    s.buffer_is_withheld.then_some(found)
 }
 
 /// FP-BUFFER-LOCKED, at the sender: the program set SO_SNDBUF, which ends the kernel's own tuning.

@@ -16,7 +16,7 @@ use crate::span::Span;
 use fatpath_api::{Finding, Severity};
 
 /// Every check, the ones that explain most first.
-const CHECKS: [fn(&Span) -> Option<Finding>; 17] = [
+const CHECKS: [fn(&Span) -> Option<Finding>; 18] = [
     timers::path_mtu,
     timers::timeouts,
     timers::tail_loss,
@@ -24,6 +24,7 @@ const CHECKS: [fn(&Span) -> Option<Finding>; 17] = [
     window::scale,
     window::reader,
     window::receiver,
+    buffers::withheld,
     buffers::locked_send_buffer,
     buffers::locked_receive_buffer,
     buffers::send_buffer,

@@ -126,6 +126,18 @@ fn a_small_send_buffer_is_the_kernels_or_the_programs() {
 }
 
 #[test]
+fn a_buffer_that_was_withheld_is_not_called_too_small() {
+    let limited = found(|tenth, s| {
+        sender_limited(tenth, s);
+        s.buffer_is_withheld = true;
+    });
+    let problem = ("FP-TCP-MEMORY", Severity::Problem);
+    assert_eq!((limited.id.as_str(), limited.severity), problem);
+    let other = found(|_, s| s.buffer_is_withheld = true);
+    assert_eq!(other.severity, Severity::Info, "it lacks nothing");
+}
+
+#[test]
 fn a_locked_buffer_is_the_rules_only_where_the_rule_sets_it() {
     let locked = |tenth: u64, s: &mut Sample| {
         sender_limited(tenth, s);

@@ -246,6 +246,7 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         window_clamp_bytes: tcp.window_clamp_bytes,
         pacing_rate_bytes_per_s: tcp.pacing_rate_bytes_per_s,
         is_rude: is(abi::FP_SAMPLE_RUDE),
+        buffer_is_withheld: is(abi::FP_SAMPLE_WITHHELD),
     })
 }
 

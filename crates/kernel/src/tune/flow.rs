@@ -243,6 +243,10 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
             SettingOutcome::KeptProgramsOwn,
             "the program set its own value; override_application would ignore it".to_owned(),
         ),
+        error if error == abi::FP_WITHHELD as i32 => (
+            SettingOutcome::Withheld,
+            "the host's TCP memory was short: the kernel's own buffer stays".to_owned(),
+        ),
         error => (
             SettingOutcome::Refused,
             format!("refused: {}", std::io::Error::from_raw_os_error(-error)),

@@ -119,7 +119,7 @@ impl Kernel {
             } else {
                 0
             },
-            pad: 0,
+            tcp_mem_share_milli: policy.host.tcp_mem_share_milli(),
         };
         Ok(Prepared {
             control,

@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `[host]` section of the policy file. Start at [`read`].
 
-use super::values::SYSCTL_BYTES;
+use super::values::{self, SYSCTL_BYTES};
 use crate::rule::Rule;
 use crate::settings::Chosen;
 use crate::{HostSettings, Setting, Sysctl, SysctlName};
 use fatpath_toml::{Refusal, Section, Value};
 
-/// Reads `[host.sysctl]`; `"auto"` takes what the rules ask for.
+/// Reads `[host]`; in `[host.sysctl]` `"auto"` takes what the rules ask for.
 pub(super) fn read(root: &mut Section, rules: &[Rule]) -> HostSettings {
-    let sysctls = read_host(root).map(|table| read_sysctls(table, rules));
+    let Some(host) = root.read("host", table) else {
+        return HostSettings::default();
+    };
+    let mut host = host.titled("[host]");
+    let sysctls = host.read("sysctl", table);
+    let sysctls = sysctls.map(|table| read_sysctls(table, rules));
+    let tcp_mem_share_milli = host.read("tcp_mem_share", read_share);
+    host.note_unknown();
     HostSettings {
         sysctls: sysctls.unwrap_or_default(),
+        tcp_mem_share_milli,
     }
 }
 
-fn read_host<'v>(root: &mut Section<'v>) -> Option<Section<'v>> {
-    let table = |value: &Value<'v>| value.section_or("a table, [host.sysctl]");
-    let mut host = root.read("host", table)?.titled("[host]");
-    let sysctl = host.read("sysctl", table);
-    host.note_unknown();
-    sysctl
+fn table<'v>(value: &Value<'v>) -> Result<Section<'v>, Refusal> {
+    value.section_or("a table, [host.sysctl]")
+}
+
+fn read_share(value: &Value) -> Result<u32, Refusal> {
+    let milli = values::thousandths(value).filter(|milli| (10..=1000).contains(milli));
+    milli
+        .and_then(|milli| u32::try_from(milli).ok())
+        .ok_or_else(|| value.found("0.01 to 1, with at most three decimals"))
 }
 
 fn read_sysctls(table: Section, rules: &[Rule]) -> Vec<Sysctl> {

@@ -239,12 +239,17 @@ pub(crate) fn plain(value: &Value, setting: Setting) -> Result<Chosen<SettingVal
     }
 }
 
-/// A fraction, kept in thousandths.
-fn milli(value: &Value, setting: Setting) -> Result<Chosen<u64>, Refusal> {
+/// A number with at most three decimals, in thousandths.
+pub(super) fn thousandths(value: &Value) -> Option<u64> {
     let milli = number(value).map(|number| number * 1000.0);
     let whole = milli.filter(|milli| (milli - milli.round()).abs() < 1e-6);
+    whole.map(|milli| milli.round() as u64)
+}
+
+/// A fraction, kept in thousandths.
+fn milli(value: &Value, setting: Setting) -> Result<Chosen<u64>, Refusal> {
+    let whole = thousandths(value);
     whole
-        .map(|milli| milli.round() as u64)
         .filter(|milli| Measure::of(setting).holds(*milli))
         .map(|milli| Chosen::new(milli, format!("given as {}", milli as f64 / 1000.0)))
         .ok_or_else(|| value.found(&setting.allowed()))
