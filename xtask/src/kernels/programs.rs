@@ -27,8 +27,9 @@ const LEFT_OUT: [&str; 10] = [
 ];
 
 /// Parts of the names of tests that ask the same of any kernel: command line, API, files, locks and the journal;
-/// or last too long in an emulated machine, as the wait for a namespace's inode to be given out again.
-const SAME_ANYWHERE: [&str; 18] = [
+/// or last too long in an emulated machine, as the wait for a namespace's inode to be given out again; or compare rates
+/// over an emulated path.
+const SAME_ANYWHERE: [&str; 19] = [
     "a_bad_policy",
     "a_client_that_never_ends",
     "a_full_disk",
@@ -47,6 +48,7 @@ const SAME_ANYWHERE: [&str; 18] = [
     "the_group",
     "what_the_full_ring_buffer",
     "what_the_host_lacks",
+    "who_ignores_losses",
 ];
 
 /// Builds the tests of the kernel and the programs they start.
