@@ -10,4 +10,6 @@ pub struct Rule {
     pub sets_send_buffer: bool,
     /// The same of the receive buffer.
     pub sets_receive_buffer: bool,
+    /// What the administrator says that its path carries, bits a second.
+    pub path_rate_bps: Option<u64>,
 }

@@ -149,6 +149,7 @@ fn rule(policy: &Policy, name: String) -> Rule {
     Rule {
         sets_send_buffer: gives(Setting::SendBuffer),
         sets_receive_buffer: gives(Setting::ReceiveBuffer),
+        path_rate_bps: rule.and_then(|rule| rule.path.rate_bps),
         name,
     }
 }

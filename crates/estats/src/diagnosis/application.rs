@@ -46,7 +46,7 @@ pub(super) fn window(span: &Span) -> Option<Finding> {
             span.mean_cwnd_pkts() * span.mss_bytes(),
             "bytes",
         )
-        .gaining(gain(span.window_allows_bps() / span.goodput_bps().max(1.0)))
+        .gaining(gain(span.known_gain()))
         .cured_by(
             "# several transfers at once, or the program's own option for its window; no setting of TCP helps",
         );

@@ -21,6 +21,9 @@ const LONG_US: f64 = 5_000.0;
 /// The square root of 3/2: Mathis et al. 1997 without delayed acknowledgements.
 const MATHIS_C: f64 = 1.2247;
 
+/// Scalable TCP's mean window 0.08 / p (Kelly 2003: a / (b × p) with 0.01 and 1/8) over Reno's 1.22 / √p, times √p.
+const SCALABLE_OVER_RENO: f64 = 0.08 / MATHIS_C;
+
 /// Losses or reordering decide how large the window is.
 pub(super) fn explains(span: &Span) -> bool {
     span.passed.cong_signals >= LEAST_EVENTS || is_reordered(span)
@@ -96,6 +99,8 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
     }
     let p = span.reductions_per_segment();
     let mathis_bps = span.mss_bytes() * 8e6 * MATHIS_C / (span.mean_rtt_us().max(1.0) * p.sqrt());
+    // At more losses than this ratio makes up for, the law of the cure takes no more than the present one.
+    let expected = gain(span.best_gain().min(SCALABLE_OVER_RENO / p.sqrt()));
     let title = "Segments are lost although the path's queue is empty: a bad line";
     let found = Finding::new("FP-LOSS-RANDOM", by_share(span.shares().network), title)
         .with("CongSignals", span.passed.cong_signals as f64, "")
@@ -107,12 +112,12 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
         )
         .with("rate by Mathis et al.", mathis_bps / 1e6, "Mb/s")
         .with("goodput", span.goodput_bps() / 1e6, "Mb/s")
-        .gaining(gain(span.best_rate_bps / span.goodput_bps().max(1.0)));
+        .gaining(expected);
     let found = match variation {
         Some(of) => found.with("deviation of the delivery rate at a loss", of * 100.0, "%"),
         None => found,
     };
-    Some(match span.base_rtt_us() >= LONG_US {
+    Some(match span.base_rtt_us() >= LONG_US && expected.is_some() {
         true => found.cured_by("congestion_control = \"fp_scalable\""),
         false => found,
     })

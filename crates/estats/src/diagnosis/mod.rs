@@ -85,17 +85,37 @@ impl Span<'_> {
         self.mean_cwnd_pkts() * self.mss_bytes() * 8e6 / self.base_rtt_us().max(1.0)
     }
 
-    /// What the path is known to carry, over what it carries now: the best delivery rate of the flow's life,
-    /// or what the congestion window allows.
+    /// What the path is known to carry, bits a second: the best delivery rate of the flow's life, or what the
+    /// congestion window allows, but no more than the flow's own pacing and the path's rate by its rule.
+    fn known_bps(&self) -> f64 {
+        // The window of Rude TCP is the peer's: it says nothing of the path.
+        let by_window_bps = match self.last.law == "fp_rude" {
+            true => 0.0,
+            false => self.window_allows_bps(),
+        };
+        let paced_bps = match self.last.pacing_rate_bytes_per_s {
+            0 => f64::INFINITY,
+            rate => rate as f64 * 8.0,
+        };
+        let rule_bps = self.rule.and_then(|rule| rule.path_rate_bps);
+        let path_bps = rule_bps.map_or(f64::INFINITY, |bps| bps as f64);
+        let tried_bps = self.best_rate_bps.max(by_window_bps);
+        tried_bps.min(paced_bps).min(path_bps)
+    }
+
+    /// What the path is known to carry, over what it carries now.
     fn known_gain(&self) -> f64 {
-        let known_bps = self.best_rate_bps.max(self.window_allows_bps());
-        known_bps / self.goodput_bps().max(1.0)
+        self.known_bps() / self.goodput_bps().max(1.0)
+    }
+
+    /// The best delivery rate, as far as the flow may send at it again, over what the path carries now.
+    fn best_gain(&self) -> f64 {
+        self.best_rate_bps.min(self.known_bps()) / self.goodput_bps().max(1.0)
     }
 
     /// A buffer for what the path is known to carry, bytes; the lower bound is twice the present one's use.
     fn wanted_buffer_bytes(&self, present_bytes: f64) -> f64 {
-        let known_bps = self.best_rate_bps.max(self.window_allows_bps());
-        let bdp_bytes = known_bps / 8.0 * self.base_rtt_us() / 1e6;
+        let bdp_bytes = self.known_bps() / 8.0 * self.base_rtt_us() / 1e6;
         bdp_bytes.max(2.0 * present_bytes)
     }
 

@@ -83,7 +83,7 @@ fn grows_slowly(span: &Span, share: f64) -> Option<Finding> {
     let found = Finding::new("FP-CWND", by_share(share), title)
         .with("CurSsthresh", f64::from(ssthresh), "segments")
         .with("best rate of delivery", span.best_rate_bps / 1e6, "Mb/s")
-        .gaining(gain(span.best_rate_bps / span.goodput_bps().max(1.0)))
+        .gaining(gain(span.best_gain()))
         .cured_by("congestion_control = \"fp_scalable\"");
     Some(found)
 }

@@ -137,6 +137,45 @@ fn a_buffer_that_was_withheld_is_not_called_too_small() {
     assert_eq!(other.severity, Severity::Info, "it lacks nothing");
 }
 
+/// 150 segments over 20 ms are 60 Mb/s, and 40 are carried.
+#[test]
+fn no_more_is_expected_than_what_is_known_to_be_possible() {
+    let paced = found(|tenth, s| {
+        sender_limited(tenth, s);
+        s.pacing_rate_bytes_per_s = 6_250_000;
+    });
+    assert_eq!(paced.gain, Some(1.25));
+    let rule = Rule {
+        path_rate_bps: Some(48_000_000),
+        ..Rule::default()
+    };
+    let on_known_path = life_under(Some(rule), sender_limited).remove(0);
+    assert_eq!(on_known_path.gain, Some(1.2));
+    let rude = found(|tenth, s| {
+        sender_limited(tenth, s);
+        (s.law, s.cwnd_pkts) = ("fp_rude".into(), 4_000);
+        s.delivery_rate_bytes_per_s = Some(5_000_000);
+    });
+    assert_eq!((rude.gain, rude.id.as_str()), (None, "FP-SNDBUF"));
+    assert_eq!(rude.cure.as_deref(), Some("send_buffer = \"128KiB\""));
+}
+
+/// At 2 % Scalable TCP's window is no larger than Reno's.
+#[test]
+fn no_law_is_offered_where_it_takes_no_more() {
+    let often = found(|tenth, s| {
+        losing_without_queue(tenth, s);
+        s.cong_signals = 10 * tenth as u32;
+        s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * 20_000;
+        let is_slow = (tenth / 2).is_multiple_of(2);
+        s.delivery_rate_bytes_per_s = Some(if is_slow { 3_000_000 } else { 6_250_000 });
+    });
+    assert_eq!(
+        (often.id.as_str(), often.gain, often.cure),
+        ("FP-LOSS-RANDOM", None, None)
+    );
+}
+
 #[test]
 fn a_locked_buffer_is_the_rules_only_where_the_rule_sets_it() {
     let locked = |tenth: u64, s: &mut Sample| {

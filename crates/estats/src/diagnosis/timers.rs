@@ -21,6 +21,9 @@ const DELAYED_US: f64 = 10_000.0;
 /// So few in flight are a message, no stream.
 const MESSAGE_PKTS: f64 = 2.0;
 
+/// Above the 40 ms by which Linux delays an acknowledgement.
+const CURED_RTO_MIN_US: f64 = 50_000.0;
+
 /// FP-PMTU-BLACKHOLE: full segments vanish, and no full one was ever acknowledged.
 pub(super) fn path_mtu(span: &Span) -> Option<Finding> {
     is_black_hole(span).then(|| {
@@ -91,9 +94,15 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
         .with("time waited", share * 100.0, "%")
         .with("CurRTO", f64::from(span.last.rto_us) / 1000.0, "ms")
         .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
-        .gaining(gain(1.0 / (1.0 - share.min(0.99))))
+        .gaining(gain(1.0 / (1.0 - shorter_by(span) * share.min(0.99))))
         .cured_by("rto_min = \"50ms\"");
     is_waited_for(span).then_some(found)
+}
+
+/// The part of a wait for the timer that the cure ends: the timer is then the round trip and `rto_min`.
+fn shorter_by(span: &Span) -> f64 {
+    let cured_us = f64::from(span.last.srtt_us) + CURED_RTO_MIN_US;
+    (1.0 - cured_us / f64::from(span.last.rto_us).max(1.0)).max(0.0)
 }
 
 pub(super) fn is_waited_for(span: &Span) -> bool {
