@@ -38,6 +38,21 @@ fn each_cause_is_found_and_no_other() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Prints them: the figure `why.gain_error` compares.
+#[test]
+#[ignore = "long"]
+fn what_cures_give_is_printed_with_what_was_expected() {
+    let Some(_alone) = alone() else { return };
+    for cause in chosen() {
+        if let Some(gain) = cause.gain() {
+            println!(
+                "gain: {} {}: expected {:.2} reached {:.2}",
+                cause.name, gain.finding, gain.expected, gain.reached
+            );
+        }
+    }
+}
+
 #[test]
 fn top_says_that_it_needs_a_terminal() {
     let output = Command::new(FATPATH)

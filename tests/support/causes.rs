@@ -2,8 +2,8 @@
 //! Known causes of slow flows: a path, what the two hosts do on it, and what `fatpath why` has to say.
 
 use super::{Daemon, Lab};
-use fatpath_api::FlowView;
 use fatpath_api::endpoint::GetFlowViews;
+use fatpath_api::{Finding, FlowView};
 use fatpath_daemon::client;
 use socket2::{SockRef, Socket};
 use std::collections::BTreeSet;
@@ -263,7 +263,78 @@ pub struct Verdict {
     pub report: String,
 }
 
+/// What a finding promised, and what its cure gave: goodput over that before.
+pub struct Gain {
+    pub finding: String,
+    pub expected: f64,
+    pub reached: f64,
+}
+
+/// Both ends of the flows of a cause have the lines, for a cure may be the receiving host's.
+fn cured(lines: &str) -> String {
+    let rule =
+        |name: &str, side: &str| format!("[[rule]]\nname = '{name}'\n{side} = [{PORT}]\n{lines}\n");
+    let sysctls = "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n";
+    sysctls.to_owned() + &rule("to", "destination_ports") + &rule("from", "source_ports")
+}
+
+/// Without remarks; `None` of a cure that is not, or not only, lines of a rule.
+fn lines_of_rule(cure: &str) -> Option<String> {
+    let lines: Vec<&str> = cure.lines().filter(|line| !line.starts_with('#')).collect();
+    let is_rules = !lines.is_empty() && !lines.iter().any(|line| line.starts_with('['));
+    is_rules.then(|| lines.join("\n"))
+}
+
 impl Cause {
+    /// Emulates the cause, applies the cure that is offered, and begins again. `None` where no cure of a rule is
+    /// offered, or no gain is expected of it.
+    pub fn gain(&self) -> Option<Gain> {
+        let lab = Lab::up("gain", self.link);
+        for (host, sysctl) in self.sysctls {
+            lab.output(host, &["sysctl", "-w", sysctl]);
+        }
+        let daemon = Daemon::start(self.policy);
+        let (before_bps, findings) = self.run(&lab, &daemon);
+        let offered = findings.into_iter().find_map(|finding| {
+            let lines = lines_of_rule(finding.cure.as_deref()?)?;
+            Some((finding.id, finding.gain, cured(&lines)))
+        });
+        let (finding, expected, policy) = offered?;
+        let expected = expected?;
+        let applied = daemon.apply(&policy);
+        let said = String::from_utf8_lossy(&applied.stderr).into_owned();
+        assert!(applied.status.success(), "{policy}: {said}");
+        let (after_bps, _) = self.run(&lab, &daemon);
+        Some(Gain {
+            finding,
+            expected,
+            reached: after_bps / before_bps,
+        })
+    }
+
+    /// The sender's goodput, and what was found of it.
+    fn run(&self, lab: &Lab, daemon: &Daemon) -> (f64, Vec<Finding>) {
+        let flows = Flows::start(lab, self.traffic);
+        let local: BTreeSet<_> = flows
+            .ends
+            .iter()
+            .filter_map(|end| end.local_addr().ok())
+            .collect();
+        sleep(LASTS);
+        let mut views = views(daemon);
+        views.retain(|view| view.flow.remote.port() == PORT && local.contains(&view.flow.local));
+        let goodput_bps = |view: &FlowView| {
+            let s = &view.sample;
+            s.bytes_acked as f64 * 8e9 / s.now_ns.saturating_sub(s.begin_ns).max(1) as f64
+        };
+        let all_bps = views.iter().map(goodput_bps).sum();
+        flows.end();
+        (
+            all_bps,
+            views.into_iter().flat_map(|view| view.findings).collect(),
+        )
+    }
+
     /// Emulates the cause and asks.
     pub fn judge(&self) -> Verdict {
         let lab = Lab::up("why", self.link);

@@ -30,7 +30,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 26] = [
+const SINGLE: [&Figure; 27] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -54,6 +54,7 @@ const SINGLE: [&Figure; 26] = [
     &estats::lost::FIGURE,
     &estats::connect_rate::FIGURE,
     &why::FIGURE,
+    &why::GAIN_ERROR,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,

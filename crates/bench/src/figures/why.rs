@@ -21,11 +21,46 @@ pub const FIGURE: Figure = Figure {
     measure,
 };
 
+/// Of each cause that has a cure with an expected gain.
+pub const GAIN_ERROR: Figure = Figure {
+    name: "why.gain_error",
+    what: "what the cure of a finding of fatpath why gives, against what the finding expects of it",
+    unit: "share",
+    better: Better::Lower,
+    goal: Some(0.25),
+    summary: Summary::Median,
+    measure: measure_gains,
+};
+
+fn measure_gains(run: &Run) -> Result<Vec<f64>> {
+    let printed = printed("what_cures_give_is_printed_with_what_was_expected")?;
+    let lines = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("gain: "));
+    let errors: Vec<f64> = lines
+        .inspect(|line| run.say(format!("  {line}")))
+        .filter_map(gain_error)
+        .collect();
+    ensure!(
+        !errors.is_empty(),
+        "no cause could be emulated: is this root?"
+    );
+    Ok(errors)
+}
+
+/// Of `NAME ID: expected 1.5 reached 1.2` the deviation of what was expected.
+fn gain_error(line: &str) -> Option<f64> {
+    let (_, numbers) = line.split_once(": expected ")?;
+    let (expected, reached) = numbers.split_once(" reached ")?;
+    let (expected, reached): (f64, f64) = (expected.parse().ok()?, reached.parse().ok()?);
+    Some((expected / reached - 1.0).abs())
+}
+
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let (mut right, mut all) = (0, 0);
     for repeat in 1..=REPEATS {
         run.check()?;
-        let said = verdicts()?;
+        let said = printed("each_cause_is_found_and_no_other")?;
         for line in said
             .lines()
             .filter_map(|line| line.strip_prefix("verdict: "))
@@ -39,8 +74,8 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
     Ok(vec![f64::from(right) / f64::from(all)])
 }
 
-/// What the test prints; it fails where a verdict is wrong, and that is counted here.
-fn verdicts() -> Result<String> {
+/// What a test of tests/why.rs prints; one fails where a verdict is wrong, and that is counted here.
+fn printed(test: &str) -> Result<String> {
     let arguments = [
         "test",
         "--quiet",
@@ -51,8 +86,21 @@ fn verdicts() -> Result<String> {
         "--",
         "--nocapture",
         "--ignored",
+        test,
     ];
     let output = Command::new("cargo").args(arguments).output();
     let output = output.context("cannot run cargo test")?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_expected_is_compared_with_what_was_reached() {
+        let error = gain_error("send-buffer FP-SNDBUF: expected 1.50 reached 1.20");
+        assert!((error.expect("both numbers are there") - 0.25).abs() < 1e-9);
+        assert_eq!(gain_error("no numbers"), None);
+    }
 }
