@@ -140,7 +140,23 @@ static __always_inline int is_start_paced(struct sock *sk)
 	return !!state_of(tcp(sk))->memory.paced_from_pkts;
 }
 
-/* A law that ran before may have left a rate of its own, which would hold this one back. */
+/*
+ * A law that ran before may have left a rate of its own, which would hold this one back, and TSO goes
+ * by the rate: until the next ACK it is that of tcp_update_pacing_rate() in slow start, 2 cwnd a round trip,
+ * of the initial window that the rule gives right after the law.
+ */
+static __always_inline u64 unheld_bytes_per_s(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp(sk);
+	struct fp_rule *rule = rule_of(sk);
+	u32 first_pkts = rule ? restart_window_pkts(rule, 0) : 0;
+	u64 window_pkts = tp->snd_cwnd > first_pkts ? tp->snd_cwnd : first_pkts;
+	u64 window_bytes = window_pkts * tp->mss_cache, rate;
+
+	rate = tp->srtt_us ? window_bytes * 2 * 8000000 / tp->srtt_us : ~0ull;
+	return rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+}
+
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
@@ -148,7 +164,7 @@ void BPF_PROG(law_init, struct sock *sk)
 
 	*state_of(tcp(sk)) = none;
 	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = unheld_bytes_per_s(sk);
 	unpace(sk);
 }
 

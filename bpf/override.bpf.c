@@ -59,7 +59,8 @@ int keep_asked(struct bpf_sockopt *ctx)
 
 	if (!is_buffer(ctx->level, ctx->optname) || !is_tcp(sk))
 		goto pass;
-	if ((void *)(value + 1) > ctx->optval_end)
+	/* The value is in a buffer of 16 bytes at least; the kernel refuses what is shorter than an int. */
+	if (ctx->optlen < (int)sizeof(*value) || (void *)(value + 1) > ctx->optval_end)
 		goto pass;
 	if (!has_no_peer(sk) && !is_overridden(sk, ctx->optname))
 		goto pass;

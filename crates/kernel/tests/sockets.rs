@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a program meets at its own socket under a policy is what the kernel would have given it.
+#![allow(unsafe_code)] // socket options of odd lengths: raw system calls
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use fatpath_policy::{Classifier, parse};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use support::{Loaded, alone};
+
+const POLICY: &str = "[[rule]]\nname = 'law'\ndestination = ['127.0.14.1']\ncongestion_control = 'fp_reno'\n\
+     [[rule]]\nname = 'override'\ndestination = ['127.0.14.2']\nsend_buffer = 1000000\noverride_application = true\n";
+
+fn loaded() -> Loaded {
+    let loaded = Loaded::at("sockets");
+    assert!(loaded.laws_missing.is_none(), "{:?}", loaded.laws_missing);
+    let policy = parse(POLICY, None).unwrap();
+    loaded
+        .kernel
+        .publish(&policy, &Classifier::build(&policy))
+        .unwrap();
+    loaded
+}
+
+/// A client's end of a connection, and its law.
+fn connected(to: &str) -> (TcpStream, TcpListener) {
+    let listener = TcpListener::bind((to, 0)).unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (client, listener)
+}
+
+/// `setsockopt` of SO_SNDBUF with a value of this length; the error's number.
+fn set_send_buffer(socket: &impl AsRawFd, length: u32) -> Option<i32> {
+    let value = 300_000i32;
+    // SAFETY: an open socket, and a value at least that long.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUF,
+            std::ptr::from_ref(&value).cast(),
+            length,
+        )
+    };
+    (answer != 0).then(|| std::io::Error::last_os_error().raw_os_error().unwrap())
+}
+
+/// `tcpi_pacing_rate`, bytes a second.
+fn pacing_rate(client: &TcpStream) -> u64 {
+    let mut info = [0u8; 256];
+    let mut length = info.len() as u32;
+    // SAFETY: an open socket, and room for as many bytes as `length` says.
+    let answer = unsafe {
+        libc::getsockopt(
+            client.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    assert_eq!(answer, 0);
+    const PACING_RATE: usize = 104; // of struct tcp_info
+    u64::from_ne_bytes(info[PACING_RATE..PACING_RATE + 8].try_into().unwrap())
+}
+
+/// net/core/sock.c: a value shorter than an int is EINVAL, before a peer is known as after.
+#[test]
+fn a_value_that_is_too_short_is_refused_as_by_the_kernel() {
+    let Some(_alone) = alone() else { return };
+    let _loaded = loaded();
+    let (client, listener) = connected("127.0.14.2");
+    for (socket, name) in [
+        (client.as_raw_fd(), "client"),
+        (listener.as_raw_fd(), "listener"),
+    ] {
+        // SAFETY: the sockets live until the end of the test.
+        let socket = unsafe { std::os::fd::BorrowedFd::borrow_raw(socket) };
+        assert_eq!(set_send_buffer(&socket, 4), None, "{name}");
+        for length in [0, 1, 3] {
+            assert_eq!(
+                set_send_buffer(&socket, length),
+                Some(libc::EINVAL),
+                "{name}: {length}"
+            );
+        }
+    }
+}
+
+/// TCP segmentation offload goes by the rate: without one the first flight would leave in bursts as large as it can.
+#[test]
+fn a_law_of_ours_leaves_a_new_flow_the_rate_that_the_kernel_has() {
+    let Some(_alone) = alone() else { return };
+    let _loaded = loaded();
+    let (ours, _other) = connected("127.0.14.1");
+    let (kernels, _another) = connected("127.0.14.3");
+    let (ours, kernels) = (pacing_rate(&ours), pacing_rate(&kernels));
+    assert!(kernels < u64::MAX / 2, "{kernels}");
+    let ratio = ours as f64 / kernels as f64;
+    assert!((0.02..50.0).contains(&ratio), "{ours} of {kernels}"); // the round-trip times differ
+}
