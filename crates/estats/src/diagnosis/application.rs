@@ -20,6 +20,9 @@ const MESSAGE_PKTS: f64 = 3.0;
 /// The peer's application tells how far it is at least once in so many round trips.
 const TELLS_EACH_RTTS: f64 = 20.0;
 
+/// A web client's requests are a few; a window is told of all the time.
+const LEAST_TOLD: u64 = 10;
+
 /// What it says is short beside what it gets.
 const SHORT: f64 = 0.02;
 
@@ -58,7 +61,8 @@ fn is_told_how_far(span: &Span) -> bool {
     let p = &span.passed;
     let round_trips = span.seconds() * 1e6 / span.base_rtt_us().max(1.0);
     let are_short = (p.bytes_received as f64) < SHORT * p.bytes_sent as f64;
-    are_short && p.data_segs_in as f64 * TELLS_EACH_RTTS >= round_trips
+    let are_many = p.data_segs_in >= LEAST_TOLD;
+    are_short && are_many && p.data_segs_in as f64 * TELLS_EACH_RTTS >= round_trips
 }
 
 /// FP-APP-LIMITED. Only where nothing else was found: whoever waits for a slow path sends little, too.

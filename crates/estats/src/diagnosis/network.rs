@@ -17,6 +17,9 @@ const STEADY: f64 = 1.25;
 /// So few in flight fill no queue.
 const LEAST_IN_FLIGHT_PKTS: f64 = 4.0;
 
+/// A flow that has just left slow start is not held back by its window's growth; it is after so many round trips.
+const GROWS_RTTS: f64 = 50.0;
+
 /// FP-BUFFERBLOAT: the queue is much larger than the path. Not told where the timer is waited for: what is
 /// acknowledged after a silence has a round trip as long as the silence.
 pub(super) fn bufferbloat(span: &Span) -> Option<Finding> {
@@ -76,7 +79,8 @@ fn clamped(span: &Span, share: f64) -> Finding {
 /// Past slow start, with a path that is not full: about a segment a round trip is won.
 fn grows_slowly(span: &Span, share: f64) -> Option<Finding> {
     let ssthresh = span.last.ssthresh_pkts?;
-    if span.last.cwnd_pkts < ssthresh || span.best_rate_bps < 1.5 * span.goodput_bps() {
+    let is_young = span.seconds() * 1e6 < GROWS_RTTS * span.base_rtt_us();
+    if is_young || span.last.cwnd_pkts < ssthresh || span.best_rate_bps < 1.5 * span.goodput_bps() {
         return None;
     }
     let title = "The congestion window grows too slowly for the path";

@@ -352,6 +352,27 @@ fn a_rate_is_fixed_only_where_the_path_has_one() {
     assert_eq!(cure(10_000_000), (bloat(), None));
 }
 
+/// Ordinary web traffic: a few requests on a connection over a long path, its window just past slow start.
+#[test]
+fn a_few_objects_over_a_long_path_are_no_problem() {
+    let far = |tenth: u64, s: &mut Sample| {
+        (s.min_rtt_us, s.srtt_us) = (Some(250_000), 250_000);
+        s.sum_rtt_us = 250_000 * u64::from(s.count_rtt);
+        s.ssthresh_pkts = Some(36);
+        s.bytes_acked = 50_000 * tenth;
+    };
+    let young = life(far);
+    assert_eq!(ids(&young), Vec::<&str>::new(), "FP-CWND at 40 round trips");
+    let requests = life(|tenth, s| {
+        far(tenth, s);
+        window_of_its_own(tenth, s);
+        (s.min_rtt_us, s.srtt_us) = (Some(250_000), 250_000);
+        s.sum_rtt_us = 250_000 * u64::from(s.count_rtt);
+        (s.data_segs_in, s.bytes_received) = (tenth / 20, 400 * tenth / 20);
+    });
+    assert_eq!(ids(&requests), ["FP-APP-LIMITED"]);
+}
+
 /// 64 segments over 20 ms, and the peer says each time that it took them.
 fn window_of_its_own(tenth: u64, s: &mut Sample) {
     (s.packets_out, s.cwnd_pkts, s.is_cwnd_limited) = (64, 200, false);

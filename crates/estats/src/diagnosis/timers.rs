@@ -99,10 +99,13 @@ fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
     is_waited_for(span).then_some(found)
 }
 
-/// The part of a wait for the timer that the cure ends: the timer is then the round trip and `rto_min`.
+/// The part of a wait for the timer that the cure ends: the timer is then the round trip and `rto_min`, and doubles
+/// as before with each timeout in a row.
 fn shorter_by(span: &Span) -> f64 {
-    let cured_us = f64::from(span.last.srtt_us) + CURED_RTO_MIN_US;
-    (1.0 - cured_us / f64::from(span.last.rto_us).max(1.0)).max(0.0)
+    let s = span.last;
+    let cured_us = f64::from(s.srtt_us) + CURED_RTO_MIN_US;
+    let first_us = f64::from(s.rto_us) / f64::from(1u32 << s.backoff.min(31));
+    (1.0 - cured_us / first_us.max(1.0)).max(0.0)
 }
 
 pub(super) fn is_waited_for(span: &Span) -> bool {
