@@ -6,6 +6,7 @@ mod support;
 
 use std::process::{Command, Stdio};
 use support::causes::{BLACK_HOLE, CAUSES, Cause, HEALTHY};
+use support::ordinary::SHAPES;
 use support::{FATPATH, alone};
 
 /// `FATPATH_WHY=NAME,NAME` chooses.
@@ -42,13 +43,32 @@ fn each_cause_is_found_and_no_other() {
 #[test]
 #[ignore = "long"]
 fn what_cures_give_is_printed_with_what_was_expected() {
-    let Some(_alone) = alone() else { return };
     for cause in chosen() {
+        let Some(_alone) = alone() else { return };
         if let Some(gain) = cause.gain() {
             println!(
                 "gain: {} {}: expected {:.2} reached {:.2}",
                 cause.name, gain.finding, gain.expected, gain.reached
             );
+        }
+    }
+}
+
+/// Prints them: the figure `why.false_per_1000` counts.
+#[test]
+#[ignore = "long"]
+fn findings_of_ordinary_traffic_are_printed() {
+    let names = std::env::var("FATPATH_WHY").unwrap_or_default();
+    for shape in SHAPES {
+        if !names.is_empty() && !names.split(',').any(|name| name == shape.name) {
+            continue;
+        }
+        let Some(_alone) = alone() else { return };
+        let judged = shape.judge();
+        let count = judged.findings.len();
+        println!("ordinary: {}: {count} of {}", shape.name, judged.flows);
+        for finding in judged.findings {
+            println!("  {finding}");
         }
     }
 }

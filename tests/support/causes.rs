@@ -250,7 +250,7 @@ pub const BLACK_HOLE: Cause = Cause {
     ..BULK
 };
 
-const PORT: u16 = 7001;
+pub const PORT: u16 = 7001;
 /// Long enough for slow start to be over, and for the walk to have passed once.
 const LASTS: Duration = Duration::from_secs(8);
 
@@ -278,10 +278,12 @@ fn cured(lines: &str) -> String {
     sysctls.to_owned() + &rule("to", "destination_ports") + &rule("from", "source_ports")
 }
 
-/// Without remarks; `None` of a cure that is not, or not only, lines of a rule.
+/// Without remarks; `None` of a cure that is not, or not only, lines of a rule, and of a metric of routes, which are
+/// those of the daemon's network namespace.
 fn lines_of_rule(cure: &str) -> Option<String> {
     let lines: Vec<&str> = cure.lines().filter(|line| !line.starts_with('#')).collect();
-    let is_rules = !lines.is_empty() && !lines.iter().any(|line| line.starts_with('['));
+    let is_elsewhere = |line: &str| line.starts_with('[') || line.starts_with("reordering");
+    let is_rules = !lines.is_empty() && !lines.iter().any(|line| is_elsewhere(line));
     is_rules.then(|| lines.join("\n"))
 }
 
@@ -370,7 +372,7 @@ impl Cause {
 }
 
 /// The flows of the port, both ends.
-fn views(daemon: &Daemon) -> Vec<FlowView> {
+pub fn views(daemon: &Daemon) -> Vec<FlowView> {
     let socket = daemon.path("run/fatpath.sock");
     let mut views = client::get::<GetFlowViews>(&socket).unwrap().unwrap();
     views.retain(|view| [view.flow.remote.port(), view.flow.local.port()].contains(&PORT));

@@ -30,7 +30,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 27] = [
+const SINGLE: [&Figure; 28] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -55,6 +55,7 @@ const SINGLE: [&Figure; 27] = [
     &estats::connect_rate::FIGURE,
     &why::FIGURE,
     &why::GAIN_ERROR,
+    &why::FALSE_PER_1000,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,

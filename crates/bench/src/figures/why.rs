@@ -48,6 +48,37 @@ fn measure_gains(run: &Run) -> Result<Vec<f64>> {
     Ok(errors)
 }
 
+/// Warnings and problems among flows of which nothing is wrong.
+pub const FALSE_PER_1000: Figure = Figure {
+    name: "why.false_per_1000",
+    what: "warnings and problems of fatpath why among 1,000 flows of ordinary traffic: web, database, SSH, video, backups",
+    unit: "findings",
+    better: Better::Lower,
+    goal: Some(1.0),
+    summary: Summary::Median,
+    measure: measure_false,
+};
+
+fn measure_false(run: &Run) -> Result<Vec<f64>> {
+    let printed = printed("findings_of_ordinary_traffic_are_printed")?;
+    let lines = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("ordinary: "));
+    let counts = lines
+        .inspect(|line| run.say(format!("  {line}")))
+        .filter_map(counts);
+    let (found, flows) = counts.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    ensure!(flows > 0.0, "no traffic could be emulated: is this root?");
+    Ok(vec![1000.0 * found / flows])
+}
+
+/// Of `NAME: 1 of 250` both numbers.
+fn counts(line: &str) -> Option<(f64, f64)> {
+    let (_, numbers) = line.split_once(": ")?;
+    let (found, flows) = numbers.split_once(" of ")?;
+    Some((found.parse().ok()?, flows.parse().ok()?))
+}
+
 /// Of `NAME ID: expected 1.5 reached 1.2` the deviation of what was expected.
 fn gain_error(line: &str) -> Option<f64> {
     let (_, numbers) = line.split_once(": expected ")?;
@@ -102,5 +133,6 @@ mod tests {
         let error = gain_error("send-buffer FP-SNDBUF: expected 1.50 reached 1.20");
         assert!((error.expect("both numbers are there") - 0.25).abs() < 1e-9);
         assert_eq!(gain_error("no numbers"), None);
+        assert_eq!(counts("web-far: 1 of 250"), Some((1.0, 250.0)));
     }
 }
