@@ -63,22 +63,24 @@ static __always_inline void leave_shares(struct fp_flow *flow, void *sk)
 		leave_rude_share(rude);
 }
 
-static __always_inline void leave_rule(struct fp_flow *flow, void *target, void *sk)
+static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
+				       void *sk)
 {
 	leave_shares(flow, sk);
-	take_back(flow, target, NULL);
+	take_back(flow, tp, target, NULL);
 	flow->rule_id = FP_NO_RULE;
 	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
 }
 
-static __always_inline void enter_rule(struct fp_flow *flow, void *target, u32 rule_id,
-				       const struct fp_rule *rule, enum fp_stage stage, void *sk)
+static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
+				       u32 rule_id, const struct fp_rule *rule,
+				       enum fp_stage stage, void *sk)
 {
 	if (flow->rule_id != rule_id)
 		leave_shares(flow, sk);
 	else if (!FP_IS_GIVEN(rule, FP_DIVIDE))
 		leave_share(flow);
-	take_back(flow, target, rule);
+	take_back(flow, tp, target, rule);
 	flow->rule_id = rule_id;
 	flow->wanted = *rule;
 	if (stage != FP_BEFORE_SYN && FP_IS_GIVEN(rule, FP_DIVIDE))
@@ -127,13 +129,13 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	if (!rule) {
 		flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 		if (flow)
-			leave_rule(flow, target, sk);
+			leave_rule(flow, tp, target, sk);
 		return NULL;
 	}
 	flow = flow_of(sk);
 	if (!flow)
 		return NULL;
-	enter_rule(flow, target, rule_id, rule, stage, sk);
+	enter_rule(flow, tp, target, rule_id, rule, stage, sk);
 	decide_rudeness(flow, tp, sk, rule, stage);
 	give_all(flow, tp, target, rule, stage);
 	if (stage != FP_BEFORE_SYN)
@@ -211,20 +213,41 @@ int tune(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* A law of ours gives way to the namespace's own; other laws of the kernel may stay. */
+static __always_inline int is_named_as_ours(const char *law)
+{
+	return law[0] == 'f' && law[1] == 'p' && law[2] == '_';
+}
+
 static __always_inline int is_ours(const struct tcp_sock *tp)
 {
 	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
 	char name[4] = {};
 
 	bpf_probe_read_kernel(name, sizeof(name), &ops->name);
-	return name[0] == 'f' && name[1] == 'p' && name[2] == '_';
+	return is_named_as_ours(name);
 }
 
-/* 1 when the flow had a law of ours and has its namespace's own now. */
-static __always_inline int lose_law(struct tcp_sock *tp, const struct fp_walk *walk)
+static __always_inline int was_given_law(struct tcp_sock *tp, const struct fp_flow *flow)
 {
-	return is_ours(tp) && set_law(tp, walk->law) == 0;
+	return flow && flow->law_set[0] && has_law(tp, flow->law_set);
+}
+
+/*
+ * The law that the program chose, or the namespace's own: 1 when it has it now. A law of ours is
+ * about to go with the rest.
+ */
+static __always_inline int lose_law(struct tcp_sock *tp, struct fp_flow *flow,
+				    const struct fp_walk *walk)
+{
+	int error = -EINVAL;
+
+	if (flow && flow->law_before[0] && !is_named_as_ours((const char *)flow->law_before))
+		error = set_law(tp, flow->law_before);
+	if (error)
+		error = set_law(tp, walk->law);
+	if (flow)
+		flow->law_set[0] = 0;
+	return error == 0;
 }
 
 static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_walk *walk)
@@ -235,8 +258,8 @@ static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_wal
 	if (asked)
 		honour_asked(tp, asked, NULL);
 	if (flow)
-		leave_rule(flow, tp, tp);
-	return lose_law(tp, walk);
+		leave_rule(flow, tp, tp, tp);
+	return (is_ours(tp) || was_given_law(tp, flow)) && lose_law(tp, flow, walk);
 }
 
 static __always_inline int reshare_flow(struct tcp_sock *tp)
@@ -286,7 +309,7 @@ static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
 		leave_share(flow);
 }
 
-/* A flow whose rule is gone, or gives no law any more, loses ours. */
+/* A flow whose rule is gone, or gives no law any more, loses the law that it was given. */
 static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk *walk)
 {
 	struct fp_flow *old = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
@@ -296,8 +319,10 @@ static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk 
 
 	if (flow && !is_known)
 		adopt(flow, tp);
-	if (flow ? !FP_IS_GIVEN(&flow->wanted, FP_LAW) && !is_not_polite(tp) : had_rule)
-		lose_law(tp, walk);
+	if (flow ? FP_IS_GIVEN(&flow->wanted, FP_LAW) || is_not_polite(tp) : !had_rule)
+		return flow || had_rule;
+	if (was_given_law(tp, old) || (rude_of(tp) && is_ours(tp)))
+		lose_law(tp, old, walk);
 	return flow || had_rule;
 }
 

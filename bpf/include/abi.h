@@ -43,6 +43,8 @@ enum fp_setting {
 	FP_SOCKET_SETTINGS = FP_MAX_SSTHRESH, /* those before it are set on the socket */
 	FP_RULE_VALUES = FP_REORDERING,	      /* those before it have a place in fp_rule.value */
 	FP_ERRORS = (FP_SOCKET_SETTINGS + 1) / 2 * 2, /* even, so that nothing is padded */
+	FP_FIRST_OPTION = FP_RTO_MIN, /* it and those up to FP_SOCKET_SETTINGS: programs set them too */
+	FP_OPTIONS = FP_SOCKET_SETTINGS - FP_FIRST_OPTION,
 };
 
 /* fp_rule.value[FP_AFTER_IDLE]: what becomes of the window in a pause longer than the RTO. */
@@ -140,6 +142,18 @@ struct fp_asked {
 #define FP_FLOW_RUDE 16u     /* it is to be rude, when it last met the policy */
 #define FP_FLOW_WITHHELD 32u /* a buffer of its rule was not given for want of TCP memory */
 
+/* An option that fatpath set, as the socket has it: timers in ticks, rates in bytes a second. */
+struct fp_option {
+	__u64 before; /* the program's value, or the kernel's where the program chose none */
+	__u64 set;    /* as fatpath left it; 0 = it did not set it */
+};
+
+/* What the kernel half has to know of the host. */
+struct fp_host {
+	__u32 tick_us; /* 1/HZ */
+	__u32 pad;
+};
+
 /* The state that fatpath keeps of a tuned flow (socket storage). */
 struct fp_flow {
 	__u64 seen_ns; /* CLOCK_MONOTONIC */
@@ -149,6 +163,9 @@ struct fp_flow {
 	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
 	__u32 receive_buffer_set;
 	__u32 pad;
+	__u8 law_before[FP_LAW_LEN]; /* the program's, which law_set replaced; empty = it chose none */
+	__u8 law_set[FP_LAW_LEN];    /* as fatpath left it; empty = it set none */
+	struct fp_option options[FP_OPTIONS];
 	struct fp_rule wanted;	/* as applied: after division among flows */
 	__s32 error[FP_ERRORS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
 };
@@ -214,7 +231,7 @@ struct fp_share_event {
 };
 
 /* fp_flow.error: values other than 0 and -errno. */
-#define FP_KEPT_PROGRAMS_OWN 1 /* the program's own buffer stays */
+#define FP_KEPT_PROGRAMS_OWN 1 /* the program's own value stays */
 #define FP_WITHHELD 2	       /* the kernel's own buffer stays, for TCP memory is short */
 
 /* Counters, index into the map fp_counts. */

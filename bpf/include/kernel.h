@@ -72,9 +72,15 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct netns_ipv4 {
+	const struct tcp_congestion_ops *tcp_congestion_control; /* the namespace's default */
+	int sysctl_tcp_rto_min_us;				  /* Linux 6.11 */
+};
+
 struct net {
 	struct ns_common ns;
 	u64 net_cookie;
+	struct netns_ipv4 ipv4;
 };
 
 typedef struct {
@@ -192,6 +198,7 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	const struct inet_connection_sock_af_ops *icsk_af_ops;
 	u8 icsk_ca_state : 5;
+	u8 icsk_ca_setsockopt : 1; /* the law was set by setsockopt, or inherited from a socket where it was */
 	u8 icsk_retransmits;
 	u8 icsk_backoff;
 	u16 icsk_ext_hdr_len; /* of those options and extension headers */

@@ -26,6 +26,7 @@ FP_ARRAY(fp_rules, FP_MAX_RULE_IDS, struct fp_rule);
 FP_ARRAY(fp_names, FP_MAX_RULE_IDS, struct fp_name); /* for user space: the daemon may be away */
 FP_ARRAY(fp_build, 1, struct fp_build);
 FP_ARRAY(fp_shares, FP_MAX_RULE_IDS, struct fp_share);
+FP_ARRAY(fp_host, 1, struct fp_host);
 
 /* Per processor, so that counting costs no shared cache line. */
 struct {

@@ -11,7 +11,7 @@ static __always_inline u64 bits(u64 bytes)
 	return bytes > ~0ull / 8 ? ~0ull : bytes * 8;
 }
 
-#define HAS_OPTION(level, option, takes, has, own) HAS_OWN(has)
+#define HAS_OPTION(level, option, has, own) HAS_OWN(has)
 #define HAS_TIMER(level, option, has, own) HAS_OWN(has)
 #define HAS_OWN(has) r->socket_has[setting] = has;
 #define HAS_LAWS

@@ -44,6 +44,9 @@ static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_soc
 	/* A socket may be used for one connection after another. */
 	if (rude && stage == FP_ESTABLISHED)
 		rude->flags &= ~FP_RUDE_UNMARKED;
+	/* Rudeness changed its law since the last meeting. */
+	if (rude)
+		read_law(tp, flow->law_set);
 	if (stage != FP_BEFORE_SYN && is_to_be_rude(flow, tp, sk, rule, stage))
 		flow->flags |= FP_FLOW_RUDE;
 }

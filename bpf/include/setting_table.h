@@ -28,9 +28,9 @@
  *   stage    BEFORE_SYN: the SYN depends on it; ESTABLISHED: only a flow that begins is given it;
  *            LIVE: one that begins, and one that lives
  *   way      how it reaches a flow:
- *     OPTION(level, option, takes, has, own)  bpf_setsockopt of `takes`, made of `value`, the number of the rule;
- *              `has` is what the socket has, in the unit; `own` is what the option takes to go back to the kernel's
- *     TIMER(level, option, has, own)          the same of a timer that the kernel keeps in its ticks
+ *     OPTION(level, option, has, own)         bpf_setsockopt of the number of the rule; `has` is what the socket has,
+ *              `own` what it has where neither its program nor fatpath set it
+ *     TIMER(level, option, has, own)          the same of a timer that the kernel keeps in its ticks; `own` in us
  *     OWN(has)                                the socket is given it by code of its own in settings.h
  *     LAWS                                    the laws of bpf/cc read it of the rule
  *     RUDE                                    Rude TCP reads it of the rule
@@ -65,7 +65,7 @@
 	  "",                                                                                      \
 	  "TCP_BPF_SNDCWND_CLAMP, which also bounds ssthresh")                                     \
 	X(RTO_MIN, rto_min, us, 1000, 200000, LIVE,                                                \
-	  TIMER(SOL_TCP, TCP_BPF_RTO_MIN, icsk->icsk_rto_min, FP_KERNELS_RTO_MIN_US),              \
+	  TIMER(SOL_TCP, TCP_BPF_RTO_MIN, icsk->icsk_rto_min, kernels_rto_min_us(sk)),             \
 	  "\"20ms\"",                                                                              \
 	  "TCP_BPF_RTO_MIN; the kernel does not go under two jiffies")                             \
 	X(DELAYED_ACK_MAX, delayed_ack_max, us, 1000, 200000, LIVE,                                \
@@ -73,11 +73,11 @@
 	  "\"20ms\"",                                                                              \
 	  "TCP_BPF_DELACK_MAX")                                                                    \
 	X(PACING_RATE, pacing_rate, bps, 8000, 34000000000, LIVE,                                  \
-	  OPTION(SOL_SOCKET, SO_MAX_PACING_RATE, value / 8, bits(sk->sk_max_pacing_rate), FP_NO_PACING_RATE), \
+	  OWN(bits(sk->sk_max_pacing_rate)),                                                       \
 	  "\"900mbit\"",                                                                           \
-	  "SO_MAX_PACING_RATE")                                                                    \
+	  "SO_MAX_PACING_RATE; the smaller where the program set one, too")                                                                    \
 	X(NOTSENT_LOWAT, notsent_lowat, bytes, 1, 1073741823, LIVE,                                \
-	  OPTION(SOL_TCP, TCP_NOTSENT_LOWAT, value, tp->notsent_lowat, 0),                         \
+	  OPTION(SOL_TCP, TCP_NOTSENT_LOWAT, tp->notsent_lowat, 0),                                \
 	  "\"128KiB\" or \"1MB\"",                                                                 \
 	  "TCP_NOTSENT_LOWAT")                                                                     \
 	X(MAX_SSTHRESH, max_ssthresh, pkts, 2, 1048576, LIVE, LAWS,                                \
@@ -118,7 +118,7 @@
 	  "route metric `quickack`; false is the same as leaving it out")                          \
 	X(OVERRIDE_APPLICATION, override_application, truth, 0, 1, BEFORE_SYN, RULE,               \
 	  "",                                                                                      \
-	  "the program's own setsockopt of a buffer that the rule sets is ignored; needs a buffer") \
+	  "the program's own setsockopt of a buffer that the rule sets is ignored, and its own law, pacing rate, timers and low-water mark give way to the rule's; needs one of these settings") \
 	X(DIVIDE, divide, truth, 0, 1, LIVE, RULE,                                                 \
 	  "",                                                                                      \
 	  "the rule's concurrent flows share its buffers: each of n gets 1/n, 64 KiB at least; needs a buffer")

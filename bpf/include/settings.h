@@ -160,12 +160,63 @@ static __always_inline int set_law(void *target, const u8 law[FP_LAW_LEN])
 	return bpf_setsockopt(target, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
+static __always_inline void read_law(const struct tcp_sock *tp, u8 law[FP_LAW_LEN])
+{
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+
+	bpf_probe_read_kernel(law, FP_LAW_LEN, &ops->name);
+}
+
+static __always_inline int does_override(const struct fp_rule *rule)
+{
+	return FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION);
+}
+
+/*
+ * Did the program itself choose the law? The kernel notes that it was set by setsockopt, also by
+ * fatpath's. A program that chose the namespace's default cannot be told from one that chose none.
+ */
+static __always_inline int is_programs_law(struct tcp_sock *tp, const struct fp_flow *flow)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+	struct sock *sk = &icsk->icsk_inet.sk;
+	u64 law = (u64)BPF_CORE_READ(icsk, icsk_ca_ops);
+	u64 kernels = (u64)BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.tcp_congestion_control);
+
+	return BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_setsockopt) && law != kernels &&
+	       !has_law(tp, flow->law_set);
+}
+
+/* The program's law, where fatpath's is in its place: 1 when the flow has it again. */
+static __always_inline int return_law(struct fp_flow *flow, struct tcp_sock *tp, void *target)
+{
+	if (!flow->law_before[0] || !has_law(tp, flow->law_set) ||
+	    set_law(target, flow->law_before))
+		return 0;
+	flow->law_set[0] = 0;
+	return 1;
+}
+
 static __always_inline void give_law(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				     const struct fp_rule *rule)
 {
+	int is_programs;
+
 	if (!FP_IS_GIVEN(rule, FP_LAW) || flow->flags & FP_FLOW_RUDE)
 		return;
-	flow->error[FP_LAW] = has_law(tp, rule->law) ? 0 : set_law(target, rule->law);
+	is_programs = is_programs_law(tp, flow);
+	if (!does_override(rule) && (is_programs || return_law(flow, tp, target))) {
+		flow->error[FP_LAW] = FP_KEPT_PROGRAMS_OWN;
+		return;
+	}
+	flow->error[FP_LAW] = 0;
+	if (has_law(tp, rule->law))
+		return;
+	if (is_programs)
+		read_law(tp, flow->law_before);
+	flow->error[FP_LAW] = set_law(target, rule->law);
+	if (!flow->error[FP_LAW])
+		__builtin_memcpy(flow->law_set, rule->law, FP_LAW_LEN);
 }
 
 /*
@@ -186,13 +237,108 @@ static __always_inline void give_window(struct fp_flow *flow, struct tcp_sock *t
 		     rule->value[FP_CWND_CLAMP]);
 }
 
-/* Of the rows of the table those that a plain socket option carries. */
-#define GIVE_OPTION(level, option, takes, has, own)                                                \
+static __always_inline struct fp_option *option_of(struct fp_flow *flow, u32 setting)
+{
+	return &flow->options[setting - FP_FIRST_OPTION];
+}
+
+/* What the program set, or the kernel where the program set nothing. */
+static __always_inline u64 without_ours(const struct fp_option *option, u64 has)
+{
+	return option->set && has == option->set ? option->before : has;
+}
+
+static __always_inline u32 tick_us(void)
+{
+	u32 zero = 0;
+	struct fp_host *host = bpf_map_lookup_elem(&fp_host, &zero);
+
+	return host ? host->tick_us : 0;
+}
+
+/* Rounded as usecs_to_jiffies() of any HZ may: one tick more or less is the same. */
+static __always_inline int are_ticks_of(u64 ticks, u64 us)
+{
+	u64 has_us = ticks * tick_us();
+
+	return !has_us || has_us - us + tick_us() <= 2 * (u64)tick_us();
+}
+
+/* What the timer's option takes at most is what the kernel's default was before there was a sysctl. */
+static __always_inline u32 timer_us(u64 ticks)
+{
+	u64 us = ticks * tick_us();
+
+	return us && us < FP_KERNELS_RTO_MIN_US ? us : FP_KERNELS_RTO_MIN_US;
+}
+
+static __always_inline u32 kernels_rto_min_us(const struct sock *sk)
+{
+	struct net *net = BPF_CORE_READ(sk, __sk_common.skc_net.net);
+
+	if (!bpf_core_field_exists(net->ipv4.sysctl_tcp_rto_min_us))
+		return FP_KERNELS_RTO_MIN_US;
+	return BPF_CORE_READ(net, ipv4.sysctl_tcp_rto_min_us);
+}
+
+/* SO_MAX_PACING_RATE of a program takes 64 bits, bpf_setsockopt 32. */
+static __always_inline u32 pacing_rate_of(u64 bytes_per_s)
+{
+	return bytes_per_s < FP_NO_PACING_RATE ? bytes_per_s : FP_NO_PACING_RATE;
+}
+
+/* The smaller of the rule's and the program's. */
+static __always_inline void give_pacing(struct fp_flow *flow, struct tcp_sock *tp, void *target,
+					const struct fp_rule *rule)
+{
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	struct fp_option *option = option_of(flow, FP_PACING_RATE);
+	u64 before = without_ours(option, sk->sk_max_pacing_rate);
+	u64 rate = rule->value[FP_PACING_RATE] / 8;
+	int is_programs = before < rate && !does_override(rule);
+
+	if (!FP_IS_GIVEN(rule, FP_PACING_RATE))
+		return;
+	give(flow, target, FP_PACING_RATE, SOL_SOCKET, SO_MAX_PACING_RATE,
+	     pacing_rate_of(is_programs ? before : rate));
+	if (is_programs)
+		flow->error[FP_PACING_RATE] = FP_KEPT_PROGRAMS_OWN;
+	option->before = before;
+	option->set = sk->sk_max_pacing_rate;
+}
+
+static __always_inline void take_back_pacing(struct fp_flow *flow, struct tcp_sock *tp,
+					     void *target)
+{
+	struct fp_option *option = option_of(flow, FP_PACING_RATE);
+
+	if (option->set && tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate == option->set)
+		give(flow, target, FP_PACING_RATE, SOL_SOCKET, SO_MAX_PACING_RATE,
+		     pacing_rate_of(option->before));
+	option->set = 0;
+}
+
+/* Of the rows of the table those that a plain socket option carries; `tp`, `icsk` and `sk` are for `has`. */
+#define GIVE_OR_KEEP(level, option, has, is_kernels, back)                                         \
 	{                                                                                          \
-		u64 value = rule->value[setting];                                                  \
-		give(flow, target, setting, level, option, takes);                                 \
+		struct fp_option *kept = option_of(flow, setting);                                 \
+		u64 before = without_ours(kept, has);                                              \
+                                                                                                   \
+		if (does_override(rule) || (is_kernels)) {                                     \
+			give(flow, target, setting, level, option, rule->value[setting]);          \
+			kept->before = before;                                                     \
+			kept->set = has;                                                           \
+		} else {                                                                           \
+			if (before != has)                                                         \
+				give(flow, target, setting, level, option, back);                  \
+			kept->set = 0;                                                             \
+			flow->error[setting] = FP_KEPT_PROGRAMS_OWN;                               \
+		}                                                                                  \
 	}
-#define GIVE_TIMER(level, option, has, own) GIVE_OPTION(level, option, value, has, own)
+#define GIVE_OPTION(level, option, has, own)                                                       \
+	GIVE_OR_KEEP(level, option, has, before == (own), before)
+#define GIVE_TIMER(level, option, has, own)                                                        \
+	GIVE_OR_KEEP(level, option, has, are_ticks_of(before, own), timer_us(before))
 #define GIVE_OWN(has)
 #define GIVE_LAWS
 #define GIVE_RUDE
@@ -204,15 +350,27 @@ static __always_inline void give_window(struct fp_flow *flow, struct tcp_sock *t
 		GIVE_##way                                                                         \
 	}
 
-static __always_inline void give_options(struct fp_flow *flow, void *target,
+static __always_inline void give_options(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					 const struct fp_rule *rule, enum fp_stage stage)
 {
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+	struct sock *sk = &icsk->icsk_inet.sk;
+
 	FP_SETTING_TABLE(GIVE)
 }
 
-#define TAKE_BACK_OPTION(level, option, takes, has, own)                                           \
-	give(flow, target, setting, level, option, own);
-#define TAKE_BACK_TIMER(level, option, has, own) give(flow, target, setting, level, option, own);
+#define RETURN_WHAT_WAS(level, option, has, back)                                                  \
+	{                                                                                          \
+		struct fp_option *kept = option_of(flow, setting);                                 \
+		u64 before = kept->before;                                                         \
+                                                                                                   \
+		if (kept->set && kept->set == has)                                                 \
+			give(flow, target, setting, level, option, back);                          \
+		kept->set = 0;                                                                     \
+	}
+#define TAKE_BACK_OPTION(level, option, has, own) RETURN_WHAT_WAS(level, option, has, before)
+#define TAKE_BACK_TIMER(level, option, has, own)                                                   \
+	RETURN_WHAT_WAS(level, option, has, timer_us(before))
 #define TAKE_BACK_OWN(has)
 #define TAKE_BACK_LAWS
 #define TAKE_BACK_RUDE
@@ -225,15 +383,19 @@ static __always_inline void give_options(struct fp_flow *flow, void *target,
 	}
 
 /*
- * What the flow was given and `rule` (NULL: none) no longer gives goes back to the
- * kernel's own. Buffers cannot; a clamp is left, for lifting it would restart slow start.
+ * What the flow was given and `rule` (NULL: none) no longer gives goes back to what it was,
+ * unless the program has set it since. Buffers cannot; a clamp is left, for lifting it would
+ * restart slow start.
  */
-static __always_inline void take_back(struct fp_flow *flow, void *target,
+static __always_inline void take_back(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				      const struct fp_rule *rule)
 {
 	u32 gone = flow->wanted.given & ~(rule ? rule->given : 0);
+	struct inet_connection_sock *icsk = &tp->inet_conn;
 
 	FP_SETTING_TABLE(TAKE_BACK)
+	if (gone & (1u << FP_PACING_RATE))
+		take_back_pacing(flow, tp, target);
 }
 
 static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, void *target,
@@ -247,14 +409,15 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 		flow->wanted.value[FP_RECEIVE_BUFFER] = bytes;
 		if (FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
 			give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
-		give_options(flow, target, rule, stage);
+		give_options(flow, tp, target, rule, stage);
 		return;
 	}
 	give_receive_buffer(flow, tp, target, rule);
 	give_send_buffer(flow, tp, target, rule);
 	give_law(flow, tp, target, rule);
 	give_window(flow, tp, target, rule, stage);
-	give_options(flow, target, rule, stage);
+	give_pacing(flow, tp, target, rule);
+	give_options(flow, tp, target, rule, stage);
 }
 
 static __always_inline int is_overriding(const struct fp_rule *rule, u32 setting)

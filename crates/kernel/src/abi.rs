@@ -191,6 +191,8 @@ pub const FP_SETTINGS: fp_setting = 23;
 pub const FP_SOCKET_SETTINGS: fp_setting = 9;
 pub const FP_RULE_VALUES: fp_setting = 19;
 pub const FP_ERRORS: fp_setting = 10;
+pub const FP_FIRST_OPTION: fp_setting = 5;
+pub const FP_OPTIONS: fp_setting = 4;
 pub type fp_setting = ::core::ffi::c_uint;
 pub const FP_IDLE_HOSTS_OWN: fp_after_idle = 0;
 pub const FP_IDLE_RESTART: fp_after_idle = 1;
@@ -455,6 +457,54 @@ const _: () = {
     zerocopy :: Immutable,
     zerocopy :: KnownLayout,
 )]
+pub struct fp_option {
+    pub before: __u64,
+    pub set: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_option"][::core::mem::size_of::<fp_option>() - 16usize];
+    ["Alignment of fp_option"][::core::mem::align_of::<fp_option>() - 8usize];
+    ["Offset of field: fp_option::before"][::core::mem::offset_of!(fp_option, before) - 0usize];
+    ["Offset of field: fp_option::set"][::core::mem::offset_of!(fp_option, set) - 8usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_host {
+    pub tick_us: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_host"][::core::mem::size_of::<fp_host>() - 8usize];
+    ["Alignment of fp_host"][::core::mem::align_of::<fp_host>() - 4usize];
+    ["Offset of field: fp_host::tick_us"][::core::mem::offset_of!(fp_host, tick_us) - 0usize];
+    ["Offset of field: fp_host::pad"][::core::mem::offset_of!(fp_host, pad) - 4usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_flow {
     pub seen_ns: __u64,
     pub rule_id: __u32,
@@ -463,12 +513,15 @@ pub struct fp_flow {
     pub send_buffer_set: __u32,
     pub receive_buffer_set: __u32,
     pub pad: __u32,
+    pub law_before: [__u8; 16usize],
+    pub law_set: [__u8; 16usize],
+    pub options: [fp_option; 4usize],
     pub wanted: fp_rule,
     pub error: [__s32; 10usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 280usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 376usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -480,8 +533,12 @@ const _: () = {
     ["Offset of field: fp_flow::receive_buffer_set"]
         [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
     ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 28usize];
-    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 32usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 240usize];
+    ["Offset of field: fp_flow::law_before"]
+        [::core::mem::offset_of!(fp_flow, law_before) - 32usize];
+    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 48usize];
+    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 64usize];
+    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 128usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 336usize];
 };
 #[repr(C)]
 #[derive(
@@ -1114,7 +1171,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 664usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 760usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1129,17 +1186,17 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 288usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 568usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 664usize];
     ["Offset of field: fp_flow_record::socket_has"]
-        [::core::mem::offset_of!(fp_flow_record, socket_has) - 576usize];
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 672usize];
     ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 648usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 744usize];
     ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 652usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 748usize];
     ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 656usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 752usize];
     ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 660usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 756usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

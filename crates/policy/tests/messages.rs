@@ -30,6 +30,23 @@ fn all_errors_of_a_file_are_told_at_once() {
 }
 
 #[test]
+fn an_override_needs_a_setting_that_programs_have_too() {
+    let rule =
+        |settings: &str| format!("[[rule]]\nname = 'r'\n{settings}\noverride_application = true\n");
+    let errors = errors_of("r.toml", &rule("cwnd_clamp = 9"), None);
+    let expected =
+        "r.toml:4:24: override_application: the rule sets nothing that a program sets itself";
+    assert!(errors.contains(expected), "{errors}");
+    for settings in [
+        "send_buffer = 9000",
+        "pacing_rate = '1mbit'",
+        "congestion_control = 'cubic'",
+    ] {
+        assert!(parse(&rule(settings), None).is_ok(), "{settings}");
+    }
+}
+
+#[test]
 fn syntax_errors_have_a_place() {
     let texts = [
         "",

@@ -10,6 +10,7 @@ use crate::cgroup::cgroup_id;
 use crate::handle::Kernel;
 use crate::maps::Table;
 use crate::pod::{field_of, text_of};
+use crate::tune::flow::tick_us;
 use crate::tune::options::OVERRIDES;
 use crate::tune::rule::rule_of;
 use crate::tune::walk::Mode;
@@ -109,6 +110,11 @@ impl Kernel {
         self.write_sets(slot, tables)?;
         let absent_cgroups = self.write_cgroups(slot, tables)?;
         self.write_slot(slot, tables, &written.ids)?;
+        let host = abi::fp_host {
+            tick_us: tick_us() as u32,
+            pad: 0,
+        };
+        self.table("fp_host")?.set(0, &host)?;
         let control = abi::fp_control {
             live_slot: slot,
             generation: live.generation.wrapping_add(1).max(1),
@@ -262,8 +268,10 @@ fn shapes_syn(rule: &Rule) -> bool {
 }
 
 fn overrides(policy: &Policy) -> bool {
+    let buffers = [Setting::SendBuffer, Setting::ReceiveBuffer];
+    let gives_buffer = |rule: &Rule| buffers.into_iter().any(|b| rule.settings.gives(b));
     let mut rules = policy.rules.iter();
-    rules.any(|rule| rule.settings.is_on(Setting::OverrideApplication))
+    rules.any(|rule| rule.settings.is_on(Setting::OverrideApplication) && gives_buffer(rule))
 }
 
 /// What setsockopt takes at most; without a limit when it cannot be read.

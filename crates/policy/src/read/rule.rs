@@ -27,7 +27,7 @@ pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
             .map(|rate| rate.value),
     };
     let settings = read_settings(section, &path, laws);
-    refuse_without_buffer(section);
+    refuse_without_settings(section);
     refuse_route_metrics(section);
     section.note_unknown();
     Rule {
@@ -118,21 +118,37 @@ fn why(setting: Setting) -> &'static str {
         Setting::Divide => {
             "the rule's concurrent flows share the buffers: each of n gets 1/n, 64 KiB at least"
         }
-        _ => "the program's own setsockopt of a buffer set here is ignored",
+        _ => "what the program itself chose of the settings here is ignored",
     }
 }
 
-fn refuse_without_buffer(section: &Section) {
-    if section.has("send_buffer") || section.has("receive_buffer") {
-        return;
-    }
-    for key in Setting::of_way(Way::Rule).map(Setting::key) {
+fn refuse_without_settings(section: &Section) {
+    let buffers = ["send_buffer", "receive_buffer"];
+    let programs = [
+        "congestion_control",
+        "rto_min",
+        "delayed_ack_max",
+        "pacing_rate",
+        "notsent_lowat",
+    ];
+    let has = |keys: &[&str]| keys.iter().any(|key| section.has(key));
+    let (is_divisible, is_overridable) = (has(&buffers), has(&buffers) || has(&programs));
+    for setting in Setting::of_way(Way::Rule) {
         let asked = section
-            .value(key)
+            .value(setting.key())
             .filter(|value| value.as_toml().as_bool() == Some(true));
-        if let Some(value) = asked {
-            let refusal = value.refusal("the rule sets no buffer");
-            section.note(refusal.allowed("give it send_buffer, receive_buffer or both"));
+        let Some(value) = asked else { continue };
+        let buffer = "give it send_buffer, receive_buffer or both";
+        match setting {
+            Setting::Divide if !is_divisible => {
+                section.note(value.refusal("the rule sets no buffer").allowed(buffer));
+            }
+            Setting::OverrideApplication if !is_overridable => {
+                let refusal = value.refusal("the rule sets nothing that a program sets itself");
+                let others = programs.join(", ");
+                section.note(refusal.allowed(format!("give it a buffer or one of {others}")));
+            }
+            _ => {}
         }
     }
 }

@@ -153,9 +153,9 @@ pub(crate) const SPECS: [Spec; 23] = [
         least: 8000,
         most: 34000000000,
         stage: Stage::Live,
-        way: Way::Option,
+        way: Way::Own,
         forms: "\"900mbit\"",
-        becomes: "SO_MAX_PACING_RATE",
+        becomes: "SO_MAX_PACING_RATE; the smaller where the program set one, too",
     },
     Spec {
         key: "notsent_lowat",
@@ -309,7 +309,7 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::BeforeSyn,
         way: Way::Rule,
         forms: "",
-        becomes: "the program's own setsockopt of a buffer that the rule sets is ignored; needs a buffer",
+        becomes: "the program's own setsockopt of a buffer that the rule sets is ignored, and its own law, pacing rate, timers and low-water mark give way to the rule's; needs one of these settings",
     },
     Spec {
         key: "divide",
