@@ -73,8 +73,8 @@ static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp
 }
 
 static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
-				       u32 rule_id, const struct fp_rule *rule,
-				       enum fp_stage stage, void *sk)
+				       u32 rule_id, const struct fp_rule *rule, enum fp_stage stage,
+				       void *sk)
 {
 	if (flow->rule_id != rule_id)
 		leave_shares(flow, sk);

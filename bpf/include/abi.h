@@ -43,7 +43,8 @@ enum fp_setting {
 	FP_SOCKET_SETTINGS = FP_MAX_SSTHRESH, /* those before it are set on the socket */
 	FP_RULE_VALUES = FP_REORDERING,	      /* those before it have a place in fp_rule.value */
 	FP_ERRORS = (FP_SOCKET_SETTINGS + 1) / 2 * 2, /* even, so that nothing is padded */
-	FP_FIRST_OPTION = FP_RTO_MIN, /* it and those up to FP_SOCKET_SETTINGS: programs set them too */
+	FP_FIRST_OPTION =
+		FP_RTO_MIN, /* it and those up to FP_SOCKET_SETTINGS: programs set them too */
 	FP_OPTIONS = FP_SOCKET_SETTINGS - FP_FIRST_OPTION,
 };
 
@@ -163,8 +164,9 @@ struct fp_flow {
 	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
 	__u32 receive_buffer_set;
 	__u32 pad;
-	__u8 law_before[FP_LAW_LEN]; /* the program's, which law_set replaced; empty = it chose none */
-	__u8 law_set[FP_LAW_LEN];    /* as fatpath left it; empty = it set none */
+	__u8 law_before
+		[FP_LAW_LEN];	  /* the program's, which law_set replaced; empty = it chose none */
+	__u8 law_set[FP_LAW_LEN]; /* as fatpath left it; empty = it set none */
 	struct fp_option options[FP_OPTIONS];
 	struct fp_rule wanted;	/* as applied: after division among flows */
 	__s32 error[FP_ERRORS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */

@@ -74,7 +74,7 @@ struct ns_common {
 
 struct netns_ipv4 {
 	const struct tcp_congestion_ops *tcp_congestion_control; /* the namespace's default */
-	int sysctl_tcp_rto_min_us;				  /* Linux 6.11 */
+	int sysctl_tcp_rto_min_us;				 /* Linux 6.11 */
 };
 
 struct net {

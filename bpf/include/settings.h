@@ -324,7 +324,7 @@ static __always_inline void take_back_pacing(struct fp_flow *flow, struct tcp_so
 		struct fp_option *kept = option_of(flow, setting);                                 \
 		u64 before = without_ours(kept, has);                                              \
                                                                                                    \
-		if (does_override(rule) || (is_kernels)) {                                     \
+		if (does_override(rule) || (is_kernels)) {                                         \
 			give(flow, target, setting, level, option, rule->value[setting]);          \
 			kept->before = before;                                                     \
 			kept->set = has;                                                           \
