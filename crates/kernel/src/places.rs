@@ -20,6 +20,9 @@ pub struct Places {
     pub cgroup: PathBuf,
 }
 
+/// The inode of the hierarchy's root. The root that a cgroup namespace shows has another.
+const ROOT_CGROUP: u64 = 1;
+
 impl Places {
     /// The places given, or by default `/sys/fs/bpf/fatpath` and the root of cgroup 2.
     ///
@@ -34,9 +37,8 @@ impl Places {
     /// Id of the cgroup; 0 when it is the root, that is all flows.
     pub(crate) fn cgroup_id(&self) -> u64 {
         use std::os::unix::fs::MetadataExt;
-        let is_root = cgroup_root().is_ok_and(|root| root == self.cgroup);
-        let id = || std::fs::metadata(&self.cgroup).map(|meta| meta.ino());
-        if is_root { 0 } else { id().unwrap_or(0) }
+        let id = std::fs::metadata(&self.cgroup).map_or(0, |meta| meta.ino());
+        if id == ROOT_CGROUP { 0 } else { id }
     }
 
     /// The same with the pins elsewhere.
