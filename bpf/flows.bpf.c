@@ -2,6 +2,7 @@
 /*
  * The list of tuned flows, of every network namespace: an iterator over the
  * socket storage that writes one struct fp_flow_record a flow. It changes nothing.
+ * And the count of those that share a rule's buffers.
  */
 #include "include/kernel.h"
 #include "include/record.h"
@@ -33,6 +34,39 @@ int list_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0),
 		    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
 	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
+	return 0;
+}
+
+/* It sent or received data lately, or has data to send. */
+static __always_inline int carries_data(const struct tcp_sock *tp, u32 idle_ticks)
+{
+	u32 now = (u32)bpf_jiffies64();
+
+	return tp->write_seq != tp->snd_una || now - tp->lsndtime < idle_ticks ||
+	       now - tp->inet_conn.icsk_ack.lrcvtime < idle_ticks;
+}
+
+/* The reader adds them up for fp_shares. */
+SEC("iter/bpf_sk_storage_map")
+int list_divided(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	u32 zero = 0, *idle_ticks = bpf_map_lookup_elem(&fp_idle_ticks, &zero);
+	struct fp_divided divided = {};
+	struct fp_flow *flow = ctx->value;
+	struct sock *sk = ctx->sk;
+	struct tcp_sock *tp;
+
+	if (!sk || !flow || !idle_ticks || !(flow->flags & FP_FLOW_ESTABLISHED) ||
+	    !FP_IS_GIVEN(&flow->wanted, FP_DIVIDE))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	flow->is_counted = carries_data(tp, *idle_ticks);
+	divided.rule_id = flow->rule_id;
+	divided.netns = sk->__sk_common.skc_net.net->ns.inum;
+	divided.is_counted = flow->is_counted;
+	bpf_seq_write(ctx->meta->seq, &divided, sizeof(divided));
 	return 0;
 }
 

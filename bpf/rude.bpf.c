@@ -64,7 +64,7 @@ static __always_inline u64 without_headers(struct tcp_sock *tp, u64 bytes_per_s)
 static __always_inline u64 part_of_total(const struct fp_rule *rule, u32 rule_id)
 {
 	struct fp_share *share = bpf_map_lookup_elem(&fp_rude_shares, &rule_id);
-	u64 flows = share && share->flows ? share->flows : 1;
+	u64 flows = share && (s64)share->flows > 0 ? share->flows : 1;
 	u64 total = rule->value[FP_RUDE_TOTAL_RATE] / 8;
 
 	return total ? not_zero(total / flows) : 0;

@@ -35,9 +35,9 @@ static __always_inline void join_share(struct fp_flow *flow)
 {
 	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &flow->rule_id);
 
-	if (!share || flow->flags & FP_FLOW_COUNTED)
+	if (!share || flow->is_counted)
 		return;
-	flow->flags |= FP_FLOW_COUNTED;
+	flow->is_counted = 1;
 	if (__sync_fetch_and_add(&share->flows, 1) > 0)
 		say_share_changed(flow->rule_id);
 }
@@ -46,10 +46,10 @@ static __always_inline void leave_share(struct fp_flow *flow)
 {
 	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &flow->rule_id);
 
-	if (!share || !(flow->flags & FP_FLOW_COUNTED))
+	if (!share || !flow->is_counted)
 		return;
-	flow->flags &= ~FP_FLOW_COUNTED;
-	if (__sync_fetch_and_add(&share->flows, -1ull) > 1)
+	flow->is_counted = 0;
+	if (take_off(share) > 1)
 		say_share_changed(flow->rule_id);
 }
 
@@ -72,6 +72,10 @@ static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp
 	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
 }
 
+/*
+ * Sockops hears of the end of a flow that begins with it. One that lives already may end unheard before Linux 6.12: it
+ * stands in a share from the next count to the one after its end.
+ */
 static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				       u32 rule_id, const struct fp_rule *rule, enum fp_stage stage,
 				       void *sk)
@@ -83,7 +87,7 @@ static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp
 	take_back(flow, tp, target, rule);
 	flow->rule_id = rule_id;
 	flow->wanted = *rule;
-	if (stage != FP_BEFORE_SYN && FP_IS_GIVEN(rule, FP_DIVIDE))
+	if (stage == FP_ESTABLISHED && FP_IS_GIVEN(rule, FP_DIVIDE))
 		join_share(flow);
 }
 
@@ -156,7 +160,7 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx)
 	}
 	/* A socket may be used for one connection after another. */
 	flow->seen_ns = bpf_ktime_get_ns();
-	flow->flags &= FP_FLOW_COUNTED | FP_FLOW_RUDE | FP_FLOW_WITHHELD;
+	flow->flags &= FP_FLOW_RUDE | FP_FLOW_WITHHELD;
 	flow->flags |= side | FP_FLOW_ESTABLISHED;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
@@ -268,7 +272,7 @@ static __always_inline int reshare_flow(struct tcp_sock *tp)
 	struct fp_rule *rule = flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
 	u64 send, receive;
 
-	if (!rule || !(flow->flags & FP_FLOW_COUNTED))
+	if (!rule || !(flow->flags & FP_FLOW_ESTABLISHED) || !FP_IS_GIVEN(rule, FP_DIVIDE))
 		return 0;
 	send = flow->wanted.value[FP_SEND_BUFFER];
 	receive = flow->wanted.value[FP_RECEIVE_BUFFER];
@@ -296,7 +300,7 @@ static __always_inline int rude_again(struct tcp_sock *tp)
 
 /*
  * Has sockops call at the end of a flow that began without it; other programs'
- * callbacks stay. A flow whose end nobody will hear of must not count in a share.
+ * callbacks stay.
  */
 static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
 {
@@ -305,8 +309,7 @@ static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
 	flow->flags |= FP_FLOW_ADOPTED | FP_FLOW_ESTABLISHED;
 	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
 	callbacks |= BPF_SOCK_OPS_STATE_CB_FLAG;
-	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks)))
-		leave_share(flow);
+	bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
 }
 
 /* A flow whose rule is gone, or gives no law any more, loses the law that it was given. */

@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 11
+#define FP_ABI_VERSION 12
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -138,7 +138,6 @@ struct fp_asked {
 /* fp_flow.flags */
 #define FP_FLOW_PASSIVE 1u /* the peer opened the connection */
 #define FP_FLOW_ADOPTED 2u /* it was established before fatpath saw it */
-#define FP_FLOW_COUNTED 4u /* it stands in its rule's fp_share */
 #define FP_FLOW_ESTABLISHED 8u
 #define FP_FLOW_RUDE 16u     /* it is to be rude, when it last met the policy */
 #define FP_FLOW_WITHHELD 32u /* a buffer of its rule was not given for want of TCP memory */
@@ -163,7 +162,7 @@ struct fp_flow {
 	__u32 initial_cwnd_pkts; /* read back when it was set */
 	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
 	__u32 receive_buffer_set;
-	__u32 pad;
+	__u32 is_counted; /* it stands in its rule's fp_share */
 	__u8 law_before
 		[FP_LAW_LEN];	  /* the program's, which law_set replaced; empty = it chose none */
 	__u8 law_set[FP_LAW_LEN]; /* as fatpath left it; empty = it set none */
@@ -217,9 +216,20 @@ struct fp_rude_user {
 	__u32 user;
 };
 
-/* Flows that share a rule's buffers. */
+/*
+ * Flows that share a rule's buffers: one that begins is added and one that ends taken off, and now and then all are
+ * counted anew (list_divided() in flows.bpf.c).
+ */
 struct fp_share {
 	__u64 flows;
+};
+
+/* A flow of a rule that divides, as it was counted. */
+struct fp_divided {
+	__u32 rule_id;
+	__u32 netns; /* inode */
+	__u32 is_counted;
+	__u32 pad;
 };
 
 enum fp_event_kind {

@@ -202,6 +202,9 @@ struct inet_connection_sock {
 	u8 icsk_retransmits;
 	u8 icsk_backoff;
 	u16 icsk_ext_hdr_len; /* of those options and extension headers */
+	struct {
+		u32 lrcvtime; /* of the last data */
+	} icsk_ack;
 	u64 icsk_ca_priv[13];
 };
 

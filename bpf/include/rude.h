@@ -136,7 +136,7 @@ static __always_inline void leave_rude_share(struct fp_rude_flow *rude)
 	if (!share || !(rude->flags & FP_RUDE_COUNTED))
 		return;
 	rude->flags &= ~FP_RUDE_COUNTED;
-	__sync_fetch_and_add(&share->flows, -1ull);
+	take_off(share);
 }
 
 static __always_inline int set_kernels_reno(void *target)

@@ -121,7 +121,7 @@
 	  "the program's own setsockopt of a buffer that the rule sets is ignored, and its own law, pacing rate, timers and low-water mark give way to the rule's; needs one of these settings") \
 	X(DIVIDE, divide, truth, 0, 1, LIVE, RULE,                                                 \
 	  "",                                                                                      \
-	  "the rule's concurrent flows share its buffers: each of n gets 1/n, 64 KiB at least; needs a buffer")
+	  "the rule's flows that carried data in the last 5 s share its buffers: each of n gets 1/n, 64 KiB at least; needs a buffer")
 /* clang-format on */
 
 #endif

@@ -33,6 +33,16 @@ static __always_inline void give(struct fp_flow *flow, void *target, u32 setting
 	flow->error[setting] = bpf_setsockopt(target, level, option, &value, sizeof(value));
 }
 
+/* Takes a flow off and answers how many there were. Two at once may go below 0, until the next count. */
+static __always_inline s64 take_off(struct fp_share *share)
+{
+	s64 flows = share->flows;
+
+	if (flows > 0)
+		__sync_fetch_and_add(&share->flows, -1ull);
+	return flows;
+}
+
 /* A rule's buffer, shared among its flows when it divides. */
 static __always_inline u32 share_of(const struct fp_rule *rule, u32 setting, u32 rule_id)
 {
@@ -42,7 +52,7 @@ static __always_inline u32 share_of(const struct fp_rule *rule, u32 setting, u32
 	if (!FP_IS_GIVEN(rule, FP_DIVIDE) || bytes <= FP_MIN_SHARE_BYTES)
 		return bytes;
 	all = bpf_map_lookup_elem(&fp_shares, &rule_id);
-	share = all && all->flows > 1 ? bytes / (u32)all->flows : bytes;
+	share = all && (s64)all->flows > 1 ? bytes / (u32)all->flows : bytes;
 	return share > FP_MIN_SHARE_BYTES ? share : FP_MIN_SHARE_BYTES;
 }
 

@@ -21,6 +21,7 @@ mod notify;
 mod options;
 mod page;
 mod run;
+mod shares;
 mod signals;
 mod state;
 mod supervisor;

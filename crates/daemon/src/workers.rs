@@ -7,6 +7,7 @@ use crate::host_changes::{follow_host, follow_interfaces, follow_routes};
 use crate::instruments::{follow, lines, otlp};
 use crate::options::DaemonOptions;
 use crate::page::TcpEntrance;
+use crate::shares::follow_shares;
 use crate::signals::{follow_ends, follow_hangups};
 use crate::state::DaemonState;
 use crate::supervisor::Supervisor;
@@ -15,6 +16,7 @@ use anyhow::Result;
 use fatpath_kernel::Kernel;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Starts them all.
 ///
@@ -46,9 +48,16 @@ pub(crate) fn start(
 
 /// What follows the kernel half and the host.
 fn start_followers(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc<Kernel>) {
+    let share_changed = Arc::new(Notify::new());
+    let shares = follow_shares(
+        Arc::clone(kernel),
+        Arc::clone(&share_changed),
+        state.shutdown.clone(),
+    );
+    workers.spawn("shares", shares);
     let (followed, of_events) = (Arc::clone(kernel), state.clone());
     workers.spawn_thread("flow ends", move || {
-        follow_tuning_events(&followed, &of_events)
+        follow_tuning_events(&followed, &of_events, &share_changed)
     });
     let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
     workers.spawn_thread("interfaces", move || follow_interfaces(&engine, &shutdown));

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 11;
+pub const FP_ABI_VERSION: u32 = 12;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -23,7 +23,6 @@ pub const FP_NO_SET: u32 = 4294967295;
 pub const FP_BEFORE_SYN_TOO: u32 = 1;
 pub const FP_FLOW_PASSIVE: u32 = 1;
 pub const FP_FLOW_ADOPTED: u32 = 2;
-pub const FP_FLOW_COUNTED: u32 = 4;
 pub const FP_FLOW_ESTABLISHED: u32 = 8;
 pub const FP_FLOW_RUDE: u32 = 16;
 pub const FP_FLOW_WITHHELD: u32 = 32;
@@ -512,7 +511,7 @@ pub struct fp_flow {
     pub initial_cwnd_pkts: __u32,
     pub send_buffer_set: __u32,
     pub receive_buffer_set: __u32,
-    pub pad: __u32,
+    pub is_counted: __u32,
     pub law_before: [__u8; 16usize],
     pub law_set: [__u8; 16usize],
     pub options: [fp_option; 4usize],
@@ -532,7 +531,8 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow, send_buffer_set) - 20usize];
     ["Offset of field: fp_flow::receive_buffer_set"]
         [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
-    ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 28usize];
+    ["Offset of field: fp_flow::is_counted"]
+        [::core::mem::offset_of!(fp_flow, is_counted) - 28usize];
     ["Offset of field: fp_flow::law_before"]
         [::core::mem::offset_of!(fp_flow, law_before) - 32usize];
     ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 48usize];
@@ -685,6 +685,35 @@ const _: () = {
     ["Size of fp_share"][::core::mem::size_of::<fp_share>() - 8usize];
     ["Alignment of fp_share"][::core::mem::align_of::<fp_share>() - 8usize];
     ["Offset of field: fp_share::flows"][::core::mem::offset_of!(fp_share, flows) - 0usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_divided {
+    pub rule_id: __u32,
+    pub netns: __u32,
+    pub is_counted: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_divided"][::core::mem::size_of::<fp_divided>() - 16usize];
+    ["Alignment of fp_divided"][::core::mem::align_of::<fp_divided>() - 4usize];
+    ["Offset of field: fp_divided::rule_id"][::core::mem::offset_of!(fp_divided, rule_id) - 0usize];
+    ["Offset of field: fp_divided::netns"][::core::mem::offset_of!(fp_divided, netns) - 4usize];
+    ["Offset of field: fp_divided::is_counted"]
+        [::core::mem::offset_of!(fp_divided, is_counted) - 8usize];
+    ["Offset of field: fp_divided::pad"][::core::mem::offset_of!(fp_divided, pad) - 12usize];
 };
 pub const FP_EVENT_FLOW_END: fp_event_kind = 1;
 pub const FP_EVENT_SHARE_CHANGED: fp_event_kind = 2;

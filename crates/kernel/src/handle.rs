@@ -7,6 +7,7 @@ use crate::libbpf_log::quieten_libbpf;
 use crate::maps::Table;
 use crate::places::Places;
 use rustix::fs::{FlockOperation, flock};
+use std::collections::HashSet;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -18,6 +19,8 @@ pub struct Kernel {
     pub(crate) places: Places,
     /// Held by the one process that may change what is pinned, until it unloads.
     owner: Mutex<Option<File>>,
+    /// Ids of the rules of the policy published last that divide their buffers.
+    pub(crate) divided: Mutex<HashSet<u32>>,
 }
 
 impl Kernel {
@@ -34,6 +37,7 @@ impl Kernel {
         Ok(Kernel {
             places,
             owner: Mutex::new(None),
+            divided: Mutex::default(),
         })
     }
 
@@ -62,6 +66,7 @@ impl Kernel {
         Ok(Kernel {
             places,
             owner: Mutex::new(Some(owner)),
+            divided: Mutex::default(),
         })
     }
 

@@ -12,7 +12,7 @@ use crate::handle::Kernel;
 use crate::law::{self, OthersLaw};
 use crate::libbpf_log::quieten_libbpf;
 use crate::object::program;
-use crate::pins::{LAW_PREFIX, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins};
+use crate::pins::{LAW_PREFIX, LINK_LIST_DIVIDED, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins};
 use crate::places::Places;
 use fatpath_policy::Policy;
 use libbpf_rs::{MapCore, MapMut, MapType, Object, ObjectBuilder};
@@ -145,7 +145,8 @@ impl Kernel {
             self.pin_program(&mut program)?;
         }
         self.attach_walk(&tune)?;
-        self.attach_list(&flows)?;
+        self.attach_list(&flows, "list_flows", LINK_LIST_FLOWS)?;
+        self.attach_list(&flows, "list_divided", LINK_LIST_DIVIDED)?;
         Ok(tune)
     }
 
@@ -160,12 +161,12 @@ impl Kernel {
         self.pin_link(link, LINK_WALK)
     }
 
-    fn attach_list(&self, object: &Object) -> Result<(), KernelError> {
+    fn attach_list(&self, object: &Object, name: &str, pin: &str) -> Result<(), KernelError> {
         let flows = self.table("fp_flows")?;
-        let link = program(object, "list_flows")?
+        let link = program(object, name)?
             .attach_iter(flows.handle().as_fd())
             .map_err(KernelError::bpf("attach the list of flows"))?;
-        self.pin_link(link, LINK_LIST_FLOWS)
+        self.pin_link(link, pin)
     }
 
     /// Those that are not pinned yet. One that cannot be registered does not keep the others away.

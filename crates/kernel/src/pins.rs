@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const LINK_TUNE: &str = "link_tune";
 pub(crate) const LINK_WALK: &str = "link_walk";
 pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";
+pub(crate) const LINK_LIST_DIVIDED: &str = "link_list_divided";
 pub(crate) const LAW_PREFIX: &str = "law_";
 /// Pinned last of the instruments' links, so its presence means that all of them are attached.
 pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";

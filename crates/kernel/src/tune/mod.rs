@@ -8,4 +8,5 @@ pub(crate) mod flow;
 pub(crate) mod options;
 pub(crate) mod publish;
 mod rule;
+mod share;
 pub(crate) mod walk;

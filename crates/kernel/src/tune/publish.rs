@@ -69,10 +69,12 @@ impl Kernel {
         })?;
         let rude_option = self.attach_rude_option();
         let walked = self.walk(Mode::Meet);
+        self.note_divided(&policy.rules, &written.ids);
+        let shared = self.share_again().map(drop);
         // A rule that a flow may still be on keeps its id.
         let tidied = walked.is_ok().then(|| self.free_rules_but(&written.ids));
         let detached = (!overrides(policy)).then(|| self.detach_options(OVERRIDES));
-        let after = [tidied, detached, Some(rude_option)]
+        let after = [tidied, detached, Some(rude_option), Some(shared)]
             .into_iter()
             .flatten()
             .filter_map(Result::err);

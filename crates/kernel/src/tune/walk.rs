@@ -5,7 +5,7 @@
 
 use crate::abi;
 use crate::handle::Kernel;
-use crate::namespaces::{namespaces, within};
+use crate::namespaces::{namespaces, netns_of, within};
 use crate::pins::LINK_WALK;
 use crate::pod::field_of;
 use crate::{KernelError, law};
@@ -42,18 +42,24 @@ pub struct Walked {
 }
 
 impl Kernel {
-    /// Gives the flows of divided rules their present share.
-    ///
-    /// # Errors
-    /// When the walk's maps or link are gone.
-    pub fn share_again(&self) -> Result<Walked, KernelError> {
-        self.walk(Mode::Share)
-    }
-
     /// Walks the sockets of all namespaces that can be found. A namespace that vanishes
     /// meanwhile is passed over; one that cannot be walked does not end the walk.
     pub(crate) fn walk(&self, mode: Mode) -> Result<Walked, KernelError> {
         walk_namespaces(|namespace| self.walk_in(namespace, mode))
+    }
+
+    /// The same in some namespaces, by their inodes.
+    pub(crate) fn walk_some(
+        &self,
+        mode: Mode,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Result<Walked, KernelError> {
+        walk_namespaces(
+            |namespace| match netns_of(namespace).is_some_and(&is_wanted) {
+                true => self.walk_in(namespace, mode),
+                false => Ok(None),
+            },
+        )
     }
 
     /// Releases the flows of another build, and has them meet this one's policy: a namespace at a time, so that each

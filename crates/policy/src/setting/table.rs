@@ -320,6 +320,6 @@ pub(crate) const SPECS: [Spec; 23] = [
         stage: Stage::Live,
         way: Way::Rule,
         forms: "",
-        becomes: "the rule's concurrent flows share its buffers: each of n gets 1/n, 64 KiB at least; needs a buffer",
+        becomes: "the rule's flows that carried data in the last 5 s share its buffers: each of n gets 1/n, 64 KiB at least; needs a buffer",
     },
 ];
