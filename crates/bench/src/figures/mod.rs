@@ -19,6 +19,7 @@ mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
 mod unshaped;
+mod upgrade;
 mod why;
 
 use crate::figure::Figure;
@@ -30,7 +31,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 28] = [
+const SINGLE: [&Figure; 29] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -56,6 +57,7 @@ const SINGLE: [&Figure; 28] = [
     &why::FIGURE,
     &why::GAIN_ERROR,
     &why::FALSE_PER_1000,
+    &upgrade::FIGURE,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
