@@ -27,7 +27,7 @@ FP_ARRAY(fp_names, FP_MAX_RULE_IDS, struct fp_name); /* for user space: the daem
 FP_ARRAY(fp_build, 1, struct fp_build);
 FP_ARRAY(fp_shares, FP_MAX_RULE_IDS, struct fp_share);
 FP_ARRAY(fp_host, 1, struct fp_host);
-FP_ARRAY(fp_idle_ticks, 1, u32); /* a flow that carried no data for so long does not count in its share */
+FP_ARRAY(fp_idle_ticks, 1, u32); /* without data for so long a flow does not count in its share */
 
 /* Per processor, so that counting costs no shared cache line. */
 struct {
