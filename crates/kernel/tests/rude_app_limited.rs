@@ -23,6 +23,8 @@ const IS_STARTED_UP_AT: usize = 75;
 
 /// A few segments, so that more than one acknowledgement comes; a bulk flow of this wire sends faster.
 const MESSAGE_BYTES: usize = 4_000;
+/// Longer than the rounds of start-up: what is in flight before the first acknowledgement teaches nothing.
+const BULK_BYTES: usize = 50_000_000;
 /// A round of the path's estimate (CC_PATH_MIN_ROUND_US) ends at the first acknowledgement after it.
 const ROUND: Duration = Duration::from_millis(10);
 
@@ -59,7 +61,7 @@ fn rounds_with_little_to_send_teach_nothing_of_the_path() {
     let end = Instant::now() + Duration::from_secs(60);
     while round(&loaded, &sender).is_none() {
         assert!(Instant::now() < end, "still starting up");
-        transfer(&sender, &receiver, 3_000_000);
+        transfer(&sender, &receiver, BULK_BYTES);
     }
     let mut rounds = Vec::new();
     for _ in 0..15 {
