@@ -364,6 +364,8 @@ fn who_ignores_losses_is_dropped_for_a_time_and_cubic_is_not() {
     let (repeats, ends) = (AtomicBool::new(true), AtomicBool::new(false));
     let mut watch = path.police("wan --watch --penalty 4s --least-rtt 100ms --json");
     let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    // A flow whose SYN nobody saw has no penalty.
+    until("the watch", || path.penalized_pkts().map(drop));
     let raw = || {
         Socket::new(
             Domain::IPV4,
