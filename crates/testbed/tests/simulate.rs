@@ -305,7 +305,7 @@ fn a_case_with_a_law_that_is_not_simulated_fails_alone() {
     let scenario = SWEEP
         .replace(
             "loss = [\"0%\", \"0.1%\", \"1%\"]",
-            "law = [\"fp_aimd\", \"cubic\"]",
+            "law = [\"fp_aimd\", \"vegas\"]",
         )
         .replace("{loss}", "0%")
         .replace("-C fp_aimd", "-C {law}");
@@ -316,7 +316,7 @@ fn a_case_with_a_law_that_is_not_simulated_fails_alone() {
     assert!(rows[0]["goodput_mbps"].as_f64() > Some(0.0), "{}", rows[0]);
     let error = rows[2]["error"].as_str().unwrap();
     assert!(
-        error.contains("law cubic") && error.contains("fp_aimd"),
+        error.contains("law vegas") && error.contains("fp_aimd"),
         "{error}"
     );
 }
