@@ -23,7 +23,7 @@ const FIRST: u32 = 1001;
 const SECOND: u32 = 1002;
 
 /// The longest that a flow may be without its tuning, and a new one may wait for it.
-const GAP: Duration = Duration::from_secs(1);
+const GAP: Duration = Duration::from_millis(1500);
 
 const HOST: &str = "127.0.21.1:0";
 
