@@ -6,8 +6,8 @@
  *
  * Kept is the moment of inflection, t_epoch + K, instead of both: with W_max it says the whole
  * curve. Other than in the RFC, W_est grows at Reno's own rate from W_max on and not from
- * cwnd_prior (4.3; they differ after fast convergence), and an ACK goes the way of the curve
- * and of W_est, whichever is further, instead of one of them. Start with cc_cubic_acked().
+ * cwnd_prior (4.3; they differ after fast convergence), and where W_est is the larger the window
+ * still takes the curve's step too, if that is more. Start with cc_cubic_acked().
  */
 #ifndef FATPATH_CC_CUBIC_H
 #define FATPATH_CC_CUBIC_H
@@ -20,7 +20,7 @@
 CC_PARAMS_OF(cubic, CC_CUBIC_PARAMS)
 CC_ALWAYS_CONSISTENT(cubic)
 
-/* 24 days from any moment look like the past. */
+/* Times are modulo 2^32 ms: those that are compared lie less than 24 days apart. */
 struct cc_cubic_state {
 	cc_u64 reno_window;   /* W_est, in 2^-32 segments */
 	cc_u32 w_max_pkts;    /* 0 = none yet */
@@ -32,7 +32,7 @@ struct cc_cubic_state {
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct cc_cubic_state) <= sizeof(((struct cc_memory *)0)->own), "fits");
 
-/* So much is acknowledged at once by nobody; with it all below fits into 64 bits. */
+/* No ACK acknowledges more, for a window is below 2^30 bytes; so all below fits into 64 bits. */
 #define CC_CUBIC_MAX_ACKED_PKTS (1u << 20)
 
 /* W_cubic is in 2^-10 segments. From 17 minutes away from the inflection on it stays. */
@@ -89,7 +89,7 @@ static inline void cc_cubic_leave_out_pause(struct cc_cubic_state *s, cc_u32 now
 		s->inflection_ms += gap_ms - rtt_ms;
 }
 
-/* 4.3, (4). Whoever lowered the window since lowered Reno's too. */
+/* 4.3, (4). If the host lowered the window since the last ACK, Reno's is lowered with it. */
 static inline void cc_cubic_reno_acked(struct cc_cubic_state *s, const struct cc_cubic *p,
 				       cc_u32 cwnd_pkts, cc_u32 acked_pkts)
 {

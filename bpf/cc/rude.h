@@ -36,8 +36,7 @@
 
 /** What is remembered of a flow that is rude, or going polite. All 0 before cc_rude_begin(). */
 struct cc_rude {
-	struct cc_window
-		fair; /* F; the host keeps its clamp up to date, and going polite its clock */
+	struct cc_window fair; /* F; its clamp, and going polite its clock, come from the host */
 	struct cc_path path;
 	cc_u64 recovers_until_us; /* F's last congestion event lasts a round trip */
 	cc_u64 round_until_us;

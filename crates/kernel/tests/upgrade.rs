@@ -22,8 +22,11 @@ const REFUSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/refused.bpf.o")
 const FIRST: u32 = 1001;
 const SECOND: u32 = 1002;
 
-/// The longest that a flow may be without its tuning, and a new one may wait for it.
-const GAP: Duration = Duration::from_millis(1500);
+/// The longest that a flow may be without its tuning.
+const GAP: Duration = Duration::from_secs(1);
+
+/// The longest that a new flow may wait for it: two emulated kernels at once took 1.15 s.
+const GAP_OF_NEW: Duration = Duration::from_millis(1500);
 
 const HOST: &str = "127.0.21.1:0";
 
@@ -180,7 +183,7 @@ impl Traffic {
     }
 }
 
-/// Does `work` while one flow lives and others come and go; their longest gaps.
+/// Does `work` while one flow lives and others come and go; the longest gap of that one, and of those.
 fn under_traffic(work: impl FnOnce()) -> [Duration; 2] {
     let listener = TcpListener::bind(HOST).unwrap();
     let traffic = Traffic {
@@ -227,7 +230,7 @@ fn flows_go_on_through_upgrades_and_downgrades() {
         }
     });
     println!("without tuning for at most {gaps:?}");
-    assert!(gaps.iter().all(|gap| *gap < GAP), "{gaps:?}");
+    assert!(gaps[0] < GAP && gaps[1] < GAP_OF_NEW, "{gaps:?}");
 }
 
 #[test]
@@ -245,7 +248,7 @@ fn a_build_that_the_kernel_refuses_replaces_nothing() {
             assert!(!pinned.staging().exists(), "{object}");
         }
     });
-    assert!(gaps.iter().all(|gap| *gap < GAP / 2), "{gaps:?}");
+    assert!(gaps[0] < GAP / 4 && gaps[1] < GAP / 2, "{gaps:?}");
     assert_eq!(pinned.load_version(FIRST), Takeover::Kept);
 }
 
