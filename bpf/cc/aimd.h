@@ -19,6 +19,7 @@ CC_PARAMS_OF(aimd, CC_AIMD_PARAMS)
 
 CC_ALWAYS_CONSISTENT(aimd)
 CC_NOTHING_TO_UNDO(aimd)
+CC_HYSTART_BY_DEFAULT(aimd, 0)
 
 static inline void cc_aimd_acked(struct cc_window *w, const struct cc_aimd *p, cc_u32 acked_pkts)
 {

@@ -19,6 +19,8 @@
 	P(beta_milli, 100, 990, 700, "fraction of the window kept at a congestion event")
 CC_PARAMS_OF(cubic, CC_CUBIC_PARAMS)
 CC_ALWAYS_CONSISTENT(cubic)
+/* 4.10 wants it, and Linux has its like. */
+CC_HYSTART_BY_DEFAULT(cubic, 1)
 
 /* Times are modulo 2^32 ms: those that are compared lie less than 24 days apart. */
 struct cc_cubic_state {

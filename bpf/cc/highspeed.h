@@ -23,6 +23,7 @@
 	  "fraction of high_window given up at a congestion event")
 CC_PARAMS_OF(highspeed, CC_HIGHSPEED_PARAMS)
 CC_NOTHING_TO_UNDO(highspeed)
+CC_HYSTART_BY_DEFAULT(highspeed, 0)
 
 /* log2(1.44), and -log2(1 / (12.8 w^1.2)) at 38 and 83,000 segments. */
 #define CC_HIGHSPEED_LOG_RENO 8825970

@@ -115,6 +115,9 @@ struct cc_window {
 		(void)w;                                                                           \
 	}
 
+/* Whether a flow of the law has HyStart++ where its rule does not say. */
+#define CC_HYSTART_BY_DEFAULT(law, is_on) enum { cc_##law##_hystart = (is_on) };
+
 #ifdef CC_ON_HOST
 struct cc_param {
 	const char *name; /* NULL after the last */

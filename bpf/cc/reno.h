@@ -13,6 +13,7 @@ CC_PARAMS_OF(reno, CC_RENO_PARAMS)
 
 CC_ALWAYS_CONSISTENT(reno)
 CC_NOTHING_TO_UNDO(reno)
+CC_HYSTART_BY_DEFAULT(reno, 0)
 
 /* RFC 5681, 3.1 (2), with appropriate byte counting (RFC 3465). */
 static inline void cc_reno_acked(struct cc_window *w, const struct cc_reno *p, cc_u32 acked_pkts)

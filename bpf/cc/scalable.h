@@ -20,6 +20,7 @@ CC_PARAMS_OF(scalable, CC_SCALABLE_PARAMS)
 
 CC_ALWAYS_CONSISTENT(scalable)
 CC_NOTHING_TO_UNDO(scalable)
+CC_HYSTART_BY_DEFAULT(scalable, 0)
 
 /* Credit is in 10^-6 segments; below the legacy window in Reno's unit. */
 static inline void cc_scalable_acked(struct cc_window *w, const struct cc_scalable *p,

@@ -10,10 +10,11 @@
 struct fatpath_law {
 	const char *name;
 	const struct cc_param *params;
+	int hystart; /* 1 = where a rule does not say */
 };
 
-#define LAW_DESCRIPTION(law) { #law, cc_##law##_params },
-static const struct fatpath_law laws[] = { CC_LAWS(LAW_DESCRIPTION){ 0, 0 } };
+#define LAW_DESCRIPTION(law) { #law, cc_##law##_params, cc_##law##_hystart },
+static const struct fatpath_law laws[] = { CC_LAWS(LAW_DESCRIPTION){ 0, 0, 0 } };
 
 const struct fatpath_law *fatpath_laws(void)
 {

@@ -111,11 +111,6 @@ impl Law {
         })
     }
 
-    /// Whether a flow starts with HyStart++ where nobody says: RFC 9438, 4.10, wants it, as Linux has it.
-    pub fn starts_with_hystart(&self) -> bool {
-        self.spec().name == "cubic"
-    }
-
     /// Its place in the table.
     pub fn spec(&self) -> &'static LawSpec {
         &laws()[self.number as usize]

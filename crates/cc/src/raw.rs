@@ -322,13 +322,15 @@ const _: () = {
 pub struct RawLaw {
     pub(crate) name: *const ::core::ffi::c_char,
     pub(crate) params: *const RawParam,
+    pub(crate) hystart: ::core::ffi::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of RawLaw"][::core::mem::size_of::<RawLaw>() - 16usize];
+    ["Size of RawLaw"][::core::mem::size_of::<RawLaw>() - 24usize];
     ["Alignment of RawLaw"][::core::mem::align_of::<RawLaw>() - 8usize];
     ["Offset of field: RawLaw::name"][::core::mem::offset_of!(RawLaw, name) - 0usize];
     ["Offset of field: RawLaw::params"][::core::mem::offset_of!(RawLaw, params) - 8usize];
+    ["Offset of field: RawLaw::hystart"][::core::mem::offset_of!(RawLaw, hystart) - 16usize];
 };
 impl Default for RawLaw {
     fn default() -> Self {

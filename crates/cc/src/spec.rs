@@ -12,6 +12,8 @@ pub struct LawSpec {
     pub name: &'static str,
     /// In the order of the values that the law reads.
     pub parameters: Vec<ParameterSpec>,
+    /// Whether its flows have HyStart++ (RFC 9406) where nobody says.
+    pub hystart: bool,
 }
 
 /// One parameter. Numbers are integers in its unit.
@@ -119,6 +121,7 @@ fn read_law(law: &RawLaw) -> LawSpec {
     LawSpec {
         name,
         parameters: params.iter().map(read_param).collect(),
+        hystart: law.hystart != 0,
     }
 }
 

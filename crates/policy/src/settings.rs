@@ -140,6 +140,17 @@ impl Settings {
         matches!(self.rude(), Some(Rude::Allowed | Rude::Always))
     }
 
+    /// With what the law has by default and the rule does not say.
+    pub(crate) fn with_defaults_of_law(mut self) -> Settings {
+        let name = self.law().map(|law| law.name().to_owned());
+        let law = self.law().and_then(Law::ours);
+        if let (Some(name), true) = (name, law.is_some_and(|law| law.spec().hystart)) {
+            let hystart = Chosen::new(SettingValue::Truth(true), format!("default of {name}"));
+            self.0.entry(Setting::Hystart).or_insert(hystart);
+        }
+        self
+    }
+
     fn value(&self, setting: Setting) -> Option<&SettingValue> {
         self.0.get(&setting).map(|chosen| &chosen.value)
     }

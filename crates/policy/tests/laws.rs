@@ -75,6 +75,8 @@ fn the_simulator_gets_the_same_law_and_start() {
         ..otherwise
     };
     assert_eq!(start(1, otherwise), of_rule);
+    assert!(start(8, otherwise).hystart, "the default of fp_cubic");
+    assert!(!start(9, otherwise).hystart);
 }
 
 #[test]
@@ -189,7 +191,7 @@ fn bad_laws_and_starts_are_told_with_what_is_allowed() {
 #[test]
 fn explanations_show_them() {
     let policy = policy();
-    let told = (1..=7).map(|last| {
+    let told = (1..=9).map(|last| {
         let flow = Flow::parse(&format!("192.0.2.{last}")).unwrap();
         let explanation = explain(&policy, &flow).to_string();
         let lines = explanation.lines().filter(|line| line.starts_with("  "));

@@ -172,7 +172,7 @@ impl Ends<'_> {
             initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
             initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
             idle: inner.idle.unwrap_or(of_host),
-            hystart: inner.hystart.unwrap_or(law.starts_with_hystart()),
+            hystart: inner.hystart.unwrap_or(law.spec().hystart),
         })
     }
 

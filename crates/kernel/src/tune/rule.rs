@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{AfterIdle, Law, Rude, Setting, SettingValue, Settings, Ssthresh};
+use fatpath_policy::{AfterIdle, Law, Rude, SettingValue, Settings, Ssthresh};
 
 /// Each setting in its place of `fp_rule.value`; what is more than a number has fields of its own.
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
@@ -23,11 +23,6 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     }
     if let Some(law) = settings.law() {
         give_law(&mut rule, law);
-    }
-    if rule.given & 1 << Setting::Hystart as u32 == 0 {
-        let law = settings.law().and_then(Law::ours);
-        let starts_with_it = law.is_some_and(|law| law.starts_with_hystart());
-        rule.value[Setting::Hystart as usize] = u64::from(starts_with_it);
     }
     rule
 }
@@ -73,6 +68,7 @@ fn give_law(rule: &mut abi::fp_rule, law: &Law) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fatpath_policy::Setting;
 
     /// The kernel half counts on it that the twins number the settings alike.
     #[test]

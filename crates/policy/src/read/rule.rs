@@ -79,7 +79,8 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
     let path = as_given(section, path);
     refuse_start_without_our_law(section);
     let read = |setting| Some((setting, read_setting(section, setting, path, laws)?));
-    let settings = Setting::ALL.into_iter().filter_map(read).collect();
+    let given: Settings = Setting::ALL.into_iter().filter_map(read).collect();
+    let settings = given.with_defaults_of_law();
     refuse_rude_terms(section, &settings);
     settings
 }
