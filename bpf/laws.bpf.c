@@ -37,22 +37,34 @@ static __always_inline void count_ack(struct sock *sk, const struct tcp_sock *tp
 		e->counted.cong_avoid_acks++;
 }
 
-static __always_inline void acked_by(enum cc_law law, const struct law_name *name, struct sock *sk,
-				     u32 acked)
+/* Recovery sends as much as arrives; after a timeout slow start begins with one segment. */
+static __always_inline void bound_burst(struct tcp_sock *tp, const struct fp_rule *rule)
+{
+	u32 most_pkts = rule ? rule->value[FP_MAX_BURST] : 0;
+	struct cc_window w;
+
+	flag(tp, LAW_MAX_BURST, most_pkts);
+	if (!most_pkts || ca_state(tp) > TCP_CA_DISORDER)
+		return;
+	w = window_of(tp);
+	cc_bound_burst(&w, most_pkts, in_flight_pkts(tp));
+	set_window(tp, &w);
+}
+
+/* A window of which a part was held back was not used, and does not grow (RFC 7661). */
+static __always_inline int is_window_used(struct tcp_sock *tp)
+{
+	return is_cwnd_limited(tp) && !is_flagged(tp, LAW_HELD_BACK);
+}
+
+static __always_inline void grow_by(enum cc_law law, const struct law_name *name, struct sock *sk,
+				    const struct fp_rule *rule, u32 acked)
 {
 	struct law_ack ack = { .law = law, .acked_pkts = acked };
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w;
-	struct fp_rule *rule;
 
-	if (is_flagged(tp, LAW_GOING_POLITE)) {
-		flag(tp, LAW_GOING_POLITE, going_polite_acked(sk, acked));
-		return;
-	}
-	if (!is_cwnd_limited(tp))
-		return;
 	count_ack(sk, tp);
-	rule = rule_of(sk);
 	ack.start = start_of(rule, tp);
 	flag(tp, LAW_HYSTART, ack.start.hystart);
 	w = window_of(tp);
@@ -60,6 +72,25 @@ static __always_inline void acked_by(enum cc_law law, const struct law_name *nam
 		ack.law = CC_LAW_reno;
 	grow(&w, &ack);
 	set_window(tp, &w);
+}
+
+static __always_inline void acked_by(enum cc_law law, const struct law_name *name, struct sock *sk,
+				     u32 acked)
+{
+	struct tcp_sock *tp = tcp(sk);
+	int is_used = is_window_used(tp);
+	struct fp_rule *rule;
+
+	if (is_flagged(tp, LAW_GOING_POLITE)) {
+		flag(tp, LAW_GOING_POLITE, going_polite_acked(sk, acked));
+		return;
+	}
+	if (!is_used && !is_flagged(tp, LAW_MAX_BURST))
+		return;
+	rule = rule_of(sk);
+	if (is_used)
+		grow_by(law, name, sk, rule, acked);
+	bound_burst(tp, rule);
 }
 
 static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *name,
@@ -78,11 +109,6 @@ static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *n
 		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
-}
-
-static __always_inline u32 ca_state(struct tcp_sock *tp)
-{
-	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 }
 
 /* tcp_simple_retransmit(), for a path whose MTU has shrunk, enters Loss and lowers nothing. */
@@ -254,13 +280,27 @@ static __always_inline void transmission_starts(struct sock *sk)
 			cc_transmission_starts(&w, &start, tp->srtt_us >> 3, tp->mss_cache);
 	set_window(tp, &w);
 	flag(tp, LAW_HYSTART, start.hystart);
+	bound_burst(tp, rule);
 	if (rate_bytes_per_s)
 		pace(sk, rate_bytes_per_s);
+}
+
+static __always_inline void end_burst_bound(struct tcp_sock *tp)
+{
+	u32 held_back_pkts = state_of(tp)->memory.held_back_pkts;
+	struct cc_window w;
+
+	flag(tp, LAW_HELD_BACK, held_back_pkts);
+	if (!held_back_pkts)
+		return;
+	w = window_of(tp);
+	set_window(tp, &w);
 }
 
 /* The kernel may say so again for every write before the first segment leaves. */
 static __always_inline void window_is_restarted(struct tcp_sock *tp)
 {
+	end_burst_bound(tp);
 	if (!state_of(tp)->before_pause_pkts)
 		state_of(tp)->before_pause_pkts = tp->snd_cwnd;
 }
@@ -311,6 +351,7 @@ static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *
 static __always_inline void ack_by(enum cc_law law, const struct law_name *name, struct sock *sk,
 				   const struct ack_sample *sample)
 {
+	end_burst_bound(tcp(sk));
 	make_good(law, name, sk);
 	if (sample->pkts_acked || sample->rtt_us > 0)
 		learn(tcp(sk), sample);
@@ -330,7 +371,7 @@ static __always_inline void ack_by(enum cc_law law, const struct law_name *name,
 	u32 BPF_PROG(law##_ssthresh, struct sock *sk)                                              \
 	{                                                                                          \
 		struct law_name name = { "fp_" #law };                                             \
-		return ssthresh_by(CC_LAW_##law, &name, sk, tcp(sk)->snd_cwnd);                    \
+		return ssthresh_by(CC_LAW_##law, &name, sk, whole_cwnd_pkts(tcp(sk)));             \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(law##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \

@@ -160,7 +160,7 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx)
 	}
 	/* A socket may be used for one connection after another. */
 	flow->seen_ns = bpf_ktime_get_ns();
-	flow->flags &= FP_FLOW_RUDE | FP_FLOW_WITHHELD;
+	flow->flags &= FP_FLOW_RUDE | FP_FLOW_WITHHELD | FP_FLOW_PACED | FP_FLOW_PACING_SET;
 	flow->flags |= side | FP_FLOW_ESTABLISHED;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
@@ -215,11 +215,6 @@ int tune(struct bpf_sock_ops *ctx)
 		break;
 	}
 	return 1;
-}
-
-static __always_inline int is_named_as_ours(const char *law)
-{
-	return law[0] == 'f' && law[1] == 'p' && law[2] == '_';
 }
 
 static __always_inline int is_ours(const struct tcp_sock *tp)

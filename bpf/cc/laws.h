@@ -2,7 +2,7 @@
 /*
  * The table of laws, and what a host stack calls: cc_acked(), cc_ssthresh(),
  * cc_undo_cwnd() here; cc_begin(), cc_transmission_starts(), cc_ack_arrived(),
- * cc_rtt_sample(), cc_idle_restart() in start.h.
+ * cc_rtt_sample(), cc_idle_restart() in start.h; cc_bound_burst(), cc_end_burst_bound() in burst.h.
  *
  * A new law: its file is included and its name stands in CC_LAWS. See
  * docs/new-law.md.
@@ -17,6 +17,7 @@
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 #endif
 
+#include "burst.h"
 #include "start.h"
 #include "reno.h"
 #include "aimd.h"

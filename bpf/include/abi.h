@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 12
+#define FP_ABI_VERSION 13
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -141,6 +141,8 @@ struct fp_asked {
 #define FP_FLOW_ESTABLISHED 8u
 #define FP_FLOW_RUDE 16u     /* it is to be rude, when it last met the policy */
 #define FP_FLOW_WITHHELD 32u /* a buffer of its rule was not given for want of TCP memory */
+#define FP_FLOW_PACED 64u    /* its rule has it paced: no law of ours ends that */
+#define FP_FLOW_PACING_SET 128u /* and before that it was not paced */
 
 /* An option that fatpath set, as the socket has it: timers in ticks, rates in bytes a second. */
 struct fp_option {

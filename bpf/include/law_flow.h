@@ -13,6 +13,9 @@
 /* law_state.flags */
 #define LAW_BAD_PARAMS 1u /* counted, until they are good again */
 #define LAW_HYSTART 2u	  /* the rule wants it, when it was last read */
+/* 4u is LAW_GOING_POLITE of laws.bpf.c */
+#define LAW_MAX_BURST 8u  /* the rule gives it, when it was last read */
+#define LAW_HELD_BACK 16u /* until this ACK max_burst held a part of the window back */
 
 /* What is kept of a flow in icsk_ca_priv. */
 struct law_state {
@@ -140,17 +143,32 @@ static __always_inline u32 max_window_pkts(struct tcp_sock *tp)
 	return MAX_WINDOW_BYTES / (mss_bytes + SEGMENT_OVERHEAD_BYTES);
 }
 
+static __always_inline u32 ca_state(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+}
+
+/* What max_burst held back is lost to a congestion event that the law was not told of. */
+static __always_inline u32 whole_cwnd_pkts(struct tcp_sock *tp)
+{
+	if (ca_state(tp) > TCP_CA_DISORDER)
+		return tp->snd_cwnd;
+	return tp->snd_cwnd + state_of(tp)->memory.held_back_pkts;
+}
+
+/* Whole, whatever max_burst holds back of it. */
 static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 {
 	u32 clamp_pkts = max_window_pkts(tp);
 	struct cc_window w = {
-		.cwnd_pkts = tp->snd_cwnd,
+		.cwnd_pkts = whole_cwnd_pkts(tp),
 		.ssthresh_pkts = tp->snd_ssthresh,
 		.clamp_pkts = tp->snd_cwnd_clamp < clamp_pkts ? tp->snd_cwnd_clamp : clamp_pkts,
 		.srtt_us = tp->srtt_us >> 3,
 		.now_us = tp->tcp_mstamp,
 		.memory = state_of(tp)->memory,
 	};
+	w.memory.held_back_pkts = 0;
 	return w;
 }
 

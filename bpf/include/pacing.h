@@ -7,6 +7,7 @@
 #define FATPATH_PACING_H
 
 #include "kernel.h"
+#include "maps.h"
 
 /* No faster than SO_MAX_PACING_RATE. */
 static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
@@ -18,10 +19,18 @@ static __always_inline void pace(struct sock *sk, u64 rate_bytes_per_s)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* Paced, and not because a program asked for it. */
+static __always_inline int is_paced_by_rule(struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	return flow && flow->flags & FP_FLOW_PACED;
+}
+
+/* Paced, and neither because a program asked for it nor its rule. */
 static __always_inline int is_paced_by_law(struct sock *sk)
 {
-	return sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul;
+	return sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul &&
+	       !is_paced_by_rule(sk);
 }
 
 /*

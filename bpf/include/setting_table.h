@@ -64,6 +64,10 @@
 	  OWN(tp->snd_cwnd_clamp),                                                                 \
 	  "",                                                                                      \
 	  "TCP_BPF_SNDCWND_CLAMP, which also bounds ssthresh")                                     \
+	X(PACING, pacing, truth, 0, 1, LIVE,                                                       \
+	  OWN(sk->sk_pacing_status != SK_PACING_NONE),                                             \
+	  "",                                                                                      \
+	  "the kernel's own pacing, with any law: twice the window a round trip in slow start, 1.2 times after it; false is the same as leaving it out") \
 	X(RTO_MIN, rto_min, us, 1000, 200000, LIVE,                                                \
 	  TIMER(SOL_TCP, TCP_BPF_RTO_MIN, icsk->icsk_rto_min, kernels_rto_min_us(sk)),             \
 	  "\"20ms\"",                                                                              \
@@ -95,6 +99,9 @@
 	X(HYSTART, hystart, truth, 0, 1, LIVE, LAWS,                                               \
 	  "",                                                                                      \
 	  "slow start ends when the round-trip time rises (RFC 9406); an `fp_` law only, and on for `fp_cubic` unless `false`")          \
+	X(MAX_BURST, max_burst, pkts, 4, 65535, LIVE, LAWS,                                        \
+	  "",                                                                                      \
+	  "the most that leaves between one ACK and the next, and after a pause before the first: see below; an `fp_` law only") \
 	X(RUDENESS, rude, word, 0, 0, LIVE, RUDE,                                                  \
 	  "\"never\", \"allowed\" or \"always\"",                                                  \
 	  "whether a flow may go on without congestion control, once `fatpath rude on` opened the gate") \

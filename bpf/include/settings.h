@@ -177,6 +177,11 @@ static __always_inline void read_law(const struct tcp_sock *tp, u8 law[FP_LAW_LE
 	bpf_probe_read_kernel(law, FP_LAW_LEN, &ops->name);
 }
 
+static __always_inline int is_named_as_ours(const char *law)
+{
+	return law[0] == 'f' && law[1] == 'p' && law[2] == '_';
+}
+
 static __always_inline int does_override(const struct fp_rule *rule)
 {
 	return FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION);
@@ -297,6 +302,41 @@ static __always_inline u32 pacing_rate_of(u64 bytes_per_s)
 	return bytes_per_s < FP_NO_PACING_RATE ? bytes_per_s : FP_NO_PACING_RATE;
 }
 
+/*
+ * The kernel's own pacing, for which there is no socket option: the kernel begins it when it is given a
+ * rate, and goes on when the rate is lifted again. A socket that is not paced has no rate.
+ */
+static __always_inline void give_own_pacing(struct fp_flow *flow, struct tcp_sock *tp, void *target,
+					    const struct fp_rule *rule)
+{
+	if (!FP_IS_GIVEN(rule, FP_PACING))
+		return;
+	flow->flags |= FP_FLOW_PACED;
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status != SK_PACING_NONE)
+		return;
+	flow->flags |= FP_FLOW_PACING_SET;
+	give(flow, target, FP_PACING, SOL_SOCKET, SO_MAX_PACING_RATE, FP_NO_PACING_RATE - 1);
+	give(flow, target, FP_PACING, SOL_SOCKET, SO_MAX_PACING_RATE, FP_NO_PACING_RATE);
+}
+
+/*
+ * Only a law in BPF can end it: ours do at their next ACK. Another makes way for one of ours, which
+ * ends it when it goes, and begins anew at the window that it had.
+ */
+static __always_inline void take_back_own_pacing(struct fp_flow *flow, struct tcp_sock *tp,
+						 void *target)
+{
+	u8 ours[FP_LAW_LEN] = "fp_reno", law[FP_LAW_LEN];
+	u32 was_set = flow->flags & FP_FLOW_PACING_SET;
+
+	flow->flags &= ~(FP_FLOW_PACED | FP_FLOW_PACING_SET);
+	read_law(tp, law);
+	if (was_set && !is_named_as_ours((const char *)law) &&
+	    tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NEEDED &&
+	    !set_law(target, ours))
+		set_law(target, law);
+}
+
 /* The smaller of the rule's and the program's. */
 static __always_inline void give_pacing(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					const struct fp_rule *rule)
@@ -406,6 +446,8 @@ static __always_inline void take_back(struct fp_flow *flow, struct tcp_sock *tp,
 	FP_SETTING_TABLE(TAKE_BACK)
 	if (gone & (1u << FP_PACING_RATE))
 		take_back_pacing(flow, tp, target);
+	if (gone & (1u << FP_PACING))
+		take_back_own_pacing(flow, tp, target);
 }
 
 static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, void *target,
@@ -426,6 +468,7 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 	give_send_buffer(flow, tp, target, rule);
 	give_law(flow, tp, target, rule);
 	give_window(flow, tp, target, rule, stage);
+	give_own_pacing(flow, tp, target, rule);
 	give_pacing(flow, tp, target, rule);
 	give_options(flow, tp, target, rule, stage);
 }

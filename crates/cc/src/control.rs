@@ -97,6 +97,16 @@ impl Control {
         (rate > 0).then_some(rate)
     }
 
+    /// No more than `most_pkts` are to leave until the next acknowledgement; 0: no bound.
+    pub fn bound_burst(&mut self, window: &mut Window, most_pkts: u32, in_flight_pkts: u32) {
+        unsafe { raw::fatpath_bound_burst(window, most_pkts, in_flight_pkts) }
+    }
+
+    /// The next acknowledgement, or a congestion event, ends that bound. True: it held a part of the window back.
+    pub fn end_burst_bound(&mut self, window: &mut Window) -> bool {
+        unsafe { raw::fatpath_end_burst_bound(window) != 0 }
+    }
+
     /// An acknowledgement arrived; `in_flight_pkts` were in flight before it. True: the paced start ends.
     pub fn ack_arrived(&mut self, window: &mut Window, in_flight_pkts: u32) -> bool {
         unsafe { raw::fatpath_ack_arrived(window, in_flight_pkts) != 0 }

@@ -71,6 +71,16 @@ int fatpath_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
 	return cc_ack_arrived(w, in_flight_pkts);
 }
 
+void fatpath_bound_burst(struct cc_window *w, cc_u32 most_pkts, cc_u32 in_flight_pkts)
+{
+	cc_bound_burst(w, most_pkts, in_flight_pkts);
+}
+
+int fatpath_end_burst_bound(struct cc_window *w)
+{
+	return cc_end_burst_bound(w);
+}
+
 void fatpath_rude_begin(struct cc_rude *r, const struct cc_window *polite,
 			const struct cc_rude_now *now)
 {

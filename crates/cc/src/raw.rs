@@ -53,7 +53,7 @@ pub struct Memory {
     pub(crate) paced_from_pkts: cc_u32,
     pub(crate) undo_limit_pkts: cc_u32,
     pub(crate) flags: cc_u32,
-    pub(crate) pad: cc_u32,
+    pub(crate) held_back_pkts: cc_u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -73,7 +73,8 @@ const _: () = {
     ["Offset of field: Memory::undo_limit_pkts"]
         [::core::mem::offset_of!(Memory, undo_limit_pkts) - 80usize];
     ["Offset of field: Memory::flags"][::core::mem::offset_of!(Memory, flags) - 84usize];
-    ["Offset of field: Memory::pad"][::core::mem::offset_of!(Memory, pad) - 88usize];
+    ["Offset of field: Memory::held_back_pkts"]
+        [::core::mem::offset_of!(Memory, held_back_pkts) - 88usize];
 };
 #[doc = " The window of one flow, in segments, and what the host knows when it calls a law. The host\n stack owns it; a law reads it and grows it."]
 #[repr(C)]
@@ -398,6 +399,12 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: cc_u32) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn fatpath_bound_burst(w: *mut Window, most_pkts: cc_u32, in_flight_pkts: cc_u32);
+}
+unsafe extern "C" {
+    pub fn fatpath_end_burst_bound(w: *mut Window) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn fatpath_rude_begin(r: *mut RudeState, polite: *const Window, now: *const RudeNow);

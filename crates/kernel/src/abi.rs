@@ -4,7 +4,7 @@
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 12;
+pub const FP_ABI_VERSION: u32 = 13;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -26,6 +26,8 @@ pub const FP_FLOW_ADOPTED: u32 = 2;
 pub const FP_FLOW_ESTABLISHED: u32 = 8;
 pub const FP_FLOW_RUDE: u32 = 16;
 pub const FP_FLOW_WITHHELD: u32 = 32;
+pub const FP_FLOW_PACED: u32 = 64;
+pub const FP_FLOW_PACING_SET: u32 = 128;
 pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;
@@ -168,29 +170,31 @@ pub const FP_RECEIVE_BUFFER: fp_setting = 1;
 pub const FP_LAW: fp_setting = 2;
 pub const FP_INITIAL_WINDOW: fp_setting = 3;
 pub const FP_CWND_CLAMP: fp_setting = 4;
-pub const FP_RTO_MIN: fp_setting = 5;
-pub const FP_DELAYED_ACK_MAX: fp_setting = 6;
-pub const FP_PACING_RATE: fp_setting = 7;
-pub const FP_NOTSENT_LOWAT: fp_setting = 8;
-pub const FP_MAX_SSTHRESH: fp_setting = 9;
-pub const FP_INITIAL_SSTHRESH: fp_setting = 10;
-pub const FP_INITIAL_RATE: fp_setting = 11;
-pub const FP_AFTER_IDLE: fp_setting = 12;
-pub const FP_HYSTART: fp_setting = 13;
-pub const FP_RUDENESS: fp_setting = 14;
-pub const FP_RUDE_RATE: fp_setting = 15;
-pub const FP_RUDE_TOTAL_RATE: fp_setting = 16;
-pub const FP_RUDE_USERS: fp_setting = 17;
-pub const FP_RUDE_CONVERGED: fp_setting = 18;
-pub const FP_REORDERING: fp_setting = 19;
-pub const FP_QUICKACK: fp_setting = 20;
-pub const FP_OVERRIDE_APPLICATION: fp_setting = 21;
-pub const FP_DIVIDE: fp_setting = 22;
-pub const FP_SETTINGS: fp_setting = 23;
-pub const FP_SOCKET_SETTINGS: fp_setting = 9;
-pub const FP_RULE_VALUES: fp_setting = 19;
+pub const FP_PACING: fp_setting = 5;
+pub const FP_RTO_MIN: fp_setting = 6;
+pub const FP_DELAYED_ACK_MAX: fp_setting = 7;
+pub const FP_PACING_RATE: fp_setting = 8;
+pub const FP_NOTSENT_LOWAT: fp_setting = 9;
+pub const FP_MAX_SSTHRESH: fp_setting = 10;
+pub const FP_INITIAL_SSTHRESH: fp_setting = 11;
+pub const FP_INITIAL_RATE: fp_setting = 12;
+pub const FP_AFTER_IDLE: fp_setting = 13;
+pub const FP_HYSTART: fp_setting = 14;
+pub const FP_MAX_BURST: fp_setting = 15;
+pub const FP_RUDENESS: fp_setting = 16;
+pub const FP_RUDE_RATE: fp_setting = 17;
+pub const FP_RUDE_TOTAL_RATE: fp_setting = 18;
+pub const FP_RUDE_USERS: fp_setting = 19;
+pub const FP_RUDE_CONVERGED: fp_setting = 20;
+pub const FP_REORDERING: fp_setting = 21;
+pub const FP_QUICKACK: fp_setting = 22;
+pub const FP_OVERRIDE_APPLICATION: fp_setting = 23;
+pub const FP_DIVIDE: fp_setting = 24;
+pub const FP_SETTINGS: fp_setting = 25;
+pub const FP_SOCKET_SETTINGS: fp_setting = 10;
+pub const FP_RULE_VALUES: fp_setting = 21;
 pub const FP_ERRORS: fp_setting = 10;
-pub const FP_FIRST_OPTION: fp_setting = 5;
+pub const FP_FIRST_OPTION: fp_setting = 6;
 pub const FP_OPTIONS: fp_setting = 4;
 pub type fp_setting = ::core::ffi::c_uint;
 pub const FP_IDLE_HOSTS_OWN: fp_after_idle = 0;
@@ -216,7 +220,7 @@ pub type fp_rude = ::core::ffi::c_uint;
     zerocopy :: KnownLayout,
 )]
 pub struct fp_rule {
-    pub value: [__u64; 19usize],
+    pub value: [__u64; 21usize],
     pub initial_ssthresh_bytes: __u64,
     pub given: __u32,
     pub rude_fair_law: __u32,
@@ -225,17 +229,17 @@ pub struct fp_rule {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 208usize];
+    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 224usize];
     ["Alignment of fp_rule"][::core::mem::align_of::<fp_rule>() - 8usize];
     ["Offset of field: fp_rule::value"][::core::mem::offset_of!(fp_rule, value) - 0usize];
     ["Offset of field: fp_rule::initial_ssthresh_bytes"]
-        [::core::mem::offset_of!(fp_rule, initial_ssthresh_bytes) - 152usize];
-    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 160usize];
+        [::core::mem::offset_of!(fp_rule, initial_ssthresh_bytes) - 168usize];
+    ["Offset of field: fp_rule::given"][::core::mem::offset_of!(fp_rule, given) - 176usize];
     ["Offset of field: fp_rule::rude_fair_law"]
-        [::core::mem::offset_of!(fp_rule, rude_fair_law) - 164usize];
+        [::core::mem::offset_of!(fp_rule, rude_fair_law) - 180usize];
     ["Offset of field: fp_rule::law_params"]
-        [::core::mem::offset_of!(fp_rule, law_params) - 168usize];
-    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 192usize];
+        [::core::mem::offset_of!(fp_rule, law_params) - 184usize];
+    ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 208usize];
 };
 #[repr(C)]
 #[derive(
@@ -520,7 +524,7 @@ pub struct fp_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 376usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 392usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -538,7 +542,7 @@ const _: () = {
     ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 48usize];
     ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 64usize];
     ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 128usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 336usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 352usize];
 };
 #[repr(C)]
 #[derive(
@@ -1192,7 +1196,7 @@ pub struct fp_flow_record {
     pub tcp: fp_tcp,
     pub flow: fp_flow,
     pub asked: fp_asked,
-    pub socket_has: [__u64; 9usize],
+    pub socket_has: [__u64; 10usize],
     pub rude_mode: __u32,
     pub rude_fair_cwnd_pkts: __u32,
     pub rude_marked_pkts: __u32,
@@ -1200,7 +1204,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 760usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 784usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1215,17 +1219,17 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 288usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 664usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 680usize];
     ["Offset of field: fp_flow_record::socket_has"]
-        [::core::mem::offset_of!(fp_flow_record, socket_has) - 672usize];
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 688usize];
     ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 744usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 768usize];
     ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 748usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 772usize];
     ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 752usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 776usize];
     ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 756usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 780usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

@@ -142,8 +142,12 @@ pub struct TcpSpec {
     pub send_buffer: Buffer,
     /// What the receiver may hold, bytes of data.
     pub receive_buffer: Buffer,
-    /// Pacing never above this, bits a second; `None`: no pacing.
+    /// Pacing never above this, bits a second; `None`: no bound.
     pub pacing_rate_bps: Option<u64>,
+    /// Paced, also without that.
+    pub pacing: bool,
+    /// The most segments that leave between one acknowledgement and the next; 0: no bound. Rude flows have none.
+    pub max_burst_pkts: u32,
     /// How loss is found.
     pub detection: Detection,
     /// Duplicate acknowledgements, or segments SACKed beyond, that mean a loss (RFC 6675); it rises
@@ -232,6 +236,8 @@ impl Default for TcpSpec {
             send_buffer: Buffer::Auto(16_384, 4_194_304),
             receive_buffer: Buffer::Auto(65_536, 3_145_728),
             pacing_rate_bps: None,
+            pacing: false,
+            max_burst_pkts: 0,
             detection: Detection::Rack,
             dupthresh: 3,
             rto_min_ns: 200_000_000,

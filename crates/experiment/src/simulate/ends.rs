@@ -85,6 +85,8 @@ impl Ends<'_> {
             pacing_rate_bps: at_sender
                 .number(Setting::PacingRate)
                 .or(self.requests().pacing_rate_bps),
+            pacing: at_sender.is_on(Setting::Pacing),
+            max_burst_pkts: at_sender.number_u32(Setting::MaxBurst).unwrap_or(0),
             detection: inner
                 .detection
                 .map_or(self.sender.detection, source::detection),

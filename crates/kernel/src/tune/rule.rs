@@ -76,7 +76,9 @@ mod tests {
         let numbers = [
             (Setting::SendBuffer, abi::FP_SEND_BUFFER),
             (Setting::NotsentLowat, abi::FP_NOTSENT_LOWAT),
+            (Setting::Pacing, abi::FP_PACING),
             (Setting::MaxSsthresh, abi::FP_SOCKET_SETTINGS),
+            (Setting::MaxBurst, abi::FP_MAX_BURST),
             (Setting::Reordering, abi::FP_RULE_VALUES),
             (Setting::Divide, abi::FP_SETTINGS - 1),
         ];

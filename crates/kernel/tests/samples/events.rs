@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each event of a flow, with its cause made on purpose.
 
-use crate::path::over;
 use crate::support::alone;
+use crate::support::path::over;
 use crate::support::wire::transfer;
 use crate::{LONG, publish, reading, sampling, walked};
 use fatpath_api::{CaState, Sample, SampleKind};

@@ -9,7 +9,6 @@ mod support;
 
 mod bounds;
 mod events;
-mod path;
 mod tcp_info;
 
 use fatpath_api::Sample;

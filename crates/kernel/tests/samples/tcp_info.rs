@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sample at a quiet moment, beside what the kernel itself says: TCP_INFO and `ss -ti`.
 
-use crate::path::over;
 use crate::support::alone;
+use crate::support::path::over;
 use crate::support::wire::{run, transfer};
 use crate::{sampling, walked};
 use fatpath_api::Sample;

@@ -6,6 +6,7 @@
 pub mod frame;
 pub mod option;
 pub mod parsed;
+pub mod path;
 pub mod replay;
 pub mod wire;
 

@@ -105,7 +105,7 @@ fn read_setting(
         Setting::AfterIdle => section.read(key, after_idle),
         Setting::Rude => section.read(key, rude),
         Setting::RudeUsers => read_users(section),
-        Setting::OverrideApplication | Setting::Divide => section
+        Setting::Pacing | Setting::OverrideApplication | Setting::Divide => section
             .read(key, values::truth)
             .filter(|is_on| *is_on)
             .map(|_| Chosen::new(SettingValue::Truth(true), why(setting))),
@@ -116,6 +116,7 @@ fn read_setting(
 /// What a setting does that is on or absent.
 fn why(setting: Setting) -> &'static str {
     match setting {
+        Setting::Pacing => "given as true",
         Setting::Divide => {
             "the rule's concurrent flows share the buffers: each of n gets 1/n, 64 KiB at least"
         }

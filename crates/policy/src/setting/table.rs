@@ -19,6 +19,7 @@ pub enum Setting {
     CongestionControl,
     InitialWindow,
     CwndClamp,
+    Pacing,
     RtoMin,
     DelayedAckMax,
     PacingRate,
@@ -28,6 +29,7 @@ pub enum Setting {
     InitialRate,
     AfterIdle,
     Hystart,
+    MaxBurst,
     Rude,
     RudeRate,
     RudeTotalRate,
@@ -41,12 +43,13 @@ pub enum Setting {
 
 impl Setting {
     /// All of them.
-    pub const ALL: [Setting; 23] = [
+    pub const ALL: [Setting; 25] = [
         Setting::SendBuffer,
         Setting::ReceiveBuffer,
         Setting::CongestionControl,
         Setting::InitialWindow,
         Setting::CwndClamp,
+        Setting::Pacing,
         Setting::RtoMin,
         Setting::DelayedAckMax,
         Setting::PacingRate,
@@ -56,6 +59,7 @@ impl Setting {
         Setting::InitialRate,
         Setting::AfterIdle,
         Setting::Hystart,
+        Setting::MaxBurst,
         Setting::Rude,
         Setting::RudeRate,
         Setting::RudeTotalRate,
@@ -68,7 +72,7 @@ impl Setting {
     ];
 }
 
-pub(crate) const SPECS: [Spec; 23] = [
+pub(crate) const SPECS: [Spec; 25] = [
     Spec {
         key: "send_buffer",
         name_with_unit: "send_buffer_bytes",
@@ -123,6 +127,17 @@ pub(crate) const SPECS: [Spec; 23] = [
         way: Way::Own,
         forms: "",
         becomes: "TCP_BPF_SNDCWND_CLAMP, which also bounds ssthresh",
+    },
+    Spec {
+        key: "pacing",
+        name_with_unit: "pacing",
+        unit: Unit::Truth,
+        least: 0,
+        most: 1,
+        stage: Stage::Live,
+        way: Way::Own,
+        forms: "",
+        becomes: "the kernel's own pacing, with any law: twice the window a round trip in slow start, 1.2 times after it; false is the same as leaving it out",
     },
     Spec {
         key: "rto_min",
@@ -222,6 +237,17 @@ pub(crate) const SPECS: [Spec; 23] = [
         way: Way::Laws,
         forms: "",
         becomes: "slow start ends when the round-trip time rises (RFC 9406); an `fp_` law only, and on for `fp_cubic` unless `false`",
+    },
+    Spec {
+        key: "max_burst",
+        name_with_unit: "max_burst_pkts",
+        unit: Unit::Pkts,
+        least: 4,
+        most: 65535,
+        stage: Stage::Live,
+        way: Way::Laws,
+        forms: "",
+        becomes: "the most that leaves between one ACK and the next, and after a pause before the first: see below; an `fp_` law only",
     },
     Spec {
         key: "rude",

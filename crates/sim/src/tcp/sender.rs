@@ -48,6 +48,9 @@ pub struct Sender {
     pub(super) initial_window_pkts: u32,
     pub(super) detection: Detection,
     pub(super) tail_loss_probe: bool,
+    max_burst_pkts: u32,
+    /// Until this acknowledgement the bound held a part of the window back.
+    was_held_back: bool,
     pub(super) control: Control,
     /// None of a polite flow.
     rudeness: Option<Box<Rudeness>>,
@@ -91,6 +94,8 @@ impl Sender {
             initial_window_pkts: spec.initial_window_pkts,
             detection: spec.detection,
             tail_loss_probe: spec.tail_loss_probe,
+            max_burst_pkts: spec.max_burst_pkts,
+            was_held_back: false,
             rudeness: Rudeness::new(spec, &window),
             control,
             window,
@@ -98,7 +103,7 @@ impl Sender {
             buffer: SendBuffer::new(spec),
             rack: Rack::new(),
             rtt: RttEstimator::new(rtt_ns, spec.rto_min_ns),
-            pacer: Pacer::new(spec.pacing_rate_bps),
+            pacer: Pacer::new(spec),
             usage: Usage::default(),
             alarm: Alarm::default(),
             burst: Burst::default(),
@@ -137,6 +142,9 @@ impl Sender {
         }
         self.burst.turn = Turn::New;
         let had_sent = !self.board.is_empty();
+        if had_sent {
+            self.end_burst_bound();
+        }
         let prior_una = self.board.una();
         let arrivals = &mut Arrivals::new(now_ns, ack.echo_ns, self.rtt.min_rtt_ns(), self.high);
         self.learn(ack, arrivals);
@@ -258,8 +266,22 @@ impl Sender {
         } else if self.may_grow(arrivals) {
             self.grow(arrivals.delivered_pkts);
         }
+        self.bound_burst();
         self.grow_buffer();
         self.buffer.acknowledged(self.board.bytes());
+    }
+
+    /// Recovery sends as much as arrives; after a timeout slow start begins with one segment.
+    pub(super) fn bound_burst(&mut self) {
+        if self.state <= State::Disorder && !self.is_rude() {
+            let (most_pkts, in_flight) = (self.max_burst_pkts, self.board.in_flight());
+            self.control
+                .bound_burst(&mut self.window, most_pkts, in_flight);
+        }
+    }
+
+    pub(super) fn end_burst_bound(&mut self) {
+        self.was_held_back = self.control.end_burst_bound(&mut self.window);
     }
 
     fn grow_buffer(&mut self) {
@@ -268,14 +290,15 @@ impl Sender {
         self.buffer.grow(wanted.max(degree + 1));
     }
 
-    /// `tcp_may_raise_cwnd` and `tcp_is_cwnd_limited`; R and F look at their use themselves.
+    /// `tcp_may_raise_cwnd` and `tcp_is_cwnd_limited`, and of what was held back nothing was used; R and F look at their use themselves.
     fn may_grow(&self, arrivals: &Arrivals) -> bool {
         let progresses = if self.reordering.is_high() {
             arrivals.delivered_pkts > 0
         } else {
             arrivals.advances()
         };
-        progresses && (self.is_going_polite() || self.usage.is_full(&self.window))
+        progresses
+            && (self.is_going_polite() || (!self.was_held_back && self.usage.is_full(&self.window)))
     }
 
     /// Something in the buffer has not been sent yet.

@@ -214,6 +214,7 @@ impl Sender {
     pub(super) fn begin_reduction(&mut self) {
         self.high = self.board.next();
         self.tail_probe = None;
+        self.end_burst_bound();
         self.reduction.begin(self.window.cwnd_pkts);
         self.window.ssthresh_pkts = self.ssthresh_of_event();
         self.figures.congestion_events += u64::from(!self.is_rude());

@@ -133,6 +133,7 @@ impl Sender {
             self.begin_rude_transmission(idle_ns);
             return;
         }
+        self.end_burst_bound();
         if idle_ns > self.rtt.rto_ns() {
             let (window, rto_us) = (&mut self.window, self.rtt.rto_us() as u32);
             let initial = self.initial_window_pkts;
@@ -146,6 +147,7 @@ impl Sender {
         if self.state == State::Open {
             let rate = self.control.transmission_starts(&mut self.window, &path);
             self.pacer.set_start(rate);
+            self.bound_burst();
         }
     }
 

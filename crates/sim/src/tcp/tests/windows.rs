@@ -76,6 +76,50 @@ fn pacing_holds_its_rate() {
     );
 }
 
+/// What leaves at one moment, which one acknowledgement lets go, is no more than the bound.
+#[test]
+fn a_bound_on_bursts_holds_and_the_window_returns() {
+    let spec = |max_burst_pkts| TcpSpec {
+        initial_window_pkts: 40,
+        max_burst_pkts,
+        ..spec()
+    };
+    let bursts = |max_burst_pkts| {
+        let mut channel = losing(&spec(max_burst_pkts), &[]);
+        channel.write(bytes(500));
+        channel.run(u64::MAX);
+        assert_eq!(channel.receiver.delivered_bytes(), bytes(500));
+        let log = channel.log.unwrap();
+        let spells = log.chunk_by(|one, next| one.0 == next.0);
+        (spells.map(<[_]>::len).collect::<Vec<_>>(), channel.sender)
+    };
+    let (free, _) = bursts(0);
+    assert_eq!(free[0], 40);
+    let (bounded, mut sender) = bursts(10);
+    assert_eq!(bounded[0], 10);
+    assert!(bounded.iter().all(|burst| *burst <= 10), "{bounded:?}");
+    sender.end_burst_bound();
+    assert!(sender.figures().cwnd_pkts >= 40, "{:?}", sender.figures());
+}
+
+/// At 1.2 windows a round trip, or 2 in slow start: the window is no burst.
+#[test]
+fn pacing_by_the_window_spreads_it() {
+    let spec = TcpSpec {
+        initial_window_pkts: 40,
+        pacing: true,
+        ..spec()
+    };
+    let mut channel = losing(&spec, &[]);
+    channel.write(bytes(40));
+    channel.run(RTT - 1);
+    let log = channel.log.unwrap();
+    assert_eq!(log.len(), 40);
+    // The first ten are not paced; the other thirty take 30/40 of half a round trip.
+    let took_ns = log[39].0 - log[10].0;
+    assert!((RTT * 3 / 10..RTT / 2).contains(&took_ns), "{took_ns}");
+}
+
 /// RFC 2861, `tcp_slow_start_after_idle`: the window is halved for every timeout of the pause.
 #[test]
 fn a_pause_lets_the_window_decay_or_keeps_it() {
