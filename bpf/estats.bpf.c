@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The instruments: each flow that is sampled says what it is at its own round trips, at
- * most once an interval, and at what happens to it; the rest is read by a walk. One struct
+ * most once an interval, and at what happens to it, within the host's budget (budget.h);
+ * the rest is read by a walk. One struct
  * fp_sample goes into a ring buffer of their own, which nobody but the daemon reads. An
  * idle flow costs nothing.
  *
@@ -11,8 +12,9 @@
  * Start reading at sample_flow().
  */
 #include "include/kernel.h"
-#include "include/choose.h"
+#include "include/budget.h"
 #include "include/estats.h"
+#include "include/young.h"
 
 /* Linux 6.12: bpf_setsockopt can switch the callbacks of a socket outside sockops. */
 #ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
@@ -41,6 +43,8 @@ static __always_inline struct fp_rude_flow *rude_of_flow(const struct fp_flow *f
 	return flow ? bpf_sk_storage_get(&fp_rudes, sk, NULL, 0) : NULL;
 }
 
+FP_ARRAY(fp_moved_since, 1, u64); /* of walk_moved, microseconds of CLOCK_MONOTONIC */
+
 /* Too large for the stack; one walk a processor at a time writes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -51,20 +55,23 @@ struct {
 
 /* ca_state: during tcp_set_ca_state() the flow has the old one still. */
 static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
-				 struct tcp_sock *tp, struct fp_estats *e, int ca_state)
+				 struct tcp_sock *tp, struct fp_estats *e, struct fp_sampling *s,
+				 int ca_state)
 {
 	struct fp_sample *r = bpf_ringbuf_reserve(&fp_samples, sizeof(*r), 0);
 	const struct fp_flow *flow;
-	u64 waiting;
+	u64 now_ns, waiting;
 
 	e->sampled_ns = tp->tcp_clock_cache;
+	note_active(s, e, tp->tcp_clock_cache);
 	if (!r) {
 		count(FP_COUNT_SAMPLES_LOST);
 		return;
 	}
 	r->kind = kind;
 	r->tcp.cookie = cookie;
-	r->tcp.now_ns = bpf_ktime_get_ns();
+	now_ns = bpf_ktime_get_ns();
+	r->tcp.now_ns = now_ns;
 	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 	fill_sample(r, tp, e, flow, rude_of_flow(flow, sk));
 	if (ca_state >= 0)
@@ -73,31 +80,23 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 	waiting = bpf_ringbuf_query(&fp_samples, BPF_RB_AVAIL_DATA);
 	bpf_ringbuf_submit(r, waiting > WAKE_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	count(FP_COUNT_SAMPLES);
+	note_time(s, now_ns);
 }
 
-/* The kernel's clock of this event may be a little before the last sample's. */
-static __always_inline int is_over(u64 since_ns, const struct tcp_sock *tp,
-				   const struct fp_instruments *config)
-{
-	return (s64)(tp->tcp_clock_cache - since_ns) >= (s64)config->interval_ns;
-}
-
-static __always_inline void begin(struct fp_estats *e, struct tcp_sock *tp, u32 generation,
-				  u32 flags)
-{
-	__builtin_memset(e, 0, sizeof(*e));
-	e->counted.begin_ns = bpf_ktime_get_ns();
-	e->generation = generation;
-	e->flags = flags;
-	e->limited_by = BPF_CORE_READ_BITFIELD(tp, chrono_type);
-}
-
-/* What is kept of a flow that is sampled from now on; NULL: it is not. */
+/*
+ * What is kept of a flow that is sampled from now on, in `fresh` while it is young; NULL: it is not sampled. A
+ * socket that has storage was used for a connection before.
+ */
 static __always_inline struct fp_estats *track(const struct fp_instruments *config, void *sk,
-					       struct tcp_sock *tp, u32 flags)
+					       struct tcp_sock *tp, u64 cookie, u32 flags,
+					       struct fp_estats *fresh)
 {
 	u32 admitted = admit(config, tp);
-	struct fp_estats *e;
+	struct young young = {
+		.begin_ns = bpf_ktime_get_ns(),
+		.generation = config->generation,
+		.flags = admitted | flags,
+	};
 
 	if (!admitted) {
 		/* The walks would count a flow that is there already again and again. */
@@ -105,32 +104,45 @@ static __always_inline struct fp_estats *track(const struct fp_instruments *conf
 			count(FP_COUNT_UNSAMPLED);
 		return NULL;
 	}
-	e = bpf_sk_storage_get(&fp_estats, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!e) {
-		struct fp_estats none = { .flags = admitted };
-
-		release(&none, tp);
-		count(FP_COUNT_UNSAMPLED_NO_STORAGE);
-		return NULL;
-	}
-	/* A passive opening with data in its SYN (TCP Fast Open) is walked by before it is established. */
-	release(e, tp);
-	begin(e, tp, config->generation, admitted | flags);
-	return e;
+	begin(fresh, &young);
+	if (!(flags & FP_ESTATS_ADOPTED) && !bpf_sk_storage_get(&fp_estats, sk, NULL, 0) &&
+	    become_young(cookie, &young))
+		return fresh;
+	return store(sk, tp, fresh);
 }
 
 static __always_inline struct fp_estats *on_established(struct bpf_sock_ops *ctx, void *sk,
-							struct tcp_sock *tp,
-							const struct fp_instruments *config)
+							struct tcp_sock *tp, u64 cookie,
+							const struct fp_instruments *config,
+							struct fp_estats *fresh)
 {
 	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_ESTATS_PASSIVE : 0;
 	struct fp_estats *e = NULL;
 
-	if (is_wanted(config, sk, bpf_get_socket_cookie(ctx)))
-		e = track(config, sk, tp, side);
+	if (is_wanted(config, sk, cookie))
+		e = track(config, sk, tp, cookie, side, fresh);
 	if (e)
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 	return e;
+}
+
+static __always_inline int is_end(struct bpf_sock_ops *ctx)
+{
+	return ctx->op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == BPF_TCP_CLOSE;
+}
+
+/* What is kept of a flow to which something happens; of one that ends young there is never storage. */
+static __always_inline struct fp_estats *kept_of(struct bpf_sock_ops *ctx, void *sk,
+						 struct tcp_sock *tp, u64 cookie,
+						 struct fp_estats *fresh)
+{
+	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
+
+	if (e && e->flags & FP_ESTATS_TRACKED)
+		return e;
+	if (!grow_up(cookie, fresh))
+		return e;
+	return is_end(ctx) ? fresh : store(sk, tp, fresh);
 }
 
 static __always_inline void note_limit(struct fp_counted *c, struct tcp_sock *tp, u32 *before)
@@ -166,6 +178,7 @@ static __always_inline enum fp_sample_kind reconfigure(const struct fp_instrumen
 						       struct fp_estats *e)
 {
 	int was_tracked = e->flags & FP_ESTATS_TRACKED, is_tracked;
+	struct young young;
 	u32 admitted = 0;
 
 	e->generation = config->generation;
@@ -177,67 +190,84 @@ static __always_inline enum fp_sample_kind reconfigure(const struct fp_instrumen
 	admitted = admit(config, tp);
 	if (!admitted)
 		return FP_SAMPLE_NOTHING;
-	begin(e, tp, config->generation, admitted | FP_ESTATS_ADOPTED);
+	young = (struct young){
+		.begin_ns = bpf_ktime_get_ns(),
+		.generation = config->generation,
+		.flags = admitted | FP_ESTATS_ADOPTED,
+	};
+	begin(e, &young);
 	return FP_SAMPLE_BEGIN;
 }
 
 static __always_inline enum fp_sample_kind on_round_trip(struct bpf_sock_ops *ctx,
 							 struct tcp_sock *tp, struct fp_estats *e,
+							 struct fp_sampling *s,
 							 const struct fp_instruments *config)
 {
 	note_rtt(&e->counted, tp, ctx->args[0]);
 	note_limit(&e->counted, tp, &e->limited_by);
-	return is_over(e->sampled_ns, tp, config) ? FP_SAMPLE_INTERVAL : FP_SAMPLE_NOTHING;
+	if (!may_sample_interval(s, e, tp->tcp_clock_cache, config))
+		return FP_SAMPLE_NOTHING;
+	return FP_SAMPLE_INTERVAL;
 }
 
 /* RFC 4898 counts timeouts with a backoff of one apart from those that follow them. */
-static __always_inline enum fp_sample_kind on_timeout(struct bpf_sock_ops *ctx, struct fp_estats *e)
+static __always_inline enum fp_sample_kind on_timeout(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
+						      struct fp_estats *e, struct fp_sampling *s)
 {
 	if (ctx->args[0])
 		e->counted.subsequent_timeouts++;
 	else
 		e->counted.timeouts++;
-	return FP_SAMPLE_TIMEOUT;
+	return may_sample_event(s, tp->tcp_clock_cache) ? FP_SAMPLE_TIMEOUT : FP_SAMPLE_NOTHING;
 }
 
 /* A burst of them is one event, with its number in the counters. */
-static __always_inline enum fp_sample_kind
-on_retransmission(struct tcp_sock *tp, struct fp_estats *e, const struct fp_instruments *config)
+static __always_inline enum fp_sample_kind on_retransmission(struct tcp_sock *tp,
+							     struct fp_estats *e,
+							     struct fp_sampling *s,
+							     const struct fp_instruments *config)
 {
-	if (!is_over(e->retrans_ns, tp, config))
+	u64 now_ns = tp->tcp_clock_cache;
+
+	if (!is_over(e->retrans_ns, now_ns, interval_in_force(s, config)))
 		return FP_SAMPLE_NOTHING;
-	e->retrans_ns = tp->tcp_clock_cache;
-	return FP_SAMPLE_RETRANSMISSION;
+	e->retrans_ns = now_ns;
+	return may_sample_event(s, now_ns) ? FP_SAMPLE_RETRANSMISSION : FP_SAMPLE_NOTHING;
 }
 
 static __always_inline enum fp_sample_kind happened(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
-						    struct fp_estats *e,
+						    struct fp_estats *e, struct fp_sampling *s,
 						    const struct fp_instruments *config)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_RTT_CB:
-		return on_round_trip(ctx, tp, e, config);
+		return on_round_trip(ctx, tp, e, s, config);
 	case BPF_SOCK_OPS_RTO_CB:
-		return on_timeout(ctx, e);
+		return on_timeout(ctx, tp, e, s);
 	case BPF_SOCK_OPS_RETRANS_CB:
-		return on_retransmission(tp, e, config);
-	case BPF_SOCK_OPS_STATE_CB:
-		return ctx->args[1] == BPF_TCP_CLOSE ? FP_SAMPLE_END : FP_SAMPLE_NOTHING;
+		return on_retransmission(tp, e, s, config);
+	case BPF_SOCK_OPS_STATE_CB: /* is_end() */
+		note_event(s, tp->tcp_clock_cache);
+		return FP_SAMPLE_END;
 	}
 	return FP_SAMPLE_NOTHING;
 }
 
 static __always_inline enum fp_sample_kind on_event(struct bpf_sock_ops *ctx, void *sk,
-						    struct tcp_sock *tp, struct fp_estats *e,
+						    struct tcp_sock *tp, u64 cookie,
+						    struct fp_estats *e, struct fp_sampling *s,
 						    const struct fp_instruments *config)
 {
 	enum fp_sample_kind kind = FP_SAMPLE_NOTHING;
 
 	if (e->generation != config->generation)
-		kind = reconfigure(config, sk, tp, bpf_get_socket_cookie(ctx), e);
+		kind = reconfigure(config, sk, tp, cookie, e);
+	if (kind != FP_SAMPLE_NOTHING)
+		note_event(s, tp->tcp_clock_cache);
 	if (kind != FP_SAMPLE_NOTHING || !(e->flags & FP_ESTATS_TRACKED))
 		return kind;
-	return happened(ctx, tp, e, config);
+	return happened(ctx, tp, e, s, config);
 }
 
 static __always_inline int is_establishment(u32 op)
@@ -247,10 +277,12 @@ static __always_inline int is_establishment(u32 op)
 }
 
 /* The others come for every connection, and for request sockets. */
-static __always_inline int is_ours(u32 op)
+static __always_inline int is_ours(struct bpf_sock_ops *ctx)
 {
+	u32 op = ctx->op;
+
 	return is_establishment(op) || op == BPF_SOCK_OPS_RTT_CB || op == BPF_SOCK_OPS_RTO_CB ||
-	       op == BPF_SOCK_OPS_RETRANS_CB || op == BPF_SOCK_OPS_STATE_CB;
+	       op == BPF_SOCK_OPS_RETRANS_CB || is_end(ctx);
 }
 
 SEC("sockops")
@@ -258,27 +290,32 @@ int sample_flow(struct bpf_sock_ops *ctx)
 {
 	enum fp_sample_kind kind = FP_SAMPLE_BEGIN;
 	struct fp_instruments *config = instruments();
-	struct fp_estats *e;
+	struct fp_sampling *s = sampling();
+	struct fp_estats *e, fresh;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
+	u64 cookie;
 
-	if (!config || !is_ours(ctx->op))
+	if (!config || !s || !is_ours(ctx))
 		return 1;
 	sk = ctx->sk;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp)
 		return 1;
+	cookie = bpf_get_socket_cookie(ctx);
 	if (is_establishment(ctx->op))
-		e = on_established(ctx, sk, tp, config);
+		e = on_established(ctx, sk, tp, cookie, config, &fresh);
 	else
-		e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
+		e = kept_of(ctx, sk, tp, cookie, &fresh);
 	if (!e)
 		return 1;
 	if (!is_establishment(ctx->op))
-		kind = on_event(ctx, sk, tp, e, config);
+		kind = on_event(ctx, sk, tp, cookie, e, s, config);
+	else
+		note_event(s, tp->tcp_clock_cache);
 	if (kind == FP_SAMPLE_NOTHING)
 		return 1;
-	emit(kind, sk, bpf_get_socket_cookie(ctx), tp, e, -1);
+	emit(kind, sk, cookie, tp, e, s, -1);
 	if (kind == FP_SAMPLE_END)
 		release(e, tp);
 	return 1;
@@ -309,31 +346,48 @@ static __always_inline void note_signal(struct fp_counted *c, const struct tcp_s
 	c->pre_cong_sum_rtt_us += tp->rack.rtt_us;
 }
 
+/* Outside sockops. */
+static __always_inline struct fp_estats *kept_of_live(struct tcp_sock *tp)
+{
+	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0), fresh;
+
+	if (e && e->flags & FP_ESTATS_TRACKED)
+		return e;
+	return grow_up(bpf_get_socket_cookie(tp), &fresh) ? store(tp, tp, &fresh) : e;
+}
+
 /* In tcp_set_ca_state(), before the state is set and after ssthresh was. */
 SEC("tp_btf/tcp_cong_state_set")
 int BPF_PROG(state_set, struct sock *sk, u8 now)
 {
-	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
 	struct fp_instruments *config = instruments();
 	enum fp_sample_kind kind = FP_SAMPLE_STATE;
+	struct fp_sampling *s = sampling();
+	struct fp_estats *e;
 	struct tcp_sock *tp;
 	u32 before;
 
-	if (!e || !config || !(e->flags & FP_ESTATS_TRACKED))
-		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
+	if (!tp || !config || !s)
 		return 0;
 	before = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	/* As each connection begins. */
+	if (before == TCP_CA_OPEN && now == TCP_CA_OPEN)
+		return 0;
+	e = kept_of_live(tp);
+	if (!e || !(e->flags & FP_ESTATS_TRACKED))
+		return 0;
 	if (is_congestion_signal(tp, before, now)) {
 		note_signal(&e->counted, tp);
 		kind = FP_SAMPLE_CONGESTION;
-	} else if (before == now || !is_over(e->state_ns, tp, config)) {
+	} else if (before == now ||
+		   !is_over(e->state_ns, tp->tcp_clock_cache, interval_in_force(s, config))) {
 		return 0;
 	} else {
 		e->state_ns = tp->tcp_clock_cache;
 	}
-	emit(kind, sk, bpf_get_socket_cookie(sk), tp, e, now);
+	if (may_sample_event(s, tp->tcp_clock_cache))
+		emit(kind, sk, bpf_get_socket_cookie(sk), tp, e, s, now);
 	return 0;
 }
 
@@ -345,12 +399,12 @@ static __always_inline struct fp_estats *adopt(const struct fp_instruments *conf
 					       struct tcp_sock *tp, u64 cookie)
 {
 	u32 callbacks = 0, size = sizeof(callbacks);
-	struct fp_estats *e;
+	struct fp_estats *e, fresh;
 
 	if (!is_wanted(config, tp, cookie) ||
 	    bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
 		return NULL;
-	e = track(config, tp, tp, FP_ESTATS_ADOPTED);
+	e = track(config, tp, tp, cookie, FP_ESTATS_ADOPTED, &fresh);
 	if (!e)
 		return NULL;
 	callbacks |= CALLBACKS;
@@ -367,23 +421,17 @@ static __always_inline int is_connected(struct sock_common *skc)
 	return state != BPF_TCP_LISTEN && state != BPF_TCP_SYN_SENT && state != BPF_TCP_CLOSE;
 }
 
-SEC("iter/tcp")
-int walk_samples(struct bpf_iter__tcp *ctx)
+static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 {
 	u32 zero = 0;
-	struct sock_common *skc = ctx->sk_common;
 	struct fp_sample *r = bpf_map_lookup_elem(&scratch, &zero);
 	struct fp_instruments *config = instruments();
 	const struct fp_rude_flow *rude;
 	const struct fp_flow *flow;
 	struct fp_estats *e;
-	struct tcp_sock *tp;
 
-	if (!skc || !r || !config || !is_connected(skc))
-		return 0;
-	tp = bpf_skc_to_tcp_sock(skc);
-	if (!tp || !is_in_cgroup(tp, config->cgroup_id))
-		return 0;
+	if (!r || !config || !is_in_cgroup(tp, config->cgroup_id))
+		return;
 	/*
 	 * Then what is in no cache, all of it at once: the lookups begin together, for each goes through three
 	 * places. The reader dates the sample: reading the clock here waits for what was loaded.
@@ -398,9 +446,50 @@ int walk_samples(struct bpf_iter__tcp *ctx)
 	r->kind = FP_SAMPLE_WALK;
 	r->tcp.cookie = bpf_get_socket_cookie(tp);
 	if (!e || !(e->flags & FP_ESTATS_TRACKED))
+		e = kept_of_live(tp);
+	if (!e || !(e->flags & FP_ESTATS_TRACKED))
 		e = adopt(config, tp, r->tcp.cookie);
 	fill_sample(r, tp, e, flow, rude);
-	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
+	bpf_seq_write(seq, r, sizeof(*r));
+}
+
+SEC("iter/tcp")
+int walk_samples(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp;
+
+	if (!skc || !is_connected(skc))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (tp)
+		walk_by(ctx->meta->seq, tp);
+	return 0;
+}
+
+/*
+ * TCP's own clock of the socket: set by every segment that comes or goes, every timer, and every reading of data.
+ * While data waits to be sent or acknowledged, what it waits for is told without that.
+ */
+static __always_inline int has_moved(const struct tcp_sock *tp, u64 since_us)
+{
+	return tp->tcp_mstamp >= since_us || tp->write_seq != tp->snd_una;
+}
+
+/* Passes by sockets that did nothing since fp_moved_since, before anything else of them is looked at. */
+SEC("iter/tcp")
+int walk_moved(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	u32 zero = 0;
+	u64 *since_us = bpf_map_lookup_elem(&fp_moved_since, &zero);
+	struct tcp_sock *tp;
+
+	if (!skc || !since_us || !is_connected(skc))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (tp && has_moved(tp, *since_us))
+		walk_by(ctx->meta->seq, tp);
 	return 0;
 }
 

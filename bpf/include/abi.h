@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 13
+#define FP_ABI_VERSION 14
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -261,6 +261,7 @@ enum fp_count {
 	FP_COUNT_UNSAMPLED,	       /* flows that max_flows or max_flows_per_prefix left out */
 	FP_COUNT_UNSAMPLED_NO_STORAGE, /* flows left out for want of socket storage */
 	FP_COUNT_WITHHELD,	       /* buffers not given for want of TCP memory */
+	FP_COUNT_EVENTS_UNSAMPLED,     /* events beyond the budget of samples */
 	FP_COUNTS,
 };
 
@@ -290,6 +291,21 @@ struct fp_instruments {
 	__u32 max_flows;
 	__u32 max_flows_per_prefix; /* of the peer's /24 or /64; 0 = no bound */
 	__u32 generation; /* a flow that knows another one finds out anew whether it is sampled */
+	__u32 pad;
+};
+
+/* How the samples of all flows fare against the host's budget. Times are the kernel's tcp_clock_cache. */
+struct fp_sampling {
+	__u64 began_ns;	   /* of the present second */
+	__u64 interval_ns; /* in force, if longer than fp_instruments.interval_ns; 0: that one is */
+	__u64 timed_ns;	   /* what timed_samples took */
+	__u64 timed_samples;
+	__u32 interval_samples_max; /* in the present second */
+	/* Counted in the present second: */
+	__u32 active_flows;	/* flows of which a sample was due */
+	__u32 due_samples;	/* at fp_instruments.interval_ns */
+	__u32 interval_samples; /* at round trips: made, or refused at the maximum */
+	__u32 event_samples;	/* all others */
 	__u32 pad;
 };
 
@@ -348,11 +364,12 @@ struct fp_counted {
  * needs comes first: it fits into one line of the cache.
  */
 struct fp_estats {
-	__u64 sampled_ns; /* the kernel's tcp_clock_cache, as the last two */
+	__u64 sampled_ns; /* the kernel's tcp_clock_cache, as due_ns and the last two */
 	__u32 generation;
 	__u32 flags;
 	__u32 limited_by; /* enum tcp_chrono, when last looked */
 	__u32 pad;
+	__u64 due_ns; /* when a sample was due, whether the budget allowed it or not */
 	struct fp_counted counted;
 	struct fp_wide wide;
 	__u64 state_ns;	  /* the last sample for a state that is no congestion signal */

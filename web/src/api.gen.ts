@@ -1733,6 +1733,12 @@ export interface components {
         SampleCounts: {
             /**
              * Format: uint64
+             * @description Events that have no sample of their own because of the budget: the flow's next sample counts them.
+             * @default 0
+             */
+            events_unsampled: number;
+            /**
+             * Format: uint64
              * @description Flows that `max_flows` or `max_flows_per_prefix` left out.
              */
             flows_beyond_bounds: number;
@@ -1748,6 +1754,18 @@ export interface components {
             flows_without_storage: number;
             /**
              * Format: uint64
+             * @description The same as the policy gives it. It is longer now if the budget would not hold otherwise.
+             * @default 0
+             */
+            interval_configured_us: number;
+            /**
+             * Format: uint64
+             * @description The least time between two samples of a flow, as it is now; microseconds.
+             * @default 0
+             */
+            interval_us: number;
+            /**
+             * Format: uint64
              * @description Samples handed over.
              */
             samples: number;
@@ -1756,6 +1774,12 @@ export interface components {
              * @description Samples lost because nobody read them in time.
              */
             samples_lost: number;
+            /**
+             * Format: uint32
+             * @description The budget: so many samples a second at most; 0 = none.
+             * @default 0
+             */
+            samples_per_s_max: number;
         };
         /** @description Why a sample was made. */
         SampleKind: "begin" | "interval" | "state" | "congestion" | "timeout" | "retransmission" | "end" | "walk";

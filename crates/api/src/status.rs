@@ -132,6 +132,18 @@ pub struct SampleCounts {
     pub flows_beyond_bounds: u64,
     /// Flows left out because their socket had no memory for what is kept of them.
     pub flows_without_storage: u64,
+    /// The budget: so many samples a second at most; 0 = none.
+    #[serde(default)]
+    pub samples_per_s_max: u32,
+    /// The least time between two samples of a flow, as it is now; microseconds.
+    #[serde(default)]
+    pub interval_us: u64,
+    /// The same as the policy gives it. It is longer now if the budget would not hold otherwise.
+    #[serde(default)]
+    pub interval_configured_us: u64,
+    /// Events that have no sample of their own because of the budget: the flow's next sample counts them.
+    #[serde(default)]
+    pub events_unsampled: u64,
 }
 
 /// How a log file fares.

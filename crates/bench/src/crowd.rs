@@ -8,14 +8,20 @@ use rustix::net::sockopt::set_socket_linger;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// At most, of one process.
 const CONNECTIONS_EACH: usize = 4500;
 
 /// The connections; closed when it is dropped.
-pub struct Crowd(Vec<Child>);
+pub struct Crowd(Vec<Holder>);
+
+/// A process that holds some of them.
+struct Holder {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
 
 impl Crowd {
     /// Both ends of `flows / 2` connections.
@@ -25,42 +31,63 @@ impl Crowd {
         while left > 0 {
             run.check()?;
             let connections = left.min(CONNECTIONS_EACH);
-            crowd.0.push(holder(connections)?);
+            crowd.0.push(Holder::start(connections)?);
             left -= connections;
         }
         Ok(crowd)
+    }
+
+    /// One connection in a hundred carries a byte. Answers how many sockets that moved.
+    pub fn move_one_in_a_hundred(&mut self) -> Result<usize> {
+        self.0.iter_mut().map(Holder::move_some).sum()
     }
 }
 
 impl Drop for Crowd {
     fn drop(&mut self) {
-        for child in &mut self.0 {
+        for holder in &mut self.0 {
             // Each ends at the end of its input.
-            drop(child.stdin.take());
-            let _ = child.wait();
+            drop(holder.child.stdin.take());
+            let _ = holder.child.wait();
         }
     }
 }
 
-fn holder(connections: usize) -> Result<Child> {
-    let program = std::env::current_exe()?;
-    let mut child = Command::new(program)
-        .args(["--hold-connections", &connections.to_string()])
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut line = String::new();
-    let said = child.stdout.take().context("it was piped")?;
-    BufReader::new(said).read_line(&mut line)?;
-    if line.trim() != "ready" {
-        let _ = child.wait();
-        bail!("{connections} connections could not be opened");
+impl Holder {
+    fn start(connections: usize) -> Result<Holder> {
+        let program = std::env::current_exe()?;
+        let mut child = Command::new(program)
+            .args(["--hold-connections", &connections.to_string()])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let said = child.stdout.take().context("it was piped")?;
+        let mut holder = Holder {
+            child,
+            said: BufReader::new(said),
+        };
+        if holder.line()? != "ready" {
+            let _ = holder.child.wait();
+            bail!("{connections} connections could not be opened");
+        }
+        Ok(holder)
     }
-    Ok(child)
+
+    fn move_some(&mut self) -> Result<usize> {
+        let orders = self.child.stdin.as_mut().context("it was piped")?;
+        orders.write_all(b"move\n")?;
+        Ok(self.line()?.parse()?)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.said.read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    }
 }
 
-/// What such a process does: opens them, says so, and waits for the end of its input.
+/// What such a process does: opens them, says so, and until the end of its input has some carry a byte at each line.
 pub fn hold_connections(count: usize) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -74,8 +101,16 @@ pub fn hold_connections(count: usize) -> Result<()> {
     };
     let held = (0..count).map(connection).collect::<Result<Vec<_>>>()?;
     println!("ready");
-    std::io::stdout().flush()?;
-    std::io::stdin().read_to_end(&mut Vec::new())?;
+    for line in std::io::stdin().lines() {
+        line?;
+        let mut moved = 0;
+        for (opener, acceptor) in held.iter().step_by(100) {
+            (&*opener).write_all(&[7])?;
+            (&*acceptor).read_exact(&mut [0])?;
+            moved += 2;
+        }
+        println!("{moved}");
+    }
     drop(held);
     Ok(())
 }

@@ -123,6 +123,7 @@ fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
     lines.extend(bad_parameters(counts));
     lines.extend(withheld(counts));
     lines.push(sampled(kernel.instruments.as_ref()));
+    lines.extend(kernel.instruments.as_ref().and_then(over_budget));
     lines
 }
 
@@ -147,6 +148,21 @@ fn sampled(counts: Option<&SampleCounts>) -> String {
         counts.samples,
         counts.samples_lost
     )
+}
+
+/// Worth a line while the budget makes flows wait for their samples.
+fn over_budget(counts: &SampleCounts) -> Option<String> {
+    let is_longer = counts.interval_us > counts.interval_configured_us;
+    is_longer.then(|| {
+        format!(
+            "sampling     each flow every {} ms in place of {}: the budget is {} samples a second \
+             (sample_cpu_share and samples_per_s in [host]); {} events without a sample of their own",
+            counts.interval_us / 1000,
+            counts.interval_configured_us / 1000,
+            counts.samples_per_s_max,
+            counts.events_unsampled
+        )
+    })
 }
 
 fn bad_parameters(counts: &Counts) -> Option<String> {
@@ -230,6 +246,22 @@ fn unloaded(report: &UnloadReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_that_the_budget_made_longer_is_told() {
+        let told = |interval_us: u64| {
+            over_budget(&SampleCounts {
+                interval_us,
+                interval_configured_us: 100_000,
+                samples_per_s_max: 2666,
+                ..SampleCounts::default()
+            })
+        };
+        assert_eq!(told(100_000), None);
+        let line = told(380_000).unwrap();
+        assert!(line.contains("every 380 ms in place of 100 ms"), "{line}");
+        assert!(line.contains("2666 samples a second"), "{line}");
+    }
 
     #[test]
     fn bad_parameters_are_told_with_the_remedy() {

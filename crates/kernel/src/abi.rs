@@ -4,7 +4,7 @@
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 13;
+pub const FP_ABI_VERSION: u32 = 14;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -759,7 +759,8 @@ pub const FP_COUNT_SAMPLES_LOST: fp_count = 7;
 pub const FP_COUNT_UNSAMPLED: fp_count = 8;
 pub const FP_COUNT_UNSAMPLED_NO_STORAGE: fp_count = 9;
 pub const FP_COUNT_WITHHELD: fp_count = 10;
-pub const FP_COUNTS: fp_count = 11;
+pub const FP_COUNT_EVENTS_UNSAMPLED: fp_count = 11;
+pub const FP_COUNTS: fp_count = 12;
 pub type fp_count = ::core::ffi::c_uint;
 pub const FP_WALK_MEET: fp_walk_mode = 0;
 pub const FP_WALK_SHARE: fp_walk_mode = 1;
@@ -815,6 +816,55 @@ const _: () = {
         [::core::mem::offset_of!(fp_instruments, generation) - 288usize];
     ["Offset of field: fp_instruments::pad"]
         [::core::mem::offset_of!(fp_instruments, pad) - 292usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_sampling {
+    pub began_ns: __u64,
+    pub interval_ns: __u64,
+    pub timed_ns: __u64,
+    pub timed_samples: __u64,
+    pub interval_samples_max: __u32,
+    pub active_flows: __u32,
+    pub due_samples: __u32,
+    pub interval_samples: __u32,
+    pub event_samples: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_sampling"][::core::mem::size_of::<fp_sampling>() - 56usize];
+    ["Alignment of fp_sampling"][::core::mem::align_of::<fp_sampling>() - 8usize];
+    ["Offset of field: fp_sampling::began_ns"]
+        [::core::mem::offset_of!(fp_sampling, began_ns) - 0usize];
+    ["Offset of field: fp_sampling::interval_ns"]
+        [::core::mem::offset_of!(fp_sampling, interval_ns) - 8usize];
+    ["Offset of field: fp_sampling::timed_ns"]
+        [::core::mem::offset_of!(fp_sampling, timed_ns) - 16usize];
+    ["Offset of field: fp_sampling::timed_samples"]
+        [::core::mem::offset_of!(fp_sampling, timed_samples) - 24usize];
+    ["Offset of field: fp_sampling::interval_samples_max"]
+        [::core::mem::offset_of!(fp_sampling, interval_samples_max) - 32usize];
+    ["Offset of field: fp_sampling::active_flows"]
+        [::core::mem::offset_of!(fp_sampling, active_flows) - 36usize];
+    ["Offset of field: fp_sampling::due_samples"]
+        [::core::mem::offset_of!(fp_sampling, due_samples) - 40usize];
+    ["Offset of field: fp_sampling::interval_samples"]
+        [::core::mem::offset_of!(fp_sampling, interval_samples) - 44usize];
+    ["Offset of field: fp_sampling::event_samples"]
+        [::core::mem::offset_of!(fp_sampling, event_samples) - 48usize];
+    ["Offset of field: fp_sampling::pad"][::core::mem::offset_of!(fp_sampling, pad) - 52usize];
 };
 #[repr(C)]
 #[derive(
@@ -945,6 +995,7 @@ pub struct fp_estats {
     pub flags: __u32,
     pub limited_by: __u32,
     pub pad: __u32,
+    pub due_ns: __u64,
     pub counted: fp_counted,
     pub wide: fp_wide,
     pub state_ns: __u64,
@@ -952,7 +1003,7 @@ pub struct fp_estats {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_estats"][::core::mem::size_of::<fp_estats>() - 192usize];
+    ["Size of fp_estats"][::core::mem::size_of::<fp_estats>() - 200usize];
     ["Alignment of fp_estats"][::core::mem::align_of::<fp_estats>() - 8usize];
     ["Offset of field: fp_estats::sampled_ns"]
         [::core::mem::offset_of!(fp_estats, sampled_ns) - 0usize];
@@ -962,12 +1013,13 @@ const _: () = {
     ["Offset of field: fp_estats::limited_by"]
         [::core::mem::offset_of!(fp_estats, limited_by) - 16usize];
     ["Offset of field: fp_estats::pad"][::core::mem::offset_of!(fp_estats, pad) - 20usize];
-    ["Offset of field: fp_estats::counted"][::core::mem::offset_of!(fp_estats, counted) - 24usize];
-    ["Offset of field: fp_estats::wide"][::core::mem::offset_of!(fp_estats, wide) - 112usize];
+    ["Offset of field: fp_estats::due_ns"][::core::mem::offset_of!(fp_estats, due_ns) - 24usize];
+    ["Offset of field: fp_estats::counted"][::core::mem::offset_of!(fp_estats, counted) - 32usize];
+    ["Offset of field: fp_estats::wide"][::core::mem::offset_of!(fp_estats, wide) - 120usize];
     ["Offset of field: fp_estats::state_ns"]
-        [::core::mem::offset_of!(fp_estats, state_ns) - 176usize];
+        [::core::mem::offset_of!(fp_estats, state_ns) - 184usize];
     ["Offset of field: fp_estats::retrans_ns"]
-        [::core::mem::offset_of!(fp_estats, retrans_ns) - 184usize];
+        [::core::mem::offset_of!(fp_estats, retrans_ns) - 192usize];
 };
 pub const FP_SAMPLE_NOTHING: fp_sample_kind = 0;
 pub const FP_SAMPLE_BEGIN: fp_sample_kind = 1;

@@ -42,6 +42,7 @@ pub use clock::monotonic_ns;
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use handle::Kernel;
+pub use instruments::budget::TimedSamples;
 pub use instruments::samples::Samples;
 pub use law::{OthersLaw, laws_of_others, registered_laws, unregister_unseen_laws};
 pub use load::{Missing, Takeover};

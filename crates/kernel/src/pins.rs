@@ -14,6 +14,7 @@ pub(crate) const LAW_PREFIX: &str = "law_";
 pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";
 pub(crate) const LINK_STATE_SET: &str = "link_state_set";
 pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
+pub(crate) const LINK_WALK_MOVED: &str = "link_walk_moved";
 
 /// Where the build is loaded that is to replace the one pinned in `pin_dir`; while that one goes, its pins are here.
 pub(crate) fn staging(pin_dir: &Path) -> PathBuf {

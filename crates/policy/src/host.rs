@@ -17,6 +17,10 @@ pub struct HostSettings {
     /// Of the TCP memory at which the kernel's pressure begins (the second number of net.ipv4.tcp_mem), the share
     /// beyond which no flow is given a buffer above the kernel's own, in thousandths; `None`: all of it.
     pub tcp_mem_share_milli: Option<u32>,
+    /// Of one processor, the share that sampling flows may take, in thousandths; `None`: 20.
+    pub sample_cpu_share_milli: Option<u32>,
+    /// Samples of all flows a second, at most; `None`: only the share bounds them.
+    pub samples_per_s: Option<u32>,
 }
 
 /// One sysctl to raise when it is lower.
@@ -77,6 +81,13 @@ impl HostSettings {
     /// The share of the TCP memory beyond which buffers are withheld, in thousandths.
     pub fn tcp_mem_share_milli(&self) -> u32 {
         self.tcp_mem_share_milli.unwrap_or(1000)
+    }
+
+    /// So many samples a second may be made of all flows if one costs `sample_ns` of a processor's time; at least 1.
+    pub fn sample_budget(&self, sample_ns: u64) -> u32 {
+        let share_ns = u64::from(self.sample_cpu_share_milli.unwrap_or(20)) * 1_000_000;
+        let paid = (share_ns / sample_ns.max(1)).clamp(1, u32::MAX.into()) as u32;
+        paid.min(self.samples_per_s.unwrap_or(u32::MAX))
     }
 
     /// The least value that the policy gives for a sysctl.

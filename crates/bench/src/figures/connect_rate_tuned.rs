@@ -8,13 +8,13 @@ use crate::figures::connect_rate::{SETTINGS, paired, prelude, rules};
 use crate::run::Run;
 use anyhow::{Result, ensure};
 
-/// Median of thirty samples; no goal.
+/// Median of thirty samples.
 pub const FIGURE: Figure = Figure {
     name: "tune.connect_rate_ratio_tuned",
     what: "the same where both ends of every connection get buffers, a law and an initial window",
     unit: "ratio",
     better: Better::Higher,
-    goal: None,
+    goal: Some(0.85),
     summary: Summary::Median,
     measure,
 };

@@ -31,7 +31,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 29] = [
+const SINGLE: [&Figure; 31] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -49,7 +49,9 @@ const SINGLE: [&Figure; 29] = [
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
     &estats::idle::FIGURE,
+    &estats::idle::FIGURE_100K,
     &estats::walk::FIGURE,
+    &estats::walk::FIGURE_IDLE,
     &estats::active::FIGURE,
     &estats::bulk::FIGURE,
     &estats::lost::FIGURE,

@@ -81,6 +81,18 @@ fn of_the_kernel(counts: SampleCounts) -> Vec<Metric> {
             Kind::Counter,
             counts.flows_without_storage,
         ),
+        (
+            "events_unsampled",
+            "Events without a sample of their own because of the budget of samples",
+            Kind::Counter,
+            counts.events_unsampled,
+        ),
+        (
+            "samples_per_second_max",
+            "The budget of samples",
+            Kind::Gauge,
+            counts.samples_per_s_max.into(),
+        ),
     ]
     .map(|(name, help, kind, value)| Metric {
         name: name.to_owned(),

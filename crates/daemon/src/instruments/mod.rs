@@ -5,6 +5,7 @@
 //! Nothing here judges: that is `fatpath-estats`. Start at [`Instruments`].
 
 pub(crate) mod answers;
+mod budget;
 mod clock;
 pub(crate) mod follow;
 pub(crate) mod lines;
@@ -13,6 +14,7 @@ pub(crate) mod metrics;
 pub(crate) mod otlp;
 pub(crate) mod samples;
 
+use budget::{Budget, Spent};
 use fatpath_api::{FlowDetail, FlowView, Listing, ListingQuery, Sample, SampleCounts, Why};
 use fatpath_estats::listing;
 use fatpath_estats::tally::Series;
@@ -23,7 +25,7 @@ use fatpath_kernel::Kernel;
 use fatpath_policy::{Policy, SampledFlows, Setting};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::broadcast;
 
 /// Samples that a recorder may lag behind before it loses the oldest and is told how many.
@@ -36,6 +38,8 @@ pub(crate) struct Instruments {
     tally: Mutex<Tally>,
     samples: broadcast::Sender<Arc<Sample>>,
     wants_untracked: AtomicBool,
+    budget: Mutex<Budget>,
+    policies: AtomicU64,
 }
 
 impl Instruments {
@@ -49,6 +53,8 @@ impl Instruments {
             )),
             samples: broadcast::Sender::new(LAG),
             wants_untracked: AtomicBool::new(true),
+            budget: Mutex::default(),
+            policies: AtomicU64::new(0),
         }
     }
 
@@ -61,12 +67,41 @@ impl Instruments {
         let sampled = &policy.instruments;
         let all = sampled.flows == SampledFlows::All && sampled.one_in == 1;
         self.wants_untracked.store(all, Ordering::Relaxed);
+        self.budget.lock().set_policy(&policy.host);
+        self.set_sample_budget();
         // Reading the policy has refused a bad formula.
         let derived = derived(policy).unwrap_or_default();
         let rules: Vec<(u32, String)> = rules.into_iter().collect();
         self.tally.lock().set_rules(rules.clone());
         let judged = rules.into_iter().map(|(id, name)| (id, rule(policy, name)));
         self.table.lock().set_policy(judged, derived);
+        self.policies.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many policies became live.
+    fn policies(&self) -> u64 {
+        self.policies.load(Ordering::Relaxed)
+    }
+
+    /// The present cost of samples, once a second; `reader_ns` is the processor time of whoever takes them, so far.
+    pub(crate) fn follow_cost(&self, reader_ns: u64) {
+        let (Ok(timed), Some(counts)) = (self.kernel.timed_samples(), self.counts()) else {
+            return;
+        };
+        let spent = Spent {
+            samples: counts.samples,
+            reader_ns,
+            timed,
+        };
+        if self.budget.lock().follow(spent) {
+            self.set_sample_budget();
+        }
+    }
+
+    /// Fails only after an unload, when nothing is sampled.
+    fn set_sample_budget(&self) {
+        let samples_per_s = self.budget.lock().samples_per_s();
+        let _ = self.kernel.set_sample_budget(samples_per_s);
     }
 
     /// Flows that are walked by without being sampled belong into the table: too many for the bounds, or

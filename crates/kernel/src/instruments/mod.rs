@@ -4,6 +4,7 @@
 //! They are apart from the rest: where the kernel refuses them, flows are tuned all the same. Start at
 //! [`Kernel::set_instruments`]; the samples themselves are read in `samples.rs`.
 
+pub(crate) mod budget;
 pub(crate) mod samples;
 
 use crate::KernelError;
@@ -11,7 +12,7 @@ use crate::abi::{self, fp_instruments};
 use crate::build::Build;
 use crate::handle::Kernel;
 use crate::object::program;
-use crate::pins::{LINK_SAMPLE, LINK_STATE_SET, LINK_WALK_SAMPLES};
+use crate::pins::{LINK_SAMPLE, LINK_STATE_SET, LINK_WALK_MOVED, LINK_WALK_SAMPLES};
 use fatpath_api::SampleCounts;
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
@@ -20,7 +21,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 /// The programs of bpf/estats.bpf.c.
-const PROGRAMS: [&str; 3] = ["sample_flow", "state_set", "walk_samples"];
+const PROGRAMS: [&str; 4] = ["sample_flow", "state_set", "walk_samples", "walk_moved"];
 
 impl Kernel {
     /// Whether the kernel took the instruments.
@@ -35,7 +36,7 @@ impl Kernel {
         }
         let object = self.load_object("estats", build.image("estats"))?;
         self.attach_instruments(&object).inspect_err(|_| {
-            for link in [LINK_STATE_SET, LINK_WALK_SAMPLES] {
+            for link in [LINK_STATE_SET, LINK_WALK_SAMPLES, LINK_WALK_MOVED] {
                 let _ = std::fs::remove_file(self.places.pin(link));
             }
         })
@@ -45,6 +46,7 @@ impl Kernel {
     fn attach_instruments(&self, object: &Object) -> Result<(), KernelError> {
         for (name, pin) in [
             ("walk_samples", LINK_WALK_SAMPLES),
+            ("walk_moved", LINK_WALK_MOVED),
             ("state_set", LINK_STATE_SET),
         ] {
             let link = program(object, name)?
@@ -86,7 +88,12 @@ impl Kernel {
     /// When they are not loaded.
     pub fn sample_counts(&self) -> Result<SampleCounts, KernelError> {
         let counts = self.table("fp_counts")?;
+        let (interval_us, interval_configured_us) = self.sample_intervals_us()?;
         Ok(SampleCounts {
+            samples_per_s_max: self.sample_budget()?,
+            interval_us,
+            interval_configured_us,
+            events_unsampled: counts.sum(abi::FP_COUNT_EVENTS_UNSAMPLED)?,
             flows_sampled: self.table("fp_tracked")?.get(0)?,
             samples: counts.sum(abi::FP_COUNT_SAMPLES)?,
             samples_lost: counts.sum(abi::FP_COUNT_SAMPLES_LOST)?,

@@ -11,7 +11,7 @@ use crate::events::follow_ring;
 use crate::handle::Kernel;
 use crate::maps::Table;
 use crate::namespaces::{namespaces, within};
-use crate::pins::LINK_WALK_SAMPLES;
+use crate::pins::{LINK_WALK_MOVED, LINK_WALK_SAMPLES};
 use crate::pod::name_of;
 use crate::tune::flow::{endpoint, tick_us};
 use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
@@ -57,12 +57,31 @@ impl Kernel {
     ///
     /// # Errors
     /// When the instruments are not loaded. A namespace that vanishes is passed over.
-    pub fn walk_samples(
+    pub fn walk_samples(&self, on_sample: impl FnMut(Sample) + Send) -> Result<(), KernelError> {
+        self.walk_by(LINK_WALK_SAMPLES, on_sample)
+    }
+
+    /// The same of the connections alone that did something since that time (CLOCK_MONOTONIC), or that have data to send
+    /// or in flight. Only one may walk so at a time: the daemon.
+    ///
+    /// # Errors
+    /// As [`Kernel::walk_samples`].
+    pub fn walk_moved(
         &self,
+        since_ns: u64,
+        on_sample: impl FnMut(Sample) + Send,
+    ) -> Result<(), KernelError> {
+        self.table("fp_moved_since")?.set(0, &(since_ns / 1000))?;
+        self.walk_by(LINK_WALK_MOVED, on_sample)
+    }
+
+    fn walk_by(
+        &self,
+        pin: &str,
         mut on_sample: impl FnMut(Sample) + Send,
     ) -> Result<(), KernelError> {
-        let link = Link::open(self.places.pin(LINK_WALK_SAMPLES))
-            .map_err(KernelError::bpf(format!("open {LINK_WALK_SAMPLES}")))?;
+        let link =
+            Link::open(self.places.pin(pin)).map_err(KernelError::bpf(format!("open {pin}")))?;
         let mut failed = None;
         for namespace in namespaces() {
             let walked = within(&namespace, || walk_here(&link, &mut on_sample));

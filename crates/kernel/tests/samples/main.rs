@@ -8,8 +8,10 @@
 mod support;
 
 mod bounds;
+mod budget;
 mod events;
 mod tcp_info;
+mod walk;
 
 use fatpath_api::Sample;
 use fatpath_kernel::Kernel;

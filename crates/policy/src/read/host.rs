@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `[host]` section of the policy file. Start at [`read`].
 
-use super::values::{self, SYSCTL_BYTES};
+use super::values::{self, SAMPLES_PER_S, SYSCTL_BYTES};
 use crate::rule::Rule;
 use crate::settings::Chosen;
 use crate::{HostSettings, Setting, Sysctl, SysctlName};
@@ -15,11 +15,15 @@ pub(super) fn read(root: &mut Section, rules: &[Rule]) -> HostSettings {
     let mut host = host.titled("[host]");
     let sysctls = host.read("sysctl", table);
     let sysctls = sysctls.map(|table| read_sysctls(table, rules));
-    let tcp_mem_share_milli = host.read("tcp_mem_share", read_share);
+    let tcp_mem_share_milli = host.read("tcp_mem_share", |value| read_share(value, 10));
+    let sample_cpu_share_milli = host.read("sample_cpu_share", |value| read_share(value, 1));
+    let samples_per_s = host.read("samples_per_s", |value| SAMPLES_PER_S.read_u32(value));
     host.note_unknown();
     HostSettings {
         sysctls: sysctls.unwrap_or_default(),
         tcp_mem_share_milli,
+        sample_cpu_share_milli,
+        samples_per_s: samples_per_s.map(|chosen| chosen.value),
     }
 }
 
@@ -27,11 +31,12 @@ fn table<'v>(value: &Value<'v>) -> Result<Section<'v>, Refusal> {
     value.section_or("a table, [host.sysctl]")
 }
 
-fn read_share(value: &Value) -> Result<u32, Refusal> {
-    let milli = values::thousandths(value).filter(|milli| (10..=1000).contains(milli));
+fn read_share(value: &Value, least_milli: u64) -> Result<u32, Refusal> {
+    let milli = values::thousandths(value).filter(|milli| (least_milli..=1000).contains(milli));
+    let least = least_milli as f64 / 1000.0;
     milli
         .and_then(|milli| u32::try_from(milli).ok())
-        .ok_or_else(|| value.found("0.01 to 1, with at most three decimals"))
+        .ok_or_else(|| value.found(&format!("{least} to 1, with at most three decimals")))
 }
 
 fn read_sysctls(table: Section, rules: &[Rule]) -> Vec<Sysctl> {

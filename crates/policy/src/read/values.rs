@@ -60,6 +60,11 @@ pub(crate) const SAMPLE_INTERVAL: Measure = Measure {
     allowed: Cow::Borrowed("1ms to 60s, with its unit: \"100ms\""),
 };
 pub(crate) const ONE_IN: Measure = count(1, 1_000_000, "an integer of 1 to 1000000 flows");
+pub(crate) const SAMPLES_PER_S: Measure = count(
+    10,
+    10_000_000,
+    "an integer of 10 to 10000000 samples a second",
+);
 pub(crate) const MAX_FLOWS: Measure = count(
     1,
     MAX_SAMPLED_FLOWS as u64,

@@ -14,7 +14,7 @@ pub const FIGURE: Figure = Figure {
     what: "connections a second over loopback, every flow sampled over unloaded",
     unit: "ratio",
     better: Better::Higher,
-    goal: None,
+    goal: Some(0.95),
     summary: Summary::Median,
     measure,
 };

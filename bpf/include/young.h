@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flows that are sampled and of which nothing was to be counted yet. Many end so: socket storage for each would be
+ * most of what a short connection costs. A flow gets its storage at the first event that counts. Start at
+ * become_young() and grow_up().
+ */
+#ifndef FATPATH_YOUNG_H
+#define FATPATH_YOUNG_H
+
+#include "choose.h"
+
+/* What struct fp_estats of such a flow would hold. */
+struct young {
+	u64 begin_ns;
+	u32 generation;
+	u32 flags;
+};
+
+/* Key: the socket's cookie. While it is full, flows get their storage at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct young);
+} young_flows SEC(".maps");
+
+static __always_inline void begin(struct fp_estats *e, const struct young *young)
+{
+	__builtin_memset(e, 0, sizeof(*e));
+	e->sampled_ns = young->begin_ns;
+	e->due_ns = young->begin_ns;
+	e->counted.begin_ns = young->begin_ns;
+	e->generation = young->generation;
+	e->flags = young->flags;
+}
+
+/* 0: there is no place. */
+static __always_inline int become_young(u64 cookie, const struct young *young)
+{
+	return !bpf_map_update_elem(&young_flows, &cookie, young, BPF_NOEXIST);
+}
+
+/* 1 and `e` as it is kept of the flow, which is young no longer; 0: it was not. */
+static __always_inline int grow_up(u64 cookie, struct fp_estats *e)
+{
+	struct young *young = bpf_map_lookup_elem(&young_flows, &cookie);
+
+	if (!young)
+		return 0;
+	begin(e, young);
+	bpf_map_delete_elem(&young_flows, &cookie);
+	return 1;
+}
+
+/* Storage for what is kept of a flow that is counted already; without it the flow is counted no more. */
+static __always_inline struct fp_estats *store(void *sk, struct tcp_sock *tp,
+					       struct fp_estats *kept)
+{
+	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!e) {
+		release(kept, tp);
+		count(FP_COUNT_UNSAMPLED_NO_STORAGE);
+		return NULL;
+	}
+	/* A passive opening with data in its SYN (TCP Fast Open) is walked by before it is established. */
+	release(e, tp);
+	*e = *kept;
+	return e;
+}
+
+#endif
