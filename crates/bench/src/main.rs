@@ -18,6 +18,7 @@ mod instance;
 mod lab;
 mod loaded;
 mod one_processor;
+mod peer;
 mod results;
 mod run;
 mod simulated;

@@ -53,3 +53,4 @@ pub use network::{Network, UpError};
 pub use observer::ObservationOptions;
 pub use stats::{DirectionStats, LinkStats, Stats};
 pub use topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError};
+pub use tun::Tun;

@@ -22,7 +22,7 @@ const OFFLOAD_UDP: usize = 0x20 | 0x40;
 
 /// The open end of a TUN device. The device goes when this does.
 #[derive(Debug)]
-pub(crate) struct Tun(OwnedFd);
+pub struct Tun(OwnedFd);
 
 /// `struct ifreq` as TUNSETIFF reads it.
 #[repr(C)]
@@ -34,10 +34,13 @@ struct InterfaceRequest {
 
 impl Tun {
     /// Length of the virtio-net header before each packet.
-    pub(crate) const VNET_BYTES: usize = 10;
+    pub const VNET_BYTES: usize = 10;
 
     /// Makes a device in the namespace of the calling thread. `device` has at most 15 bytes.
-    pub(crate) fn open(device: &str) -> io::Result<Tun> {
+    ///
+    /// # Errors
+    /// The kernel's, such as for want of the right to make one.
+    pub fn open(device: &str) -> io::Result<Tun> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let tun = Tun(rustix::fs::open("/dev/net/tun", flags, Mode::empty())?);
         tun.name(device)?;
@@ -74,7 +77,10 @@ impl Tun {
     }
 
     /// Reads one packet with its virtio-net header; `None` when there is none now.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(&self.0, buffer) {
             Err(rustix::io::Errno::AGAIN) => Ok(None),
             length => Ok(Some(length?)),
@@ -82,7 +88,10 @@ impl Tun {
     }
 
     /// Writes one packet with its virtio-net header.
-    pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The kernel's, such as when the device is down.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         rustix::io::write(&self.0, packet)?;
         Ok(())
     }

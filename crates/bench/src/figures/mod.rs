@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures: each is one file here and one entry in [`FIGURES`].
 
+mod ack_cost;
 mod aimd_window;
 mod connect_rate;
 mod connect_rate_tuned;
@@ -31,7 +32,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(rude_share).collect()
 });
 
-const SINGLE: [&Figure; 31] = [
+const SINGLE: [&Figure; 33] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -42,6 +43,8 @@ const SINGLE: [&Figure; 31] = [
     &emulator_delay::P99,
     &aimd_window::FIGURE,
     &reno_cpu::FIGURE,
+    &ack_cost::CLEAN,
+    &ack_cost::LOSSY,
     &mark_cpu::FIGURE,
     &police::PASS,
     &police::DROP,

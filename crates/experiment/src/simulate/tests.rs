@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios as simulations.
 
+mod synchronised;
+
 use std::path::Path;
 
 use fatpath_cc::{Idle, Law};
