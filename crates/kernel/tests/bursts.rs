@@ -8,7 +8,7 @@ mod support;
 use fatpath_api::TunedFlow;
 use fatpath_emulator::CellSpec;
 use fatpath_kernel::Kernel;
-use fatpath_policy::{Classifier, parse};
+use fatpath_policy::{Classifier, Policy, parse};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -28,10 +28,11 @@ fn publish(kernel: &Kernel, keys: &str) {
         "[[rule]]\nname = 'burst'\ndestination = ['10.99.0.2']\nsend_buffer = 4000000\n\
          initial_window = {WINDOW_PKTS}\n{keys}\n"
     );
-    let policy = parse(&text, None).unwrap();
-    kernel
-        .publish(&policy, &Classifier::build(&policy))
-        .unwrap();
+    publish_policy(kernel, &parse(&text, None).unwrap());
+}
+
+fn publish_policy(kernel: &Kernel, policy: &Policy) {
+    kernel.publish(policy, &Classifier::build(policy)).unwrap();
 }
 
 /// A connection whose window of `WINDOW_PKTS` is written and read, again and again.
@@ -136,6 +137,10 @@ fn pacing_spreads_the_window_of_any_law_and_ends_with_the_rule() {
             );
             publish(&turn.kernel, &rule("pacing = true"));
             assert!(sent.burst_pkts() < WINDOW_PKTS, "{law}: a live flow");
+            publish_policy(&turn.kernel, &Policy::default());
+            publish(&turn.kernel, &rule(""));
+            assert_eq!(sent.burst_pkts(), WINDOW_PKTS, "{law}: its rule was gone");
+            publish(&turn.kernel, &rule("pacing = true"));
             publish(&turn.kernel, &rule("pacing = true\npacing_rate = '1gbit'"));
             publish(&turn.kernel, &rule("pacing_rate = '1gbit'"));
             assert!(

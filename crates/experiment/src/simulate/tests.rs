@@ -114,6 +114,26 @@ fn without_a_policy_a_flow_has_the_kernels_default_law() {
     assert!(flow.tcp.start.hystart);
 }
 
+#[test]
+fn a_rules_bounds_on_bursts_reach_the_flow() {
+    let folder = std::env::temp_dir().join(format!("fatpath-bursts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let rule =
+        "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\npacing = true\nmax_burst = 64\n";
+    std::fs::write(folder.join("policy.toml"), rule).unwrap();
+    let variant = "[[variant]]\nname = \"bounded\"\npolicy = \"policy.toml\"\n";
+    let file = folder.join("x.toml");
+    std::fs::write(&file, text_of("", &format!("{variant}{BULK}"))).unwrap();
+    let scenario = crate::load(&file).unwrap();
+    let tcp = mapped(&scenario, "default.bounded").unwrap().spec.flows[0]
+        .tcp
+        .clone();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((tcp.pacing, tcp.max_burst_pkts), (true, 64));
+    let free = of_text("", BULK).spec.flows[0].tcp.clone();
+    assert_eq!((free.pacing, free.max_burst_pkts), (false, 0));
+}
+
 /// Their programs are no iperf3.
 const OF_THE_KERNEL: [&str; 3] = ["nicely.toml", "wan-kernel.toml", "lan-kernel.toml"];
 

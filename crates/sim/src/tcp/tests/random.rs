@@ -38,6 +38,8 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
         detection,
         any::<bool>(),
         pace,
+        any::<bool>(),
+        prop_oneof![Just(0), 4u32..40],
         1u32..20,
         2u32..5,
     )
@@ -49,6 +51,8 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
                 detection,
                 tail_loss_probe,
                 pacing_rate_bps,
+                pacing,
+                max_burst_pkts,
                 initial_window_pkts,
                 dupthresh,
             )| TcpSpec {
@@ -58,6 +62,8 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
                 detection,
                 tail_loss_probe,
                 pacing_rate_bps,
+                pacing,
+                max_burst_pkts,
                 initial_window_pkts,
                 dupthresh,
                 ..TcpSpec::default()
