@@ -2,9 +2,10 @@
 /*
  * The table of laws, and what a host stack calls: cc_acked(), cc_ssthresh(),
  * cc_undo_cwnd() here; cc_begin(), cc_transmission_starts(), cc_ack_arrived(),
- * cc_rtt_sample(), cc_idle_restart() in start.h; cc_bound_burst(), cc_end_burst_bound() in burst.h.
+ * cc_rtt_sample(), cc_idle_restart() in start.h; cc_bound_burst(), cc_end_burst_bound() in burst.h. Laws that set a
+ * pacing rate too, from samples of the delivery rate, have calls of their own: rate_laws.h.
  *
- * A new law: its file is included and its name stands in CC_LAWS. See
+ * A new law: its file is included and its name stands in CC_LAWS, or in CC_RATE_LAWS. See
  * docs/new-law.md.
  */
 #ifndef FATPATH_CC_LAWS_H
@@ -24,11 +25,23 @@
 #include "scalable.h"
 #include "highspeed.h"
 #include "cubic.h"
+#include "bbr.h"
 
 #define CC_LAWS(X) X(reno) X(aimd) X(scalable) X(highspeed) X(cubic)
+#define CC_RATE_LAWS(X) X(bbr)
+#define CC_ALL_LAWS(X) CC_LAWS(X) CC_RATE_LAWS(X)
 
 #define CC_LAW_NUMBER(law) CC_LAW_##law,
-enum cc_law { CC_LAWS(CC_LAW_NUMBER) CC_LAW_COUNT };
+enum cc_law { CC_ALL_LAWS(CC_LAW_NUMBER) CC_LAW_COUNT };
+
+#define CC_LAW_ONE(law) +1
+enum { CC_WINDOW_LAW_COUNT = 0 CC_LAWS(CC_LAW_ONE) };
+
+/* A law of CC_LAWS, to which cc_acked() and the others below apply. */
+static inline int cc_is_window_law(enum cc_law law)
+{
+	return (cc_u32)law < CC_WINDOW_LAW_COUNT;
+}
 
 /*
  * `values` are CC_PARAMS numbers, the parameters of the law in its own order and
@@ -42,7 +55,7 @@ enum cc_law { CC_LAWS(CC_LAW_NUMBER) CC_LAW_COUNT };
 static inline int cc_law_accepts(enum cc_law law, const cc_u32 *values)
 {
 	switch (law) {
-		CC_LAWS(CC_LAW_ACCEPTS)
+		CC_ALL_LAWS(CC_LAW_ACCEPTS)
 	default:
 		return 0;
 	}
@@ -55,7 +68,7 @@ static inline int cc_law_accepts(enum cc_law law, const cc_u32 *values)
 static inline void cc_law_initial(enum cc_law law, cc_u32 *values)
 {
 	switch (law) {
-		CC_LAWS(CC_LAW_INITIAL)
+		CC_ALL_LAWS(CC_LAW_INITIAL)
 	default:
 		break;
 	}

@@ -18,12 +18,15 @@ const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(non_camel_case_types, dead_code)] // C's names; fields of which Rust reads nothing by name";
 
 /// The structs that Rust names, and whether the crate shows their fields to others.
-const NAMES: [(&str, &str, bool); 8] = [
+const NAMES: [(&str, &str, bool); 11] = [
     ("cc_window", "Window", true),
     ("cc_rtt", "RttSample", true),
     ("cc_rude_now", "RudeNow", true),
     ("cc_memory", "Memory", false),
     ("cc_rude", "RudeState", false),
+    ("cc_rate_sample", "RateSample", true),
+    ("cc_rate_flow", "RateFlow", false),
+    ("cc_bbr_state", "RawBbr", false),
     ("cc_start", "RawStart", false),
     ("cc_param", "RawParam", false),
     ("fatpath_law", "RawLaw", false),
@@ -33,7 +36,7 @@ fn bindings(builder: Builder) -> Builder {
     builder
         .raw_line(HEAD)
         .allowlist_function("fatpath_.*")
-        .allowlist_var("CC_PARAMS")
+        .allowlist_var("CC_PARAMS|CC_RATE_.*|CC_BBR_.*")
         .clang_args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/../bpf/cc")])
         .default_visibility(FieldVisibilityKind::PublicCrate)
         .parse_callbacks(Box::new(Names))

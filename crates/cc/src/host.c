@@ -4,7 +4,7 @@
  * parameters. Start with bpf/cc/laws.h; this file decides nothing. raw.rs is its twin.
  */
 #define CC_ON_HOST
-#include "laws.h"
+#include "rate_laws.h"
 #include "rude.h"
 
 struct fatpath_law {
@@ -14,7 +14,7 @@ struct fatpath_law {
 };
 
 #define LAW_DESCRIPTION(law) { #law, cc_##law##_params, cc_##law##_hystart },
-static const struct fatpath_law laws[] = { CC_LAWS(LAW_DESCRIPTION){ 0, 0, 0 } };
+static const struct fatpath_law laws[] = { CC_ALL_LAWS(LAW_DESCRIPTION){ 0, 0, 0 } };
 
 const struct fatpath_law *fatpath_laws(void)
 {
@@ -24,6 +24,43 @@ const struct fatpath_law *fatpath_laws(void)
 int fatpath_accepts(cc_u32 law, const cc_u32 *values)
 {
 	return cc_law_accepts((enum cc_law)law, values);
+}
+
+int fatpath_is_window_law(cc_u32 law)
+{
+	return cc_is_window_law((enum cc_law)law);
+}
+
+void fatpath_rate_begin(cc_u32 law, struct cc_rate_flow *f, const struct cc_rate_sample *s)
+{
+	cc_rate_begin((enum cc_law)law, f, s);
+}
+
+void fatpath_rate_acked(cc_u32 law, const cc_u32 *values, struct cc_rate_flow *f,
+			struct cc_rate_sample *s)
+{
+	cc_rate_acked((enum cc_law)law, values, f, s);
+}
+
+void fatpath_rate_recovery_begins(cc_u32 law, struct cc_rate_flow *f)
+{
+	cc_rate_recovery_begins((enum cc_law)law, f);
+}
+
+void fatpath_rate_undone(cc_u32 law, struct cc_rate_flow *f)
+{
+	cc_rate_undone((enum cc_law)law, f);
+}
+
+void fatpath_rate_transmission_starts(cc_u32 law, const cc_u32 *values, struct cc_rate_flow *f,
+				      const struct cc_rate_sample *s)
+{
+	cc_rate_transmission_starts((enum cc_law)law, values, f, s);
+}
+
+const struct cc_bbr_state *fatpath_bbr_state(const struct cc_rate_flow *f)
+{
+	return (const struct cc_bbr_state *)f->own;
 }
 
 void fatpath_begin(struct cc_window *w, const struct cc_start *s)

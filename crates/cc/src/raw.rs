@@ -5,6 +5,42 @@
 #![allow(non_camel_case_types, dead_code)] // C's names; fields of which Rust reads nothing by name
 
 pub const CC_PARAMS: u32 = 6;
+pub const CC_RATE_APP_LIMITED: u32 = 1;
+pub const CC_RATE_CWND_LIMITED: u32 = 2;
+pub const CC_RATE_RECOVERS: u32 = 4;
+pub const CC_RATE_TIMED_OUT: u32 = 8;
+pub const CC_RATE_NO_SACK: u32 = 16;
+pub const CC_BBR_BW_BITS: u32 = 24;
+pub const CC_BBR_NONE: u32 = 4294967295;
+pub const CC_BBR_MIN_PIPE_PKTS: u32 = 4;
+pub const CC_BBR_FULL_ROUNDS: u32 = 3;
+pub const CC_BBR_STARTUP_FULL_LOSSES: u32 = 6;
+pub const CC_BBR_DRAIN_ROUNDS: u32 = 3;
+pub const CC_BBR_MIN_RTT_FILTER_US: u32 = 10000000;
+pub const CC_BBR_PROBE_RTT_EVERY_US: u32 = 5000000;
+pub const CC_BBR_PROBE_RTT_US: u32 = 200000;
+pub const CC_BBR_EXTRA_ACKED_ROUNDS: u32 = 5;
+pub const CC_BBR_QUANTUM_US: u32 = 1000;
+pub const CC_BBR_QUANTUM_BYTES: u32 = 65536;
+pub const CC_BBR_OFFLOAD_QUANTA: u32 = 3;
+pub const CC_BBR_NOMINAL_RTT_US: u32 = 1000;
+pub const CC_BBR_ECN_BETA_MILLI: u32 = 850;
+pub const CC_BBR_FULL_BW_REACHED: u32 = 1;
+pub const CC_BBR_FULL_BW_NOW: u32 = 2;
+pub const CC_BBR_PROBE_SAMPLE: u32 = 4;
+pub const CC_BBR_LOSS_IN_ROUND: u32 = 8;
+pub const CC_BBR_CE_IN_ROUND: u32 = 16;
+pub const CC_BBR_PREV_TOO_HIGH: u32 = 32;
+pub const CC_BBR_PREV_PRECAUTIONARY: u32 = 64;
+pub const CC_BBR_IDLE_RESTART: u32 = 128;
+pub const CC_BBR_PROBE_RTT_EXPIRED: u32 = 256;
+pub const CC_BBR_PROBE_RTT_ROUND_DONE: u32 = 512;
+pub const CC_BBR_RECOVERED: u32 = 1024;
+pub const CC_BBR_HAS_RTT: u32 = 2048;
+pub const CC_BBR_ROUND_START: u32 = 4096;
+pub const CC_BBR_LOSS_ROUND_START: u32 = 8192;
+pub const CC_BBR_DISCARDS: u32 = 16384;
+pub const CC_BBR_CE: u32 = 32768;
 pub type cc_u8 = ::core::ffi::c_uchar;
 pub type cc_u32 = ::core::ffi::c_uint;
 pub type cc_u64 = ::core::ffi::c_ulonglong;
@@ -154,6 +190,270 @@ const _: () = {
         [::core::mem::offset_of!(RawStart, initial_ssthresh_pkts) - 12usize];
     ["Offset of field: RawStart::idle"][::core::mem::offset_of!(RawStart, idle) - 16usize];
     ["Offset of field: RawStart::hystart"][::core::mem::offset_of!(RawStart, hystart) - 20usize];
+};
+#[doc = " An acknowledgement. Counts are segments since the flow began, modulo 2^32."]
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct RateSample {
+    #[doc = "Of any monotonic clock."]
+    pub now_us: cc_u64,
+    #[doc = "Delivered, with this acknowledgement (C.delivered)."]
+    pub delivered_pkts: cc_u32,
+    #[doc = "Found lost; a retransmission lost counts again (C.lost)."]
+    pub lost_pkts: cc_u32,
+    #[doc = "Delivered with an echo of congestion (RFC 3168)."]
+    pub ce_pkts: cc_u32,
+    #[doc = "Delivered when the newest of what arrived was sent (P.delivered)."]
+    pub prior_delivered_pkts: cc_u32,
+    #[doc = "Delivering sampled_pkts took so long; 0 = there is no sample."]
+    pub interval_us: cc_u32,
+    #[doc = "Segments, not a count since the beginning (RS.delivered)."]
+    pub sampled_pkts: cc_u32,
+    #[doc = "Delivered by this acknowledgement alone (RS.newly_acked)."]
+    pub acked_pkts: cc_u32,
+    #[doc = "Found lost by it."]
+    pub newly_lost_pkts: cc_u32,
+    #[doc = "Of what was sent last of what arrived; 0 = none was measured."]
+    pub rtt_us: cc_u32,
+    #[doc = "Smoothed round-trip time; 0 = none."]
+    pub srtt_us: cc_u32,
+    #[doc = "Bytes of data in a segment."]
+    pub mss_bytes: cc_u32,
+    #[doc = "`pipe` of RFC 6675."]
+    pub in_flight_pkts: cc_u32,
+    #[doc = "Before the acknowledgement."]
+    pub prior_in_flight_pkts: cc_u32,
+    #[doc = "When the newest was sent, with it; 0 = the host does not know."]
+    pub tx_in_flight_pkts: cc_u32,
+    #[doc = "Since it was sent; not read when tx_in_flight_pkts is 0."]
+    pub lost_since_sent_pkts: cc_u32,
+    #[doc = "CC_RATE_APP_LIMITED and others."]
+    pub flags: cc_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of RateSample"][::core::mem::size_of::<RateSample>() - 72usize];
+    ["Alignment of RateSample"][::core::mem::align_of::<RateSample>() - 8usize];
+    ["Offset of field: RateSample::now_us"][::core::mem::offset_of!(RateSample, now_us) - 0usize];
+    ["Offset of field: RateSample::delivered_pkts"]
+        [::core::mem::offset_of!(RateSample, delivered_pkts) - 8usize];
+    ["Offset of field: RateSample::lost_pkts"]
+        [::core::mem::offset_of!(RateSample, lost_pkts) - 12usize];
+    ["Offset of field: RateSample::ce_pkts"]
+        [::core::mem::offset_of!(RateSample, ce_pkts) - 16usize];
+    ["Offset of field: RateSample::prior_delivered_pkts"]
+        [::core::mem::offset_of!(RateSample, prior_delivered_pkts) - 20usize];
+    ["Offset of field: RateSample::interval_us"]
+        [::core::mem::offset_of!(RateSample, interval_us) - 24usize];
+    ["Offset of field: RateSample::sampled_pkts"]
+        [::core::mem::offset_of!(RateSample, sampled_pkts) - 28usize];
+    ["Offset of field: RateSample::acked_pkts"]
+        [::core::mem::offset_of!(RateSample, acked_pkts) - 32usize];
+    ["Offset of field: RateSample::newly_lost_pkts"]
+        [::core::mem::offset_of!(RateSample, newly_lost_pkts) - 36usize];
+    ["Offset of field: RateSample::rtt_us"][::core::mem::offset_of!(RateSample, rtt_us) - 40usize];
+    ["Offset of field: RateSample::srtt_us"]
+        [::core::mem::offset_of!(RateSample, srtt_us) - 44usize];
+    ["Offset of field: RateSample::mss_bytes"]
+        [::core::mem::offset_of!(RateSample, mss_bytes) - 48usize];
+    ["Offset of field: RateSample::in_flight_pkts"]
+        [::core::mem::offset_of!(RateSample, in_flight_pkts) - 52usize];
+    ["Offset of field: RateSample::prior_in_flight_pkts"]
+        [::core::mem::offset_of!(RateSample, prior_in_flight_pkts) - 56usize];
+    ["Offset of field: RateSample::tx_in_flight_pkts"]
+        [::core::mem::offset_of!(RateSample, tx_in_flight_pkts) - 60usize];
+    ["Offset of field: RateSample::lost_since_sent_pkts"]
+        [::core::mem::offset_of!(RateSample, lost_since_sent_pkts) - 64usize];
+    ["Offset of field: RateSample::flags"][::core::mem::offset_of!(RateSample, flags) - 68usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct cc_sent_mark {
+    pub(crate) delivered_pkts: cc_u32,
+    pub(crate) lost_pkts: cc_u32,
+    pub(crate) in_flight_pkts: cc_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cc_sent_mark"][::core::mem::size_of::<cc_sent_mark>() - 12usize];
+    ["Alignment of cc_sent_mark"][::core::mem::align_of::<cc_sent_mark>() - 4usize];
+    ["Offset of field: cc_sent_mark::delivered_pkts"]
+        [::core::mem::offset_of!(cc_sent_mark, delivered_pkts) - 0usize];
+    ["Offset of field: cc_sent_mark::lost_pkts"]
+        [::core::mem::offset_of!(cc_sent_mark, lost_pkts) - 4usize];
+    ["Offset of field: cc_sent_mark::in_flight_pkts"]
+        [::core::mem::offset_of!(cc_sent_mark, in_flight_pkts) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct cc_sent_history {
+    pub(crate) marks: [cc_sent_mark; 16usize],
+    pub(crate) newest: cc_u32,
+    pub(crate) count: cc_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cc_sent_history"][::core::mem::size_of::<cc_sent_history>() - 200usize];
+    ["Alignment of cc_sent_history"][::core::mem::align_of::<cc_sent_history>() - 4usize];
+    ["Offset of field: cc_sent_history::marks"]
+        [::core::mem::offset_of!(cc_sent_history, marks) - 0usize];
+    ["Offset of field: cc_sent_history::newest"]
+        [::core::mem::offset_of!(cc_sent_history, newest) - 192usize];
+    ["Offset of field: cc_sent_history::count"]
+        [::core::mem::offset_of!(cc_sent_history, count) - 196usize];
+};
+#[doc = " One flow under such a law. All 0 before cc_rate_begin()."]
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct RateFlow {
+    #[doc = "Send at this rate."]
+    pub(crate) pacing_bytes_per_s: cc_u64,
+    #[doc = "The host sets it when it lowers the window itself."]
+    pub(crate) cwnd_pkts: cc_u32,
+    #[doc = "The window is no more than this."]
+    pub(crate) clamp_pkts: cc_u32,
+    #[doc = "For hosts that do not keep it with each segment."]
+    pub(crate) history: cc_sent_history,
+    #[doc = "The law's own."]
+    pub(crate) own: [cc_u64; 32usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of RateFlow"][::core::mem::size_of::<RateFlow>() - 472usize];
+    ["Alignment of RateFlow"][::core::mem::align_of::<RateFlow>() - 8usize];
+    ["Offset of field: RateFlow::pacing_bytes_per_s"]
+        [::core::mem::offset_of!(RateFlow, pacing_bytes_per_s) - 0usize];
+    ["Offset of field: RateFlow::cwnd_pkts"][::core::mem::offset_of!(RateFlow, cwnd_pkts) - 8usize];
+    ["Offset of field: RateFlow::clamp_pkts"]
+        [::core::mem::offset_of!(RateFlow, clamp_pkts) - 12usize];
+    ["Offset of field: RateFlow::history"][::core::mem::offset_of!(RateFlow, history) - 16usize];
+    ["Offset of field: RateFlow::own"][::core::mem::offset_of!(RateFlow, own) - 216usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct RawBbr {
+    pub(crate) now_us: cc_u64,
+    pub(crate) min_rtt_at_us: cc_u64,
+    pub(crate) probe_rtt_min_at_us: cc_u64,
+    pub(crate) probe_rtt_done_at_us: cc_u64,
+    pub(crate) cycle_at_us: cc_u64,
+    pub(crate) extra_acked_from_us: cc_u64,
+    pub(crate) delivered_pkts: cc_u32,
+    pub(crate) initial_window_pkts: cc_u32,
+    pub(crate) bw: cc_u32,
+    pub(crate) max_bw: [cc_u32; 2usize],
+    pub(crate) bw_latest: cc_u32,
+    pub(crate) bw_shortterm: cc_u32,
+    pub(crate) full_bw: cc_u32,
+    pub(crate) min_rtt_us: cc_u32,
+    pub(crate) probe_rtt_min_us: cc_u32,
+    pub(crate) next_round_delivered_pkts: cc_u32,
+    pub(crate) loss_round_delivered_pkts: cc_u32,
+    pub(crate) round_count: cc_u32,
+    pub(crate) drain_start_round: cc_u32,
+    pub(crate) rounds_since_probe_up: cc_u32,
+    pub(crate) inflight_latest_pkts: cc_u32,
+    pub(crate) inflight_shortterm_pkts: cc_u32,
+    pub(crate) inflight_longterm_pkts: cc_u32,
+    pub(crate) undo_bw_shortterm: cc_u32,
+    pub(crate) undo_inflight_shortterm_pkts: cc_u32,
+    pub(crate) undo_inflight_longterm_pkts: cc_u32,
+    pub(crate) prior_cwnd_pkts: cc_u32,
+    pub(crate) extra_acked_delivered_pkts: cc_u32,
+    pub(crate) extra_acked_pkts: [cc_u32; 2usize],
+    pub(crate) bw_probe_up_acked_pkts: cc_u32,
+    pub(crate) probe_up_acked_per_inc_pkts: cc_u32,
+    pub(crate) bw_probe_wait_us: cc_u32,
+    pub(crate) app_limited_until_pkts: cc_u32,
+    pub(crate) ce_pkts: cc_u32,
+    pub(crate) flags: cc_u32,
+    pub(crate) phase: cc_u8,
+    pub(crate) undo_phase: cc_u8,
+    pub(crate) ack_phase: cc_u8,
+    pub(crate) full_bw_count: cc_u8,
+    pub(crate) losses_in_round: cc_u8,
+    pub(crate) bw_probe_up_rounds: cc_u8,
+    pub(crate) extra_acked_rounds: cc_u8,
+    pub(crate) pad: cc_u8,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 184usize];
+    ["Alignment of RawBbr"][::core::mem::align_of::<RawBbr>() - 8usize];
+    ["Offset of field: RawBbr::now_us"][::core::mem::offset_of!(RawBbr, now_us) - 0usize];
+    ["Offset of field: RawBbr::min_rtt_at_us"]
+        [::core::mem::offset_of!(RawBbr, min_rtt_at_us) - 8usize];
+    ["Offset of field: RawBbr::probe_rtt_min_at_us"]
+        [::core::mem::offset_of!(RawBbr, probe_rtt_min_at_us) - 16usize];
+    ["Offset of field: RawBbr::probe_rtt_done_at_us"]
+        [::core::mem::offset_of!(RawBbr, probe_rtt_done_at_us) - 24usize];
+    ["Offset of field: RawBbr::cycle_at_us"]
+        [::core::mem::offset_of!(RawBbr, cycle_at_us) - 32usize];
+    ["Offset of field: RawBbr::extra_acked_from_us"]
+        [::core::mem::offset_of!(RawBbr, extra_acked_from_us) - 40usize];
+    ["Offset of field: RawBbr::delivered_pkts"]
+        [::core::mem::offset_of!(RawBbr, delivered_pkts) - 48usize];
+    ["Offset of field: RawBbr::initial_window_pkts"]
+        [::core::mem::offset_of!(RawBbr, initial_window_pkts) - 52usize];
+    ["Offset of field: RawBbr::bw"][::core::mem::offset_of!(RawBbr, bw) - 56usize];
+    ["Offset of field: RawBbr::max_bw"][::core::mem::offset_of!(RawBbr, max_bw) - 60usize];
+    ["Offset of field: RawBbr::bw_latest"][::core::mem::offset_of!(RawBbr, bw_latest) - 68usize];
+    ["Offset of field: RawBbr::bw_shortterm"]
+        [::core::mem::offset_of!(RawBbr, bw_shortterm) - 72usize];
+    ["Offset of field: RawBbr::full_bw"][::core::mem::offset_of!(RawBbr, full_bw) - 76usize];
+    ["Offset of field: RawBbr::min_rtt_us"][::core::mem::offset_of!(RawBbr, min_rtt_us) - 80usize];
+    ["Offset of field: RawBbr::probe_rtt_min_us"]
+        [::core::mem::offset_of!(RawBbr, probe_rtt_min_us) - 84usize];
+    ["Offset of field: RawBbr::next_round_delivered_pkts"]
+        [::core::mem::offset_of!(RawBbr, next_round_delivered_pkts) - 88usize];
+    ["Offset of field: RawBbr::loss_round_delivered_pkts"]
+        [::core::mem::offset_of!(RawBbr, loss_round_delivered_pkts) - 92usize];
+    ["Offset of field: RawBbr::round_count"]
+        [::core::mem::offset_of!(RawBbr, round_count) - 96usize];
+    ["Offset of field: RawBbr::drain_start_round"]
+        [::core::mem::offset_of!(RawBbr, drain_start_round) - 100usize];
+    ["Offset of field: RawBbr::rounds_since_probe_up"]
+        [::core::mem::offset_of!(RawBbr, rounds_since_probe_up) - 104usize];
+    ["Offset of field: RawBbr::inflight_latest_pkts"]
+        [::core::mem::offset_of!(RawBbr, inflight_latest_pkts) - 108usize];
+    ["Offset of field: RawBbr::inflight_shortterm_pkts"]
+        [::core::mem::offset_of!(RawBbr, inflight_shortterm_pkts) - 112usize];
+    ["Offset of field: RawBbr::inflight_longterm_pkts"]
+        [::core::mem::offset_of!(RawBbr, inflight_longterm_pkts) - 116usize];
+    ["Offset of field: RawBbr::undo_bw_shortterm"]
+        [::core::mem::offset_of!(RawBbr, undo_bw_shortterm) - 120usize];
+    ["Offset of field: RawBbr::undo_inflight_shortterm_pkts"]
+        [::core::mem::offset_of!(RawBbr, undo_inflight_shortterm_pkts) - 124usize];
+    ["Offset of field: RawBbr::undo_inflight_longterm_pkts"]
+        [::core::mem::offset_of!(RawBbr, undo_inflight_longterm_pkts) - 128usize];
+    ["Offset of field: RawBbr::prior_cwnd_pkts"]
+        [::core::mem::offset_of!(RawBbr, prior_cwnd_pkts) - 132usize];
+    ["Offset of field: RawBbr::extra_acked_delivered_pkts"]
+        [::core::mem::offset_of!(RawBbr, extra_acked_delivered_pkts) - 136usize];
+    ["Offset of field: RawBbr::extra_acked_pkts"]
+        [::core::mem::offset_of!(RawBbr, extra_acked_pkts) - 140usize];
+    ["Offset of field: RawBbr::bw_probe_up_acked_pkts"]
+        [::core::mem::offset_of!(RawBbr, bw_probe_up_acked_pkts) - 148usize];
+    ["Offset of field: RawBbr::probe_up_acked_per_inc_pkts"]
+        [::core::mem::offset_of!(RawBbr, probe_up_acked_per_inc_pkts) - 152usize];
+    ["Offset of field: RawBbr::bw_probe_wait_us"]
+        [::core::mem::offset_of!(RawBbr, bw_probe_wait_us) - 156usize];
+    ["Offset of field: RawBbr::app_limited_until_pkts"]
+        [::core::mem::offset_of!(RawBbr, app_limited_until_pkts) - 160usize];
+    ["Offset of field: RawBbr::ce_pkts"][::core::mem::offset_of!(RawBbr, ce_pkts) - 164usize];
+    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 168usize];
+    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 172usize];
+    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 173usize];
+    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 174usize];
+    ["Offset of field: RawBbr::full_bw_count"]
+        [::core::mem::offset_of!(RawBbr, full_bw_count) - 175usize];
+    ["Offset of field: RawBbr::losses_in_round"]
+        [::core::mem::offset_of!(RawBbr, losses_in_round) - 176usize];
+    ["Offset of field: RawBbr::bw_probe_up_rounds"]
+        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 177usize];
+    ["Offset of field: RawBbr::extra_acked_rounds"]
+        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 178usize];
+    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 179usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -347,6 +647,37 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn fatpath_accepts(law: cc_u32, values: *const cc_u32) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn fatpath_is_window_law(law: cc_u32) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_begin(law: cc_u32, f: *mut RateFlow, s: *const RateSample);
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_acked(
+        law: cc_u32,
+        values: *const cc_u32,
+        f: *mut RateFlow,
+        s: *mut RateSample,
+    );
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_recovery_begins(law: cc_u32, f: *mut RateFlow);
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_undone(law: cc_u32, f: *mut RateFlow);
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_transmission_starts(
+        law: cc_u32,
+        values: *const cc_u32,
+        f: *mut RateFlow,
+        s: *const RateSample,
+    );
+}
+unsafe extern "C" {
+    pub fn fatpath_bbr_state(f: *const RateFlow) -> *const RawBbr;
 }
 unsafe extern "C" {
     pub fn fatpath_begin(w: *mut Window, s: *const RawStart);

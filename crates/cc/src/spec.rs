@@ -10,10 +10,21 @@ use std::sync::OnceLock;
 pub struct LawSpec {
     /// Its name; the kernel's begins with `fp_`.
     pub name: &'static str,
+    /// What it sets, and by what it goes.
+    pub kind: Kind,
     /// In the order of the values that the law reads.
     pub parameters: Vec<ParameterSpec>,
     /// Whether its flows have HyStart++ (RFC 9406) where nobody says.
     pub hystart: bool,
+}
+
+/// What a law sets, and by what it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The window, by acknowledgements and congestion events: [`crate::Control`].
+    Window,
+    /// The window and the pacing rate, by samples of the delivery rate: [`crate::RateControl`].
+    Rate,
 }
 
 /// One parameter. Numbers are integers in its unit.
@@ -54,7 +65,12 @@ const SUFFIXES: [(&str, Unit); 4] = [
     ("_pico", Unit::Pico),
 ];
 
-/// Every law, in the order of `CC_LAWS`.
+/// The laws of [`Kind::Window`], which come first.
+pub fn window_laws() -> impl Iterator<Item = &'static LawSpec> {
+    laws().iter().filter(|law| law.kind == Kind::Window)
+}
+
+/// Every law, in the order of `CC_ALL_LAWS`.
 pub fn laws() -> &'static [LawSpec] {
     static LAWS: OnceLock<Vec<LawSpec>> = OnceLock::new();
     LAWS.get_or_init(read_table)
@@ -107,10 +123,10 @@ impl ParameterSpec {
 fn read_table() -> Vec<LawSpec> {
     // SAFETY: the table of host.c is constant and ends with a null name.
     let laws = unsafe { until_null(raw::fatpath_laws(), |law: &RawLaw| law.name) };
-    laws.iter().map(read_law).collect()
+    laws.iter().zip(0..).map(read_law).collect()
 }
 
-fn read_law(law: &RawLaw) -> LawSpec {
+fn read_law((law, number): (&RawLaw, u32)) -> LawSpec {
     // SAFETY: a law's parameters are constant and end with a null name; names are C strings.
     let (params, name) = unsafe {
         (
@@ -120,9 +136,16 @@ fn read_law(law: &RawLaw) -> LawSpec {
     };
     LawSpec {
         name,
+        kind: kind_of(number),
         parameters: params.iter().map(read_param).collect(),
         hystart: law.hystart != 0,
     }
+}
+
+fn kind_of(number: u32) -> Kind {
+    // SAFETY: compares two numbers.
+    let is_window = unsafe { raw::fatpath_is_window_law(number) != 0 };
+    if is_window { Kind::Window } else { Kind::Rate }
 }
 
 fn read_param(param: &RawParam) -> ParameterSpec {

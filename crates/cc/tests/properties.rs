@@ -4,7 +4,9 @@
 
 mod support;
 
-use fatpath_cc::{Control, Idle, Law, LawSpec, Memory, PathNow, RttSample, Start, Window, laws};
+use fatpath_cc::{
+    Control, Idle, Law, LawSpec, Memory, PathNow, RttSample, Start, Window, window_laws,
+};
 use proptest::prelude::*;
 use support::avoiding;
 
@@ -35,7 +37,7 @@ enum Event {
 
 /// A law of the table with values anywhere in their ranges, near their ends more often than evenly.
 fn any_law() -> impl Strategy<Value = Law> {
-    let specs: Vec<&'static LawSpec> = laws().iter().collect();
+    let specs: Vec<&'static LawSpec> = window_laws().collect();
     prop::sample::select(specs).prop_flat_map(parameters_of)
 }
 
@@ -347,7 +349,7 @@ proptest! {
     /// initial parameters: a law that takes more than half may keep less above its legacy window).
     #[test]
     fn growth_and_decrease_are_monotone(
-        spec in prop::sample::select(laws().iter().collect::<Vec<_>>()),
+        spec in prop::sample::select(window_laws().collect::<Vec<_>>()),
         law in any_law(),
         cwnd_pkts in prop_oneof![2u32..300, 2u32..u32::MAX],
         acked_pkts in any::<u32>(),
@@ -410,7 +412,7 @@ proptest! {
 
 #[test]
 fn values_out_of_range_are_refused() {
-    for spec in laws() {
+    for spec in window_laws() {
         let initial: Vec<u32> = spec.parameters.iter().map(|p| p.initial).collect();
         assert!(
             Law::from_values(spec.name, &initial).is_some(),

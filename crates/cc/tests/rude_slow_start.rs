@@ -4,7 +4,7 @@
 
 mod support;
 
-use fatpath_cc::{Control, Law, RttSample, Rude, Start, Window, laws};
+use fatpath_cc::{Control, Law, RttSample, Rude, Start, Window, window_laws};
 use support::rude::{Path, RTT_US};
 
 /// The round trip of a window for which the path's queue begins at 200 segments, and the numbers of an
@@ -55,7 +55,7 @@ fn hystart_ends_the_fair_windows_slow_start_as_it_ends_the_laws() {
         hystart: true,
         ..Start::default()
     };
-    for spec in laws() {
+    for spec in window_laws() {
         let law = Law::named(spec.name).unwrap();
         let (alone_rounds, alone_pkts) = slow_start_alone(law, hystart);
         for r_pkts in [5_000, 20_000] {

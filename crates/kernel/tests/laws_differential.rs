@@ -5,7 +5,7 @@
 
 mod support;
 
-use fatpath_cc::{Control, Law, PathNow, RttSample, Start, Window, laws};
+use fatpath_cc::{Control, Law, PathNow, RttSample, Start, Window, window_laws};
 use libbpf_rs::ProgramMut;
 use support::replay::{Random, StartTwin, loaded, number_of, run, values_of};
 
@@ -251,7 +251,7 @@ fn same_parameters_are_accepted(program: &ProgramMut, name: &str) {
 fn the_laws_in_the_kernel_are_the_laws_on_the_host() {
     let Some(object) = loaded(REPLAY) else { return };
     let program = object.progs_mut().next().unwrap();
-    for spec in laws() {
+    for spec in window_laws() {
         for seed in 0..SERIES_OF_A_LAW {
             one_series(&program, spec.name, seed);
         }

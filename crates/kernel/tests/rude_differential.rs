@@ -5,7 +5,7 @@
 
 mod support;
 
-use fatpath_cc::{Law, RttSample, Rude, RudeNow, RudeState, Start, Window, laws};
+use fatpath_cc::{Law, RttSample, Rude, RudeNow, RudeState, Start, Window, window_laws};
 use libbpf_rs::ProgramMut;
 use support::replay::{Random, StartTwin, loaded, number_of, run, values_of};
 
@@ -247,7 +247,7 @@ fn one_series(program: &ProgramMut, name: &str, seed: u64) {
 fn the_fair_window_in_the_kernel_is_that_on_the_host() {
     let Some(object) = loaded(REPLAY) else { return };
     let program = object.progs_mut().next().unwrap();
-    for spec in laws() {
+    for spec in window_laws() {
         for seed in 0..SERIES_OF_A_LAW {
             one_series(&program, spec.name, seed);
         }
