@@ -12,6 +12,7 @@
  *
  * Start reading at LAW(), at the end.
  */
+#include "include/count_ack.h"
 #include "include/going_polite.h"
 #include "include/pacing.h"
 
@@ -21,20 +22,6 @@
 static __always_inline int is_flagged(struct tcp_sock *tp, u32 flag)
 {
 	return !!(state_of(tp)->flags & flag);
-}
-
-/* SlowStart and CongAvoid of RFC 4898, which the kernel does not count. */
-static __always_inline void count_ack(struct sock *sk, const struct tcp_sock *tp)
-{
-	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
-
-	if (!e)
-		return;
-	e->flags |= FP_ESTATS_COUNTS_ACKS;
-	if (tp->snd_cwnd < tp->snd_ssthresh)
-		e->counted.slow_start_acks++;
-	else
-		e->counted.cong_avoid_acks++;
 }
 
 /* Recovery sends as much as arrives; after a timeout slow start begins with one segment. */
@@ -64,7 +51,7 @@ static __always_inline void grow_by(enum cc_law law, const struct law_name *name
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w;
 
-	count_ack(sk, tp);
+	count_ack(sk, tp->snd_cwnd < tp->snd_ssthresh);
 	ack.start = start_of(rule, tp);
 	flag(tp, LAW_HYSTART, ack.start.hystart);
 	w = window_of(tp);

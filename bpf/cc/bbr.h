@@ -250,4 +250,18 @@ static inline void cc_bbr_transmission_starts(struct cc_rate_flow *f, const stru
 		cc_bbr_check_probe_rtt_done(f);
 }
 
+static inline int cc_bbr_is_starting(struct cc_rate_flow *f)
+{
+	return cc_bbr_of(f)->phase == CC_BBR_STARTUP;
+}
+
+static inline cc_u32 cc_bbr_held_pkts(struct cc_rate_flow *f)
+{
+	struct cc_bbr_state *b = cc_bbr_of(f);
+
+	if (!cc_bbr_is(b, CC_BBR_FULL_BW_REACHED) || b->min_rtt_us == CC_BBR_NONE)
+		return 0;
+	return cc_most(cc_bbr_target_pkts(f), CC_BBR_MIN_PIPE_PKTS);
+}
+
 #endif

@@ -93,6 +93,32 @@ static inline void cc_rate_transmission_starts(enum cc_law law, const cc_u32 *va
 	}
 }
 
+#define CC_RATE_IS_STARTING(law)                                                                   \
+	case CC_LAW_##law:                                                                         \
+		return cc_##law##_is_starting(f);
+/* The flow looks for what the path carries, as in slow start. */
+static inline int cc_rate_is_starting(enum cc_law law, struct cc_rate_flow *f)
+{
+	switch (law) {
+		CC_RATE_LAWS(CC_RATE_IS_STARTING)
+	default:
+		return 0;
+	}
+}
+
+#define CC_RATE_HELD(law)                                                                          \
+	case CC_LAW_##law:                                                                         \
+		return cc_##law##_held_pkts(f);
+/* What the path was found to hold, a window for the flow's next law; 0 = that was not found out. */
+static inline cc_u32 cc_rate_held_pkts(enum cc_law law, struct cc_rate_flow *f)
+{
+	switch (law) {
+		CC_RATE_LAWS(CC_RATE_HELD)
+	default:
+		return 0;
+	}
+}
+
 #ifdef __bpf__
 #pragma clang attribute pop
 #endif

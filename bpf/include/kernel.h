@@ -172,6 +172,19 @@ struct ack_sample {
 	s32 rtt_us; /* -1 = no sample */
 };
 
+/* Of what an acknowledgement delivered; times in microseconds, below 0: none. */
+struct rate_sample {
+	u64 prior_mstamp;    /* 0 = nothing was delivered */
+	u32 prior_delivered; /* tp->delivered when the newest was sent */
+	s32 delivered;	     /* in interval_us */
+	long interval_us;
+	long rtt_us;
+	int losses;
+	u32 acked_sacked;
+	u32 prior_in_flight;
+	_Bool is_app_limited;
+};
+
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
@@ -180,6 +193,7 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*cong_control)(struct sock *sk); /* what follows differs before and after 6.10 */
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	char name[16];

@@ -157,13 +157,25 @@ static __always_inline u32 whole_cwnd_pkts(struct tcp_sock *tp)
 }
 
 /* Whole, whatever max_burst holds back of it. */
+/* tcp_packets_in_flight() */
+static __always_inline u32 in_flight_pkts(const struct tcp_sock *tp)
+{
+	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
+
+static __always_inline u32 clamp_pkts(struct tcp_sock *tp)
+{
+	u32 most = max_window_pkts(tp);
+
+	return tp->snd_cwnd_clamp < most ? tp->snd_cwnd_clamp : most;
+}
+
 static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 {
-	u32 clamp_pkts = max_window_pkts(tp);
 	struct cc_window w = {
 		.cwnd_pkts = whole_cwnd_pkts(tp),
 		.ssthresh_pkts = tp->snd_ssthresh,
-		.clamp_pkts = tp->snd_cwnd_clamp < clamp_pkts ? tp->snd_cwnd_clamp : clamp_pkts,
+		.clamp_pkts = clamp_pkts(tp),
 		.srtt_us = tp->srtt_us >> 3,
 		.now_us = tp->tcp_mstamp,
 		.memory = state_of(tp)->memory,

@@ -33,12 +33,6 @@ static __always_inline struct rude_state *rude_state_of(struct sock *sk)
 	return bpf_sk_storage_get(&fp_rude_states, sk, NULL, 0);
 }
 
-/* tcp_packets_in_flight() */
-static __always_inline u32 in_flight_pkts(const struct tcp_sock *tp)
-{
-	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
-}
-
 /* RACK's latest is the acknowledgement's own, as long as nothing was retransmitted. */
 static __always_inline struct cc_rtt rtt_of(const struct tcp_sock *tp)
 {
@@ -50,20 +44,13 @@ static __always_inline struct cc_rtt rtt_of(const struct tcp_sock *tp)
 	return rtt;
 }
 
-static __always_inline u32 clamp_pkts(struct tcp_sock *tp)
-{
-	u32 most = max_window_pkts(tp);
-
-	return tp->snd_cwnd_clamp < most ? tp->snd_cwnd_clamp : most;
-}
-
-/* The law of the fair window and its parameters; Reno where the rule's are out of range. */
+/* The law of the fair window and its parameters; Reno where the rule's are out of range, or its law sets a rate. */
 static __always_inline enum cc_law fair_law(const struct fp_rule *rule, cc_u32 values[CC_PARAMS])
 {
 	u32 law = rule->rude_fair_law;
 
 	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
-	return cc_law_accepts(law, values) ? law : CC_LAW_reno;
+	return cc_is_window_law(law) && cc_law_accepts(law, values) ? law : CC_LAW_reno;
 }
 
 /* An acknowledgement of a flow with a fair window. */

@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 14] = [
+const OBJECTS: [&str; 16] = [
     "tune",
     "override",
     "flows",
     "estats",
     "laws",
+    "rate_laws",
+    "rate_trace",
     "replay",
     "rude_replay",
     "rude_trace",

@@ -15,12 +15,12 @@ macro_rules! object {
 }
 
 /// Objects whose struct_ops maps are registered.
-pub(crate) const LAW_OBJECTS: [&str; 2] = ["laws", "rude"];
+pub(crate) const LAW_OBJECTS: [&str; 3] = ["laws", "rate_laws", "rude"];
 
 /// The objects of one build by name, and the version of their ABI.
 #[derive(Clone)]
 pub struct Build {
-    objects: [(&'static str, Cow<'static, [u8]>); 8],
+    objects: [(&'static str, Cow<'static, [u8]>); 9],
     abi_version: u32,
 }
 
@@ -35,6 +35,7 @@ impl Build {
                 object!("estats"),
                 object!("mark"),
                 object!("laws"),
+                object!("rate_laws"),
                 object!("rude"),
                 object!("rude_option"),
             ],

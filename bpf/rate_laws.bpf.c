@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The adapter between the kernel's tcp_sock and the laws of cc/rate_laws.h: struct_ops congestion control with
+ * cong_control, one registered law for each of CC_RATE_LAWS. The kernel keeps what is sent again, and when; with
+ * cong_control it reduces no window by itself but after a timeout. It paces at the law's rate, or sch_fq does.
+ *
+ * Parameters come from the rule of the flow, at every ACK, as for the other laws (laws.bpf.c). A flow for which
+ * there is no memory has Reno's window, and no pacing.
+ *
+ * Start reading at RATE_LAW(), at the end.
+ */
+#include "include/count_ack.h"
+#include "include/going_polite.h"
+#include "include/pacing.h"
+#include "include/rate_flow.h"
+
+extern int LINUX_KERNEL_VERSION __kconfig;
+#define KERNEL_6_10 ((6 << 16) + (10 << 8))
+
+/* For a test: rate_trace.bpf.c. Before the window is set. */
+#ifndef TRACE
+#define TRACE(sk, question, flow, sample)
+#endif
+
+/*
+ * The last argument of cong_control, the second before 6.10 and the fourth from then on. One load for each: the
+ * verifier takes no offset that is worked out.
+ */
+static __always_inline const struct rate_sample *sample_of(void *ctx)
+{
+	u64 sample;
+
+	if (LINUX_KERNEL_VERSION >= KERNEL_6_10)
+		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(sample) : "r"(ctx));
+	else
+		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(sample) : "r"(ctx));
+	return (const struct rate_sample *)sample;
+}
+
+static __always_inline void law_values(enum cc_law law, const struct law_name *name,
+				       struct sock *sk, cc_u32 values[CC_PARAMS])
+{
+	if (!parameters(tcp(sk), rule_of(sk), law, name, values))
+		cc_law_initial(law, values);
+}
+
+/* The kernel may have lowered the window, and a policy the clamp. */
+static __always_inline void take_window(struct cc_rate_flow *f, struct tcp_sock *tp)
+{
+	f->cwnd_pkts = tp->snd_cwnd;
+	f->clamp_pkts = clamp_pkts(tp);
+}
+
+static __always_inline void send_by(struct sock *sk, const struct cc_rate_flow *f)
+{
+	tcp(sk)->snd_cwnd = f->cwnd_pkts;
+	pace(sk, f->pacing_bytes_per_s);
+}
+
+static __always_inline void begin(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
+{
+	struct cc_rate_sample now = {};
+
+	__builtin_memset(f, 0, sizeof(*f));
+	take_window(f, tcp(sk));
+	fill_now(&now, tcp(sk));
+	cc_rate_begin(law, f, &now);
+	TRACE(sk, BEGIN, f, &now);
+	send_by(sk, f);
+}
+
+/* It tells a law that goes by it that no loss was found yet. */
+static __always_inline void forget_ssthresh(struct tcp_sock *tp)
+{
+	tp->snd_ssthresh = CC_INFINITE_SSTHRESH;
+}
+
+static __always_inline void init_by(enum cc_law law, struct sock *sk)
+{
+	struct law_state none = {};
+	struct cc_rate_flow *f;
+
+	*state_of(tcp(sk)) = none;
+	if (is_going_polite(sk))
+		end_going_polite(sk);
+	f = bpf_sk_storage_get(&fp_rate_flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!f)
+		return;
+	forget_ssthresh(tcp(sk));
+	begin(law, sk, f);
+}
+
+/* The next law goes on with what the path was found to hold, at its own rate. */
+static __always_inline void release_by(enum cc_law law, struct sock *sk)
+{
+	struct cc_rate_flow *f = rate_flow_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+	u32 held_pkts = f ? cc_rate_held_pkts(law, f) : 0;
+
+	if (held_pkts) {
+		tp->snd_ssthresh = held_pkts;
+		tp->snd_cwnd = cc_least(tp->snd_cwnd, held_pkts);
+	}
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	unpace(sk);
+	bpf_sk_storage_delete(&fp_rate_flows, sk);
+}
+
+/* Without memory: Reno's window (RFC 5681), at once at what is left after a loss. */
+static __always_inline void fall_back(struct sock *sk, const struct rate_sample *rs)
+{
+	struct law_ack ack = { .law = CC_LAW_reno, .acked_pkts = rs->acked_sacked };
+	struct tcp_sock *tp = tcp(sk);
+	struct cc_window w = window_of(tp);
+
+	if (recovery_flags(tp) & CC_RATE_RECOVERS)
+		w.cwnd_pkts = cc_least(w.cwnd_pkts, w.ssthresh_pkts);
+	else if (is_cwnd_limited(tp))
+		grow(&w, &ack);
+	set_window(tp, &w);
+}
+
+static __always_inline void control_by(enum cc_law law, const struct law_name *name,
+				       struct sock *sk, const struct rate_sample *rs)
+{
+	struct cc_rate_flow *f = rate_flow_of(sk);
+	struct rate_ack ack = { .law = law };
+	struct tcp_sock *tp = tcp(sk);
+
+	if (!f) {
+		fall_back(sk, rs);
+		return;
+	}
+	law_values(law, name, sk, ack.values);
+	take_window(f, tp);
+	fill_now(&ack.sample, tp);
+	fill_sample(&ack.sample, rs);
+	count_ack(sk, cc_rate_is_starting(law, f));
+	rate_acked(f, &ack);
+	TRACE(sk, ACKED, f, &ack.sample);
+	send_by(sk, f);
+}
+
+/* Recovery begins, or a timeout: before the kernel lowers the window. */
+static __always_inline u32 ssthresh_by(enum cc_law law, struct sock *sk)
+{
+	struct cc_rate_flow *f = rate_flow_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+
+	if (!f)
+		return cc_most(tp->snd_cwnd / 2, CC_MIN_SSTHRESH_PKTS);
+	take_window(f, tp);
+	cc_rate_recovery_begins(law, f);
+	TRACE(sk, RECOVERY_BEGINS, f, NULL);
+	return tp->snd_ssthresh;
+}
+
+static __always_inline u32 undo_by(enum cc_law law, struct sock *sk)
+{
+	struct cc_rate_flow *f = rate_flow_of(sk);
+	struct tcp_sock *tp = tcp(sk);
+
+	if (!f)
+		return cc_most(tp->snd_cwnd, tp->prior_cwnd);
+	take_window(f, tp);
+	cc_rate_undone(law, f);
+	TRACE(sk, UNDONE, f, NULL);
+	return f->cwnd_pkts;
+}
+
+/* Nothing is in flight. A rule's initial window was set after init(). */
+static __always_inline void starts_by(enum cc_law law, const struct law_name *name, struct sock *sk,
+				      enum tcp_ca_event event)
+{
+	struct cc_rate_flow *f = rate_flow_of(sk);
+	struct cc_rate_sample now = {};
+	cc_u32 values[CC_PARAMS];
+	struct tcp_sock *tp = tcp(sk);
+
+	if (event != CA_EVENT_TX_START || !f)
+		return;
+	if (!tp->data_segs_out) {
+		begin(law, sk, f);
+		return;
+	}
+	law_values(law, name, sk, values);
+	take_window(f, tp);
+	fill_now(&now, tp);
+	if (tp->app_limited)
+		now.flags |= CC_RATE_APP_LIMITED;
+	cc_rate_transmission_starts(law, values, f, &now);
+	TRACE(sk, TRANSMISSION_STARTS, f, &now);
+	send_by(sk, f);
+}
+
+/* Twice the window is in flight while ProbeBW asks for more: as the kernel's own bbr. */
+SEC("struct_ops")
+u32 BPF_PROG(rate_sndbuf_expand, struct sock *sk)
+{
+	return 3;
+}
+
+/* Registers a law of CC_RATE_LAWS as fp_LAW. */
+#define RATE_LAW(law)                                                                              \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(law##_init, struct sock *sk)                                                 \
+	{                                                                                          \
+		init_by(CC_LAW_##law, sk);                                                         \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(law##_release, struct sock *sk)                                              \
+	{                                                                                          \
+		release_by(CC_LAW_##law, sk);                                                      \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	int law##_cong_control(u64 *ctx)                                                           \
+	{                                                                                          \
+		struct law_name name = { "fp_" #law };                                             \
+		control_by(CC_LAW_##law, &name, (struct sock *)ctx[0], sample_of(ctx));            \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	u32 BPF_PROG(law##_ssthresh, struct sock *sk)                                              \
+	{                                                                                          \
+		return ssthresh_by(CC_LAW_##law, sk);                                              \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	u32 BPF_PROG(law##_undo_cwnd, struct sock *sk)                                             \
+	{                                                                                          \
+		return undo_by(CC_LAW_##law, sk);                                                  \
+	}                                                                                          \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(law##_cwnd_event, struct sock *sk, enum tcp_ca_event event)                  \
+	{                                                                                          \
+		struct law_name name = { "fp_" #law };                                             \
+		starts_by(CC_LAW_##law, &name, sk, event);                                         \
+	}                                                                                          \
+	SEC(".struct_ops")                                                                         \
+	struct tcp_congestion_ops fp_##law = {                                                     \
+		.init = (void *)law##_init,                                                        \
+		.release = (void *)law##_release,                                                  \
+		.cong_control = (void *)law##_cong_control,                                        \
+		.ssthresh = (void *)law##_ssthresh,                                                \
+		.undo_cwnd = (void *)law##_undo_cwnd,                                              \
+		.cwnd_event = (void *)law##_cwnd_event,                                            \
+		.sndbuf_expand = (void *)rate_sndbuf_expand,                                       \
+		.name = "fp_" #law,                                                                \
+	};
+CC_RATE_LAWS(RATE_LAW)
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
