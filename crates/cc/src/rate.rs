@@ -64,6 +64,11 @@ impl RateControl {
         self.flow.cwnd_pkts
     }
 
+    /// The window is no more than this, segments.
+    pub fn clamp_pkts(&self) -> u32 {
+        self.flow.clamp_pkts
+    }
+
     /// The host lowered the window by itself, as after a timeout.
     pub fn set_cwnd_pkts(&mut self, cwnd_pkts: u32) {
         self.flow.cwnd_pkts = cwnd_pkts;
