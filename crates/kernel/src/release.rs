@@ -7,7 +7,7 @@ use crate::tune::options::{OVERRIDES, RUDE_OPTION};
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use libbpf_rs::{MapCore, MapHandle};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;
 
 impl Kernel {
@@ -62,15 +62,25 @@ impl Kernel {
 
     /// Their names are free at once; flows that have them keep their code.
     pub(crate) fn unregister_laws(&self, removed: &mut Vec<String>) -> Result<(), KernelError> {
-        let mut failed = None;
-        for pin in pins(&self.places.pin_dir)? {
-            if name_of(&pin).starts_with(LAW_PREFIX) {
-                let gone = unregister(&pin).and_then(|()| remove(&pin, removed));
-                failed = failed.or(gone.err());
-            }
-        }
-        failed.map_or(Ok(()), Err)
+        let mut laws = pins(&self.places.pin_dir)?;
+        laws.retain(|pin| name_of(pin).starts_with(LAW_PREFIX));
+        let gone = laws.iter().zip(unregister_all(&laws));
+        let gone = gone.map(|(pin, gone)| gone.and_then(|()| remove(pin, removed)));
+        gone.fold(Ok(()), Result::and)
     }
+}
+
+/// At once: the kernel waits for a grace period for each, and new flows wait for all.
+fn unregister_all(laws: &[PathBuf]) -> Vec<Result<(), KernelError>> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = laws
+            .iter()
+            .map(|pin| scope.spawn(|| unregister(pin)))
+            .collect();
+        let gone = threads.into_iter().map(|thread| thread.join());
+        gone.map(|gone| gone.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
 }
 
 /// Deleting a struct_ops map's one value unregisters the law. A law that was pinned but

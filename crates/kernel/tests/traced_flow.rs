@@ -7,6 +7,7 @@
 mod support;
 
 use fatpath_cc::{Control, Law, Start, Window};
+use fatpath_emulator::{Namespace, remove_namespace};
 use fatpath_kernel::{Kernel, Places};
 use fatpath_policy::{Classifier, Policy, parse};
 use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
@@ -15,7 +16,7 @@ use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use support::alone;
+use support::{alone, wire};
 
 const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
 
@@ -79,6 +80,25 @@ impl Drop for Loaded {
         if let Err(error) = self.0.unload() {
             eprintln!("unload: {error}");
         }
+    }
+}
+
+/// A namespace in which the kernel leaves windows alone when a slow guest makes a pause.
+struct Host(Namespace);
+
+impl Host {
+    fn new() -> Host {
+        let host = Namespace::create(&format!("fpt-trace-{}", std::process::id())).unwrap();
+        wire::run(&host, "ip link set lo up");
+        host.set_sysctl("net.ipv4.tcp_slow_start_after_idle", "0")
+            .unwrap();
+        Host(host)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = remove_namespace(self.0.name());
     }
 }
 
@@ -165,12 +185,14 @@ fn a_real_flow_has_the_window_of_the_law_on_the_host() {
         ("{ law = 'fp_cubic', c = 2, beta = 0.6 }", cubic),
     ];
     let _loaded = Loaded::with(&policy(&laws));
+    let host = Host::new();
     let open = ObjectBuilder::default().open_memory(TRACE).unwrap();
     let object = open.load().unwrap();
     let program = object.progs_mut().next().unwrap();
     let _link = program.attach().unwrap();
     for ((name, law), last_byte) in laws.into_iter().zip(1..) {
-        let steps = traced(&object, || transfer(&format!("127.0.12.{last_byte}")));
+        let to = format!("127.0.12.{last_byte}");
+        let steps = traced(&object, || host.0.run(|| transfer(&to)).unwrap());
         let grown = follow(law, &steps);
         println!("{name}: {} acknowledgements, {grown} grew", steps.len());
         assert!(steps.len() > 100 && grown > 20, "{} steps", steps.len());
