@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What no simulation can be made of, said before it begins.
 
+use fatpath_cc::Kind;
 use fatpath_link::{CellSpec, ChainSpec, Service};
 
 use crate::{FlowSpec, LinkSpec, Source, Spec, TcpSpec};
@@ -320,6 +321,11 @@ impl TcpSpec {
         unless(
             self.pacing_rate_bps != Some(0),
             "pacing: give more than 0 bit/s",
+        )?;
+        let has_window = self.law.spec().kind == Kind::Window;
+        unless(
+            self.rude.is_none() || has_window,
+            "law: the fair window of a rude flow needs a law of windows, not one that samples delivery rates",
         )?;
         let is_still = self.rude.is_some_and(|rude| rude.share_bps == Some(0));
         unless(!is_still, "share: give more than 0 bit/s")?;

@@ -159,6 +159,9 @@ pub struct TcpSpec {
     pub tail_loss_probe: bool,
     /// When the receiver acknowledges.
     pub delayed_acks: DelayedAcks,
+    /// A law that samples the delivery rate is told what was in flight and lost when each segment left,
+    /// which Linux does not keep.
+    pub knows_sending: bool,
 }
 
 /// A flow without congestion control ("Rude TCP").
@@ -245,6 +248,7 @@ impl Default for TcpSpec {
             delayed_acks: DelayedAcks::QuickAtStart {
                 max_ns: DelayedAcks::MAX_NS,
             },
+            knows_sending: false,
         }
     }
 }

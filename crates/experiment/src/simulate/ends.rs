@@ -101,6 +101,7 @@ impl Ends<'_> {
                 .unwrap_or(self.sender.rto_min_ns),
             tail_loss_probe: inner.tail_loss_probe.unwrap_or(self.sender.tail_loss_probe),
             delayed_acks: self.delayed_acks(at_receiver),
+            knows_sending: plain.knows_sending,
         })
     }
 

@@ -16,6 +16,29 @@ struct Mark {
     delivered_pkts: u64,
     delivered_ns: u64,
     is_app_limited: bool,
+    at_sending: AtSending,
+}
+
+/// What draft-ietf-ccwg-bbr-06 keeps with each segment (2.4), and Linux does not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AtSending {
+    /// In flight, with the segment (`P.tx_in_flight`).
+    pub(super) in_flight_pkts: u32,
+    /// Found lost by then (`P.lost`).
+    pub(super) lost_pkts: u64,
+}
+
+/// What one acknowledgement tells of the rate: Linux's `struct rate_sample`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    /// Delivered when that segment was sent which was sent last of those that arrived.
+    pub(super) prior_delivered_pkts: u64,
+    /// Delivered since.
+    pub(super) delivered_pkts: u64,
+    /// 0: there is none, or it is shorter than any round trip, and tells of a burst, not of the path.
+    pub(super) interval_ns: u64,
+    pub(super) is_app_limited: bool,
+    pub(super) at_sending: AtSending,
 }
 
 /// The samples of a flow.
@@ -35,7 +58,7 @@ pub(super) struct DeliveryRate {
 
 impl DeliveryRate {
     /// A segment leaves, for the first time or again. `was_idle`: nothing was on its way.
-    pub(super) fn sent(&mut self, now_ns: u64, number: u64, was_idle: bool) {
+    pub(super) fn sent(&mut self, now_ns: u64, number: u64, was_idle: bool, at_sending: AtSending) {
         if was_idle {
             (self.first_sent_ns, self.delivered_ns) = (now_ns, now_ns);
             (self.marks, self.first) = (VecDeque::new(), number);
@@ -45,7 +68,8 @@ impl DeliveryRate {
             first_sent_ns: self.first_sent_ns,
             delivered_pkts: self.delivered_pkts,
             delivered_ns: self.delivered_ns,
-            is_app_limited: self.app_limited_until_pkts > 0,
+            is_app_limited: self.is_held_by_program(),
+            at_sending,
         };
         match self.marks.get_mut((number - self.first) as usize) {
             Some(sent) => *sent = mark,
@@ -58,37 +82,62 @@ impl DeliveryRate {
         self.app_limited_until_pkts = (self.delivered_pkts + u64::from(in_flight)).max(1);
     }
 
+    /// What the program gave has not been delivered yet (`app_limited`).
+    pub(super) fn is_held_by_program(&self) -> bool {
+        self.app_limited_until_pkts > 0
+    }
+
     /// An acknowledgement arrived, by which `delivered_pkts` have been delivered since the flow began,
-    /// and `una` is the oldest segment on its way.
-    pub(super) fn acknowledged(&mut self, arrivals: &Arrivals, delivered_pkts: u64, una: u64) {
+    /// `una` is the oldest segment on its way, and no round trip took less than `min_rtt_ns`.
+    pub(super) fn acknowledged(
+        &mut self,
+        arrivals: &Arrivals,
+        delivered_pkts: u64,
+        una: u64,
+        min_rtt_ns: u64,
+    ) -> Sample {
         if delivered_pkts > self.app_limited_until_pkts {
             self.app_limited_until_pkts = 0;
         }
-        let index = arrivals.newest.map(|(_, number)| number - self.first);
-        if let Some(mark) = index.and_then(|index| self.marks.get(index as usize).copied()) {
-            self.delivered_pkts = delivered_pkts;
+        self.delivered_pkts = delivered_pkts;
+        if arrivals.delivered_pkts > 0 {
             self.delivered_ns = arrivals.now_ns;
-            self.first_sent_ns = mark.sent_ns;
-            self.sample(&mark, arrivals);
         }
+        let index = arrivals.newest.map(|(_, number)| number - self.first);
+        let mark = index.and_then(|index| self.marks.get(index as usize).copied());
+        let sample = mark.map(|mark| {
+            self.first_sent_ns = mark.sent_ns;
+            self.sample(&mark, arrivals.now_ns, min_rtt_ns)
+        });
         let gone = una.saturating_sub(self.first).min(self.marks.len() as u64);
         self.marks.drain(..gone as usize);
         self.first += gone;
+        sample.unwrap_or_default()
     }
 
-    /// Shorter than any round trip it tells of a burst, not of the path.
-    fn sample(&mut self, mark: &Mark, arrivals: &Arrivals) {
+    fn sample(&mut self, mark: &Mark, now_ns: u64, min_rtt_ns: u64) -> Sample {
         let sending_ns = mark.sent_ns - mark.first_sent_ns;
-        let arriving_ns = arrivals.now_ns - mark.delivered_ns;
-        let interval_ns = sending_ns.max(arriving_ns);
-        if interval_ns == 0 || interval_ns < arrivals.min_rtt_ns {
+        let interval_ns = sending_ns.max(now_ns - mark.delivered_ns);
+        let is_plausible = interval_ns > 0 && interval_ns >= min_rtt_ns;
+        let sample = Sample {
+            prior_delivered_pkts: mark.delivered_pkts,
+            delivered_pkts: self.delivered_pkts - mark.delivered_pkts,
+            interval_ns: if is_plausible { interval_ns } else { 0 },
+            is_app_limited: mark.is_app_limited,
+            at_sending: mark.at_sending,
+        };
+        self.note(&sample);
+        sample
+    }
+
+    fn note(&mut self, sample: &Sample) {
+        if sample.interval_ns == 0 {
             return;
         }
-        let pkts = self.delivered_pkts - mark.delivered_pkts;
-        let pkts_per_s = pkts as f64 * 1e9 / interval_ns as f64;
-        if !mark.is_app_limited || pkts_per_s >= self.pkts_per_s {
+        let pkts_per_s = sample.delivered_pkts as f64 * 1e9 / sample.interval_ns as f64;
+        if !sample.is_app_limited || pkts_per_s >= self.pkts_per_s {
             self.pkts_per_s = pkts_per_s;
-            self.is_app_limited = mark.is_app_limited;
+            self.is_app_limited = sample.is_app_limited;
         }
     }
 

@@ -20,8 +20,8 @@ pub(super) struct Pacer {
     ceiling: Option<u64>,
     /// The rate of a paced start, bytes a second.
     start_rate: Option<u64>,
-    /// The rate of a flow without congestion control, bytes a second.
-    rude_rate: Option<u64>,
+    /// The rate that the flow's control sets, bytes a second; `None`: it follows from the window.
+    rate: Option<u64>,
     /// When the next segment may leave.
     next_ns: u64,
 }
@@ -40,7 +40,7 @@ impl Pacer {
             is_always: spec.pacing || spec.pacing_rate_bps.is_some(),
             ceiling: spec.pacing_rate_bps.map(|bits| (bits / 8).max(1)),
             start_rate: None,
-            rude_rate: None,
+            rate: None,
             next_ns: 0,
         }
     }
@@ -55,9 +55,9 @@ impl Pacer {
         self.start_rate.is_some()
     }
 
-    /// The flow has no congestion control, and this rate, bytes a second; `None`: it has.
-    pub(super) fn set_rude(&mut self, rate: Option<u64>) {
-        self.rude_rate = rate.map(|rate| rate.max(1));
+    /// The flow's control sets this rate, bytes a second; `None`: it follows from the window.
+    pub(super) fn set_rate(&mut self, rate: Option<u64>) {
+        self.rate = rate.map(|rate| rate.max(1));
     }
 
     /// How long segments have to wait; `None`: they may leave.
@@ -66,12 +66,12 @@ impl Pacer {
     }
 
     pub(super) fn is_on(&self) -> bool {
-        self.is_always || self.start_rate.is_some() || self.rude_rate.is_some()
+        self.is_always || self.start_rate.is_some() || self.rate.is_some()
     }
 
     /// A segment leaves.
     pub(super) fn sent(&mut self, now_ns: u64, payload_bytes: u32, pace: &Pace) {
-        let Some(rate) = self.rate(pace) else {
+        let Some(rate) = self.rate_of(pace) else {
             return;
         };
         let mut gap_ns = u64::from(payload_bytes) * 1_000_000_000 / rate;
@@ -80,14 +80,14 @@ impl Pacer {
         self.next_ns = self.next_ns.max(now_ns) + gap_ns;
     }
 
-    fn rate(&self, pace: &Pace) -> Option<u64> {
+    fn rate_of(&self, pace: &Pace) -> Option<u64> {
         if let Some(rate) = self.start_rate {
             return Some(self.at_most_ceiling(rate));
         }
         if pace.sent_pkts < UNPACED_PKTS {
             return None;
         }
-        if let Some(rate) = self.rude_rate {
+        if let Some(rate) = self.rate {
             return Some(self.at_most_ceiling(rate));
         }
         let percent = if pace.is_slow_start {

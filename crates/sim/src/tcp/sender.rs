@@ -4,6 +4,7 @@
 //! It leaves out ECN, SACK reneging (the receiver keeps what it SACKed) and Nagle's algorithm.
 
 mod alarm;
+mod rate;
 mod recovery;
 mod rude;
 mod timeout;
@@ -13,6 +14,7 @@ mod undo;
 use fatpath_cc::{Control, RttSample, Window};
 
 use super::arrivals::Arrivals;
+use super::delivery_rate::DeliveryRate;
 use super::pacer::Pacer;
 use super::rack::Rack;
 use super::reduction::Reduction;
@@ -23,6 +25,7 @@ use super::usage::Usage;
 use super::{Ack, Block, MAX_BLOCKS, Segment, SenderFigures};
 use crate::{Detection, TcpSpec};
 use alarm::{Alarm, AlarmKind};
+use rate::{RateFlow, delivery_rate_of};
 use recovery::Reordering;
 use rude::Rudeness;
 use transmit::{Burst, Turn};
@@ -52,6 +55,9 @@ pub struct Sender {
     /// Until this acknowledgement the bound held a part of the window back.
     was_held_back: bool,
     pub(super) control: Control,
+    /// Of a law that samples the delivery rate, in the place of `control`.
+    rate_flow: Option<Box<RateFlow>>,
+    delivery_rate: Option<Box<DeliveryRate>>,
     /// None of a polite flow.
     rudeness: Option<Box<Rudeness>>,
     pub(super) window: Window,
@@ -90,6 +96,8 @@ impl Sender {
         window.clamp_pkts = spec.cwnd_clamp_pkts;
         control.begin(&mut window);
         let mut sender = Sender {
+            rate_flow: RateFlow::new(spec, &window, rtt_ns, now_ns),
+            delivery_rate: delivery_rate_of(spec),
             mss_bytes: spec.mss_bytes,
             initial_window_pkts: spec.initial_window_pkts,
             detection: spec.detection,
@@ -120,6 +128,11 @@ impl Sender {
             last_sent_ns: now_ns,
             figures: SenderFigures::default(),
         };
+        let rate = sender
+            .rate_flow
+            .as_ref()
+            .map(|flow| flow.pacing_bytes_per_s());
+        sender.pacer.set_rate(rate);
         sender.grow_buffer();
         sender
     }
@@ -141,6 +154,7 @@ impl Sender {
             return; // of what was never sent
         }
         self.burst.turn = Turn::New;
+        self.note_before_ack();
         let had_sent = !self.board.is_empty();
         if had_sent {
             self.end_burst_bound();
@@ -261,6 +275,8 @@ impl Sender {
     fn steer(&mut self, arrivals: &Arrivals) {
         if self.is_rude() {
             self.steer_rudely(arrivals);
+        } else if self.rate_flow.is_some() {
+            self.steer_by_rate(arrivals);
         } else if self.state == State::Recovery {
             self.reduce(arrivals.delivered_pkts, arrivals);
         } else if self.may_grow(arrivals) {

@@ -26,6 +26,11 @@ impl Usage {
         }
     }
 
+    /// The window held the flow back in this round trip (`tcp_sock.is_cwnd_limited`).
+    pub(super) fn is_limiting(&self) -> bool {
+        self.is_limiting
+    }
+
     /// The part of the window that is in use: all of it if it may grow.
     pub(super) fn used_pkts(&self, window: &Window) -> u32 {
         match self.is_full(window) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whole simulations: what they give is what the formulas say, and nothing is lost uncounted.
 
+mod bbr;
 mod flows;
 mod mixed;
 mod networks;

@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 
+use fatpath_cc::Law;
 use fatpath_link::CellSpec;
-use fatpath_sim::{ChangeSpec, Source, Spec, run};
+use fatpath_sim::{ChangeSpec, RudeSpec, Source, Spec, run};
 
 use crate::support::*;
 
@@ -89,6 +90,19 @@ fn values_out_of_range() {
     }
     let loss = |spec: &mut Spec| spec.links[1].directions[0].cells = vec![CellSpec::loss(2.0)];
     assert_eq!(refusal(loss), "link 1: loss of 2: give a share from 0 to 1");
+}
+
+#[test]
+fn a_rude_flow_whose_fair_window_no_law_could_keep() {
+    let rude = |spec: &mut Spec| {
+        spec.flows[0].tcp.law = Law::named("bbr").unwrap();
+        spec.flows[0].tcp.rude = Some(RudeSpec {
+            share_bps: None,
+            off: None,
+            converged_milli: 10,
+        });
+    };
+    assert!(refusal(rude).contains("law of windows"));
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl Sender {
         if self.board.in_flight() != in_flight {
             if self.state != State::Recovery {
                 self.enter_recovery();
-                if !self.is_rude() {
+                if self.has_window_law() {
                     self.reduce_by(1, false);
                 }
             }
@@ -222,7 +222,7 @@ impl Sender {
 
     /// Recovery is over (`tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self) {
-        if !self.is_rude() && self.undo.is_possible() {
+        if self.has_window_law() && self.undo.is_possible() {
             self.window.cwnd_pkts = self.window.ssthresh_pkts;
         }
     }
@@ -252,7 +252,7 @@ impl Sender {
             self.begin_reduction();
             if self.is_rude() {
                 self.lose_tail_rudely(arrivals.now_ns);
-            } else {
+            } else if self.has_window_law() {
                 self.window.cwnd_pkts = self.window.ssthresh_pkts;
             }
             self.keep_open();

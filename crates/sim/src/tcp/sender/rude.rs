@@ -8,7 +8,6 @@ use fatpath_cc::{RttSample, Rude, RudeNow, Window};
 use super::Sender;
 use super::State;
 use crate::tcp::arrivals::Arrivals;
-use crate::tcp::delivery_rate::DeliveryRate;
 use crate::{RudeSpec, TcpSpec};
 
 /// A flow that is rude, or going polite.
@@ -18,7 +17,6 @@ pub(super) struct Rudeness {
     rude: Rude,
     /// RUDE_OFF_NICELY: its window is R, and the law's hooks move both R and F.
     is_going_polite: bool,
-    rate: DeliveryRate,
     /// What this acknowledgement measured.
     rtt: RttSample,
 }
@@ -30,7 +28,6 @@ impl Rudeness {
             spec: rude,
             rude: Rude::new(spec.law, spec.start, window, &RudeNow::default()),
             is_going_polite: false,
-            rate: DeliveryRate::default(),
             rtt: RttSample::default(),
         }))
     }
@@ -61,9 +58,10 @@ impl Sender {
 
     /// An acknowledgement has measured a round trip, or nothing.
     pub(super) fn note_rtt(&mut self, sample: RttSample) {
-        match &mut self.rudeness {
-            Some(flow) => flow.rtt = sample,
-            None => self.control.rtt_sample(&mut self.window, &sample),
+        match (&mut self.rate_flow, &mut self.rudeness) {
+            (Some(flow), _) => flow.note_rtt(sample.rtt_us),
+            (None, Some(flow)) => flow.rtt = sample,
+            (None, None) => self.control.rtt_sample(&mut self.window, &sample),
         }
     }
 
@@ -79,10 +77,7 @@ impl Sender {
 
     /// An acknowledgement of a rude flow, in the place of `tcp_cong_control`.
     pub(super) fn steer_rudely(&mut self, arrivals: &Arrivals) {
-        let (delivered_pkts, una) = (self.figures.delivered_pkts, self.board.una());
-        if let Some(flow) = &mut self.rudeness {
-            flow.rate.acknowledged(arrivals, delivered_pkts, una);
-        }
+        self.sample_rate(arrivals);
         let now = self.rude_now(arrivals.now_ns);
         if let Some(flow) = &mut self.rudeness {
             flow.rude.acked(&now, &flow.rtt);
@@ -99,13 +94,13 @@ impl Sender {
             self.window.cwnd_pkts = Rude::cwnd_pkts(&now);
             self.window.ssthresh_pkts = Window::NO_SSTHRESH;
             let pace = flow.rude.pacing_bytes_per_s(&now, share);
-            self.pacer.set_rude(Some(pace));
+            self.pacer.set_rate(Some(pace));
         }
     }
 
     fn rude_now(&self, now_ns: u64) -> RudeNow {
         let room_bytes = self.peer_window_end - self.figures.acked_bytes;
-        let latest = self.rudeness.as_ref().map(|flow| flow.rate.latest());
+        let latest = self.delivery_rate.as_ref().map(|rate| rate.latest());
         let (pkts_per_s, is_app_limited) = latest.unwrap_or_default();
         RudeNow {
             now_us: now_ns / 1000,
@@ -130,7 +125,7 @@ impl Sender {
             return;
         };
         self.undo.prior_ssthresh_pkts = 0; // the window before is none of the law's
-        self.pacer.set_rude(None);
+        self.pacer.set_rate(None);
         let in_flight = self.board.in_flight();
         let Some(flow) = &mut self.rudeness else {
             return;
@@ -152,6 +147,7 @@ impl Sender {
     fn be_polite(&mut self) {
         if let Some(flow) = self.rudeness.take() {
             self.window = *flow.rude.fair();
+            self.delivery_rate = None;
             if self.state == State::Recovery {
                 self.window.ssthresh_pkts = self.window.cwnd_pkts;
             }
@@ -183,6 +179,9 @@ impl Sender {
 
     /// A congestion event: the slow-start threshold after it.
     pub(super) fn ssthresh_of_event(&mut self) -> u32 {
+        if self.rate_flow.is_some() {
+            return self.begin_rate_recovery();
+        }
         let unacked_pkts = (self.board.next() - self.board.una()) as u32;
         match &mut self.rudeness {
             Some(flow) if flow.is_going_polite => flow.rude.shadow_ssthresh(self.window.cwnd_pkts),
@@ -196,6 +195,9 @@ impl Sender {
 
     /// The last reduction was needless: the window of before.
     pub(super) fn undone_cwnd_pkts(&mut self, prior_pkts: u32) -> u32 {
+        if self.rate_flow.is_some() {
+            return self.undone_rate_cwnd_pkts();
+        }
         match &mut self.rudeness {
             Some(flow) => {
                 flow.rude.undone();
@@ -234,24 +236,6 @@ impl Sender {
         let (rto_us, initial_pkts) = (self.rtt.rto_us() as u32, self.initial_window_pkts);
         if let Some(flow) = &mut self.rudeness {
             flow.rude.idle_restart(idle_ns / 1000, rto_us, initial_pkts);
-        }
-    }
-
-    /// A segment leaves; its delivery will be a sample.
-    pub(super) fn mark_rude(&mut self, now_ns: u64, number: u64, was_idle: bool) {
-        if let Some(flow) = &mut self.rudeness {
-            flow.rate.sent(now_ns, number, was_idle);
-        }
-    }
-
-    /// A burst has left, and nothing but the program holds more back.
-    pub(super) fn note_program_limits(&mut self) {
-        let in_flight = self.board.in_flight();
-        let has_more = self.has_unsent() || in_flight >= self.window.cwnd_pkts;
-        if let Some(flow) = self.rudeness.as_mut().filter(|_| !has_more)
-            && self.board.next_lost().is_none()
-        {
-            flow.rate.program_limits(in_flight);
         }
     }
 }

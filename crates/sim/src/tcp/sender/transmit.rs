@@ -79,8 +79,9 @@ impl Sender {
 
     fn retransmission(&mut self, now_ns: u64) -> Option<Segment> {
         let number = self.board.next_lost()?;
+        self.begin_rate_transmission(now_ns);
         let payload_bytes = self.board.resend(number, now_ns);
-        self.mark_rude(now_ns, number, false);
+        self.mark_sent(now_ns, number, false);
         self.undo.resent(now_ns);
         self.figures.retransmits += 1;
         self.count_in_recovery();
@@ -95,6 +96,7 @@ impl Sender {
         if self.fitting_payload() == 0 {
             return None;
         }
+        self.begin_rate_transmission(now_ns);
         if self.board.is_empty() {
             self.begin_transmission(now_ns);
         }
@@ -109,7 +111,7 @@ impl Sender {
         self.buffer.take(payload_bytes);
         let was_idle = self.board.is_empty();
         let number = self.board.send(now_ns, payload_bytes);
-        self.mark_rude(now_ns, number, was_idle);
+        self.mark_sent(now_ns, number, was_idle);
         self.segment(now_ns, number, payload_bytes)
     }
 
@@ -132,6 +134,9 @@ impl Sender {
         if self.is_rude() {
             self.begin_rude_transmission(idle_ns);
             return;
+        }
+        if self.rate_flow.is_some() {
+            return; // its law decides
         }
         self.end_burst_bound();
         if idle_ns > self.rtt.rto_ns() {
@@ -217,7 +222,7 @@ impl Sender {
         let is_resent = payload_bytes == 0;
         let segment = if is_resent {
             let (number, payload_bytes) = self.board.probe_tail(now_ns);
-            self.mark_rude(now_ns, number, false);
+            self.mark_sent(now_ns, number, false);
             self.figures.retransmits += 1;
             self.segment(now_ns, number, payload_bytes)
         } else {

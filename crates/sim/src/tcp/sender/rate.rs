@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sender whose law goes by samples of the delivery rate: it sets the window and the pace at every
+//! acknowledgement, in recovery too, where a Linux host leaves them to `cong_control`.
+
+use fatpath_cc::{Kind, RateControl, RateSample, Window};
+
+use super::{Sender, State};
+use crate::TcpSpec;
+use crate::tcp::arrivals::Arrivals;
+use crate::tcp::delivery_rate::{AtSending, DeliveryRate, Sample};
+
+/// A flow under such a law.
+#[derive(Debug)]
+pub(super) struct RateFlow {
+    control: RateControl,
+    /// What this acknowledgement measured; 0: nothing.
+    rtt_us: u32,
+    /// What was known before it.
+    prior_in_flight_pkts: u32,
+    prior_lost_pkts: u64,
+    knows_sending: bool,
+}
+
+/// The samples that a flow's control needs; none under a window law.
+pub(super) fn delivery_rate_of(spec: &TcpSpec) -> Option<Box<DeliveryRate>> {
+    let is_sampled = spec.rude.is_some() || spec.law.spec().kind == Kind::Rate;
+    is_sampled.then(Box::default)
+}
+
+impl RateFlow {
+    pub(super) fn new(
+        spec: &TcpSpec,
+        window: &Window,
+        rtt_ns: u64,
+        now_ns: u64,
+    ) -> Option<Box<RateFlow>> {
+        if spec.law.spec().kind != Kind::Rate {
+            return None;
+        }
+        let now = RateSample {
+            now_us: now_ns / 1000,
+            srtt_us: (rtt_ns / 1000) as u32,
+            mss_bytes: spec.mss_bytes,
+            ..RateSample::default()
+        };
+        Some(Box::new(RateFlow {
+            control: RateControl::new(spec.law, window.cwnd_pkts, window.clamp_pkts, &now),
+            rtt_us: 0,
+            prior_in_flight_pkts: 0,
+            prior_lost_pkts: 0,
+            knows_sending: spec.knows_sending,
+        }))
+    }
+
+    pub(super) fn note_rtt(&mut self, rtt_us: u32) {
+        self.rtt_us = rtt_us;
+    }
+
+    /// What it may send, bytes a second.
+    pub(super) fn pacing_bytes_per_s(&self) -> u64 {
+        self.control.pacing_bytes_per_s()
+    }
+}
+
+impl Sender {
+    /// Its window is a window law's: reduced in recovery, raised outside of it.
+    pub(super) fn has_window_law(&self) -> bool {
+        self.rate_flow.is_none() && !self.is_rude()
+    }
+
+    /// An acknowledgement arrives; nothing of it has been learned yet.
+    pub(super) fn note_before_ack(&mut self) {
+        let (in_flight, lost) = (self.board.in_flight(), self.board.ever_lost_pkts());
+        if let Some(flow) = &mut self.rate_flow {
+            (flow.prior_in_flight_pkts, flow.prior_lost_pkts) = (in_flight, lost);
+        }
+    }
+
+    /// The sample that an acknowledgement gives (`tcp_rate_gen`).
+    pub(super) fn sample_rate(&mut self, arrivals: &Arrivals) -> Sample {
+        let delivered_pkts = self.figures.delivered_pkts;
+        let (una, min_rtt_ns) = (self.board.una(), self.rtt.min_rtt_ns());
+        let rate = self.delivery_rate.as_mut();
+        rate.map_or_else(Sample::default, |rate| {
+            rate.acknowledged(arrivals, delivered_pkts, una, min_rtt_ns)
+        })
+    }
+
+    /// An acknowledgement, in the place of `tcp_cong_control`.
+    pub(super) fn steer_by_rate(&mut self, arrivals: &Arrivals) {
+        let sample = self.sample_rate(arrivals);
+        let now = self.rate_sample(arrivals, &sample);
+        let cwnd_pkts = self.window.cwnd_pkts;
+        if let Some(flow) = &mut self.rate_flow {
+            flow.control.set_cwnd_pkts(cwnd_pkts);
+            flow.control.acked(&now);
+            self.window.cwnd_pkts = flow.control.cwnd_pkts();
+            self.pacer.set_rate(Some(flow.pacing_bytes_per_s()));
+        }
+    }
+
+    fn rate_sample(&self, arrivals: &Arrivals, sample: &Sample) -> RateSample {
+        let now = self.rate_now(arrivals.now_ns);
+        let Some(flow) = &self.rate_flow else {
+            return now;
+        };
+        let is_limited = sample.is_app_limited;
+        let flags = self.rate_flags()
+            | if is_limited {
+                RateSample::APP_LIMITED
+            } else {
+                0
+            };
+        let newly_lost_pkts = self.board.ever_lost_pkts() - flow.prior_lost_pkts;
+        let (tx_in_flight_pkts, lost_since_sent_pkts) = match flow.knows_sending {
+            true => self.since_sending(sample),
+            false => (0, 0),
+        };
+        RateSample {
+            prior_delivered_pkts: sample.prior_delivered_pkts as u32,
+            interval_us: u32::try_from(sample.interval_ns.div_ceil(1000)).unwrap_or(u32::MAX),
+            sampled_pkts: sample.delivered_pkts as u32,
+            acked_pkts: arrivals.delivered_pkts,
+            newly_lost_pkts: newly_lost_pkts as u32,
+            rtt_us: flow.rtt_us,
+            prior_in_flight_pkts: flow.prior_in_flight_pkts,
+            tx_in_flight_pkts,
+            lost_since_sent_pkts,
+            flags,
+            ..now
+        }
+    }
+
+    /// In flight when the sampled segment left, and found lost since.
+    fn since_sending(&self, sample: &Sample) -> (u32, u32) {
+        let AtSending {
+            in_flight_pkts,
+            lost_pkts,
+        } = sample.at_sending;
+        (
+            in_flight_pkts,
+            (self.board.ever_lost_pkts() - lost_pkts) as u32,
+        )
+    }
+
+    /// How the flow stands, without what an acknowledgement tells.
+    fn rate_now(&self, now_ns: u64) -> RateSample {
+        RateSample {
+            now_us: now_ns / 1000,
+            delivered_pkts: self.figures.delivered_pkts as u32,
+            lost_pkts: self.board.ever_lost_pkts() as u32,
+            srtt_us: self.rtt.srtt_us() as u32,
+            mss_bytes: self.mss_bytes,
+            in_flight_pkts: self.board.in_flight(),
+            ..RateSample::default()
+        }
+    }
+
+    fn rate_flags(&self) -> u32 {
+        let of_state = match self.state {
+            State::Recovery => RateSample::RECOVERS,
+            State::Loss => RateSample::TIMED_OUT,
+            State::Open | State::Disorder => 0,
+        };
+        match self.usage.is_limiting() {
+            true => of_state | RateSample::CWND_LIMITED,
+            false => of_state,
+        }
+    }
+
+    /// A segment is about to leave with nothing in flight (CA_EVENT_TX_START).
+    pub(super) fn begin_rate_transmission(&mut self, now_ns: u64) {
+        if self.board.in_flight() > 0 {
+            return;
+        }
+        let is_limited = self.delivery_rate.as_ref();
+        let is_limited = is_limited.is_some_and(|rate| rate.is_held_by_program());
+        let now = RateSample {
+            flags: if is_limited {
+                RateSample::APP_LIMITED
+            } else {
+                0
+            },
+            ..self.rate_now(now_ns)
+        };
+        let cwnd_pkts = self.window.cwnd_pkts;
+        if let Some(flow) = &mut self.rate_flow {
+            flow.control.set_cwnd_pkts(cwnd_pkts);
+            flow.control.transmission_starts(&now);
+            self.window.cwnd_pkts = flow.control.cwnd_pkts();
+            self.pacer.set_rate(Some(flow.pacing_bytes_per_s()));
+        }
+    }
+
+    /// A congestion event, where Linux asks for the threshold; it stays.
+    pub(super) fn begin_rate_recovery(&mut self) -> u32 {
+        if let Some(flow) = &mut self.rate_flow {
+            flow.control.set_cwnd_pkts(self.window.cwnd_pkts);
+            flow.control.recovery_begins();
+        }
+        self.window.ssthresh_pkts
+    }
+
+    /// The event was needless: the window of before.
+    pub(super) fn undone_rate_cwnd_pkts(&mut self) -> u32 {
+        let cwnd_pkts = self.window.cwnd_pkts;
+        self.rate_flow.as_mut().map_or(cwnd_pkts, |flow| {
+            flow.control.set_cwnd_pkts(cwnd_pkts);
+            flow.control.undone();
+            flow.control.cwnd_pkts()
+        })
+    }
+
+    /// A segment leaves; its delivery will be a sample.
+    pub(super) fn mark_sent(&mut self, now_ns: u64, number: u64, was_idle: bool) {
+        let at_sending = AtSending {
+            in_flight_pkts: self.board.in_flight(),
+            lost_pkts: self.board.ever_lost_pkts(),
+        };
+        if let Some(rate) = &mut self.delivery_rate {
+            rate.sent(now_ns, number, was_idle, at_sending);
+        }
+    }
+
+    /// A burst has left, and nothing but the program holds more back.
+    pub(super) fn note_program_limits(&mut self) {
+        let in_flight = self.board.in_flight();
+        let has_more = self.has_unsent() || in_flight >= self.window.cwnd_pkts;
+        if let Some(rate) = self.delivery_rate.as_mut().filter(|_| !has_more)
+            && self.board.next_lost().is_none()
+        {
+            rate.program_limits(in_flight);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BBR over paths: what it reaches, what it leaves to others, what it keeps in queues (docs/bbr.md).
+
+use fatpath_cc::Law;
+use fatpath_link::{CellSpec, Exceed, PolicerSpec};
+use fatpath_sim::{Buffer, FlowOutcome, FlowSpec, Outcome, Spec};
+
+use crate::support::*;
+
+/// Data of 1448 bytes in packets of 1500.
+const DATA_OF_RATE: f64 = 1448.0 / 1500.0;
+
+fn under(law: &str) -> FlowSpec {
+    let mut flow = bulk(None);
+    flow.tcp.law = Law::named(law).unwrap();
+    flow.tcp.start.hystart = flow.tcp.law.starts_with_hystart();
+    flow.tcp.send_buffer = Buffer::Fixed(1 << 28);
+    flow.tcp.receive_buffer = Buffer::Fixed(1 << 28);
+    flow
+}
+
+fn rate_bytes(rate_bps: u64, rtt_ns: u64) -> u64 {
+    rate_bps / 8 * rtt_ns / S_NS
+}
+
+/// A drop-tail queue of so many bandwidth-delay products.
+fn queue(rate_bps: u64, rtt_ns: u64, bdp: f64) -> CellSpec {
+    let bytes = bdp * rate_bytes(rate_bps, rtt_ns) as f64;
+    CellSpec::rate(rate_bps, Some(bytes as u64))
+}
+
+/// Flows that start 300 ms apart.
+fn beside(flows: Vec<FlowSpec>, queue: CellSpec, rtt_ns: u64, end_ns: u64) -> Spec {
+    let mut spec = path(rtt_ns, [queue], end_ns);
+    spec.flows = flows;
+    for (index, flow) in spec.flows.iter_mut().enumerate() {
+        flow.start_ns = index as u64 * 300 * MS_NS;
+    }
+    spec.sample_every_ns = Some(100 * MS_NS);
+    spec
+}
+
+/// Bytes that a flow delivered from then on.
+fn delivered_after(flow: &FlowOutcome, at_ns: u64) -> f64 {
+    let before = flow.samples.iter().rfind(|sample| sample.at_ns <= at_ns);
+    (flow.delivered_bytes - before.map_or(0, |sample| sample.delivered_bytes)) as f64
+}
+
+/// Of the whole time, handshake and Startup too.
+fn share_of_gigabit(loss: f64) -> f64 {
+    let (rate_bps, rtt_ns) = (1_000_000_000, 100 * MS_NS);
+    let mut spec = path(
+        rtt_ns,
+        [queue(rate_bps, rtt_ns, 1.0), CellSpec::loss(loss)],
+        15 * S_NS,
+    );
+    spec.flows = vec![under("bbr")];
+    outcome(&spec).flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE)
+}
+
+#[test]
+fn random_loss_costs_little() {
+    for (loss, least) in [(0.0, 0.85), (0.0001, 0.85), (0.001, 0.84), (0.01, 0.75)] {
+        let share = share_of_gigabit(loss);
+        assert!(share >= least, "{loss}: {share}");
+    }
+}
+
+/// CUBIC's share of the half that is fair.
+fn share_of_cubic(bdp: f64) -> f64 {
+    let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
+    let flows = vec![under("cubic"), under("bbr")];
+    let spec = beside(flows, queue(rate_bps, rtt_ns, bdp), rtt_ns, 60 * S_NS);
+    let outcome = outcome(&spec);
+    let fair_bytes = rate_bps as f64 * DATA_OF_RATE / 8.0 * 60.0 / 2.0;
+    outcome.flows[0].delivered_bytes as f64 / fair_bytes
+}
+
+/// At 1 bdp the share is 0.5 to 0.9, by when BBR starts: it probes until 2 % of a round trip are lost, and CUBIC
+/// halves its window at each of these losses.
+#[test]
+fn cubic_keeps_its_share() {
+    for (bdp, least) in [(0.25, 0.5), (1.0, 0.45), (4.0, 0.7)] {
+        let share = share_of_cubic(bdp);
+        assert!(share >= least, "{bdp} bdp: {share}");
+    }
+}
+
+/// Jain's index of four flows, from 20 s to 60 s.
+fn jain_of_four(knows_sending: bool) -> f64 {
+    let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
+    let mut flows = vec![under("bbr"); 4];
+    for flow in &mut flows {
+        flow.tcp.knows_sending = knows_sending;
+    }
+    let spec = beside(flows, queue(rate_bps, rtt_ns, 1.0), rtt_ns, 60 * S_NS);
+    let outcome = outcome(&spec);
+    let rates: Vec<f64> = outcome
+        .flows
+        .iter()
+        .map(|flow| delivered_after(flow, 20 * S_NS))
+        .collect();
+    let (sum, squares) = rates
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    sum * sum / (4.0 * squares)
+}
+
+/// What was in flight and lost when a segment left is remembered for some points of a round trip alone, in place of
+/// what the draft keeps with each segment: flows come together more slowly.
+#[test]
+fn four_flows_share_alike() {
+    let [remembered, known] = [false, true].map(jain_of_four);
+    assert!(remembered >= 0.85, "{remembered}");
+    assert!(known >= 0.95, "{known}");
+}
+
+/// The queue that 95 % of the 100 ms do not exceed, in bandwidth-delay products.
+fn queue_p95_bdp(outcome: &Outcome, bdp_bytes: u64) -> f64 {
+    let samples = outcome.links[0][0].samples.iter();
+    let mut peaks: Vec<u64> = samples.map(|sample| sample.peak_queue_bytes).collect();
+    peaks.sort_unstable();
+    peaks[peaks.len() * 95 / 100] as f64 / bdp_bytes as f64
+}
+
+/// 0.3 of it is out of reach: ProbeBW_UP sends 1.25 of the bandwidth for three round trips (5.3.1.2, 5.3.3.9), which
+/// makes a queue of 0.9, and ProbeBW_DOWN takes eight to empty it, of some 60 between two probes.
+#[test]
+fn alone_it_keeps_a_deep_queue_short() {
+    let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
+    let deep = queue(rate_bps, rtt_ns, 4.0);
+    let mut spec = beside(vec![under("bbr")], deep, rtt_ns, 60 * S_NS);
+    spec.sample_every_ns = Some(10 * MS_NS);
+    let outcome = outcome(&spec);
+    let p95 = queue_p95_bdp(&outcome, rate_bytes(rate_bps, rtt_ns));
+    let share = outcome.flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE);
+    assert!(p95 <= 0.5, "{p95} bdp");
+    assert!(share >= 0.9, "{share}");
+}
+
+#[test]
+fn behind_a_policer_it_finds_the_rate() {
+    let (rate_bps, rtt_ns) = (1_000_000_000, 40 * MS_NS);
+    let policer = CellSpec::Policer(PolicerSpec {
+        rate_bps: 300_000_000,
+        burst_bytes: Some(30 * 1500),
+        exceed: Exceed::Drop,
+    });
+    let mut spec = path(rtt_ns, [policer, queue(rate_bps, rtt_ns, 1.0)], 30 * S_NS);
+    spec.flows = vec![under("bbr")];
+    let flow = &outcome(&spec).flows[0];
+    let share = flow.goodput_bps() / (300e6 * DATA_OF_RATE);
+    let sent_pkts = flow.delivered_bytes as f64 / 1448.0 + flow.retransmits as f64;
+    let resent = flow.retransmits as f64 / sent_pkts;
+    assert!(share >= 0.8, "{share}");
+    assert!(resent <= 0.03, "{resent}");
+}
