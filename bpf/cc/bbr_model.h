@@ -342,10 +342,16 @@ static inline void cc_bbr_init_lower_bounds(struct cc_rate_flow *f)
 		b->inflight_shortterm_pkts = f->cwnd_pkts;
 }
 
-/* 5.5.10.3 LossLowerBounds() */
+/*
+ * 5.5.10.3 LossLowerBounds(). A flow that paces below the bandwidth measures that much less of it; a round that lost
+ * X % is to lower the rate by X % (5.3.3.8.3), not by the margin too.
+ */
 static inline void cc_bbr_loss_lower_bounds(struct cc_bbr_state *b, const struct cc_bbr *p)
 {
-	b->bw_shortterm = cc_most(b->bw_latest, cc_bbr_part(b->bw_shortterm, p->beta_milli));
+	cc_u32 measured = cc_bbr_part(b->bw_latest, 1000000 / (1000 - p->pacing_margin_milli));
+
+	measured = cc_most(b->bw_latest, cc_least(measured, b->bw_shortterm));
+	b->bw_shortterm = cc_most(measured, cc_bbr_part(b->bw_shortterm, p->beta_milli));
 	b->inflight_shortterm_pkts = cc_most(
 		b->inflight_latest_pkts, cc_bbr_part(b->inflight_shortterm_pkts, p->beta_milli));
 }

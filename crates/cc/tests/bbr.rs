@@ -284,6 +284,22 @@ fn losses_above_the_threshold_bound_what_is_in_flight() {
     assert!(ends(0.10).is_some());
 }
 
+/// 5.3.3.8.3: a round that lost a thousandth lowers the rate by that, not by the pacing margin of 1 % too.
+#[test]
+fn rounds_with_few_losses_cost_what_they_lost() {
+    let mut path = gigabit();
+    while path.phase() != BbrPhase::ProbeBwCruise {
+        path.step(0.0);
+    }
+    let full = path.flow.bbr().unwrap().bw_pkts_per_s;
+    for _ in 0..15 * STEPS {
+        path.step(0.001);
+    }
+    assert_eq!(path.phase(), BbrPhase::ProbeBwCruise);
+    let kept = path.flow.bbr().unwrap().bw_pkts_per_s / full;
+    assert!((0.97..1.0).contains(&kept), "{kept}");
+}
+
 /// 5.5.11.2: a loss that was none gives back the bounds, and Startup.
 #[test]
 fn a_spurious_loss_is_undone() {

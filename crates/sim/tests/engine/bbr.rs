@@ -60,7 +60,7 @@ fn share_of_gigabit(loss: f64) -> f64 {
 
 #[test]
 fn random_loss_costs_little() {
-    for (loss, least) in [(0.0, 0.85), (0.0001, 0.85), (0.001, 0.84), (0.01, 0.75)] {
+    for (loss, least) in [(0.0, 0.85), (0.0001, 0.85), (0.001, 0.85), (0.01, 0.75)] {
         let share = share_of_gigabit(loss);
         assert!(share >= least, "{loss}: {share}");
     }
@@ -80,7 +80,7 @@ fn share_of_cubic(bdp: f64) -> f64 {
 /// halves its window at each of these losses.
 #[test]
 fn cubic_keeps_its_share() {
-    for (bdp, least) in [(0.25, 0.5), (1.0, 0.45), (4.0, 0.7)] {
+    for (bdp, least) in [(0.25, 0.5), (1.0, 0.55), (4.0, 0.7)] {
         let share = share_of_cubic(bdp);
         assert!(share >= least, "{bdp} bdp: {share}");
     }
