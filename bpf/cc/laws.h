@@ -25,9 +25,11 @@
 #include "scalable.h"
 #include "highspeed.h"
 #include "cubic.h"
-#include "bbr.h"
 
 #define CC_LAWS(X) X(reno) X(aimd) X(scalable) X(highspeed) X(cubic)
+
+#include "bbr.h"
+
 #define CC_RATE_LAWS(X) X(bbr)
 #define CC_ALL_LAWS(X) CC_LAWS(X) CC_RATE_LAWS(X)
 

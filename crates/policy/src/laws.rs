@@ -39,6 +39,12 @@ pub fn our_laws() -> impl Iterator<Item = String> {
         .map(|spec| format!("{OUR_PREFIX}{}", spec.name))
 }
 
+/// Those that set the window alone: the kernel's recovery, the settings of the start-up and Rude TCP's fair window
+/// are made for them.
+pub fn our_window_laws() -> impl Iterator<Item = String> {
+    fatpath_cc::window_laws().map(|spec| format!("{OUR_PREFIX}{}", spec.name))
+}
+
 impl Law {
     /// The law of that name, 1 to 15 bytes; ours with every parameter at its initial value.
     pub(crate) fn named(name: &str) -> Law {
@@ -57,6 +63,12 @@ impl Law {
     /// The law of `fatpath-cc`, with its parameters; `None` for a law of the kernel's own.
     pub fn ours(&self) -> Option<fatpath_cc::Law> {
         self.ours
+    }
+
+    /// One of [`our_window_laws`].
+    pub(crate) fn is_our_window_law(&self) -> bool {
+        let kind = self.ours.map(|law| law.spec().kind);
+        kind == Some(fatpath_cc::Kind::Window)
     }
 
     /// Its place among the laws of `fatpath-cc`, as the kernel half counts them; `None` as in [`ours`](Self::ours).

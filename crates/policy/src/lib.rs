@@ -38,7 +38,7 @@ pub use fatpath_toml::Problem;
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
 pub use instruments::{DerivedText, Instruments, MAX_SAMPLED_FLOWS, SampledFlows};
-pub use laws::{Law, OUR_PREFIX, Parameter, RUDE_LAW, our_laws};
+pub use laws::{Law, OUR_PREFIX, Parameter, RUDE_LAW, our_laws, our_window_laws};
 pub use memory::memory_warnings;
 pub use policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Policy};
 pub use ports::PortRange;

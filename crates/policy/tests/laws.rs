@@ -199,3 +199,21 @@ fn explanations_show_them() {
     });
     insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"));
 }
+
+/// It paces by its own model of the path, and has neither a slow start nor a fair window.
+#[test]
+fn bbr_takes_no_setting_that_it_does_not_heed() {
+    for setting in [
+        "hystart = true",
+        "max_burst = 64",
+        "after_idle = 'pace'",
+        "rude = 'allowed'",
+    ] {
+        let text = format!("[[rule]]\nname = 'r'\ncongestion_control = 'fp_bbr'\n{setting}\n");
+        let error = format!("{:?}", parse(&text, None).unwrap_err());
+        assert!(
+            error.contains("fp_bbr") && error.contains("fp_cubic"),
+            "{error}"
+        );
+    }
+}

@@ -4,7 +4,7 @@
 use super::law::law_name;
 use super::values;
 use crate::settings::{Chosen, Rude};
-use crate::{Law, Setting, SettingValue, Settings, Way, our_laws};
+use crate::{Law, Setting, SettingValue, Settings, Way, our_window_laws};
 use fatpath_toml::{Refusal, Section, Value};
 
 /// Refuses what means nothing where no flow may be rude, and a law that has no fair window.
@@ -50,15 +50,15 @@ fn refuse_terms(section: &Section) {
     }
 }
 
-/// The fair window beside a rude flow is kept by the laws of bpf/cc.
+/// The fair window beside a rude flow is kept by the laws of bpf/cc that set the window alone.
 fn refuse_law_of_others(section: &Section) {
     let Some(name) = law_name(section) else {
         return;
     };
-    if Law::named(name).ours().is_some() {
+    if Law::named(name).is_our_window_law() {
         return;
     }
-    let laws = our_laws().collect::<Vec<_>>().join(", ");
+    let laws = our_window_laws().collect::<Vec<_>>().join(", ");
     let remedy = format!("give congestion_control = one of {laws}, or leave it out (fp_reno)");
     if let Some(value) = section.value("rude") {
         let message = format!("`{name}` has no fair window for a rude flow to go back to");

@@ -5,13 +5,13 @@ use super::law::law_name;
 use super::values::{self, Measure};
 use crate::rule::Path;
 use crate::settings::{AfterIdle, Chosen, Ssthresh};
-use crate::{Law, Setting, SettingValue, Way, our_laws};
+use crate::{Law, Setting, SettingValue, Way, our_window_laws};
 use fatpath_toml::{Refusal, Section, Value};
 
-/// Only our laws heed what they read of the rule.
+/// Only our laws that set the window alone heed what they read of the rule.
 pub(super) fn refuse_start_without_our_law(section: &Section) {
     let name = law_name(section);
-    if name.is_some_and(|name| Law::named(name).ours().is_some()) {
+    if name.is_some_and(|name| Law::named(name).is_our_window_law()) {
         return;
     }
     for key in Setting::of_way(Way::Laws).map(Setting::key) {
@@ -22,7 +22,7 @@ pub(super) fn refuse_start_without_our_law(section: &Section) {
             Some(name) => format!("`{name}` does not heed it"),
             None => "the rule gives no law that heeds it".to_owned(),
         };
-        let laws = our_laws().collect::<Vec<_>>().join(", ");
+        let laws = our_window_laws().collect::<Vec<_>>().join(", ");
         let remedy = format!("give the rule congestion_control = one of {laws}");
         section.note(value.refusal(message).allowed(remedy));
     }

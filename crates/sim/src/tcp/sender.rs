@@ -289,7 +289,7 @@ impl Sender {
 
     /// Recovery sends as much as arrives; after a timeout slow start begins with one segment.
     pub(super) fn bound_burst(&mut self) {
-        if self.state <= State::Disorder && !self.is_rude() {
+        if self.state <= State::Disorder && !self.is_rude() && self.rate_flow.is_none() {
             let (most_pkts, in_flight) = (self.max_burst_pkts, self.board.in_flight());
             self.control
                 .bound_burst(&mut self.window, most_pkts, in_flight);
