@@ -69,10 +69,13 @@ pub(crate) enum Body {
         number: u64,
         sent_ns: u64,
         echo_ns: u64,
+        ecn: Ecn,
+        cwr: bool,
     },
     /// An acknowledgement of most kinds: no blocks. No window is above 2^30 bytes (RFC 7323, 2.3).
     PlainAck {
         len_bytes: u16,
+        ece: bool,
         window_bytes: u32,
         next: u64,
         sent_ns: u64,
@@ -122,6 +125,8 @@ impl SimPacket {
             number: segment.number,
             sent_ns: segment.sent_ns,
             echo_ns: segment.echo_ns,
+            ecn: segment.ecn,
+            cwr: segment.cwr,
         })
     }
 
@@ -130,6 +135,7 @@ impl SimPacket {
         label.on(match ack.block_count {
             0 => Body::PlainAck {
                 len_bytes: header_bytes,
+                ece: ack.ece,
                 window_bytes: u32::try_from(ack.window_bytes).unwrap_or(u32::MAX),
                 next: ack.next,
                 sent_ns: ack.sent_ns,
@@ -172,12 +178,16 @@ impl Body {
                 number,
                 sent_ns,
                 echo_ns,
+                ecn,
+                cwr,
                 ..
             } => Some(Segment {
                 number,
                 payload_bytes: payload_bytes.into(),
                 sent_ns,
                 echo_ns,
+                ecn,
+                cwr,
             }),
             _ => None,
         }
@@ -187,6 +197,7 @@ impl Body {
     pub(crate) fn plain_ack(&self) -> Option<Ack> {
         match *self {
             Body::PlainAck {
+                ece,
                 window_bytes,
                 next,
                 sent_ns,
@@ -197,6 +208,7 @@ impl Body {
                 sent_ns,
                 echo_ns,
                 window_bytes: window_bytes.into(),
+                ece,
                 tells_duplicate: false,
                 block_count: 0,
                 blocks: [Block::default(); MAX_BLOCKS],
@@ -220,12 +232,19 @@ impl Packet for SimPacket {
         unreachable!("a packet of one segment is never split")
     }
 
-    /// No host here knows ECN.
+    /// Of data segments; handshakes, acknowledgements and datagrams are not ECN-capable.
     fn ecn(&self) -> Ecn {
-        Ecn::NotCapable
+        match self.body {
+            Body::Data { ecn, .. } => ecn,
+            _ => Ecn::NotCapable,
+        }
     }
 
-    fn mark(&mut self) {}
+    fn mark(&mut self) {
+        if let Body::Data { ecn, .. } = &mut self.body {
+            *ecn = Ecn::Marked;
+        }
+    }
 
     /// No host here looks at it.
     fn set_dscp(&mut self, _dscp: u8) {}

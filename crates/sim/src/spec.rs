@@ -159,6 +159,8 @@ pub struct TcpSpec {
     pub tail_loss_probe: bool,
     /// When the receiver acknowledges.
     pub delayed_acks: DelayedAcks,
+    /// Both ends agreed on explicit congestion notification (RFC 3168).
+    pub ecn: bool,
     /// A law that samples the delivery rate is told what was in flight and lost when each segment left,
     /// which Linux does not keep.
     pub knows_sending: bool,
@@ -248,6 +250,7 @@ impl Default for TcpSpec {
             delayed_acks: DelayedAcks::QuickAtStart {
                 max_ns: DelayedAcks::MAX_NS,
             },
+            ecn: false,
             knows_sending: false,
         }
     }

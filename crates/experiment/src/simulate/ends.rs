@@ -15,7 +15,7 @@ use fatpath_scenario::law::{named, of_request};
 use fatpath_scenario::{Flow, Requests};
 use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
-use super::host::HostTcp;
+use super::host::{Ecn, HostTcp};
 use super::{law, source};
 
 /// The largest window without scaling, and the largest shift (RFC 7323, section 2).
@@ -101,8 +101,18 @@ impl Ends<'_> {
                 .unwrap_or(self.sender.rto_min_ns),
             tail_loss_probe: inner.tail_loss_probe.unwrap_or(self.sender.tail_loss_probe),
             delayed_acks: self.delayed_acks(at_receiver),
+            ecn: self.agrees_on_ecn(),
             knows_sending: plain.knows_sending,
         })
+    }
+
+    /// Who opens the connection asks; the other end agrees or does not (RFC 3168, 6.1.1).
+    fn agrees_on_ecn(&self) -> bool {
+        let (opener, listener) = match self.flow.opened_by_receiver {
+            true => (self.receiver, self.sender),
+            false => (self.sender, self.receiver),
+        };
+        opener.ecn == Ecn::Asks && listener.ecn != Ecn::Off
     }
 
     fn requests(&self) -> &Requests {

@@ -35,6 +35,19 @@ pub(super) struct HostTcp {
     pub(super) window_scaling: bool,
     /// `tcp_rto_min_us`, ns.
     pub(super) rto_min_ns: u64,
+    /// `tcp_ecn`.
+    pub(super) ecn: Ecn,
+}
+
+/// What a host does about explicit congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ecn {
+    /// 0: it neither asks for it nor agrees.
+    Off,
+    /// 1: it asks for it, and agrees.
+    Asks,
+    /// 2: it agrees when the other side asks.
+    Agrees,
 }
 
 impl Default for HostTcp {
@@ -53,6 +66,7 @@ impl Default for HostTcp {
             restarts_after_idle: true,
             window_scaling: true,
             rto_min_ns: 200_000_000,
+            ecn: Ecn::Agrees,
         }
     }
 }
@@ -100,8 +114,14 @@ impl HostTcp {
                 self.rto_min_ns = rto_min_us * 1000;
             }
             "tcp_sack" | "tcp_dsack" | "tcp_timestamps" => return switch(value)?.then_some(()),
-            // 2: used if the other side asks for it, which none does.
-            "tcp_ecn" => return ["0", "2"].contains(&value).then_some(()),
+            "tcp_ecn" => {
+                self.ecn = match value {
+                    "0" => Ecn::Off,
+                    "1" => Ecn::Asks,
+                    "2" => Ecn::Agrees,
+                    _ => return None,
+                }
+            }
             "tcp_mtu_probing" => return (value == "0").then_some(()),
             other => return does_not_matter(other).then_some(()),
         }
@@ -186,7 +206,7 @@ mod tests {
         for (name, value) in [
             ("net.ipv4.tcp_sack", "0"),
             ("net.ipv4.tcp_timestamps", "0"),
-            ("net.ipv4.tcp_ecn", "1"),
+            ("net.ipv4.tcp_ecn", "3"),
             ("net.ipv4.tcp_frto", "0"),
             ("net.ipv4.tcp_rmem", "1 2"),
             ("net.ipv4.tcp_wmem", "3 2 1"),

@@ -74,7 +74,12 @@ impl Acknowledging {
 
     /// A segment that had arrived before.
     pub(super) fn duplicate(&mut self, window_bytes: u64) {
-        self.quicken(window_bytes);
+        self.quicken(window_bytes, QUICK_MAX);
+        self.is_due = true;
+    }
+
+    /// The next acknowledgement leaves at once.
+    pub(super) fn hurry(&mut self) {
         self.is_due = true;
     }
 
@@ -102,14 +107,15 @@ impl Acknowledging {
     fn note_pause(&mut self, arrival: &Arrival) {
         let before_ns = self.arrived_ns.replace(arrival.now_ns);
         if before_ns.is_none_or(|before_ns| arrival.now_ns - before_ns > self.pause_ns) {
-            self.quicken(arrival.window_bytes);
+            self.quicken(arrival.window_bytes, QUICK_MAX);
         }
     }
 
-    fn quicken(&mut self, window_bytes: u64) {
+    /// The next acknowledgements, `most` of them at most, do not wait (`tcp_incr_quickack`).
+    pub(super) fn quicken(&mut self, window_bytes: u64, most: u64) {
         if let DelayedAcks::QuickAtStart { .. } = self.policy {
             let wanted = (window_bytes / (2 * self.mss_bytes)).max(2);
-            self.quick = self.quick.max(wanted.min(QUICK_MAX));
+            self.quick = self.quick.max(wanted.min(most));
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Arrivals {
     pub(super) resent_acked: bool,
     /// One below `high` arrived that had been sent only once.
     pub(super) original_arrived: bool,
+    /// It echoes a mark of congestion (ECE).
+    pub(super) echoes_mark: bool,
     /// It carried a DSACK.
     pub(super) tells_duplicate: bool,
     /// That of the tail loss probe.
@@ -61,6 +63,7 @@ impl Arrivals {
             delivered_pkts: 0,
             resent_acked: false,
             original_arrived: false,
+            echoes_mark: false,
             tells_duplicate: false,
             duplicate_is_probe: false,
             window_changed: false,
@@ -119,7 +122,10 @@ impl Arrivals {
 
     /// It may mean a loss (`tcp_ack_is_dubious`).
     pub(super) fn is_dubious(&self) -> bool {
-        self.sacked_pkts > 0 || self.tells_duplicate || !(self.advances() || self.window_changed)
+        self.sacked_pkts > 0
+            || self.echoes_mark
+            || self.tells_duplicate
+            || !(self.advances() || self.window_changed)
     }
 
     /// It tells nothing but that something arrived.

@@ -26,6 +26,8 @@ pub struct SenderFigures {
     pub acked_bytes: u64,
     /// Segments acknowledged or SACKed.
     pub delivered_pkts: u64,
+    /// Of these, by acknowledgements that echo a mark of congestion.
+    pub marked_pkts: u64,
     /// Segments sent, retransmissions among them.
     pub sent_pkts: u64,
     /// Retransmissions.

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use fatpath_link::Ecn;
+
 use super::acknowledging::{Acknowledging, Arrival};
 use super::ranges::Ranges;
 use super::receive_window::ReceiveWindow;
@@ -13,6 +15,9 @@ use crate::TcpSpec;
 
 /// Blocks that the receiver remembers (`TCP_NUM_SACKS`).
 const REMEMBERED: usize = 4;
+
+/// Acknowledgements that do not wait after a mark (`__tcp_ecn_check_ce`).
+const QUICK_AFTER_MARK: u64 = 2;
 
 /// Blocks that the next acknowledgements surely carry (`TCP_SACK_BLOCKS_EXPECTED`).
 const EXPECTED: usize = 2;
@@ -36,6 +41,8 @@ pub struct Receiver {
     recent: [Block; REMEMBERED],
     recent_count: usize,
     duplicate: Option<Block>,
+    /// A mark is echoed until the sender says that it has reduced its window.
+    echoes_mark: bool,
     window: ReceiveWindow,
     acknowledging: Acknowledging,
     figures: ReceiverFigures,
@@ -55,6 +62,7 @@ impl Receiver {
             recent: [Block::default(); REMEMBERED],
             recent_count: 0,
             duplicate: None,
+            echoes_mark: false,
             window: ReceiveWindow::new(spec, rtt_ns, now_ns),
             acknowledging: Acknowledging::new(spec, rtt_ns),
             figures: ReceiverFigures::default(),
@@ -73,6 +81,7 @@ impl Receiver {
             return self.acknowledging.duplicate(self.window_bytes());
         }
         self.figures.arrived_pkts += 1;
+        self.note_ecn(segment);
         if segment.number <= self.acked_next {
             self.echo_ns = self.echo_ns.max(segment.sent_ns);
         }
@@ -95,6 +104,19 @@ impl Receiver {
             fills_last_hole: had_hole && !has_hole,
             window_bytes: self.window_bytes(),
         });
+    }
+
+    /// RFC 3168, 6.1.3; Linux's first echo does not wait (`__tcp_ecn_check_ce`).
+    fn note_ecn(&mut self, segment: &Segment) {
+        if segment.cwr {
+            self.echoes_mark = false;
+            self.acknowledging.hurry();
+        }
+        if segment.ecn == Ecn::Marked && !self.echoes_mark {
+            self.echoes_mark = true;
+            self.acknowledging
+                .quicken(self.window_bytes(), QUICK_AFTER_MARK);
+        }
     }
 
     fn arrived_again(&mut self, number: u64) {
@@ -220,6 +242,7 @@ impl Receiver {
             window_bytes: self
                 .window
                 .offer(self.figures.delivered_bytes, self.beyond_bytes),
+            ece: self.echoes_mark,
             tells_duplicate: duplicate.is_some(),
             block_count: count as u8,
             blocks,

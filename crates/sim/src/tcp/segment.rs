@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the two ends exchange. Sequence numbers count segments from 0, and never wrap.
 
+use fatpath_link::Ecn;
+
 /// The most SACK blocks in an acknowledgement: what fits beside timestamps (RFC 2018, section 3).
 pub const MAX_BLOCKS: usize = 3;
 
@@ -15,6 +17,10 @@ pub struct Segment {
     pub sent_ns: u64,
     /// `sent_ns` of the newest acknowledgement that had arrived (TSecr); 0: none.
     pub echo_ns: u64,
+    /// The ECN field of its IP header.
+    pub ecn: Ecn,
+    /// The window was reduced since an echo of congestion (RFC 3168, 6.1.2).
+    pub cwr: bool,
 }
 
 /// An acknowledgement.
@@ -28,6 +34,8 @@ pub struct Ack {
     pub echo_ns: u64,
     /// The room beyond `next` that the receiver offers, bytes.
     pub window_bytes: u64,
+    /// It echoes a mark of congestion (RFC 3168, 6.1.3).
+    pub ece: bool,
     /// The first of `blocks` tells of a duplicate (RFC 2883).
     pub tells_duplicate: bool,
     /// How many of `blocks` count.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sending end: what an acknowledgement does, in the order in which Linux 6.18 does it (`tcp_ack`).
 //!
-//! It leaves out ECN, SACK reneging (the receiver keeps what it SACKed) and Nagle's algorithm.
+//! It leaves out SACK reneging (the receiver keeps what it SACKed) and Nagle's algorithm.
 
 mod alarm;
+mod ecn;
 mod rate;
 mod recovery;
 mod rude;
@@ -25,6 +26,7 @@ use super::usage::Usage;
 use super::{Ack, Block, MAX_BLOCKS, Segment, SenderFigures};
 use crate::{Detection, TcpSpec};
 use alarm::{Alarm, AlarmKind};
+use ecn::EcnState;
 use rate::{RateFlow, delivery_rate_of};
 use recovery::Reordering;
 use rude::Rudeness;
@@ -38,6 +40,8 @@ pub(super) enum State {
     Open,
     /// Something arrived out of order.
     Disorder,
+    /// The window is being reduced, and nothing was lost.
+    Cwr,
     /// Fast recovery.
     Recovery,
     /// After a timeout.
@@ -73,6 +77,7 @@ pub struct Sender {
     /// Recovery ends when all below has arrived (`high_seq`).
     pub(super) high: u64,
     pub(super) reduction: Reduction,
+    ecn: EcnState,
     undo: Undo,
     reordering: Reordering,
     /// F-RTO asks whether the timeout was needed (RFC 5682).
@@ -118,6 +123,7 @@ impl Sender {
             state: State::Open,
             high: 0,
             reduction: Reduction::default(),
+            ecn: EcnState::new(spec.ecn),
             undo: Undo::default(),
             reordering: Reordering::new(spec.dupthresh),
             doubts_timeout: false,
@@ -161,6 +167,7 @@ impl Sender {
         }
         let prior_una = self.board.una();
         let arrivals = &mut Arrivals::new(now_ns, ack.echo_ns, self.rtt.min_rtt_ns(), self.high);
+        arrivals.echoes_mark = self.ecn.believes(ack.ece);
         self.learn(ack, arrivals);
         self.open_window(ack, arrivals);
         if had_sent || arrivals.tells_duplicate {
@@ -186,6 +193,7 @@ impl Sender {
         arrivals.delivered_pkts += arrivals.sacked_pkts;
         self.figures.acked_bytes += arrivals.acked_bytes;
         self.figures.delivered_pkts += u64::from(arrivals.delivered_pkts);
+        self.count_marks(arrivals);
         if arrivals.advances() {
             self.timeouts_in_row = 0;
         }
@@ -277,7 +285,7 @@ impl Sender {
             self.steer_rudely(arrivals);
         } else if self.rate_flow.is_some() {
             self.steer_by_rate(arrivals);
-        } else if self.state == State::Recovery {
+        } else if self.is_reducing() {
             self.reduce(arrivals.delivered_pkts, arrivals);
         } else if self.may_grow(arrivals) {
             self.grow(arrivals.delivered_pkts);

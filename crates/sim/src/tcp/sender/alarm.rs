@@ -85,7 +85,8 @@ impl Sender {
 
     /// Two round trips, and the time of a delayed acknowledgement for a single segment (RFC 8985, 7.2).
     fn schedule_tail_probe(&mut self, now_ns: u64, timeout_left_ns: u64) -> bool {
-        if !self.tail_loss_probe || self.board.is_empty() || self.state != State::Open {
+        let may_probe = matches!(self.state, State::Open | State::Cwr);
+        if !self.tail_loss_probe || self.board.is_empty() || !may_probe {
             return false;
         }
         let extra_ns = match self.board.packets_out() {

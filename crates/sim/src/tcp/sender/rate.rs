@@ -149,6 +149,7 @@ impl Sender {
             now_us: now_ns / 1000,
             delivered_pkts: self.figures.delivered_pkts as u32,
             lost_pkts: self.board.ever_lost_pkts() as u32,
+            ce_pkts: self.figures.marked_pkts as u32,
             srtt_us: self.rtt.srtt_us() as u32,
             mss_bytes: self.mss_bytes,
             in_flight_pkts: self.board.in_flight(),
@@ -160,7 +161,7 @@ impl Sender {
         let of_state = match self.state {
             State::Recovery => RateSample::RECOVERS,
             State::Loss => RateSample::TIMED_OUT,
-            State::Open | State::Disorder => 0,
+            State::Open | State::Disorder | State::Cwr => 0,
         };
         match self.usage.is_limiting() {
             true => of_state | RateSample::CWND_LIMITED,

@@ -62,27 +62,33 @@ impl Reordering {
 impl Sender {
     /// Finds losses, enters and leaves recovery (`tcp_fastretrans_alert`).
     pub(super) fn judge(&mut self, arrivals: &mut Arrivals, prior_una: u64) {
+        if arrivals.echoes_mark {
+            self.undo.prior_ssthresh_pkts = 0;
+        }
         if self.state == State::Open {
             self.undo.first_resent_ns = None;
         } else if self.board.una() >= self.high && self.state == State::Recovery {
             self.recover(arrivals);
             self.end_reduction();
         }
+        self.end_cwr();
         match self.state {
             State::Recovery => self.judge_in_recovery(arrivals, prior_una),
             State::Loss => self.judge_in_loss(arrivals),
-            State::Open | State::Disorder => self.judge_calmly(arrivals),
+            State::Open | State::Disorder | State::Cwr => self.judge_calmly(arrivals),
         }
     }
 
     fn judge_calmly(&mut self, arrivals: &mut Arrivals) {
-        self.undo_if_needless();
+        if self.state <= State::Disorder {
+            self.undo_if_needless();
+        }
         self.find_losses(arrivals);
         if self.is_time_to_recover() {
-            self.enter_recovery();
+            self.enter_recovery(arrivals.echoes_mark);
             self.burst.turn = Turn::Lost;
         } else {
-            self.keep_open();
+            self.heed_echo(arrivals);
         }
     }
 
@@ -104,7 +110,7 @@ impl Sender {
             if !self.is_time_to_recover() {
                 return;
             }
-            self.enter_recovery();
+            self.enter_recovery(arrivals.echoes_mark);
         }
         self.burst.turn = Turn::Lost;
     }
@@ -129,7 +135,7 @@ impl Sender {
     }
 
     /// `tcp_try_to_open`.
-    fn keep_open(&mut self) {
+    pub(super) fn keep_open(&mut self) {
         self.forget_retransmission_time();
         let counts = self.board.counts();
         let is_open = counts.sacked + counts.lost == 0 && !self.board.has_resent();
@@ -191,7 +197,7 @@ impl Sender {
             .lose_by_time(&self.rack, self.reo_wnd_ns(), now_ns);
         if self.board.in_flight() != in_flight {
             if self.state != State::Recovery {
-                self.enter_recovery();
+                self.enter_recovery(false);
                 if self.has_window_law() {
                     self.reduce_by(1, false);
                 }
@@ -201,11 +207,13 @@ impl Sender {
         self.restart_timeout(now_ns);
     }
 
-    fn enter_recovery(&mut self) {
+    fn enter_recovery(&mut self, echoes_mark: bool) {
         self.forget_retransmission_time();
         self.begin_undo();
-        if self.state != State::Recovery {
-            self.undo.prior_ssthresh_pkts = self.current_ssthresh();
+        if !self.is_reducing() {
+            if !echoes_mark {
+                self.undo.prior_ssthresh_pkts = self.current_ssthresh();
+            }
             self.begin_reduction();
         }
         self.state = State::Recovery;
@@ -217,12 +225,19 @@ impl Sender {
         self.end_burst_bound();
         self.reduction.begin(self.window.cwnd_pkts);
         self.window.ssthresh_pkts = self.ssthresh_of_event();
+        self.owe_cwr();
         self.figures.congestion_events += u64::from(!self.is_rude());
     }
 
+    /// The window goes down to the threshold (`tcp_in_cwnd_reduction`).
+    pub(super) fn is_reducing(&self) -> bool {
+        matches!(self.state, State::Cwr | State::Recovery)
+    }
+
     /// Recovery is over (`tcp_end_cwnd_reduction`).
-    fn end_reduction(&mut self) {
-        if self.has_window_law() && self.undo.is_possible() {
+    pub(super) fn end_reduction(&mut self) {
+        let is_due = self.state == State::Cwr || self.undo.is_possible();
+        if self.has_window_law() && is_due {
             self.window.cwnd_pkts = self.window.ssthresh_pkts;
         }
     }
@@ -250,9 +265,8 @@ impl Sender {
             self.tail_probe = None;
         } else if ack.next > end {
             self.begin_reduction();
-            if self.is_rude() {
-                self.lose_tail_rudely(arrivals.now_ns);
-            } else if self.has_window_law() {
+            self.note_rude_congestion(arrivals.now_ns);
+            if self.has_window_law() {
                 self.window.cwnd_pkts = self.window.ssthresh_pkts;
             }
             self.keep_open();

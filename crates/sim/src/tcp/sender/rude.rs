@@ -6,7 +6,6 @@
 use fatpath_cc::{RttSample, Rude, RudeNow, Window};
 
 use super::Sender;
-use super::State;
 use crate::tcp::arrivals::Arrivals;
 use crate::{RudeSpec, TcpSpec};
 
@@ -148,7 +147,7 @@ impl Sender {
         if let Some(flow) = self.rudeness.take() {
             self.window = *flow.rude.fair();
             self.delivery_rate = None;
-            if self.state == State::Recovery {
+            if self.is_reducing() {
                 self.window.ssthresh_pkts = self.window.cwnd_pkts;
             }
         }
@@ -223,8 +222,12 @@ impl Sender {
         }
     }
 
-    /// The tail loss probe was needed: what it replaced is counted nowhere.
-    pub(super) fn lose_tail_rudely(&mut self, now_ns: u64) {
+    /// The network, or the host itself, asks for less, and no loss was counted: an echo of congestion, or a tail
+    /// loss probe that was needed.
+    pub(super) fn note_rude_congestion(&mut self, now_ns: u64) {
+        if !self.is_rude() {
+            return;
+        }
         let now = self.rude_now(now_ns);
         if let Some(flow) = &mut self.rudeness {
             flow.rude.congested(&now);

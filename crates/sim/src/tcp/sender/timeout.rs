@@ -31,6 +31,7 @@ impl Sender {
         self.state = State::Loss;
         self.high = self.board.next();
         self.tail_probe = None;
+        self.owe_cwr();
         self.doubts_timeout = is_first || self.timeouts_in_row > 0;
         self.timeouts_in_row += 1;
         self.figures.timeouts += 1;

@@ -112,7 +112,11 @@ impl Sender {
         let was_idle = self.board.is_empty();
         let number = self.board.send(now_ns, payload_bytes);
         self.mark_sent(now_ns, number, was_idle);
-        self.segment(now_ns, number, payload_bytes)
+        Segment {
+            ecn: self.ecn_of(true),
+            cwr: self.take_cwr(),
+            ..self.segment(now_ns, number, payload_bytes)
+        }
     }
 
     /// The data of the next new segment; 0: there is none, or it does not fit into the peer's window.
@@ -164,7 +168,7 @@ impl Sender {
     }
 
     fn count_in_recovery(&mut self) {
-        if self.state == State::Recovery {
+        if self.is_reducing() {
             self.reduction.sent();
         }
     }
@@ -186,6 +190,8 @@ impl Sender {
             payload_bytes,
             sent_ns: now_ns,
             echo_ns: self.newest_ack_sent_ns,
+            ecn: self.ecn_of(false),
+            cwr: false,
         }
     }
 

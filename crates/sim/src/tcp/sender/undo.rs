@@ -78,6 +78,7 @@ impl Sender {
             self.window.cwnd_pkts = self.undone_cwnd_pkts(prior);
             let ssthresh = self.window.ssthresh_pkts;
             self.window.ssthresh_pkts = ssthresh.max(self.undo.prior_ssthresh_pkts);
+            self.withdraw_cwr();
             self.figures.undone_events += 1;
         }
         self.undo.from = None;
@@ -94,7 +95,7 @@ impl Sender {
     /// `tcp_current_ssthresh`: a threshold worth going back to.
     pub(super) fn current_ssthresh(&self) -> u32 {
         match self.state {
-            State::Recovery => self.window.ssthresh_pkts,
+            State::Cwr | State::Recovery => self.window.ssthresh_pkts,
             _ => {
                 let cwnd = self.window.cwnd_pkts;
                 self.window.ssthresh_pkts.max(cwnd / 2 + cwnd / 4)

@@ -76,6 +76,7 @@ fn ack(now_ns: u64, next: u64, sacked: &[(u64, u64)]) -> Ack {
         sent_ns: now_ns,
         echo_ns: 0,
         window_bytes: 1 << 30,
+        ece: false,
         tells_duplicate: false,
         block_count: sacked.len() as u8,
         blocks,

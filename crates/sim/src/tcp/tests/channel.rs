@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use fatpath_link::Ecn;
+
 use super::super::{Ack, Receiver, Segment, Sender, SenderFigures};
 use crate::TcpSpec;
 
@@ -14,6 +16,8 @@ pub enum Fate {
     Arrives,
     /// It is lost.
     Lost,
+    /// A queue marks it if it is ECN-capable.
+    Marked,
     /// It arrives twice.
     Doubled,
     /// It arrives so much later, ns.
@@ -156,6 +160,7 @@ impl<'a> Channel<'a> {
                 log.push((self.now_ns, segment));
             }
             let fate = (self.segment_fate)(self.sent, &segment);
+            let segment = marked(segment, fate);
             self.sent += 1;
             if let Some(at_ns) = self.pass_queue() {
                 self.put(at_ns, Packet::Data(segment), fate);
@@ -206,7 +211,7 @@ impl<'a> Channel<'a> {
         let at_ns = left_ns + self.one_way_ns;
         match fate {
             Fate::Lost => (),
-            Fate::Arrives => self.put_at(at_ns, packet),
+            Fate::Arrives | Fate::Marked => self.put_at(at_ns, packet),
             Fate::Late(by_ns) => self.put_at(at_ns + by_ns, packet),
             Fate::Doubled => {
                 self.put_at(at_ns, packet.clone());
@@ -219,5 +224,15 @@ impl<'a> Channel<'a> {
         self.on_way
             .push(Reverse((at_ns, self.packets.len() as u64)));
         self.packets.push(Some(packet));
+    }
+}
+
+fn marked(segment: Segment, fate: Fate) -> Segment {
+    match (segment.ecn, fate) {
+        (Ecn::Capable, Fate::Marked) => Segment {
+            ecn: Ecn::Marked,
+            ..segment
+        },
+        _ => segment,
     }
 }

@@ -3,6 +3,7 @@
 
 mod acks;
 mod channel;
+mod ecn;
 mod oracle;
 mod random;
 mod theory;

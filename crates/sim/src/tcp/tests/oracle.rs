@@ -111,6 +111,7 @@ fn ack(next: u64, now_ns: u64) -> Ack {
         sent_ns: now_ns,
         echo_ns: now_ns,
         window_bytes: 0,
+        ece: false,
         tells_duplicate: false,
         block_count: 0,
         blocks: [Block::default(); MAX_BLOCKS],

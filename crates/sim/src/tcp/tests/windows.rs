@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What bounds the flight: windows, buffers, pace, pauses.
 
+use fatpath_link::Ecn;
+
 use super::super::{Block, Receiver, Segment};
 use super::channel::Channel;
 use super::traces::{MS, RTT, bytes, losing, spec};
@@ -218,6 +220,8 @@ fn blocks_tell_the_newest_first() {
                 payload_bytes: 1448,
                 sent_ns: 1,
                 echo_ns: 0,
+                ecn: Ecn::NotCapable,
+                cwr: false,
             },
         );
         receiver.poll_ack(MS).unwrap()
