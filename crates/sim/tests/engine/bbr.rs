@@ -172,6 +172,6 @@ fn where_a_queue_marks_nothing_is_lost() {
     let share = flow.goodput_bps() / (rate_bps as f64 * DATA_OF_RATE);
     let p95 = queue_p95_bdp(&outcome, rate_bytes(rate_bps, rtt_ns));
     assert_eq!(flow.retransmits, 0);
-    assert!(share > 0.8, "{share}");
+    assert!(share > 0.75, "{share}");
     assert!(p95 < 0.4, "{p95}");
 }
