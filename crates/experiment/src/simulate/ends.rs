@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use fatpath_cc::{Idle, Law, Start};
 use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
-use fatpath_scenario::law::{named, of_request};
+use fatpath_scenario::law::of_request;
 use fatpath_scenario::{Flow, Requests};
 use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
 
@@ -145,7 +145,7 @@ impl Ends<'_> {
             (Some(law), _) => law::of_policy(law),
             (None, Some(request)) => of_request(request),
             (None, None) if is_rude => Ok(Law::RENO),
-            (None, None) => named(&self.sender.law).map_err(|why| {
+            (None, None) => law::of_kernel(&self.sender.law).map_err(|why| {
                 let host = &self.flow.from;
                 format!(
                     "{why}; {host} has {} by net.ipv4.tcp_congestion_control",

@@ -106,6 +106,36 @@ fn a_law_that_is_not_simulated_fails_its_case_only() {
     assert!(message.contains("law vegas; it has fp_reno"), "{message}");
 }
 
+/// A file of experiments/bbr: `bbr` is the kernel's version 1, in a policy and as a host's law.
+#[test]
+fn the_kernels_bbr_is_none_of_ours() {
+    let losses = load("bbr/random-loss.toml");
+    let of = |variant| mapped(&losses, &format!("default.{variant}.loss=0%"));
+    let flow = &of("bbr").unwrap().spec.flows[0];
+    assert_eq!(flow.tcp.law, Law::named("bbr").unwrap());
+    let message = of("version-1").unwrap_err().to_string();
+    assert!(message.contains("fp_bbr is version 3"), "{message}");
+    let host = text_of("\"net.ipv4.tcp_congestion_control\" = \"bbr\"", BULK);
+    let scenario = Scenario::parse("x.toml", &host).unwrap();
+    let message = mapped(&scenario, "default.default").unwrap_err().to_string();
+    assert!(message.contains("fp_bbr is version 3"), "{message}");
+}
+
+/// Who opens asks (1), and the other end agrees unless it is off (0): here both are hosts of one text.
+#[test]
+fn ecn_is_on_where_the_hosts_agree() {
+    let of = |here: &str, there: &str| {
+        let policy = "\"net.ipv4.tcp_congestion_control\" = \"reno\"";
+        let own = format!("{policy}, \"net.ipv4.tcp_ecn\" = \"{here}\"");
+        let peer = format!("[hosts.b]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = \"{there}\" }}");
+        let text = text_of(&own, BULK).replace("[hosts.b]", &peer);
+        let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        mapped(&scenario, "default.default").unwrap().spec.flows[0].tcp.ecn
+    };
+    assert!(of("1", "2") && of("1", "1"));
+    assert!(!of("1", "0") && !of("2", "1") && !of("0", "1"));
+}
+
 #[test]
 fn without_a_policy_a_flow_has_the_kernels_default_law() {
     let demo = load("demo.toml");
