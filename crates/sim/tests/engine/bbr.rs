@@ -12,7 +12,7 @@ const DATA_OF_RATE: f64 = 1448.0 / 1500.0;
 
 fn under(law: &str) -> FlowSpec {
     let mut flow = bulk(None);
-    flow.tcp.law = Law::named(law).unwrap();
+    flow.tcp.law = Law::named(law).expect("it is a law");
     flow.tcp.start.hystart = flow.tcp.law.spec().hystart;
     flow.tcp.send_buffer = Buffer::Fixed(1 << 28);
     flow.tcp.receive_buffer = Buffer::Fixed(1 << 28);
