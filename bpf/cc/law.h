@@ -57,7 +57,7 @@ struct cc_memory {
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
 	cc_u32 undo_limit_pkts; /* an undo restores no more; 0 = no limit */
 	cc_u32 flags;		/* CC_BEGAN, CC_SLOW_STARTED, see start.h */
-	cc_u32 held_back_pkts; /* of the window, by max_burst until the next ACK: see burst.h */
+	cc_u32 held_back_pkts;	/* of the window, by max_burst until the next ACK: see burst.h */
 };
 _Static_assert(sizeof(struct cc_memo) <= sizeof(((struct cc_memory *)0)->own), "a memo fits");
 

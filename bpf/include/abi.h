@@ -139,9 +139,9 @@ struct fp_asked {
 #define FP_FLOW_PASSIVE 1u /* the peer opened the connection */
 #define FP_FLOW_ADOPTED 2u /* it was established before fatpath saw it */
 #define FP_FLOW_ESTABLISHED 8u
-#define FP_FLOW_RUDE 16u     /* it is to be rude, when it last met the policy */
-#define FP_FLOW_WITHHELD 32u /* a buffer of its rule was not given for want of TCP memory */
-#define FP_FLOW_PACED 64u    /* its rule has it paced: no law of ours ends that */
+#define FP_FLOW_RUDE 16u	/* it is to be rude, when it last met the policy */
+#define FP_FLOW_WITHHELD 32u	/* a buffer of its rule was not given for want of TCP memory */
+#define FP_FLOW_PACED 64u	/* its rule has it paced: no law of ours ends that */
 #define FP_FLOW_PACING_SET 128u /* and before that it was not paced */
 
 /* An option that fatpath set, as the socket has it: timers in ticks, rates in bytes a second. */

@@ -117,7 +117,9 @@ fn the_kernels_bbr_is_none_of_ours() {
     assert!(message.contains("fp_bbr is version 3"), "{message}");
     let host = text_of("\"net.ipv4.tcp_congestion_control\" = \"bbr\"", BULK);
     let scenario = Scenario::parse("x.toml", &host).unwrap();
-    let message = mapped(&scenario, "default.default").unwrap_err().to_string();
+    let message = mapped(&scenario, "default.default")
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("fp_bbr is version 3"), "{message}");
 }
 
@@ -130,7 +132,9 @@ fn ecn_is_on_where_the_hosts_agree() {
         let peer = format!("[hosts.b]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = \"{there}\" }}");
         let text = text_of(&own, BULK).replace("[hosts.b]", &peer);
         let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-        mapped(&scenario, "default.default").unwrap().spec.flows[0].tcp.ecn
+        mapped(&scenario, "default.default").unwrap().spec.flows[0]
+            .tcp
+            .ecn
     };
     assert!(of("1", "2") && of("1", "1"));
     assert!(!of("1", "0") && !of("2", "1") && !of("0", "1"));
