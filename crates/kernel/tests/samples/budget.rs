@@ -36,9 +36,10 @@ fn connections() -> Vec<(TcpStream, TcpStream)> {
     flows
 }
 
-/// Both ends of all send and receive in turn.
-fn talk(flows: &mut [(TcpStream, TcpStream)], mut is_done: impl FnMut() -> bool) {
+/// Both ends of all send and receive in turn. Answers how often.
+fn talk(flows: &mut [(TcpStream, TcpStream)], mut is_done: impl FnMut() -> bool) -> u32 {
     let end = Instant::now() + LONG;
+    let mut rounds = 0;
     while !is_done() {
         assert!(Instant::now() < end, "waited in vain");
         let round = Instant::now();
@@ -49,12 +50,14 @@ fn talk(flows: &mut [(TcpStream, TcpStream)], mut is_done: impl FnMut() -> bool)
             opener.read_exact(&mut [0]).unwrap();
         }
         std::thread::sleep(ROUND.saturating_sub(round.elapsed()));
+        rounds += 1;
     }
+    rounds
 }
 
-fn talk_for(flows: &mut [(TcpStream, TcpStream)], lasts: Duration) {
+fn talk_for(flows: &mut [(TcpStream, TcpStream)], lasts: Duration) -> u32 {
     let end = Instant::now() + lasts;
-    talk(flows, || Instant::now() >= end);
+    talk(flows, || Instant::now() >= end)
 }
 
 fn counts(kernel: &Kernel) -> SampleCounts {
@@ -130,13 +133,14 @@ fn within_the_budget_nothing_changes() {
     let mut flows = connections();
     talk_for(&mut flows, Duration::from_secs(2));
     let (before, start) = (counts(kernel), Instant::now());
-    talk_for(&mut flows, Duration::from_secs(4));
+    let rounds = talk_for(&mut flows, Duration::from_secs(4));
     let took_s = start.elapsed().as_secs_f64();
     let after = counts(kernel);
     assert_eq!(after.interval_us, 100_000);
     assert_eq!(after.events_unsampled, 0);
-    // Each at its first round trip after 100 ms, and the rounds are 20 ms apart or more.
-    let made = (after.samples - before.samples) as f64 / took_s;
-    let least = (2 * CONNECTIONS) as f64 / 0.2;
-    assert!(made >= least, "{made:.0} a second of {least:.0}");
+    // Each at its first round trip after 100 ms: at each of them, if an emulated machine is that slow.
+    let made = (after.samples - before.samples) as f64;
+    let turns = (took_s / 0.2).min(0.8 * f64::from(rounds));
+    let least = (2 * CONNECTIONS) as f64 * turns;
+    assert!(made >= least, "{made} of {least} in {rounds} rounds");
 }
