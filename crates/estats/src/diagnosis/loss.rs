@@ -14,15 +14,16 @@ const MUCH: f64 = 0.01;
 /// where a rate decides (figures: docs/why.md).
 const STEADY: f64 = 0.25;
 
-/// On a shorter path a law that takes more than its share gains little, and harms its neighbours (a switch whose
-/// buffer many senders fill at once).
+/// On a shorter path another law gains little, and may harm its neighbours (a switch whose buffer many senders fill at
+/// once).
 const LONG_US: f64 = 5_000.0;
 
 /// The square root of 3/2: Mathis et al. 1997 without delayed acknowledgements.
 const MATHIS_C: f64 = 1.2247;
 
-/// Scalable TCP's mean window 0.08 / p (Kelly 2003: a / (b × p) with 0.01 and 1/8) over Reno's 1.22 / √p, times √p.
-const SCALABLE_OVER_RENO: f64 = 0.08 / MATHIS_C;
+/// Up to this share of segments lost, on average, fp_bbr has the path's rate (draft-ietf-ccwg-bbr-06, 3.1); in a single
+/// round trip it bears twice as much.
+const BBR_BEARS: f64 = 0.01;
 
 /// Losses or reordering decide how large the window is.
 pub(super) fn explains(span: &Span) -> bool {
@@ -99,12 +100,13 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
     }
     let p = span.reductions_per_segment();
     let mathis_bps = span.mss_bytes() * 8e6 * MATHIS_C / (span.mean_rtt_us().max(1.0) * p.sqrt());
-    // At more losses than this ratio makes up for, the law of the cure takes no more than the present one.
-    let expected = gain(span.best_gain().min(SCALABLE_OVER_RENO / p.sqrt()));
+    let lost = span.retransmitted_share();
+    let expected = gain(span.best_gain()).filter(|_| lost <= BBR_BEARS);
     let title = "Segments are lost although the path's queue is empty: a bad line";
     let found = Finding::new("FP-LOSS-RANDOM", by_share(span.shares().network), title)
         .with("CongSignals", span.passed.cong_signals as f64, "")
         .with("of the segments", p * 100.0, "%")
+        .with("retransmitted", lost * 100.0, "% of the bytes")
         .with(
             "queueing delay before a loss, mean",
             queue_us / 1000.0,
@@ -118,7 +120,7 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
         None => found,
     };
     Some(match span.base_rtt_us() >= LONG_US && expected.is_some() {
-        true => found.cured_by("congestion_control = \"fp_scalable\""),
+        true => found.cured_by("congestion_control = \"fp_bbr\""),
         false => found,
     })
 }

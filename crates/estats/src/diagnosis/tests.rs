@@ -160,7 +160,7 @@ fn no_more_is_expected_than_what_is_known_to_be_possible() {
     assert_eq!(rude.cure.as_deref(), Some("send_buffer = \"128KiB\""));
 }
 
-/// At 2 % Scalable TCP's window is no larger than Reno's.
+/// Above 1 % of loss BBR takes losses for congestion too.
 #[test]
 fn no_law_is_offered_where_it_takes_no_more() {
     let often = found(|tenth, s| {
@@ -288,6 +288,7 @@ fn loss_is_by_congestion_or_without_it() {
     assert_eq!(congested.id, "FP-LOSS-CONGESTION");
     let random = found(|tenth, s| {
         losing_without_queue(tenth, s);
+        s.bytes_retrans /= 10;
         // At a loss one or the other.
         let is_slow = (tenth / 2).is_multiple_of(2);
         s.delivery_rate_bytes_per_s = Some(if is_slow { 3_000_000 } else { 6_250_000 });
@@ -296,6 +297,8 @@ fn loss_is_by_congestion_or_without_it() {
         (random.id.as_str(), random.gain),
         ("FP-LOSS-RANDOM", Some(1.25))
     );
+    let cure = random.cure.unwrap();
+    assert_eq!(cure, "congestion_control = \"fp_bbr\"");
 }
 
 #[test]
