@@ -25,10 +25,22 @@ mod twin;
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 const TWINS: [twin::Twin; 2] = [abi::ABI, laws::LAWS];
 
-fn main() -> Result<()> {
+/// The message alone: the end of a log is what is read of it, and a backtrace would fill it.
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("..")
         .canonicalize()?;
