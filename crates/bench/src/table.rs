@@ -82,9 +82,9 @@ mod tests {
             better: figure.better,
             samples: vec![value, value - 0.5],
         };
-        let text = of_rows(&[(figure, row(0.95)), (figure, row(0.5))]);
+        let text = of_rows(&[(figure, row(1.0)), (figure, row(0.5))]);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].contains("reached") && lines[1].ends_with("2 from 0.450 to 0.950"));
+        assert!(lines[1].contains("reached") && lines[1].ends_with("2 from 0.500 to 1.000"));
         assert!(lines[2].contains("MISSED"));
     }
 }

@@ -155,7 +155,7 @@ fn over_budget(counts: &SampleCounts) -> Option<String> {
     let is_longer = counts.interval_us > counts.interval_configured_us;
     is_longer.then(|| {
         format!(
-            "sampling     each flow every {} ms in place of {}: the budget is {} samples a second \
+            "sampling     each flow every {} ms in place of {} ms: the budget is {} samples a second \
              (sample_cpu_share and samples_per_s in [host]); {} events without a sample of their own",
             counts.interval_us / 1000,
             counts.interval_configured_us / 1000,

@@ -301,7 +301,7 @@ mod tests {
         x.toml:20:11: flow[1].streams: found 0; allowed: a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
-        x.toml:20:7: flow[1].law: the simulator does not have law vegas; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed, fp_cubic (and reno and cubic, which are fp_reno and fp_cubic)
+        x.toml:20:7: flow[1].law: the simulator does not have law vegas; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed, fp_cubic, fp_bbr (and reno and cubic, which are fp_reno and fp_cubic)
         x.toml:20:16: flow[1].delayed_acks: found the text "never"; allowed: "off", "on", or "quick" (at the beginning every segment, as Linux)
         x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"
         x.toml:20:16: flow[1].rude.off: found the text "soon"; allowed: "now" or "nicely"
