@@ -3,6 +3,10 @@
 
 use std::collections::BTreeSet;
 
+/// What a test says of a part of it for which the kernel is too old or was built without something. The rest of the
+/// test has run: that is no skip, which a guest may not have.
+const LEFT_OUT: &str = "left out:";
+
 /// One of the tests of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
@@ -18,6 +22,8 @@ pub struct Tally {
     passed: u32,
     failed: u32,
     skipped: u32,
+    /// Parts of tests for which the kernel is too old or was built without something.
+    left_out: u32,
     /// Test programs that ended otherwise than well.
     broken: u32,
     program: String,
@@ -36,6 +42,8 @@ impl Tally {
             self.in_failures = false;
         } else if line.starts_with("skipped:") {
             self.skipped += 1;
+        } else if line.starts_with(LEFT_OUT) {
+            self.left_out += 1;
         } else if let Some(program) = line.strip_prefix("== test ") {
             self.program = program.to_owned();
             self.failed_before = self.failed_tests.len();
@@ -61,7 +69,8 @@ impl Tally {
 
     /// Whether the line just taken is a test's result, what it skipped, or of what a failed one said.
     pub fn is_news(&self, line: &str) -> bool {
-        self.in_failures || line.starts_with("test ") || line.starts_with("skipped:")
+        let is_said = ["test ", "skipped:", LEFT_OUT];
+        self.in_failures || is_said.iter().any(|said| line.starts_with(said))
     }
 
     /// The tests that failed.
@@ -97,7 +106,11 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let passed = self.passed.saturating_sub(self.skipped);
         let (failed, skipped) = (self.failed, self.skipped);
-        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")?;
+        match self.left_out {
+            0 => Ok(()),
+            parts => write!(f, ", {parts} parts left out"),
+        }
     }
 }
 
@@ -133,6 +146,19 @@ mod tests {
         assert!(!tally(&lines).is_good());
         assert!(!tally(&lines[..5]).is_good(), "one was skipped");
         assert!(tally(&lines[3..5]).is_good());
+    }
+
+    #[test]
+    fn a_part_that_the_kernel_does_not_have_is_counted_and_no_skip() {
+        let lines = [
+            "left out: a kernel before 6.15 has no socket option (6, 45)",
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
+            "== status 0",
+        ];
+        let tally = tally(&lines);
+        assert!(tally.is_good() && tally.is_news(lines[0]));
+        let said = "12 passed, 0 failed, 0 skipped, 1 parts left out";
+        assert_eq!(tally.to_string(), said);
     }
 
     #[test]
