@@ -90,15 +90,14 @@ impl Tally {
 
     /// Nothing is wrong but what a second time may set right: tests failed, which are known by their names.
     pub fn is_good_but_for_failed(&self) -> bool {
-        let programs: BTreeSet<&str> = self
-            .failed_tests
-            .iter()
-            .map(|test| &*test.program)
-            .collect();
-        self.passed > 0
-            && self.skipped == 0
-            && self.failed as usize == self.failed_tests.len()
-            && self.broken as usize == programs.len()
+        self.passed > 0 && self.skipped == 0 && self.every_failure_is_named()
+    }
+
+    /// Each test that failed is known by its name, and no program ended badly for another reason.
+    pub fn every_failure_is_named(&self) -> bool {
+        let programs = self.failed_tests.iter().map(|test| &*test.program);
+        let programs: BTreeSet<&str> = programs.collect();
+        self.failed as usize == self.failed_tests.len() && self.broken as usize == programs.len()
     }
 }
 
@@ -109,6 +108,7 @@ impl std::fmt::Display for Tally {
         write!(f, "{passed} passed, {failed} failed, {skipped} skipped")?;
         match self.left_out {
             0 => Ok(()),
+            1 => write!(f, ", 1 part left out"),
             parts => write!(f, ", {parts} parts left out"),
         }
     }
@@ -157,7 +157,7 @@ mod tests {
         ];
         let tally = tally(&lines);
         assert!(tally.is_good() && tally.is_news(lines[0]));
-        let said = "12 passed, 0 failed, 0 skipped, 1 parts left out";
+        let said = "12 passed, 0 failed, 0 skipped, 1 part left out";
         assert_eq!(tally.to_string(), said);
     }
 
