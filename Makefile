@@ -8,6 +8,9 @@ CARGO ?= env -u MAKEFLAGS -u MAKEOVERRIDES -u DESTDIR -u PREFIX cargo
 # The parts that touch the kernel need root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH="$$PATH")
 FATPATH := target/release/fatpath
+# What `make install` builds.
+PROFILE ?= dist
+BUILT := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 # What runs for long is compiled for speed; the demo, to be there soon.
 DIST := target/dist
 
@@ -72,12 +75,14 @@ bench: setup
 	$(SUDO) $(DIST)/fatpath-bench $(NAME)
 
 install: setup
-	$(CARGO) build --profile dist --locked --package fatpath-cli
-	install -D -m 755 $(DIST)/fatpath $(DESTDIR)$(PREFIX)/bin/fatpath
-	$(CARGO) run --profile dist --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
+	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
+	install -D -m 755 $(BUILT)/fatpath $(DESTDIR)$(PREFIX)/bin/fatpath
+	$(CARGO) run --profile $(PROFILE) --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
 	install -D -m 644 include/fatpath/rude.h $(DESTDIR)$(PREFIX)/include/fatpath/rude.h
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
 	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service
+	install -D -m 644 packaging/fatpath-bpffs.service $(DESTDIR)/etc/systemd/system/fatpath-bpffs.service
+	install -D -m 644 packaging/fatpath.sysusers $(DESTDIR)/usr/lib/sysusers.d/fatpath.conf
 	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \
 	  || install -D -m 644 packaging/policy.toml $(DESTDIR)/etc/fatpath/policy.toml
 	[ -n "$(DESTDIR)" ] || getent group fatpath >/dev/null || groupadd --system fatpath
@@ -87,7 +92,8 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/share/man/man5/fatpath-policy.5 \
 	  $(DESTDIR)$(PREFIX)/share/man/man7/fatpath-rude.7 \
 	  $(DESTDIR)$(PREFIX)/include/fatpath/rude.h \
-	  $(DESTDIR)/etc/systemd/system/fatpath.service
+	  $(DESTDIR)/etc/systemd/system/fatpath.service $(DESTDIR)/etc/systemd/system/fatpath-bpffs.service \
+	  $(DESTDIR)/usr/lib/sysusers.d/fatpath.conf
 
 clean:
 	$(CARGO) clean

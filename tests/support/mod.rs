@@ -119,6 +119,10 @@ pub struct Daemon {
     listens: bool,
     /// More arguments of the daemon.
     pub arguments: Vec<String>,
+    /// And of its environment.
+    pub environment: Vec<(&'static str, String)>,
+    /// A program, with arguments, that starts the daemon.
+    pub wrapper: Vec<String>,
 }
 
 impl Daemon {
@@ -177,6 +181,8 @@ impl Daemon {
             cgroup: None,
             listens: false,
             arguments: Vec::new(),
+            environment: Vec::new(),
+            wrapper: Vec::new(),
         }
     }
 
@@ -200,7 +206,14 @@ impl Daemon {
             .append(true)
             .open(self.path("stderr"))
             .unwrap();
-        let mut command = self.program();
+        let mut command = match self.wrapper.split_first() {
+            None => self.program(),
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(FATPATH);
+                command
+            }
+        };
         command
             .arg("daemon")
             .arg("--policy")
@@ -209,6 +222,7 @@ impl Daemon {
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
         command.args(&self.arguments);
+        command.envs(self.environment.iter().cloned());
         if let Some(cgroup) = &self.cgroup {
             command.arg("--cgroup").arg(cgroup);
         }

@@ -144,6 +144,12 @@ impl Engine {
             format!("rude_users: this host knows no user {user}; the name permits nobody")
         }));
         notes.extend(published.problems.iter().cloned());
+        if published.walked.passed_over > 0 {
+            let namespaces = published.walked.passed_over;
+            notes.push(format!(
+                "{namespaces} network namespaces cannot be entered (without CAP_SYS_ADMIN): their live flows stay as they are"
+            ));
+        }
         self.metrics = routes(&policy, &tables);
         match self.host.set_routes(&self.metrics) {
             Ok(said) => notes.extend(said),

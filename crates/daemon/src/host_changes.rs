@@ -2,13 +2,13 @@
 //! Follows what changes on the host: interfaces, cgroups that rules name, routes.
 
 use crate::engine::Engine;
+use crate::heartbeat::Heartbeat;
 use crate::state::SharedEngine;
 use anyhow::{Context, Result};
 use fatpath_host::may_concern_routes;
 use fatpath_netlink::{Notification, Notifications};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 /// How often the daemon looks whether cgroups that rules name came or went.
 const HOST_INTERVAL: Duration = Duration::from_secs(2);
@@ -24,9 +24,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When the kernel tells of no more interfaces.
-pub(crate) fn follow_interfaces(engine: &SharedEngine, shutdown: &CancellationToken) -> Result<()> {
+pub(crate) fn follow_interfaces(engine: &SharedEngine, heartbeat: &Heartbeat) -> Result<()> {
     let changes = Notifications::of_interfaces().context("cannot listen for interfaces")?;
-    while !shutdown.is_cancelled() {
+    while heartbeat.goes_on() {
         let changed = changes.wait(TICK).context("cannot wait for interfaces")?;
         if !changed.is_empty()
             && let Some(engine) = engine.lock().as_mut()
@@ -42,7 +42,7 @@ pub(crate) fn follow_interfaces(engine: &SharedEngine, shutdown: &CancellationTo
 ///
 /// # Errors
 /// When the kernel notifies of no more routes.
-pub(crate) fn follow_routes(engine: &SharedEngine, shutdown: &CancellationToken) -> Result<()> {
+pub(crate) fn follow_routes(engine: &SharedEngine, heartbeat: &Heartbeat) -> Result<()> {
     let changes = Notifications::of_routes().context("cannot listen for routes")?;
     let wait = || changes.wait(TICK).context("cannot wait for routes");
     let concerns = |changed: &[_]| {
@@ -53,7 +53,7 @@ pub(crate) fn follow_routes(engine: &SharedEngine, shutdown: &CancellationToken)
     };
     // What changed before the first notification is not known.
     let mut changed = vec![Notification::Lost];
-    while !shutdown.is_cancelled() {
+    while heartbeat.goes_on() {
         if !concerns(&changed) {
             changed = wait()?;
             continue;
@@ -74,8 +74,8 @@ pub(crate) fn follow_routes(engine: &SharedEngine, shutdown: &CancellationToken)
 ///
 /// # Errors
 /// When that panics.
-pub(crate) async fn follow_host(engine: SharedEngine, shutdown: CancellationToken) -> Result<()> {
-    while let Some(()) = shutdown.run_until_cancelled(sleep(HOST_INTERVAL)).await {
+pub(crate) async fn follow_host(engine: SharedEngine, heartbeat: Heartbeat) -> Result<()> {
+    while let Some(()) = heartbeat.wait(sleep(HOST_INTERVAL)).await {
         let engine = engine.clone();
         let look = move || engine.lock().as_mut().map(Engine::follow_host);
         if let Some(Err(error)) = tokio::task::spawn_blocking(look).await? {

@@ -2,6 +2,7 @@
 //! One instance of fatpath: its directory, and the lock that only one daemon of it holds.
 
 use crate::InstanceOptions;
+use crate::notify::Notice;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_kernel::Places;
 use rustix::fs::{FlockOperation, flock};
@@ -138,7 +139,7 @@ impl Running {
     /// Says that the daemon answers now: to systemd, and by a file.
     pub(crate) fn say_ready(&self) -> Result<()> {
         std::fs::write(&self.ready, "").context("cannot write the ready file")?;
-        crate::notify::ready();
+        Notice::Ready.send();
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ pub mod client;
 mod collector;
 mod engine;
 mod flow_log;
+mod heartbeat;
 mod host_changes;
 mod instance;
 mod instruments;
@@ -27,6 +28,7 @@ mod state;
 mod supervisor;
 mod tuning_events;
 mod unload;
+mod watchdog;
 mod workers;
 
 pub use answer::Refused;

@@ -2,13 +2,13 @@
 //! Divides the buffers of rules that `divide` again: soon after a flow came or went, and now and then for flows that
 //! fell idle. Each time counts and walks over sockets, so the pauses grow while flows come and go all the time.
 
+use crate::heartbeat::Heartbeat;
 use anyhow::Result;
 use fatpath_kernel::Kernel;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 const LEAST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(10);
@@ -21,17 +21,15 @@ const REST: u32 = 50;
 pub(crate) async fn follow_shares(
     kernel: Arc<Kernel>,
     changed: Arc<Notify>,
-    shutdown: CancellationToken,
+    heartbeat: Heartbeat,
 ) -> Result<()> {
-    let divide = divide_again(kernel, changed);
-    shutdown.run_until_cancelled(divide).await.unwrap_or(Ok(()))
-}
-
-async fn divide_again(kernel: Arc<Kernel>, changed: Arc<Notify>) -> Result<()> {
     let mut pause = LEAST;
-    loop {
+    let wait = async |pause| {
         let has_changed = timeout(MOST, changed.notified()).await.is_ok();
         sleep(pause).await;
+        has_changed
+    };
+    while let Some(has_changed) = heartbeat.wait(wait(pause)).await {
         let begun = Instant::now();
         let kernel = Arc::clone(&kernel);
         let divided = tokio::task::spawn_blocking(move || kernel.share_again()).await?;
@@ -40,6 +38,7 @@ async fn divide_again(kernel: Arc<Kernel>, changed: Arc<Notify>) -> Result<()> {
         }
         pause = next_pause(pause, begun.elapsed(), has_changed);
     }
+    Ok(())
 }
 
 /// Longer after each change, short again after a time without any.

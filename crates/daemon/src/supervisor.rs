@@ -5,6 +5,9 @@
 //! is logged with its cause and ends the daemon with an error, so that systemd starts it again. Whatever ends
 //! the daemon cancels one token; all workers obey it, and are waited for together, until a deadline.
 
+use crate::heartbeat::{Heartbeat, Heartbeats};
+use crate::notify::{Notice, watchdog_limit};
+use crate::watchdog;
 use anyhow::{Context, Error, Result, anyhow};
 use std::time::Duration;
 use tokio::task::JoinError;
@@ -16,6 +19,7 @@ type Name = &'static str;
 /// The workers of one daemon.
 pub(crate) struct Supervisor {
     workers: JoinMap<Name, Result<()>>,
+    heartbeats: Heartbeats,
     shutdown: CancellationToken,
 }
 
@@ -24,11 +28,12 @@ impl Supervisor {
     pub(crate) fn new(shutdown: CancellationToken) -> Supervisor {
         Supervisor {
             workers: JoinMap::new(),
+            heartbeats: Heartbeats::default(),
             shutdown,
         }
     }
 
-    /// Starts a worker that never blocks.
+    /// Starts a worker that only waits for others.
     pub(crate) fn spawn(
         &mut self,
         name: Name,
@@ -37,13 +42,23 @@ impl Supervisor {
         self.workers.spawn(name, work);
     }
 
+    /// Starts a worker that never blocks, and shows that it makes progress.
+    pub(crate) fn spawn_beating<F>(&mut self, name: Name, work: impl FnOnce(Heartbeat) -> F)
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let heartbeat = self.heartbeats.add(name, self.shutdown.clone());
+        self.spawn(name, work(heartbeat));
+    }
+
     /// Starts a worker on a thread of its own.
     pub(crate) fn spawn_thread(
         &mut self,
         name: Name,
-        work: impl FnOnce() -> Result<()> + Send + 'static,
+        work: impl FnOnce(&Heartbeat) -> Result<()> + Send + 'static,
     ) {
-        self.workers.spawn_blocking(name, work);
+        let heartbeat = self.heartbeats.add(name, self.shutdown.clone());
+        self.workers.spawn_blocking(name, move || work(&heartbeat));
     }
 
     /// Waits until the daemon is to end, and then at most `deadline` for the workers to do so.
@@ -51,6 +66,11 @@ impl Supervisor {
     /// # Errors
     /// The worker that ended the daemon, with its cause.
     pub(crate) async fn run(mut self, deadline: Duration) -> Result<()> {
+        if let Some(limit) = watchdog_limit() {
+            let heartbeats = std::mem::take(&mut self.heartbeats);
+            let feed = watchdog::feed(limit, heartbeats, self.shutdown.clone());
+            self.spawn("watchdog", feed);
+        }
         let first = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => None,
@@ -63,6 +83,7 @@ impl Supervisor {
             tracing::error!("the worker `{name}` failed: {cause:#}; the daemon ends");
         }
         self.shutdown.cancel();
+        Notice::Ends.send();
         if tokio::time::timeout(deadline, self.join()).await.is_err() {
             let names: Vec<Name> = self.workers.keys().copied().collect();
             let names = names.join(", ");
@@ -120,13 +141,15 @@ mod tests {
     const SOON: Duration = Duration::from_secs(30);
 
     /// How a daemon ends that has this worker, and two others that obey.
-    async fn message_of_end_with(work: impl FnOnce() -> Result<()> + Send + 'static) -> String {
+    async fn message_of_end_with(
+        work: impl FnOnce(&Heartbeat) -> Result<()> + Send + 'static,
+    ) -> String {
         let shutdown = CancellationToken::new();
         let obeyed = Arc::new(AtomicU32::new(0));
         let mut supervisor = Supervisor::new(shutdown.clone());
-        let (thread, counter) = (shutdown.clone(), Arc::clone(&obeyed));
-        supervisor.spawn_thread("thread", move || {
-            while !thread.is_cancelled() {
+        let counter = Arc::clone(&obeyed);
+        supervisor.spawn_thread("thread", move |heartbeat| {
+            while heartbeat.goes_on() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             counter.fetch_add(1, Ordering::Relaxed);
@@ -146,21 +169,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_that_panics_ends_the_daemon() {
-        let message = message_of_end_with(|| panic!("no {}", "luck")).await;
+        let message = message_of_end_with(|_| panic!("no {}", "luck")).await;
         assert!(message.contains("the worker `tested` failed"), "{message}");
         assert!(message.ends_with("it panicked: no luck"), "{message}");
     }
 
     #[tokio::test]
     async fn a_worker_that_fails_ends_the_daemon() {
-        let message = message_of_end_with(|| Err(anyhow!("the ring is gone"))).await;
+        let message = message_of_end_with(|_| Err(anyhow!("the ring is gone"))).await;
         assert!(message.contains("the worker `tested` failed"), "{message}");
         assert!(message.ends_with(": the ring is gone"), "{message}");
     }
 
     #[tokio::test]
     async fn a_worker_that_returns_early_ends_the_daemon() {
-        let message = message_of_end_with(|| Ok(())).await;
+        let message = message_of_end_with(|_| Ok(())).await;
         assert!(message.contains("the worker `tested` failed"), "{message}");
         assert!(message.contains("without being asked"), "{message}");
     }
@@ -170,7 +193,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let mut supervisor = Supervisor::new(shutdown.clone());
         let asks = shutdown.clone();
-        supervisor.spawn_thread("asks for the end", move || {
+        supervisor.spawn_thread("asks for the end", move |_| {
             asks.cancel();
             Ok(())
         });

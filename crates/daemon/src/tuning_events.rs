@@ -3,6 +3,7 @@
 //! passed on.
 
 use crate::flow_log::end_of;
+use crate::heartbeat::Heartbeat;
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_api::TunedFlow;
@@ -19,8 +20,9 @@ pub(crate) fn follow_tuning_events(
     kernel: &Kernel,
     state: &DaemonState,
     share_changed: &Notify,
+    heartbeat: &Heartbeat,
 ) -> Result<()> {
-    let stop = || state.shutdown.is_cancelled();
+    let stop = || !heartbeat.goes_on();
     let on_event = |event| match event {
         Event::FlowEnd(flow) => log_end(state, *flow),
         Event::ShareChanged => share_changed.notify_one(),

@@ -49,22 +49,21 @@ pub(crate) fn start(
 /// What follows the kernel half and the host.
 fn start_followers(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc<Kernel>) {
     let share_changed = Arc::new(Notify::new());
-    let shares = follow_shares(
-        Arc::clone(kernel),
-        Arc::clone(&share_changed),
-        state.shutdown.clone(),
-    );
-    workers.spawn("shares", shares);
-    let (followed, of_events) = (Arc::clone(kernel), state.clone());
-    workers.spawn_thread("flow ends", move || {
-        follow_tuning_events(&followed, &of_events, &share_changed)
+    workers.spawn_beating("shares", |heartbeat| {
+        follow_shares(Arc::clone(kernel), Arc::clone(&share_changed), heartbeat)
     });
-    let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
-    workers.spawn_thread("interfaces", move || follow_interfaces(&engine, &shutdown));
-    let (engine, shutdown) = (state.engine.clone(), state.shutdown.clone());
-    workers.spawn_thread("routes", move || follow_routes(&engine, &shutdown));
-    let host = follow_host(state.engine.clone(), state.shutdown.clone());
-    workers.spawn("host", host);
+    let (followed, of_events) = (Arc::clone(kernel), state.clone());
+    workers.spawn_thread("flow ends", move |heartbeat| {
+        follow_tuning_events(&followed, &of_events, &share_changed, heartbeat)
+    });
+    let engine = state.engine.clone();
+    workers.spawn_thread("interfaces", move |heartbeat| {
+        follow_interfaces(&engine, heartbeat)
+    });
+    let engine = state.engine.clone();
+    workers.spawn_thread("routes", move |heartbeat| follow_routes(&engine, heartbeat));
+    let engine = state.engine.clone();
+    workers.spawn_beating("host", |heartbeat| follow_host(engine, heartbeat));
 }
 
 /// What fills the table of flows, where the kernel took the instruments, and the event log.
@@ -73,14 +72,14 @@ fn start_instruments(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc
         [("samples", follow::read), ("walks", follow::walk)];
     for (name, job) in jobs.into_iter().filter(|_| kernel.has_instruments()) {
         let (kernel, state) = (Arc::clone(kernel), state.clone());
-        workers.spawn_thread(name, move || {
-            job(&kernel, &state.instruments, &state.shutdown)
+        workers.spawn_thread(name, move |heartbeat| {
+            job(&kernel, &state.instruments, heartbeat)
         });
     }
     let state = state.clone();
     if state.logs.events.is_some() {
-        workers.spawn_thread("event log", move || match &state.logs.events {
-            Some(log) => lines::follow(&state.instruments, log, &state.shutdown),
+        workers.spawn_thread("event log", move |heartbeat| match &state.logs.events {
+            Some(log) => lines::follow(&state.instruments, log, heartbeat),
             None => Ok(()),
         });
     }

@@ -33,6 +33,10 @@ pub(crate) fn netns_here() -> Result<u32, KernelError> {
     Ok(here.ino() as u32)
 }
 
+fn is_here(namespace: &File) -> bool {
+    netns_here().is_ok_and(|here| netns_of(namespace) == Some(here))
+}
+
 /// Cookie of the calling thread's network namespace.
 pub(crate) fn cookie_here() -> Result<u64, KernelError> {
     let failed = || KernelError::io("ask for this network namespace's cookie");
@@ -50,8 +54,8 @@ pub(crate) fn cookie_here() -> Result<u64, KernelError> {
     }
 }
 
-/// Does `work` in a network namespace, on a thread of its own; `None` when that cannot enter it. A panic of `work`
-/// goes on in the caller.
+/// Does `work` in a network namespace, on a thread of its own; `None` when that cannot enter it: any but the caller's
+/// own takes CAP_SYS_ADMIN. A panic of `work` goes on in the caller.
 ///
 /// # Errors
 /// When no thread can be started.
@@ -62,8 +66,8 @@ pub(crate) fn within<T: Send>(
     std::thread::scope(|scope| {
         let enter = || {
             let kind = Some(LinkNameSpaceType::Network);
-            let entered = move_into_link_name_space(namespace.as_fd(), kind);
-            entered.ok().map(|()| work())
+            let is_in = || move_into_link_name_space(namespace.as_fd(), kind).is_ok();
+            (is_here(namespace) || is_in()).then(work)
         };
         let thread = Builder::new().spawn_scoped(scope, enter);
         let thread = thread.map_err(KernelError::io("start a thread for a network namespace"))?;

@@ -3,12 +3,12 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
+use crate::heartbeat::Heartbeat;
 use anyhow::Result;
 use fatpath_api::Sample;
 use fatpath_kernel::{Kernel, KernelError, monotonic_ns};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
-use tokio_util::sync::CancellationToken;
 
 /// They ask at least this often whether they are to end.
 const TICK: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ const TAKEN_AT_ONCE: usize = 512;
 pub(crate) fn read(
     kernel: &Kernel,
     instruments: &Instruments,
-    shutdown: &CancellationToken,
+    heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut looked = Instant::now();
     let stop = || {
@@ -56,7 +56,7 @@ pub(crate) fn read(
             looked = Instant::now();
             instruments.follow_cost(thread_ns());
         }
-        shutdown.is_cancelled()
+        !heartbeat.goes_on()
     };
     let mut samples = kernel.samples()?;
     samples.follow(TICK, stop, |sample| instruments.take([sample]))?;
@@ -73,11 +73,11 @@ fn thread_ns() -> u64 {
 pub(crate) fn walk(
     kernel: &Kernel,
     instruments: &Instruments,
-    shutdown: &CancellationToken,
+    heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut has_failed = false;
     let mut full = FullWalks::default();
-    while !shutdown.is_cancelled() {
+    while heartbeat.goes_on() {
         let begun = Instant::now();
         let state = State::of(instruments);
         let is_full = full.is_due(state, begun);
@@ -99,7 +99,7 @@ pub(crate) fn walk(
             Err(_) => {}
             Ok(()) => has_failed = false,
         }
-        while begun.elapsed() < interval && !shutdown.is_cancelled() {
+        while begun.elapsed() < interval && heartbeat.goes_on() {
             std::thread::sleep(TICK);
         }
     }

@@ -8,6 +8,7 @@
 use super::Instruments;
 use super::clock::unix_ns;
 use crate::flow_log::FlowLog;
+use crate::heartbeat::Heartbeat;
 use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
 use fatpath_estats::Changes;
@@ -18,7 +19,6 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast::error::TryRecvError;
-use tokio_util::sync::CancellationToken;
 
 /// Derived values and findings are looked at this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,14 +40,14 @@ struct Line {
     attributes: Value,
 }
 
-/// Writes events to the event log until `shutdown`.
+/// Writes events to the event log.
 ///
 /// # Errors
 /// When no more samples can come: the log itself may fail and recover.
 pub(crate) fn follow(
     instruments: &Instruments,
     log: &Mutex<FlowLog>,
-    shutdown: &CancellationToken,
+    heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
@@ -57,7 +57,7 @@ pub(crate) fn follow(
             tracing::error!("{said}");
         }
     };
-    while !shutdown.is_cancelled() {
+    while heartbeat.goes_on() {
         match samples.try_recv() {
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),

@@ -35,6 +35,8 @@ pub(crate) enum Mode {
 pub struct Walked {
     /// Namespaces walked.
     pub namespaces: u32,
+    /// Namespaces that were not: this process may not enter them, or has nothing to do there.
+    pub passed_over: u32,
     /// TCP sockets seen.
     pub seen: u32,
     /// Sockets that were given something.
@@ -129,7 +131,7 @@ fn walk_namespaces(
                 sum.seen += walked.seen;
                 sum.changed += walked.changed;
             }
-            Ok(None) => {}
+            Ok(None) => sum.passed_over += 1,
             Err(error) => failed = failed.or(Some(error)),
         }
     }
