@@ -46,6 +46,20 @@ impl Kind {
     }
 }
 
+/// A name that is no kind's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("give sample, event, flow, path, test or decision")]
+pub struct UnknownKind;
+
+impl std::str::FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(name: &str) -> Result<Kind, UnknownKind> {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or(UnknownKind)
+    }
+}
+
 /// The source of events: a sequence number is unique within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {

@@ -102,7 +102,18 @@ impl Claimed {
     /// # Errors
     /// When the file cannot be removed: the segment is moved again later, and its events are known then.
     pub fn remove(self) -> io::Result<()> {
-        std::fs::remove_file(&self.path)?;
+        match std::fs::remove_file(&self.path) {
+            // Another writer had taken the spool over, and its segments were moved from there too.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.all.forget(&self.path);
+        Ok(())
+    }
+
+    /// Renames it to `.damaged`: it cannot be read.
+    pub(crate) fn set_aside(self) -> io::Result<()> {
+        std::fs::rename(&self.path, self.path.with_extension("damaged"))?;
         self.all.forget(&self.path);
         Ok(())
     }

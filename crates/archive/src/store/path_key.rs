@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Addresses as keys of an index: 16 bytes, of which prefixes are ranges.
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+/// The prefix that counts as one path: a /24, of IPv6 a /48.
+pub fn path_of(peer: IpAddr) -> IpNet {
+    match peer.to_canonical() {
+        IpAddr::V4(peer) => {
+            let net = Ipv4Net::new(peer, 24).expect("24 is a length of IPv4");
+            net.trunc().into()
+        }
+        IpAddr::V6(peer) => {
+            let net = Ipv6Net::new(peer, 48).expect("48 is a length of IPv6");
+            net.trunc().into()
+        }
+    }
+}
+
+pub(super) type Key = [u8; 16];
+
+/// Of IPv4 the mapped address of IPv6.
+pub(super) fn key(address: IpAddr) -> Key {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The keys of all addresses of a prefix.
+pub(super) fn keys(prefix: IpNet) -> RangeInclusive<Key> {
+    key(prefix.network())..=key(prefix.broadcast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_range_of_keys() {
+        let keys_of = |prefix: &str| keys(prefix.parse().unwrap());
+        let key_of = |address: &str| key(address.parse::<IpAddr>().unwrap());
+        let four = keys_of("192.0.2.0/24");
+        assert!(
+            four.contains(&key_of("192.0.2.255")) && four.contains(&key_of("::ffff:192.0.2.1"))
+        );
+        assert!(!four.contains(&key_of("192.0.3.0")));
+        let six = keys_of("2001:db8::/48");
+        assert!(six.contains(&key_of("2001:db8::1")) && !six.contains(&key_of("2001:db8:1::1")));
+    }
+
+    #[test]
+    fn a_path_is_a_24_or_a_48() {
+        let path = |peer: &str| path_of(peer.parse().unwrap()).to_string();
+        assert_eq!(path("192.0.2.77"), "192.0.2.0/24");
+        assert_eq!(path("::ffff:192.0.2.77"), "192.0.2.0/24");
+        assert_eq!(path("2001:db8:0:7::1"), "2001:db8::/48");
+    }
+}
