@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use fatpath_link::{Count, DropCause, Flow};
 
-use super::figures::DirectionFigures;
+use super::figures::{Depths, DirectionFigures};
 use super::{DirectionName, Header, ReadError, Record};
 
 /// What of an observation is wanted. The default: all of it.
@@ -167,6 +167,7 @@ pub struct Totals {
     sums: Vec<Bin>,
     /// Of the peaks of all intervals, so that their mean can be told.
     queue_bytes: Vec<u128>,
+    depths: Vec<Depths>,
     /// The first interval with a record, and the one after the last.
     span: Option<(u64, u64)>,
     /// The one after the last of the whole file.
@@ -182,6 +183,7 @@ impl Totals {
             interval_ns: header.interval_ns,
             sums: (0..directions).map(|place| Bin::empty(place, 0)).collect(),
             queue_bytes: vec![0; directions],
+            depths: vec![Depths::default(); directions],
             span: None,
             end: 0,
         }
@@ -196,6 +198,7 @@ impl Totals {
         let sum = &mut self.sums[record.direction];
         sum.add(record);
         self.queue_bytes[record.direction] += u128::from(record.peak_queue_bytes);
+        self.depths[record.direction].note(record.peak_queue_bytes);
         let (first, end) = self.span.unwrap_or((u64::MAX, 0));
         self.span = Some((
             first.min(record.interval),
@@ -223,9 +226,10 @@ impl Totals {
         utilisation: impl Fn(&DirectionName, Count) -> Option<f64>,
     ) -> Vec<DirectionFigures> {
         let intervals = (duration_s * 1e9 / self.interval_ns as f64).max(1.0);
-        let directions = self.names.iter().zip(&self.sums).zip(&self.queue_bytes);
+        let queues = self.queue_bytes.iter().zip(&self.depths);
+        let directions = self.names.iter().zip(&self.sums).zip(queues);
         directions
-            .map(|((name, sum), queue_bytes)| {
+            .map(|((name, sum), (queue_bytes, depths))| {
                 let left_bps = sum.left.bytes as f64 * 8.0 / duration_s;
                 DirectionFigures {
                     link: name.link.clone(),
@@ -234,6 +238,7 @@ impl Totals {
                     left_mbps: (left_bps / 1e3).round() / 1e3,
                     utilisation: utilisation(name, sum.left),
                     mean_queue_bytes: (*queue_bytes as f64 / intervals).round(),
+                    p95_queue_bytes: depths.quantile(0.95, intervals as u64),
                     peak_queue_bytes: sum.peak_queue_bytes,
                     dropped: by_cause(&sum.dropped),
                     marked: sum.marked.packets,
@@ -331,6 +336,7 @@ mod tests {
         assert_eq!(wan.left_mbps, 24.0);
         assert_eq!(wan.utilisation, Some(0.5));
         assert_eq!((wan.mean_queue_bytes, wan.peak_queue_bytes), (200.0, 1000));
+        assert_eq!(wan.p95_queue_bytes, 1000);
     }
 
     proptest! {

@@ -23,6 +23,9 @@ pub struct DirectionFigures {
     pub utilisation: Option<f64>,
     /// Mean over all intervals of the deepest queue in each.
     pub mean_queue_bytes: f64,
+    /// Of 95 % of the intervals the deepest queue is no deeper, to 1 %.
+    #[serde(default)]
+    pub p95_queue_bytes: u64,
     /// The deepest queue.
     pub peak_queue_bytes: u64,
     /// Segments dropped, by cause.
@@ -44,6 +47,10 @@ impl DirectionFigures {
             ("utilisation".to_owned(), self.utilisation),
             ("mean_queue_bytes".to_owned(), Some(self.mean_queue_bytes)),
             (
+                "p95_queue_bytes".to_owned(),
+                Some(self.p95_queue_bytes as f64),
+            ),
+            (
                 "peak_queue_bytes".to_owned(),
                 Some(self.peak_queue_bytes as f64),
             ),
@@ -54,5 +61,62 @@ impl DirectionFigures {
         );
         figures.push(("marked".to_owned(), Some(self.marked as f64)));
         figures
+    }
+}
+
+/// How often a queue was how deep: to 1 %, in little memory however long it is watched.
+#[derive(Clone, Debug, Default)]
+pub struct Depths {
+    counts: BTreeMap<u64, u64>,
+}
+
+impl Depths {
+    /// The depth in one interval.
+    pub fn note(&mut self, bytes: u64) {
+        *self.counts.entry(rounded(bytes)).or_default() += 1;
+    }
+
+    /// What `share` of so many intervals do not exceed; the queue was empty in those that were not noted.
+    pub fn quantile(&self, share: f64, intervals: u64) -> u64 {
+        let most_above = ((1.0 - share) * intervals as f64) as u64;
+        let mut above = 0;
+        let deepest_first = self.counts.iter().rev();
+        let mut reached = deepest_first.skip_while(|(_, count)| {
+            above += **count;
+            above <= most_above
+        });
+        reached.next().map_or(0, |(bytes, _)| *bytes)
+    }
+}
+
+/// Down to eight significant bits.
+fn rounded(bytes: u64) -> u64 {
+    let bits = (u64::BITS - bytes.leading_zeros()).saturating_sub(8);
+    bytes >> bits << bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_counts_empty_intervals() {
+        let mut depths = Depths::default();
+        (1..=100).for_each(|bytes| depths.note(bytes));
+        assert_eq!(depths.quantile(0.95, 100), 95);
+        assert_eq!(depths.quantile(0.95, 200), 90);
+        assert_eq!(depths.quantile(0.95, 2_000), 0);
+        assert_eq!(Depths::default().quantile(0.95, 10), 0);
+    }
+
+    #[test]
+    fn a_depth_is_kept_to_one_percent() {
+        for bytes in [1, 255, 256, 999, 12_500_000, u64::MAX] {
+            let kept = rounded(bytes);
+            assert!(
+                kept <= bytes && bytes - kept <= bytes / 100,
+                "{bytes}: {kept}"
+            );
+        }
     }
 }

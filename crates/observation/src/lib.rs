@@ -23,7 +23,7 @@ use fatpath_link::{Count, DropCause, Flow};
 use serde::{Deserialize, Serialize};
 
 pub use bins::{Bin, Selection, Totals, bins, intervals_per_bin};
-pub use figures::DirectionFigures;
+pub use figures::{Depths, DirectionFigures};
 pub use lateness::{Lateness, LatenessBucket};
 pub use reader::{ReadError, Records, read};
 pub use recorder::Recorder;

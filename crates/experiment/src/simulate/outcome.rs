@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fatpath_link::DropCause;
-use fatpath_observation::DirectionFigures;
+use fatpath_observation::{Depths, DirectionFigures};
 use fatpath_scenario::limit::{Limit, bottleneck_mbps_between};
 use fatpath_scenario::plan::Plan;
 use fatpath_scenario::{Case, Experiment, Flow, Source};
@@ -265,6 +265,10 @@ fn direction_figures(
         .samples
         .iter()
         .map(|sample| sample.peak_queue_bytes as f64);
+    let mut depths = Depths::default();
+    did.samples
+        .iter()
+        .for_each(|sample| depths.note(sample.peak_queue_bytes));
     let causes = DropCause::ALL.map(|cause| (cause, did.counters.dropped(cause).packets));
     let dropped: BTreeMap<String, u64> = causes
         .into_iter()
@@ -277,6 +281,7 @@ fn direction_figures(
         left_mbps: left.bytes as f64 * 8.0 / 1e6 / duration_s,
         utilisation: limit.utilisation(left, duration_s),
         mean_queue_bytes: queues.sum::<f64>() / did.samples.len().max(1) as f64,
+        p95_queue_bytes: depths.quantile(0.95, did.samples.len() as u64),
         peak_queue_bytes: did.peak_queue_bytes,
         dropped,
         marked: did.counters.marked.packets,
