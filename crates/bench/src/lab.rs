@@ -5,14 +5,152 @@
 use crate::alone::Alone;
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 
 /// Of a run that is not to be trusted: a hypervisor that takes the processor for seconds spoils some.
 pub const RETRIES: u32 = 5;
 
+/// Of each case of `runs`.
+pub const REPEATS: usize = 3;
+
 const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+
+/// One case of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    scenario: &'static str,
+    choice: Vec<String>,
+}
+
+impl Case {
+    /// A variant of a file below `experiments/`.
+    pub fn of(scenario: &'static str, variant: &str) -> Case {
+        let choice = ["--variant", variant].map(String::from).into();
+        Case { scenario, choice }
+    }
+
+    /// Where a parameter has this value.
+    pub fn vary(self, parameter: &str, value: &str) -> Case {
+        self.choose(["--vary", &format!("{parameter}={value}")])
+    }
+
+    /// On one path of several.
+    pub fn path(self, name: &str) -> Case {
+        self.choose(["--path", name])
+    }
+
+    fn choose(mut self, option: [&str; 2]) -> Case {
+        self.choice.extend(option.map(String::from));
+        self
+    }
+}
+
+/// A trusted run of a case.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// What the receivers got of data, all together.
+    pub goodput_mbps: f64,
+    /// The rate of the bottleneck, bits on the wire.
+    pub bottleneck_mbps: f64,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+    /// What each program's receiver got, where there are several.
+    pub programs_mbps: Vec<f64>,
+    /// Of the deepest queue that was observed: 95 % of the time it was no deeper.
+    pub p95_queue_bytes: Option<u64>,
+}
+
+/// A run of results.json.
+#[derive(Deserialize)]
+struct Row {
+    repeat: usize,
+    goodput_mbps: Option<f64>,
+    bottleneck_mbps: Option<f64>,
+    retransmits: Option<u64>,
+    attempts: Option<u32>,
+    #[serde(default)]
+    programs: Vec<Program>,
+    #[serde(default)]
+    directions: Vec<Direction>,
+    trusted: Option<bool>,
+    distrust: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Program {
+    goodput_mbps: f64,
+}
+
+#[derive(Deserialize)]
+struct Direction {
+    p95_queue_bytes: u64,
+}
+
+/// The runs of a case, by repeat. They are made once, also where several figures are of them.
+pub fn runs(run: &Run, case: Case) -> Result<Vec<Reached>> {
+    static MADE: Mutex<BTreeMap<Case, Vec<Reached>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().expect("nothing panics while it is held");
+    if let Some(runs) = made.get(&case) {
+        return Ok(runs.clone());
+    }
+    let choice: Vec<&str> = case.choice.iter().map(String::as_str).collect();
+    let mut rows: Vec<Row> = printed(run, "run", case.scenario, REPEATS, &choice)?;
+    rows.sort_by_key(|row| row.repeat);
+    let runs: Result<Vec<Reached>> = rows.iter().map(|row| row.reached(run, &case)).collect();
+    let runs = runs?;
+    ensure!(runs.len() == REPEATS, "{} runs of {REPEATS}", runs.len());
+    made.insert(case, runs.clone());
+    Ok(runs)
+}
+
+impl Row {
+    /// Refused if it is not to be trusted after all attempts.
+    fn reached(&self, run: &Run, case: &Case) -> Result<Reached> {
+        let name = format!("{} {}", case.scenario, case.choice.join(" "));
+        let why = self.distrust.as_deref().unwrap_or_default();
+        ensure!(
+            self.trusted == Some(true),
+            "{name}: a run is untrusted after {RETRIES} retries: {why}"
+        );
+        let queues = self.directions.iter().map(|one| one.p95_queue_bytes);
+        let programs = self.programs.iter().map(|one| one.goodput_mbps);
+        let reached = Reached {
+            goodput_mbps: self.goodput_mbps.context("no goodput")?,
+            bottleneck_mbps: self.bottleneck_mbps.context("no bottleneck")?,
+            retransmits: self.retransmits.unwrap_or_default(),
+            programs_mbps: programs.collect(),
+            p95_queue_bytes: queues.max(),
+        };
+        run.say(format!(
+            "  {name}, run {} of {REPEATS}, attempt {}: {}",
+            self.repeat,
+            self.attempts.unwrap_or(1),
+            reached.line()
+        ));
+        Ok(reached)
+    }
+}
+
+impl Reached {
+    fn line(&self) -> String {
+        let mut line = format!(
+            "{:.1} Mb/s, {} segments retransmitted",
+            self.goodput_mbps, self.retransmits
+        );
+        if !self.programs_mbps.is_empty() {
+            line += &format!(", {:.1?} Mb/s by program", self.programs_mbps);
+        }
+        if let Some(bytes) = self.p95_queue_bytes {
+            line += &format!(", queue of {bytes} B");
+        }
+        line
+    }
+}
 
 /// What `fatpath lab COMMAND SCENARIO` prints as JSON, each case `repeats` times.
 pub fn printed<T: DeserializeOwned>(

@@ -24,6 +24,7 @@ mod run;
 mod simulated;
 mod table;
 mod transfer;
+mod tun_host;
 mod wire;
 
 use anyhow::{Context, Result, bail};

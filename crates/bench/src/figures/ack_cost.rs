@@ -7,20 +7,17 @@
 //! falls, so a sample is made of many connections, each measured for its first two round trips with loss. Laws take
 //! turns; the kernel's reno beside them tells what the kernel's own stack costs there.
 
-use crate::alone::{Alone, NETWORK};
+use crate::alone::Alone;
 use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
 use crate::one_processor::OneProcessor;
-use crate::peer::{MSS_BYTES, Peer};
+use crate::peer::MSS_BYTES;
 use crate::run::Run;
 use crate::transfer::Waited;
-use crate::wire::ip;
+use crate::tun_host::{Flow, TunHost};
 use anyhow::{Result, ensure};
-use fatpath_emulator::{Namespace, Tun, remove_namespace};
-use fatpath_policy::our_laws;
-use rustix::net::sockopt::set_socket_linger;
-use std::io::{ErrorKind, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use fatpath_policy::our_window_laws;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 const WINDOWS_PKTS: [u32; 4] = [100, 1_000, 10_000, 20_000];
@@ -33,7 +30,6 @@ const KERNELS: [&str; 2] = ["reno", "cubic"];
 const MOST_CONNECTIONS: u32 = 1_000;
 /// An ACK that took so long may have waited for the processor.
 const SUSPECT: Duration = Duration::from_micros(100);
-const KERNEL_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 255, 1);
 
 /// Without loss: of every fp_ law the ratio of the largest window to the smallest; the worst of them.
 pub const CLEAN: Figure = Figure {
@@ -66,17 +62,17 @@ fn measure(run: &Run, loss: Loss) -> Result<Vec<f64>> {
     let laws: Vec<String> = KERNELS
         .map(String::from)
         .into_iter()
-        .chain(our_laws())
+        .chain(our_window_laws())
         .collect();
     let loaded = Loaded::start(run, &alone, &policy(&laws), None)?;
-    let host = Host::make()?;
+    let host = TunHost::make()?;
     let _one = OneProcessor::keep()?;
     let mut costs_ns = vec![vec![Vec::new(); WINDOWS_PKTS.len()]; laws.len()];
     for _ in 0..SAMPLES {
         for window in 0..WINDOWS_PKTS.len() {
             for (law, costs) in costs_ns.iter_mut().enumerate() {
                 run.check()?;
-                costs[window].push(host.sample_ns(law, window, loss)?);
+                costs[window].push(sample_ns(&host, law, window, loss)?);
             }
         }
     }
@@ -137,84 +133,41 @@ fn rule(law: &str, window_pkts: u32, peer: Ipv4Addr) -> String {
     )
 }
 
-/// A namespace with a TUN device and a listening socket; removed when it is dropped.
-struct Host {
-    namespace: Namespace,
-    tun: Tun,
-    listener: TcpListener,
-    at: SocketAddrV4,
-}
-
-impl Host {
-    fn make() -> Result<Host> {
-        let namespace = Namespace::create(&format!("{NETWORK}-client"))?;
-        let tun = namespace.run(|| Tun::open("peer"))??;
-        ip(
-            &namespace,
-            &format!("addr add {KERNEL_ADDRESS}/16 dev peer"),
-        )?;
-        ip(&namespace, "link set peer txqueuelen 100000 up")?;
-        let listener = namespace.run(|| TcpListener::bind((KERNEL_ADDRESS, 0)))??;
-        let SocketAddr::V4(at) = listener.local_addr()? else {
-            anyhow::bail!("no IPv4 address")
-        };
-        Ok(Host {
-            namespace,
-            tun,
-            listener,
-            at,
-        })
-    }
-
-    /// Time of an ACK, over as many connections as it takes. One that sent again what was not lost, because this
-    /// thread was kept from acknowledging it, counts for nothing.
-    fn sample_ns(&self, law: usize, window: usize, loss: Loss) -> Result<f64> {
-        let (round_trips, lost_pkts) = match loss {
-            Loss::None => (2.max(2 * ACKS / WINDOWS_PKTS[window]), 0),
-            Loss::EachRoundTrip => (2, 2),
-        };
-        let (mut all, mut connections) = (Spent::default(), 0);
-        while all.acks < ACKS {
-            connections += 1;
-            ensure!(
-                connections <= MOST_CONNECTIONS,
-                "the kernel repeats what was not lost"
-            );
-            let (mut flow, mut spent) = (self.flow(law, window)?, Spent::default());
-            flow.round_trip(&mut Spent::default(), Loss::None)?;
-            for _ in 0..round_trips {
-                flow.round_trip(&mut spent, loss)?;
-            }
-            if flow.peer.resent_pkts() <= lost_pkts {
-                all.acks += spent.acks;
-                all.time += spent.time;
-            }
-        }
-        Ok(all.time.as_nanos() as f64 / f64::from(all.acks))
-    }
-
-    fn flow(&self, law: usize, window: usize) -> Result<Flow<'_>> {
-        let peer = Peer::connect(&self.tun, peer_address(law, window), self.at)?;
-        let sender = self.listener.accept()?.0;
-        sender.set_nonblocking(true)?;
-        // What was not acknowledged is not to be sent again after the end.
-        set_socket_linger(&sender, Some(Duration::ZERO))?;
-        let mut flow = Flow { peer, sender };
-        flow.fill()?;
-        let (has, wanted) = (flow.peer.on_way_pkts(), WINDOWS_PKTS[window]);
+/// Time of an ACK, over as many connections as it takes. One that sent again what was not lost, because this
+/// thread was kept from acknowledging it, counts for nothing.
+fn sample_ns(host: &TunHost, law: usize, window: usize, loss: Loss) -> Result<f64> {
+    let (round_trips, lost_pkts) = match loss {
+        Loss::None => (2.max(2 * ACKS / WINDOWS_PKTS[window]), 0),
+        Loss::EachRoundTrip => (2, 2),
+    };
+    let (mut all, mut connections) = (Spent::default(), 0);
+    while all.acks < ACKS {
+        connections += 1;
         ensure!(
-            has + 2 >= wanted,
-            "{has} segments on their way instead of {wanted}"
+            connections <= MOST_CONNECTIONS,
+            "the kernel repeats what was not lost"
         );
-        Ok(flow)
+        let (mut flow, mut spent) = (full_flow(host, law, window)?, Spent::default());
+        round_trip(&mut flow, &mut Spent::default(), Loss::None)?;
+        for _ in 0..round_trips {
+            round_trip(&mut flow, &mut spent, loss)?;
+        }
+        if flow.peer.resent_pkts() <= lost_pkts {
+            all.acks += spent.acks;
+            all.time += spent.time;
+        }
     }
+    Ok(all.time.as_nanos() as f64 / f64::from(all.acks))
 }
 
-impl Drop for Host {
-    fn drop(&mut self) {
-        // The next run takes away what is left.
-        let _ = remove_namespace(self.namespace.name());
-    }
+fn full_flow(host: &TunHost, law: usize, window: usize) -> Result<Flow<'_>> {
+    let flow = host.flow(peer_address(law, window))?;
+    let (has, wanted) = (flow.peer.on_way_pkts(), WINDOWS_PKTS[window]);
+    ensure!(
+        has + 2 >= wanted,
+        "{has} segments on their way instead of {wanted}"
+    );
+    Ok(flow)
 }
 
 /// Processor time of ACKs.
@@ -224,50 +177,28 @@ struct Spent {
     time: Duration,
 }
 
-/// A connection, both of its ends.
-struct Flow<'h> {
-    peer: Peer<'h>,
-    sender: TcpStream,
-}
-
-impl Flow<'_> {
-    /// Until what is on its way now has arrived. The segment that is lost is the first after what was lost in the
-    /// round trip before has arrived.
-    fn round_trip(&mut self, spent: &mut Spent, loss: Loss) -> Result<()> {
-        let acks = self.peer.on_way_pkts().div_ceil(2);
-        let mut is_to_lose = loss == Loss::EachRoundTrip;
-        let mut waited = Waited::now()?;
-        for _ in 0..acks {
-            if is_to_lose && !self.peer.has_hole() {
-                self.peer.lose();
-                is_to_lose = false;
-            }
-            let Some(took) = self.peer.acknowledge()? else {
-                break;
-            };
-            let has_waited = took > SUSPECT && !waited.since()?.is_zero();
-            if has_waited {
-                waited = Waited::now()?;
-            } else {
-                spent.acks += 1;
-                spent.time += took;
-            }
-            self.fill()?;
+/// Until what is on its way now has arrived. The segment that is lost is the first after what was lost in the
+/// round trip before has arrived.
+fn round_trip(flow: &mut Flow, spent: &mut Spent, loss: Loss) -> Result<()> {
+    let acks = flow.peer.on_way_pkts().div_ceil(2);
+    let mut is_to_lose = loss == Loss::EachRoundTrip;
+    let mut waited = Waited::now()?;
+    for _ in 0..acks {
+        if is_to_lose && !flow.peer.has_hole() {
+            flow.peer.lose();
+            is_to_lose = false;
         }
-        Ok(())
-    }
-
-    /// Always more to send than the window lets go.
-    fn fill(&mut self) -> Result<()> {
-        let data = [0; 1 << 16];
-        loop {
-            let written = self.sender.write(&data);
-            self.peer.receive()?;
-            match written {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
+        let Some(took) = flow.peer.acknowledge()? else {
+            break;
+        };
+        let has_waited = took > SUSPECT && !waited.since()?.is_zero();
+        if has_waited {
+            waited = Waited::now()?;
+        } else {
+            spent.acks += 1;
+            spent.time += took;
         }
+        flow.fill()?;
     }
+    Ok(())
 }

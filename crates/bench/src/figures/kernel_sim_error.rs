@@ -9,10 +9,12 @@ use crate::run::Run;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
-const SCENARIO: &str = "agreement.toml";
-const REPEATS: usize = 5;
+const LAWS: Comparison = Comparison {
+    scenario: "agreement.toml",
+    repeats: 5,
+};
 
 /// Without random loss.
 pub const CLEAN: Figure = Figure {
@@ -22,7 +24,7 @@ pub const CLEAN: Figure = Figure {
     better: Better::Lower,
     goal: Some(0.10),
     summary: Summary::Worst,
-    measure: |run| measure(run, true),
+    measure: |run| LAWS.errors(run, Case::is_clean),
 };
 
 /// With it.
@@ -33,12 +35,27 @@ pub const LOSSY: Figure = Figure {
     better: Better::Lower,
     goal: Some(0.20),
     summary: Summary::Worst,
-    measure: |run| measure(run, false),
+    measure: |run| LAWS.errors(run, |case| !case.is_clean()),
 };
+
+/// Of these, CUBIC, which hosts without a policy have: clean and with loss.
+pub const CUBIC: Figure = Figure {
+    name: "law.kernel_sim_error.cubic",
+    what: "the same of fp_cubic, clean and with loss",
+    measure: |run| LAWS.errors(run, |case| case.variant == "fp_cubic"),
+    ..LOSSY
+};
+
+/// A scenario made by both.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison {
+    pub(super) scenario: &'static str,
+    pub(super) repeats: usize,
+}
 
 /// A case of compare.json.
 #[derive(Clone, Deserialize)]
-struct Case {
+pub(super) struct Case {
     variant: String,
     vary: BTreeMap<String, String>,
     kernel: Option<Side>,
@@ -58,38 +75,52 @@ struct Values {
     n: usize,
 }
 
-fn measure(run: &Run, is_clean: bool) -> Result<Vec<f64>> {
-    let cases = compared(run)?.into_iter();
-    let cases = cases.filter(|case| (case.loss() == "0%") == is_clean);
-    cases.map(|case| case.error(run)).collect()
-}
-
-/// Both figures are of the same runs.
-fn compared(run: &Run) -> Result<Vec<Case>> {
-    static COMPARED: OnceLock<Vec<Case>> = OnceLock::new();
-    if let Some(cases) = COMPARED.get() {
-        return Ok(cases.clone());
+impl Comparison {
+    /// Of the cases that are asked for.
+    pub(super) fn errors(self, run: &Run, asked: impl Fn(&Case) -> bool) -> Result<Vec<f64>> {
+        let cases = self.cases(run)?.into_iter().filter(asked);
+        cases.map(|case| case.error(run, self.repeats)).collect()
     }
-    let cases: Vec<Case> = lab::printed(run, "compare", SCENARIO, REPEATS, &[])?;
-    Ok(COMPARED.get_or_init(|| cases).clone())
+
+    /// Made once: several figures are of the same runs.
+    fn cases(self, run: &Run) -> Result<Vec<Case>> {
+        static COMPARED: Mutex<BTreeMap<&str, Vec<Case>>> = Mutex::new(BTreeMap::new());
+        let mut compared = COMPARED.lock().expect("nothing panics while it is held");
+        if let Some(cases) = compared.get(self.scenario) {
+            return Ok(cases.clone());
+        }
+        let cases: Vec<Case> = lab::printed(run, "compare", self.scenario, self.repeats, &[])?;
+        compared.insert(self.scenario, cases.clone());
+        Ok(cases)
+    }
 }
 
 impl Case {
-    fn loss(&self) -> &str {
-        self.vary.get("loss").map_or("", String::as_str)
+    /// Without random loss.
+    pub(super) fn is_clean(&self) -> bool {
+        self.vary.get("loss").is_some_and(|loss| loss == "0%")
+    }
+
+    fn name(&self) -> String {
+        let varied = self
+            .vary
+            .iter()
+            .map(|(key, value)| format!("{key} {value}"));
+        let varied: Vec<String> = varied.collect();
+        format!("{} at {}", self.variant, varied.join(", "))
     }
 
     /// Of the simulator's median, as a share of the kernel's.
-    fn error(&self, run: &Run) -> Result<f64> {
-        let name = format!("{} at {} loss", self.variant, self.loss());
+    fn error(&self, run: &Run, repeats: usize) -> Result<f64> {
+        let name = self.name();
         let trusted = |side: &Option<Side>| {
             let values = side.as_ref().and_then(|side| side.goodput_mbps.as_ref());
             values.map_or(0, |values| values.n)
         };
         let of_kernel = trusted(&self.kernel);
         ensure!(
-            of_kernel == REPEATS,
-            "{name}: {of_kernel} of {REPEATS} runs ended well and are trusted, after {RETRIES} retries"
+            of_kernel == repeats,
+            "{name}: {of_kernel} of {repeats} runs ended well and are trusted, after {RETRIES} retries"
         );
         // Where nothing is drawn, one run is that of every repeat.
         ensure!(trusted(&self.simulator) > 0, "{name}: was not simulated");

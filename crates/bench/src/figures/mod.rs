@@ -3,6 +3,8 @@
 
 mod ack_cost;
 mod aimd_window;
+mod bbr;
+mod bbr_ack_cost;
 mod connect_rate;
 mod connect_rate_tuned;
 mod emulator_delay;
@@ -28,11 +30,11 @@ use std::sync::LazyLock;
 
 /// All of them, in the order in which they are measured.
 pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
-    let rude_share = rude_share::FIGURES.iter();
-    SINGLE.into_iter().chain(rude_share).collect()
+    let groups = rude_share::FIGURES.iter().chain(&bbr::FIGURES);
+    SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 33] = [
+const SINGLE: [&Figure; 35] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -51,6 +53,8 @@ const SINGLE: [&Figure; 33] = [
     &police_live::FIGURE,
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
+    &kernel_sim_error::CUBIC,
+    &bbr_ack_cost::FIGURE,
     &estats::idle::FIGURE,
     &estats::idle::FIGURE_100K,
     &estats::walk::FIGURE,

@@ -4,15 +4,11 @@
 //! of 950 Mb/s, without one, and over Reno on the same path.
 
 use crate::figure::{Better, Figure, Summary};
-use crate::lab;
+use crate::lab::{self, Case, Reached};
 use crate::run::Run;
-use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use anyhow::{Context, Result};
 
 const SCENARIO: &str = "rude/share.toml";
-const REPEATS: usize = 3;
 
 /// With a share, without one, and over Reno, whose goodput is of the same losses, repeat by repeat.
 pub const FIGURES: [Figure; 14] = [
@@ -62,25 +58,6 @@ const fn over_reno(name: &'static str, goal: Option<f64>, measure: Measure) -> F
     }
 }
 
-/// A run of results.json.
-#[derive(Deserialize)]
-struct Row {
-    repeat: usize,
-    goodput_mbps: Option<f64>,
-    bottleneck_mbps: Option<f64>,
-    retransmits: Option<u64>,
-    attempts: Option<u32>,
-    trusted: Option<bool>,
-    distrust: Option<String>,
-}
-
-/// What a trusted run gave.
-#[derive(Clone, Copy)]
-struct Reached {
-    goodput_mbps: f64,
-    bottleneck_mbps: f64,
-}
-
 fn rated(run: &Run, loss: &'static str) -> Result<Vec<f64>> {
     shares(run, "rude-share", loss)
 }
@@ -111,44 +88,6 @@ fn percent(text: &str) -> Result<f64> {
     Ok(number.parse()?)
 }
 
-/// The runs of a case, by repeat. They are made once, also where several figures are of them.
 fn reached(run: &Run, variant: &'static str, loss: &'static str) -> Result<Vec<Reached>> {
-    static MADE: Mutex<BTreeMap<(&str, &str), Vec<Reached>>> = Mutex::new(BTreeMap::new());
-    let mut made = MADE.lock().expect("nothing panics while it is held");
-    if let Some(runs) = made.get(&(variant, loss)) {
-        return Ok(runs.clone());
-    }
-    let vary = format!("loss={loss}");
-    let choice = ["--variant", variant, "--vary", &vary];
-    let mut rows: Vec<Row> = lab::printed(run, "run", SCENARIO, REPEATS, &choice)?;
-    rows.sort_by_key(|row| row.repeat);
-    let runs: Result<Vec<Reached>> = rows.iter().map(|row| row.reached(run, variant)).collect();
-    let runs = runs?;
-    ensure!(runs.len() == REPEATS, "{} runs of {REPEATS}", runs.len());
-    made.insert((variant, loss), runs.clone());
-    Ok(runs)
-}
-
-impl Row {
-    /// Refused if it is not to be trusted after all attempts.
-    fn reached(&self, run: &Run, variant: &str) -> Result<Reached> {
-        let why = self.distrust.as_deref().unwrap_or_default();
-        ensure!(
-            self.trusted == Some(true),
-            "a run of {variant} is untrusted after {} retries: {why}",
-            lab::RETRIES
-        );
-        let reached = Reached {
-            goodput_mbps: self.goodput_mbps.context("no goodput")?,
-            bottleneck_mbps: self.bottleneck_mbps.context("no bottleneck")?,
-        };
-        run.say(format!(
-            "  {variant}, run {} of {REPEATS}: {:.1} Mb/s, {} segments retransmitted, attempt {}",
-            self.repeat,
-            reached.goodput_mbps,
-            self.retransmits.unwrap_or_default(),
-            self.attempts.unwrap_or(1)
-        ));
-        Ok(reached)
-    }
+    lab::runs(run, Case::of(SCENARIO, variant).vary("loss", loss))
 }
