@@ -51,6 +51,14 @@ static __always_inline void take_window(struct cc_rate_flow *f, struct tcp_sock 
 	f->clamp_pkts = clamp_pkts(tp);
 }
 
+/* How the flow stands, before its law is asked. */
+static __always_inline void take_now(struct cc_rate_flow *f, struct cc_rate_sample *now,
+				     struct tcp_sock *tp)
+{
+	take_window(f, tp);
+	fill_now(now, tp);
+}
+
 static __always_inline void send_by(struct sock *sk, const struct cc_rate_flow *f)
 {
 	tcp(sk)->snd_cwnd = f->cwnd_pkts;
@@ -62,17 +70,10 @@ static __always_inline void begin(enum cc_law law, struct sock *sk, struct cc_ra
 	struct cc_rate_sample now = {};
 
 	__builtin_memset(f, 0, sizeof(*f));
-	take_window(f, tcp(sk));
-	fill_now(&now, tcp(sk));
+	take_now(f, &now, tcp(sk));
 	cc_rate_begin(law, f, &now);
 	TRACE(sk, BEGIN, f, &now);
 	send_by(sk, f);
-}
-
-/* It tells a law that goes by it that no loss was found yet. */
-static __always_inline void forget_ssthresh(struct tcp_sock *tp)
-{
-	tp->snd_ssthresh = CC_INFINITE_SSTHRESH;
 }
 
 static __always_inline void init_by(enum cc_law law, struct sock *sk)
@@ -84,9 +85,12 @@ static __always_inline void init_by(enum cc_law law, struct sock *sk)
 	if (is_going_polite(sk))
 		end_going_polite(sk);
 	f = bpf_sk_storage_get(&fp_rate_flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!f)
+	if (!f) {
+		count(FP_COUNT_NO_STORAGE);
 		return;
-	forget_ssthresh(tcp(sk));
+	}
+	/* As the kernel's own bbr: no loss was found yet, whatever the law before found. */
+	tcp(sk)->snd_ssthresh = CC_INFINITE_SSTHRESH;
 	begin(law, sk, f);
 }
 
@@ -132,8 +136,7 @@ static __always_inline void control_by(enum cc_law law, const struct law_name *n
 		return;
 	}
 	law_values(law, name, sk, ack.values);
-	take_window(f, tp);
-	fill_now(&ack.sample, tp);
+	take_now(f, &ack.sample, tp);
 	fill_sample(&ack.sample, rs);
 	count_ack(sk, cc_rate_is_starting(law, f));
 	rate_acked(f, &ack);
@@ -184,8 +187,7 @@ static __always_inline void starts_by(enum cc_law law, const struct law_name *na
 		return;
 	}
 	law_values(law, name, sk, values);
-	take_window(f, tp);
-	fill_now(&now, tp);
+	take_now(f, &now, tp);
 	if (tp->app_limited)
 		now.flags |= CC_RATE_APP_LIMITED;
 	cc_rate_transmission_starts(law, values, f, &now);

@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 14
+#define FP_ABI_VERSION 15
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -253,7 +253,7 @@ enum fp_count {
 	FP_COUNT_MET,	     /* flows that matched a rule */
 	FP_COUNT_PASSED,     /* flows that matched none */
 	FP_COUNT_LOST,	     /* events that the full ring buffer could not take */
-	FP_COUNT_NO_STORAGE, /* flows left untuned for want of socket storage */
+	FP_COUNT_NO_STORAGE, /* flows without their rule, or their law, for want of socket storage */
 	FP_COUNT_BAD_PARAMS, /* flows that fell back to Reno, their parameters being out of range */
 	FP_COUNT_UNMARKED,   /* rude flows that became polite: segments without marks */
 	FP_COUNT_SAMPLES,    /* samples handed over */
@@ -458,6 +458,21 @@ struct fp_tcp {
 	__u8 locked_buffers; /* SOCK_SNDBUF_LOCK, SOCK_RCVBUF_LOCK */
 };
 
+/*
+ * BBR's model of a flow's path (bpf/cc/bbr_model.h). Bandwidths are in segments a microsecond and 2^-24; all ones is no
+ * bound, and a time that was not measured.
+ */
+struct fp_bbr {
+	__u32 phase; /* enum cc_bbr_phase, and 1; 0: the flow's law is not fp_bbr */
+	__u32 bw;
+	__u32 max_bw;
+	__u32 bw_shortterm;
+	__u32 min_rtt_us;
+	__u32 inflight_longterm_pkts;
+	__u32 inflight_shortterm_pkts;
+	__u32 pad;
+};
+
 /* A flow at one moment, as the instruments see it. */
 struct fp_sample {
 	__u32 kind;    /* enum fp_sample_kind */
@@ -465,6 +480,7 @@ struct fp_sample {
 	struct fp_tcp tcp;
 	struct fp_counted counted;
 	struct fp_wide wide;
+	struct fp_bbr bbr;
 };
 
 /* A tuned flow at one moment, and its settings. */
@@ -481,6 +497,7 @@ struct fp_flow_record {
 	__u32 rude_fair_cwnd_pkts;
 	__u32 rude_marked_pkts;
 	__u32 rude_user;
+	struct fp_bbr bbr;
 };
 
 /* What the police of an interface does with marked segments. */

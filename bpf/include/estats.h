@@ -6,6 +6,7 @@
 #ifndef FATPATH_ESTATS_H
 #define FATPATH_ESTATS_H
 
+#include "rate_state.h"
 #include "tcp.h"
 
 /*
@@ -82,6 +83,7 @@ static __always_inline void fill_sample(struct fp_sample *r, struct tcp_sock *tp
 	if (flow && flow->flags & FP_FLOW_WITHHELD)
 		r->tcp.flags |= FP_SAMPLE_WITHHELD;
 	fill_kept(r, tp, e);
+	fill_bbr(&r->bbr, tp);
 }
 
 #endif

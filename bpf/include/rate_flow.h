@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A flow as a law of cc/rate_laws.h sees it: what is remembered of it, and an acknowledgement as the kernel's
- * rate sample (net/ipv4/tcp_rate.c) tells it. It decides nothing. Start at rate_flow_of().
+ * A flow as a law of cc/rate_laws.h sees it: how it stands, and an acknowledgement as the kernel's rate sample
+ * (net/ipv4/tcp_rate.c) tells it. It decides nothing. Start at fill_now().
  */
 #ifndef FATPATH_RATE_FLOW_H
 #define FATPATH_RATE_FLOW_H
 
 #include "law_flow.h"
+#include "rate_state.h"
 #include "../cc/rate_laws.h"
-
-/* icsk_ca_priv does not hold it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct cc_rate_flow);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} fp_rate_flows SEC(".maps");
-
-static __always_inline struct cc_rate_flow *rate_flow_of(struct sock *sk)
-{
-	return bpf_sk_storage_get(&fp_rate_flows, sk, NULL, 0);
-}
 
 static __always_inline u32 recovery_flags(struct tcp_sock *tp)
 {

@@ -3,6 +3,7 @@
 #ifndef FATPATH_RECORD_H
 #define FATPATH_RECORD_H
 
+#include "rate_state.h"
 #include "tcp.h"
 
 /* Bits a second of the kernel's bytes; no bound stays none. */
@@ -58,6 +59,7 @@ static __always_inline void fill_record(struct fp_flow_record *r, struct tcp_soc
 	else
 		__builtin_memset(&r->asked, 0, sizeof(r->asked));
 	fill_rude(r, rude);
+	fill_bbr(&r->bbr, tp);
 }
 
 #endif

@@ -903,6 +903,43 @@ export interface components {
              */
             rules: number;
         };
+        /** @description What a flow under `fp_bbr` is doing (draft-ietf-ccwg-bbr-06, 5.1). */
+        BbrPhase: "startup" | "drain" | "probe_bw_down" | "probe_bw_cruise" | "probe_bw_refill" | "probe_bw_up" | "probe_rtt";
+        /** @description The model of its path that a flow under `fp_bbr` goes by. The draft's names stand in brackets. */
+        BbrState: {
+            /**
+             * Format: uint64
+             * @description The bandwidth that it goes by, bytes of data a second (BBR.bw).
+             */
+            bw_bytes_per_s: number;
+            /**
+             * Format: uint64
+             * @description To which losses hold it down until the next probe; none without a bound (BBR.bw_shortterm).
+             */
+            bw_shortterm_bytes_per_s: number | null;
+            /**
+             * Format: uint32
+             * @description What the path held without much loss when it was probed, segments (BBR.inflight_longterm).
+             */
+            inflight_longterm_pkts: number | null;
+            /**
+             * Format: uint32
+             * @description What losses since then let it hold, segments (BBR.inflight_shortterm).
+             */
+            inflight_shortterm_pkts: number | null;
+            /**
+             * Format: uint64
+             * @description The highest delivery rate of two probes (BBR.max_bw).
+             */
+            max_bw_bytes_per_s: number;
+            /**
+             * Format: uint32
+             * @description Least round-trip time of ten seconds, µs; none before the first (BBR.min_rtt).
+             */
+            min_rtt_us: number | null;
+            /** @description What it is doing. */
+            phase: components["schemas"]["BbrPhase"];
+        };
         /** @description enum tcp_ca_state: where loss recovery stands. */
         CaState: "open" | "disorder" | "cwr" | "recovery" | "loss";
         /** @description One change to the host, as the journal and the API name it. */
@@ -966,7 +1003,8 @@ export interface components {
             flows_passed: number;
             /**
              * Format: uint64
-             * @description Flows left untuned because their socket had no memory for fatpath's state.
+             * @description Flows without what their rule gives, or with Reno's window under `fp_bbr`, because their socket had no memory for
+             *     fatpath's state.
              */
             flows_without_storage: number;
             /**
@@ -1077,6 +1115,8 @@ export interface components {
         FlowLogEvent: "flow_end";
         /** @description A line of the flow log. */
         FlowLogLine: {
+            /** @description What its law knows of the path; none unless that is `fp_bbr`. */
+            bbr?: components["schemas"]["BbrState"] | null;
             /**
              * Format: uint64
              * @description Bytes that the peer acknowledged (ThruOctetsAcked).
@@ -1541,6 +1581,8 @@ export interface components {
             adv_mss_bytes: number;
             /** Format: uint8 */
             backoff: number;
+            /** @description What the flow's law knows of the path; none unless that is `fp_bbr`. */
+            bbr: components["schemas"]["BbrState"] | null;
             /**
              * Format: uint64
              * @description When fatpath first saw the flow, same clock.
@@ -1881,6 +1923,8 @@ export interface components {
         };
         /** @description A tuned flow at one moment: `GET /v1/flows`, and a line of the flow log. */
         TunedFlow: {
+            /** @description What its law knows of the path; none unless that is `fp_bbr`. */
+            bbr?: components["schemas"]["BbrState"] | null;
             /**
              * Format: uint64
              * @description Bytes that the peer acknowledged (ThruOctetsAcked).
@@ -2030,6 +2074,8 @@ export interface components {
         };
         /** @description `GET /v1/instruments/why`: one of a list. */
         Why: {
+            /** @description What the flow's law knows of the path; none unless that is `fp_bbr`. */
+            bbr?: components["schemas"]["BbrState"] | null;
             /** @description The gravest first; none in a healthy transfer. */
             findings: components["schemas"]["Finding"][];
             /** @description Which flow. */

@@ -4,7 +4,7 @@
 //! Counters count since the connection began and wrap as the kernel's do not: they are widened. What this
 //! kernel does not have is `None`, never 0. The name of RFC 4898 and the kernel's own stand in brackets.
 
-use crate::Flow;
+use crate::{BbrState, Flow};
 use compact_str::CompactString;
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -185,6 +185,8 @@ pub struct Sample {
     pub is_rude: bool,
     /// A buffer of the flow's rule was not given because the host's TCP memory was short.
     pub buffer_is_withheld: bool,
+    /// What the flow's law knows of the path; none unless that is `fp_bbr`.
+    pub bbr: Option<BbrState>,
 }
 
 impl Sample {

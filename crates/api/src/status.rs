@@ -108,7 +108,8 @@ pub struct Counts {
     pub flows_passed: u64,
     /// Events lost because nobody read them in time.
     pub events_lost: u64,
-    /// Flows left untuned because their socket had no memory for fatpath's state.
+    /// Flows without what their rule gives, or with Reno's window under `fp_bbr`, because their socket had no memory for
+    /// fatpath's state.
     pub flows_without_storage: u64,
     /// Times a law found parameters out of range and took Reno's.
     pub bad_law_parameters: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow that is tuned: what its rule asks for, what it has, what it did.
 
-use crate::Flow;
+use crate::{BbrState, Flow};
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct TunedFlow {
     /// While it is rude, or going polite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rude: Option<RudeFlow>,
+    /// What its law knows of the path; none unless that is `fp_bbr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbr: Option<BbrState>,
     /// Path of its cgroup; none when it is gone, or nobody looked it up.
     #[serde(default)]
     pub cgroup: Option<String>,

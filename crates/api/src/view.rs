@@ -3,7 +3,7 @@
 //!
 //! Times of a flow are seconds since fatpath first saw it (`t_s`). What is not known is `None`.
 
-use crate::{Finding, Flow, Sample};
+use crate::{BbrState, Finding, Flow, Sample};
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,4 +156,7 @@ pub struct Why {
     pub span_s: f64,
     /// The gravest first; none in a healthy transfer.
     pub findings: Vec<Finding>,
+    /// What the flow's law knows of the path; none unless that is `fp_bbr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbr: Option<BbrState>,
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_api::endpoint::GetWhy;
-use fatpath_api::{Evidence, Finding, FlowsQuery, Severity, Shares, Why};
+use fatpath_api::{BbrState, Evidence, Finding, FlowsQuery, Severity, Shares, Why};
 use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_policy::Prefix;
 use std::cmp::Reverse;
@@ -119,10 +119,33 @@ fn flow(why: &Why) -> String {
         shares(&why.shares),
         why.span_s,
     );
+    text.extend(why.bbr.as_ref().map(model));
     for finding in &why.findings {
         text.push_str(&finding_text(finding));
     }
     text
+}
+
+/// The rate that BBR goes by, and the bounds that hold it.
+fn model(bbr: &BbrState) -> String {
+    let mbps = |bytes_per_s: u64| bytes_per_s as f64 * 8e-6;
+    let mut text = format!(
+        "  fp_bbr, {}: goes by {:.1} Mb/s, of {:.1} found",
+        bbr.phase.name(),
+        mbps(bbr.bw_bytes_per_s),
+        mbps(bbr.max_bw_bytes_per_s)
+    );
+    if bbr.bw_shortterm_bytes_per_s.is_some() {
+        text += ", held by losses until its next probe";
+    }
+    if let Some(us) = bbr.min_rtt_us {
+        let _ = write!(text, "; least RTT {:.1} ms", f64::from(us) / 1000.0);
+    }
+    let bounds = [bbr.inflight_longterm_pkts, bbr.inflight_shortterm_pkts];
+    if let Some(pkts) = bounds.into_iter().flatten().min() {
+        let _ = write!(text, "; at most {pkts} segments in flight");
+    }
+    text + "\n"
 }
 
 fn shares(shares: &Shares) -> String {
@@ -166,4 +189,37 @@ fn evidence_text(evidence: &Evidence) -> String {
     format!("{} {value} {}", evidence.name, evidence.unit)
         .trim_end()
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_api::BbrPhase;
+
+    #[test]
+    fn a_model_is_told_with_the_bounds_that_it_has() {
+        let free = BbrState {
+            phase: BbrPhase::ProbeBwCruise,
+            bw_bytes_per_s: 11_250_000,
+            max_bw_bytes_per_s: 11_875_000,
+            bw_shortterm_bytes_per_s: None,
+            min_rtt_us: Some(40_100),
+            inflight_longterm_pkts: None,
+            inflight_shortterm_pkts: None,
+        };
+        assert_eq!(
+            model(&free),
+            "  fp_bbr, ProbeBW_CRUISE: goes by 90.0 Mb/s, of 95.0 found; least RTT 40.1 ms\n"
+        );
+        let held = BbrState {
+            bw_shortterm_bytes_per_s: Some(11_250_000),
+            inflight_longterm_pkts: Some(500),
+            inflight_shortterm_pkts: Some(400),
+            ..free
+        };
+        let told = model(&held);
+        for part in ["held by losses", "at most 400 segments"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
 }

@@ -290,6 +290,7 @@ fn why(record: &Record) -> Why {
         shares: span.shares(),
         span_s: span.seconds(),
         findings: record.findings.clone(),
+        bbr: record.last.bbr,
     }
 }
 

@@ -98,6 +98,7 @@ pub fn sample(cookie: u64, kind: SampleKind, after_ns: u64) -> Sample {
         pacing_rate_bytes_per_s: 0,
         is_rude: false,
         buffer_is_withheld: false,
+        bbr: None,
     }
 }
 

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 14;
+pub const FP_ABI_VERSION: u32 = 15;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_SET_WORDS: u32 = 16;
@@ -1210,22 +1210,63 @@ const _: () = {
     zerocopy :: Immutable,
     zerocopy :: KnownLayout,
 )]
+pub struct fp_bbr {
+    pub phase: __u32,
+    pub bw: __u32,
+    pub max_bw: __u32,
+    pub bw_shortterm: __u32,
+    pub min_rtt_us: __u32,
+    pub inflight_longterm_pkts: __u32,
+    pub inflight_shortterm_pkts: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_bbr"][::core::mem::size_of::<fp_bbr>() - 32usize];
+    ["Alignment of fp_bbr"][::core::mem::align_of::<fp_bbr>() - 4usize];
+    ["Offset of field: fp_bbr::phase"][::core::mem::offset_of!(fp_bbr, phase) - 0usize];
+    ["Offset of field: fp_bbr::bw"][::core::mem::offset_of!(fp_bbr, bw) - 4usize];
+    ["Offset of field: fp_bbr::max_bw"][::core::mem::offset_of!(fp_bbr, max_bw) - 8usize];
+    ["Offset of field: fp_bbr::bw_shortterm"]
+        [::core::mem::offset_of!(fp_bbr, bw_shortterm) - 12usize];
+    ["Offset of field: fp_bbr::min_rtt_us"][::core::mem::offset_of!(fp_bbr, min_rtt_us) - 16usize];
+    ["Offset of field: fp_bbr::inflight_longterm_pkts"]
+        [::core::mem::offset_of!(fp_bbr, inflight_longterm_pkts) - 20usize];
+    ["Offset of field: fp_bbr::inflight_shortterm_pkts"]
+        [::core::mem::offset_of!(fp_bbr, inflight_shortterm_pkts) - 24usize];
+    ["Offset of field: fp_bbr::pad"][::core::mem::offset_of!(fp_bbr, pad) - 28usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_sample {
     pub kind: __u32,
     pub rule_id: __u32,
     pub tcp: fp_tcp,
     pub counted: fp_counted,
     pub wide: fp_wide,
+    pub bbr: fp_bbr,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_sample"][::core::mem::size_of::<fp_sample>() - 432usize];
+    ["Size of fp_sample"][::core::mem::size_of::<fp_sample>() - 464usize];
     ["Alignment of fp_sample"][::core::mem::align_of::<fp_sample>() - 8usize];
     ["Offset of field: fp_sample::kind"][::core::mem::offset_of!(fp_sample, kind) - 0usize];
     ["Offset of field: fp_sample::rule_id"][::core::mem::offset_of!(fp_sample, rule_id) - 4usize];
     ["Offset of field: fp_sample::tcp"][::core::mem::offset_of!(fp_sample, tcp) - 8usize];
     ["Offset of field: fp_sample::counted"][::core::mem::offset_of!(fp_sample, counted) - 280usize];
     ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 368usize];
+    ["Offset of field: fp_sample::bbr"][::core::mem::offset_of!(fp_sample, bbr) - 432usize];
 };
 #[repr(C)]
 #[derive(
@@ -1253,10 +1294,11 @@ pub struct fp_flow_record {
     pub rude_fair_cwnd_pkts: __u32,
     pub rude_marked_pkts: __u32,
     pub rude_user: __u32,
+    pub bbr: fp_bbr,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 784usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 816usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1282,6 +1324,8 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 776usize];
     ["Offset of field: fp_flow_record::rude_user"]
         [::core::mem::offset_of!(fp_flow_record, rude_user) - 780usize];
+    ["Offset of field: fp_flow_record::bbr"]
+        [::core::mem::offset_of!(fp_flow_record, bbr) - 784usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

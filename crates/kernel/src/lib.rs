@@ -10,6 +10,7 @@
 
 #[allow(clippy::all)] // generated
 mod abi;
+mod bbr;
 mod build;
 mod cgroup;
 mod clock;

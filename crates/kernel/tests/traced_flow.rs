@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real flows, traced: what the adapter met at every acknowledgement goes to the law on the host, which
 //! must come to the same window and memory at every step.
-#![allow(unsafe_code)] // a record is the bytes of a struct
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
@@ -10,12 +9,12 @@ use fatpath_cc::{Control, Law, Start, Window};
 use fatpath_emulator::{Namespace, remove_namespace};
 use fatpath_kernel::{Kernel, Places};
 use fatpath_policy::{Classifier, Policy, parse};
-use libbpf_rs::{MapCore, Object, ObjectBuilder, RingBufferBuilder};
+use libbpf_rs::{MapCore, Object, ObjectBuilder};
 use socket2::{Domain, Socket, Type};
-use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use support::ring::records_of;
 use support::{alone, wire};
 
 const TRACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
@@ -126,24 +125,10 @@ fn transfer(to: &str) -> u32 {
 }
 
 fn traced(object: &Object, transfer: impl FnOnce() -> u32) -> Vec<Step> {
-    let all = RefCell::new(Vec::new());
-    let steps = object.maps().find(|map| map.name() == "steps").unwrap();
-    let mut ring = RingBufferBuilder::new();
-    ring.add(&steps, |bytes| {
-        assert!(bytes.len() >= size_of::<Step>());
-        // SAFETY: a struct of integers, written by its twin.
-        let step = unsafe { bytes.as_ptr().cast::<Step>().read_unaligned() };
-        all.borrow_mut().push(step);
-        0
-    })
-    .unwrap();
-    let ring = ring.build().unwrap();
-    let port = transfer();
-    ring.consume().unwrap();
-    drop(ring);
-    let mut all = all.into_inner();
-    all.retain(|step| step.local_port == port);
-    all
+    let ring = object.maps().find(|map| map.name() == "steps").unwrap();
+    let (mut steps, port) = records_of::<Step, u32>(&ring, transfer);
+    steps.retain(|step| step.local_port == port);
+    steps
 }
 
 /// What the law on the host makes of each acknowledgement; how many let the window grow.

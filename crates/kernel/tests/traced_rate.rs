@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real flows over an emulated path that loses, traced: what the adapter asks of a law that samples the delivery
 //! rate goes to the law on the host, which must come to the same state at every step.
-#![allow(unsafe_code)] // a record is the bytes of a struct
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
@@ -11,14 +10,14 @@ use fatpath_emulator::unshaped::two_hosts;
 use fatpath_emulator::{CellSpec, ChainSpec, ForwardOptions, Network};
 use fatpath_kernel::{Build, Kernel, Places};
 use fatpath_policy::{Classifier, Policy, parse};
-use libbpf_rs::{MapHandle, RingBufferBuilder};
-use std::cell::RefCell;
+use libbpf_rs::MapHandle;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::alone;
+use support::ring::records_of;
 
 const TRACED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rate_trace.bpf.o"));
 
@@ -112,24 +111,10 @@ fn send(network: &Network) -> u32 {
 }
 
 fn traced(loaded: &Loaded, work: impl FnOnce() -> u32) -> Vec<Step> {
-    let all = RefCell::new(Vec::new());
-    let steps = MapHandle::from_pinned_path(loaded.pins.join("fp_rate_steps")).unwrap();
-    let mut ring = RingBufferBuilder::new();
-    ring.add(&steps, |bytes| {
-        assert!(bytes.len() >= size_of::<Step>());
-        // SAFETY: a struct of integers, written by its twin.
-        let step = unsafe { bytes.as_ptr().cast::<Step>().read_unaligned() };
-        all.borrow_mut().push(step);
-        0
-    })
-    .unwrap();
-    let ring = ring.build().unwrap();
-    let port = work();
-    ring.consume().unwrap();
-    drop(ring);
-    let mut all = all.into_inner();
-    all.retain(|step| step.local_port == port);
-    all
+    let ring = MapHandle::from_pinned_path(loaded.pins.join("fp_rate_steps")).unwrap();
+    let (mut steps, port) = records_of::<Step, u32>(&ring, work);
+    steps.retain(|step| step.local_port == port);
+    steps
 }
 
 /// The host's flow after what the adapter asked of the kernel's.

@@ -27,6 +27,7 @@ pub(crate) enum Value {
     Maybe(fn(&Row) -> Option<i64>),
     Flag(fn(&Row) -> bool),
     Text(fn(&Row) -> String),
+    MaybeText(fn(&Row) -> Option<String>),
 }
 
 /// The name that serde gives a variant.
@@ -48,6 +49,9 @@ macro_rules! columns {
     };
     (@text $row:ident $s:ident $value:expr) => {
         Value::Text(|$row| { let $s = &$row.sample; $value })
+    };
+    (@maybe_text $row:ident $s:ident $value:expr) => {
+        Value::MaybeText(|$row| { let $s = &$row.sample; $value })
     };
     ($row:ident, $s:ident; $($kind:ident $name:ident, $unit:literal, $variable:literal, $value:expr;)*) => {
         /// Every column, in the order of the file.
@@ -158,6 +162,13 @@ columns! { row, s;
     whole pacing_rate_bytes_per_s, "bytes/s", "", s.pacing_rate_bytes_per_s;
     flag is_rude, "", "", s.is_rude;
     flag buffer_is_withheld, "", "", s.buffer_is_withheld;
+    maybe_text bbr_phase, "", "", s.bbr.map(|bbr| word(&bbr.phase));
+    maybe bbr_bw_bytes_per_s, "bytes/s", "", s.bbr.map(|bbr| bbr.bw_bytes_per_s);
+    maybe bbr_max_bw_bytes_per_s, "bytes/s", "", s.bbr.map(|bbr| bbr.max_bw_bytes_per_s);
+    maybe bbr_bw_shortterm_bytes_per_s, "bytes/s", "", s.bbr.and_then(|bbr| bbr.bw_shortterm_bytes_per_s);
+    maybe bbr_min_rtt_us, "µs", "", s.bbr.and_then(|bbr| bbr.min_rtt_us);
+    maybe bbr_inflight_longterm_pkts, "segments", "", s.bbr.and_then(|bbr| bbr.inflight_longterm_pkts);
+    maybe bbr_inflight_shortterm_pkts, "segments", "", s.bbr.and_then(|bbr| bbr.inflight_shortterm_pkts);
 }
 
 #[cfg(test)]

@@ -107,10 +107,10 @@ fn field(column: &Column) -> Result<Type> {
         }
         Value::Whole(_) | Value::Maybe(_) => (Physical::INT64, None),
         Value::Flag(_) => (Physical::BOOLEAN, None),
-        Value::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Value::Text(_) | Value::MaybeText(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = match column.value {
-        Value::Maybe(_) => Repetition::OPTIONAL,
+        Value::Maybe(_) | Value::MaybeText(_) => Repetition::OPTIONAL,
         _ => Repetition::REQUIRED,
     };
     Type::primitive_type_builder(column.name, physical)
@@ -148,6 +148,14 @@ fn write_column(
             let values: Vec<ByteArray> = rows.iter().map(text).collect();
             let typed = writer.typed::<ByteArrayType>();
             typed.write_batch(&values, None, None)?;
+        }
+        Value::MaybeText(of) => {
+            let values: Vec<Option<String>> = rows.iter().map(of).collect();
+            let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
+            let texts = values.into_iter().flatten().map(String::into_bytes);
+            let values: Vec<ByteArray> = texts.map(ByteArray::from).collect();
+            let typed = writer.typed::<ByteArrayType>();
+            typed.write_batch(&values, Some(&levels), None)?;
         }
     }
     writer.close()

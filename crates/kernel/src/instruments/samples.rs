@@ -6,6 +6,7 @@
 
 use crate::KernelError;
 use crate::abi::{self, fp_sample, fp_tcp};
+use crate::bbr::bbr_state;
 use crate::clock::monotonic_ns;
 use crate::events::follow_ring;
 use crate::handle::Kernel;
@@ -266,6 +267,7 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         pacing_rate_bytes_per_s: tcp.pacing_rate_bytes_per_s,
         is_rude: is(abi::FP_SAMPLE_RUDE),
         buffer_is_withheld: is(abi::FP_SAMPLE_WITHHELD),
+        bbr: bbr_state(&r.bbr, tcp.mss_bytes),
     })
 }
 

@@ -3,6 +3,7 @@
 
 use crate::KernelError;
 use crate::abi::{self, fp_flow_record, fp_tcp};
+use crate::bbr::bbr_state;
 use crate::handle::Kernel;
 use crate::pins::LINK_LIST_FLOWS;
 use crate::pod::{text_of, value_of};
@@ -42,6 +43,7 @@ pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> TunedF
         measures: measures(r, duration_s),
         limited: limits(&r.tcp),
         rude: rude_flow(r),
+        bbr: bbr_state(&r.bbr, r.tcp.mss_bytes),
         cgroup: None,
     }
 }

@@ -8,6 +8,7 @@ pub mod option;
 pub mod parsed;
 pub mod path;
 pub mod replay;
+pub mod ring;
 pub mod wire;
 
 use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};
