@@ -6,6 +6,7 @@
 
 use crate::classifier::Classifier;
 use crate::policy::Policy;
+use crate::rate_law::held_back;
 use crate::rule::{Match, Rule};
 use crate::{
     Dimension, Flow, Given, PathFacts, SettingValue, Settings, Stage, SysctlName, Verdict, apply,
@@ -103,6 +104,11 @@ pub fn explain(policy: &Policy, flow: &Flow) -> Explanation {
         notes: foreign_metrics(policy, flow, rule)
             .into_iter()
             .chain(policy.instruments.note(rule))
+            .chain(
+                rule.into_iter()
+                    .flat_map(held_back)
+                    .map(|held| format!("{}: {}", held.message, held.remedy)),
+            )
             .collect(),
     }
 }

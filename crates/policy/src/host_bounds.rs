@@ -4,6 +4,7 @@
 //! The host's values are arguments: this crate reads no sysctl. Start at [`Explanation::on_host`].
 
 use crate::explain::{Bound, Explanation, SettingLine};
+use crate::rate_law::bdps_wanted;
 use crate::{Policy, Rule, Setting, SettingValue, SysctlName};
 use fatpath_units::show_bytes;
 
@@ -74,17 +75,24 @@ fn unset_buffers(rule: &Rule, host: &impl Fn(SysctlName) -> Option<u64>) -> Vec<
     };
     let note = |buffer: &Buffer| {
         let most = host(buffer.most_grown)?;
+        let bdps = bdps_wanted(rule, buffer.setting);
+        let wanted_bytes = bdp_bytes.saturating_mul(bdps);
         // The kernel counts a buffer's memory, about twice the data in it.
-        let is_too_small = rule.settings.number(buffer.setting).is_none() && most / 2 < bdp_bytes;
+        let is_too_small =
+            rule.settings.number(buffer.setting).is_none() && most / 2 < wanted_bytes;
         is_too_small.then(|| {
             format!(
                 "`{}` sets no {}: the kernel grows it to {} of memory at most ({}), about half of it data, and the \
-                 path holds {}",
+                 path holds {}{}",
                 rule.name,
                 buffer.setting.key(),
                 show_bytes(most),
                 buffer.most_grown,
-                show_bytes(bdp_bytes)
+                show_bytes(bdp_bytes),
+                match bdps {
+                    1 => String::new(),
+                    _ => format!(", of which its law wants {bdps} times as much"),
+                }
             )
         })
     };
@@ -168,6 +176,12 @@ mod tests {
         }
         let roomy = |_| Some(100_000_000);
         assert_eq!(explained(path, roomy).notes, Vec::<String>::new());
+        let bbr = format!("{path}congestion_control = 'fp_bbr'\n");
+        let told = explained(&bbr, |_| Some(80_000_000)).notes.join("\n");
+        assert!(
+            told.contains("4 times as much") && !told.contains("tcp_wmem"),
+            "{told}"
+        );
         let set = format!("{path}send_buffer = '1bdp'\nreceive_buffer = '1bdp'\n");
         assert_eq!(explained(&set, mainline).notes, Vec::<String>::new());
     }

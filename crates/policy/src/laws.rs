@@ -67,8 +67,16 @@ impl Law {
 
     /// One of [`our_window_laws`].
     pub(crate) fn is_our_window_law(&self) -> bool {
-        let kind = self.ours.map(|law| law.spec().kind);
-        kind == Some(fatpath_cc::Kind::Window)
+        self.kind() == Some(fatpath_cc::Kind::Window)
+    }
+
+    /// One that goes by samples of the delivery rate, and paces by them.
+    pub(crate) fn is_our_rate_law(&self) -> bool {
+        self.kind() == Some(fatpath_cc::Kind::Rate)
+    }
+
+    fn kind(&self) -> Option<fatpath_cc::Kind> {
+        self.ours.map(|law| law.spec().kind)
     }
 
     /// Its place among the laws of `fatpath-cc`, as the kernel half counts them; `None` as in [`ours`](Self::ours).

@@ -23,6 +23,7 @@ mod memory;
 mod policy;
 mod ports;
 mod prefix;
+mod rate_law;
 mod read;
 mod review;
 mod routes;

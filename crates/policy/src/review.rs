@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a policy says that it cannot mean or should not: rules that no flow reaches, buffers that the host cuts,
-//! laws that harm others, timers that fire too early.
+//! laws that harm others or are held back, timers that fire too early.
 //!
 //! Only warns. Start at [`warnings`].
 
 use crate::classifier::{Class, Classifier, RuleSet};
+use crate::rate_law::held_back;
 use crate::{Match, Policy, PortRange, Prefix, Problem, Rule, Setting, SysctlName};
 use fatpath_units::show_time;
 
@@ -30,6 +31,8 @@ pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem>
         warnings.extend(too_strong(rule));
         warnings.extend(inconsistent_scalable(rule));
         warnings.extend(early_retransmission(policy, rule));
+        let held_back = held_back(rule).into_iter();
+        warnings.extend(held_back.map(|held| warning(rule, held.message, held.remedy)));
     }
     warnings
 }
