@@ -221,6 +221,7 @@ impl Daemon {
         command
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
+        command.arg("--archive").arg(self.path("archive"));
         command.args(&self.arguments);
         command.envs(self.environment.iter().cloned());
         if let Some(cgroup) = &self.cgroup {

@@ -903,6 +903,64 @@ export interface components {
              */
             rules: number;
         };
+        /** @description Events of a kind that were given up. */
+        ArchiveDrops: {
+            /**
+             * Format: uint64
+             * @description How many.
+             */
+            events: number;
+            /** @description `sample`, `event`, `flow`, `path`, `test` or `decision`. */
+            kind: string;
+        };
+        /** @description How the archive fares. */
+        ArchiveStatus: {
+            /** @description Days whose events are in the store, the oldest first. */
+            days: string[];
+            /** @description Events that were given up since the spool was opened, by kind. */
+            dropped: components["schemas"]["ArchiveDrops"][];
+            /** @description Its folder. */
+            folder: string;
+            /**
+             * Format: double
+             * @description Age of the oldest of them, seconds.
+             */
+            lag_s: number;
+            /**
+             * Format: uint64
+             * @description Events that the store had no space for, since the daemon started.
+             */
+            refused: number;
+            /**
+             * Format: uint64
+             * @description Size of the spool.
+             */
+            spool_bytes: number;
+            /** @description Why events are not durable. */
+            spool_error?: string | null;
+            /**
+             * Format: uint64
+             * @description Events that wait there for the store.
+             */
+            spool_events: number;
+            /**
+             * Format: uint64
+             * @description Size of the store.
+             */
+            store_bytes: number;
+            /** @description Why events wait in the spool. */
+            store_error?: string | null;
+            /**
+             * Format: uint64
+             * @description Events stored since the daemon started.
+             */
+            stored: number;
+            /**
+             * Format: uint64
+             * @description Events that found the daemon's queue full, or no spool, since the daemon started.
+             */
+            unqueued: number;
+        };
         /** @description What a flow under `fp_bbr` is doing (draft-ietf-ccwg-bbr-06, 5.1). */
         BbrPhase: "startup" | "drain" | "probe_bw_down" | "probe_bw_cruise" | "probe_bw_refill" | "probe_bw_up" | "probe_rtt";
         /** @description The model of its path that a flow under `fp_bbr` goes by. The draft's names stand in brackets. */
@@ -1881,6 +1939,8 @@ export interface components {
         };
         /** @description `GET /v1/status` */
         Status: {
+            /** @description The archive; absent while the live policy asks for none. */
+            archive?: components["schemas"]["ArchiveStatus"] | null;
             /** @description The log of events; absent when the daemon writes none. */
             event_log?: components["schemas"]["LogStatus"] | null;
             /** @description The log of flows that ended. */

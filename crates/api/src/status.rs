@@ -29,6 +29,9 @@ pub struct Status {
     /// The log of events; absent when the daemon writes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_log: Option<LogStatus>,
+    /// The archive; absent while the live policy asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveStatus>,
     /// Where the page is served over TCP.
     pub page: Option<SocketAddr>,
     /// Why it is not, although the daemon was asked to: it tries again.
@@ -160,6 +163,48 @@ pub struct LogStatus {
     /// Why the last line is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// How the archive fares.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct ArchiveStatus {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Size of the spool.
+    pub spool_bytes: u64,
+    /// Events that wait there for the store.
+    pub spool_events: u64,
+    /// Age of the oldest of them, seconds.
+    pub lag_s: f64,
+    /// Events that were given up since the spool was opened, by kind.
+    pub dropped: Vec<ArchiveDrops>,
+    /// Events that found the daemon's queue full, or no spool, since the daemon started.
+    pub unqueued: u64,
+    /// Events stored since the daemon started.
+    pub stored: u64,
+    /// Events that the store had no space for, since the daemon started.
+    pub refused: u64,
+    /// Size of the store.
+    pub store_bytes: u64,
+    /// Days whose events are in the store, the oldest first.
+    pub days: Vec<String>,
+    /// Why events are not durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spool_error: Option<String>,
+    /// Why events wait in the spool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_error: Option<String>,
+}
+
+/// Events of a kind that were given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct ArchiveDrops {
+    /// `sample`, `event`, `flow`, `path`, `test` or `decision`.
+    pub kind: String,
+    /// How many.
+    pub events: u64,
 }
 
 /// One change to the host, as the journal and the API name it.

@@ -7,6 +7,7 @@
 //! Start at [`Spool`] and [`mod@store`]; the form of a segment is in [`mod@segment`].
 
 mod event;
+pub mod import;
 mod mover;
 mod sealed;
 pub mod segment;

@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{police, top, trace, why};
+use crate::{archive, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -56,6 +56,9 @@ pub enum Command {
     /// Record samples of flows to Parquet files, and draw them
     #[command(after_help = trace::HELP)]
     Trace(trace::TraceArguments),
+    /// Query what the daemon archived: ends of flows, findings, decisions, the history of a path
+    #[command(subcommand, after_help = archive::HELP)]
+    Archive(archive::Command),
     /// Print what is loaded and pinned, and what was changed on the host
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),

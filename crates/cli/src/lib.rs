@@ -2,6 +2,7 @@
 //! The command line: parses it, calls the crate that does the work, prints what it
 //! answers. Exit status: 0, 1 it failed, 2 wrong usage, 3 (`status`) no daemon runs.
 
+mod archive;
 mod arguments;
 mod flows;
 mod interval;
@@ -53,6 +54,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => return status::status(&arguments),
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
+        Command::Archive(command) => archive::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,

@@ -5,12 +5,13 @@ use crate::arguments::{StatusArguments, UnloadArguments};
 use anyhow::Result;
 use fatpath_api::endpoint::GetStatus;
 use fatpath_api::{
-    Change, Counts, KernelStatus, LogStatus, PinKind, RudeGate, SampleCounts, Status,
-    StatusWithoutDaemon, UnloadReport,
+    ArchiveStatus, Change, Counts, KernelStatus, LogStatus, PinKind, RudeGate, SampleCounts,
+    Status, StatusWithoutDaemon, UnloadReport,
 };
 use fatpath_daemon::{Instance, client};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, KernelError};
+use fatpath_units::show_bytes;
 use serde::Serialize;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -70,7 +71,45 @@ fn of_daemon(status: &Status) -> String {
     lines.extend(log_line("flow log ", &status.flow_log));
     let event_log = status.event_log.as_ref();
     lines.extend(event_log.and_then(|log| log_line("event log", log)));
+    lines.extend(status.archive.iter().flat_map(archive_lines));
     lines.join("\n") + "\n"
+}
+
+fn archive_lines(archive: &ArchiveStatus) -> Vec<String> {
+    let first = format!(
+        "archive      {}: {} days, {}; {} events wait in the spool ({}), the oldest for {:.0} s",
+        archive.folder.display(),
+        archive.days.len(),
+        show_bytes(archive.store_bytes),
+        archive.spool_events,
+        show_bytes(archive.spool_bytes),
+        archive.lag_s,
+    );
+    let mut lines = vec![first];
+    let errors = [
+        ("the spool", &archive.spool_error),
+        ("the store", &archive.store_error),
+    ];
+    let errors = errors
+        .into_iter()
+        .filter_map(|(what, error)| Some((what, error.as_ref()?)));
+    lines.extend(errors.map(|(what, error)| format!("             {what}: {error}")));
+    let dropped = archive
+        .dropped
+        .iter()
+        .map(|drops| (drops.kind.as_str(), drops.events));
+    let lost = dropped.chain([
+        ("unqueued", archive.unqueued),
+        ("refused by the store", archive.refused),
+    ]);
+    let lost: Vec<String> = lost
+        .filter(|(_, events)| *events > 0)
+        .map(|(what, events)| format!("{events} {what}"))
+        .collect();
+    if !lost.is_empty() {
+        lines.push(format!("             events lost: {}", lost.join(", ")));
+    }
+    lines
 }
 
 fn of_pins(status: &StatusWithoutDaemon) -> String {

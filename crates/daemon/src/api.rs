@@ -4,6 +4,7 @@
 
 use crate::access::UnixSockets;
 use crate::answer::{Answer, AnswerTo, Failure};
+use crate::archive::Archive;
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Engine, read_policy};
 use crate::flow_log::Logs;
@@ -165,6 +166,7 @@ async fn on_engine<T: Send + 'static>(
 async fn status(
     State(engine): State<SharedEngine>,
     State(logs): State<Arc<Logs>>,
+    State(archive): State<Arc<Archive>>,
     State(server): State<ServerInfo>,
 ) -> AnswerTo<GetStatus> {
     let flow_log = logs.flows.lock().status.clone();
@@ -182,6 +184,7 @@ async fn status(
             host_changes: engine.host.changes().to_vec(),
             flow_log,
             event_log,
+            archive: archive.status(),
             page: page.address,
             page_error: page.error,
         })

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 use fatpath_api::Applied;
+use fatpath_archive::Kind;
 use fatpath_estats::Derived;
 use fatpath_host::Host;
 use fatpath_kernel::{
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use crate::Instance;
 use crate::answer::Refused;
+use crate::archive::{Archive, policy_applied};
 use crate::instruments::Instruments;
 
 /// The one owner of what fatpath changes.
@@ -25,6 +27,7 @@ pub(crate) struct Engine {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) host: Host,
     pub(crate) instruments: Arc<Instruments>,
+    pub(crate) archive: Arc<Archive>,
     pin_dir: PathBuf,
     pub(crate) policy: Policy,
     /// Name of the file that the live policy came from.
@@ -88,7 +91,11 @@ fn in_file(problems: &[Problem], file: &str) -> Vec<String> {
 impl Engine {
     /// Loads or takes over the kernel half and makes the policy of `file` live. A bad file is refused
     /// before anything is touched.
-    pub(crate) fn start(instance: &Instance, file: &Path) -> Result<(Engine, Applied)> {
+    pub(crate) fn start(
+        instance: &Instance,
+        file: &Path,
+        archive: Arc<Archive>,
+    ) -> Result<(Engine, Applied)> {
         let policy = read_policy_file(file)?;
         let name = file.display().to_string();
         let mut host = Host::open(&instance.run_dir)?;
@@ -100,6 +107,7 @@ impl Engine {
         let kernel = Arc::new(kernel);
         let mut engine = Engine {
             instruments: Arc::new(Instruments::new(Arc::clone(&kernel))),
+            archive,
             kernel,
             host,
             pin_dir: instance.places.pin_dir.clone(),
@@ -161,13 +169,17 @@ impl Engine {
         }
         self.instruments
             .set_policy(&policy, self.kernel.rule_names()?);
+        self.archive.set_policy(policy.archive);
         self.policy = policy;
         self.policy_file = file.to_owned();
-        Ok(Applied {
+        let applied = Applied {
             rules: self.policy.rules.len(),
             live_flows_met: published.walked.changed,
             notes,
-        })
+        };
+        self.archive
+            .put(Kind::Decision, policy_applied(file, &applied));
+        Ok(applied)
     }
 
     fn publish(&mut self, policy: &Policy, tables: &Classifier) -> Result<Published> {

@@ -9,6 +9,7 @@
 mod access;
 mod answer;
 mod api;
+mod archive;
 mod cgroup_paths;
 pub mod client;
 mod collector;

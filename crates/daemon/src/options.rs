@@ -36,6 +36,9 @@ pub struct DaemonOptions {
     /// File to which a JSON line is written for each event of a flow: begin, congestion, timeout, finding, end, ...
     #[arg(long, value_name = "FILE")]
     pub event_log: Option<PathBuf>,
+    /// Directory of the archive, which is kept while the policy has a section [archive]
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/fatpath/archive")]
+    pub archive: PathBuf,
     /// OpenTelemetry collector to which the metrics are sent, over HTTP: http://HOST[:4318]
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub otlp: Option<Collector>,

@@ -2,6 +2,7 @@
 //! The daemon's life: lock, load, apply, answer, and at the end leave everything pinned.
 
 use crate::access::UnixSockets;
+use crate::archive::Archive;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::options::DaemonOptions;
@@ -27,7 +28,8 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (engine, applied) = Engine::start(&instance, &options.policy)?;
+    let archive = Arc::new(Archive::new(&options.archive));
+    let (engine, applied) = Engine::start(&instance, &options.policy, archive)?;
     log_applied(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
     let page = Arc::default();

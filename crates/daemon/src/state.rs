@@ -2,6 +2,7 @@
 //! What the API's handlers and the workers share. Each takes the part that it needs: a handler by
 //! `State<PART>`, a worker as an argument.
 
+use crate::archive::Archive;
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct DaemonState {
     pub(crate) engine: SharedEngine,
     pub(crate) instruments: Arc<Instruments>,
+    pub(crate) archive: Arc<Archive>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) cgroups: Arc<CgroupPaths>,
     pub(crate) streams: Arc<Streams>,
@@ -33,6 +35,7 @@ impl DaemonState {
     pub(crate) fn new(engine: Engine, logs: Logs, server: ServerInfo) -> DaemonState {
         DaemonState {
             instruments: Arc::clone(&engine.instruments),
+            archive: Arc::clone(&engine.archive),
             engine: SharedEngine(Arc::new(Mutex::new(Some(engine)))),
             logs: Arc::new(logs),
             cgroups: Arc::default(),

@@ -61,6 +61,16 @@ impl Supervisor {
         self.workers.spawn_blocking(name, move || work(&heartbeat));
     }
 
+    /// The same for a worker that waits for a disk, however long that takes: the watchdog does not mind.
+    pub(crate) fn spawn_disk_thread(
+        &mut self,
+        name: Name,
+        work: impl FnOnce(&CancellationToken) -> Result<()> + Send + 'static,
+    ) {
+        let shutdown = self.shutdown.clone();
+        self.workers.spawn_blocking(name, move || work(&shutdown));
+    }
+
     /// Waits until the daemon is to end, and then at most `deadline` for the workers to do so.
     ///
     /// # Errors

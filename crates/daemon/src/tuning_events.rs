@@ -34,6 +34,7 @@ pub(crate) fn follow_tuning_events(
 
 fn log_end(state: &DaemonState, flow: TunedFlow) {
     let line = end_of(flow, &state.cgroups);
+    state.archive.put_flow(&line);
     if let Some(said) = state.logs.flows.lock().write(&line) {
         tracing::error!("{said}");
     }

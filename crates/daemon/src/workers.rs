@@ -3,6 +3,7 @@
 
 use crate::access::UnixSockets;
 use crate::api::serve;
+use crate::archive::{follow_events, follow_segments};
 use crate::host_changes::{follow_host, follow_interfaces, follow_routes};
 use crate::instruments::{follow, lines, otlp};
 use crate::options::DaemonOptions;
@@ -36,6 +37,7 @@ pub(crate) fn start(
     workers.spawn("SIGHUP", hangups);
     start_followers(&mut workers, state, kernel);
     start_instruments(&mut workers, state, kernel);
+    start_archive(&mut workers, state);
     if let Some(collector) = options.otlp.clone() {
         let interval = Duration::from_secs_f64(options.otlp_interval);
         let (instruments, shutdown) = (Arc::clone(&state.instruments), state.shutdown.clone());
@@ -83,4 +85,17 @@ fn start_instruments(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc
             None => Ok(()),
         });
     }
+}
+
+/// What keeps the archive, while the policy asks for one.
+fn start_archive(workers: &mut Supervisor, state: &DaemonState) {
+    let jobs: [(_, fn(&_, &_) -> _); 2] = [("spool", follow_events), ("store", follow_segments)];
+    for (name, job) in jobs {
+        let archive = Arc::clone(&state.archive);
+        workers.spawn_disk_thread(name, move |shutdown| job(&archive, shutdown));
+    }
+    let state = state.clone();
+    workers.spawn_thread("findings", move |heartbeat| {
+        lines::follow_findings(&state.instruments, &state.archive, heartbeat)
+    });
 }

@@ -12,6 +12,7 @@
 //! [`import_wad`] writes a policy file from a configuration file of the Work Around Daemon.
 
 mod apply;
+mod archive;
 mod classifier;
 mod explain;
 mod flow;
@@ -33,6 +34,7 @@ mod settings;
 mod wad;
 
 pub use apply::{Applied, Given, PathFacts, Segment, apply};
+pub use archive::Archive;
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Bound, Explanation, PassedOver, RuleName, SettingLine, explain};
 pub use fatpath_toml::Problem;

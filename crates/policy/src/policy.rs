@@ -4,7 +4,7 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{HostSettings, Instruments, Problem, Rule};
+use crate::{Archive, HostSettings, Instruments, Problem, Rule};
 use serde::Serialize;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
@@ -24,6 +24,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// Which flows are sampled.
     pub instruments: Instruments,
+    /// What is archived; none: nothing.
+    pub archive: Option<Archive>,
     /// What is allowed but cannot be what was meant, in file order.
     pub warnings: Vec<Problem>,
 }

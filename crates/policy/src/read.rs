@@ -4,6 +4,7 @@
 //! Every value is checked here and nowhere else. Start at [`parse`]; [`rule`] reads one rule, and
 //! each kind of value has its reader below.
 
+mod archive;
 mod host;
 mod instruments;
 mod law;
@@ -57,13 +58,14 @@ pub fn parse(text: &str, registered_laws: Option<&[String]>) -> Result<Policy, V
 
 fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
     refuse_nothing(text, &root);
-    root.allow(["host", "instruments", "rule"]);
+    root.allow(["archive", "host", "instruments", "rule"]);
     let mut policy = Policy {
         rules: rules(&mut root, laws),
         ..Policy::default()
     };
     policy.host = host::read(&mut root, &policy.rules);
     policy.instruments = instruments::read(&mut root, &policy.rules);
+    policy.archive = archive::read(&mut root);
     root.note_unknown();
     policy
 }

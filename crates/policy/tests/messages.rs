@@ -177,6 +177,7 @@ fn the_installed_policy_loads_and_its_examples_do_too() {
     let text = include_str!("../../../packaging/policy.toml");
     let policy = parse(text, None).expect("the installed file loads");
     assert_eq!((policy.rules.len(), policy.host.sysctls.len()), (0, 0));
+    assert_eq!(policy.archive, Some(fatpath_policy::Archive::default()));
     let start = text
         .find("# [host.sysctl]")
         .expect("the examples begin with [host.sysctl]");

@@ -7,10 +7,12 @@
 
 use super::Instruments;
 use super::clock::unix_ns;
+use crate::archive::Archive;
 use crate::flow_log::FlowLog;
 use crate::heartbeat::Heartbeat;
 use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
+use fatpath_archive::{Event, Kind};
 use fatpath_estats::Changes;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -23,12 +25,17 @@ use tokio::sync::broadcast::error::TryRecvError;
 /// Derived values and findings are looked at this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The same for the archive, which is on for weeks: to look at every flow that does something costs.
+const ARCHIVE_LOOK_INTERVAL: Duration = Duration::from_secs(10);
+
 /// How long events wait for the file when there were none.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The envelope.
 #[derive(Serialize)]
 struct Line {
+    #[serde(skip)]
+    unix_ns: u64,
     /// RFC 3339, UTC.
     timestamp: String,
     program: &'static str,
@@ -73,6 +80,49 @@ pub(crate) fn follow(
     Ok(())
 }
 
+/// Puts findings and derived values into the archive.
+pub(crate) fn follow_findings(
+    instruments: &Instruments,
+    archive: &Archive,
+    heartbeat: &Heartbeat,
+) -> Result<()> {
+    let mut known = Known::default();
+    let mut looked = Instant::now();
+    while heartbeat.goes_on() {
+        if archive.is_on() && looked.elapsed() >= ARCHIVE_LOOK_INTERVAL {
+            looked = Instant::now();
+            let changes = instruments.changes(known.mark);
+            for line in known.look(changes) {
+                archive.put(line.kind(), line.into_event());
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+impl Line {
+    fn kind(&self) -> Kind {
+        match self.event.starts_with("derived.") {
+            true => Kind::Sample,
+            false => Kind::Event,
+        }
+    }
+
+    fn into_event(self) -> Event {
+        Event {
+            time_us: (self.unix_ns / 1000) as i64,
+            peer: self.destination_host,
+            rule: self.attributes["rule"].as_str().map(str::to_owned),
+            value: self.value.as_f64(),
+            weight: 1,
+            // Texts and numbers give no reason to fail.
+            body: serde_json::to_string(&self).unwrap_or_default(),
+            name: self.event,
+        }
+    }
+}
+
 fn of_sample(sample: &Sample) -> Option<Line> {
     let moved = sample.bytes_acked.max(sample.bytes_received);
     let (event, value) = match sample.kind {
@@ -102,8 +152,10 @@ fn of_sample(sample: &Sample) -> Option<Line> {
 
 fn line(event: &str, now_ns: u64, flow: &Flow, value: Value, attributes: Value) -> Line {
     // The sender of most bytes is not known at the begin: the source is always this host.
+    let unix_ns = unix_ns(now_ns);
     Line {
-        timestamp: rfc3339(unix_ns(now_ns)),
+        unix_ns,
+        timestamp: rfc3339(unix_ns),
         program: "fatpath",
         event: event.to_owned(),
         source_host: Some(flow.local.ip().to_canonical()),
@@ -117,8 +169,10 @@ fn of_loss(lost: u64) -> Line {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
+    let unix_ns = now.as_nanos() as u64;
     Line {
-        timestamp: rfc3339(now.as_nanos() as u64),
+        unix_ns,
+        timestamp: rfc3339(unix_ns),
         program: "fatpath",
         event: "samples.lost".to_owned(),
         source_host: None,

@@ -59,6 +59,28 @@ pub(crate) const SAMPLE_INTERVAL: Measure = Measure {
     with_unit: Some(quantity::time_us),
     allowed: Cow::Borrowed("1ms to 60s, with its unit: \"100ms\""),
 };
+pub(crate) const ARCHIVE_DAYS: Measure = count(1, 3650, "an integer of 1 to 3650 days");
+pub(crate) const ARCHIVE_BYTES: Measure = Measure {
+    min: 16 << 20,
+    max: 16 << 40,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: Cow::Borrowed("16 MiB to 16 TiB: bytes as an integer, or \"2GB\""),
+};
+pub(crate) const SPOOL_BYTES: Measure = Measure {
+    min: 1 << 20,
+    max: 64 << 30,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: Cow::Borrowed("1 MiB to 64 GiB: bytes as an integer, or \"256MiB\""),
+};
+pub(crate) const ARCHIVE_FLOW_BYTES: Measure = Measure {
+    min: 0,
+    max: 1 << 50,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: Cow::Borrowed("0 to 1 PiB: bytes as an integer, or \"1MB\""),
+};
 pub(crate) const ONE_IN: Measure = count(1, 1_000_000, "an integer of 1 to 1000000 flows");
 pub(crate) const SAMPLES_PER_S: Measure = count(
     10,

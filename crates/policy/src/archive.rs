@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the archive keeps: the `[archive]` section. Without one the daemon keeps no archive.
+
+use serde::Serialize;
+
+/// The `[archive]` section; the default is what holds for keys that it leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Archive {
+    /// Events of so many days, today included; 1 to 3,650.
+    pub days: u32,
+    /// All databases together, 16 MiB to 16 TiB; the oldest day goes first.
+    pub total_bytes: u64,
+    /// Events that wait for the store, 1 MiB to 64 GiB.
+    pub spool_bytes: u64,
+    /// Each flow that moved at least so many bytes is kept.
+    pub every_flow_bytes: u64,
+    /// Of smaller flows one in so many, 1 to 1,000,000.
+    pub one_in: u32,
+}
+
+impl Default for Archive {
+    fn default() -> Self {
+        Archive {
+            days: 30,
+            total_bytes: 2_000_000_000,
+            spool_bytes: 256 << 20,
+            every_flow_bytes: 1_000_000,
+            one_in: 100,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `[archive]` section.
+
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+use fatpath_policy::{Archive, parse};
+
+fn archive(section: &str) -> Option<Archive> {
+    parse(section, None).unwrap().archive
+}
+
+#[test]
+fn only_a_section_asks_for_an_archive() {
+    assert_eq!(archive("# nothing"), None);
+    assert_eq!(archive("[archive]"), Some(Archive::default()));
+}
+
+#[test]
+fn each_key_is_read() {
+    let read = archive(
+        "[archive]\ndays = 7\nsize = '5GB'\nspool_size = '64MiB'\nevery_flow_from = '10kB'\none_in = 3",
+    );
+    let read = read.unwrap();
+    assert_eq!((read.days, read.one_in), (7, 3));
+    assert_eq!(
+        (read.total_bytes, read.spool_bytes),
+        (5_000_000_000, 64 << 20)
+    );
+    assert_eq!(read.every_flow_bytes, 10_000);
+}
+
+#[test]
+fn what_is_out_of_range_or_unknown_is_refused_with_its_place() {
+    for (line, said) in [
+        ("days = 0", "an integer of 1 to 3650 days"),
+        ("size = '1MB'", "16 MiB to 16 TiB"),
+        ("spool_size = 7", "1 MiB to 64 GiB"),
+        ("one_in = 0", "1 to 1000000"),
+        ("url = 'postgres://x'", "unknown key `url`"),
+    ] {
+        let problems = parse(&format!("[archive]\n{line}\n"), None).unwrap_err();
+        let text = problems[0].in_file("p.toml").to_string();
+        assert!(
+            text.starts_with("p.toml:2:") && text.contains(said),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The archive of a daemon: flows are there once, also when the daemon is killed; while the store is away, events
+//! wait and tuning goes on.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::SystemTime;
+use support::{Daemon, alone, until};
+
+const RULE: &str = "[[rule]]\nname = 'far'\ndestination = ['127.0.9.0/24']\nsend_buffer = '1MiB'\n";
+
+fn policy() -> String {
+    format!("[archive]\nevery_flow_from = 0\n{RULE}")
+}
+
+/// A tuned flow that has ended; its address here.
+fn ended_flow() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.9.1:0").unwrap();
+    let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let _there = listener.accept().unwrap();
+    here.local_addr().unwrap()
+}
+
+/// Archived events of a kind.
+fn events(daemon: &Daemon, kind: &str) -> Vec<Value> {
+    let archive = daemon.path("archive");
+    let archive = archive.to_str().unwrap();
+    let arguments = [
+        "archive",
+        "query",
+        "--json",
+        "--kind",
+        kind,
+        "--archive",
+        archive,
+    ];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_fatpath"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// How many archived flows had this address here.
+fn flows_of(daemon: &Daemon, local: SocketAddr) -> usize {
+    let local = local.to_string();
+    let flows = events(daemon, "flow");
+    flows
+        .iter()
+        .filter(|flow| flow["body"]["local"] == *local)
+        .count()
+}
+
+fn status(daemon: &Daemon) -> Value {
+    daemon.json(&["status"])["archive"].clone()
+}
+
+#[test]
+fn a_flow_is_archived_once_whatever_ends_the_daemon() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::start(&policy());
+    let first = ended_flow();
+    until("the flow", || (flows_of(&daemon, first) > 0).then_some(()));
+    let flows = events(&daemon, "flow");
+    assert_eq!(
+        (&flows[0]["rule"], &flows[0]["peer"]),
+        (&"far".into(), &"127.0.9.1".into())
+    );
+    assert_eq!(events(&daemon, "decision")[0]["name"], "policy.applied");
+    daemon.kill_9();
+    // It ends while no daemon runs: the next one hears of it.
+    let second = ended_flow();
+    daemon.restart();
+    until("the second flow", || {
+        (flows_of(&daemon, second) > 0).then_some(())
+    });
+    assert_eq!(
+        (flows_of(&daemon, first), flows_of(&daemon, second)),
+        (1, 1)
+    );
+    let output = daemon.ask(&["status"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("archive") && text.contains("1 days"),
+        "{text}"
+    );
+}
+
+#[test]
+fn while_the_store_is_away_events_wait_and_flows_are_tuned() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::idle(&policy());
+    let today = humantime::format_rfc3339(SystemTime::now()).to_string();
+    let database = daemon.path(&format!("archive/{}.db", &today[..10]));
+    // Nobody can open a folder as a database.
+    std::fs::create_dir_all(&database).unwrap();
+    let mut daemon = daemon;
+    daemon.restart();
+    let local = ended_flow();
+    until("the store to be missed", || {
+        status(&daemon)["store_error"].as_str().map(drop)
+    });
+    until("the flow in the spool", || {
+        (status(&daemon)["spool_events"].as_u64()? >= 2).then_some(())
+    });
+    assert_eq!(
+        daemon.stderr().matches("archive: the store").count(),
+        1,
+        "{}",
+        daemon.stderr()
+    );
+    std::fs::remove_dir(&database).unwrap();
+    until("the flow in the store", || {
+        (flows_of(&daemon, local) == 1).then_some(())
+    });
+    until("the store's return", || {
+        status(&daemon)["store_error"].is_null().then_some(())
+    });
+}
+
+#[test]
+fn without_the_section_nothing_is_archived() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(RULE);
+    ended_flow();
+    until("the flow's line", || {
+        (!daemon.log().is_empty()).then_some(())
+    });
+    assert!(status(&daemon).is_null());
+    assert!(!daemon.path("archive").exists());
+}
