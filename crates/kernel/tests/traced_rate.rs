@@ -169,5 +169,6 @@ fn a_real_flow_is_in_step_with_the_law_on_the_host() {
     assert!(phases.contains(BbrPhase::ProbeBwUp.name()), "{phases:?}");
     let bbr = control.unwrap().bbr().unwrap();
     let share = bbr.max_bw_pkts_per_s * 1448.0 * 8.0 / 95e6;
-    assert!((0.05..1.1).contains(&share), "{share} of the path: {bbr:?}");
+    // Of an emulated path that was late, a burst comes faster than the path's rate.
+    assert!((0.05..1.5).contains(&share), "{share} of the path: {bbr:?}");
 }

@@ -64,7 +64,7 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let in_namespaces = lane_of(Place::Namespaces).map(run);
     let compute = lane_of(Place::Processor).map(run).map(yielding);
     let second: Vec<Run> = in_namespaces.chain(compute).collect();
-    let report = Mutex::new(Report::new(&root.join(log))?);
+    let report = Mutex::new(Report::new(&root.join(log), std::io::stdout())?);
     std::thread::scope(|scope| -> Result<()> {
         let second = scope.spawn(|| lane(second, &report));
         let on_host = lane(on_host, &report);

@@ -4,7 +4,7 @@
 use crate::tally::{Tally, Test};
 use anyhow::{Context as _, Result, ensure};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -15,6 +15,7 @@ const MAY_BE_LATE: usize = 2;
 /// Of all programs so far.
 pub struct Report {
     log: File,
+    terminal: Box<dyn Write + Send>,
     tally: Tally,
     /// Tests that are ignored because they last.
     long: usize,
@@ -26,11 +27,12 @@ pub struct Report {
 
 impl Report {
     /// Keeps all that is said in this file.
-    pub fn new(log: &Path) -> Result<Report> {
+    pub fn new(log: &Path, terminal: impl Write + Send + 'static) -> Result<Report> {
         let folder = log.parent().context("a file in a folder")?;
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         Ok(Report {
             log: File::create(log).with_context(|| log.display().to_string())?,
+            terminal: Box::new(terminal),
             tally: Tally::default(),
             long: 0,
             failed: Vec::new(),
@@ -47,7 +49,7 @@ impl Report {
         took: Duration,
     ) -> Result<()> {
         self.title(&format!("{name}, {:.1} s", took.as_secs_f64()), said)?;
-        count(&mut self.tally, name, said, status);
+        count(&mut self.tally, &mut self.terminal, name, said, status)?;
         self.long += said
             .lines()
             .filter(|line| line.ends_with(" ... ignored, long"))
@@ -56,7 +58,7 @@ impl Report {
             self.failed.push(format!("{name}: {status}"));
             // What does not say itself which test failed: a program that was killed, or a compiler.
             if !said.contains("\ntest result: FAILED") {
-                println!("{said}");
+                writeln!(self.terminal, "{said}")?;
             }
         }
         Ok(())
@@ -65,12 +67,11 @@ impl Report {
     /// Takes what a program said of its tests that ran a second time.
     pub fn add_again(&mut self, name: &str, said: &str, status: ExitStatus) -> Result<()> {
         self.title(&format!("{name}, again"), said)?;
-        count(&mut self.again, name, said, status);
-        Ok(())
+        count(&mut self.again, &mut self.terminal, name, said, status)
     }
 
     fn title(&mut self, title: &str, said: &str) -> Result<()> {
-        println!("== {title}");
+        writeln!(self.terminal, "== {title}")?;
         writeln!(self.log, "== {title}\n{said}")?;
         Ok(())
     }
@@ -86,14 +87,18 @@ impl Report {
     ///
     /// # Errors
     /// Of the programs that failed.
-    pub fn conclude(self) -> Result<()> {
-        if self.long > 0 {
-            println!("{} long tests are left to make test-long", self.long);
+    pub fn conclude(mut self) -> Result<()> {
+        let long = self.long;
+        if long > 0 {
+            writeln!(
+                self.terminal,
+                "{long} long tests are left to make test-long"
+            )?;
         }
-        println!("{}", self.tally);
+        writeln!(self.terminal, "{}", self.tally)?;
         let late = self.late().len();
         if late > 0 && self.again.is_good() && self.again.passed() >= late {
-            println!("{late} that failed passed when run again");
+            writeln!(self.terminal, "{late} that failed passed when run again")?;
             return Ok(());
         }
         ensure!(self.failed.is_empty(), "failed: {}", self.failed.join(", "));
@@ -103,15 +108,22 @@ impl Report {
 }
 
 /// Counts what a program said, and prints what is news of it.
-fn count(tally: &mut Tally, name: &str, said: &str, status: ExitStatus) {
+fn count(
+    tally: &mut Tally,
+    terminal: &mut impl Write,
+    name: &str,
+    said: &str,
+    status: ExitStatus,
+) -> Result<()> {
     tally.add(&format!("== test {name}"));
     for line in said.lines() {
         tally.add(line);
         if tally.is_news(line) {
-            println!("{line}");
+            writeln!(terminal, "{line}")?;
         }
     }
     tally.add(&format!("== status {}", status.code().unwrap_or(-1)));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -130,7 +142,8 @@ mod tests {
     fn report(failed: &[&str]) -> Report {
         let name = format!("fatpath-report-{}-{}", std::process::id(), failed.len());
         let log = std::env::temp_dir().join(name);
-        let mut report = Report::new(&log).unwrap();
+        // What these print would be counted as what tests of this workspace say.
+        let mut report = Report::new(&log, std::io::sink()).unwrap();
         std::fs::remove_file(log).unwrap();
         report.add("good", PASSED, status(0), TIME).unwrap();
         let names: String = failed.iter().map(|name| format!("    {name}\n")).collect();
