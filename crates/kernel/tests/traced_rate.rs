@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::alone;
 use support::ring::records_of;
@@ -96,12 +97,24 @@ fn send(network: &Network) -> u32 {
     let mut sender = client.run(|| TcpStream::connect(to).unwrap()).unwrap();
     let mut receiver = listener.accept().unwrap().0;
     let port = sender.local_addr().unwrap().port();
+    let received_bytes = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        scope.spawn(move || while receiver.read(&mut vec![0; 1 << 20]).unwrap() > 0 {});
+        scope.spawn(|| {
+            let mut bytes = vec![0; 1 << 20];
+            while let Ok(more @ 1..) = receiver.read(&mut bytes) {
+                received_bytes.fetch_add(more, Ordering::Relaxed);
+            }
+        });
+        let mut sent_bytes = 0;
         for part in [LASTS.mul_f64(0.9), LASTS.mul_f64(0.1)] {
             let end = Instant::now() + part;
             while Instant::now() < end {
                 sender.write_all(&[0; 1 << 16]).unwrap();
+                sent_bytes += 1 << 16;
+            }
+            // The pause begins when nothing is left to send.
+            while received_bytes.load(Ordering::Relaxed) < sent_bytes {
+                std::thread::sleep(Duration::from_millis(10));
             }
             std::thread::sleep(Duration::from_millis(500));
         }
