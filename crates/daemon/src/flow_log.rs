@@ -17,6 +17,9 @@ use std::time::SystemTime;
 /// A file is renamed at this size; two files stay, so the log takes twice as much at most.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// Lines are written together up to about this size: a write of its own costs a short flow's line as much as the rest.
+const BATCH_BYTES: usize = 64 << 10;
+
 /// The line that tells of a flow's end.
 pub(crate) fn end_of(mut flow: TunedFlow, cgroups: &CgroupPaths) -> FlowLogLine {
     flow.cgroup = cgroups.path(flow.flow.cgroup_id);
@@ -55,6 +58,8 @@ impl Logs {
 pub(crate) struct FlowLog {
     file: Option<File>,
     max_bytes: u64,
+    waiting: Vec<u8>,
+    waiting_lines: u64,
     pub(crate) status: LogStatus,
 }
 
@@ -67,6 +72,8 @@ impl FlowLog {
         FlowLog {
             file: None,
             max_bytes,
+            waiting: Vec::new(),
+            waiting_lines: 0,
             status: LogStatus {
                 file: path.into(),
                 ..LogStatus::default()
@@ -74,37 +81,61 @@ impl FlowLog {
         }
     }
 
-    /// Writes one line. Answers what there is to say of it: only when failure begins or ends.
+    /// Adds a line, which waits for others up to [`BATCH_BYTES`] or until [`FlowLog::flush`]. Answers what there is to
+    /// say of it: only when failure begins or ends.
     pub(crate) fn write(&mut self, value: &impl Serialize) -> Option<String> {
-        let line = serde_json::to_vec(value).map_err(io::Error::from);
-        match line.and_then(|line| self.append(line)) {
-            Ok(()) => {
-                self.status.written += 1;
-                let was = self.status.error.take();
-                was.map(|_| format!("{}: written again", self.status.file.display()))
-            }
-            Err(error) => {
-                self.file = None;
-                self.status.missing += 1;
-                let was = self.status.error.replace(error.to_string());
-                was.is_none().then(|| {
-                    let file = self.status.file.display();
-                    format!("{file}: {error}; flows go on being tuned, their lines are missing")
-                })
-            }
+        let begun = self.waiting.len();
+        if let Err(error) = serde_json::to_writer(&mut self.waiting, value) {
+            self.waiting.truncate(begun);
+            return self.failed(1, &error.into());
+        }
+        self.waiting.push(b'\n');
+        self.waiting_lines += 1;
+        match self.waiting.len() < BATCH_BYTES {
+            true => None,
+            false => self.flush(),
         }
     }
 
-    /// All of the line or nothing of it.
-    fn append(&mut self, mut line: Vec<u8>) -> io::Result<()> {
-        line.push(b'\n');
+    /// Writes the lines that wait; answers as [`FlowLog::write`].
+    pub(crate) fn flush(&mut self) -> Option<String> {
+        let count = std::mem::take(&mut self.waiting_lines);
+        if count == 0 {
+            return None;
+        }
+        let mut lines = std::mem::take(&mut self.waiting);
+        let appended = self.append(&lines);
+        lines.clear();
+        self.waiting = lines;
+        match appended {
+            Ok(()) => {
+                self.status.written += count;
+                let was = self.status.error.take();
+                was.map(|_| format!("{}: written again", self.status.file.display()))
+            }
+            Err(error) => self.failed(count, &error),
+        }
+    }
+
+    fn failed(&mut self, lines: u64, error: &io::Error) -> Option<String> {
+        self.file = None;
+        self.status.missing += lines;
+        let was = self.status.error.replace(error.to_string());
+        was.is_none().then(|| {
+            let file = self.status.file.display();
+            format!("{file}: {error}; flows go on being tuned, their lines are missing")
+        })
+    }
+
+    /// All of the lines or none of them.
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let mut length = self.open()?.metadata()?.len();
-        if length > 0 && length + line.len() as u64 > self.max_bytes {
+        if length > 0 && length + lines.len() as u64 > self.max_bytes {
             self.rotate()?;
             length = 0;
         }
         let file = self.open()?;
-        let written = file.write_all(&line);
+        let written = file.write_all(lines);
         if written.is_err() {
             // A device has no length; the error that counts is the first.
             let _ = file.set_len(length);
@@ -148,13 +179,18 @@ impl FlowLog {
 mod tests {
     use super::*;
 
+    /// A line alone.
+    fn write(log: &mut FlowLog, value: &impl Serialize) -> Option<String> {
+        log.write(value).or_else(|| log.flush())
+    }
+
     #[test]
     fn a_full_file_is_renamed_and_no_line_is_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log/flows.jsonl");
         let mut log = FlowLog::bounded(&path, 20);
         for n in 0..5 {
-            assert_eq!(log.write(&format!("line-{n}")), None);
+            assert_eq!(write(&mut log, &format!("line-{n}")), None);
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(&path), "\"line-4\"\n");
@@ -170,10 +206,10 @@ mod tests {
         let path = dir.path().join("flows.jsonl");
         std::fs::create_dir(&path).unwrap();
         let mut log = FlowLog::new(&path);
-        assert!(log.write(&1).unwrap().contains("go on being tuned"));
-        assert_eq!(log.write(&2), None);
+        assert!(write(&mut log, &1).unwrap().contains("go on being tuned"));
+        assert_eq!(write(&mut log, &2), None);
         std::fs::remove_dir(&path).unwrap();
-        assert!(log.write(&3).unwrap().contains("written again"));
+        assert!(write(&mut log, &3).unwrap().contains("written again"));
         assert_eq!((log.status.written, log.status.missing), (1, 2));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
     }
@@ -181,8 +217,36 @@ mod tests {
     #[test]
     fn a_full_disk_is_survived() {
         let mut log = FlowLog::new(Path::new("/dev/full"));
-        assert!(log.write(&1).is_some());
-        assert_eq!(log.write(&2), None);
+        assert!(write(&mut log, &1).is_some());
+        assert_eq!(write(&mut log, &2), None);
         assert_eq!(log.status.missing, 2);
+    }
+
+    #[test]
+    fn lines_are_written_together_and_each_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("flows.jsonl");
+        let mut log = FlowLog::new(&path);
+        let line = "a".repeat(BATCH_BYTES / 4);
+        for _ in 0..3 {
+            assert_eq!(log.write(&line), None);
+        }
+        assert_eq!((path.exists(), log.status.written), (false, 0));
+        assert_eq!(log.write(&line), None);
+        assert_eq!((path.exists(), log.status.written), (true, 4));
+        let length = || path.metadata().unwrap().len();
+        let written = length();
+        assert_eq!(log.write(&1), None);
+        assert_eq!(length(), written);
+        assert_eq!(log.flush(), None);
+        assert_eq!((length(), log.status.written), (written + 2, 5));
+    }
+
+    #[test]
+    fn lines_that_failed_together_are_all_missing() {
+        let mut log = FlowLog::new(Path::new("/dev/full"));
+        assert_eq!(log.write(&1), None);
+        assert!(write(&mut log, &2).is_some());
+        assert_eq!((log.status.written, log.status.missing), (0, 2));
     }
 }

@@ -22,7 +22,11 @@ pub(crate) fn follow_tuning_events(
     share_changed: &Notify,
     heartbeat: &Heartbeat,
 ) -> Result<()> {
-    let stop = || !heartbeat.goes_on();
+    // It is asked after each batch of events.
+    let stop = || {
+        say(state.logs.flows.lock().flush());
+        !heartbeat.goes_on()
+    };
     let on_event = |event| match event {
         Event::FlowEnd(flow) => log_end(state, *flow),
         Event::ShareChanged => share_changed.notify_one(),
@@ -35,7 +39,12 @@ pub(crate) fn follow_tuning_events(
 fn log_end(state: &DaemonState, flow: TunedFlow) {
     let line = end_of(flow, &state.cgroups);
     state.archive.put_flow(&line);
-    if let Some(said) = state.logs.flows.lock().write(&line) {
+    say(state.logs.flows.lock().write(&line));
+}
+
+/// That the log begins or ends to fail.
+fn say(said: Option<String>) {
+    if let Some(said) = said {
         tracing::error!("{said}");
     }
 }

@@ -59,16 +59,16 @@ pub(crate) fn follow(
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
-    let mut write = |line: Line| {
-        if let Some(said) = log.lock().write(&line) {
-            tracing::error!("{said}");
-        }
-    };
+    let say = |said: Option<String>| said.into_iter().for_each(|said| tracing::error!("{said}"));
+    let mut write = |line: Line| say(log.lock().write(&line));
     while heartbeat.goes_on() {
         match samples.try_recv() {
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
-            Err(TryRecvError::Empty) => std::thread::sleep(PAUSE),
+            Err(TryRecvError::Empty) => {
+                say(log.lock().flush());
+                std::thread::sleep(PAUSE);
+            }
             Err(TryRecvError::Closed) => bail!("the table of flows has ended"),
         }
         if looked.elapsed() >= LOOK_INTERVAL {
@@ -77,6 +77,7 @@ pub(crate) fn follow(
             known.look(changes).into_iter().for_each(&mut write);
         }
     }
+    say(log.lock().flush());
     Ok(())
 }
 
