@@ -31,8 +31,7 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_samples SEC(".maps");
 
-/* The reader looks by itself; it is woken when so much waits (see wake_flag()). */
-#define WAKE_BYTES (2 * 1024 * 1024)
+#define WAKE_ONCE_IN_BYTES (8 * 1024 * 1024)
 
 /* TCP_INFINITE_SSTHRESH: a law that goes by rates (bbr) never sets another. */
 #define INFINITE_SSTHRESH 0x7fffffff
@@ -60,7 +59,7 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 {
 	struct fp_sample *r = bpf_ringbuf_reserve(&fp_samples, sizeof(*r), 0);
 	const struct fp_flow *flow;
-	u64 now_ns, waiting;
+	u64 now_ns;
 
 	e->sampled_ns = tp->tcp_clock_cache;
 	note_active(s, e, tp->tcp_clock_cache);
@@ -77,8 +76,7 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 	if (ca_state >= 0)
 		r->tcp.ca_state = ca_state;
 	e->counted.rtt_us = 0;
-	waiting = bpf_ringbuf_query(&fp_samples, BPF_RB_AVAIL_DATA);
-	bpf_ringbuf_submit(r, waiting > WAKE_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(r, wake_flag(&fp_samples, WAKE_ONCE_IN_BYTES, sizeof(*r)));
 	count(FP_COUNT_SAMPLES);
 	note_time(s, now_ns);
 }
@@ -296,7 +294,9 @@ int sample_flow(struct bpf_sock_ops *ctx)
 	struct bpf_sock *sk;
 	u64 cookie;
 
-	if (!config || !s || !is_ours(ctx))
+	if (!is_ours(ctx) || !config || !s)
+		return 1;
+	if (config->sampled == FP_SAMPLED_NONE && !is_any_tracked())
 		return 1;
 	sk = ctx->sk;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;

@@ -28,7 +28,7 @@ static __always_inline void say_share_changed(u32 rule_id)
 	}
 	e->kind = FP_EVENT_SHARE_CHANGED;
 	e->rule_id = rule_id;
-	bpf_ringbuf_submit(e, wake_flag());
+	bpf_ringbuf_submit(e, FP_WAKE_FLAG(e));
 }
 
 static __always_inline void join_share(struct fp_flow *flow)
@@ -54,10 +54,8 @@ static __always_inline void leave_share(struct fp_flow *flow)
 }
 
 /* The next ACK of a rude flow enters it among the rude flows of its new rule. */
-static __always_inline void leave_shares(struct fp_flow *flow, void *sk)
+static __always_inline void leave_shares(struct fp_flow *flow, struct fp_rude_flow *rude)
 {
-	struct fp_rude_flow *rude = rude_of(sk);
-
 	leave_share(flow);
 	if (rude)
 		leave_rude_share(rude);
@@ -66,7 +64,7 @@ static __always_inline void leave_shares(struct fp_flow *flow, void *sk)
 static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				       void *sk)
 {
-	leave_shares(flow, sk);
+	leave_shares(flow, rude_of(sk));
 	take_back(flow, tp, target, NULL);
 	flow->rule_id = FP_NO_RULE;
 	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
@@ -78,10 +76,10 @@ static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp
  */
 static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				       u32 rule_id, const struct fp_rule *rule, enum fp_stage stage,
-				       void *sk)
+				       struct fp_rude_flow *rude)
 {
 	if (flow->rule_id != rule_id)
-		leave_shares(flow, sk);
+		leave_shares(flow, rude);
 	else if (!FP_IS_GIVEN(rule, FP_DIVIDE))
 		leave_share(flow);
 	take_back(flow, tp, target, rule);
@@ -102,7 +100,6 @@ static __always_inline struct fp_flow *flow_of(void *sk)
 		count(FP_COUNT_NO_STORAGE);
 		return NULL;
 	}
-	flow->seen_ns = bpf_ktime_get_ns();
 	flow->rule_id = FP_NO_RULE;
 	return flow;
 }
@@ -116,15 +113,18 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 {
 	u32 zero = 0, rule_id;
 	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
+	struct fp_rude_flow *rude;
 	struct fp_asked *asked;
 	struct fp_rule *rule;
 	struct fp_flow *flow;
+	struct live live;
 
 	if (!control || !control->generation)
 		return NULL;
+	live = (struct live){ control->live_slot & 1, control->generation };
 	if (stage == FP_BEFORE_SYN && !(control->flags & FP_BEFORE_SYN_TOO))
 		return NULL;
-	rule_id = first_match(tp, control->live_slot & 1);
+	rule_id = first_match(tp, &live);
 	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
 	/* Also when no rule overrides any more: a listening socket may have asked before. */
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
@@ -139,20 +139,18 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	flow = flow_of(sk);
 	if (!flow)
 		return NULL;
-	enter_rule(flow, tp, target, rule_id, rule, stage, sk);
-	decide_rudeness(flow, tp, sk, rule, stage);
+	rude = rude_of(sk);
+	enter_rule(flow, tp, target, rule_id, rule, stage, rude);
+	decide_rudeness(flow, tp, rude, rule, stage);
 	give_all(flow, tp, target, rule, stage);
 	if (stage != FP_BEFORE_SYN)
-		make_rude_or_polite(flow, tp, target, sk, rule);
+		make_rude_or_polite(flow, tp, target, sk, rude, rule);
 	return flow;
 }
 
-static __always_inline void on_established(struct bpf_sock_ops *ctx)
+static __always_inline void begin(struct bpf_sock_ops *ctx, struct fp_flow *flow)
 {
 	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_FLOW_PASSIVE : 0;
-	struct bpf_sock *sk = ctx->sk;
-	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	struct fp_flow *flow = tp ? meet(ctx, sk, tp, FP_ESTABLISHED) : NULL;
 
 	if (!flow) {
 		count(FP_COUNT_PASSED);
@@ -166,13 +164,17 @@ static __always_inline void on_established(struct bpf_sock_ops *ctx)
 	count(FP_COUNT_MET);
 }
 
-static __always_inline void on_connect(struct bpf_sock_ops *ctx)
+/* One call of meet() for both stages: it is most of this program, which a short flow reads into the cache. */
+static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
 {
+	enum fp_stage stage = ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB ? FP_BEFORE_SYN :
+								       FP_ESTABLISHED;
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	struct fp_flow *flow = tp ? meet(ctx, sk, tp, stage) : NULL;
 
-	if (tp)
-		meet(ctx, sk, tp, FP_BEFORE_SYN);
+	if (stage == FP_ESTABLISHED)
+		begin(ctx, flow);
 }
 
 static __always_inline void on_close(struct bpf_sock_ops *ctx)
@@ -190,7 +192,7 @@ static __always_inline void on_close(struct bpf_sock_ops *ctx)
 		r->tcp.cookie = bpf_get_socket_cookie(ctx);
 		fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0),
 			    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
-		bpf_ringbuf_submit(r, wake_flag());
+		bpf_ringbuf_submit(r, FP_WAKE_FLAG(r));
 	} else {
 		count(FP_COUNT_LOST);
 	}
@@ -203,11 +205,9 @@ int tune(struct bpf_sock_ops *ctx)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		on_connect(ctx);
-		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		on_established(ctx);
+		on_meeting(ctx);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ctx->args[1] == BPF_TCP_CLOSE)
@@ -219,11 +219,7 @@ int tune(struct bpf_sock_ops *ctx)
 
 static __always_inline int is_ours(const struct tcp_sock *tp)
 {
-	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
-	char name[4] = {};
-
-	bpf_probe_read_kernel(name, sizeof(name), &ops->name);
-	return is_named_as_ours(name);
+	return is_named_as_ours(tp->inet_conn.icsk_ca_ops->name);
 }
 
 static __always_inline int was_given_law(struct tcp_sock *tp, const struct fp_flow *flow)
@@ -274,7 +270,7 @@ static __always_inline int reshare_flow(struct tcp_sock *tp)
 	if (send != share_of(rule, FP_SEND_BUFFER, flow->rule_id))
 		give_send_buffer(flow, tp, tp, rule);
 	if (receive != share_of(rule, FP_RECEIVE_BUFFER, flow->rule_id))
-		give_receive_buffer(flow, tp, tp, rule);
+		give_receive_buffer(flow, tp, tp, rule, FP_LIVE);
 	return send != flow->wanted.value[FP_SEND_BUFFER] ||
 	       receive != flow->wanted.value[FP_RECEIVE_BUFFER];
 }
@@ -283,13 +279,14 @@ static __always_inline int rude_again(struct tcp_sock *tp)
 {
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
 	struct fp_rule *rule = flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
+	struct fp_rude_flow *rude = rude_of(tp);
 	int was_rude;
 
 	if (!rule || !(flow->flags & FP_FLOW_ESTABLISHED))
 		return 0;
 	was_rude = is_not_polite(tp);
-	decide_rudeness(flow, tp, tp, rule, FP_LIVE);
-	make_rude_or_polite(flow, tp, tp, tp, rule);
+	decide_rudeness(flow, tp, rude, rule, FP_LIVE);
+	make_rude_or_polite(flow, tp, tp, tp, rude, rule);
 	return was_rude != is_not_polite(tp);
 }
 
@@ -301,6 +298,7 @@ static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
 {
 	u32 callbacks = 0;
 
+	flow->seen_ns = bpf_ktime_get_ns();
 	flow->flags |= FP_FLOW_ADOPTED | FP_FLOW_ESTABLISHED;
 	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
 	callbacks |= BPF_SOCK_OPS_STATE_CB_FLAG;

@@ -87,6 +87,14 @@ static __always_inline int enter_all(u32 most)
 	return 0;
 }
 
+static __always_inline int is_any_tracked(void)
+{
+	u32 zero = 0;
+	u64 *flows = bpf_map_lookup_elem(&fp_tracked, &zero);
+
+	return flows && *flows;
+}
+
 static __always_inline void leave_all(void)
 {
 	u32 zero = 0;

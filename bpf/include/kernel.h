@@ -4,8 +4,8 @@
  *
  * CO-RE (preserve_access_index) finds each field's place in the running kernel,
  * so neither a vmlinux.h nor kernel headers are needed to build, and one object
- * runs on every kernel from 6.1 on. Bit fields are read with
- * BPF_CORE_READ_BITFIELD_PROBED: their neighbours differ between kernels.
+ * runs on every kernel from 6.1 on. Bit fields are read with BPF_CORE_READ_BITFIELD, or
+ * its PROBED form where the verifier does not know the type: their neighbours differ between kernels.
  */
 #ifndef FATPATH_KERNEL_H
 #define FATPATH_KERNEL_H

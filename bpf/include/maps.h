@@ -123,17 +123,18 @@ struct {
 } fp_events SEC(".maps");
 
 /*
- * Waking the reader costs an interrupt, which is more than the rest of a short flow's
- * end: it looks by itself every 100 ms, and is woken when the ring fills.
+ * Waking a ring's reader costs an interrupt, which is more than the rest of a short flow's end: it looks by
+ * itself (PAUSE in events.rs), and is woken once in so many bytes, half of the ring. Processors may pass the mark
+ * together: the next record wakes the reader too.
  */
-#define FP_WAKE_BYTES (512 * 1024)
-
-static __always_inline u64 wake_flag(void)
+static __always_inline u64 wake_flag(void *ring, u64 once_in_bytes, u64 record_bytes)
 {
-	u64 waiting = bpf_ringbuf_query(&fp_events, BPF_RB_AVAIL_DATA);
+	u64 written = bpf_ringbuf_query(ring, BPF_RB_PROD_POS);
 
-	return waiting > FP_WAKE_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return written % once_in_bytes < 2 * record_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
+
+#define FP_WAKE_FLAG(record) wake_flag(&fp_events, 2 * 1024 * 1024, sizeof(*(record)))
 
 static __always_inline void count(u32 which)
 {

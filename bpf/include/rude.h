@@ -10,11 +10,6 @@
 
 #include "settings.h"
 
-/* A law's name as the kernel and fp_rule keep it; the struct keeps it on the stack. */
-struct fp_law_text {
-	u8 text[FP_LAW_LEN];
-};
-
 static __always_inline struct fp_rude_flow *rude_of(void *sk)
 {
 	return bpf_sk_storage_get(&fp_rudes, sk, NULL, 0);

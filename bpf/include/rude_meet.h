@@ -21,10 +21,10 @@ static __always_inline int wants_rude(struct tcp_sock *tp, const struct fp_rude_
 	       is_run_rude(tp);
 }
 
-static __always_inline int is_to_be_rude(const struct fp_flow *flow, struct tcp_sock *tp, void *sk,
-					 const struct fp_rule *rule, enum fp_stage stage)
+static __always_inline int is_to_be_rude(const struct fp_flow *flow, struct tcp_sock *tp,
+					 struct fp_rude_flow *rude, const struct fp_rule *rule,
+					 enum fp_stage stage)
 {
-	struct fp_rude_flow *rude = rude_of(sk);
 	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
 
 	if (rule->value[FP_RUDENESS] == FP_RUDE_NEVER || !wants_rude(tp, rude, rule, stage))
@@ -34,12 +34,11 @@ static __always_inline int is_to_be_rude(const struct fp_flow *flow, struct tcp_
 	return may_be_rude(owned, flow->rule_id, rule, owner_of(owned));
 }
 
-/* Before the flow is given its law. */
-static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_sock *tp, void *sk,
-					    const struct fp_rule *rule, enum fp_stage stage)
+/* Before the flow is given its law. `rude` is what is kept of it, or NULL: its caller looks that up once. */
+static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_sock *tp,
+					    struct fp_rude_flow *rude, const struct fp_rule *rule,
+					    enum fp_stage stage)
 {
-	struct fp_rude_flow *rude = rude_of(sk);
-
 	flow->flags &= ~FP_FLOW_RUDE;
 	/* A socket may be used for one connection after another. */
 	if (rude && stage == FP_ESTABLISHED)
@@ -47,16 +46,15 @@ static __always_inline void decide_rudeness(struct fp_flow *flow, struct tcp_soc
 	/* Rudeness changed its law since the last meeting. */
 	if (rude)
 		read_law(tp, flow->law_set);
-	if (stage != FP_BEFORE_SYN && is_to_be_rude(flow, tp, sk, rule, stage))
+	if (stage != FP_BEFORE_SYN && is_to_be_rude(flow, tp, rude, rule, stage))
 		flow->flags |= FP_FLOW_RUDE;
 }
 
 static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *sk,
-				      const struct fp_rule *rule)
+				      struct fp_rude_flow *rude, const struct fp_rule *rule)
 {
-	struct fp_rude_flow *rude =
-		bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-
+	if (!rude)
+		rude = bpf_sk_storage_get(&fp_rudes, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!rude) {
 		count(FP_COUNT_NO_STORAGE);
 		return;
@@ -68,10 +66,10 @@ static __always_inline void make_rude(struct tcp_sock *tp, void *target, void *s
 
 /* A flow in the transition to congestion control continues it, unless it may not any more. */
 static __always_inline void make_polite(const struct fp_flow *flow, struct tcp_sock *tp,
-					void *target, void *sk, const struct fp_rule *rule)
+					void *target, struct fp_rude_flow *rude,
+					const struct fp_rule *rule)
 {
 	struct sock *owned = &tp->inet_conn.icsk_inet.sk;
-	struct fp_rude_flow *rude = rude_of(sk);
 
 	if (rude && rude->mode == FP_GOING_POLITE && !may_stay_rude(owned, flow, rude))
 		stop_going_polite(target, rule, rude);
@@ -82,12 +80,13 @@ static __always_inline void make_polite(const struct fp_flow *flow, struct tcp_s
 }
 
 static __always_inline void make_rude_or_polite(const struct fp_flow *flow, struct tcp_sock *tp,
-						void *target, void *sk, const struct fp_rule *rule)
+						void *target, void *sk, struct fp_rude_flow *rude,
+						const struct fp_rule *rule)
 {
 	if (flow->flags & FP_FLOW_RUDE)
-		make_rude(tp, target, sk, rule);
+		make_rude(tp, target, sk, rude, rule);
 	else
-		make_polite(flow, tp, target, sk, rule);
+		make_polite(flow, tp, target, rude, rule);
 }
 
 /* The flow has the law that its being rude, or going polite, needs. */

@@ -61,7 +61,7 @@ static __always_inline int is_programs_own(struct tcp_sock *tp, const struct fp_
 					   u32 setting)
 {
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
-	u32 locks = BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks);
+	u32 locks = BPF_CORE_READ_BITFIELD(sk, sk_userlocks);
 
 	if (setting == FP_SEND_BUFFER)
 		return (locks & SOCK_SNDBUF_LOCK) && (u32)sk->sk_sndbuf != flow->send_buffer_set;
@@ -91,6 +91,15 @@ static __always_inline int is_larger(const struct sock *sk, u32 setting, u32 byt
 	return 2ull * bytes > has;
 }
 
+/* As a socket has it whose SYN the setting came before. */
+static __always_inline int is_locked_at(const struct sock *sk, u32 setting, u32 bytes)
+{
+	u32 lock = setting == FP_SEND_BUFFER ? SOCK_SNDBUF_LOCK : SOCK_RCVBUF_LOCK;
+	u32 has = setting == FP_SEND_BUFFER ? sk->sk_sndbuf : sk->sk_rcvbuf;
+
+	return 2ull * bytes == has && BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & lock;
+}
+
 static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					u32 setting, u32 bytes)
 {
@@ -108,13 +117,16 @@ static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *t
 		count(FP_COUNT_WITHHELD);
 		return;
 	}
-	if (setting == FP_SEND_BUFFER) {
+	if (is_locked_at(sk, setting, bytes))
+		flow->error[setting] = 0;
+	else if (setting == FP_SEND_BUFFER)
 		give(flow, target, setting, SOL_SOCKET, SO_SNDBUF, bytes);
-		flow->send_buffer_set = sk->sk_sndbuf;
-	} else {
+	else
 		give(flow, target, setting, SOL_SOCKET, SO_RCVBUF, bytes);
+	if (setting == FP_SEND_BUFFER)
+		flow->send_buffer_set = sk->sk_sndbuf;
+	else
 		flow->receive_buffer_set = sk->sk_rcvbuf;
-	}
 }
 
 static __always_inline void give_send_buffer(struct fp_flow *flow, struct tcp_sock *tp,
@@ -139,42 +151,53 @@ static __always_inline void open_window(void *target)
 }
 
 static __always_inline void give_receive_buffer(struct fp_flow *flow, struct tcp_sock *tp,
-						void *target, const struct fp_rule *rule)
+						void *target, const struct fp_rule *rule,
+						enum fp_stage stage)
 {
 	u32 bytes = share_of(rule, FP_RECEIVE_BUFFER, flow->rule_id);
 
+	/* Undivided: the window scale cannot grow later, the share can. */
+	if (stage == FP_BEFORE_SYN)
+		bytes = rule->value[FP_RECEIVE_BUFFER];
 	flow->wanted.value[FP_RECEIVE_BUFFER] = bytes;
 	if (!FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
 		return;
 	give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
-	if (!flow->error[FP_RECEIVE_BUFFER])
+	if (stage != FP_BEFORE_SYN && !flow->error[FP_RECEIVE_BUFFER])
 		open_window(target);
 }
+
+/*
+ * A law's name as the kernel and fp_rule keep it; the struct keeps it on the stack. All places of such a name are
+ * aligned to words, by which it is read and written: byte by byte it would be most of the program.
+ */
+struct fp_law_text {
+	u8 text[FP_LAW_LEN];
+} __attribute__((aligned(8)));
 
 /* A flow that has the law already keeps the law's state. */
 static __always_inline int has_law(struct tcp_sock *tp, const u8 law[FP_LAW_LEN])
 {
-	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
-	u64 has[2] = {}, wants[2];
+	const u64 *has = (const u64 *)tp->inet_conn.icsk_ca_ops->name;
+	const u64 *wants = (const u64 *)law;
 
-	bpf_probe_read_kernel(has, sizeof(has), &ops->name);
-	__builtin_memcpy(wants, law, sizeof(wants));
 	return has[0] == wants[0] && has[1] == wants[1];
 }
 
 static __always_inline int set_law(void *target, const u8 law[FP_LAW_LEN])
 {
-	char name[FP_LAW_LEN];
+	const u64 *wants = (const u64 *)law;
+	u64 name[2] = { wants[0], wants[1] };
 
-	__builtin_memcpy(name, law, sizeof(name));
 	return bpf_setsockopt(target, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
 static __always_inline void read_law(const struct tcp_sock *tp, u8 law[FP_LAW_LEN])
 {
-	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+	const u64 *has = (const u64 *)tp->inet_conn.icsk_ca_ops->name;
 
-	bpf_probe_read_kernel(law, FP_LAW_LEN, &ops->name);
+	((u64 *)law)[0] = has[0];
+	((u64 *)law)[1] = has[1];
 }
 
 static __always_inline int is_named_as_ours(const char *law)
@@ -195,10 +218,10 @@ static __always_inline int is_programs_law(struct tcp_sock *tp, const struct fp_
 {
 	struct inet_connection_sock *icsk = &tp->inet_conn;
 	struct sock *sk = &icsk->icsk_inet.sk;
-	u64 law = (u64)BPF_CORE_READ(icsk, icsk_ca_ops);
-	u64 kernels = (u64)BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.tcp_congestion_control);
+	const struct net *net = sk->__sk_common.skc_net.net;
 
-	return BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_setsockopt) && law != kernels &&
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt) &&
+	       icsk->icsk_ca_ops != net->ipv4.tcp_congestion_control &&
 	       !has_law(tp, flow->law_set);
 }
 
@@ -326,15 +349,15 @@ static __always_inline void give_own_pacing(struct fp_flow *flow, struct tcp_soc
 static __always_inline void take_back_own_pacing(struct fp_flow *flow, struct tcp_sock *tp,
 						 void *target)
 {
-	u8 ours[FP_LAW_LEN] = "fp_reno", law[FP_LAW_LEN];
+	struct fp_law_text ours = { "fp_reno" }, law;
 	u32 was_set = flow->flags & FP_FLOW_PACING_SET;
 
 	flow->flags &= ~(FP_FLOW_PACED | FP_FLOW_PACING_SET);
-	read_law(tp, law);
-	if (was_set && !is_named_as_ours((const char *)law) &&
+	read_law(tp, law.text);
+	if (was_set && !is_named_as_ours((const char *)law.text) &&
 	    tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NEEDED &&
-	    !set_law(target, ours))
-		set_law(target, law);
+	    !set_law(target, ours.text))
+		set_law(target, law.text);
 }
 
 /* The smaller of the rule's and the program's. */
@@ -454,22 +477,14 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 				     const struct fp_rule *rule, enum fp_stage stage)
 {
 	flow->flags &= ~FP_FLOW_WITHHELD;
-	if (stage == FP_BEFORE_SYN) {
-		/* Undivided: the window scale cannot grow later, the share can. */
-		u32 bytes = rule->value[FP_RECEIVE_BUFFER];
-
-		flow->wanted.value[FP_RECEIVE_BUFFER] = bytes;
-		if (FP_IS_GIVEN(rule, FP_RECEIVE_BUFFER))
-			give_buffer(flow, tp, target, FP_RECEIVE_BUFFER, bytes);
-		give_options(flow, tp, target, rule, stage);
-		return;
+	give_receive_buffer(flow, tp, target, rule, stage);
+	if (stage != FP_BEFORE_SYN) {
+		give_send_buffer(flow, tp, target, rule);
+		give_law(flow, tp, target, rule);
+		give_window(flow, tp, target, rule, stage);
+		give_own_pacing(flow, tp, target, rule);
+		give_pacing(flow, tp, target, rule);
 	}
-	give_receive_buffer(flow, tp, target, rule);
-	give_send_buffer(flow, tp, target, rule);
-	give_law(flow, tp, target, rule);
-	give_window(flow, tp, target, rule, stage);
-	give_own_pacing(flow, tp, target, rule);
-	give_pacing(flow, tp, target, rule);
 	give_options(flow, tp, target, rule, stage);
 }
 

@@ -64,6 +64,10 @@ impl Events<'_> {
     }
 }
 
+/// What a ring buffer holds at the highest rates; a reader that looked again at once would find one or two records,
+/// and its position would leave the cache of the processor that writes.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Reads a ring buffer until `stop` answers true, asking it at least every `tick`.
 pub(crate) fn follow_ring(
     ring: &Table,
@@ -82,11 +86,12 @@ pub(crate) fn follow_ring(
         .build()
         .map_err(KernelError::bpf("map a ring buffer"))?;
     while !stop() {
+        std::thread::sleep(PAUSE);
         match ring.poll(tick) {
             Err(e) if e.kind() == libbpf_rs::ErrorKind::Interrupted => {}
             polled => polled.map_err(KernelError::bpf("wait for a ring buffer"))?,
         }
-        // The kernel half seldom wakes us (wake_flag() in maps.h).
+        // The kernel half seldom wakes us (wake_flag() of maps.h).
         ring.consume()
             .map_err(KernelError::bpf("read a ring buffer"))?;
     }
