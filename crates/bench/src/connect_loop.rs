@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections over loopback, one after the other, as fast as one thread can.
 
+use crate::run::Run;
 use anyhow::{Context, Result};
 use rustix::net::sockopt::set_socket_linger;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,6 +9,9 @@ use std::time::{Duration, Instant};
 
 /// Long against the clock and the first connection's misses, short against the machine's moods.
 const SLICE: Duration = Duration::from_millis(40);
+
+/// Those that are due at a rate are opened together so often.
+const BATCH: Duration = Duration::from_millis(5);
 
 /// All connections of one side.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +25,8 @@ pub struct Connections {
 pub struct Slice {
     /// Connections opened, accepted and closed.
     pub connections: u64,
-    took: Duration,
+    /// How long it took.
+    pub took: Duration,
 }
 
 impl Slice {
@@ -46,6 +51,27 @@ pub fn connect_for_a_slice() -> Result<Slice> {
     while start.elapsed() < SLICE {
         connect_once(&listener, address).context("a connection over loopback")?;
         connections += 1;
+    }
+    Ok(Slice {
+        connections,
+        took: start.elapsed(),
+    })
+}
+
+/// Opens so many connections a second for so long, or as many as it can. Answers how many.
+pub fn connect_at_a_rate(run: &Run, per_s: u64, lasts: Duration) -> Result<Slice> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let start = Instant::now();
+    let mut connections = 0;
+    while start.elapsed() < lasts {
+        run.check()?;
+        let due = start.elapsed().as_micros() as u64 * per_s / 1_000_000;
+        for _ in connections..due {
+            connect_once(&listener, address).context("a connection over loopback")?;
+        }
+        connections = connections.max(due);
+        std::thread::sleep(BATCH);
     }
     Ok(Slice {
         connections,

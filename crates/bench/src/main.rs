@@ -7,6 +7,7 @@
 //! in its own file under `figures`; start there, at [`figures::FIGURES`].
 
 mod alone;
+mod bpf_stats;
 mod connect_loop;
 mod cpu_time;
 mod crowd;
@@ -17,6 +18,7 @@ mod group;
 mod instance;
 mod lab;
 mod loaded;
+mod memory;
 mod one_processor;
 mod peer;
 mod results;
@@ -36,6 +38,7 @@ use results::{Results, Row};
 use run::Run;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Measures what fatpath costs and what it reaches, on the real kernel
 #[derive(Parser)]
@@ -50,6 +53,9 @@ struct Arguments {
     /// Results, one row a figure; rows of figures that are not measured stay
     #[arg(long, value_name = "FILE", default_value = "out/bench/results.json")]
     out: PathBuf,
+    /// How long the figures `load.*` open connections
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    load_seconds: u64,
     /// Only simulate so many flows at once: what `sim.bytes_per_flow` runs in a process of its own
     #[arg(long, value_name = "FLOWS", hide = true)]
     simulate_flows: Option<usize>,
@@ -97,7 +103,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("run as root: namespaces and BPF programs need it");
     }
-    let run = Run::new()?;
+    let run = Run::new(Duration::from_secs(arguments.load_seconds))?;
     let mut results = Results::open(&arguments.out)?;
     let mut rows = Vec::new();
     let mut failed = Vec::new();

@@ -21,12 +21,14 @@ const MAX_LOAD: f64 = 1.5;
 pub struct Run {
     /// The `fatpath` beside this program.
     pub fatpath: PathBuf,
+    /// For so long the figures `load.*` open connections.
+    pub load_lasts: Duration,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Run {
     /// Finds `fatpath` and takes the signals over.
-    pub fn new() -> Result<Run> {
+    pub fn new(load_lasts: Duration) -> Result<Run> {
         let here = std::env::current_exe().context("cannot tell where this program is")?;
         let fatpath = here.with_file_name("fatpath");
         ensure!(
@@ -40,6 +42,7 @@ impl Run {
         }
         Ok(Run {
             fatpath,
+            load_lasts,
             interrupted,
         })
     }

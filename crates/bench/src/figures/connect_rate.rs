@@ -33,6 +33,10 @@ congestion_control = { law = 'fp_aimd', a = 6, b = 0.3 }
 initial_window = 20
 ";
 
+/// What the host must allow for them.
+pub const BUFFERS: &str =
+    "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n";
+
 /// Median of thirty samples.
 pub const FIGURE: Figure = Figure {
     name: "tune.connect_rate_ratio",
@@ -107,9 +111,7 @@ fn with(group: &Group, tuned: &mut u64) -> Result<Slice> {
 /// What the host must allow for the buffers of the rules; and tuning alone: the instruments have figures of
 /// their own.
 pub fn prelude() -> String {
-    "[host.sysctl]\n'net.core.rmem_max' = 'auto'\n'net.core.wmem_max' = 'auto'\n\
-     [instruments]\nflows = 'none'\n"
-        .into()
+    format!("{BUFFERS}[instruments]\nflows = 'none'\n")
 }
 
 /// `count` rules with ten prefixes each, half of them IPv6, none of them loopback's. Every

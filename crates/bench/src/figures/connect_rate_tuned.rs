@@ -21,9 +21,13 @@ pub const FIGURE: Figure = Figure {
 
 const LAST_RULE: &str = "[[rule]]\nname = 'loopback'\ndestination = ['127.0.0.0/8']\n";
 
+/// 1,000 rules, of which the last is the loop's.
+pub fn policy(prelude: String) -> String {
+    prelude + &rules(999) + LAST_RULE + SETTINGS
+}
+
 fn measure(run: &Run) -> Result<Vec<f64>> {
-    let policy = prelude() + &rules(999) + LAST_RULE + SETTINGS;
-    paired(run, &policy, |loaded, connections| {
+    paired(run, &policy(prelude()), |loaded, connections| {
         let counts = loaded.status()?.counts;
         ensure!(
             counts.flows_met >= 2 * connections.count,

@@ -13,6 +13,7 @@ mod emulator_loss;
 mod emulator_shaped;
 mod estats;
 mod kernel_sim_error;
+mod load;
 mod mark_cpu;
 mod police;
 mod police_live;
@@ -34,7 +35,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 35] = [
+const SINGLE: [&Figure; 38] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -63,6 +64,9 @@ const SINGLE: [&Figure; 35] = [
     &estats::bulk::FIGURE,
     &estats::lost::FIGURE,
     &estats::connect_rate::FIGURE,
+    &load::CORE_SHARE,
+    &load::MEMORY,
+    &load::LOST_UNCOUNTED,
     &why::FIGURE,
     &why::GAIN_ERROR,
     &why::FALSE_PER_1000,

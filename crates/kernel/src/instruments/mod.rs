@@ -16,7 +16,7 @@ use crate::pins::{LINK_SAMPLE, LINK_STATE_SET, LINK_WALK_MOVED, LINK_WALK_SAMPLE
 use fatpath_api::SampleCounts;
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
-use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::query::{ProgInfoIter, ProgramInfo};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -108,9 +108,18 @@ impl Kernel {
     /// other instances too. For benchmarks.
     pub fn instruments_ran(&self) -> Duration {
         let ours = PROGRAMS.map(OsString::from);
-        let programs = ProgInfoIter::default().filter(|info| ours.contains(&info.name));
-        Duration::from_nanos(programs.map(|info| info.run_time_ns).sum())
+        ran(|info| ours.contains(&info.name))
     }
+
+    /// The same of all BPF programs of the host.
+    pub fn all_programs_ran(&self) -> Duration {
+        ran(|_| true)
+    }
+}
+
+fn ran(is_counted: impl Fn(&ProgramInfo) -> bool) -> Duration {
+    let programs = ProgInfoIter::default().filter(is_counted);
+    Duration::from_nanos(programs.map(|info| info.run_time_ns).sum())
 }
 
 fn orders_of(instruments: &Instruments) -> fp_instruments {

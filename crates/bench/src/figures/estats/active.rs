@@ -6,6 +6,7 @@
 //! interval, so that there is a round trip for the programs to look at each time.
 
 use crate::alone::Alone;
+use crate::bpf_stats::Counting;
 use crate::cpu_time;
 use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
@@ -23,7 +24,6 @@ const ROUND: Duration = Duration::from_millis(10);
 const MESSAGE: [u8; 1000] = [7; 1000];
 /// With a budget that leaves each flow its interval.
 const POLICY: &str = "[host]\nsample_cpu_share = 1\n";
-const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
 /// Median of five samples.
 pub const FIGURE: Figure = Figure {
@@ -35,23 +35,6 @@ pub const FIGURE: Figure = Figure {
     summary: Summary::Median,
     measure,
 };
-
-/// Counts the programs' run time while it lives.
-struct Counting(String);
-
-impl Counting {
-    fn start() -> Result<Counting> {
-        let before = std::fs::read_to_string(STATS)?;
-        std::fs::write(STATS, "1")?;
-        Ok(Counting(before))
-    }
-}
-
-impl Drop for Counting {
-    fn drop(&mut self) {
-        let _ = std::fs::write(STATS, self.0.trim());
-    }
-}
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let alone = Alone::wait(run)?;

@@ -10,8 +10,9 @@ use crate::connect_loop::connect_for_a_slice;
 use crate::figure::{Better, Figure, Summary};
 use crate::group::Group;
 use crate::loaded::Loaded;
+use crate::memory::resident_kib;
 use crate::run::Run;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 
 const LASTS: Duration = Duration::from_secs(60);
@@ -63,11 +64,4 @@ fn connect(run: &Run, lasts: Duration) -> Result<u64> {
         made += connect_for_a_slice()?.connections + 1;
     }
     Ok(made)
-}
-
-fn resident_kib(pid: u32) -> Result<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next());
-    Ok(kib.context("no VmRSS")?.parse()?)
 }
