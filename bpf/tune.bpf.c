@@ -117,14 +117,12 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	struct fp_asked *asked;
 	struct fp_rule *rule;
 	struct fp_flow *flow;
-	struct live live;
 
 	if (!control || !control->generation)
 		return NULL;
-	live = (struct live){ control->live_slot & 1, control->generation };
 	if (stage == FP_BEFORE_SYN && !(control->flags & FP_BEFORE_SYN_TOO))
 		return NULL;
-	rule_id = first_match(tp, &live);
+	rule_id = first_match(tp, control->live_slot & 1);
 	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
 	/* Also when no rule overrides any more: a listening socket may have asked before. */
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);

@@ -68,6 +68,10 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct bpf_map {
+	u32 id;
+};
+
 struct ns_common {
 	unsigned int inum;
 };

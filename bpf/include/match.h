@@ -77,68 +77,61 @@ static __always_inline const struct fp_rule_set *set_at(void *sets, u32 index)
 	return bpf_map_lookup_elem(sets, &index);
 }
 
-/* The policy that is live: its slot, and a number that no other policy has while these programs are loaded. */
-struct live {
-	u32 slot;
-	u32 generation;
-};
-
 /*
  * A host speaks with the same peers again and again, and a trie of thousands of prefixes reads memory at each bit in
- * which they differ: each processor keeps what the trie said last. Of the slot too, for a policy that becomes live
- * meanwhile may be seen by half.
+ * which they differ: each processor keeps what the tries said last. A trie never changes once it is in a slot, and no
+ * other map has its id: a new policy brings new tries.
  */
-#define RECENT_ADDRESSES 256
+#define RECENT_ADDRESSES 512
 
 struct recent_address {
 	u64 address[2];
-	struct live live; /* generation 0: nothing is kept here */
+	u32 trie; /* id; 0: nothing is kept here */
 	u32 set;
 	u32 is_in_use; /* whoever interrupts that asks the trie */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2 * RECENT_ADDRESSES); /* remote addresses, then local ones */
+	__uint(max_entries, RECENT_ADDRESSES);
 	__type(key, u32);
 	__type(value, struct recent_address);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_recent_addresses SEC(".maps");
 
-static __always_inline u32 set_in_trie(void *tries, u32 slot, const struct fp_address_key *key)
+static __always_inline u32 set_in_trie(void *trie, const struct fp_address_key *key)
 {
-	void *trie = bpf_map_lookup_elem(tries, &slot);
-	u32 *set = trie ? bpf_map_lookup_elem(trie, key) : NULL;
+	u32 *set = bpf_map_lookup_elem(trie, key);
 
 	return set ? *set : FP_NO_SET;
 }
 
-static __always_inline int is_of(const struct recent_address *recent, const struct live *live,
-				 const u64 address[2])
+static __always_inline struct recent_address *recent_at(const u64 address[2])
 {
-	return recent->live.generation == live->generation && recent->live.slot == live->slot &&
-	       recent->address[0] == address[0] && recent->address[1] == address[1];
+	/* Multiplied by the golden ratio, neighbours fall apart. */
+	u32 place = (address[0] ^ address[1]) * 0x9e3779b97f4a7c15ull >> 32;
+
+	place %= RECENT_ADDRESSES;
+	return bpf_map_lookup_elem(&fp_recent_addresses, &place);
 }
 
-static __always_inline u32 set_number(void *tries, const struct live *live, int is_local,
-				      const struct fp_address_key *key)
+static __always_inline u32 set_number(void *trie, const struct fp_address_key *key)
 {
+	u32 id = ((struct bpf_map *)trie)->id; /* 0: its policy has just gone */
 	struct recent_address *recent;
 	u64 address[2];
-	u32 place, set;
+	u32 set;
 
 	__builtin_memcpy(address, key->address, sizeof(address));
-	/* Multiplied by the golden ratio, neighbours fall apart. */
-	place = (address[0] ^ address[1]) * 0x9e3779b97f4a7c15ull >> 32;
-	place = place % RECENT_ADDRESSES + (is_local ? RECENT_ADDRESSES : 0);
-	recent = bpf_map_lookup_elem(&fp_recent_addresses, &place);
-	if (!recent || __sync_val_compare_and_swap(&recent->is_in_use, 0, 1))
-		return set_in_trie(tries, live->slot, key);
-	if (!is_of(recent, live, address)) {
-		recent->set = set_in_trie(tries, live->slot, key);
+	recent = recent_at(address);
+	if (!id || !recent || __sync_val_compare_and_swap(&recent->is_in_use, 0, 1))
+		return set_in_trie(trie, key);
+	if (recent->trie != id || recent->address[0] != address[0] ||
+	    recent->address[1] != address[1]) {
+		recent->set = set_in_trie(trie, key);
 		recent->address[0] = address[0];
 		recent->address[1] = address[1];
-		recent->live = *live;
+		recent->trie = id;
 	}
 	set = recent->set;
 	barrier();
@@ -146,12 +139,11 @@ static __always_inline u32 set_number(void *tries, const struct live *live, int 
 	return set;
 }
 
-static __always_inline const struct fp_rule_set *set_of_address(void *tries,
-								const struct live *live,
-								int is_local, void *sets,
+static __always_inline const struct fp_rule_set *set_of_address(void *tries, u32 slot, void *sets,
 								const struct fp_address_key *key)
 {
-	u32 set = set_number(tries, live, is_local, key);
+	void *trie = bpf_map_lookup_elem(tries, &slot);
+	u32 set = trie ? set_number(trie, key) : FP_NO_SET;
 
 	return set != FP_NO_SET ? set_at(sets, set) : NULL;
 }
@@ -280,9 +272,8 @@ static __always_inline u32 lowest_bit(u64 word)
 }
 
 /* The stable id of the first rule that the flow satisfies, or FP_NO_RULE. */
-static __always_inline u32 first_match(struct tcp_sock *tp, const struct live *live)
+static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
 {
-	u32 slot = live->slot;
 	struct sock_common *c = &tp->inet_conn.icsk_inet.sk.__sk_common;
 	const struct fp_rule_set *to, *from, *to_port, *from_port, *cgroup;
 	struct fp_address_key local = { .prefix_len = 128 }, remote = { .prefix_len = 128 };
@@ -292,12 +283,12 @@ static __always_inline u32 first_match(struct tcp_sock *tp, const struct live *l
 	if (!s || !sets)
 		return FP_NO_RULE;
 	addresses(tp, local.address, remote.address);
-	to = set_of_address(&fp_destinations, live, 0, sets, &remote);
+	to = set_of_address(&fp_destinations, slot, sets, &remote);
 	if (!to)
 		return FP_NO_RULE;
 	from = to_port = from_port = cgroup = to;
 	if (s->looks_at & FP_BY_SOURCE)
-		from = set_of_address(&fp_sources, live, 1, sets, &local);
+		from = set_of_address(&fp_sources, slot, sets, &local);
 	if (s->looks_at & FP_BY_DESTINATION_PORT)
 		to_port = set_at(sets, set_of_port(slot, 0, bpf_ntohs(c->skc_dport)));
 	if (s->looks_at & FP_BY_SOURCE_PORT)

@@ -50,8 +50,13 @@ pub enum Mode {
 
 impl Loaded {
     pub fn at(name: &str) -> Loaded {
+        Loaded::for_cgroup(name, None)
+    }
+
+    /// For the flows of one cgroup; by default of all.
+    pub fn for_cgroup(name: &str, cgroup: Option<PathBuf>) -> Loaded {
         let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
-        let places = Places::new(Some(pin_dir.clone()), None).unwrap();
+        let places = Places::new(Some(pin_dir.clone()), cgroup).unwrap();
         let (kernel, _, missing) = Kernel::load(places, &Policy::default()).unwrap();
         Loaded {
             kernel,
