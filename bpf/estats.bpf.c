@@ -31,7 +31,7 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_samples SEC(".maps");
 
-#define WAKE_ONCE_IN_BYTES (8 * 1024 * 1024)
+#define WAKE_ONCE_IN_BYTES (4 * 1024 * 1024)
 
 /* TCP_INFINITE_SSTHRESH: a law that goes by rates (bbr) never sets another. */
 #define INFINITE_SSTHRESH 0x7fffffff

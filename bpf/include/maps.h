@@ -124,8 +124,8 @@ struct {
 
 /*
  * Waking a ring's reader costs an interrupt, which is more than the rest of a short flow's end: it looks by
- * itself (PAUSE in events.rs), and is woken once in so many bytes, half of the ring. Processors may pass the mark
- * together: the next record wakes the reader too.
+ * itself (PAUSE in events.rs), and is woken once in so many bytes, a quarter of the ring. Processors may pass the mark
+ * together: the next record wakes the reader too. Where many do, nobody may see the mark: the next is before the ring's end.
  */
 static __always_inline u64 wake_flag(void *ring, u64 once_in_bytes, u64 record_bytes)
 {
@@ -134,7 +134,7 @@ static __always_inline u64 wake_flag(void *ring, u64 once_in_bytes, u64 record_b
 	return written % once_in_bytes < 2 * record_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-#define FP_WAKE_FLAG(record) wake_flag(&fp_events, 2 * 1024 * 1024, sizeof(*(record)))
+#define FP_WAKE_FLAG(record) wake_flag(&fp_events, 1024 * 1024, sizeof(*(record)))
 
 static __always_inline void count(u32 which)
 {
