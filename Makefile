@@ -16,13 +16,14 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels lint oldest-rust bench fmt install uninstall clean
+.PHONY: help setup build demo screenshots test test-long test-kernels test-systemd lint oldest-rust bench fmt install uninstall clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
 	@echo 'make test       all tests, on the real kernel'
 	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
+	@echo 'make test-systemd  fatpath.service in a Debian with systemd, under both, in QEMU'
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make oldest-rust  builds with the oldest Rust that Cargo.toml permits'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
@@ -54,6 +55,10 @@ test-long:
 test-kernels:
 	@packaging/setup.sh kernels
 	$(CARGO) xtask kernels
+
+test-systemd:
+	@packaging/setup.sh kernels
+	$(SUDO) $(CARGO) xtask kernels systemd
 
 lint: setup
 	$(CARGO) fmt --all --check

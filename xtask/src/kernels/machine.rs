@@ -41,12 +41,23 @@ pub struct Machine<'a> {
     /// The kernel's image.
     pub image: &'a Path,
     /// The guest's root.
-    pub initramfs: &'a Path,
+    pub medium: Medium<'a>,
     /// Where the kernel's messages go.
     pub console: &'a Path,
     /// When a run is given up.
     pub limit: Duration,
 }
+
+/// Where a guest has its root.
+pub enum Medium<'a> {
+    /// In memory: what it writes is gone at its end.
+    Initramfs(&'a Path),
+    /// On a disk with ext4, which the next run of it sees as this one leaves it.
+    Disk(&'a Path),
+}
+
+/// What systemd needs besides: no terminals are there to log in at. Debian's cloud kernels have NVMe and ext4 built in.
+const DISK_COMMAND_LINE: &str = "root=/dev/nvme0n1 rw systemd.getty_auto=no";
 
 impl Machine<'_> {
     /// Runs the guest to its end; each line of its job goes to `on_line`.
@@ -94,8 +105,21 @@ impl Machine<'_> {
         command.args(["-accel", "tcg,thread=multi"]);
         command.args(["-m", &MEMORY_MIB.to_string()]);
         command.arg("-kernel").arg(self.image);
-        command.arg("-initrd").arg(self.initramfs);
-        command.args(["-append", COMMAND_LINE]);
+        match self.medium {
+            Medium::Initramfs(file) => {
+                command.arg("-initrd").arg(file);
+                command.args(["-append", COMMAND_LINE]);
+            }
+            Medium::Disk(file) => {
+                let append = format!("{COMMAND_LINE} {DISK_COMMAND_LINE}");
+                command.args(["-append", &append]);
+                let drive = format!(
+                    "if=none,id=root,format=raw,cache=unsafe,file={}",
+                    file.display()
+                );
+                command.args(["-drive", &drive, "-device", "nvme,serial=root,drive=root"]);
+            }
+        }
         command
             .arg("-serial")
             .arg(format!("file:{}", self.console.display()));

@@ -9,13 +9,14 @@ mod debian;
 mod machine;
 mod programs;
 mod root;
+mod systemd;
 
 use crate::programs::Program;
 use crate::tally::Tally;
 use anyhow::{Context as _, Result, ensure};
 use compare::{Comparison, Table};
 use debian::Kernel;
-use machine::Machine;
+use machine::{Machine, Medium};
 use root::Root;
 use rustix::fs::FlockOperation;
 use std::fs::File;
@@ -37,11 +38,12 @@ const MAY_BE_LATE: usize = 3;
 
 const INIT: &str = include_str!("init.sh");
 
-/// `cargo xtask kernels …`: `run`, `compare`, or else the tests.
+/// `cargo xtask kernels …`: `run`, `compare`, `systemd`, or else the tests.
 pub fn kernels(root: &Path, words: &[String]) -> Result<()> {
     match words.first().map(String::as_str) {
         Some("run") => run(root, &words[1..]),
         Some("compare") => compare(root, &words[1..]),
+        Some("systemd") => systemd::systemd(root, &words[1..]),
         _ => test(root, words),
     }
 }
@@ -177,7 +179,7 @@ fn boot(
     let _alone = lock(kernel)?;
     Machine {
         image: &kernel.image,
-        initramfs: &pack(kernel, programs, job)?,
+        medium: Medium::Initramfs(&pack(kernel, programs, job)?),
         console: &kernel.folder.join("console.log"),
         limit,
     }

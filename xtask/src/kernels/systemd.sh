@@ -1,0 +1,158 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# In a guest with systemd: what an administrator does with fatpath.service. Each check prints `ok NAME` or `FAILED NAME`.
+# The first boot ends with a reboot, the second with the machine off.
+set -u
+POLICY=/etc/fatpath/policy.toml
+DROP_IN=/etc/systemd/system/fatpath.service.d/test.conf
+EARLY=/var/lib/early
+
+# Asks again for two minutes: in an emulated machine all is slow.
+until_so() {
+    local end=$((SECONDS + 120))
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.2
+    done
+}
+check() { # NAME COMMAND...
+    local name=$1 said
+    shift
+    if said=$("$@" 2>&1); then echo "ok $name"; else
+        echo "FAILED $name: $*: $said"
+        journalctl --no-pager -o cat -u fatpath -n 15
+    fi
+}
+not() { ! "$@"; }
+policy() { # LAW
+    printf '[host.sysctl]\n"net.core.wmem_max" = "auto"\n[[rule]]\nname = "one"\ndestination = ["127.0.8.0/24"]
+send_buffer = 7000000\ncongestion_control = "%s"\n' "$1" >$POLICY
+}
+# A flow that goes on: its port is the argument.
+flow() {
+    iperf3 --server --one-off --port "$1" --daemon
+    until_so listens "$1"
+    iperf3 --client 127.0.8.1 --port "$1" --time 3000 --bitrate 100k --interval 0 >/dev/null 2>&1 &
+    until_so flows "$1"
+}
+listens() { [ -n "$(ss -Hltn sport = ":$1")" ]; }
+flows() { [ "$(ss -Htn state established dport = ":$1" | wc -l)" = 2 ]; }
+has_law() { # PORT LAW: both connections of the flow.
+    [ "$(ss -Htin state established dport = ":$1" | grep -cw "$2")" = 2 ]
+}
+is_active() { systemctl --quiet is-active fatpath; }
+pid() { systemctl show --property MainPID --value fatpath; }
+restarted_from() { [ "$(pid)" != 0 ] && [ "$(pid)" != "$1" ] && is_active; }
+journal() { journalctl --no-pager -o cat -b; }
+entered() { systemctl show --property ActiveEnterTimestampMonotonic --value "$1"; }
+
+starts() {
+    check "sysusers makes the group" systemd-sysusers
+    check "the group is there" getent group fatpath
+    check "enable" systemctl enable fatpath
+    umount /sys/fs/bpf
+    check "start without a BPF file system" systemctl start fatpath
+    check "the BPF file system is everybody's" test -d /sys/fs/bpf/fatpath
+    check "it answers" fatpath status
+    check "the group may use the socket" test "$(stat -c %G:%a /run/fatpath/fatpath.sock)" = fatpath:660
+    check "no unit is in an ordering cycle" not grep -q "ordering cycle" <(journal)
+    check "systemd-analyze security says 3.0 or better" systemd-analyze security --threshold=30 fatpath.service
+    systemd-analyze security --no-pager fatpath.service | tail -1
+}
+
+tunes() {
+    check "a new flow is tuned" flow 5001
+    check "by its rule" until_so has_law 5001 fp_aimd
+    check "a sysctl is raised" test "$(cat /proc/sys/net/core/wmem_max)" -ge 7000000
+    ip netns add other
+    ip -n other link set lo up
+    ip netns exec other /usr/local/bin/checks flow 5002
+    policy fp_reno
+    check "reload" systemctl reload fatpath
+    check "a live flow gets the new law" until_so has_law 5001 fp_reno
+    check "one in another network namespace too" until_so ip netns exec other /usr/local/bin/checks has_law 5002 fp_reno
+}
+
+is_killed() {
+    local before
+    before=$(pid)
+    systemctl kill --signal KILL --kill-who main fatpath
+    check "kill -9: it comes back" until_so restarted_from "$before"
+    check "it takes over" grep -q "took over" <(journal)
+    check "the flow has its tuning still" has_law 5001 fp_reno
+}
+
+stands_still() {
+    local before
+    mkfifo /var/log/fatpath/fifo
+    mkdir -p ${DROP_IN%/*}
+    printf '[Service]\nWatchdogSec=20s\nExecStart=\nExecStart=/usr/local/bin/fatpath daemon --flow-log %s\n' \
+        /var/log/fatpath/fifo >$DROP_IN
+    systemctl daemon-reload
+    check "restart" systemctl restart fatpath
+    before=$(pid)
+    # The line of its end waits for a reader of the log.
+    iperf3 --server --one-off --port 5003 --daemon
+    until_so listens 5003
+    iperf3 --client 127.0.8.1 --port 5003 --bytes 1K >/dev/null 2>&1
+    check "a worker that stands still has it started again" until_so restarted_from "$before"
+    check "the daemon names the worker" grep -q "no progress.*flow ends" <(journal)
+    check "by the watchdog" grep -qi "watchdog timeout" <(journal)
+    rm -r ${DROP_IN%/*}
+    systemctl daemon-reload
+    timeout 120 cat /var/log/fatpath/fifo >/dev/null &
+    check "restart with the log again" systemctl restart fatpath
+    check "the flow went on" has_law 5001 fp_reno
+}
+
+stops() {
+    check "stop" systemctl stop fatpath
+    check "tuning stays" has_law 5001 fp_reno
+    check "also for new flows" flow 5004
+    check "by their rule" until_so has_law 5004 fp_reno
+    check "unload" fatpath unload
+    check "no pins" not test -e /sys/fs/bpf/fatpath
+    check "no laws" not grep -q fp_ /proc/sys/net/ipv4/tcp_available_congestion_control
+    check "the flow has the host's law" has_law 5001 cubic
+    check "the sysctl is as before" test "$(cat /proc/sys/net/core/wmem_max)" = "$wmem_max"
+    check "the daemon logged no error of its own" no_errors
+}
+
+# Those of the worker that was made to stand still are wanted.
+no_errors() {
+    local said
+    said=$(journalctl --no-pager -o cat -b -p err _SYSTEMD_UNIT=fatpath.service | grep -v "no progress")
+    [ -z "$said" ] || { echo "$said"; return 1; }
+}
+
+first_boot() {
+    wmem_max=$(cat /proc/sys/net/core/wmem_max)
+    policy fp_aimd
+    starts
+    tunes
+    is_killed
+    stands_still
+    stops
+    check "start after an unload" systemctl start fatpath
+    rm -f $EARLY
+    touch /var/lib/rebooted
+    echo "== end"
+    systemctl reboot
+}
+
+second_boot() {
+    check "it runs after a reboot" until_so is_active
+    check "no unit is in an ordering cycle" not grep -q "ordering cycle" <(journal)
+    check "it was ready before the network" test "$(entered fatpath)" -lt "$(entered network-pre.target)"
+    check "a service that starts with the network is tuned" until_so grep -qw fp_reno $EARLY
+    check "stop for the end" systemctl stop fatpath
+    check "unload for the end" fatpath unload
+    echo "== end"
+    systemctl poweroff
+}
+
+case "${1:-}" in
+early) flow 5009 && ss -Htin state established dport = :5009 >$EARLY ;;
+?*) "$@" ;;
+*) if [ -e /var/lib/rebooted ]; then second_boot; else first_boot; fi ;;
+esac
