@@ -23,8 +23,8 @@ const OBJECTS: [&str; 16] = [
     "rude_option",
 ];
 
-/// Of a test: what the verifier refuses.
-const REFUSED: &str = "tests/refused.bpf.c";
+/// Of tests: what the verifier refuses, and another program on the same cgroup.
+const OF_TESTS: [&str; 2] = ["refused", "neighbour"];
 
 fn main() {
     // At run time, for a target directory may be that of another checkout.
@@ -33,15 +33,17 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let headers = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
     println!("cargo:rerun-if-changed={}", source.display());
-    println!("cargo:rerun-if-changed={REFUSED}");
     println!("cargo:rerun-if-env-changed=CLANG");
-    compile(&here.join(REFUSED), &out.join("refused.bpf.o"), &headers);
+    let compile_in = |folder: &Path, object: &str| {
+        let (from, to) = (format!("{object}.bpf.c"), format!("{object}.bpf.o"));
+        compile(&folder.join(from), &out.join(to), &headers);
+    };
+    for object in OF_TESTS {
+        println!("cargo:rerun-if-changed=tests/{object}.bpf.c");
+        compile_in(&here.join("tests"), object);
+    }
     for object in OBJECTS {
-        compile(
-            &source.join(format!("{object}.bpf.c")),
-            &out.join(format!("{object}.bpf.o")),
-            &headers,
-        );
+        compile_in(&source, object);
     }
 }
 

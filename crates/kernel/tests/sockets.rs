@@ -5,8 +5,10 @@
 
 mod support;
 
+use fatpath_api::SettingValue;
 use fatpath_policy::{Classifier, parse};
-use std::net::{TcpListener, TcpStream};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use support::{Loaded, alone};
 
@@ -100,4 +102,40 @@ fn a_law_of_ours_leaves_a_new_flow_the_rate_that_the_kernel_has() {
     assert!(kernels < u64::MAX / 2, "{kernels}");
     let ratio = ours as f64 / kernels as f64;
     assert!((0.02..50.0).contains(&ratio), "{ours} of {kernels}"); // the round-trip times differ
+}
+
+/// The send buffer of the flow to `remote`, as setsockopt counts it.
+fn send_buffer_bytes(loaded: &Loaded, remote: SocketAddr) -> Option<u64> {
+    let flows = loaded.kernel.flows().unwrap();
+    let flow = flows.iter().find(|flow| flow.flow.remote == remote)?;
+    let settings = flow.settings.iter();
+    let mut buffers = settings.filter(|report| report.setting == "send_buffer_bytes");
+    match buffers.next()?.has {
+        SettingValue::Number(bytes) => Some(bytes),
+        SettingValue::Name(_) => None,
+    }
+}
+
+/// The kernel hands the size from the connection to its subflows itself, and asks no program then.
+#[test]
+fn a_size_set_on_an_mptcp_socket_escapes_the_override() {
+    let Some(_alone) = alone() else { return };
+    let loaded = loaded();
+    let mptcp = Some(Protocol::from(libc::IPPROTO_MPTCP));
+    let socket = || Socket::new(Domain::IPV4, Type::STREAM, mptcp);
+    let Ok(listener) = socket() else {
+        println!("left out: the kernel has no MPTCP");
+        return;
+    };
+    let any_port: SocketAddr = "127.0.14.2:0".parse().unwrap();
+    listener.bind(&any_port.into()).unwrap();
+    listener.listen(1).unwrap();
+    let remote = listener.local_addr().unwrap();
+    let client = socket().unwrap();
+    client.connect(&remote).unwrap();
+    let remote = remote.as_socket().unwrap();
+    let tuned = send_buffer_bytes(&loaded, remote);
+    assert!(tuned > Some(100_000), "a subflow is tuned: {tuned:?}");
+    client.set_send_buffer_size(30_000).unwrap();
+    assert_eq!(send_buffer_bytes(&loaded, remote), Some(30_000));
 }

@@ -14,7 +14,11 @@ use fatpath_api::{
 use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// One list at a time: a record is put together in memory of the processor, in which a preemptible kernel would let
+/// another list write before the first is done.
+static LISTING: Mutex<()> = Mutex::new(());
 
 impl Kernel {
     /// The tuned flows of all network namespaces, now.
@@ -23,7 +27,10 @@ impl Kernel {
     /// When the iterator or the names of the rules cannot be read.
     pub fn flows(&self) -> Result<Vec<TunedFlow>, KernelError> {
         let names = self.rule_names()?;
-        let written = self.iterate(LINK_LIST_FLOWS)?;
+        let written = {
+            let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
+            self.iterate(LINK_LIST_FLOWS)?
+        };
         let records = written.chunks_exact(size_of::<fp_flow_record>());
         Ok(records
             .filter_map(value_of)
