@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules that no compiler checks.
 
-use crate::{citations, modules, purity};
+use crate::{citations, modules, promises, purity};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
@@ -29,6 +29,7 @@ pub fn check(root: &Path) -> Result<()> {
             breaches.extend(tests_in_documentation(name, &text));
         }
     }
+    breaches.extend(promises::breaches(root, &files)?);
     breaches.extend(purity::breaches(root)?);
     breaches.extend(modules::breaches(root)?);
     ensure!(
