@@ -113,7 +113,9 @@ fn send(network: &Network) -> u32 {
                 sent_bytes += 1 << 16;
             }
             // The pause begins when nothing is left to send.
+            let deadline = Instant::now() + Duration::from_secs(60);
             while received_bytes.load(Ordering::Relaxed) < sent_bytes {
+                assert!(Instant::now() < deadline, "the receiver has not got it all");
                 std::thread::sleep(Duration::from_millis(10));
             }
             std::thread::sleep(Duration::from_millis(500));

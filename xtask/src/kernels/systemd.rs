@@ -148,6 +148,9 @@ fn disk(kernel: &Kernel, debian: &Path, installed: &Path) -> Result<PathBuf> {
     )?;
     write_script(&tree.join("usr/local/bin/checks"), CHECKS)?;
     Root::at(&tree).add_modules(kernel)?;
+    // The modprobe of kmod reads none of the indexes that busybox makes.
+    let mut index = Command::new("chroot");
+    run(index.arg(&tree).args(["depmod", "-a", &kernel.release]))?;
     let disk = kernel.folder.join("systemd.ext4");
     let _ = std::fs::remove_file(&disk);
     let mut make = Command::new("mkfs.ext4");

@@ -3,6 +3,7 @@
 # In a guest with systemd: what an administrator does with fatpath.service. Each check prints `ok NAME` or `FAILED NAME`.
 # The first boot ends with a reboot, the second with the machine off.
 set -u
+export SYSTEMD_COLORS=0
 POLICY=/etc/fatpath/policy.toml
 DROP_IN=/etc/systemd/system/fatpath.service.d/test.conf
 EARLY=/var/lib/early
