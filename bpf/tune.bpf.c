@@ -165,8 +165,8 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct fp_flow *flow
 /* One call of meet() for both stages: it is most of this program, which a short flow reads into the cache. */
 static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
 {
-	enum fp_stage stage = ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB ? FP_BEFORE_SYN :
-								       FP_ESTABLISHED;
+	enum fp_stage stage =
+		ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB ? FP_BEFORE_SYN : FP_ESTABLISHED;
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	struct fp_flow *flow = tp ? meet(ctx, sk, tp, stage) : NULL;

@@ -221,8 +221,7 @@ static __always_inline int is_programs_law(struct tcp_sock *tp, const struct fp_
 	const struct net *net = sk->__sk_common.skc_net.net;
 
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt) &&
-	       icsk->icsk_ca_ops != net->ipv4.tcp_congestion_control &&
-	       !has_law(tp, flow->law_set);
+	       icsk->icsk_ca_ops != net->ipv4.tcp_congestion_control && !has_law(tp, flow->law_set);
 }
 
 /* The program's law, where fatpath's is in its place: 1 when the flow has it again. */
