@@ -30,6 +30,13 @@ pub(crate) fn end_of(mut flow: TunedFlow, cgroups: &CgroupPaths) -> FlowLogLine 
     }
 }
 
+/// Logs that writing begins or ends to fail, where [`FlowLog::write`] or [`FlowLog::flush`] answers so.
+pub(crate) fn say(said: Option<String>) {
+    if let Some(said) = said {
+        tracing::error!("{said}");
+    }
+}
+
 /// The logs that this daemon writes.
 pub(crate) struct Logs {
     /// One line a flow, at its end.

@@ -2,7 +2,7 @@
 //! Follows the events of the kernel half: flows that end are logged, and that flows of a divided rule came or went is
 //! passed on.
 
-use crate::flow_log::end_of;
+use crate::flow_log::{end_of, say};
 use crate::heartbeat::Heartbeat;
 use crate::state::DaemonState;
 use anyhow::Result;
@@ -40,11 +40,4 @@ fn log_end(state: &DaemonState, flow: TunedFlow) {
     let line = end_of(flow, &state.cgroups);
     state.archive.put_flow(&line);
     say(state.logs.flows.lock().write(&line));
-}
-
-/// That the log begins or ends to fail.
-fn say(said: Option<String>) {
-    if let Some(said) = said {
-        tracing::error!("{said}");
-    }
 }

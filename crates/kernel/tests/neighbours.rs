@@ -4,7 +4,6 @@
 
 mod support;
 
-use fatpath_api::SettingValue;
 use fatpath_kernel::Event;
 use fatpath_policy::{Classifier, parse};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
@@ -118,15 +117,6 @@ fn send_buffer(flow: &TcpStream) -> usize {
     SockRef::from(flow).send_buffer_size().unwrap()
 }
 
-/// What the kernel has, whatever the program is told.
-fn kernels_send_buffer(loaded: &Loaded, cookie: u64) -> SettingValue {
-    let flows = loaded.kernel.flows().unwrap();
-    let flow = flows.iter().find(|it| it.flow.cookie == cookie).unwrap();
-    let mut settings = flow.settings.iter();
-    let buffer = settings.find(|it| it.setting == "send_buffer_bytes");
-    buffer.unwrap().has.clone()
-}
-
 /// The cookies of the flows whose ends are told, up to that of one that ends now.
 fn told_ends(loaded: &Loaded, last: (TcpStream, TcpStream)) -> Vec<u64> {
     let last_cookie = cookie(&last.0);
@@ -173,21 +163,21 @@ fn ends_are_told_beside(order: Order, overwrites: bool) -> bool {
     assert!(shared <= 2 * BUFFER_BYTES, "{shared}");
     SockRef::from(&ends.0).set_send_buffer_size(5000).unwrap();
     assert_eq!(send_buffer(&ends.0), 2 * 5000, "it reads back what it set");
-    let kept = kernels_send_buffer(&loaded, cookie(&ends.0));
-    assert_eq!(kept, SettingValue::Number(shared as u64 / 2), "overridden");
+    let ending = cookie(&ends.0);
+    let kept = loaded.send_buffer_bytes(|flow| flow.flow.cookie == ending);
+    assert_eq!(kept, Some(shared as u64 / 2), "overridden");
     assert_eq!(neighbour.counted(ESTABLISHED), 4, "both ends of both flows");
     assert!(neighbour.counted(ROUND_TRIPS) > 0, "its callbacks");
     assert!(neighbour.counted(OPTIONS) > 0, "its look at options");
-    let ended = cookie(&ends.0);
     drop(ends);
     until_alone(&loaded, &stays.0);
     let listed = loaded.kernel.flows().unwrap();
     assert!(
-        listed.iter().all(|listed| listed.flow.cookie != ended),
+        listed.iter().all(|listed| listed.flow.cookie != ending),
         "it is forgotten"
     );
     drop(neighbour);
-    told_ends(&loaded, flow(&listener)).contains(&ended)
+    told_ends(&loaded, flow(&listener)).contains(&ending)
 }
 
 #[test]

@@ -15,6 +15,8 @@ use support::{Loaded, alone};
 
 const HOST: &str = "127.0.23.1";
 const OTHER: &str = "127.0.23.2";
+const TO_HOST: &str = "destination = ['127.0.23.1']";
+const TO_OTHER: &str = "destination = ['127.0.23.2']";
 
 /// A policy's rules: what they match, and the send buffer that tells which one a flow has.
 type Rules<'a> = [(&'a str, usize)];
@@ -68,27 +70,23 @@ fn a_new_policy_is_not_answered_from_the_addresses_of_the_last() {
     let Some(_alone) = alone() else { return };
     stay_on_one_processor();
     let loaded = Loaded::at("recent");
-    let (host, other) = (
-        "destination = ['127.0.23.1']",
-        "destination = ['127.0.23.2']",
-    );
     let both = "destination = ['127.0.23.0/24']";
     let policies: [(&Rules<'_>, _, _); 6] = [
-        (&[(host, 30_000)], Some(30_000), None),
-        (&[(other, 31_000)], None, Some(31_000)),
+        (&[(TO_HOST, 30_000)], Some(30_000), None),
+        (&[(TO_OTHER, 31_000)], None, Some(31_000)),
         (
-            &[(other, 32_000), (host, 33_000)],
+            &[(TO_OTHER, 32_000), (TO_HOST, 33_000)],
             Some(33_000),
             Some(32_000),
         ),
         (
-            &[(both, 34_000), (host, 35_000)],
+            &[(both, 34_000), (TO_HOST, 35_000)],
             Some(34_000),
             Some(34_000),
         ),
         (&[], None, None),
         (
-            &[(host, 36_000), (both, 37_000)],
+            &[(TO_HOST, 36_000), (both, 37_000)],
             Some(36_000),
             Some(37_000),
         ),
@@ -106,14 +104,10 @@ fn policies_that_are_counted_anew_are_not_answered_from_those_before() {
     let Some(_alone) = alone() else { return };
     stay_on_one_processor();
     let loaded = Loaded::at("recent-anew");
-    let (host, other) = (
-        "destination = ['127.0.23.1']",
-        "destination = ['127.0.23.2']",
-    );
     let policies: [(&Rules<'_>, _); 3] = [
-        (&[(host, 30_000), (other, 31_000)], Some(30_000)),
-        (&[(other, 32_000), (host, 33_000)], Some(33_000)),
-        (&[(other, 34_000)], None),
+        (&[(TO_HOST, 30_000), (TO_OTHER, 31_000)], Some(30_000)),
+        (&[(TO_OTHER, 32_000), (TO_HOST, 33_000)], Some(33_000)),
+        (&[(TO_OTHER, 34_000)], None),
     ];
     for (rules, of_host) in policies {
         publish(&loaded, rules);
@@ -134,7 +128,7 @@ fn an_address_is_another_matter_as_source_than_as_destination() {
     publish(
         &loaded,
         &[
-            ("destination = ['127.0.23.1']", 30_000),
+            (TO_HOST, 30_000),
             (
                 "source = ['127.0.23.1']\ndestination = ['127.0.23.2']",
                 31_000,
@@ -195,7 +189,7 @@ fn an_address_is_another_matter_in_another_cgroup_of_the_policy() {
     let matches = Cgroups::NAMES.map(|name| {
         let path = cgroups.path(name);
         let path = path.strip_prefix(&cgroups.root).unwrap().display();
-        format!("cgroup = '/{path}'\ndestination = ['127.0.23.1']")
+        format!("cgroup = '/{path}'\n{TO_HOST}")
     });
     publish(&loaded, &[(&matches[0], 30_000), (&matches[1], 31_000)]);
     for (name, bytes) in [("a", 30_000), ("b", 31_000), ("a", 30_000)] {
@@ -214,7 +208,7 @@ fn an_address_is_another_matter_to_another_instance() {
     let instances = [("a", 30_000), ("b", 31_000)];
     let loaded = instances.map(|(name, bytes)| {
         let loaded = Loaded::for_cgroup(&format!("recent-{name}"), Some(cgroups.path(name)));
-        publish(&loaded, &[("destination = ['127.0.23.1']", bytes)]);
+        publish(&loaded, &[(TO_HOST, bytes)]);
         loaded
     });
     for (name, bytes) in instances.into_iter().chain(instances) {

@@ -5,7 +5,6 @@
 
 mod support;
 
-use fatpath_api::SettingValue;
 use fatpath_policy::{Classifier, parse};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -104,18 +103,6 @@ fn a_law_of_ours_leaves_a_new_flow_the_rate_that_the_kernel_has() {
     assert!((0.02..50.0).contains(&ratio), "{ours} of {kernels}"); // the round-trip times differ
 }
 
-/// The send buffer of the flow to `remote`, as setsockopt counts it.
-fn send_buffer_bytes(loaded: &Loaded, remote: SocketAddr) -> Option<u64> {
-    let flows = loaded.kernel.flows().unwrap();
-    let flow = flows.iter().find(|flow| flow.flow.remote == remote)?;
-    let settings = flow.settings.iter();
-    let mut buffers = settings.filter(|report| report.setting == "send_buffer_bytes");
-    match buffers.next()?.has {
-        SettingValue::Number(bytes) => Some(bytes),
-        SettingValue::Name(_) => None,
-    }
-}
-
 /// The kernel hands the size from the connection to its subflows itself, and asks no program then.
 #[test]
 fn a_size_set_on_an_mptcp_socket_escapes_the_override() {
@@ -134,8 +121,9 @@ fn a_size_set_on_an_mptcp_socket_escapes_the_override() {
     let client = socket().unwrap();
     client.connect(&remote).unwrap();
     let remote = remote.as_socket().unwrap();
-    let tuned = send_buffer_bytes(&loaded, remote);
+    let has = || loaded.send_buffer_bytes(|flow| flow.flow.remote == remote);
+    let tuned = has();
     assert!(tuned > Some(100_000), "a subflow is tuned: {tuned:?}");
     client.set_send_buffer_size(30_000).unwrap();
-    assert_eq!(send_buffer_bytes(&loaded, remote), Some(30_000));
+    assert_eq!(has(), Some(30_000));
 }

@@ -134,20 +134,16 @@ fn disk(kernel: &Kernel, debian: &Path, installed: &Path) -> Result<PathBuf> {
     copy(debian, &tree)?;
     copy(&installed.join("."), &tree)?;
     run(Command::new("strip").arg(tree.join("usr/local/bin/fatpath")))?;
-    let units = tree.join("etc/systemd/system");
-    let wanted = units.join("multi-user.target.wants");
-    std::fs::create_dir_all(&wanted)?;
+    let root = Root::at(&tree);
+    let wanted = root.make("etc/systemd/system/multi-user.target.wants")?;
     for (name, text) in [("checks.service", UNIT), ("early.service", EARLY_UNIT)] {
-        std::fs::write(units.join(name), text)?;
+        root.write(&format!("etc/systemd/system/{name}"), text)?;
         std::os::unix::fs::symlink(format!("../{name}"), wanted.join(name))?;
     }
     // Else systemd asks for what an administrator sets up at the first boot.
-    std::fs::write(
-        tree.join("etc/machine-id"),
-        "f0000000000000000000000000000001\n",
-    )?;
-    write_script(&tree.join("usr/local/bin/checks"), CHECKS)?;
-    Root::at(&tree).add_modules(kernel)?;
+    root.write("etc/machine-id", "f0000000000000000000000000000001\n")?;
+    root.add_script("usr/local/bin/checks", CHECKS)?;
+    root.add_modules(kernel)?;
     // The modprobe of kmod reads none of the indexes that busybox makes.
     let mut index = Command::new("chroot");
     run(index.arg(&tree).args(["depmod", "-a", &kernel.release]))?;
@@ -164,11 +160,4 @@ fn disk(kernel: &Kernel, debian: &Path, installed: &Path) -> Result<PathBuf> {
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     run(Command::new("cp").arg("-a").arg(from).arg(to))
-}
-
-fn write_script(path: &Path, text: &str) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::write(path, text)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
-        .context("a script's mode")
 }

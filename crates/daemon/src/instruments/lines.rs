@@ -8,7 +8,7 @@
 use super::Instruments;
 use super::clock::unix_ns;
 use crate::archive::Archive;
-use crate::flow_log::FlowLog;
+use crate::flow_log::{FlowLog, say};
 use crate::heartbeat::Heartbeat;
 use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
@@ -59,7 +59,6 @@ pub(crate) fn follow(
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
-    let say = |said: Option<String>| said.into_iter().for_each(|said| tracing::error!("{said}"));
     let mut write = |line: Line| say(log.lock().write(&line));
     while heartbeat.goes_on() {
         match samples.try_recv() {

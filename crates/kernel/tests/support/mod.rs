@@ -11,6 +11,7 @@ pub mod replay;
 pub mod ring;
 pub mod wire;
 
+use fatpath_api::{SettingValue, TunedFlow};
 use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};
 use fatpath_policy::Policy;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -67,6 +68,18 @@ impl Loaded {
 
     pub fn map(&self, name: &str) -> MapHandle {
         MapHandle::from_pinned_path(self.pin_dir.join(name)).unwrap()
+    }
+
+    /// The send buffer of a tuned flow as the kernel has it, whatever a program is told; setsockopt's, which the kernel
+    /// doubles.
+    pub fn send_buffer_bytes(&self, is_it: impl Fn(&TunedFlow) -> bool) -> Option<u64> {
+        let flows = self.kernel.flows().unwrap();
+        let flow = flows.iter().find(|flow| is_it(flow))?;
+        let mut settings = flow.settings.iter();
+        match settings.find(|it| it.setting == "send_buffer_bytes")?.has {
+            SettingValue::Number(bytes) => Some(bytes),
+            SettingValue::Name(_) => None,
+        }
     }
 
     /// struct fp_rude_gate: open, bits, DSCP, padding.
