@@ -7,9 +7,11 @@ mod support;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use serde_json::Value;
+use std::fs::File;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use support::{Daemon, FATPATH, Lab, alone, until};
@@ -260,6 +262,57 @@ fn a_full_disk_is_said_once_and_tuning_goes_on() {
         "{}",
         daemon.stderr()
     );
+}
+
+/// A FIFO without a reader: to open it waits as to write to a disk that stands still.
+#[test]
+fn a_flow_log_that_stands_still_does_not_keep_the_status_from_being_told() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::idle(RULE);
+    let log = daemon.path("flows.jsonl");
+    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
+    daemon.restart();
+    let fifo = Fifo(log);
+    drop(loopback_flow());
+    until("the flow log to stand still", || {
+        is_waiting_for_a_fifo(&daemon).then_some(())
+    });
+    let mut status = daemon.command(&["status"]);
+    let mut status = status.stdout(Stdio::null()).spawn().unwrap();
+    let told = until("the status", || status.try_wait().unwrap());
+    assert!(told.success());
+    let reader = fifo.reader();
+    until("the line", || {
+        (daemon.json(&["status"])["flow_log"]["written"].as_u64()? >= 1).then_some(())
+    });
+    drop(reader);
+}
+
+/// It gets a reader at the end at the latest: the daemon could not be ended either where the test fails.
+struct Fifo(PathBuf);
+
+impl Fifo {
+    fn reader(&self) -> std::io::Result<File> {
+        let mut options = File::options();
+        options
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&self.0)
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        let _ = self.reader();
+    }
+}
+
+/// Whether a thread of the daemon is in the kernel's open() of one.
+fn is_waiting_for_a_fifo(daemon: &Daemon) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.child.id())).unwrap();
+    let mut waits = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("wchan")).ok());
+    waits.any(|wait| ["fifo_open", "wait_for_partner"].contains(&wait.as_str()))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::answer::{Answer, AnswerTo, Failure};
 use crate::archive::Archive;
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Engine, read_policy};
-use crate::flow_log::Logs;
+use crate::flow_log::{FlowLog, Logs};
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
 use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
@@ -169,9 +169,9 @@ async fn status(
     State(archive): State<Arc<Archive>>,
     State(server): State<ServerInfo>,
 ) -> AnswerTo<GetStatus> {
-    let flow_log = logs.flows.lock().status.clone();
+    let flow_log = logs.flows.status();
     let event_log = logs.events.as_ref();
-    let event_log = event_log.map(|log| log.lock().status.clone());
+    let event_log = event_log.map(FlowLog::status);
     let page = server.page.lock().clone();
     on_engine(engine, move |engine| {
         Ok(Status {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 /// A file is renamed at this size; two files stay, so the log takes twice as much at most.
@@ -40,34 +41,31 @@ pub(crate) fn say(said: Option<String>) {
 /// The logs that this daemon writes.
 pub(crate) struct Logs {
     /// One line a flow, at its end.
-    pub(crate) flows: Mutex<FlowLog>,
+    pub(crate) flows: FlowLog,
     /// One line an event of a flow, where that is asked for.
-    pub(crate) events: Option<Mutex<FlowLog>>,
+    pub(crate) events: Option<FlowLog>,
 }
 
 impl Logs {
     pub(crate) fn new(flows: &Path, events: Option<&Path>) -> Logs {
-        let log = |path| Mutex::new(FlowLog::new(path));
         Logs {
-            flows: log(flows),
-            events: events.map(log),
+            flows: FlowLog::new(flows),
+            events: events.map(FlowLog::new),
         }
     }
 
     /// After this the next line of each opens its file anew: logrotate may have moved it.
     pub(crate) fn reopen(&self) {
         let logs = self.events.iter().chain([&self.flows]);
-        logs.for_each(|log| log.lock().reopen());
+        logs.for_each(FlowLog::reopen);
     }
 }
 
-/// The log.
+/// The log. A disk may stand still while a line is written: nobody who asks how the log fares waits for that.
 pub(crate) struct FlowLog {
-    file: Option<File>,
-    max_bytes: u64,
-    waiting: Vec<u8>,
-    waiting_lines: u64,
-    pub(crate) status: LogStatus,
+    lines: Mutex<Lines>,
+    is_to_reopen: AtomicBool,
+    status: Mutex<LogStatus>,
 }
 
 impl FlowLog {
@@ -77,61 +75,114 @@ impl FlowLog {
 
     fn bounded(path: &Path, max_bytes: u64) -> FlowLog {
         FlowLog {
-            file: None,
-            max_bytes,
-            waiting: Vec::new(),
-            waiting_lines: 0,
-            status: LogStatus {
+            lines: Mutex::new(Lines {
+                path: path.into(),
+                file: None,
+                max_bytes,
+                waiting: Vec::new(),
+                waiting_lines: 0,
+            }),
+            is_to_reopen: AtomicBool::new(false),
+            status: Mutex::new(LogStatus {
                 file: path.into(),
                 ..LogStatus::default()
-            },
+            }),
         }
     }
 
     /// Adds a line, which waits for others up to [`BATCH_BYTES`] or until [`FlowLog::flush`]. Answers what there is to
     /// say of it: only when failure begins or ends.
-    pub(crate) fn write(&mut self, value: &impl Serialize) -> Option<String> {
-        let begun = self.waiting.len();
-        if let Err(error) = serde_json::to_writer(&mut self.waiting, value) {
-            self.waiting.truncate(begun);
-            return self.failed(1, &error.into());
+    pub(crate) fn write(&self, value: &impl Serialize) -> Option<String> {
+        let mut lines = self.lines.lock();
+        if let Err(error) = lines.add(value) {
+            return self.failed(1, &error);
         }
-        self.waiting.push(b'\n');
-        self.waiting_lines += 1;
-        match self.waiting.len() < BATCH_BYTES {
+        match lines.waiting.len() < BATCH_BYTES {
             true => None,
-            false => self.flush(),
+            false => self.append(&mut lines),
         }
     }
 
     /// Writes the lines that wait; answers as [`FlowLog::write`].
-    pub(crate) fn flush(&mut self) -> Option<String> {
-        let count = std::mem::take(&mut self.waiting_lines);
-        if count == 0 {
+    pub(crate) fn flush(&self) -> Option<String> {
+        self.append(&mut self.lines.lock())
+    }
+
+    /// How it fares.
+    pub(crate) fn status(&self) -> LogStatus {
+        self.status.lock().clone()
+    }
+
+    fn reopen(&self) {
+        self.is_to_reopen.store(true, Ordering::Relaxed);
+    }
+
+    fn append(&self, lines: &mut Lines) -> Option<String> {
+        if self.is_to_reopen.swap(false, Ordering::Relaxed) {
+            lines.file = None;
+        }
+        let count = lines.waiting_lines;
+        match lines.append_waiting() {
+            Ok(()) => self.written(count),
+            Err(error) => self.failed(count, &error),
+        }
+    }
+
+    fn written(&self, lines: u64) -> Option<String> {
+        if lines == 0 {
             return None;
+        }
+        let mut status = self.status.lock();
+        status.written += lines;
+        let was = status.error.take();
+        was.map(|_| format!("{}: written again", status.file.display()))
+    }
+
+    fn failed(&self, lines: u64, error: &io::Error) -> Option<String> {
+        let mut status = self.status.lock();
+        status.missing += lines;
+        let was = status.error.replace(error.to_string());
+        was.is_none().then(|| {
+            let file = status.file.display();
+            format!("{file}: {error}; flows go on being tuned, their lines are missing")
+        })
+    }
+}
+
+/// The file, and the lines that wait for it.
+struct Lines {
+    path: PathBuf,
+    file: Option<File>,
+    max_bytes: u64,
+    waiting: Vec<u8>,
+    waiting_lines: u64,
+}
+
+impl Lines {
+    fn add(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let begun = self.waiting.len();
+        if let Err(error) = serde_json::to_writer(&mut self.waiting, value) {
+            self.waiting.truncate(begun);
+            return Err(error.into());
+        }
+        self.waiting.push(b'\n');
+        self.waiting_lines += 1;
+        Ok(())
+    }
+
+    /// No line waits afterwards, whatever became of them.
+    fn append_waiting(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.waiting_lines) == 0 {
+            return Ok(());
         }
         let mut lines = std::mem::take(&mut self.waiting);
         let appended = self.append(&lines);
         lines.clear();
         self.waiting = lines;
-        match appended {
-            Ok(()) => {
-                self.status.written += count;
-                let was = self.status.error.take();
-                was.map(|_| format!("{}: written again", self.status.file.display()))
-            }
-            Err(error) => self.failed(count, &error),
+        if appended.is_err() {
+            self.file = None;
         }
-    }
-
-    fn failed(&mut self, lines: u64, error: &io::Error) -> Option<String> {
-        self.file = None;
-        self.status.missing += lines;
-        let was = self.status.error.replace(error.to_string());
-        was.is_none().then(|| {
-            let file = self.status.file.display();
-            format!("{file}: {error}; flows go on being tuned, their lines are missing")
-        })
+        appended
     }
 
     /// All of the lines or none of them.
@@ -153,7 +204,7 @@ impl FlowLog {
     /// 0640 root:fatpath, as the API: who may ask the daemon may read its log.
     fn open(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
-            if let Some(directory) = self.status.file.parent() {
+            if let Some(directory) = self.path.parent() {
                 std::fs::create_dir_all(directory)?;
             }
             let mut options = OpenOptions::new();
@@ -161,7 +212,7 @@ impl FlowLog {
                 .append(true)
                 .create(true)
                 .mode(0o640)
-                .open(&self.status.file)?;
+                .open(&self.path)?;
             if let Some(group) = fatpath_group() {
                 let _ = std::os::unix::fs::fchown(&file, None, Some(group));
             }
@@ -170,15 +221,11 @@ impl FlowLog {
         Ok(self.file.as_mut().expect("it was opened above"))
     }
 
-    fn reopen(&mut self) {
-        self.file = None;
-    }
-
     fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
-        let mut old = self.status.file.clone().into_os_string();
+        let mut old = self.path.clone().into_os_string();
         old.push(".1");
-        std::fs::rename(&self.status.file, old)
+        std::fs::rename(&self.path, old)
     }
 }
 
@@ -187,7 +234,7 @@ mod tests {
     use super::*;
 
     /// A line alone.
-    fn write(log: &mut FlowLog, value: &impl Serialize) -> Option<String> {
+    fn write(log: &FlowLog, value: &impl Serialize) -> Option<String> {
         log.write(value).or_else(|| log.flush())
     }
 
@@ -195,9 +242,9 @@ mod tests {
     fn a_full_file_is_renamed_and_no_line_is_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log/flows.jsonl");
-        let mut log = FlowLog::bounded(&path, 20);
+        let log = FlowLog::bounded(&path, 20);
         for n in 0..5 {
-            assert_eq!(write(&mut log, &format!("line-{n}")), None);
+            assert_eq!(write(&log, &format!("line-{n}")), None);
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(&path), "\"line-4\"\n");
@@ -212,48 +259,48 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("flows.jsonl");
         std::fs::create_dir(&path).unwrap();
-        let mut log = FlowLog::new(&path);
-        assert!(write(&mut log, &1).unwrap().contains("go on being tuned"));
-        assert_eq!(write(&mut log, &2), None);
+        let log = FlowLog::new(&path);
+        assert!(write(&log, &1).unwrap().contains("go on being tuned"));
+        assert_eq!(write(&log, &2), None);
         std::fs::remove_dir(&path).unwrap();
-        assert!(write(&mut log, &3).unwrap().contains("written again"));
-        assert_eq!((log.status.written, log.status.missing), (1, 2));
+        assert!(write(&log, &3).unwrap().contains("written again"));
+        assert_eq!((log.status().written, log.status().missing), (1, 2));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
     }
 
     #[test]
     fn a_full_disk_is_survived() {
-        let mut log = FlowLog::new(Path::new("/dev/full"));
-        assert!(write(&mut log, &1).is_some());
-        assert_eq!(write(&mut log, &2), None);
-        assert_eq!(log.status.missing, 2);
+        let log = FlowLog::new(Path::new("/dev/full"));
+        assert!(write(&log, &1).is_some());
+        assert_eq!(write(&log, &2), None);
+        assert_eq!(log.status().missing, 2);
     }
 
     #[test]
     fn lines_are_written_together_and_each_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("flows.jsonl");
-        let mut log = FlowLog::new(&path);
+        let log = FlowLog::new(&path);
         let line = "a".repeat(BATCH_BYTES / 4);
         for _ in 0..3 {
             assert_eq!(log.write(&line), None);
         }
-        assert_eq!((path.exists(), log.status.written), (false, 0));
+        assert_eq!((path.exists(), log.status().written), (false, 0));
         assert_eq!(log.write(&line), None);
-        assert_eq!((path.exists(), log.status.written), (true, 4));
+        assert_eq!((path.exists(), log.status().written), (true, 4));
         let length = || path.metadata().unwrap().len();
         let written = length();
         assert_eq!(log.write(&1), None);
         assert_eq!(length(), written);
         assert_eq!(log.flush(), None);
-        assert_eq!((length(), log.status.written), (written + 2, 5));
+        assert_eq!((length(), log.status().written), (written + 2, 5));
     }
 
     #[test]
     fn lines_that_failed_together_are_all_missing() {
-        let mut log = FlowLog::new(Path::new("/dev/full"));
+        let log = FlowLog::new(Path::new("/dev/full"));
         assert_eq!(log.write(&1), None);
-        assert!(write(&mut log, &2).is_some());
-        assert_eq!((log.status.written, log.status.missing), (0, 2));
+        assert!(write(&log, &2).is_some());
+        assert_eq!((log.status().written, log.status().missing), (0, 2));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn follow_tuning_events(
 ) -> Result<()> {
     // It is asked after each batch of events.
     let stop = || {
-        say(state.logs.flows.lock().flush());
+        say(state.logs.flows.flush());
         !heartbeat.goes_on()
     };
     let on_event = |event| match event {
@@ -39,5 +39,5 @@ pub(crate) fn follow_tuning_events(
 fn log_end(state: &DaemonState, flow: TunedFlow) {
     let line = end_of(flow, &state.cgroups);
     state.archive.put_flow(&line);
-    say(state.logs.flows.lock().write(&line));
+    say(state.logs.flows.write(&line));
 }

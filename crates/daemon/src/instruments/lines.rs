@@ -14,7 +14,6 @@ use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
 use fatpath_archive::{Event, Kind};
 use fatpath_estats::Changes;
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -53,19 +52,19 @@ struct Line {
 /// When no more samples can come: the log itself may fail and recover.
 pub(crate) fn follow(
     instruments: &Instruments,
-    log: &Mutex<FlowLog>,
+    log: &FlowLog,
     heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
-    let mut write = |line: Line| say(log.lock().write(&line));
+    let mut write = |line: Line| say(log.write(&line));
     while heartbeat.goes_on() {
         match samples.try_recv() {
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
             Err(TryRecvError::Empty) => {
-                say(log.lock().flush());
+                say(log.flush());
                 std::thread::sleep(PAUSE);
             }
             Err(TryRecvError::Closed) => bail!("the table of flows has ended"),
@@ -76,7 +75,7 @@ pub(crate) fn follow(
             known.look(changes).into_iter().for_each(&mut write);
         }
     }
-    say(log.lock().flush());
+    say(log.flush());
     Ok(())
 }
 
