@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use event::policy_applied;
 pub(crate) use move_worker::follow_segments;
@@ -29,7 +32,7 @@ const MAX_QUEUED: usize = 16_384;
 /// The archive of this daemon.
 pub(crate) struct Archive {
     folder: PathBuf,
-    settings: Mutex<Option<Settings>>,
+    settings: watch::Sender<Option<Settings>>,
     queue: SyncSender<(Kind, Event)>,
     queued: Mutex<Receiver<(Kind, Event)>>,
     /// Of the open spool.
@@ -47,7 +50,7 @@ impl Archive {
         let (queue, queued) = sync_channel(MAX_QUEUED);
         Archive {
             folder: folder.to_path_buf(),
-            settings: Mutex::default(),
+            settings: watch::Sender::default(),
             queue,
             queued: Mutex::new(queued),
             sealed: Mutex::default(),
@@ -62,7 +65,7 @@ impl Archive {
 
     /// A policy became live.
     pub(crate) fn set_policy(&self, settings: Option<Settings>) {
-        *self.settings.lock() = settings;
+        self.settings.send_replace(settings);
     }
 
     /// The live policy asks for an archive.
@@ -70,8 +73,19 @@ impl Archive {
         self.settings().is_some()
     }
 
+    /// Waits until it is on.
+    pub(crate) async fn turned_on(&self) {
+        // The sender lives as long as this.
+        let _ = self.settings.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// The same for a thread of the runtime, until `shutdown` at most.
+    fn wait_until_on(&self, shutdown: &CancellationToken) {
+        Handle::current().block_on(shutdown.run_until_cancelled(self.turned_on()));
+    }
+
     fn settings(&self) -> Option<Settings> {
-        *self.settings.lock()
+        *self.settings.borrow()
     }
 
     /// Never waits: where the queue is full the event is counted, and lost.

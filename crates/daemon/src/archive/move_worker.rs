@@ -25,6 +25,7 @@ pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -
     let mut store = SqliteStore::at(&archive.folder);
     let mut retained: Option<(Settings, Instant)> = None;
     while !shutdown.is_cancelled() {
+        archive.wait_until_on(shutdown);
         let rest = match work(archive, &mut store, &mut retained) {
             Ok(true) => Duration::ZERO,
             Ok(false) => TICK,

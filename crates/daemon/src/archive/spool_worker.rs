@@ -27,6 +27,10 @@ pub(crate) fn follow_events(archive: &Archive, shutdown: &CancellationToken) -> 
     let mut writer = Writer::new(archive)?;
     let mut synced = Instant::now();
     while !shutdown.is_cancelled() {
+        if writer.spool.is_none() && !archive.is_on() {
+            archive.wait_until_on(shutdown);
+            writer.follow_settings();
+        }
         match queued.recv_timeout(TICK) {
             Ok((kind, event)) => writer.append(kind, &event),
             Err(RecvTimeoutError::Timeout) => {}

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::TryRecvError;
 
 /// Derived values and findings are looked at this often.
@@ -79,23 +80,23 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// Puts findings and derived values into the archive.
+/// Puts findings and derived values into the archive, while it is on.
 pub(crate) fn follow_findings(
     instruments: &Instruments,
     archive: &Archive,
     heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut known = Known::default();
-    let mut looked = Instant::now();
-    while heartbeat.goes_on() {
-        if archive.is_on() && looked.elapsed() >= ARCHIVE_LOOK_INTERVAL {
-            looked = Instant::now();
-            let changes = instruments.changes(known.mark);
-            for line in known.look(changes) {
-                archive.put(line.kind(), line.into_event());
-            }
+    let look_is_due = || async {
+        tokio::time::sleep(ARCHIVE_LOOK_INTERVAL).await;
+        archive.turned_on().await;
+    };
+    let runtime = Handle::current();
+    while runtime.block_on(heartbeat.wait(look_is_due())).is_some() {
+        let changes = instruments.changes(known.mark);
+        for line in known.look(changes) {
+            archive.put(line.kind(), line.into_event());
         }
-        std::thread::sleep(PAUSE);
     }
     Ok(())
 }
