@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "api",
     "cc",
     "estats",
@@ -20,6 +20,7 @@ const PURE: [&str; 10] = [
     "scenario",
     "sim",
     "toml",
+    "train",
     "units",
 ];
 

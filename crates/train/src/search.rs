@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which trains to send: faster and faster ones until one is slower at the other end, then trains at chosen multiples
+//! of the rate that was found.
+
+use crate::estimate::OVERLOADED;
+use crate::{Estimate, Response, Train};
+
+/// Growth of the rate from train to train while nothing is overloaded.
+const GROWTH: u64 = 4;
+
+/// How long a train of the first phase lasts.
+const GROWING_NS: u64 = 15_000_000;
+
+/// Stretch that ends the first phase: the rate of what arrived is then at least half the bottleneck's, where cross
+/// traffic takes half of it.
+const FOUND: f64 = 1.25;
+
+/// A sender that reaches less of the planned rate than this is at its own limit.
+const OWN_LIMIT: f64 = 0.7;
+
+/// Input rates of the second phase, in multiples of the greatest output rate so far. The fastest fixes the bottleneck's
+/// rate, the slowest the cross traffic.
+const MULTIPLES: [f64; 3] = [6.0, 1.15, 2.2];
+
+/// How often each is sent.
+const ROUNDS: usize = 4;
+
+/// Of the path's rate in a second, what all trains of the second phase send.
+const SHARE: f64 = 0.7;
+
+/// Most attempts at a train that proved unusable, all together.
+const MOST_FAILURES: usize = 8;
+
+/// Least packets of a train, so that its rate is one.
+const LEAST_PACKETS: u64 = 16;
+
+/// What a search may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rate of the first train; paths below a third of it are measured badly.
+    pub least_bps: u64,
+    /// Greatest rate of a train.
+    pub most_bps: u64,
+    /// Length of a packet, IP and UDP headers included.
+    pub packet_bytes: u32,
+    /// Most bytes of a train.
+    pub train_bytes: u64,
+}
+
+impl Default for Limits {
+    /// From 8 Mb/s to 15 Gb/s, with packets of 1500 bytes.
+    fn default() -> Self {
+        Limits {
+            least_bps: 8_000_000,
+            most_bps: 15_000_000_000,
+            packet_bytes: 1500,
+            train_bytes: 16_000_000,
+        }
+    }
+}
+
+/// A measurement that is under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    limits: Limits,
+    responses: Vec<Response>,
+    /// Of the first phase; none once the bottleneck's rate is roughly known.
+    growing_bps: Option<u64>,
+    /// Trains of the second phase that were answered.
+    measured: usize,
+    failures: usize,
+    sent_bytes: u64,
+}
+
+impl Search {
+    /// A measurement within `limits`.
+    pub fn new(limits: Limits) -> Search {
+        Search {
+            limits,
+            responses: vec![],
+            growing_bps: Some(limits.least_bps),
+            measured: 0,
+            failures: 0,
+            sent_bytes: 0,
+        }
+    }
+
+    /// The train to send now; `None` at the end.
+    pub fn next(&self) -> Option<Train> {
+        if self.failures > MOST_FAILURES {
+            return None;
+        }
+        match self.growing_bps {
+            Some(rate_bps) => {
+                Some(self.train(rate_bps as f64, rate_bps as f64 / 8e9 * GROWING_NS as f64))
+            }
+            None => self.measuring(),
+        }
+    }
+
+    /// Takes in what became of the train that [`Search::next`] named: its response, or none if it was unusable.
+    pub fn answer(&mut self, train: &Train, response: Option<Response>) {
+        self.sent_bytes += train.bytes();
+        let Some(response) = response else {
+            self.failures += 1;
+            return;
+        };
+        self.responses.push(response);
+        match self.growing_bps {
+            Some(rate_bps) => self.growing_bps = self.grown(rate_bps, &response),
+            None => self.measured += 1,
+        }
+    }
+
+    /// What is known so far.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(&self.responses, self.sent_bytes)
+    }
+
+    /// What every train gave.
+    pub fn responses(&self) -> &[Response] {
+        &self.responses
+    }
+
+    fn grown(&self, rate_bps: u64, response: &Response) -> Option<u64> {
+        let at_own_limit = response.input_bps < OWN_LIMIT * rate_bps as f64;
+        let done = response.stretch() > FOUND || at_own_limit || rate_bps >= self.limits.most_bps;
+        (!done).then(|| (rate_bps * GROWTH).min(self.limits.most_bps))
+    }
+
+    fn measuring(&self) -> Option<Train> {
+        let trains = MULTIPLES.len() * ROUNDS;
+        let overloaded = self
+            .responses
+            .iter()
+            .any(|response| response.stretch() > OVERLOADED);
+        if self.measured >= trains || !overloaded {
+            return None;
+        }
+        let output_bps = self.output_bps();
+        let bytes = SHARE * output_bps / 8.0 / trains as f64;
+        let multiple = MULTIPLES[self.measured % MULTIPLES.len()];
+        Some(self.train(multiple * output_bps, bytes))
+    }
+
+    /// The greatest output rate of an overloaded path that two trains confirm, or the greatest of fewer.
+    fn output_bps(&self) -> f64 {
+        let overloaded = self
+            .responses
+            .iter()
+            .filter(|response| response.stretch() > OVERLOADED);
+        let mut rates: Vec<f64> = overloaded.map(|response| response.output_bps).collect();
+        rates.sort_by(f64::total_cmp);
+        let place = rates
+            .len()
+            .saturating_sub(if rates.len() > 3 { 2 } else { 1 });
+        rates
+            .get(place)
+            .copied()
+            .unwrap_or(self.limits.least_bps as f64)
+    }
+
+    fn train(&self, rate_bps: f64, bytes: f64) -> Train {
+        let packet_bytes = u64::from(self.limits.packet_bytes.max(1));
+        let most = self.limits.train_bytes / packet_bytes;
+        let packets = (bytes as u64 / packet_bytes).min(most).max(LEAST_PACKETS);
+        Train {
+            rate_bps: (rate_bps as u64).clamp(1, self.limits.most_bps),
+            packets: packets as u32,
+            packet_bytes: self.limits.packet_bytes,
+        }
+    }
+}
