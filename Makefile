@@ -90,6 +90,8 @@ install: setup
 	install -D -m 644 packaging/fatpath.sysusers $(DESTDIR)/usr/lib/sysusers.d/fatpath.conf
 	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \
 	  || install -D -m 644 packaging/policy.toml $(DESTDIR)/etc/fatpath/policy.toml
+	[ -e $(DESTDIR)/etc/fatpath/measure.toml ] \
+	  || install -D -m 644 packaging/measure.toml $(DESTDIR)/etc/fatpath/measure.toml
 	[ -n "$(DESTDIR)" ] || getent group fatpath >/dev/null || groupadd --system fatpath
 
 uninstall:

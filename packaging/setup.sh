@@ -9,7 +9,7 @@
 set -eu
 
 PACKAGES='make gcc libc6-dev clang clang-format libelf-dev zlib1g-dev pkg-config
-iproute2 iperf3 ethtool tcpdump bpftool git ca-certificates curl'
+iproute2 iperf3 iputils-ping iputils-tracepath traceroute ethtool tcpdump bpftool git ca-certificates curl'
 KERNELS_PACKAGES='qemu-system-x86 busybox-static binutils debian-archive-keyring mmdebstrap e2fsprogs'
 RUST_MIN=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
 NODE_MIN=18

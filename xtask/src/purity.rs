@@ -10,11 +10,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "api",
     "cc",
     "estats",
     "link",
+    "measure",
     "observation",
     "policy",
     "scenario",

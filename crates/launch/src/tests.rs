@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::*;
+use std::path::Path;
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn shell(script: &str) -> Vec<String> {
+    ["sh", "-c", script].map(str::to_owned).to_vec()
+}
+
+/// Whether the process is there, and no zombie that nobody has reaped yet.
+fn lives(pid: &str) -> bool {
+    let status = std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat"));
+    status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+fn until_gone(pid: &str) {
+    let begun = Instant::now();
+    while lives(pid) {
+        assert!(begun.elapsed() < LONG, "process {pid} lives");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_it_prints_is_read() {
+    let ended = run(&shell("echo out; echo err >&2; exit 3"), LONG, || true).unwrap();
+    assert_eq!(
+        (ended.output.as_str(), ended.errors.as_str()),
+        ("out\n", "err\n")
+    );
+    assert!(matches!(ended.end, End::Exited(status) if status.code() == Some(3)));
+}
+
+#[test]
+fn output_is_bounded_and_does_not_block_its_writer() {
+    let ended = run(&shell("yes | head -c 20000000; echo end >&2"), LONG, || {
+        true
+    })
+    .unwrap();
+    assert_eq!(ended.output.len() as u64, MAX_OUTPUT_BYTES);
+    assert_eq!(ended.errors, "end\n");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let error = run(&["no-such-program".to_owned()], LONG, || true).unwrap_err();
+    assert_eq!(error.to_string(), "cannot start no-such-program");
+    assert!(matches!(run(&[], LONG, || true), Err(LaunchError::Nothing)));
+}
+
+#[test]
+fn at_the_timeout_its_children_are_killed_too() {
+    let begun = Instant::now();
+    let ended = run(
+        &shell("sleep 1000 & echo $!; sleep 1000"),
+        Duration::from_millis(300),
+        || true,
+    )
+    .unwrap();
+    assert_eq!(ended.end, End::TimedOut);
+    assert!(begun.elapsed() < LONG);
+    until_gone(&ended.output);
+}
+
+#[test]
+fn nothing_outlives_a_program_that_ends_by_itself() {
+    let ended = run(&shell("sleep 1000 >/dev/null 2>&1 & echo $!"), LONG, || {
+        true
+    })
+    .unwrap();
+    assert!(matches!(ended.end, End::Exited(status) if status.success()));
+    until_gone(&ended.output);
+}
+
+#[test]
+fn the_caller_can_end_it() {
+    let begun = Instant::now();
+    let ended = run(&shell("sleep 1000"), LONG, || begun.elapsed() < TICK).unwrap();
+    assert_eq!(ended.end, End::Cancelled);
+}
+
+#[test]
+fn a_cgroup_holds_also_what_left_its_session() {
+    if Cgroup::make().is_none_or(|cgroup| std::fs::remove_dir(cgroup.folder()).is_err()) {
+        println!("skipped: no cgroup of version 2 can be made");
+        return;
+    }
+    let script = "setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'; cat /proc/self/cgroup";
+    let ended = run(&shell(script), LONG, || true).unwrap();
+    let folder = ended
+        .output
+        .lines()
+        .find_map(|line| line.strip_prefix("0::/"))
+        .unwrap();
+    let mount = fatpath_mounts::first_mount_of("cgroup2").unwrap().unwrap();
+    assert!(folder.contains("fatpath-run-"), "{folder}");
+    assert!(!mount.join(folder).exists(), "the cgroup is removed");
+    until_gone(ended.output.lines().next().unwrap());
+}

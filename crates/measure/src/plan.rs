@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tests of a file.
+
+use crate::Tool;
+use serde::Serialize;
+
+/// The tests of a file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Plan {
+    /// Each has a name of its own.
+    pub tests: Vec<Test>,
+}
+
+/// One `[[test]]`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Test {
+    /// Unique in the file.
+    pub name: String,
+    /// The peer: a host name or an address. Only a program may have none.
+    pub to: Option<String>,
+    /// From one run to the next, 1 s to 7 days.
+    pub every_us: u64,
+    /// A run lasts so long by itself.
+    pub duration_us: u64,
+    /// A run may be earlier or later by this share of `every_us`, 0 to 0.5.
+    pub jitter: f64,
+    /// What the test loads (interfaces, named paths), sorted: no two tests load one at a time.
+    pub resources: Vec<String>,
+    /// Whether a rate test is left out when ordinary flows of the last hour say enough.
+    pub passive_first: bool,
+    /// What is run.
+    pub tool: Tool,
+}
+
+/// Beyond the duration and 20 round trips, for a name to be looked up and a connection to be made.
+const GRACE_US: u64 = 15_000_000;
+
+impl Test {
+    /// A run that lasts longer is killed: the duration + 20 round trips + 15 s.
+    pub fn timeout_us(&self, rtt_us: u64) -> u64 {
+        self.duration_us + 20 * rtt_us + GRACE_US
+    }
+}
+
+impl Plan {
+    /// The test of this name.
+    pub fn test(&self, name: &str) -> Option<&Test> {
+        self.tests.iter().find(|test| test.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_timeout_grows_with_the_round_trip() {
+        let plan = crate::parse(
+            "[[test]]\nname = 'a'\ntool = 'ping'\nto = 'h'\nevery = '1min'\nduration = '10s'\n",
+        );
+        assert_eq!(
+            plan.unwrap().tests[0].timeout_us(100_000),
+            27_000_000,
+            "10 s + 20 x 100 ms + 15 s"
+        );
+    }
+}
