@@ -222,6 +222,8 @@ impl Daemon {
             .arg("--flow-log")
             .arg(self.dir.path().join(flow_log));
         command.arg("--archive").arg(self.path("archive"));
+        // Those of this host are none of the test.
+        command.arg("--measure").arg(self.path("measure.toml"));
         command.args(&self.arguments);
         command.envs(self.environment.iter().cloned());
         if let Some(cgroup) = &self.cgroup {

@@ -1508,6 +1508,44 @@ export interface components {
              */
             samples_lost: number;
         };
+        /** @description How the scheduled tests fare. */
+        MeasureStatus: {
+            /**
+             * Format: uint64
+             * @description Runs that failed.
+             */
+            failed: number;
+            /** @description The file that lists them. */
+            file: string;
+            /** @description Why the file was not taken; the tests before it go on. */
+            file_error?: string | null;
+            /** @description Why the last that failed did. */
+            last_error?: string | null;
+            /**
+             * Format: uint64
+             * @description Runs that were left out: flows said enough, or the resource was in use.
+             */
+            left_out: number;
+            /** @description The one that is due next. */
+            next?: string | null;
+            /**
+             * Format: int64
+             * @description When, µs since 1970.
+             */
+            next_due_us?: number | null;
+            /** @description Names of those that run now, or wait for a resource. */
+            running: string[];
+            /**
+             * Format: uint64
+             * @description Runs that gave values, since the daemon started.
+             */
+            succeeded: number;
+            /**
+             * Format: uint64
+             * @description How many there are.
+             */
+            tests: number;
+        };
         /** @description Who opened the connection. */
         Opened: "here" | "by_peer" | "before_fatpath";
         /** @description What a pin holds. */
@@ -1949,6 +1987,8 @@ export interface components {
             host_changes: components["schemas"]["Change"][];
             /** @description The kernel half. */
             kernel: components["schemas"]["KernelStatus"];
+            /** @description The scheduled tests; absent without a file that lists them. */
+            measure?: components["schemas"]["MeasureStatus"] | null;
             /** @description Where the page is served over TCP. */
             page: string | null;
             /** @description Why it is not, although the daemon was asked to: it tries again. */

@@ -32,6 +32,9 @@ pub struct Status {
     /// The archive; absent while the live policy asks for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveStatus>,
+    /// The scheduled tests; absent without a file that lists them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<MeasureStatus>,
     /// Where the page is served over TCP.
     pub page: Option<SocketAddr>,
     /// Why it is not, although the daemon was asked to: it tries again.
@@ -195,6 +198,36 @@ pub struct ArchiveStatus {
     /// Why events wait in the spool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_error: Option<String>,
+}
+
+/// How the scheduled tests fare.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct MeasureStatus {
+    /// The file that lists them.
+    pub file: PathBuf,
+    /// Why the file was not taken; the tests before it go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_error: Option<String>,
+    /// How many there are.
+    pub tests: u64,
+    /// Names of those that run now, or wait for a resource.
+    pub running: Vec<String>,
+    /// The one that is due next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// When, µs since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_due_us: Option<i64>,
+    /// Runs that gave values, since the daemon started.
+    pub succeeded: u64,
+    /// Runs that failed.
+    pub failed: u64,
+    /// Runs that were left out: flows said enough, or the resource was in use.
+    pub left_out: u64,
+    /// Why the last that failed did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
 }
 
 /// Events of a kind that were given up.

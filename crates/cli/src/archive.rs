@@ -4,7 +4,7 @@
 mod import;
 mod path;
 mod query;
-mod time;
+pub(crate) mod time;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

@@ -7,6 +7,7 @@ mod arguments;
 mod flows;
 mod interval;
 mod log;
+mod measure;
 mod page;
 mod police;
 mod policy;
@@ -55,6 +56,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Archive(command) => archive::run(&command)?,
+        Command::Measure(command) => measure::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath status` and `fatpath unload`.
 
+use crate::archive::time::shown as shown_time;
 use crate::arguments::{StatusArguments, UnloadArguments};
 use anyhow::Result;
 use fatpath_api::endpoint::GetStatus;
 use fatpath_api::{
-    ArchiveStatus, Change, Counts, KernelStatus, LogStatus, PinKind, RudeGate, SampleCounts,
-    Status, StatusWithoutDaemon, UnloadReport,
+    ArchiveStatus, Change, Counts, KernelStatus, LogStatus, MeasureStatus, PinKind, RudeGate,
+    SampleCounts, Status, StatusWithoutDaemon, UnloadReport,
 };
 use fatpath_daemon::{Instance, client};
 use fatpath_host::Host;
@@ -72,6 +73,7 @@ fn of_daemon(status: &Status) -> String {
     let event_log = status.event_log.as_ref();
     lines.extend(event_log.and_then(|log| log_line("event log", log)));
     lines.extend(status.archive.iter().flat_map(archive_lines));
+    lines.extend(status.measure.iter().flat_map(measure_lines));
     lines.join("\n") + "\n"
 }
 
@@ -110,6 +112,30 @@ fn archive_lines(archive: &ArchiveStatus) -> Vec<String> {
         lines.push(format!("             events lost: {}", lost.join(", ")));
     }
     lines
+}
+
+fn measure_lines(measure: &MeasureStatus) -> Vec<String> {
+    let next = match (&measure.next, measure.next_due_us) {
+        (Some(test), Some(due_us)) => format!("; next {test} at {}", shown_time(due_us)),
+        _ => String::new(),
+    };
+    let first = format!(
+        "tests        {}: {} tests, {} run now{next}; {} runs succeeded, {} failed, {} left out",
+        measure.file.display(),
+        measure.tests,
+        measure.running.len(),
+        measure.succeeded,
+        measure.failed,
+        measure.left_out,
+    );
+    let errors = [
+        ("the file is not taken", &measure.file_error),
+        ("the last failure", &measure.last_error),
+    ];
+    let errors = errors
+        .into_iter()
+        .filter_map(|(what, error)| Some(format!("             {what}: {}", error.as_ref()?)));
+    std::iter::once(first).chain(errors).collect()
 }
 
 fn of_pins(status: &StatusWithoutDaemon) -> String {

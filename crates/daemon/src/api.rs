@@ -9,6 +9,7 @@ use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Engine, read_policy};
 use crate::flow_log::{FlowLog, Logs};
 use crate::instruments::{Instruments, answers, metrics, samples};
+use crate::measure::Measurements;
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
 use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
@@ -167,6 +168,7 @@ async fn status(
     State(engine): State<SharedEngine>,
     State(logs): State<Arc<Logs>>,
     State(archive): State<Arc<Archive>>,
+    State(measurements): State<Arc<Measurements>>,
     State(server): State<ServerInfo>,
 ) -> AnswerTo<GetStatus> {
     let flow_log = logs.flows.status();
@@ -185,6 +187,7 @@ async fn status(
             flow_log,
             event_log,
             archive: archive.status(),
+            measure: measurements.status(),
             page: page.address,
             page_error: page.error,
         })

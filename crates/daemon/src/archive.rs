@@ -68,6 +68,11 @@ impl Archive {
         self.settings.send_replace(settings);
     }
 
+    /// Where its databases are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The live policy asks for an archive.
     pub(crate) fn is_on(&self) -> bool {
         self.settings().is_some()

@@ -19,6 +19,7 @@ mod heartbeat;
 mod host_changes;
 mod instance;
 mod instruments;
+pub mod measure;
 mod notify;
 mod options;
 mod page;

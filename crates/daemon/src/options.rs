@@ -39,6 +39,9 @@ pub struct DaemonOptions {
     /// Directory of the archive, which is kept while the policy has a section [archive]
     #[arg(long, value_name = "DIR", default_value = "/var/lib/fatpath/archive")]
     pub archive: PathBuf,
+    /// File that lists the tests to run on a schedule; without it none is run
+    #[arg(long, value_name = "FILE", default_value = "/etc/fatpath/measure.toml")]
+    pub measure: PathBuf,
     /// OpenTelemetry collector to which the metrics are sent, over HTTP: http://HOST[:4318]
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub otlp: Option<Collector>,

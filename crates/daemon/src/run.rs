@@ -5,6 +5,7 @@ use crate::access::UnixSockets;
 use crate::archive::Archive;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
+use crate::measure::Measurements;
 use crate::options::DaemonOptions;
 use crate::page::{TcpEntrance, token_file};
 use crate::signals::log_applied;
@@ -35,7 +36,8 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let page = Arc::default();
     let logs = Logs::new(&options.flow_log, options.event_log.as_deref());
     let started = Instant::now();
-    let state = DaemonState::new(engine, logs, ServerInfo { page, started });
+    let measurements = Measurements::new(&options.measure);
+    let state = DaemonState::new(engine, measurements, logs, ServerInfo { page, started });
     let ended = runtime.block_on(async {
         let sockets = UnixSockets::listen(&instance)?;
         let tcp = match options.listen {

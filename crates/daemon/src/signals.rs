@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// SIGHUP: the policy file again, and the logs' files anew.
+/// SIGHUP: the policy file and the tests again, and the logs' files anew.
 pub(crate) fn follow_hangups(
     state: DaemonState,
     policy: PathBuf,
@@ -44,6 +44,7 @@ pub(crate) fn follow_ends(
 
 fn reload(state: &DaemonState, file: &Path) {
     state.logs.reopen();
+    state.measurements.reload();
     let name = file.display().to_string();
     let applied = read_policy_file(file).and_then(|policy| match state.engine.lock().as_mut() {
         Some(engine) => engine.apply(policy, &name),

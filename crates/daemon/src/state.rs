@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::instruments::Instruments;
 use crate::instruments::samples::Recordings;
+use crate::measure::Measurements;
 use crate::page::PageState;
 use crate::page::live::Streams;
 use axum::extract::FromRef;
@@ -22,6 +23,7 @@ pub(crate) struct DaemonState {
     pub(crate) engine: SharedEngine,
     pub(crate) instruments: Arc<Instruments>,
     pub(crate) archive: Arc<Archive>,
+    pub(crate) measurements: Arc<Measurements>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) cgroups: Arc<CgroupPaths>,
     pub(crate) streams: Arc<Streams>,
@@ -32,11 +34,17 @@ pub(crate) struct DaemonState {
 }
 
 impl DaemonState {
-    pub(crate) fn new(engine: Engine, logs: Logs, server: ServerInfo) -> DaemonState {
+    pub(crate) fn new(
+        engine: Engine,
+        measurements: Measurements,
+        logs: Logs,
+        server: ServerInfo,
+    ) -> DaemonState {
         DaemonState {
             instruments: Arc::clone(&engine.instruments),
             archive: Arc::clone(&engine.archive),
             engine: SharedEngine(Arc::new(Mutex::new(Some(engine)))),
+            measurements: Arc::new(measurements),
             logs: Arc::new(logs),
             cgroups: Arc::default(),
             streams: Arc::default(),

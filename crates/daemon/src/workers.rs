@@ -6,6 +6,7 @@ use crate::api::serve;
 use crate::archive::{follow_events, follow_segments};
 use crate::host_changes::{follow_host, follow_interfaces, follow_routes};
 use crate::instruments::{follow, lines, otlp};
+use crate::measure;
 use crate::options::DaemonOptions;
 use crate::page::TcpEntrance;
 use crate::shares::follow_shares;
@@ -38,6 +39,13 @@ pub(crate) fn start(
     start_followers(&mut workers, state, kernel);
     start_instruments(&mut workers, state, kernel);
     start_archive(&mut workers, state);
+    let tests = measure::Parts {
+        measurements: Arc::clone(&state.measurements),
+        archive: Arc::clone(&state.archive),
+        logs: Arc::clone(&state.logs),
+        shutdown: state.shutdown.clone(),
+    };
+    workers.spawn("tests", measure::follow_tests(tests));
     if let Some(collector) = options.otlp.clone() {
         let interval = Duration::from_secs_f64(options.otlp_interval);
         let (instruments, shutdown) = (Arc::clone(&state.instruments), state.shutdown.clone());

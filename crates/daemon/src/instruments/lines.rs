@@ -165,6 +165,23 @@ fn line(event: &str, now_ns: u64, flow: &Flow, value: Value, attributes: Value) 
     }
 }
 
+/// Writes a run of a test to the event log.
+pub(crate) fn write_test(log: &FlowLog, event: &Event, outcome: &impl Serialize) {
+    let unix_ns = u64::try_from(event.time_us).unwrap_or_default() * 1000;
+    let line = Line {
+        unix_ns,
+        timestamp: rfc3339(unix_ns),
+        program: "fatpath",
+        event: event.name.clone(),
+        source_host: None,
+        destination_host: event.peer,
+        value: json!(event.value),
+        attributes: serde_json::to_value(outcome).unwrap_or_default(),
+    };
+    say(log.write(&line));
+    say(log.flush());
+}
+
 fn of_loss(lost: u64) -> Line {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

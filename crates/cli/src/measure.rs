@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath measure`: tests on a schedule.
+
+use crate::archive::time::{now_us, shown};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use fatpath_daemon::measure::{host_seed, perform, read_plan_file};
+use fatpath_measure::{Plan, Schedule, Test};
+use fatpath_units::show_time;
+use serde_json::json;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::PathBuf;
+
+pub const HELP: &str = "\
+A file lists the tests: what is run, to whom, how often. docs/measure.md explains its keys.
+
+Examples:
+  fatpath measure check ~/measure.toml
+  fatpath measure list
+  fatpath measure next --json
+  fatpath measure run rtt-far";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Check the file; if it has errors, print file:line:column of each, and exit with status 1
+    Check(CheckArguments),
+    /// List the tests of the file
+    List(Arguments),
+    /// Print when each test is due next
+    Next(Arguments),
+    /// Run one test here and now, and print what it measured; waits for no lease, and archives nothing
+    Run(RunArguments),
+}
+
+#[derive(Args)]
+pub struct CheckArguments {
+    /// File that lists the tests
+    #[arg(default_value = DEFAULT_FILE)]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct Arguments {
+    /// File that lists the tests
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct RunArguments {
+    /// Name of the test
+    test: String,
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+const DEFAULT_FILE: &str = "/etc/fatpath/measure.toml";
+
+pub fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Check(arguments) => check(arguments),
+        Command::List(arguments) => list(arguments),
+        Command::Next(arguments) => next(arguments),
+        Command::Run(arguments) => run_one(arguments),
+    }
+}
+
+fn check(arguments: &CheckArguments) -> Result<()> {
+    let plan = read_plan_file(&arguments.file)?;
+    let mut out = stdout().lock();
+    if arguments.json {
+        return Ok(writeln!(out, "{}", serde_json::to_string_pretty(&plan)?)?);
+    }
+    let (name, tests) = (arguments.file.display(), plan.tests.len());
+    Ok(writeln!(out, "{name}: {tests} tests")?)
+}
+
+fn list(arguments: &Arguments) -> Result<()> {
+    let plan = read_plan_file(&arguments.file)?;
+    if arguments.json {
+        let json = serde_json::to_string_pretty(&plan.tests)?;
+        return Ok(writeln!(stdout(), "{json}")?);
+    }
+    let header = ["TEST", "TOOL", "TO", "EVERY", "DURATION", "RESOURCE"];
+    let rows = plan.tests.iter().map(|test| {
+        [
+            test.name.clone(),
+            test.tool.name().to_owned(),
+            test.to.clone().unwrap_or_default(),
+            show_time(test.every_us),
+            show_time(test.duration_us),
+            test.resources.join(", "),
+        ]
+    });
+    print_table(header.map(str::to_owned), rows)
+}
+
+fn next(arguments: &Arguments) -> Result<()> {
+    let plan = read_plan_file(&arguments.file)?;
+    let now_us = now_us();
+    let due = due(&plan, now_us);
+    if arguments.json {
+        let due = due.iter();
+        let due = due.map(|(due_us, test)| json!({ "test": test.name, "due": shown(*due_us) }));
+        let json = serde_json::to_string_pretty(&due.collect::<Vec<_>>())?;
+        return Ok(writeln!(stdout(), "{json}")?);
+    }
+    let header = ["DUE", "IN", "TEST", "TOOL", "TO"].map(str::to_owned);
+    let rows = due.iter().map(|(due_us, test)| {
+        [
+            shown(*due_us),
+            format!("{} s", (due_us - now_us) / 1_000_000),
+            test.name.clone(),
+            test.tool.name().to_owned(),
+            test.to.clone().unwrap_or_default(),
+        ]
+    });
+    print_table(header, rows)
+}
+
+fn run_one(arguments: &RunArguments) -> Result<()> {
+    let plan = read_plan_file(&arguments.arguments.file)?;
+    let file = arguments.arguments.file.display();
+    let test = plan.test(&arguments.test).with_context(|| {
+        let names: Vec<&str> = plan.tests.iter().map(|test| test.name.as_str()).collect();
+        format!(
+            "{file} has no test `{}`; it has: {}",
+            arguments.test,
+            names.join(", ")
+        )
+    })?;
+    if stderr().is_terminal() {
+        eprintln!("{}: takes about {}", test.name, show_time(test.duration_us));
+    }
+    let outcome = perform(test, None, || true);
+    let mut out = stdout().lock();
+    if arguments.arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&outcome)?)?;
+    } else {
+        for (name, (value, unit)) in &outcome.values {
+            writeln!(out, "{name:<24} {value} {unit}")?;
+        }
+    }
+    match outcome.note {
+        Some(note) => bail!("{}: {}", test.name, note.message),
+        None => Ok(()),
+    }
+}
+
+/// The tests in the order in which they are due, while none fails.
+fn due(plan: &Plan, now_us: i64) -> Vec<(i64, &Test)> {
+    let schedule = Schedule::new(&plan.tests, host_seed(), now_us);
+    let tests = plan.tests.iter().enumerate();
+    let mut due: Vec<(i64, &Test)> = tests
+        .filter_map(|(index, test)| Some((schedule.due_us(index)?, test)))
+        .collect();
+    due.sort_by_key(|(due_us, _)| *due_us);
+    due
+}
+
+fn print_table<const N: usize>(
+    header: [String; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Result<()> {
+    let rows: Vec<[String; N]> = std::iter::once(header).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..N).filter_map(width).collect();
+    let mut out = stdout().lock();
+    for row in &rows {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scheduled tests: what `crates/measure` decides, done. Start at [`perform`] for one run, at `worker` for all.
+
+mod leases;
+mod passive;
+mod perform;
+mod plan_file;
+mod worker;
+
+use fatpath_api::MeasureStatus;
+use fatpath_measure::{Level, Outcome, Plan};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use tokio::sync::Notify;
+
+pub use perform::{peer_address, perform};
+pub use plan_file::{host_seed, read_plan_file};
+pub(crate) use worker::{Parts, follow_tests};
+
+/// A peer whose round-trip time is not known yet is taken to be as far as this.
+const UNKNOWN_RTT_US: u64 = 1_000_000;
+
+/// The tests of this daemon.
+pub(crate) struct Measurements {
+    file: PathBuf,
+    plan: Mutex<Option<Plan>>,
+    /// Another plan holds.
+    changed: Notify,
+    status: Mutex<MeasureStatus>,
+}
+
+impl Measurements {
+    /// Reads the file; without one there are no tests.
+    pub(crate) fn new(file: &Path) -> Measurements {
+        let measurements = Measurements {
+            file: file.to_path_buf(),
+            plan: Mutex::default(),
+            changed: Notify::new(),
+            status: Mutex::default(),
+        };
+        measurements.reload();
+        measurements
+    }
+
+    /// Reads the file again. While it is wrong the tests stay as they are.
+    pub(crate) fn reload(&self) {
+        let plan = match self.file.exists() {
+            true => read_plan_file(&self.file).map(Some),
+            false => Ok(None),
+        };
+        let mut status = self.status.lock();
+        status.file_error = plan.as_ref().err().map(ToString::to_string);
+        match plan {
+            Ok(plan) => {
+                status.tests = plan.as_ref().map_or(0, |plan| plan.tests.len() as u64);
+                *self.plan.lock() = plan;
+                self.changed.notify_one();
+            }
+            Err(error) => tracing::error!("{error:#}\nthe tests stay as they were"),
+        }
+    }
+
+    /// How the tests fare; `None` without a file.
+    pub(crate) fn status(&self) -> Option<MeasureStatus> {
+        let status = self.status.lock().clone();
+        let has_plan = self.plan.lock().is_some();
+        (has_plan || status.file_error.is_some()).then_some(MeasureStatus {
+            file: self.file.clone(),
+            ..status
+        })
+    }
+
+    fn plan(&self) -> Plan {
+        self.plan.lock().clone().unwrap_or_default()
+    }
+
+    fn report(&self, running: Vec<String>, next: Option<(String, i64)>) {
+        let mut status = self.status.lock();
+        status.running = running;
+        (status.next, status.next_due_us) = next.unzip();
+    }
+
+    fn count(&self, outcome: &Outcome) {
+        let mut status = self.status.lock();
+        let Some(note) = &outcome.note else {
+            status.succeeded += 1;
+            return;
+        };
+        let message = format!("{}: {}", outcome.test, note.message);
+        match note.level {
+            Level::Error => {
+                status.failed += 1;
+                tracing::warn!("the test {message}");
+                status.last_error = Some(message);
+            }
+            Level::Info | Level::Warning => status.left_out += 1,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file that lists the tests, and what this host's schedule is drawn from.
+
+use anyhow::{Context, Result, bail};
+use fatpath_measure::{Plan, parse};
+use std::io::Read;
+use std::path::Path;
+
+/// Far more than thousands of tests take.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Reads the file that lists the tests.
+///
+/// # Errors
+/// When it cannot be read, or with a line `FILE:LINE:COLUMN: message` for each problem.
+pub fn read_plan_file(file: &Path) -> Result<Plan> {
+    let name = file.display();
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
+        .with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        bail!("{name} is larger than {MAX_FILE_BYTES} bytes");
+    }
+    parse(&text).map_err(|problems| {
+        let name = name.to_string();
+        let lines = problems
+            .iter()
+            .map(|problem| problem.in_file(&name).to_string());
+        anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n"))
+    })
+}
+
+/// Random from host to host, and the same after each restart: phases and jitter follow from it.
+pub fn host_seed() -> u64 {
+    let id = std::fs::read("/etc/machine-id");
+    let id = id.or_else(|_| std::fs::read("/proc/sys/kernel/random/boot_id"));
+    let bytes = id.unwrap_or_default();
+    // FNV-1a; the schedule mixes it further.
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

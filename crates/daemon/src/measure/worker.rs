@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The worker that runs tests when they are due. Without a file it waits, and is not woken.
+
+use super::leases::LocalLeases;
+use super::passive::enough_flows;
+use super::perform::{now_us, peer_address, perform};
+use super::{Measurements, host_seed};
+use crate::archive::Archive;
+use crate::flow_log::Logs;
+use anyhow::Result;
+use fatpath_archive::{Event, Kind};
+use fatpath_measure::{Level, Note, Outcome, Plan, Schedule, Test};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// A clock that is set is noticed after this at most.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// A lease ends so much later than its test is killed.
+const LEASE_MARGIN_US: u64 = 10_000_000;
+
+/// The parts of the daemon that it uses; a clone is another handle on them.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) measurements: Arc<Measurements>,
+    pub(crate) archive: Arc<Archive>,
+    pub(crate) logs: Arc<Logs>,
+    /// Cancelled when the daemon is to end.
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// One run, and what it is of.
+struct Ended {
+    test: Arc<Test>,
+    peer: Option<IpAddr>,
+    outcome: Outcome,
+}
+
+/// Runs tests until the daemon is to end; then it waits until those that run are killed.
+///
+/// # Errors
+/// When a run panicked.
+pub(crate) async fn follow_tests(parts: Parts) -> Result<()> {
+    let shutdown = parts.shutdown.clone();
+    let mut worker = Worker::new(parts);
+    while !shutdown.is_cancelled() {
+        worker.start_due();
+        let pause = worker.pause();
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = worker.parts.measurements.changed.notified() => worker.follow_plan(),
+            Some(ended) = worker.runs.join_next() => worker.ended(ended?),
+            () = sleep(pause) => {}
+        }
+    }
+    while worker.runs.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Without a time to wait for it waits for ever.
+async fn sleep(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Worker {
+    parts: Parts,
+    leases: Arc<LocalLeases>,
+    tests: Vec<Arc<Test>>,
+    schedule: Schedule,
+    runs: JoinSet<Ended>,
+    running: BTreeSet<String>,
+    rtt_us: BTreeMap<String, u64>,
+}
+
+impl Worker {
+    fn new(parts: Parts) -> Worker {
+        let first_token = u64::try_from(now_us()).unwrap_or_default();
+        let mut worker = Worker {
+            parts,
+            leases: Arc::new(LocalLeases::new(first_token)),
+            tests: Vec::new(),
+            schedule: Schedule::new(&[], 0, 0),
+            runs: JoinSet::new(),
+            running: BTreeSet::new(),
+            rtt_us: BTreeMap::new(),
+        };
+        worker.follow_plan();
+        worker
+    }
+
+    fn follow_plan(&mut self) {
+        let Plan { tests } = self.parts.measurements.plan();
+        let mut schedule = Schedule::new(&tests, host_seed(), now_us());
+        schedule.keep_failures(&self.schedule);
+        self.schedule = schedule;
+        self.tests = tests.into_iter().map(Arc::new).collect();
+        self.report();
+    }
+
+    fn start_due(&mut self) {
+        for (index, due_us) in self.schedule.take_due(now_us()) {
+            let test = Arc::clone(&self.tests[index]);
+            if self.running.insert(test.name.clone()) {
+                self.start(test);
+                continue;
+            }
+            let outcome = left_out(
+                &test,
+                due_us,
+                Level::Warning,
+                "left out: its last run lasts",
+            );
+            self.keep(&Ended {
+                test,
+                peer: None,
+                outcome,
+            });
+        }
+        self.report();
+    }
+
+    fn start(&mut self, test: Arc<Test>) {
+        let rtt_us = test.to.as_ref().and_then(|to| self.rtt_us.get(to)).copied();
+        let (parts, leases) = (self.parts.clone(), Arc::clone(&self.leases));
+        self.runs
+            .spawn_blocking(move || run(&parts, &leases, test, rtt_us));
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        self.running.remove(&ended.test.name);
+        let tests = self.tests.iter();
+        let index = tests.zip(0..).find(|(test, _)| **test == ended.test);
+        if let Some((_, index)) = index {
+            let failed = ended.outcome.is_failure();
+            self.schedule.ended(index, failed, now_us());
+        }
+        let rtt_ms = ended.outcome.values.get("rtt_avg");
+        if let (Some(to), Some((rtt_ms, _))) = (&ended.test.to, rtt_ms) {
+            self.rtt_us.insert(to.clone(), (rtt_ms * 1e3) as u64);
+        }
+        self.keep(&ended);
+    }
+
+    /// Counts it, archives it and writes it to the event log.
+    fn keep(&self, ended: &Ended) {
+        let outcome = &ended.outcome;
+        self.parts.measurements.count(outcome);
+        let event = Event {
+            time_us: outcome.start_us,
+            name: outcome.event_name(),
+            peer: ended.peer,
+            rule: None,
+            value: outcome.main_value(),
+            weight: 1,
+            body: serde_json::to_string(outcome).unwrap_or_default(),
+        };
+        if let Some(log) = &self.parts.logs.events {
+            crate::instruments::lines::write_test(log, &event, outcome);
+        }
+        self.parts.archive.put(Kind::Test, event);
+    }
+
+    fn report(&self) {
+        let next = self.tests.iter().enumerate();
+        let next = next.filter_map(|(index, test)| Some((self.schedule.due_us(index)?, test)));
+        let next = next.min_by_key(|(due_us, _)| *due_us);
+        self.parts.measurements.report(
+            self.running.iter().cloned().collect(),
+            next.map(|(due_us, test)| (test.name.clone(), due_us)),
+        );
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        let due_us = self.schedule.next_due_us()?;
+        let wait_us = u64::try_from(due_us - now_us()).unwrap_or_default();
+        Some(Duration::from_micros(wait_us).min(LONGEST_SLEEP))
+    }
+}
+
+/// On a thread of its own.
+fn run(parts: &Parts, leases: &LocalLeases, test: Arc<Test>, rtt_us: Option<u64>) -> Ended {
+    let peer = peer_address(&test);
+    let outcome = outcome(parts, leases, &test, peer, rtt_us);
+    Ended {
+        test,
+        peer,
+        outcome,
+    }
+}
+
+fn outcome(
+    parts: &Parts,
+    leases: &LocalLeases,
+    test: &Test,
+    peer: Option<IpAddr>,
+    rtt_us: Option<u64>,
+) -> Outcome {
+    let goes_on = || !parts.shutdown.is_cancelled();
+    let folder = parts.archive.folder();
+    if let Some(flows) = peer.and_then(|peer| enough_flows(folder, test, peer, now_us())) {
+        let message = format!("left out: {flows} flows of the last hour said enough of the path");
+        return left_out(test, now_us(), Level::Info, &message);
+    }
+    let most_us = test.timeout_us(rtt_us.unwrap_or(super::UNKNOWN_RTT_US));
+    let ttl = Duration::from_micros(most_us + LEASE_MARGIN_US);
+    let (begun, patience) = (Instant::now(), Duration::from_micros(test.every_us));
+    let waits_on = || goes_on() && begun.elapsed() < patience;
+    match leases.acquire(&test.resources, ttl, waits_on) {
+        Some(_held) => perform(test, rtt_us, goes_on),
+        None => left_out(
+            test,
+            now_us(),
+            Level::Warning,
+            "left out: its resource was in use",
+        ),
+    }
+}
+
+fn left_out(test: &Test, time_us: i64, level: Level, message: &str) -> Outcome {
+    let message = message.to_owned();
+    Outcome::new(test, time_us, 0.0, Err(Note { level, message }))
+}

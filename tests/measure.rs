@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scheduled tests of a daemon: real tools over an emulated path, results in the archive, and
+//! nothing that outlives a daemon that is killed.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use support::{Daemon, FATPATH, Lab, alone, until};
+
+const POLICY: &str =
+    "[archive]\n[[rule]]\nname = 'far'\ndestination = ['10.78.0.0/24']\nsend_buffer = '1MiB'\n";
+
+/// Archived events of tests, of one test.
+fn runs(daemon: &Daemon, test: &str) -> Vec<Value> {
+    let archive = daemon.path("archive");
+    let output = Command::new(FATPATH)
+        .args(["archive", "query", "--json", "--kind", "test", "--archive"])
+        .arg(archive)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    lines
+        .filter(|run: &Value| run["body"]["test"] == test)
+        .collect()
+}
+
+fn status(daemon: &Daemon) -> Value {
+    daemon.json(&["status"])["measure"].clone()
+}
+
+fn is_installed(program: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output();
+    found.is_ok_and(|found| found.status.success())
+}
+
+/// The daemon reads its files again.
+fn hang_up(daemon: &Daemon) {
+    let pid = i32::try_from(daemon.child.id()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+}
+
+/// Of 20 ms and 50 Mb/s.
+const TRUTHS: [(&str, &str, &str, f64, f64); 4] = [
+    ("ping", "ping", "rtt_avg", 20.0, 40.0),
+    ("iperf3", "iperf3", "goodput", 2e7, 5e7),
+    ("traceroute", "traceroute", "hops", 1.0, 1.0),
+    ("path_mtu", "tracepath", "path_mtu", 1500.0, 1500.0),
+];
+
+#[test]
+fn real_tools_measure_an_emulated_path() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("measure", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let server = ["iperf3", "--server", "--one-off"];
+    drop(lab.command("b", &server).spawn().unwrap());
+    until("iperf3 to listen", || {
+        let listening = lab.output("b", &["ss", "-Hltn", "sport", "=", ":5201"]);
+        listening.contains("5201").then_some(())
+    });
+    let peer = lab.address("b");
+    let test = |(tool, ..): &(&str, &str, &str, f64, f64)| {
+        format!(
+            "[[test]]\nname = '{tool}'\ntool = '{tool}'\nto = '{peer}'\nevery = '1min'\nduration = '3s'\n"
+        )
+    };
+    let file = lab.scratch().join("measure.toml");
+    std::fs::write(&file, TRUTHS.iter().map(test).collect::<String>()).unwrap();
+    let file = file.to_str().unwrap();
+    for (tool, program, value, least, most) in TRUTHS {
+        if !is_installed(program) {
+            println!("left out: {program} is not installed");
+            continue;
+        }
+        let run = [FATPATH, "measure", "run", tool, "--json", "--file", file];
+        let outcome: Value = serde_json::from_str(&lab.output("a", &run)).unwrap();
+        let number = outcome["values"][value][0].as_f64();
+        assert!(
+            number.is_some_and(|number| (least..=most).contains(&number)),
+            "{tool}: {outcome}"
+        );
+    }
+}
+
+const BEATS: &str = "[[test]]\nname = 'beat'\ntool = 'program'\nevery = '1s'\nduration = '1s'\n\
+    run = ['echo', '{\"x\": 7}']\nvalues.x = { field = 'x', unit = 'ms' }\n";
+
+#[test]
+fn a_daemon_runs_tests_and_archives_what_they_gave() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(POLICY);
+    assert!(status(&daemon).is_null(), "no file, no tests");
+    let file = daemon.path("measure.toml");
+    let fails = BEATS.replace("beat", "fails").replace("'echo'", "'false'");
+    std::fs::write(&file, format!("{BEATS}{fails}")).unwrap();
+    hang_up(&daemon);
+    until("two runs", || {
+        (runs(&daemon, "beat").len() >= 2).then_some(())
+    });
+    let run = &runs(&daemon, "beat")[0];
+    assert_eq!(
+        (&run["name"], &run["value"]),
+        (&"test.program".into(), &7.0.into())
+    );
+    assert_eq!(run["body"]["values"]["x"], serde_json::json!([7.0, "ms"]));
+    let failed = until("a run that failed", || runs(&daemon, "fails").pop());
+    assert_eq!(failed["body"]["note"]["level"], "error");
+    assert_eq!(failed["body"]["note"]["message"], "exit status: 1");
+    let text = String::from_utf8(daemon.ask(&["status"]).stdout).unwrap();
+    assert!(
+        text.contains("tests        ") && text.contains("2 tests"),
+        "{text}"
+    );
+    // A file that is wrong changes nothing, and is reported.
+    std::fs::write(&file, format!("{BEATS}nam = 1\n")).unwrap();
+    hang_up(&daemon);
+    let error = until("the error", || {
+        let status = status(&daemon);
+        Some((
+            status["file_error"].as_str()?.to_owned(),
+            status["tests"].as_u64(),
+        ))
+    });
+    assert!(
+        error.0.contains("measure.toml:8:1: unknown key `nam`") && error.1 == Some(2),
+        "{error:?}"
+    );
+    std::fs::remove_file(&file).unwrap();
+    hang_up(&daemon);
+    until("the end of tests", || {
+        status(&daemon).is_null().then_some(())
+    });
+}
+
+#[test]
+fn nothing_outlives_a_daemon_that_is_killed() {
+    let Some(_alone) = alone() else { return };
+    let mut daemon = Daemon::idle(POLICY);
+    let pids = daemon.path("pids");
+    let script = format!(
+        "setsid sleep 1000 & echo $! >>{0}; echo $$ >>{0}; sleep 1000",
+        pids.display()
+    );
+    let long = BEATS.replace(
+        "['echo', '{\"x\": 7}']",
+        &format!("['sh', '-c', '''{script}''']"),
+    );
+    std::fs::write(daemon.path("measure.toml"), long).unwrap();
+    daemon.restart();
+    let both = || {
+        let pids = std::fs::read_to_string(&pids).ok()?;
+        let pids: Vec<String> = pids.lines().map(str::to_owned).collect();
+        (pids.len() >= 2).then_some(pids)
+    };
+    let pids = until("the run", both);
+    daemon.kill_9();
+    for pid in &pids {
+        until("its end", || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+                .then_some(())
+        });
+    }
+    std::fs::remove_file(daemon.path("measure.toml")).unwrap();
+    daemon.restart();
+}
