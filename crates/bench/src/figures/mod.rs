@@ -15,6 +15,7 @@ mod estats;
 mod kernel_sim_error;
 mod load;
 mod mark_cpu;
+mod measure_overlap;
 mod police;
 mod police_live;
 mod reno_cpu;
@@ -35,7 +36,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 38] = [
+const SINGLE: [&Figure; 39] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -74,6 +75,7 @@ const SINGLE: [&Figure; 38] = [
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
+    &measure_overlap::FIGURE,
 ];
 
 pub use sim_bytes_per_flow::simulate_flows;
