@@ -28,6 +28,9 @@ const ROUNDS: usize = 4;
 /// Of the path's rate in a second, what all trains of the second phase send.
 const SHARE: f64 = 0.7;
 
+/// The same of all trains, unusable ones among them.
+const MOST_SHARE: f64 = 0.95;
+
 /// Most attempts at a train that proved unusable, all together.
 const MOST_FAILURES: usize = 8;
 
@@ -140,7 +143,9 @@ impl Search {
         let output_bps = self.output_bps();
         let bytes = SHARE * output_bps / 8.0 / trains as f64;
         let multiple = MULTIPLES[self.measured % MULTIPLES.len()];
-        Some(self.train(multiple * output_bps, bytes))
+        let train = self.train(multiple * output_bps, bytes);
+        let sent_bytes = (self.sent_bytes + train.bytes()) as f64;
+        (sent_bytes <= MOST_SHARE * output_bps / 8.0).then_some(train)
     }
 
     /// The greatest output rate of an overloaded path that two trains confirm, or the greatest of fewer.
@@ -169,5 +174,50 @@ impl Search {
             packets: packets as u32,
             packet_bytes: self.limits.packet_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path of `rate_bps` without others, and a host whose every second train is unusable.
+    fn answer(search: &mut Search, train: &Train, rate_bps: f64, usable: bool) {
+        let input_bps = train.rate_bps as f64;
+        let response = Response {
+            input_bps,
+            output_bps: input_bps.min(rate_bps),
+            sent_packets: train.packets,
+            arrived_packets: train.packets,
+            queued_ns: 0,
+            in_overflow: false,
+        };
+        search.answer(train, usable.then_some(response));
+    }
+
+    #[test]
+    fn unusable_trains_do_not_exceed_a_second_of_the_rate() {
+        for rate_bps in [10e6, 100e6, 1e9, 5e9] {
+            let mut search = Search::new(Limits::default());
+            let mut number = 0;
+            while let Some(train) = search.next() {
+                number += 1;
+                answer(&mut search, &train, rate_bps, number % 2 == 0);
+            }
+            let estimate = search.estimate().unwrap();
+            assert!((estimate.bottleneck.bps / rate_bps - 1.0).abs() < 1e-6);
+            assert!(estimate.sent_bytes as f64 * 8.0 < rate_bps, "{estimate:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_answers_nothing_is_given_up() {
+        let mut search = Search::new(Limits::default());
+        let mut sent = 0;
+        while let Some(train) = search.next() {
+            sent += 1;
+            search.answer(&train, None);
+        }
+        assert_eq!((sent, search.estimate()), (MOST_FAILURES + 1, None));
     }
 }

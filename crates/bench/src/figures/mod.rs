@@ -18,6 +18,7 @@ mod mark_cpu;
 mod measure_overlap;
 mod police;
 mod police_live;
+mod rate_error;
 mod reno_cpu;
 mod rude_share;
 mod sim_bytes_per_flow;
@@ -36,7 +37,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 39] = [
+const SINGLE: [&Figure; 41] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -76,6 +77,8 @@ const SINGLE: [&Figure; 39] = [
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
     &measure_overlap::FIGURE,
+    &rate_error::MEDIAN,
+    &rate_error::WORST,
 ];
 
 pub use sim_bytes_per_flow::simulate_flows;

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Receives the packets of a train with the kernel's timestamps.
+
+use crate::packet::Header;
+use fatpath_train::{Arrival, Train};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use std::io::{self, IoSliceMut};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Room for what arrives while the receiver does not run: 30 ms at 5 Gb/s, with the kernel's own cost of a packet.
+const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
+
+/// What the kernel gives at once: a whole GRO packet.
+const LARGEST_BYTES: usize = 1 << 16;
+
+/// How long to wait for packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the first.
+    pub first: Duration,
+    /// For the next, from the last that came.
+    pub next: Duration,
+}
+
+/// A socket that receives trains of one test.
+pub struct Receiver {
+    socket: UdpSocket,
+    test: u64,
+    buffer: Vec<u8>,
+    control: Vec<u8>,
+}
+
+/// What one call of the kernel's gave.
+struct Received {
+    at_ns: u64,
+    bytes: usize,
+    /// Of each datagram but the last.
+    datagram_bytes: usize,
+}
+
+impl Receiver {
+    /// Takes a bound socket for test `test`.
+    ///
+    /// # Errors
+    /// The kernel's, where it refuses timestamps.
+    pub fn new(socket: UdpSocket, test: u64) -> io::Result<Receiver> {
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        // Before Linux 5.0 each datagram comes by itself.
+        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
+            setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
+        }
+        Ok(Receiver {
+            socket,
+            test,
+            buffer: vec![0; LARGEST_BYTES],
+            control: nix::cmsg_space!(nix::sys::time::TimeSpec, i32),
+        })
+    }
+
+    /// The packets of `train`, number `number` of the test, in order of arrival, each once; until all have come or
+    /// patience ends.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn receive(
+        &mut self,
+        number: u32,
+        train: &Train,
+        patience: Patience,
+    ) -> io::Result<Vec<Arrival>> {
+        let mut arrivals = Arrivals::of(train);
+        let mut end = Instant::now() + patience.first;
+        while arrivals.missing > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.socket.set_read_timeout(Some(left))?;
+            let received = match self.read() {
+                Ok(received) => received,
+                Err(error) if is_time_out(&error) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if self.take(number, &received, &mut arrivals) {
+                end = Instant::now() + patience.next;
+            }
+        }
+        Ok(arrivals.runs)
+    }
+
+    fn read(&mut self) -> io::Result<Received> {
+        let mut parts = [IoSliceMut::new(&mut self.buffer)];
+        let control = Some(&mut self.control[..]);
+        let message = recvmsg::<()>(
+            self.socket.as_raw_fd(),
+            &mut parts,
+            control,
+            MsgFlags::empty(),
+        )?;
+        let mut received = Received {
+            at_ns: 0,
+            bytes: message.bytes,
+            datagram_bytes: message.bytes,
+        };
+        for control in message.cmsgs()? {
+            match control {
+                ControlMessageOwned::ScmTimestampns(at) => {
+                    received.at_ns = Duration::from(at).as_nanos() as u64;
+                }
+                ControlMessageOwned::UdpGroSegments(bytes) if bytes > 0 => {
+                    received.datagram_bytes = bytes as usize;
+                }
+                _ => {}
+            }
+        }
+        if received.at_ns == 0 {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            received.at_ns = now.unwrap_or_default().as_nanos() as u64;
+        }
+        Ok(received)
+    }
+
+    /// Notes the packets of the train; says whether there was one.
+    fn take(&self, number: u32, received: &Received, arrivals: &mut Arrivals) -> bool {
+        let missing = arrivals.missing;
+        let datagrams = self.buffer[..received.bytes].chunks(received.datagram_bytes.max(1));
+        for header in datagrams.filter_map(Header::decoded) {
+            if header.test == self.test && header.train == number {
+                arrivals.note(received.at_ns, header.sequence);
+            }
+        }
+        arrivals.missing < missing
+    }
+}
+
+fn is_time_out(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+/// The packets of a train that have come.
+struct Arrivals {
+    runs: Vec<Arrival>,
+    has_come: Vec<bool>,
+    missing: usize,
+}
+
+impl Arrivals {
+    fn of(train: &Train) -> Arrivals {
+        Arrivals {
+            runs: vec![],
+            has_come: vec![false; train.packets as usize],
+            missing: train.packets as usize,
+        }
+    }
+
+    /// A packet that came before, or is none of the train's, is left out.
+    fn note(&mut self, at_ns: u64, sequence: u32) {
+        let Some(has_come @ false) = self.has_come.get_mut(sequence as usize) else {
+            return;
+        };
+        *has_come = true;
+        self.missing -= 1;
+        // The clock of the day may be set back; the order of arrival stays.
+        let at_ns = at_ns.max(self.runs.last().map_or(0, |run| run.at_ns));
+        match self.runs.last_mut() {
+            Some(run) if run.at_ns == at_ns && run.first + run.packets == sequence => {
+                run.packets += 1
+            }
+            _ => self.runs.push(Arrival {
+                at_ns,
+                first: sequence,
+                packets: 1,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::send;
+    use fatpath_train::Response;
+
+    const PATIENCE: Patience = Patience {
+        first: Duration::from_secs(10),
+        next: Duration::from_secs(2),
+    };
+
+    fn pair() -> (UdpSocket, Receiver) {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        (near, Receiver::new(far, 7).unwrap())
+    }
+
+    /// Loopback has no bottleneck: all arrives, at the rate at which it was sent.
+    #[test]
+    fn a_train_arrives_whole_at_its_rate() {
+        let train = Train {
+            rate_bps: 40_000_000,
+            packets: 200,
+            packet_bytes: 1500,
+        };
+        let (near, mut receiver) = pair();
+        let sent = send(&near, 7, 3, &train).unwrap();
+        let arrived = receiver.receive(3, &train, PATIENCE).unwrap();
+        assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 200);
+        // Of a loaded machine the rate is uneven; it is then refused rather than wrong.
+        if let Ok(response) = Response::of(&train, &sent, &arrived) {
+            assert!(response.input_bps < 1.01 * 40e6, "{response:?}");
+            assert!((0.7..1.4).contains(&response.stretch()), "{response:?}");
+        }
+    }
+
+    #[test]
+    fn batches_are_split_by_the_kernel_and_put_together_again() {
+        let train = Train {
+            rate_bps: 4_000_000_000,
+            packets: 100,
+            packet_bytes: 1500,
+        };
+        assert!(train.batch_packets() > 1);
+        let (near, mut receiver) = pair();
+        send(&near, 7, 0, &train).unwrap();
+        let arrived = receiver.receive(0, &train, PATIENCE).unwrap();
+        assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 100);
+    }
+
+    #[test]
+    fn other_datagrams_and_repeated_ones_are_left_out() {
+        let train = Train {
+            rate_bps: 1_000_000_000,
+            packets: 2,
+            packet_bytes: 1500,
+        };
+        let (near, mut receiver) = pair();
+        let header = Header {
+            test: 7,
+            train: 1,
+            sequence: 0,
+        };
+        let strangers = [
+            Header { test: 8, ..header },
+            Header { train: 0, ..header },
+            Header {
+                sequence: 2,
+                ..header
+            },
+        ];
+        for header in strangers.into_iter().chain([header, header]) {
+            near.send(&header.encoded()).unwrap();
+        }
+        near.send(b"").unwrap();
+        near.send(
+            &Header {
+                sequence: 1,
+                ..header
+            }
+            .encoded(),
+        )
+        .unwrap();
+        let arrived = receiver.receive(1, &train, PATIENCE).unwrap();
+        assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 2);
+        assert_eq!(
+            receiver
+                .receive(
+                    2,
+                    &train,
+                    Patience {
+                        first: Duration::ZERO,
+                        ..PATIENCE
+                    }
+                )
+                .unwrap(),
+            []
+        );
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sends a train at its rate.
+
+use crate::packet::Header;
+use fatpath_train::{Departure, Train};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
+use std::hint::spin_loop;
+use std::io::{self, IoSlice};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+/// IPv4 and UDP headers, which count to a packet's length.
+const IPV4_UDP_BYTES: usize = 28;
+/// IPv6 and UDP headers.
+const IPV6_UDP_BYTES: usize = 48;
+
+/// How much earlier than a batch the sender stops sleeping: what the kernel may wake it late.
+const WAKE_UP: Duration = Duration::from_micros(120);
+
+/// Room for what waits for the device, so that pacing is the sender's alone.
+const SEND_BUFFER_BYTES: usize = 4 << 20;
+
+/// Sends `train`, number `number` of test `test`, over a connected socket, and returns when each batch left, by
+/// the monotonic clock from the train's beginning. A batch that is due late leaves at once.
+///
+/// # Errors
+/// The kernel's. That nobody listens (ICMP port unreachable) is no error.
+pub fn send(
+    socket: &UdpSocket,
+    test: u64,
+    number: u32,
+    train: &Train,
+) -> io::Result<Vec<Departure>> {
+    // Without the right to it, the system's limit holds.
+    if setsockopt(socket, sockopt::SndBufForce, &SEND_BUFFER_BYTES).is_err() {
+        setsockopt(socket, sockopt::SndBuf, &SEND_BUFFER_BYTES)?;
+    }
+    let payload_bytes = payload_bytes(socket, train)?;
+    let mut buffer = vec![0; payload_bytes * train.batch_packets() as usize];
+    let mut departures = vec![];
+    let begun = Instant::now();
+    let mut first = 0;
+    while first < train.packets {
+        let packets = train.batch_packets().min(train.packets - first);
+        let datagrams = &mut buffer[..payload_bytes * packets as usize];
+        for (sequence, datagram) in (first..).zip(datagrams.chunks_exact_mut(payload_bytes)) {
+            let header = Header {
+                test,
+                train: number,
+                sequence,
+            };
+            datagram[..Header::BYTES].copy_from_slice(&header.encoded());
+        }
+        wait_until(begun + Duration::from_nanos(train.offset_ns(first)));
+        let at_ns = begun.elapsed().as_nanos() as u64;
+        send_batch(socket, datagrams, payload_bytes)?;
+        departures.push(Departure {
+            at_ns,
+            first,
+            packets,
+        });
+        first += packets;
+    }
+    Ok(departures)
+}
+
+/// Of each datagram of the train.
+fn payload_bytes(socket: &UdpSocket, train: &Train) -> io::Result<usize> {
+    let header_bytes = match socket.peer_addr()?.is_ipv4() {
+        true => IPV4_UDP_BYTES,
+        false => IPV6_UDP_BYTES,
+    };
+    let payload_bytes = (train.packet_bytes as usize).checked_sub(header_bytes);
+    let too_small = || io::Error::new(io::ErrorKind::InvalidInput, "packets too small for a train");
+    payload_bytes
+        .filter(|bytes| *bytes >= Header::BYTES)
+        .ok_or_else(too_small)
+}
+
+fn wait_until(moment: Instant) {
+    let left = moment.saturating_duration_since(Instant::now());
+    if left > WAKE_UP {
+        std::thread::sleep(left - WAKE_UP);
+    }
+    while Instant::now() < moment {
+        spin_loop();
+    }
+}
+
+/// All datagrams by one call; the kernel splits them (UDP_SEGMENT) where there are several.
+fn send_batch(socket: &UdpSocket, datagrams: &[u8], payload_bytes: usize) -> io::Result<()> {
+    let segment = u16::try_from(payload_bytes).map_err(io::Error::other)?;
+    let several = [ControlMessage::UdpGsoSegments(&segment)];
+    let control: &[ControlMessage] = match datagrams.len() > payload_bytes {
+        true => &several,
+        false => &[],
+    };
+    let parts = [IoSlice::new(datagrams)];
+    loop {
+        let sent = sendmsg::<()>(socket.as_raw_fd(), &parts, control, MsgFlags::empty(), None);
+        match sent {
+            // The error of an earlier datagram, or a full device: the datagram counts as lost.
+            Ok(_) | Err(Errno::ECONNREFUSED | Errno::ENOBUFS) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
