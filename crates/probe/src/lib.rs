@@ -10,4 +10,4 @@ mod receive;
 mod send;
 
 pub use receive::{Patience, Receiver};
-pub use send::send;
+pub use send::{send, set_udp_segment};

@@ -66,6 +66,15 @@ pub fn send(
     Ok(departures)
 }
 
+/// Lets the kernel split what is sent at once into datagrams of `datagram_bytes` (UDP_SEGMENT, udp(7)).
+///
+/// # Errors
+/// The kernel's.
+pub fn set_udp_segment(socket: &UdpSocket, datagram_bytes: u16) -> io::Result<()> {
+    setsockopt(socket, sockopt::UdpGsoSegment, &i32::from(datagram_bytes))?;
+    Ok(())
+}
+
 /// Of each datagram of the train.
 fn payload_bytes(socket: &UdpSocket, train: &Train) -> io::Result<usize> {
     let header_bytes = match socket.peer_addr()?.is_ipv4() {

@@ -10,6 +10,10 @@ const END_SHARE: f64 = 0.2;
 /// Greatest departure from an even rate that a sender may show, as a share of the train's time.
 const MAX_UNEVENNESS: f64 = 0.15;
 
+/// The same of what arrived, where there are moments enough to tell: more is a receiver or a path that stood still.
+const MAX_OUTPUT_UNEVENNESS: f64 = 0.2;
+const LEAST_MOMENTS: usize = 50;
+
 /// Least packets that must arrive for a rate to mean anything.
 const LEAST_ARRIVED: u64 = 8;
 
@@ -44,8 +48,8 @@ pub enum Unusable {
     /// Records that contradict the train: unknown sequence numbers, times that go back.
     #[error("the records contradict the train")]
     Contradictory,
-    /// The sender was held up, so its rate was not even.
-    #[error("the sender was held up")]
+    /// The sender, the path or the receiver was held up, so a rate was not even.
+    #[error("the train was held up")]
     Uneven,
     /// Too few packets arrived, or all at one moment.
     #[error("too few packets arrived")]
@@ -77,6 +81,9 @@ impl Response {
         };
         let (input, output) = before.unwrap_or_else(all);
         if input.unevenness() > MAX_UNEVENNESS {
+            return Err(Unusable::Uneven);
+        }
+        if output.0.len() >= LEAST_MOMENTS && output.unevenness() > MAX_OUTPUT_UNEVENNESS {
             return Err(Unusable::Uneven);
         }
         Ok(Response {

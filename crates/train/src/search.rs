@@ -18,7 +18,10 @@ const FOUND: f64 = 1.25;
 /// A sender that reaches less of the planned rate than this is at its own limit.
 const OWN_LIMIT: f64 = 0.7;
 
-/// Input rates of the second phase, in multiples of the greatest output rate so far. The fastest fixes the bottleneck's
+/// So many trains must show that limit: one may have been sent while the host was busy.
+const OWN_LIMIT_TRAINS: usize = 3;
+
+/// Input rates of the second phase, in multiples of the output rate so far. The fastest fixes the bottleneck's
 /// rate, the slowest the cross traffic.
 const MULTIPLES: [f64; 3] = [6.0, 1.15, 2.2];
 
@@ -29,10 +32,10 @@ const ROUNDS: usize = 4;
 const SHARE: f64 = 0.7;
 
 /// The same of all trains, unusable ones among them.
-const MOST_SHARE: f64 = 0.95;
+const MOST_SHARE: f64 = 0.85;
 
 /// Most attempts at a train that proved unusable, all together.
-const MOST_FAILURES: usize = 8;
+const MOST_FAILURES: usize = 16;
 
 /// Least packets of a train, so that its rate is one.
 const LEAST_PACKETS: u64 = 16;
@@ -72,6 +75,8 @@ pub struct Search {
     /// Trains of the second phase that were answered.
     measured: usize,
     failures: usize,
+    /// Trains that the sender could not send as fast as planned.
+    limited: usize,
     sent_bytes: u64,
 }
 
@@ -84,6 +89,7 @@ impl Search {
             growing_bps: Some(limits.least_bps),
             measured: 0,
             failures: 0,
+            limited: 0,
             sent_bytes: 0,
         }
     }
@@ -108,11 +114,29 @@ impl Search {
             self.failures += 1;
             return;
         };
+        let contradicted = self.is_contradicted_by(&response);
         self.responses.push(response);
         match self.growing_bps {
             Some(rate_bps) => self.growing_bps = self.grown(rate_bps, &response),
+            None if contradicted => self.grow_again(train, &response),
             None => self.measured += 1,
         }
+    }
+
+    /// Whether a train passed at twice the rate at which earlier ones seemed to meet the bottleneck.
+    fn is_contradicted_by(&self, response: &Response) -> bool {
+        response.stretch() < OVERLOADED && response.input_bps > 2.0 * self.output_bps()
+    }
+
+    /// Those trains were held up by something else, such as a host that was busy. They are forgotten.
+    fn grow_again(&mut self, train: &Train, passed: &Response) {
+        let is_true = |response: &Response| {
+            response.stretch() < OVERLOADED || response.input_bps > passed.input_bps
+        };
+        self.responses.retain(is_true);
+        self.growing_bps = Some((train.rate_bps * 2).min(self.limits.most_bps));
+        self.measured = 0;
+        self.failures += 1;
     }
 
     /// What is known so far.
@@ -125,10 +149,17 @@ impl Search {
         &self.responses
     }
 
-    fn grown(&self, rate_bps: u64, response: &Response) -> Option<u64> {
-        let at_own_limit = response.input_bps < OWN_LIMIT * rate_bps as f64;
-        let done = response.stretch() > FOUND || at_own_limit || rate_bps >= self.limits.most_bps;
-        (!done).then(|| (rate_bps * GROWTH).min(self.limits.most_bps))
+    fn grown(&mut self, rate_bps: u64, response: &Response) -> Option<u64> {
+        let is_limited = response.input_bps < OWN_LIMIT * rate_bps as f64;
+        self.limited += usize::from(is_limited);
+        if response.stretch() > FOUND || self.limited >= OWN_LIMIT_TRAINS {
+            return None;
+        }
+        match is_limited {
+            true => Some(rate_bps),
+            false if rate_bps >= self.limits.most_bps => None,
+            false => Some((rate_bps * GROWTH).min(self.limits.most_bps)),
+        }
     }
 
     fn measuring(&self) -> Option<Train> {
@@ -148,7 +179,7 @@ impl Search {
         (sent_bytes <= MOST_SHARE * output_bps / 8.0).then_some(train)
     }
 
-    /// The greatest output rate of an overloaded path that two trains confirm, or the greatest of fewer.
+    /// Of the trains that overloaded the path, the upper quartile of the output rates: near the bottleneck's.
     fn output_bps(&self) -> f64 {
         let overloaded = self
             .responses
@@ -156,13 +187,8 @@ impl Search {
             .filter(|response| response.stretch() > OVERLOADED);
         let mut rates: Vec<f64> = overloaded.map(|response| response.output_bps).collect();
         rates.sort_by(f64::total_cmp);
-        let place = rates
-            .len()
-            .saturating_sub(if rates.len() > 3 { 2 } else { 1 });
-        rates
-            .get(place)
-            .copied()
-            .unwrap_or(self.limits.least_bps as f64)
+        let upper = rates.get(rates.len() * 3 / 4);
+        upper.copied().unwrap_or(self.limits.least_bps as f64)
     }
 
     fn train(&self, rate_bps: f64, bytes: f64) -> Train {
@@ -208,6 +234,26 @@ mod tests {
             assert!((estimate.bottleneck.bps / rate_bps - 1.0).abs() < 1e-6);
             assert!(estimate.sent_bytes as f64 * 8.0 < rate_bps, "{estimate:?}");
         }
+    }
+
+    #[test]
+    fn a_stall_of_the_host_is_not_taken_for_the_bottleneck() {
+        let mut search = Search::new(Limits::default());
+        let mut number = 0;
+        while let Some(train) = search.next() {
+            number += 1;
+            answer(
+                &mut search,
+                &train,
+                if number == 2 { 5e6 } else { 500e6 },
+                true,
+            );
+        }
+        let estimate = search.estimate().unwrap();
+        assert!(
+            (estimate.bottleneck.bps / 500e6 - 1.0).abs() < 1e-6,
+            "{estimate:?}"
+        );
     }
 
     #[test]

@@ -6,16 +6,16 @@
 use crate::alone::{Alone, NETWORK};
 use crate::figure::{Better, Figure, Summary};
 use crate::run::Run;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use fatpath_emulator::unshaped::two_hosts;
 use fatpath_emulator::{CellSpec, ChainSpec, ForwardOptions, Network, Topology};
-use fatpath_probe::{Patience, Receiver, send};
-use fatpath_train::{Estimate, Limits, Response, Search, Train};
+use fatpath_probe::{Patience, Receiver, send, set_udp_segment};
+use fatpath_train::{Estimate, Limits, Response, Search};
 use fatpath_units::show_rate;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Of the errors of all paths.
 pub const MEDIAN: Figure = Figure {
@@ -43,8 +43,10 @@ const MOST_SECONDS: f64 = 1.0;
 /// The emulated bottleneck's queue holds five packets at least.
 const LEAST_QUEUE_BYTES: f64 = 7_500.0;
 
-/// A train of the others' traffic; there is one after the other.
-const CROSS_SECONDS: f64 = 0.2;
+/// A packet of the others' traffic, most packets of it in a burst (64 KB), and the least time between bursts.
+const CROSS_PACKET_BYTES: usize = 1_500;
+const CROSS_BURST_PACKETS: usize = 43;
+const CROSS_GAP: Duration = Duration::from_micros(100);
 
 const TEST: u64 = 0x6661_7470_6174_6821;
 const SERVER: [u8; 4] = [10, 99, 0, 2];
@@ -103,16 +105,18 @@ fn error(run: &Run, path: Path) -> Result<f64> {
     let seconds = estimate.sent_bytes as f64 * 8.0 / rate_bps;
     let missed = stats.links[0].directions[0].missed_packets;
     run.say(format!(
-        "  {}, {} ms, queue {} bdp, loss {}, cross {}: rate {:+.1} % (doubt {:.0} %), available {:+.1} %, sent {seconds:.2} s, \
+        "  {}, {} ms, queue {} bdp, loss {}, cross {}: rate {}{:+.1} % (doubt {:.0} %), available {:+.1} %, sent {seconds:.2} s, \
          emulator late {:.0} µs (p99), missed {missed}",
         show_rate(path.rate_bps), path.rtt_ms, path.queue_bdp, path.loss, path.cross,
+        if estimate.bottleneck.at_least { "at least " } else { "" },
         error * 100.0, estimate.bottleneck.doubt * 100.0, available * 100.0, stats.lateness.p99_us,
     ));
-    ensure!(
-        seconds < MOST_SECONDS,
-        "{path:?}: {seconds} s of its rate were sent"
-    );
-    Ok(error.abs())
+    // Too much sent is a measurement that failed, however right it is.
+    Ok(if seconds < MOST_SECONDS {
+        error.abs()
+    } else {
+        1.0
+    })
 }
 
 impl Path {
@@ -166,16 +170,24 @@ impl Path {
         search.estimate().context("no train gave a rate")
     }
 
-    /// Sends at the share of the rate that is the others', until `ended`.
-    fn others(&self, socket: &UdpSocket, ended: &AtomicBool) -> std::io::Result<()> {
-        let rate_bps = self.rate_bps as f64 * self.cross;
-        let train = Train {
-            rate_bps: rate_bps as u64,
-            packets: (rate_bps * CROSS_SECONDS / 8.0 / 1500.0) as u32,
-            packet_bytes: 1500,
-        };
-        while train.packets > 0 && !ended.load(Ordering::Relaxed) {
-            send(socket, 0, 0, &train)?;
+    /// Sends at the share of the rate that is the others', until `ended`, in bursts as hosts with segmentation offload
+    /// do. It sleeps between them: two senders that spin would leave the emulator no processor.
+    fn others(&self, socket: &UdpSocket, ended: &AtomicBool) -> Result<()> {
+        let payload_bytes = CROSS_PACKET_BYTES - 28;
+        set_udp_segment(socket, payload_bytes as u16)?;
+        let burst = vec![0; payload_bytes * CROSS_BURST_PACKETS];
+        let bytes_per_second = self.rate_bps as f64 * self.cross / 8.0;
+        let begun = Instant::now();
+        let mut sent_packets = 0;
+        while bytes_per_second > 0.0 && !ended.load(Ordering::Relaxed) {
+            std::thread::sleep(CROSS_GAP);
+            let due_bytes = begun.elapsed().as_secs_f64() * bytes_per_second;
+            let due_packets = due_bytes as usize / CROSS_PACKET_BYTES;
+            while sent_packets < due_packets {
+                let packets = (due_packets - sent_packets).min(CROSS_BURST_PACKETS);
+                socket.send(&burst[..payload_bytes * packets])?;
+                sent_packets += packets;
+            }
         }
         Ok(())
     }
