@@ -42,15 +42,22 @@ static __always_inline void join_share(struct fp_flow *flow)
 		say_share_changed(flow->rule_id);
 }
 
-static __always_inline void leave_share(struct fp_flow *flow)
+/* A global function: the verifier walks through it once, not once for each way to it. */
+__noinline int leave_share(struct fp_flow *flow)
 {
-	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &flow->rule_id);
+	struct fp_share *share;
+	u32 rule_id;
 
-	if (!share || !flow->is_counted)
-		return;
+	if (!flow || !flow->is_counted)
+		return 0;
+	rule_id = flow->rule_id; /* Linux 6.1 takes no part of an argument for a key */
+	share = bpf_map_lookup_elem(&fp_shares, &rule_id);
+	if (!share)
+		return 0;
 	flow->is_counted = 0;
 	if (take_off(share) > 1)
-		say_share_changed(flow->rule_id);
+		say_share_changed(rule_id);
+	return 0;
 }
 
 /* The next ACK of a rude flow enters it among the rude flows of its new rule. */

@@ -139,13 +139,22 @@ static __always_inline u32 set_number(void *trie, const struct fp_address_key *k
 	return set;
 }
 
-static __always_inline const struct fp_rule_set *set_of_address(void *tries, u32 slot, void *sets,
-								const struct fp_address_key *key)
+/*
+ * The set of an address, or FP_NO_SET. This and others below are global functions: inlined, the verifier walks through
+ * them again for every way that leads to them.
+ */
+__noinline u32 set_of_address(u32 slot, u32 is_source, const struct fp_address_key *given)
 {
-	void *trie = bpf_map_lookup_elem(tries, &slot);
-	u32 set = trie ? set_number(trie, key) : FP_NO_SET;
+	struct fp_address_key key;
+	void *trie;
 
-	return set != FP_NO_SET ? set_at(sets, set) : NULL;
+	if (!given)
+		return FP_NO_SET;
+	/* Linux 6.1 takes no argument for a key. */
+	key = *given;
+	trie = is_source ? bpf_map_lookup_elem(&fp_sources, &slot)
+			 : bpf_map_lookup_elem(&fp_destinations, &slot);
+	return trie ? set_number(trie, &key) : FP_NO_SET;
 }
 
 /* A place that the verifier sees is in the table: Linux 6.1 loses the bounds that clang relies on. */
@@ -165,8 +174,8 @@ static __always_inline u64 is_not_after(u64 first, u64 port)
 }
 
 /*
- * The set of the last cut that does not begin after `port`. Without a branch, and a
- * global function: the verifier has one way through it, and walks it once.
+ * The set of the last cut that does not begin after `port`. Without a branch: the verifier
+ * has one way through it.
  */
 __noinline u32 set_of_port(u32 slot, u32 is_source, u32 port)
 {
@@ -198,10 +207,7 @@ static __always_inline u64 parent_of(u64 css)
 	return (u64)BPF_CORE_READ((struct cgroup_subsys_state *)css, parent);
 }
 
-/*
- * The set of the nearest ancestor that a rule names. This and the next two are global functions, as
- * set_of_port(): inlined, the verifier walks their loops again for every way that leads to them.
- */
+/* The set of the nearest ancestor that a rule names. */
 __noinline u32 set_of_cgroup(u64 css, u32 slot, u32 otherwise)
 {
 	void *cgroups = bpf_map_lookup_elem(&fp_cgroups, &slot);
@@ -271,33 +277,31 @@ static __always_inline u32 lowest_bit(u64 word)
 	return place_of_bit[((word & -word) * 0x03f79d71b4cb0a89ull) >> 58];
 }
 
-/* The stable id of the first rule that the flow satisfies, or FP_NO_RULE. */
-static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
+/* Numbers of the sets of rules that a flow satisfies by each of its properties. */
+struct fp_sets_of_flow {
+	u32 to;
+	u32 from;
+	u32 to_port;
+	u32 from_port;
+	u32 cgroup;
+};
+
+/* The stable id of the first rule that is in all of the sets, or FP_NO_RULE. */
+__noinline u32 first_in_all(u32 slot, const struct fp_sets_of_flow *numbers)
 {
-	struct sock_common *c = &tp->inet_conn.icsk_inet.sk.__sk_common;
-	const struct fp_rule_set *to, *from, *to_port, *from_port, *cgroup;
-	struct fp_address_key local = { .prefix_len = 128 }, remote = { .prefix_len = 128 };
 	const struct fp_slot *s = bpf_map_lookup_elem(&fp_slots, &slot);
 	void *sets = bpf_map_lookup_elem(&fp_rule_sets, &slot);
+	const struct fp_rule_set *to, *from, *to_port, *from_port, *cgroup;
 
-	if (!s || !sets)
+	if (!s || !sets || !numbers)
 		return FP_NO_RULE;
-	addresses(tp, local.address, remote.address);
-	to = set_of_address(&fp_destinations, slot, sets, &remote);
-	if (!to)
+	to = set_at(sets, numbers->to);
+	from = set_at(sets, numbers->from);
+	to_port = set_at(sets, numbers->to_port);
+	from_port = set_at(sets, numbers->from_port);
+	cgroup = set_at(sets, numbers->cgroup);
+	if (!to || !from || !to_port || !from_port || !cgroup)
 		return FP_NO_RULE;
-	from = to_port = from_port = cgroup = to;
-	if (s->looks_at & FP_BY_SOURCE)
-		from = set_of_address(&fp_sources, slot, sets, &local);
-	if (s->looks_at & FP_BY_DESTINATION_PORT)
-		to_port = set_at(sets, set_of_port(slot, 0, bpf_ntohs(c->skc_dport)));
-	if (s->looks_at & FP_BY_SOURCE_PORT)
-		from_port = set_at(sets, set_of_port(slot, 1, c->skc_num));
-	if (s->looks_at & FP_BY_CGROUP)
-		cgroup = set_at(sets, set_of_cgroup(cgroup_of(tp), slot, s->any_cgroup_set));
-	if (!from || !to_port || !from_port || !cgroup)
-		return FP_NO_RULE;
-
 	for (int i = 0; i < FP_SET_WORDS; i++) {
 		u64 both = to->words[i] & from->words[i] & to_port->words[i] & from_port->words[i] &
 			   cgroup->words[i];
@@ -306,6 +310,32 @@ static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
 			return s->rule_id[(i * 64 + lowest_bit(both)) & (FP_MAX_RULES - 1)];
 	}
 	return FP_NO_RULE;
+}
+
+/* The stable id of the first rule that the flow satisfies, or FP_NO_RULE. */
+static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
+{
+	struct sock_common *c = &tp->inet_conn.icsk_inet.sk.__sk_common;
+	struct fp_address_key local = { .prefix_len = 128 }, remote = { .prefix_len = 128 };
+	const struct fp_slot *s = bpf_map_lookup_elem(&fp_slots, &slot);
+	struct fp_sets_of_flow sets;
+
+	if (!s)
+		return FP_NO_RULE;
+	addresses(tp, local.address, remote.address);
+	sets.to = set_of_address(slot, 0, &remote);
+	if (sets.to == FP_NO_SET)
+		return FP_NO_RULE;
+	sets.from = sets.to_port = sets.from_port = sets.cgroup = sets.to;
+	if (s->looks_at & FP_BY_SOURCE)
+		sets.from = set_of_address(slot, 1, &local);
+	if (s->looks_at & FP_BY_DESTINATION_PORT)
+		sets.to_port = set_of_port(slot, 0, bpf_ntohs(c->skc_dport));
+	if (s->looks_at & FP_BY_SOURCE_PORT)
+		sets.from_port = set_of_port(slot, 1, c->skc_num);
+	if (s->looks_at & FP_BY_CGROUP)
+		sets.cgroup = set_of_cgroup(cgroup_of(tp), slot, s->any_cgroup_set);
+	return first_in_all(slot, &sets);
 }
 
 #endif
