@@ -140,8 +140,8 @@ static __always_inline u32 set_number(void *trie, const struct fp_address_key *k
 }
 
 /*
- * The set of an address, or FP_NO_SET. This and others below are global functions: inlined, the verifier walks through
- * them again for every way that leads to them.
+ * The set of an address, or FP_NO_SET. This and others below are global functions: if they were inlined, the verifier
+ * would walk through them again for every way that leads to them.
  */
 __noinline u32 set_of_address(u32 slot, u32 is_source, const struct fp_address_key *given)
 {

@@ -17,7 +17,7 @@ pub const END: &str = "== end";
 /// In software the processors' time stamps may differ, so time comes from the HPET: a guest whose clock
 /// stepped back has hung. It goes on where the host's scheduler stops a processor of the
 /// guest: only a long silence is a stall. `oops=panic` with `-no-reboot` ends the run at once. What Debian's kernels do
-/// against attackers (cleared pages, security modules, checked copies) is a seventh of a guest's time in software, and
+/// against attackers (cleared pages, security modules, checked copies) is a tenth of a guest's time in software, and
 /// nothing here depends on it.
 const COMMAND_LINE: &str = "console=ttyS0 panic=-1 oops=panic mitigations=off tsc=unstable clocksource=hpet \
     cgroup_no_v1=all rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30 \
