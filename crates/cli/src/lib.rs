@@ -13,6 +13,7 @@ mod police;
 mod policy;
 mod rude;
 mod status;
+mod table;
 mod top;
 mod trace;
 mod why;

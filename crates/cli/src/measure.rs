@@ -2,6 +2,7 @@
 //! `fatpath measure`: tests on a schedule.
 
 use crate::archive::time::{now_us, shown};
+use crate::table::write_table;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use fatpath_daemon::measure::{host_seed, perform, read_plan_file};
@@ -98,7 +99,8 @@ fn list(arguments: &Arguments) -> Result<()> {
             test.resources.join(", "),
         ]
     });
-    print_table(header.map(str::to_owned), rows)
+    let header = header.map(str::to_owned);
+    Ok(write_table(&mut stdout(), header, rows)?)
 }
 
 fn next(arguments: &Arguments) -> Result<()> {
@@ -121,7 +123,7 @@ fn next(arguments: &Arguments) -> Result<()> {
             test.to.clone().unwrap_or_default(),
         ]
     });
-    print_table(header, rows)
+    Ok(write_table(&mut stdout(), header, rows)?)
 }
 
 fn run_one(arguments: &RunArguments) -> Result<()> {
@@ -162,22 +164,4 @@ fn due(plan: &Plan, now_us: i64) -> Vec<(i64, &Test)> {
         .collect();
     due.sort_by_key(|(due_us, _)| *due_us);
     due
-}
-
-fn print_table<const N: usize>(
-    header: [String; N],
-    rows: impl Iterator<Item = [String; N]>,
-) -> Result<()> {
-    let rows: Vec<[String; N]> = std::iter::once(header).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..N).filter_map(width).collect();
-    let mut out = stdout().lock();
-    for row in &rows {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        writeln!(out, "{}", cells.join("  ").trim_end())?;
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 
 use super::Place;
 use super::time::{now_us, shown, time_us};
+use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_archive::Kind;
@@ -128,21 +129,8 @@ fn quoted(cell: String) -> String {
 }
 
 fn print_table(out: &mut impl Write, records: &[Record]) -> Result<()> {
-    let mut rows = vec![COLUMNS.map(str::to_uppercase)];
-    // An event's name may come from an imported file: nothing of it may steer the terminal.
-    let safe = |cell: String| cell.replace(char::is_control, "?");
-    rows.extend(records.iter().map(|record| cells(record).map(safe)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..COLUMNS.len()).filter_map(width).collect();
-    for row in &rows {
-        let padded = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"));
-        let line = padded.collect::<Vec<_>>().join("  ");
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+    let header = COLUMNS.map(str::to_uppercase);
+    Ok(write_table(out, header, records.iter().map(cells))?)
 }
 
 #[cfg(test)]
