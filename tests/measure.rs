@@ -110,6 +110,9 @@ fn a_daemon_runs_tests_and_archives_what_they_gave() {
         (&"test.program".into(), &7.0.into())
     );
     assert_eq!(run["body"]["values"]["x"], serde_json::json!([7.0, "ms"]));
+    let (due, start) = (&run["body"]["due_us"], &run["body"]["start_us"]);
+    let late_us = start.as_i64().unwrap() - due.as_i64().unwrap();
+    assert!((0..60_000_000).contains(&late_us), "{run}");
     let failed = until("a run that failed", || runs(&daemon, "fails").pop());
     assert_eq!(failed["body"]["note"]["level"], "error");
     assert_eq!(failed["body"]["note"]["message"], "exit status: 1");
@@ -137,6 +140,52 @@ fn a_daemon_runs_tests_and_archives_what_they_gave() {
     until("the end of tests", || {
         status(&daemon).is_null().then_some(())
     });
+}
+
+#[test]
+fn a_test_runs_when_it_is_asked_for() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(POLICY);
+    let once = BEATS.replace("every = '1s'", "every = '168h'");
+    let twin = once
+        .replace("beat", "slow")
+        .replace("['echo', '{\"x\": 7}']", "['sh', '-c', 'sleep 1; echo {}']");
+    let held = |test: String| test.replace("run =", "resource = 'disk'\nrun =");
+    let file = format!("{}{}", held(once), held(twin));
+    std::fs::write(daemon.path("measure.toml"), file).unwrap();
+    hang_up(&daemon);
+    until("the file", || (status(&daemon)["tests"] == 2).then_some(()));
+    let outcome = daemon.json(&["measure", "now", "beat"]);
+    assert_eq!(outcome["values"]["x"], serde_json::json!([7.0, "ms"]));
+    assert!(outcome["due_us"].is_null(), "{outcome}");
+    let run = until("its event", || runs(&daemon, "beat").pop());
+    assert_eq!(run["body"]["start_us"], outcome["start_us"]);
+    let unknown = daemon.ask(&["measure", "now", "none"]);
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("none: the file has no such test"), "{error}");
+    // Of two tests on one resource the second starts when the first has ended; of one test no second run starts.
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| daemon.ask(&["measure", "now", "slow"]));
+        until("the slow test", || {
+            let running = status(&daemon)["running"].to_string();
+            running.contains("slow").then_some(())
+        });
+        let again = daemon.ask(&["measure", "now", "slow"]);
+        let error = String::from_utf8(again.stderr).unwrap();
+        assert!(error.contains("slow: the test runs already"), "{error}");
+        let after = daemon.json(&["measure", "now", "beat"]);
+        let slow = slow.join().unwrap();
+        assert_eq!(slow.status.code(), Some(1), "its output has no value");
+        let slow = until("its event", || runs(&daemon, "slow").pop());
+        let end_us = slow["body"]["start_us"].as_i64().unwrap()
+            + (slow["body"]["duration_s"].as_f64().unwrap() * 1e6) as i64;
+        assert!(
+            after["start_us"].as_i64().unwrap() >= end_us,
+            "{after} {slow}"
+        );
+    });
+    std::fs::remove_file(daemon.path("measure.toml")).unwrap();
+    hang_up(&daemon);
 }
 
 #[test]

@@ -465,6 +465,65 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/measure/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run a scheduled test now, and answer when it has ended; root, on the control socket */
+        post: {
+            parameters: {
+                query: {
+                    /** @description Name of the test in the daemon's file. */
+                    test: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TestOutcome"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -2020,6 +2079,50 @@ export interface components {
             pid: null;
             /** @description The gate of Rude TCP; none when nothing is pinned. */
             rude: components["schemas"]["RudeGate"] | null;
+        };
+        /** @description How serious a message is. */
+        TestLevel: "info" | "warning" | "error";
+        /** @description A message about a run, and how serious it is. */
+        TestNote: {
+            /** @description How serious. */
+            level: components["schemas"]["TestLevel"];
+            /** @description For people. */
+            message: string;
+        };
+        /** @description One run of a test. */
+        TestOutcome: {
+            /**
+             * Format: int64
+             * @description When the schedule had it due, µs since 1970; none of a run that was asked for.
+             */
+            due_us?: number | null;
+            /**
+             * Format: double
+             * @description How long it took.
+             */
+            duration_s: number;
+            /** @description Why there are no values, where there are none. */
+            note?: components["schemas"]["TestNote"] | null;
+            /** @description What it loaded. */
+            resources?: string[];
+            /**
+             * Format: int64
+             * @description When it started, µs since 1970. It may have waited for a resource.
+             */
+            start_us: number;
+            /** @description Name of the test. */
+            test: string;
+            /** @description The peer as the file gives it. */
+            to?: string | null;
+            /** @description Name of the tool. */
+            tool: string;
+            /** @description What it measured, by name: the number and its unit. */
+            values: {
+                [key: string]: [
+                    number,
+                    string
+                ];
+            };
         };
         /** @description A tuned flow at one moment: `GET /v1/flows`, and a line of the flow log. */
         TunedFlow: {

@@ -7,7 +7,8 @@
 
 use crate::{
     Applied, ApplyQuery, FlowDetail, FlowView, FlowsQuery, Gated, Listing, ListingQuery, NoQuery,
-    RudeGate, RudeOnQuery, RudeStatus, Status, TunedFlow, UnloadReport, Why,
+    RudeGate, RudeOnQuery, RudeStatus, RunTestQuery, Status, TestOutcome, TunedFlow, UnloadReport,
+    Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -79,6 +80,7 @@ endpoints! {
     GetFlowViews: Get "/v1/instruments/flows", NoQuery => Vec<FlowView>, "Every known flow as it is now";
     GetFlowDetail: Get "/v1/instruments/flows/{cookie}", NoQuery => FlowDetail, "One flow with its past";
     GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";
+    RunTest: Post "/v1/measure/run", RunTestQuery => TestOutcome, "Run a scheduled test now, and answer when it has ended; root, on the control socket";
     GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
 }
 

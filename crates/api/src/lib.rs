@@ -18,6 +18,7 @@ mod query;
 mod rude;
 mod sample;
 mod status;
+mod test_outcome;
 mod tuned_flow;
 mod view;
 
@@ -35,5 +36,6 @@ pub use query::*;
 pub use rude::*;
 pub use sample::*;
 pub use status::*;
+pub use test_outcome::*;
 pub use tuned_flow::*;
 pub use view::*;

@@ -58,6 +58,14 @@ pub struct RudeOnQuery {
     pub netns: String,
 }
 
+/// `?test=NAME`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct RunTestQuery {
+    /// Name of the test in the daemon's file.
+    pub test: String,
+}
+
 /// Every answer that is no success.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]

@@ -30,6 +30,8 @@ impl Loaded {
         let mut command = fatpath(&run.fatpath, &["daemon"]);
         command.arg("--policy").arg(&file);
         command.arg("--flow-log").arg(place("flows.jsonl"));
+        command.arg("--archive").arg(place("archive"));
+        command.arg("--measure").arg(place("measure.toml"));
         if let Some(cgroup) = cgroup {
             command.arg("--cgroup").arg(cgroup);
         }

@@ -5,7 +5,10 @@ use crate::archive::time::{now_us, shown};
 use crate::table::write_table;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use fatpath_api::endpoint::RunTest;
+use fatpath_api::{RunTestQuery, TestOutcome};
 use fatpath_daemon::measure::{host_seed, perform, read_plan_file};
+use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_measure::{Plan, Schedule, Test};
 use fatpath_units::show_time;
 use serde_json::json;
@@ -19,7 +22,8 @@ Examples:
   fatpath measure check ~/measure.toml
   fatpath measure list
   fatpath measure next --json
-  fatpath measure run rtt-far";
+  fatpath measure run rtt-far
+  fatpath measure now rate-far";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -31,6 +35,8 @@ pub enum Command {
     Next(Arguments),
     /// Run one test here and now, and print what it measured; waits for no lease, and archives nothing
     Run(RunArguments),
+    /// Have the daemon run one test now: under the leases of its resources, and archived
+    Now(NowArguments),
 }
 
 #[derive(Args)]
@@ -61,6 +67,17 @@ pub struct RunArguments {
     arguments: Arguments,
 }
 
+#[derive(Args)]
+pub struct NowArguments {
+    /// Name of the test
+    test: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    instance: InstanceOptions,
+}
+
 const DEFAULT_FILE: &str = "/etc/fatpath/measure.toml";
 
 pub fn run(command: &Command) -> Result<()> {
@@ -69,6 +86,7 @@ pub fn run(command: &Command) -> Result<()> {
         Command::List(arguments) => list(arguments),
         Command::Next(arguments) => next(arguments),
         Command::Run(arguments) => run_one(arguments),
+        Command::Now(arguments) => now(arguments),
     }
 }
 
@@ -140,9 +158,26 @@ fn run_one(arguments: &RunArguments) -> Result<()> {
     if stderr().is_terminal() {
         eprintln!("{}: takes about {}", test.name, show_time(test.duration_us));
     }
-    let outcome = perform(test, None, || true);
+    print(perform(test, None, || true), arguments.arguments.json)
+}
+
+fn now(arguments: &NowArguments) -> Result<()> {
+    if stderr().is_terminal() {
+        eprintln!("{}: runs, or waits for its resource", arguments.test);
+    }
+    let query = RunTestQuery {
+        test: arguments.test.clone(),
+    };
+    let instance = Instance::new(&arguments.instance, None)?;
+    let outcome = client::ask::<RunTest>(&instance.socket(), &query);
+    let outcome = outcome.with_context(|| arguments.test.clone())?;
+    let outcome = outcome.context("no daemon answers: start `fatpath daemon`")?;
+    print(outcome, arguments.json)
+}
+
+fn print(outcome: TestOutcome, as_json: bool) -> Result<()> {
     let mut out = stdout().lock();
-    if arguments.arguments.json {
+    if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(&outcome)?)?;
     } else {
         for (name, (value, unit)) in &outcome.values {
@@ -150,7 +185,7 @@ fn run_one(arguments: &RunArguments) -> Result<()> {
         }
     }
     match outcome.note {
-        Some(note) => bail!("{}: {}", test.name, note.message),
+        Some(note) => bail!("{}: {}", outcome.test, note.message),
         None => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Engine, read_policy};
 use crate::flow_log::{FlowLog, Logs};
 use crate::instruments::{Instruments, answers, metrics, samples};
-use crate::measure::Measurements;
+use crate::measure::{Measurements, Refusal};
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
 use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
@@ -26,9 +26,9 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude,
-    GetRudeGate, GetStatus, GetWhy, Method, RudeOff, RudeOn, Unload,
+    GetRudeGate, GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, Unload,
 };
-use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, Status, TunedFlow};
+use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery, Status, TunedFlow};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -80,6 +80,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetFlowViews, _, _>(answers::flows),
         at::<GetFlowDetail, _, _>(answers::flow),
         at::<GetListing, _, _>(answers::listing),
+        at::<RunTest, _, _>(run_test),
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),
         (endpoint::SAMPLES, get(samples::samples)),
@@ -270,6 +271,23 @@ async fn rude_on(
 
 async fn rude_off(State(engine): State<SharedEngine>, _: OnlyRoot) -> AnswerTo<RudeOff> {
     on_engine(engine, |engine| Ok(engine.kernel.close_rude_gate()?)).await
+}
+
+async fn run_test(
+    State(measurements): State<Arc<Measurements>>,
+    _: OnlyRoot,
+    Query(asked): Query<RunTestQuery>,
+) -> AnswerTo<RunTest> {
+    let run = measurements.run_now(asked.test).await;
+    run.map(Json).map_err(|refusal| {
+        let status = match refusal {
+            Refusal::Unknown => StatusCode::NOT_FOUND,
+            Refusal::Running => StatusCode::CONFLICT,
+            Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Ending => StatusCode::GONE,
+        };
+        Failure::new(status, refusal.to_string())
+    })
 }
 
 /// `GET /v1/instruments/live`

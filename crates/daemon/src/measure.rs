@@ -7,11 +7,11 @@ mod perform;
 mod plan_file;
 mod worker;
 
-use fatpath_api::MeasureStatus;
-use fatpath_measure::{Level, Outcome, Plan};
+use fatpath_api::{MeasureStatus, TestLevel, TestOutcome};
+use fatpath_measure::Plan;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc, oneshot};
 
 pub use perform::{peer_address, perform};
 pub use plan_file::{host_seed, read_plan_file};
@@ -20,6 +20,9 @@ pub(crate) use worker::{Parts, follow_tests};
 /// A peer whose round-trip time is not known yet is taken to be as far as this.
 const UNKNOWN_RTT_US: u64 = 1_000_000;
 
+/// Requests that wait to be looked at.
+const MAX_REQUESTS: usize = 16;
+
 /// The tests of this daemon.
 pub(crate) struct Measurements {
     file: PathBuf,
@@ -27,16 +30,48 @@ pub(crate) struct Measurements {
     /// Another plan holds.
     changed: Notify,
     status: Mutex<MeasureStatus>,
+    requests: mpsc::Sender<Request>,
+    /// Until the worker takes it.
+    requested: Mutex<Option<mpsc::Receiver<Request>>>,
+}
+
+/// A test that is to run now, and where its outcome is waited for.
+pub(crate) struct Request {
+    test: String,
+    reply: oneshot::Sender<Result<TestOutcome, Refusal>>,
+}
+
+/// Why a test does not run now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Unknown,
+    Running,
+    Busy,
+    Ending,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Refusal::Unknown => "the file has no such test",
+            Refusal::Running => "the test runs already, or waits for its resource",
+            Refusal::Busy => "too many tests were asked for at once",
+            Refusal::Ending => "the daemon ends",
+        })
+    }
 }
 
 impl Measurements {
     /// Reads the file; without one there are no tests.
     pub(crate) fn new(file: &Path) -> Measurements {
+        let (requests, requested) = mpsc::channel(MAX_REQUESTS);
         let measurements = Measurements {
             file: file.to_path_buf(),
             plan: Mutex::default(),
             changed: Notify::new(),
             status: Mutex::default(),
+            requests,
+            requested: Mutex::new(Some(requested)),
         };
         measurements.reload();
         measurements
@@ -70,6 +105,18 @@ impl Measurements {
         })
     }
 
+    /// Runs a test, which waits for its resource, and answers when it has ended.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub(crate) async fn run_now(&self, test: String) -> Result<TestOutcome, Refusal> {
+        let (reply, outcome) = oneshot::channel();
+        let request = Request { test, reply };
+        let sent = self.requests.try_send(request);
+        sent.map_err(|_| Refusal::Busy)?;
+        outcome.await.unwrap_or(Err(Refusal::Ending))
+    }
+
     fn plan(&self) -> Plan {
         self.plan.lock().clone().unwrap_or_default()
     }
@@ -80,7 +127,7 @@ impl Measurements {
         (status.next, status.next_due_us) = next.unzip();
     }
 
-    fn count(&self, outcome: &Outcome) {
+    fn count(&self, outcome: &TestOutcome) {
         let mut status = self.status.lock();
         let Some(note) = &outcome.note else {
             status.succeeded += 1;
@@ -88,12 +135,12 @@ impl Measurements {
         };
         let message = format!("{}: {}", outcome.test, note.message);
         match note.level {
-            Level::Error => {
+            TestLevel::Error => {
                 status.failed += 1;
                 tracing::warn!("the test {message}");
                 status.last_error = Some(message);
             }
-            Level::Info | Level::Warning => status.left_out += 1,
+            TestLevel::Info | TestLevel::Warning => status.left_out += 1,
         }
     }
 }

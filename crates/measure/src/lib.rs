@@ -6,14 +6,13 @@
 //! `measure.toml`, at [`Schedule`] for what is due, at [`Leases`] for exclusion, at [`Tool`] for a new tool.
 
 mod lease;
-mod outcome;
+pub mod outcome;
 mod plan;
 mod read;
 mod schedule;
 mod tool;
 
 pub use lease::{Answer, Leases, Message};
-pub use outcome::{Level, Note, Outcome};
 pub use plan::{Plan, Test};
 pub use read::parse;
 pub use schedule::Schedule;

@@ -87,13 +87,23 @@ impl Tool {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(&self, output: &str) -> Result<Values, ReadError> {
-        match self {
+        let values = match self {
             Tool::Ping(_) => ping::read(output),
             Tool::Iperf3(_) => iperf3::read(output),
             Tool::Traceroute(_) => traceroute::read(output),
             Tool::PathMtu => path_mtu::read(output),
             Tool::Program(program) => program.read(output),
-        }
+        };
+        finite(values?)
+    }
+}
+
+/// A tool prints what its peer makes it print: neither NaN nor an infinite number is a measurement.
+fn finite(values: Values) -> Result<Values, ReadError> {
+    let other = values.iter().find(|(_, (value, _))| !value.is_finite());
+    match other {
+        Some((name, (value, _))) => Err(ReadError::Tool(format!("{name} is {value}"))),
+        None => Ok(values),
     }
 }
 
@@ -110,4 +120,87 @@ fn values<const N: usize>(values: [(&str, f64, &str); N]) -> Values {
     let value =
         |(name, value, unit): (&str, f64, &str)| (name.to_owned(), (value, unit.to_owned()));
     values.into_iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLAN: &str = "
+[[test]]
+name = 'ping'
+tool = 'ping'
+to = 'h'
+every = '1min'
+[[test]]
+name = 'traceroute'
+tool = 'traceroute'
+to = 'h'
+every = '1min'
+[[test]]
+name = 'path_mtu'
+tool = 'path_mtu'
+to = 'h'
+every = '1min'
+[[test]]
+name = 'netlogger'
+tool = 'program'
+every = '1min'
+run = ['p']
+format = 'netlogger'
+values.x = { field = 'e:x', unit = 'ms' }
+";
+
+    /// As each of them prints it, with a number's place.
+    const OUTPUTS: [&str; 4] = [
+        "9 packets transmitted, 9 received, 0% packet loss\nrtt min/avg/max/mdev = 1/N/3/4 ms\n",
+        " 1  10.0.0.1  N ms\n",
+        "     Resume: pmtu N hops 3 back 3\n",
+        "ts=1 event=e x=N\n",
+    ];
+
+    fn read(output: &str, number: &str) -> Vec<Result<Values, ReadError>> {
+        let plan = crate::parse(PLAN).unwrap();
+        let output = output.replace('N', number);
+        let tools = plan.tests.iter();
+        tools.map(|test| test.tool.read(&output)).collect()
+    }
+
+    #[test]
+    fn a_number_is_read_and_no_number_is_an_error() {
+        for (index, output) in OUTPUTS.into_iter().enumerate() {
+            assert!(read(output, "1500")[index].is_ok(), "{output}");
+            for number in ["nan", "inf", "-inf", "1e999", "x", ""] {
+                let read = read(output, number).swap_remove(index);
+                let values = read.unwrap_or_default();
+                assert!(
+                    values.values().all(|(value, _)| value.is_finite()),
+                    "{output} {number}: {values:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_invents_routers_fills_no_archive() {
+        let output: String = (0..10_000)
+            .map(|n| format!("{n} 10.0.0.1 1 ms\n"))
+            .collect();
+        let plan = crate::parse(PLAN).unwrap();
+        let values = plan.tests[1].tool.read(&output).unwrap();
+        assert!(values.len() <= 258, "{}", values.len());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_printed_gives_finite_values_or_an_error(
+            lines in prop::collection::vec("[ -~]{0,60}|[0-9]{1,3} [0-9.]{1,9} (nan|inf|[0-9.e]{1,6}) ms", 0..20),
+        ) {
+            for read in read(&lines.join("\n"), "N") {
+                let values = read.unwrap_or_default();
+                prop_assert!(values.values().all(|(value, _)| value.is_finite()), "{:?}", values);
+            }
+        }
+    }
 }

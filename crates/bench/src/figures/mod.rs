@@ -21,6 +21,7 @@ mod police_live;
 mod rate_error;
 mod reno_cpu;
 mod rude_share;
+mod schedule_error;
 mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
@@ -37,7 +38,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 41] = [
+const SINGLE: [&Figure; 42] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -77,6 +78,7 @@ const SINGLE: [&Figure; 41] = [
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
     &measure_overlap::FIGURE,
+    &schedule_error::FIGURE,
     &rate_error::MEDIAN,
     &rate_error::WORST,
 ];

@@ -2,23 +2,25 @@
 //! One run of a test, from its command line to its outcome.
 
 use super::UNKNOWN_RTT_US;
+use fatpath_api::{TestNote, TestOutcome};
 use fatpath_launch::{End, Ended};
-use fatpath_measure::{Note, Outcome, Test, Tool, Values};
+use fatpath_measure::outcome::{error, outcome};
+use fatpath_measure::{Test, Tool, Values};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Runs a test until it ends, until its time is over, or until `goes_on` says no. `rtt_us` is what is known of its
 /// peer.
-pub fn perform(test: &Test, rtt_us: Option<u64>, goes_on: impl Fn() -> bool) -> Outcome {
+pub fn perform(test: &Test, rtt_us: Option<u64>, goes_on: impl Fn() -> bool) -> TestOutcome {
     let (start_us, begun) = (now_us(), Instant::now());
     let timeout = Duration::from_micros(test.timeout_us(rtt_us.unwrap_or(UNKNOWN_RTT_US)));
     let read = match test.tool.command(test.to.as_deref(), test.duration_us) {
         Some(command) => fatpath_launch::run(&command, timeout, goes_on)
-            .map_err(|error| Note::error(with_causes(&error)))
+            .map_err(|failed| error(with_causes(&failed)))
             .and_then(|ended| read(test, &ended)),
-        None => Err(Note::error("this build has no such tool")),
+        None => Err(error("this build has no such tool")),
     };
-    Outcome::new(test, start_us, begun.elapsed().as_secs_f64(), read)
+    outcome(test, start_us, begun.elapsed().as_secs_f64(), read)
 }
 
 /// The address of a test's peer. May wait for a name server.
@@ -28,23 +30,23 @@ pub fn peer_address(test: &Test) -> Option<IpAddr> {
     literal.or_else(|| Some((to, 0).to_socket_addrs().ok()?.next()?.ip()))
 }
 
-fn read(test: &Test, ended: &Ended) -> Result<Values, Note> {
+fn read(test: &Test, ended: &Ended) -> Result<Values, TestNote> {
     let status = match ended.end {
         End::Exited(status) => status,
-        End::TimedOut => return Err(Note::error("it lasted too long, and was killed")),
-        End::Cancelled => return Err(Note::error("it was ended before it was done")),
+        End::TimedOut => return Err(error("it lasted too long, and was killed")),
+        End::Cancelled => return Err(error("it was ended before it was done")),
     };
     // The tools with a reader of their own say in their output what failed; a program says it by its status.
     let said = ended.errors.lines().find(|line| !line.trim().is_empty());
     let with_said = |message: String| match said {
-        Some(said) => Note::error(format!("{message}: {}", shortened(said))),
-        None => Note::error(message),
+        Some(said) => error(format!("{message}: {}", shortened(said))),
+        None => error(message),
     };
     if !status.success() && matches!(test.tool, Tool::Program(_)) {
         return Err(with_said(status.to_string()));
     }
     let read = test.tool.read(&ended.output);
-    read.map_err(|error| with_said(error.to_string()))
+    read.map_err(|unread| with_said(unread.to_string()))
 }
 
 fn shortened(line: &str) -> String {
@@ -67,8 +69,9 @@ pub(crate) fn now_us() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fatpath_measure::outcome::{is_failure, main_value};
 
-    fn outcome(run: &str) -> Outcome {
+    fn outcome_of(run: &str) -> TestOutcome {
         let text = format!(
             "[[test]]\nname = 'a'\ntool = 'program'\nevery = '1min'\nrun = {run}\nvalues.v = {{ field = 'x', unit = 'ms' }}\n"
         );
@@ -77,16 +80,16 @@ mod tests {
     }
 
     fn message(run: &str) -> String {
-        let note = outcome(run).note.unwrap();
+        let note = outcome_of(run).note.unwrap();
         note.message
     }
 
     #[test]
     fn a_program_gives_values() {
-        let outcome = outcome(r#"['echo', '{"x": 2.5}']"#);
+        let outcome = outcome_of(r#"['echo', '{"x": 2.5}']"#);
         assert_eq!(outcome.values["v"], (2.5, "ms".to_owned()));
         assert_eq!(
-            (outcome.main_value(), outcome.is_failure()),
+            (main_value(&outcome), is_failure(&outcome)),
             (Some(2.5), false)
         );
     }

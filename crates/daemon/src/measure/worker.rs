@@ -4,16 +4,19 @@
 use super::leases::LocalLeases;
 use super::passive::enough_flows;
 use super::perform::{now_us, peer_address, perform};
-use super::{Measurements, host_seed};
+use super::{Measurements, Refusal, Request, host_seed};
 use crate::archive::Archive;
 use crate::flow_log::Logs;
 use anyhow::Result;
+use fatpath_api::{TestLevel, TestNote, TestOutcome};
 use fatpath_archive::{Event, Kind};
-use fatpath_measure::{Level, Note, Outcome, Plan, Schedule, Test};
+use fatpath_measure::outcome::{is_failure, main_value, outcome};
+use fatpath_measure::{Plan, Schedule, Test};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +40,7 @@ pub(crate) struct Parts {
 struct Ended {
     test: Arc<Test>,
     peer: Option<IpAddr>,
-    outcome: Outcome,
+    outcome: TestOutcome,
 }
 
 /// Runs tests until the daemon is to end; then it waits until those that run are killed.
@@ -46,6 +49,9 @@ struct Ended {
 /// When a run panicked.
 pub(crate) async fn follow_tests(parts: Parts) -> Result<()> {
     let shutdown = parts.shutdown.clone();
+    let requested = parts.measurements.requested.lock().take();
+    let (_, none) = mpsc::channel(1);
+    let mut requested = requested.unwrap_or(none);
     let mut worker = Worker::new(parts);
     while !shutdown.is_cancelled() {
         worker.start_due();
@@ -53,6 +59,7 @@ pub(crate) async fn follow_tests(parts: Parts) -> Result<()> {
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = worker.parts.measurements.changed.notified() => worker.follow_plan(),
+            Some(request) = requested.recv() => worker.start_requested(request),
             Some(ended) = worker.runs.join_next() => worker.ended(ended?),
             () = sleep(pause) => {}
         }
@@ -76,6 +83,7 @@ struct Worker {
     schedule: Schedule,
     runs: JoinSet<Ended>,
     running: BTreeSet<String>,
+    replies: BTreeMap<String, oneshot::Sender<Result<TestOutcome, Refusal>>>,
     rtt_us: BTreeMap<String, u64>,
 }
 
@@ -89,6 +97,7 @@ impl Worker {
             schedule: Schedule::new(&[], 0, 0),
             runs: JoinSet::new(),
             running: BTreeSet::new(),
+            replies: BTreeMap::new(),
             rtt_us: BTreeMap::new(),
         };
         worker.follow_plan();
@@ -108,15 +117,19 @@ impl Worker {
         for (index, due_us) in self.schedule.take_due(now_us()) {
             let test = Arc::clone(&self.tests[index]);
             if self.running.insert(test.name.clone()) {
-                self.start(test);
+                self.start(test, Some(due_us));
                 continue;
             }
             let outcome = left_out(
                 &test,
                 due_us,
-                Level::Warning,
+                TestLevel::Warning,
                 "left out: its last run lasts",
             );
+            let outcome = TestOutcome {
+                due_us: Some(due_us),
+                ..outcome
+            };
             self.keep(&Ended {
                 test,
                 peer: None,
@@ -126,11 +139,27 @@ impl Worker {
         self.report();
     }
 
-    fn start(&mut self, test: Arc<Test>) {
+    fn start_requested(&mut self, request: Request) {
+        let named = self.tests.iter().find(|test| test.name == request.test);
+        let refusal = match named.cloned() {
+            None => Refusal::Unknown,
+            Some(test) if !self.running.insert(test.name.clone()) => Refusal::Running,
+            Some(test) => {
+                self.replies.insert(test.name.clone(), request.reply);
+                self.start(test, None);
+                return self.report();
+            }
+        };
+        // Whoever asked may be gone.
+        let _ = request.reply.send(Err(refusal));
+    }
+
+    /// `due_us` is none for a run that was asked for.
+    fn start(&mut self, test: Arc<Test>, due_us: Option<i64>) {
         let rtt_us = test.to.as_ref().and_then(|to| self.rtt_us.get(to)).copied();
         let (parts, leases) = (self.parts.clone(), Arc::clone(&self.leases));
         self.runs
-            .spawn_blocking(move || run(&parts, &leases, test, rtt_us));
+            .spawn_blocking(move || run(&parts, &leases, test, due_us, rtt_us));
     }
 
     fn ended(&mut self, ended: Ended) {
@@ -138,7 +167,7 @@ impl Worker {
         let tests = self.tests.iter();
         let index = tests.zip(0..).find(|(test, _)| **test == ended.test);
         if let Some((_, index)) = index {
-            let failed = ended.outcome.is_failure();
+            let failed = is_failure(&ended.outcome);
             self.schedule.ended(index, failed, now_us());
         }
         let rtt_ms = ended.outcome.values.get("rtt_avg");
@@ -146,6 +175,11 @@ impl Worker {
             self.rtt_us.insert(to.clone(), (rtt_ms * 1e3) as u64);
         }
         self.keep(&ended);
+        if let Some(reply) = self.replies.remove(&ended.test.name) {
+            // Whoever asked may be gone.
+            let _ = reply.send(Ok(ended.outcome));
+        }
+        self.report();
     }
 
     /// Counts it, archives it and writes it to the event log.
@@ -154,10 +188,10 @@ impl Worker {
         self.parts.measurements.count(outcome);
         let event = Event {
             time_us: outcome.start_us,
-            name: outcome.event_name(),
+            name: format!("test.{}", outcome.tool),
             peer: ended.peer,
             rule: None,
-            value: outcome.main_value(),
+            value: main_value(outcome),
             weight: 1,
             body: serde_json::to_string(outcome).unwrap_or_default(),
         };
@@ -185,29 +219,35 @@ impl Worker {
 }
 
 /// On a thread of its own.
-fn run(parts: &Parts, leases: &LocalLeases, test: Arc<Test>, rtt_us: Option<u64>) -> Ended {
+fn run(
+    parts: &Parts,
+    leases: &LocalLeases,
+    test: Arc<Test>,
+    due_us: Option<i64>,
+    rtt_us: Option<u64>,
+) -> Ended {
     let peer = peer_address(&test);
-    let outcome = outcome(parts, leases, &test, peer, rtt_us);
+    // Who asks for a test wants it, whatever flows said.
+    let flows = due_us.and(peer);
+    let flows = flows.and_then(|peer| enough_flows(parts.archive.folder(), &test, peer, now_us()));
+    let outcome = match flows {
+        Some(flows) => {
+            let message =
+                format!("left out: {flows} flows of the last hour said enough of the path");
+            left_out(&test, now_us(), TestLevel::Info, &message)
+        }
+        None => run_alone(parts, leases, &test, rtt_us),
+    };
     Ended {
         test,
         peer,
-        outcome,
+        outcome: TestOutcome { due_us, ..outcome },
     }
 }
 
-fn outcome(
-    parts: &Parts,
-    leases: &LocalLeases,
-    test: &Test,
-    peer: Option<IpAddr>,
-    rtt_us: Option<u64>,
-) -> Outcome {
+/// While it holds a lease on each of the test's resources.
+fn run_alone(parts: &Parts, leases: &LocalLeases, test: &Test, rtt_us: Option<u64>) -> TestOutcome {
     let goes_on = || !parts.shutdown.is_cancelled();
-    let folder = parts.archive.folder();
-    if let Some(flows) = peer.and_then(|peer| enough_flows(folder, test, peer, now_us())) {
-        let message = format!("left out: {flows} flows of the last hour said enough of the path");
-        return left_out(test, now_us(), Level::Info, &message);
-    }
     let most_us = test.timeout_us(rtt_us.unwrap_or(super::UNKNOWN_RTT_US));
     let ttl = Duration::from_micros(most_us + LEASE_MARGIN_US);
     let (begun, patience) = (Instant::now(), Duration::from_micros(test.every_us));
@@ -217,13 +257,13 @@ fn outcome(
         None => left_out(
             test,
             now_us(),
-            Level::Warning,
+            TestLevel::Warning,
             "left out: its resource was in use",
         ),
     }
 }
 
-fn left_out(test: &Test, time_us: i64, level: Level, message: &str) -> Outcome {
+fn left_out(test: &Test, time_us: i64, level: TestLevel, message: &str) -> TestOutcome {
     let message = message.to_owned();
-    Outcome::new(test, time_us, 0.0, Err(Note { level, message }))
+    outcome(test, time_us, 0.0, Err(TestNote { level, message }))
 }

@@ -47,7 +47,7 @@ impl Traceroute {
 /// round-trip time. Addresses of routers are numbers of no unit, so the round-trip time of each hop stands under
 /// `hop_NN ADDRESS`.
 pub(super) fn read(output: &str) -> Result<Values, ReadError> {
-    let hops: Vec<(u32, Option<(&str, f64)>)> = output.lines().filter_map(hop).collect();
+    let hops: Vec<(u8, Option<(&str, f64)>)> = output.lines().filter_map(hop).collect();
     let last = hops
         .last()
         .ok_or_else(|| ReadError::Missing("hop".into()))?;
@@ -56,7 +56,7 @@ pub(super) fn read(output: &str) -> Result<Values, ReadError> {
         ("hops", last.0.into(), "hops"),
         ("hops_answered", answered as f64, "hops"),
     ]);
-    for (number, answer) in &hops {
+    for (number, answer) in hops.iter().take(u8::MAX.into()) {
         if let Some((address, rtt_ms)) = answer {
             let name = format!("hop_{number:02} {address}");
             read.insert(name, (*rtt_ms, "ms".to_owned()));
@@ -65,7 +65,8 @@ pub(super) fn read(output: &str) -> Result<Values, ReadError> {
     Ok(read)
 }
 
-fn hop(line: &str) -> Option<(u32, Option<(&str, f64)>)> {
+/// The time to live of a packet is a byte, and so is the number of a hop.
+fn hop(line: &str) -> Option<(u8, Option<(&str, f64)>)> {
     let mut words = line.split_whitespace();
     let number = words.next()?.parse().ok()?;
     let address = words.next()?;
