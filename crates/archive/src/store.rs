@@ -3,6 +3,7 @@
 
 mod day;
 mod histogram;
+mod path_history;
 mod path_key;
 mod rollup;
 mod sqlite;
@@ -12,6 +13,7 @@ use ipnet::IpNet;
 use std::collections::BTreeMap;
 
 pub use histogram::Histogram;
+pub use path_history::{PathHistory, PathQuery, path_history};
 pub use path_key::path_of;
 pub use rollup::{Measure, Rollup, Width};
 pub use sqlite::{Retention, SqliteStore, StoreStatus};

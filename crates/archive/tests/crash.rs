@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const FOLDER: &str = "FATPATH_TEST_ARCHIVE";
 const STORE_IS_AWAY: &str = "FATPATH_TEST_STORE_IS_AWAY";
-const KILLS: u64 = 40;
+const KILLS: u64 = 200;
 const BODY: &str = r#"{"goodput_mbps":8,"srtt_us":1000,"min_rtt_us":900,"segments_sent":9,"segments_retransmitted":1}"#;
 
 fn open(folder: &Path) -> Spool {
@@ -80,7 +80,7 @@ fn kill_a_writer(folder: &Path, round: u64) -> Option<(u64, u64)> {
     command
         .args(["--exact", "writer", "--nocapture"])
         .env(FOLDER, folder);
-    if (10..20).contains(&round) {
+    if (50..100).contains(&round) {
         command.env(STORE_IS_AWAY, "1");
     }
     let mut writer = command.stdout(Stdio::piped()).spawn().unwrap();

@@ -3,6 +3,7 @@
 
 mod ack_cost;
 mod aimd_window;
+mod archive;
 mod bbr;
 mod bbr_ack_cost;
 mod connect_rate;
@@ -38,7 +39,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 42] = [
+const SINGLE: [&Figure; 45] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -77,6 +78,9 @@ const SINGLE: [&Figure; 42] = [
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
+    &archive::EVENTS_PER_S,
+    &archive::CORE_SHARE,
+    &archive::QUERY_MS,
     &measure_overlap::FIGURE,
     &schedule_error::FIGURE,
     &rate_error::MEDIAN,

@@ -5,8 +5,9 @@ use super::Place;
 use super::time::{now_us, shown, time_us};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use fatpath_archive::Kind;
-use fatpath_archive::store::{History, Measure, Query, Record, Rollup, Store, Width, path_of};
+use fatpath_archive::store::{
+    History, Measure, PathQuery, Record, Rollup, Width, path_history, path_of,
+};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -59,15 +60,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         By::Minute => Width::Minute,
         By::Hour => Width::Hour,
     };
-    let history = store.history(arguments.path, width, since_us, until_us)?;
-    let mut query = Query::between(since_us, until_us);
-    (query.prefix, query.limit) = (Some(arguments.path), MOST_MARKS);
-    query.kinds = vec![Kind::Event, Kind::Path, Kind::Test];
-    let mut marks = store.query(&query)?;
-    // A decision is about no peer.
-    (query.prefix, query.kinds) = (None, vec![Kind::Decision]);
-    marks.extend(store.query(&query)?);
-    marks.sort_by_key(|record| record.event.time_us);
+    let asked = PathQuery {
+        prefix: arguments.path,
+        width,
+        since_us,
+        until_us,
+        most_marks: MOST_MARKS,
+    };
+    let history = path_history(&store, &asked)?;
+    let (history, marks) = (history.measured, history.marks);
     if arguments.json {
         println!(
             "{}",
