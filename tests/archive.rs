@@ -5,6 +5,9 @@
 
 mod support;
 
+use fatpath_api::endpoint::{GetArchive, GetPathHistory};
+use fatpath_api::{ArchiveQuery, HistoryInterval, PathHistoryQuery};
+use fatpath_daemon::client;
 use serde_json::Value;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::SystemTime;
@@ -91,6 +94,47 @@ fn a_flow_is_archived_once_whatever_ends_the_daemon() {
         text.contains("archive") && text.contains("1 days"),
         "{text}"
     );
+}
+
+#[test]
+fn the_archive_answers_on_the_socket_that_only_reads() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(&policy());
+    let locals = [ended_flow(), ended_flow(), ended_flow()];
+    for local in locals {
+        until("the flow", || (flows_of(&daemon, local) > 0).then_some(()));
+    }
+    let socket = daemon.path("run/view.sock");
+    let mut query = ArchiveQuery {
+        prefix: Some("127.0.9.0/24".into()),
+        kinds: Some("flow".into()),
+        limit: Some(2),
+        ..ArchiveQuery::default()
+    };
+    let ask = |query: &ArchiveQuery| client::ask::<GetArchive>(&socket, query);
+    let first = ask(&query).unwrap().unwrap();
+    let next = first.next.unwrap();
+    (query.until_us, query.skip) = (Some(next.until_us), Some(next.skip));
+    let second = ask(&query).unwrap().unwrap();
+    let pages = second.events.iter().chain(&first.events);
+    let found: Vec<&Value> = pages.map(|event| &event.body["local"]).collect();
+    let locals = locals.map(|local| Value::from(local.to_string()));
+    assert_eq!(found, locals.each_ref());
+    query.limit = Some(5_000);
+    let refused = ask(&query).unwrap_err().to_string();
+    assert!(refused.contains("limit is 1 to 1000"), "{refused}");
+    let of_path = PathHistoryQuery {
+        prefix: "127.0.9.1".into(),
+        by: HistoryInterval::Hour,
+        since_us: None,
+        until_us: None,
+    };
+    let history = client::ask::<GetPathHistory>(&socket, &of_path);
+    let history = history.unwrap().unwrap();
+    let flows = history.intervals.iter();
+    let flows = flows.map(|interval| interval.measures["srtt_us"].n);
+    assert_eq!(flows.sum::<u64>(), 3);
+    assert_eq!(history.events[0].name, "policy.applied");
 }
 
 #[test]

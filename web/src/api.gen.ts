@@ -116,6 +116,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/archive/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Archived events, page by page from the newest */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description From this host. */
+                    host?: string | null;
+                    /** @description Of these kinds, with commas between: sample, event, flow, path, test, decision. Without it of all. */
+                    kinds?: string | null;
+                    /** @description At most so many, 1 to 1000; without it 100. */
+                    limit?: number | null;
+                    /** @description Of peers in this prefix, or of this address. */
+                    prefix?: string | null;
+                    /** @description Of this rule. */
+                    rule?: string | null;
+                    /** @description Not before this, µs since 1970; without it a day before `until_us`. */
+                    since_us?: number | null;
+                    /** @description The newest so many are left out: those of the page before that have the same time as its oldest. */
+                    skip?: number | null;
+                    /** @description Before this, µs since 1970; without it now. */
+                    until_us?: number | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ArchivePage"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/archive/path": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What flows to a path measured by time, and what happened to it */
+        get: {
+            parameters: {
+                query: {
+                    /** @description How long an interval is. */
+                    by?: components["schemas"]["HistoryInterval"];
+                    /** @description Prefix of the peers, or an address. Measures are kept of each /24, of IPv6 of each /48. */
+                    prefix: string;
+                    /** @description Not before this, µs since 1970; without it a week before `until_us`. */
+                    since_us?: number | null;
+                    /** @description Before this, µs since 1970; without it now. */
+                    until_us?: number | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PathHistory"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/flows": {
         parameters: {
             query?: never;
@@ -962,6 +1082,19 @@ export interface components {
              */
             rules: number;
         };
+        /** @description What to ask for to get the next page, with everything else as before. */
+        ArchiveCursor: {
+            /**
+             * Format: uint
+             * @description The query's `skip`.
+             */
+            skip: number;
+            /**
+             * Format: int64
+             * @description The query's `until_us`.
+             */
+            until_us: number;
+        };
         /** @description Events of a kind that were given up. */
         ArchiveDrops: {
             /**
@@ -971,6 +1104,13 @@ export interface components {
             events: number;
             /** @description `sample`, `event`, `flow`, `path`, `test` or `decision`. */
             kind: string;
+        };
+        /** @description A part of the events that match: the newest, in the order of time. */
+        ArchivePage: {
+            /** @description The events. */
+            events: components["schemas"]["ArchivedEvent"][];
+            /** @description Where the older ones begin; none when there is none. */
+            next: components["schemas"]["ArchiveCursor"] | null;
         };
         /** @description How the archive fares. */
         ArchiveStatus: {
@@ -1019,6 +1159,48 @@ export interface components {
              * @description Events that found the daemon's queue full, or no spool, since the daemon started.
              */
             unqueued: number;
+        };
+        /** @description A stored event. */
+        ArchivedEvent: {
+            /** @description Everything else. */
+            body: unknown;
+            /** @description From which of its boots. */
+            boot: string;
+            /** @description From which host. */
+            host: string;
+            /** @description sample, event, flow, path, test or decision. */
+            kind: string;
+            /** @description What happened. */
+            name: string;
+            /**
+             * Format: ip
+             * @description The peer.
+             */
+            peer: string | null;
+            /** @description The rule. */
+            rule: string | null;
+            /**
+             * Format: uint64
+             * @description Its number there.
+             */
+            sequence: number;
+            /** @description When, RFC 3339 in UTC. */
+            time: string;
+            /**
+             * Format: int64
+             * @description When, µs since 1970.
+             */
+            time_us: number;
+            /**
+             * Format: double
+             * @description Its one number.
+             */
+            value: number | null;
+            /**
+             * Format: uint32
+             * @description How many like it this one stands for.
+             */
+            weight: number;
         };
         /** @description What a flow under `fp_bbr` is doing (draft-ietf-ccwg-bbr-06, 5.1). */
         BbrPhase: "startup" | "drain" | "probe_bw_down" | "probe_bw_cruise" | "probe_bw_refill" | "probe_bw_up" | "probe_rtt";
@@ -1432,6 +1614,8 @@ export interface components {
             /** @description Interfaces that cannot mark, and why: no flow over them can stay rude. */
             unmarked: string[];
         };
+        /** @description How long an interval of a history is. */
+        HistoryInterval: "minute" | "hour";
         /** @description The kernel half as it is now. */
         KernelStatus: {
             /** @description Counters since the load. */
@@ -1605,8 +1789,57 @@ export interface components {
              */
             tests: number;
         };
+        /** @description What is kept of the values of a measure. */
+        MeasureSummary: {
+            /**
+             * Format: uint64
+             * @description How many values.
+             */
+            n: number;
+            /**
+             * Format: double
+             * @description 10th percentile, right to 2.2 %.
+             */
+            p10: number | null;
+            /**
+             * Format: double
+             * @description Median.
+             */
+            p50: number | null;
+            /**
+             * Format: double
+             * @description 90th percentile.
+             */
+            p90: number | null;
+            /**
+             * Format: double
+             * @description Sum of their logarithms.
+             */
+            sum_ln: number;
+            /**
+             * Format: double
+             * @description Sum of the squares of these.
+             */
+            sum_ln2: number;
+        };
         /** @description Who opened the connection. */
         Opened: "here" | "by_peer" | "before_fatpath";
+        /** @description The history of a path. */
+        PathHistory: {
+            /** @description Findings, tests and estimates of the path, and the decisions of that time. */
+            events: components["schemas"]["ArchivedEvent"][];
+            /** @description Those in which flows ended, by time. */
+            intervals: components["schemas"]["PathInterval"][];
+        };
+        /** @description What flows that ended in an interval measured. */
+        PathInterval: {
+            /** @description RFC 3339 in UTC. */
+            begin: string;
+            /** @description By the measure's name: goodput_bps, srtt_us, min_rtt_us, retransmitted_share. */
+            measures: {
+                [key: string]: components["schemas"]["MeasureSummary"];
+            };
+        };
         /** @description What a pin holds. */
         PinKind: "map" | "link" | "program" | "law";
         /** @description One pin. */

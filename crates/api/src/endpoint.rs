@@ -6,9 +6,9 @@
 //! metrics) has its address here too.
 
 use crate::{
-    Applied, ApplyQuery, FlowDetail, FlowView, FlowsQuery, Gated, Listing, ListingQuery, NoQuery,
-    RudeGate, RudeOnQuery, RudeStatus, RunTestQuery, Status, TestOutcome, TunedFlow, UnloadReport,
-    Why,
+    Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery, Gated,
+    Listing, ListingQuery, NoQuery, PathHistory, PathHistoryQuery, RudeGate, RudeOnQuery,
+    RudeStatus, RunTestQuery, Status, TestOutcome, TunedFlow, UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -80,6 +80,8 @@ endpoints! {
     GetFlowViews: Get "/v1/instruments/flows", NoQuery => Vec<FlowView>, "Every known flow as it is now";
     GetFlowDetail: Get "/v1/instruments/flows/{cookie}", NoQuery => FlowDetail, "One flow with its past";
     GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";
+    GetArchive: Get "/v1/archive/events", ArchiveQuery => ArchivePage, "Archived events, page by page from the newest";
+    GetPathHistory: Get "/v1/archive/path", PathHistoryQuery => PathHistory, "What flows to a path measured by time, and what happened to it";
     RunTest: Post "/v1/measure/run", RunTestQuery => TestOutcome, "Run a scheduled test now, and answer when it has ended; root, on the control socket";
     GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
 }

@@ -5,6 +5,7 @@
 //! An [`Endpoint`] names the address of a question and the types of its query and its answer. The crate is
 //! pure data: it measures nothing and decides nothing. Start at [`endpoint`].
 
+mod archive;
 mod bbr;
 mod changes;
 #[cfg(feature = "document")]
@@ -25,6 +26,7 @@ mod view;
 /// The OpenAPI document as `cargo xtask openapi` wrote it.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
+pub use archive::*;
 pub use bbr::*;
 pub use changes::*;
 pub use endpoint::Endpoint;

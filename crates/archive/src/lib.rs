@@ -13,8 +13,10 @@ mod sealed;
 pub mod segment;
 mod spool;
 pub mod store;
+mod time;
 
 pub use event::{Event, Kind, Origin, UnknownKind};
 pub use mover::{MoveError, move_oldest};
 pub use sealed::{Claimed, SealedSegments};
 pub use spool::{Bounds, Spool, SpoolError, SpoolStatus};
+pub use time::rfc3339;

@@ -4,7 +4,7 @@
 
 use crate::access::UnixSockets;
 use crate::answer::{Answer, AnswerTo, Failure};
-use crate::archive::Archive;
+use crate::archive::{self, Archive};
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::{Engine, read_policy};
 use crate::flow_log::{FlowLog, Logs};
@@ -25,8 +25,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
-    self, ApplyPolicy, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude,
-    GetRudeGate, GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, Unload,
+    self, ApplyPolicy, Endpoint, GetArchive, GetFlowDetail, GetFlowViews, GetFlows, GetListing,
+    GetPathHistory, GetRude, GetRudeGate, GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest,
+    Unload,
 };
 use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery, Status, TunedFlow};
 use std::sync::Arc;
@@ -80,6 +81,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetFlowViews, _, _>(answers::flows),
         at::<GetFlowDetail, _, _>(answers::flow),
         at::<GetListing, _, _>(answers::listing),
+        at::<GetArchive, _, _>(archive::answers::events),
+        at::<GetPathHistory, _, _>(archive::answers::path),
         at::<RunTest, _, _>(run_test),
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),

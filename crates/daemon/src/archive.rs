@@ -5,6 +5,7 @@
 //!
 //! The archive is on while the live policy has `[archive]`.
 
+pub(crate) mod answers;
 mod event;
 mod folder;
 mod move_worker;

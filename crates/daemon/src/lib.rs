@@ -34,6 +34,7 @@ mod watchdog;
 mod workers;
 
 pub use answer::Refused;
+pub use archive::answers::{archived_event, history_answer};
 pub use engine::read_policy_file;
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};

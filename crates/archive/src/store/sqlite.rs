@@ -6,6 +6,7 @@ use super::day::Database;
 use super::{Batch, History, Put, Query, Record, Store, StoreError, Width};
 use crate::{Event, Kind};
 use ipnet::IpNet;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,6 +17,9 @@ const DAY_US: i64 = 86_400_000_000;
 
 /// Days that are open to write at once: events of other days come only by an import.
 const MOST_OPEN: usize = 4;
+
+/// Of each two file descriptors.
+const MOST_READERS: usize = 64;
 
 /// Roll-ups of days whose events are gone.
 const ROLLUPS: &str = "rollups.db";
@@ -52,6 +56,8 @@ pub struct StoreStatus {
 pub struct SqliteStore {
     folder: PathBuf,
     open: BTreeMap<String, Database>,
+    /// To read, as the history of a path reads each day several times.
+    readers: RefCell<BTreeMap<PathBuf, Database>>,
     is_full: bool,
 }
 
@@ -61,6 +67,7 @@ impl SqliteStore {
         SqliteStore {
             folder: folder.to_path_buf(),
             open: BTreeMap::new(),
+            readers: RefCell::default(),
             is_full: false,
         }
     }
@@ -105,6 +112,7 @@ impl SqliteStore {
     /// Its roll-ups stay. A crash at any moment doubles none: see [`SqliteStore::finish_removals`].
     fn remove(&mut self, day: &str) -> Result<(), StoreError> {
         self.open.remove(day);
+        self.readers.borrow_mut().remove(&self.file(day));
         if let Some(from) = Database::read(&self.file(day))? {
             self.rollups()?.take_rollups(day, &from)?;
         }
@@ -182,6 +190,25 @@ impl SqliteStore {
         Ok(days)
     }
 
+    /// Reads from a database, where it is there.
+    fn read(
+        &self,
+        file: PathBuf,
+        read: impl FnOnce(&Database) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut readers = self.readers.borrow_mut();
+        if !readers.contains_key(&file) {
+            let Some(database) = Database::read(&file)? else {
+                return Ok(());
+            };
+            if readers.len() >= MOST_READERS {
+                readers.pop_first();
+            }
+            readers.insert(file.clone(), database);
+        }
+        readers.get(&file).map_or(Ok(()), read)
+    }
+
     fn open(&mut self, day: &str) -> Result<&mut Database, StoreError> {
         if !self.open.contains_key(day) {
             let mut builder = std::fs::DirBuilder::new();
@@ -237,13 +264,15 @@ impl Store for SqliteStore {
             if found.len() >= query.limit {
                 break;
             }
-            if let Some(database) = Database::read(&self.file(day))? {
-                let limit = query.limit - found.len();
-                found.extend(database.query(&Query {
-                    limit,
-                    ..query.clone()
-                })?);
-            }
+            let limit = query.limit - found.len();
+            let of_day = Query {
+                limit,
+                ..query.clone()
+            };
+            self.read(self.file(day), |database| {
+                found.extend(database.query(&of_day)?);
+                Ok(())
+            })?;
         }
         found.sort_by_key(|record| (record.event.time_us, record.sequence));
         Ok(found)
@@ -260,9 +289,9 @@ impl Store for SqliteStore {
         let files = days.iter().map(|day| self.file(day));
         let mut history = History::new();
         for file in files.chain([self.folder.join(ROLLUPS)]) {
-            if let Some(database) = Database::read(&file)? {
-                database.add_history(prefix, width, (since_us, until_us), &mut history)?;
-            }
+            self.read(file, |database| {
+                database.add_history(prefix, width, (since_us, until_us), &mut history)
+            })?;
         }
         Ok(history)
     }

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use fatpath_archive::store::{
     History, Measure, PathQuery, Record, Rollup, Width, path_history, path_of,
 };
+use fatpath_daemon::history_answer;
 use ipnet::IpNet;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -68,18 +68,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         most_marks: MOST_MARKS,
     };
     let history = path_history(&store, &asked)?;
-    let (history, marks) = (history.measured, history.marks);
     if arguments.json {
         println!(
             "{}",
-            serde_json::to_string_pretty(&as_json(&history, &marks))?
+            serde_json::to_string_pretty(&history_answer(&history))?
         );
         return Ok(());
     }
     if arguments.path.prefix_len() > path_of(arguments.path.network()).prefix_len() {
         println!("measured of {}", path_of(arguments.path.network()));
     }
-    print!("{}", as_text(&history, &marks));
+    print!("{}", as_text(&history.measured, &history.marks));
     Ok(())
 }
 
@@ -93,36 +92,6 @@ fn intervals(history: &History) -> BTreeMap<i64, BTreeMap<Measure, &Rollup>> {
             .insert(*measure, rollup);
     }
     intervals
-}
-
-fn as_json(history: &History, marks: &[Record]) -> Value {
-    let interval = |(begin_s, measures): (i64, BTreeMap<Measure, &Rollup>)| {
-        let measures = measures.into_iter().map(|(measure, rollup)| {
-            let quantile = |share| rollup.histogram.quantile(share);
-            let numbers = json!({
-                "n": rollup.n,
-                "sum_ln": rollup.sum_ln,
-                "sum_ln2": rollup.sum_ln2,
-                "p10": quantile(0.1),
-                "p50": quantile(0.5),
-                "p90": quantile(0.9),
-            });
-            (measure.name().to_owned(), numbers)
-        });
-        json!({ "begin": shown(begin_s * 1_000_000), "measures": measures.collect::<serde_json::Map<_, _>>() })
-    };
-    let mark = |record: &Record| {
-        json!({
-            "time": shown(record.event.time_us),
-            "kind": record.kind,
-            "name": record.event.name,
-            "body": serde_json::from_str::<Value>(&record.event.body).unwrap_or_default(),
-        })
-    };
-    json!({
-        "intervals": intervals(history).into_iter().map(interval).collect::<Vec<_>>(),
-        "events": marks.iter().map(mark).collect::<Vec<_>>(),
-    })
 }
 
 /// A line an interval, with a bar for its median goodput, then the events.
@@ -184,7 +153,7 @@ fn as_text(history: &History, marks: &[Record]) -> String {
 
 /// Identifier and title of a finding.
 fn id_of(body: &str) -> String {
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
     let part = |name: &str| {
         let part = body["attributes"]["finding"][name].as_str();
         part.unwrap_or_default().to_owned()

@@ -8,8 +8,9 @@ use anyhow::Result;
 use clap::Args;
 use fatpath_archive::Kind;
 use fatpath_archive::store::{Query, Record, Store};
+use fatpath_daemon::archived_event;
 use ipnet::IpNet;
-use serde_json::{Value, json};
+
 use std::io::{BufWriter, Write, stdout};
 
 #[derive(Args)]
@@ -73,20 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 fn print_json(out: &mut impl Write, records: &[Record]) -> Result<()> {
     for record in records {
-        let event = &record.event;
-        let line = json!({
-            "time": shown(event.time_us),
-            "host": record.origin.host,
-            "boot": record.origin.boot,
-            "sequence": record.sequence,
-            "kind": record.kind,
-            "name": event.name,
-            "peer": event.peer,
-            "rule": event.rule,
-            "value": event.value,
-            "weight": event.weight,
-            "body": serde_json::from_str::<Value>(&event.body).unwrap_or_default(),
-        });
+        let line = serde_json::to_string(&archived_event(record))?;
         writeln!(out, "{line}")?;
     }
     Ok(())
@@ -137,6 +125,7 @@ fn print_table(out: &mut impl Write, records: &[Record]) -> Result<()> {
 mod tests {
     use super::*;
     use fatpath_archive::{Event, Origin};
+    use serde_json::{Value, json};
 
     fn record() -> Record {
         let origin = Origin {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times as the command line gives and prints them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+pub use fatpath_archive::rfc3339 as shown;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A date (UTC), or how long ago: µs since 1970.
 pub fn time_us(text: &str) -> Result<i64, String> {
@@ -22,14 +23,6 @@ pub fn time_us(text: &str) -> Result<i64, String> {
 pub fn now_us() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as i64)
-}
-
-/// RFC 3339 in UTC. A time that has no such date is shown as 1970.
-pub fn shown(time_us: i64) -> String {
-    /// The last second of the year 9999.
-    const LAST_US: u64 = 253_402_300_799_000_000;
-    let us = u64::try_from(time_us).unwrap_or_default().min(LAST_US);
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(us)).to_string()
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ impl Kernel {
         let rules = self.table("fp_rules")?;
         for id in self.rule_names()?.into_keys() {
             let rule: abi::fp_rule = rules.get(id)?;
-            if rule.value[abi::FP_RUDENESS as usize] != abi::FP_RUDE_NEVER.into() {
+            if rule.value[abi::FP_RUDENESS as usize] != u64::from(abi::FP_RUDE_NEVER) {
                 return Ok(true);
             }
         }

@@ -96,7 +96,7 @@ mod tests {
         let value = |setting: u32| rule.value[setting as usize];
         assert_eq!(value(abi::FP_RTO_MIN), 20_000);
         assert_eq!(value(abi::FP_PACING_RATE), 1_000_000_000);
-        assert_eq!(value(abi::FP_RUDENESS), abi::FP_RUDE_ALWAYS.into());
+        assert_eq!(value(abi::FP_RUDENESS), u64::from(abi::FP_RUDE_ALWAYS));
         assert_ne!(rule.given & 1 << abi::FP_DIVIDE, 0);
         assert_eq!(rule.given & 1 << abi::FP_OVERRIDE_APPLICATION, 0);
     }
