@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 pub use histogram::Histogram;
 pub use path_history::{PathHistory, PathQuery, path_history};
-pub use path_key::path_of;
+pub use path_key::{parse_prefix, path_of};
 pub use rollup::{Measure, Rollup, Width};
 pub use sqlite::{Retention, SqliteStore, StoreStatus};
 

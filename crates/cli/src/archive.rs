@@ -2,6 +2,7 @@
 //! `fatpath archive`: what was archived, asked for by time, path, rule and kind.
 
 mod import;
+mod netlogger;
 mod path;
 mod query;
 pub(crate) mod time;
@@ -18,6 +19,7 @@ members of the group fatpath may. A time is a date (2026-11-23, 2026-11-23T10:15
 Examples:
   fatpath archive query --since 1h --kind flow
   fatpath archive query --prefix 192.0.2.0/24 --since 7d --csv > flows.csv
+  fatpath archive query --since 1d --netlogger > events.log
   fatpath archive path 192.0.2.0/24 --since 30d
   fatpath archive import /var/log/fatpath/flows.jsonl";
 

@@ -5,6 +5,12 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+/// Reads a prefix, or an address for the prefix of this address alone.
+pub fn parse_prefix(text: &str) -> Option<IpNet> {
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).ok()
+}
+
 /// The prefix that counts as one path: a /24, of IPv6 a /48.
 pub fn path_of(peer: IpAddr) -> IpNet {
     match peer.to_canonical() {

@@ -6,12 +6,11 @@ use super::time::{now_us, shown, time_us};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use fatpath_archive::store::{
-    History, Measure, PathQuery, Record, Rollup, Width, path_history, path_of,
+    History, Measure, PathQuery, Record, Rollup, Width, parse_prefix, path_history, path_of,
 };
 use fatpath_daemon::history_answer;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -48,9 +47,8 @@ const BAR: f64 = 24.0;
 
 /// A prefix, or an address for the prefix of this address alone.
 pub fn prefix(text: &str) -> Result<IpNet, String> {
-    let address = text.parse::<IpAddr>().map(IpNet::from);
-    let prefix = text.parse::<IpNet>().or(address);
-    prefix.map_err(|_| "give a prefix (192.0.2.0/24, 2001:db8::/48) or an address".to_owned())
+    let prefix = parse_prefix(text);
+    prefix.ok_or_else(|| "give a prefix (192.0.2.0/24, 2001:db8::/48) or an address".to_owned())
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -164,6 +162,7 @@ fn id_of(body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fatpath_archive::store::PathHistory;
 
     #[test]
     fn a_history_is_a_line_an_interval() {
@@ -184,7 +183,11 @@ mod tests {
             lines[2].ends_with(&"#".repeat(24)) && lines[1].ends_with(" ##"),
             "{text}"
         );
-        let json = as_json(&history, &[]);
+        let json = history_answer(&PathHistory {
+            measured: history,
+            marks: vec![],
+        });
+        let json = serde_json::to_value(json).unwrap();
         assert_eq!(json["intervals"][1]["measures"]["goodput_bps"]["n"], 3);
     }
 

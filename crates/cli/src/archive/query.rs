@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath archive query`.
 
-use super::Place;
 use super::time::{now_us, shown, time_us};
+use super::{Place, netlogger};
 use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
@@ -10,7 +10,6 @@ use fatpath_archive::Kind;
 use fatpath_archive::store::{Query, Record, Store};
 use fatpath_daemon::archived_event;
 use ipnet::IpNet;
-
 use std::io::{BufWriter, Write, stdout};
 
 #[derive(Args)]
@@ -42,6 +41,9 @@ pub struct Arguments {
     /// Print comma-separated values (RFC 4180)
     #[arg(long)]
     csv: bool,
+    /// Print lines of NetLogger, with ts= and event= first, or in the older form with DATE=, HOST= and PROG=
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "ts", conflicts_with_all = ["json", "csv"])]
+    netlogger: Option<netlogger::Form>,
     #[command(flatten)]
     place: Place,
 }
@@ -58,10 +60,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let records = arguments.place.existing()?.query(&query)?;
     let mut out = BufWriter::new(stdout().lock());
-    match (arguments.json, arguments.csv) {
-        (true, _) => print_json(&mut out, &records)?,
-        (false, true) => print_csv(&mut out, &records)?,
-        (false, false) => print_table(&mut out, &records)?,
+    match (arguments.json, arguments.csv, arguments.netlogger) {
+        (true, ..) => print_json(&mut out, &records)?,
+        (_, true, _) => print_csv(&mut out, &records)?,
+        (.., Some(form)) => print_netlogger(&mut out, &records, form)?,
+        _ => print_table(&mut out, &records)?,
     }
     if !arguments.json && records.len() == arguments.limit {
         eprintln!(
@@ -114,6 +117,13 @@ fn quoted(cell: String) -> String {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,
     }
+}
+
+fn print_netlogger(out: &mut impl Write, records: &[Record], form: netlogger::Form) -> Result<()> {
+    for record in records {
+        writeln!(out, "{}", netlogger::line(record, form))?;
+    }
+    Ok(())
 }
 
 fn print_table(out: &mut impl Write, records: &[Record]) -> Result<()> {

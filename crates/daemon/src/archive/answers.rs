@@ -14,12 +14,12 @@ use fatpath_api::{
     PathHistory, PathHistoryQuery, PathInterval,
 };
 use fatpath_archive::store::{
-    self, PathQuery, Record, Rollup, SqliteStore, Store, StoreError, Width, path_history,
+    self, PathQuery, Record, Rollup, SqliteStore, Store, StoreError, Width, parse_prefix,
+    path_history,
 };
 use fatpath_archive::{Kind, rfc3339};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -128,9 +128,8 @@ fn path_query(asked: &PathHistoryQuery) -> Result<PathQuery, String> {
 }
 
 fn prefix(text: &str) -> Result<IpNet, String> {
-    let address = text.parse::<IpAddr>().map(IpNet::from);
-    let prefix = text.parse::<IpNet>().or(address);
-    prefix.map_err(|_| format!("{text}: give a prefix (192.0.2.0/24) or an address"))
+    let prefix = parse_prefix(text);
+    prefix.ok_or_else(|| format!("{text}: give a prefix (192.0.2.0/24) or an address"))
 }
 
 /// The page of `limit` events among the newest `limit + skip`, which are in the order of time.
