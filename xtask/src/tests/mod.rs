@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// Folders of the packages whose integration tests need the processor alone. Those of all others but `ONLY_NAMESPACES`
 /// need the host: its laws or its sysctls.
-const ONLY_COMPUTE: [&str; 11] = [
+const ONLY_COMPUTE: [&str; 12] = [
     "crates/cc",
     "crates/estats",
     "crates/link",
@@ -29,6 +29,7 @@ const ONLY_COMPUTE: [&str; 11] = [
     "crates/scenario",
     "crates/sim",
     "crates/toml",
+    "crates/train",
     "crates/units",
 ];
 
@@ -36,9 +37,9 @@ const ONLY_COMPUTE: [&str; 11] = [
 /// programs the tests of the other lane count.
 const COMPUTE_TOO: [&str; 2] = ["shards", "simulate"];
 
-/// Folders of the packages whose integration tests need network namespaces of their own, and change nothing that is the
-/// host's. They wait, too, and do not yield.
-const ONLY_NAMESPACES: [&str; 1] = ["crates/emulator"];
+/// Folders of the packages whose integration tests need network namespaces or a small disk of their own, and change
+/// nothing that is the host's. They wait, too, and do not yield.
+const ONLY_NAMESPACES: [&str; 2] = ["crates/archive", "crates/emulator"];
 
 /// One run of a test program.
 struct Run {
