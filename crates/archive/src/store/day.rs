@@ -162,15 +162,17 @@ impl Database {
         history: &mut History,
     ) -> Result<(), StoreError> {
         let path = path_of(prefix.network());
-        let keys = match prefix.prefix_len() > path.prefix_len() {
-            true => keys(path),
-            false => keys(prefix),
+        // Of one path the key's next columns count, too, and its intervals of the other width are not read.
+        let (of_path, keys) = match prefix.prefix_len() >= path.prefix_len() {
+            true => ("path = ?1", keys(path)),
+            false => ("path BETWEEN ?1 AND ?2", keys(prefix)),
         };
+        let sql = format!(
+            "SELECT measure, begin_s, n, sum_ln, sum_ln2, histogram FROM rollup \
+             WHERE {of_path} AND width_s = ?3 AND begin_s >= ?4 AND begin_s < ?5"
+        );
         let mut select = || -> rusqlite::Result<()> {
-            let mut statement = self.connection.prepare(
-                "SELECT measure, begin_s, n, sum_ln, sum_ln2, histogram FROM rollup \
-                 WHERE path BETWEEN ?1 AND ?2 AND width_s = ?3 AND begin_s >= ?4 AND begin_s < ?5",
-            )?;
+            let mut statement = self.connection.prepare(&sql)?;
             let (since_s, until_s) = (
                 since_us.div_euclid(1_000_000),
                 until_us.div_euclid(1_000_000),

@@ -28,8 +28,8 @@ const DEFAULT_EVENTS: usize = 100;
 const MOST_EVENTS: usize = 1_000;
 /// Events of one time that may lie on a page before.
 const MOST_SKIPPED: usize = 10_000;
-/// Of a history: 13 months by hour.
-const MOST_INTERVALS: i64 = 10_000;
+/// Of a history: 7 days by minute, which is more than 400 days by hour.
+const MOST_INTERVALS: i64 = 7 * 24 * 60;
 const MOST_MARKS: usize = 200;
 
 /// A question may read much: so many are answered at once, and others wait.
@@ -113,7 +113,7 @@ fn path_query(asked: &PathHistoryQuery) -> Result<PathQuery, String> {
         .since_us
         .unwrap_or(until_us.saturating_sub(7 * DAY_US));
     let intervals = until_us.saturating_sub(since_us) / (width.seconds() * 1_000_000);
-    if intervals > MOST_INTERVALS + 80 {
+    if intervals > MOST_INTERVALS {
         return Err(format!(
             "{intervals} intervals; ask for at most {MOST_INTERVALS}: less time, or by=hour"
         ));
