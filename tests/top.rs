@@ -136,7 +136,11 @@ fn flows_are_listed_filtered_and_chosen_and_the_terminal_is_left_as_it_was() {
     top.press("q");
     let status = until("top to end", || top.child.try_wait().unwrap());
     assert!(status.success(), "{status}");
-    assert!(!top.screen.lock().unwrap().screen().alternate_screen());
+    // What it wrote last may still be on its way to the thread that reads the terminal.
+    until("the terminal as it was", || {
+        let is_left = !top.screen.lock().unwrap().screen().alternate_screen();
+        is_left.then_some(())
+    });
     assert!(!top.screen.lock().unwrap().screen().hide_cursor());
 }
 
