@@ -356,13 +356,15 @@ fn selection(query: &Query) -> (String, Vec<Value>) {
         "SELECT host, boot, sequence, kind, time_us, name, peer, rule, value, weight, body \
         FROM record JOIN origin ON origin.id = record.origin WHERE "
             .to_owned();
-    // A path has few events among those of a day. SQLite cannot know it; the sign keeps it from the indexes by time.
-    sql.push_str(match query.prefix {
-        Some(prefix) if prefix.prefix_len() >= path_of(prefix.network()).prefix_len() => {
-            "+time_us >= ? AND +time_us < ?"
-        }
-        _ => "time_us >= ? AND time_us < ?",
-    });
+    // A path has few events among those of a day. SQLite cannot know it; the sign keeps it from the indexes by time and
+    // kind.
+    let is_path = |prefix: IpNet| prefix.prefix_len() >= path_of(prefix.network()).prefix_len();
+    let sign = if query.prefix.is_some_and(is_path) {
+        "+"
+    } else {
+        ""
+    };
+    sql.push_str(&format!("{sign}time_us >= ? AND {sign}time_us < ?"));
     let mut values: Vec<Value> = vec![query.since_us.into(), query.until_us.into()];
     if let Some(prefix) = query.prefix {
         sql.push_str(" AND peer_key BETWEEN ? AND ?");
@@ -385,7 +387,7 @@ fn selection(query: &Query) -> (String, Vec<Value>) {
             sql.push_str(" AND kind NOT IN ('flow', 'sample')");
         }
         let places = vec!["?"; query.kinds.len()].join(", ");
-        sql.push_str(&format!(" AND kind IN ({places})"));
+        sql.push_str(&format!(" AND {sign}kind IN ({places})"));
         values.extend(
             query
                 .kinds
@@ -449,7 +451,7 @@ mod tests {
         };
         let prefix = Some("192.0.2.0/24".parse().unwrap());
         let used = [
-            (of(Kind::Decision, None), "other_by_time"),
+            (of(Kind::Decision, None), "other_by_kind"),
             (of(Kind::Event, prefix), "other_by_peer"),
             (of(Kind::Flow, None), "record_by_time"),
             (of(Kind::Flow, prefix), "record_by_peer"),

@@ -28,7 +28,7 @@ CREATE INDEX record_by_peer ON record (peer_key, time_us) WHERE peer_key IS NOT 
 
 -- Flows and samples are nearly all events: the others are found without reading these. Days of earlier versions lack
 -- the two, and are read more slowly.
-CREATE INDEX other_by_time ON record (time_us) WHERE kind NOT IN ('flow', 'sample');
+CREATE INDEX other_by_kind ON record (kind, time_us) WHERE kind NOT IN ('flow', 'sample');
 CREATE INDEX other_by_peer ON record (peer_key, time_us) WHERE kind NOT IN ('flow', 'sample');
 
 -- Of the flows that ended in an interval, by path: a /24 of IPv4, a /48 of IPv6.
