@@ -10,13 +10,14 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "api",
     "cc",
     "estats",
     "link",
     "measure",
     "observation",
+    "path",
     "policy",
     "scenario",
     "sim",

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From what is known of a path to what its flows get, each setting with its reason.
+
+use crate::estimate::{Estimate, Rate};
+use crate::evidence::{Limit, Loss};
+use crate::profile::{Law, Profile, rate_below, stepped};
+use serde::{Deserialize, Serialize};
+
+/// Buffers are so many bandwidth-delay products: one in flight, one while a loss is repaired.
+const BUFFER_BDPS: f64 = 2.0;
+
+/// `fp_bbr` has up to 2.25 in flight, and goes on sending while losses are repaired (docs/bbr.md).
+const BBR_BUFFER_BDPS: f64 = 6.0;
+
+/// While the buffer itself held flows back it grows so many times at once.
+const GROWTH: f64 = 4.0;
+
+/// Of the kernel's largest buffer about half is payload; the rest is its own overhead.
+const PAYLOAD_SHARE: f64 = 0.5;
+
+/// On a shorter path the host's settings do well, and another law may harm its neighbours.
+const LONG_US: f64 = 5_000.0;
+
+/// Up to this share of segments lost `fp_bbr` has the path's rate (draft-ietf-ccwg-bbr-06, 3.1).
+const BBR_BEARS: f64 = 0.01;
+
+/// A policed flow is paced at this share of the rate.
+const OF_POLICED_RATE: f64 = 0.95;
+
+/// Thresholds below this would end slow start where it does no harm.
+const LEAST_SSTHRESH_PKTS: u64 = 64;
+/// Bounds of the policy's settings.
+const MOST_SSTHRESH_PKTS: u64 = 1 << 20;
+const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+const LEAST_RATE_BPS: u64 = 8_000;
+const MOST_RATE_BPS: u64 = 34_000_000_000;
+
+/// What the host does by itself, and what it can bear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its law: `net.ipv4.tcp_congestion_control`.
+    pub law: String,
+    /// To how many bytes the kernel grows a send buffer: the third number of `net.ipv4.tcp_wmem`.
+    pub send_autotuned_bytes: u64,
+    /// The same of a receive buffer: of `net.ipv4.tcp_rmem`.
+    pub receive_autotuned_bytes: u64,
+    /// Largest buffer that one flow may be given, bytes.
+    pub most_buffer_bytes: u64,
+}
+
+/// What the flows of a path get, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The settings.
+    pub profile: Profile,
+    /// For people, one a setting, or why there is none.
+    pub reasons: Vec<String>,
+}
+
+impl Choice {
+    fn none(reason: impl Into<String>) -> Choice {
+        Choice {
+            profile: Profile::default(),
+            reasons: vec![reason.into()],
+        }
+    }
+
+    fn because(&mut self, reason: String) {
+        self.reasons.push(reason);
+    }
+}
+
+/// What the flows of a path get.
+pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
+    let rtt_us = estimate.base_rtt_us.value;
+    if estimate.is_mixed {
+        return Choice::none("its peers are at different distances: no one setting suits them");
+    }
+    if rtt_us < LONG_US {
+        let ms = rtt_us / 1e3;
+        return Choice::none(format!("a round trip of {ms:.1} ms: the host's settings do"));
+    }
+    let Some(rate) = estimate.rate else {
+        return Choice::none("no flow lasted long enough to show its rate");
+    };
+    let mut choice = Choice::default();
+    set_law(&mut choice, estimate, rate, host);
+    set_buffers(&mut choice, estimate, rate, host);
+    if choice.reasons.is_empty() {
+        choice.because("the host's settings carry its rate".to_owned());
+    }
+    choice
+}
+
+fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
+    let lost = estimate.retransmitted_share;
+    match estimate.loss {
+        Some(Loss::Random) if lost <= BBR_BEARS => {
+            choice.profile.law = Some(Law::Bbr);
+            choice.because("fp_bbr: segments are lost although no queue is full".to_owned());
+        }
+        Some(Loss::Policed) => {
+            let bps = rate_below(rate.bps.value * OF_POLICED_RATE);
+            choice.profile.pacing_rate_bps = Some(bps.clamp(LEAST_RATE_BPS, MOST_RATE_BPS));
+            choice.because(format!(
+                "paced at {:.1} Mb/s: what exceeds {:.1} Mb/s is dropped without a queue",
+                bps as f64 / 1e6,
+                rate.bps.value / 1e6
+            ));
+        }
+        _ => set_start(choice, estimate, rate, host),
+    }
+}
+
+/// Slow start ends where the path is full. The host's law stays CUBIC, in the form that heeds the threshold.
+fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
+    let Some(bdp_bytes) = estimate.bdp_bytes() else {
+        return;
+    };
+    let pkts = stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)));
+    if host.law != "cubic" || rate.limit.is_some() || pkts < LEAST_SSTHRESH_PKTS {
+        return;
+    }
+    let pkts = pkts.min(MOST_SSTHRESH_PKTS);
+    choice.profile.law = Some(Law::Cubic);
+    choice.profile.initial_ssthresh_pkts = Some(pkts);
+    choice.because(format!(
+        "fp_cubic, with slow start up to {pkts} segments: {:.1} Mb/s x {:.1} ms",
+        rate.bps.value / 1e6,
+        estimate.base_rtt_us.value / 1e3
+    ));
+}
+
+fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
+    let rtt_us = estimate.high_rtt_us.min(2.0 * estimate.base_rtt_us.value);
+    let (bdps, growth) = match (choice.profile.law, rate.limit) {
+        (Some(Law::Bbr), _) => (BBR_BUFFER_BDPS, 1.0),
+        (_, Some(Limit::OwnBuffer)) => (BUFFER_BDPS, GROWTH),
+        _ => (BUFFER_BDPS, 1.0),
+    };
+    let wanted = bdps * growth * rate.bps.value * rtt_us / 8e6;
+    let most = host.most_buffer_bytes.min(MOST_BUFFER_BYTES);
+    let given = |autotuned: u64| {
+        let suffices = wanted <= autotuned as f64 * PAYLOAD_SHARE;
+        (!suffices && most > autotuned).then(|| stepped(wanted).min(most))
+    };
+    let (send, receive) = (
+        given(host.send_autotuned_bytes),
+        given(host.receive_autotuned_bytes),
+    );
+    choice.profile.send_buffer_bytes = send;
+    choice.profile.receive_buffer_bytes = receive;
+    if let Some(bytes) = send.or(receive) {
+        let grown = match growth > 1.0 {
+            true => ", four times: the buffers themselves held flows back",
+            false => "",
+        };
+        choice.because(format!(
+            "buffers of {:.1} MB: {bdps} x {:.1} Mb/s x {:.1} ms{grown}",
+            bytes as f64 / 1e6,
+            rate.bps.value / 1e6,
+            rtt_us / 1e3
+        ));
+    }
+    if rate.limit == Some(Limit::PeerWindow) {
+        choice.because("the peer's window holds flows back: only the peer can raise it".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Value;
+    use proptest::prelude::*;
+
+    fn host() -> Host {
+        Host {
+            law: "cubic".into(),
+            send_autotuned_bytes: 4 << 20,
+            receive_autotuned_bytes: 32 << 20,
+            most_buffer_bytes: 512 << 20,
+        }
+    }
+
+    fn path(rate_bps: f64, rtt_us: f64, loss: Loss) -> Estimate {
+        let value = |value| Value { value, doubt: 0.02 };
+        Estimate {
+            flows: 10,
+            seen_us: 0,
+            base_rtt_us: value(rtt_us),
+            high_rtt_us: rtt_us * 1.2,
+            rate: Some(Rate {
+                bps: value(rate_bps),
+                limit: None,
+            }),
+            loss: Some(loss),
+            retransmitted_share: 1e-4,
+            is_mixed: false,
+            mss_bytes: 1448,
+        }
+    }
+
+    #[test]
+    fn a_long_fat_path_gets_buffers_and_the_end_of_slow_start() {
+        let choice = choose(&path(1e9, 100e3, Loss::Queue), &host());
+        // 2 x 1 Gb/s x 120 ms = 30 MB; 12.5 MB are 8,633 segments.
+        assert_eq!(choice.profile.send_buffer_bytes, Some(33_554_432));
+        assert_eq!(choice.profile.receive_buffer_bytes, Some(33_554_432));
+        assert_eq!(choice.profile.law, Some(Law::Cubic));
+        assert_eq!(choice.profile.initial_ssthresh_pkts, Some(8192));
+        assert_eq!(choice.reasons.len(), 2, "{choice:?}");
+    }
+
+    #[test]
+    fn random_loss_asks_for_bbr_and_a_policer_for_pacing() {
+        let random = choose(&path(1e9, 100e3, Loss::Random), &host()).profile;
+        assert_eq!(random.law, Some(Law::Bbr));
+        assert_eq!(random.initial_ssthresh_pkts, None);
+        let heavy = Estimate {
+            retransmitted_share: 0.03,
+            ..path(1e9, 100e3, Loss::Random)
+        };
+        assert_eq!(choose(&heavy, &host()).profile.law, Some(Law::Cubic));
+        let policed = choose(&path(100e6, 20e3, Loss::Policed), &host()).profile;
+        let bps = policed.pacing_rate_bps.unwrap();
+        assert!((90_000_000..=95_000_000).contains(&bps), "{bps}");
+        assert_eq!(policed.law, None);
+    }
+
+    #[test]
+    fn buffers_that_hold_back_grow_fourfold() {
+        let mut held = path(100e6, 100e3, Loss::None);
+        held.rate = held.rate.map(|rate| Rate {
+            limit: Some(Limit::OwnBuffer),
+            ..rate
+        });
+        let choice = choose(&held, &host());
+        // 8 x 100 Mb/s x 120 ms = 12 MB. The kernel grows a receive buffer so far by itself.
+        assert_eq!(choice.profile.send_buffer_bytes, Some(11_863_283));
+        assert_eq!(choice.profile.receive_buffer_bytes, None);
+        assert_eq!(choice.profile.law, None, "its rate is not known");
+    }
+
+    #[test]
+    fn what_needs_nothing_gets_nothing() {
+        let near = choose(&path(10e9, 200.0, Loss::Queue), &host());
+        let thin = choose(&path(5e6, 20e3, Loss::Queue), &host());
+        let mixed = Estimate {
+            is_mixed: true,
+            ..path(1e9, 100e3, Loss::Queue)
+        };
+        let unknown = Estimate {
+            rate: None,
+            ..path(1e9, 100e3, Loss::Queue)
+        };
+        for choice in [near, thin, choose(&mixed, &host()), choose(&unknown, &host())] {
+            assert!(choice.profile.is_empty(), "{choice:?}");
+            assert_eq!(choice.reasons.len(), 1, "{choice:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn settings_are_within_their_bounds(
+            rate_bps in 1e3..1e13_f64, rtt_us in 1.0..60e6_f64, queue in 1.0..100.0_f64, kind in 0..4_usize,
+            most in 0..1_u64 << 40,
+        ) {
+            let loss = [Loss::None, Loss::Queue, Loss::Random, Loss::Policed][kind];
+            let estimate = Estimate { high_rtt_us: rtt_us * queue, ..path(rate_bps, rtt_us, loss) };
+            let host = Host { most_buffer_bytes: most, ..host() };
+            let profile = choose(&estimate, &host).profile;
+            for bytes in [profile.send_buffer_bytes, profile.receive_buffer_bytes].into_iter().flatten() {
+                prop_assert!(bytes <= most.min(MOST_BUFFER_BYTES) && bytes >= 4096);
+            }
+            let pkts = profile.initial_ssthresh_pkts.unwrap_or(LEAST_SSTHRESH_PKTS);
+            prop_assert!((LEAST_SSTHRESH_PKTS..=MOST_SSTHRESH_PKTS).contains(&pkts));
+            let bps = profile.pacing_rate_bps.unwrap_or(LEAST_RATE_BPS);
+            prop_assert!((LEAST_RATE_BPS..=MOST_RATE_BPS).contains(&bps));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the evidence of a path amounts to.
+
+use crate::evidence::{Evidence, Limit, Loss};
+use crate::quantile::{quantile, spread};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Peers whose least round-trip times differ more, by the standard deviation of their logarithms, share no path.
+const ONE_PATH_SPREAD: f64 = 0.3;
+
+/// Of fewer flows the spread says nothing.
+const LEAST_SPREAD_FLOWS: usize = 5;
+
+/// Doubt of what fewer than this many flows say.
+const FEW: usize = 3;
+const DOUBT_OF_FEW: f64 = 0.5;
+const LEAST_DOUBT: f64 = 0.02;
+
+/// What is known of a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Flows that it rests on.
+    pub flows: usize,
+    /// When the latest of them was seen, µs since 1970.
+    pub seen_us: i64,
+    /// Round-trip time without queues, µs: the 10th percentile of the flows' least.
+    pub base_rtt_us: Value,
+    /// Round-trip time with queues, µs: the 90th percentile of the flows' mean.
+    pub high_rtt_us: f64,
+    /// What the path carries; none while no flow lasted long enough.
+    pub rate: Option<Rate>,
+    /// When segments are lost; none while it cannot be told.
+    pub loss: Option<Loss>,
+    /// Segments sent again, of those sent.
+    pub retransmitted_share: f64,
+    /// Whether the peers of the prefix are at different distances, so that no one setting suits them.
+    pub is_mixed: bool,
+    /// Segment size, bytes.
+    pub mss_bytes: u32,
+}
+
+/// A number with its doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// The number.
+    pub value: f64,
+    /// Standard error, as a share of the number.
+    pub doubt: f64,
+}
+
+/// Rate of a path's bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Bits of payload a second: the 90th percentile of the flows' best.
+    pub bps: Value,
+    /// What held back the flows that say so: then the path may carry more.
+    pub limit: Option<Limit>,
+}
+
+impl Estimate {
+    /// From the evidence, and the kinds of loss of the flows that could tell.
+    pub(crate) fn of(evidence: &VecDeque<Evidence>, losses: &VecDeque<Loss>) -> Option<Estimate> {
+        let least_rtts = || evidence.iter().map(|flow| flow.min_rtt_us);
+        let sum = |of: fn(&Evidence) -> u64| evidence.iter().map(of).sum::<u64>();
+        let sent = sum(|flow| flow.sent_pkts).max(1);
+        Some(Estimate {
+            flows: evidence.len(),
+            seen_us: evidence.iter().map(|flow| flow.seen_us).max()?,
+            base_rtt_us: value(least_rtts(), 0.1)?,
+            high_rtt_us: quantile(evidence.iter().map(|flow| flow.mean_rtt_us), 0.9)?,
+            rate: rate(evidence),
+            loss: most_frequent(losses),
+            retransmitted_share: sum(|flow| flow.retransmitted_pkts) as f64 / sent as f64,
+            is_mixed: evidence.len() >= LEAST_SPREAD_FLOWS
+                && spread(least_rtts()) > ONE_PATH_SPREAD,
+            mss_bytes: evidence.back()?.mss_bytes,
+        })
+    }
+
+    /// Bandwidth-delay product, bytes.
+    pub fn bdp_bytes(&self) -> Option<f64> {
+        Some(self.rate?.bps.value * self.base_rtt_us.value / 8e6)
+    }
+}
+
+fn value(numbers: impl Iterator<Item = f64> + Clone, share: f64) -> Option<Value> {
+    let n = numbers.clone().count();
+    let doubt = match n < FEW {
+        true => DOUBT_OF_FEW,
+        false => (spread(numbers.clone()) / (n as f64).sqrt()).max(LEAST_DOUBT),
+    };
+    let value = quantile(numbers, share)?;
+    Some(Value { value, doubt })
+}
+
+/// Of the flows that the path held back. A flow that something else held back counts where it was faster than these:
+/// the path carries at least its rate.
+fn rate(evidence: &VecDeque<Evidence>) -> Option<Rate> {
+    let free = evidence.iter().filter_map(Evidence::path_rate_bps);
+    let of_path = value(free, 0.9);
+    let limited = |flow: &Evidence| Some((flow.rate_bps?, flow.limit?));
+    let fastest = evidence.iter().filter_map(limited);
+    let fastest = fastest.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    match (of_path, fastest) {
+        (Some(bps), Some((limited_bps, limit))) if limited_bps > bps.value => Some(Rate {
+            bps: Value {
+                value: limited_bps,
+                ..bps
+            },
+            limit: Some(limit),
+        }),
+        (Some(bps), _) => Some(Rate { bps, limit: None }),
+        (None, Some((value, limit))) => Some(Rate {
+            bps: Value {
+                value,
+                doubt: DOUBT_OF_FEW,
+            },
+            limit: Some(limit),
+        }),
+        (None, None) => None,
+    }
+}
+
+/// Of kinds that are equally frequent the latest.
+fn most_frequent(losses: &VecDeque<Loss>) -> Option<Loss> {
+    let count = |kind: &Loss| losses.iter().filter(|loss| *loss == kind).count();
+    losses.iter().copied().max_by_key(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::tests::flow;
+
+    fn estimate(evidence: &[Evidence]) -> Estimate {
+        Estimate::of(&evidence.iter().cloned().collect(), &VecDeque::new()).unwrap()
+    }
+
+    #[test]
+    fn a_slow_program_says_nothing_of_the_paths_rate() {
+        let mut slow = flow(1, 100e6);
+        slow.limit = Some(Limit::Application);
+        let both = estimate(&[flow(0, 900e6), slow.clone()]);
+        assert_eq!(both.rate.unwrap().bps.value, 900e6);
+        assert_eq!(both.rate.unwrap().limit, None);
+        let alone = estimate(&[slow]);
+        assert_eq!(alone.rate.unwrap().limit, Some(Limit::Application));
+    }
+
+    #[test]
+    fn a_limited_flow_that_was_faster_is_a_lower_bound() {
+        let mut fast = flow(1, 900e6);
+        fast.limit = Some(Limit::OwnBuffer);
+        let rate = estimate(&[flow(0, 500e6), fast]).rate.unwrap();
+        assert_eq!((rate.bps.value, rate.limit), (900e6, Some(Limit::OwnBuffer)));
+    }
+
+    #[test]
+    fn peers_at_different_distances_share_no_path() {
+        let at = |rtt_us: f64| Evidence {
+            min_rtt_us: rtt_us,
+            mean_rtt_us: rtt_us,
+            ..flow(0, 1e9)
+        };
+        assert!(estimate(&[at(1e3), at(1e5), at(1e3), at(1e5), at(1e3)]).is_mixed);
+        assert!(!estimate(&[at(9e4), at(1e5), at(1e5), at(1.1e5), at(1e5)]).is_mixed);
+    }
+
+    #[test]
+    fn the_most_frequent_loss_counts_and_then_the_latest() {
+        let of = |losses: &[Loss]| most_frequent(&losses.iter().copied().collect());
+        assert_eq!(of(&[Loss::Queue, Loss::Queue, Loss::Random]), Some(Loss::Queue));
+        assert_eq!(of(&[Loss::Queue, Loss::Random]), Some(Loss::Random));
+        assert_eq!(of(&[]), None);
+    }
+}

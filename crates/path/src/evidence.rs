@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one flow showed of its path.
+
+use serde::{Deserialize, Serialize};
+
+/// A flow that moved less says nothing of its path.
+const LEAST_BYTES: u64 = 64 << 10;
+
+/// A value above this is no measurement of a real path: 60 s, and 10 Tb/s.
+const MOST_RTT_US: f64 = 60e6;
+const MOST_BPS: f64 = 1e13;
+
+/// What one flow showed so far. Later evidence of the same flow takes the place of earlier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Names the flow: its socket's cookie.
+    pub flow: u64,
+    /// When it began, µs since 1970.
+    pub begin_us: i64,
+    /// Until when this was seen, µs since 1970.
+    pub seen_us: i64,
+    /// Bytes acknowledged or received, whichever is more.
+    pub bytes: u64,
+    /// Segments with data that this host sent.
+    pub sent_pkts: u64,
+    /// Segments that it sent again.
+    pub retransmitted_pkts: u64,
+    /// Least round-trip time, µs.
+    pub min_rtt_us: f64,
+    /// Mean round-trip time, µs.
+    pub mean_rtt_us: f64,
+    /// Most bits a second in a window of at least 1 s and ten round trips; none of a flow that lasted less.
+    pub rate_bps: Option<f64>,
+    /// What held the flow back in a quarter of its time or more.
+    pub limit: Option<Limit>,
+    /// What losses it had; none where it cannot be told.
+    pub loss: Option<Loss>,
+    /// Segment size, bytes.
+    pub mss_bytes: u32,
+}
+
+/// What else than the path held a flow back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Its program gave or took no more.
+    Application,
+    /// This host's own buffer.
+    OwnBuffer,
+    /// The peer's window.
+    PeerWindow,
+}
+
+/// When segments are lost on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Never, in a number of segments that would show it.
+    None,
+    /// When a queue overflows.
+    Queue,
+    /// At any rate, with empty queues.
+    Random,
+    /// Above one rate, with empty queues.
+    Policed,
+}
+
+impl Evidence {
+    /// Whether it may move an estimate: the flow carried enough, and its numbers are possible.
+    pub fn is_usable(&self) -> bool {
+        let is_time = |us: f64| us > 0.0 && us <= MOST_RTT_US;
+        let is_rate = |bps: f64| bps > 0.0 && bps <= MOST_BPS;
+        self.bytes >= LEAST_BYTES
+            && is_time(self.min_rtt_us)
+            && is_time(self.mean_rtt_us)
+            && self.mean_rtt_us >= self.min_rtt_us
+            && self.rate_bps.is_none_or(is_rate)
+    }
+
+    /// The rate where the path itself set it.
+    pub(crate) fn path_rate_bps(&self) -> Option<f64> {
+        self.rate_bps.filter(|_| self.limit.is_none())
+    }
+}

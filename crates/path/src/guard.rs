@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether what a path gets does harm: then it is taken back, and the path is left alone for a time.
+
+use crate::estimate::Estimate;
+use crate::evidence::Evidence;
+use crate::profile::Profile;
+use crate::quantile::quantile;
+use serde::{Deserialize, Serialize};
+
+/// Too many segments sent again: this share of them, and so many times what the path had before.
+const MUCH_RETRANSMITTED: f64 = 0.05;
+const TIMES_BEFORE: f64 = 3.0;
+
+/// In so many segments.
+const LEAST_PKTS: u64 = 1_000;
+
+/// Too slow: the median of so many flows below this share of what the path had before.
+const JUDGED_FLOWS: usize = 5;
+const LEAST_GOODPUT: f64 = 2.0 / 3.0;
+
+/// How long a path is left alone: the first time, the second, and from then on.
+const QUARANTINES_US: [i64; 3] = [3_600_000_000, 86_400_000_000, 7 * 86_400_000_000];
+
+/// The trial of what a path gets, and what came of those before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Guard {
+    trial: Option<Trial>,
+    quarantine: Option<Quarantine>,
+    taken_back: u32,
+}
+
+/// A path is left alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quarantine {
+    /// Until then, µs since 1970.
+    pub until_us: i64,
+    /// What it had been given did.
+    pub reason: TakenBack,
+}
+
+/// What harm was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TakenBack {
+    /// Shares of segments sent again, before and since.
+    Retransmitted {
+        /// Before.
+        before: f64,
+        /// Since.
+        since: f64,
+    },
+    /// Bits a second, before and since.
+    Slower {
+        /// Before.
+        before_bps: f64,
+        /// Since.
+        since_bps: f64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Trial {
+    profile: Profile,
+    since_us: i64,
+    retransmitted_share_before: f64,
+    bps_before: Option<f64>,
+    /// Of flows that began since, the latest.
+    flows: Vec<Evidence>,
+}
+
+impl Guard {
+    /// The flows of the path get this from now on; an empty profile ends the trial.
+    pub fn begin(&mut self, profile: &Profile, known: &Estimate, now_us: i64) {
+        let is_same = |trial: &Trial| trial.profile == *profile;
+        if profile.is_empty() {
+            self.trial = None;
+        } else if !self.trial.as_ref().is_some_and(is_same) {
+            // A larger buffer than the last one is judged by what the path had before both.
+            let (retransmitted_share_before, bps_before) = match self.trial.take() {
+                Some(last) => (last.retransmitted_share_before, last.bps_before),
+                None => (
+                    known.retransmitted_share,
+                    known.rate.map(|rate| rate.bps.value),
+                ),
+            };
+            self.trial = Some(Trial {
+                profile: profile.clone(),
+                since_us: now_us,
+                retransmitted_share_before,
+                bps_before,
+                flows: Vec::new(),
+            });
+        }
+    }
+
+    /// Why the path is left alone at a time; none where it is not.
+    pub fn quarantine(&self, now_us: i64) -> Option<&Quarantine> {
+        let quarantine = self.quarantine.as_ref();
+        quarantine.filter(|quarantine| now_us < quarantine.until_us)
+    }
+
+    /// Whether the path is on trial with other than the host's settings.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.trial.as_ref().map(|trial| &trial.profile)
+    }
+
+    /// What a flow showed.
+    pub(crate) fn learn(&mut self, seen: &Evidence) {
+        let Some(trial) = &mut self.trial else {
+            return;
+        };
+        if seen.begin_us < trial.since_us {
+            return;
+        }
+        trial.flows.retain(|flow| flow.flow != seen.flow);
+        trial.flows.push(seen.clone());
+        let old = trial.flows.len().saturating_sub(JUDGED_FLOWS);
+        trial.flows.drain(..old);
+        if let Some(reason) = trial.harm() {
+            self.take_back(reason, seen.seen_us);
+        }
+    }
+
+    fn take_back(&mut self, reason: TakenBack, now_us: i64) {
+        let place = (self.taken_back as usize).min(QUARANTINES_US.len() - 1);
+        self.taken_back = self.taken_back.saturating_add(1);
+        self.trial = None;
+        self.quarantine = Some(Quarantine {
+            until_us: now_us.saturating_add(QUARANTINES_US[place]),
+            reason,
+        });
+    }
+}
+
+impl Trial {
+    fn harm(&self) -> Option<TakenBack> {
+        let sum = |of: fn(&Evidence) -> u64| self.flows.iter().map(of).sum::<u64>();
+        let sent = sum(|flow| flow.sent_pkts);
+        let before = self.retransmitted_share_before;
+        let since = sum(|flow| flow.retransmitted_pkts) as f64 / sent.max(1) as f64;
+        if sent >= LEAST_PKTS && since > MUCH_RETRANSMITTED.max(TIMES_BEFORE * before) {
+            return Some(TakenBack::Retransmitted { before, since });
+        }
+        let rates = self.flows.iter().filter_map(Evidence::path_rate_bps);
+        let are_enough = rates.clone().count() >= JUDGED_FLOWS;
+        let (before_bps, since_bps) = (self.bps_before?, quantile(rates, 0.5)?);
+        let is_slow = are_enough && since_bps < before_bps * LEAST_GOODPUT;
+        is_slow.then_some(TakenBack::Slower {
+            before_bps,
+            since_bps,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::tests::{flow, path_of_flows};
+
+    fn on_trial() -> (Guard, i64) {
+        let path = path_of_flows((0..5).map(|number| flow(number, 1e8)));
+        let mut guard = Guard::default();
+        let profile = Profile {
+            send_buffer_bytes: Some(1 << 24),
+            ..Profile::default()
+        };
+        let now_us = path.seen_us();
+        guard.begin(&profile, &path.estimate().unwrap(), now_us);
+        (guard, now_us)
+    }
+
+    fn lossy(number: u64) -> Evidence {
+        Evidence {
+            retransmitted_pkts: 60_000,
+            ..flow(number, 1e8)
+        }
+    }
+
+    #[test]
+    fn many_retransmissions_take_it_back_for_an_hour_a_day_and_a_week() {
+        let (mut guard, _) = on_trial();
+        let (known, mut number) = (path_of_flows([flow(0, 1e8)]).estimate().unwrap(), 10);
+        for hours in [1, 24, 7 * 24, 7 * 24] {
+            let profile = Profile {
+                send_buffer_bytes: Some(number),
+                ..Profile::default()
+            };
+            guard.begin(&profile, &known, flow(number, 1e8).begin_us);
+            guard.learn(&lossy(number));
+            let now_us = lossy(number).seen_us;
+            let until_us = guard.quarantine(now_us).unwrap().until_us;
+            assert_eq!(until_us - now_us, hours * 3_600_000_000);
+            assert_eq!(guard.quarantine(until_us), None);
+            assert_eq!(guard.profile(), None);
+            number += 1;
+        }
+    }
+
+    #[test]
+    fn flows_that_began_before_are_not_judged() {
+        let (mut guard, now_us) = on_trial();
+        guard.learn(&lossy(1));
+        assert_eq!(guard.quarantine(now_us), None);
+    }
+
+    #[test]
+    fn a_path_that_always_lost_much_is_not_taken_back() {
+        let path = path_of_flows((0..5).map(lossy));
+        let mut guard = Guard::default();
+        let profile = Profile {
+            law: Some(crate::Law::Bbr),
+            ..Profile::default()
+        };
+        guard.begin(&profile, &path.estimate().unwrap(), path.seen_us());
+        guard.learn(&lossy(10));
+        assert_eq!(guard.quarantine(lossy(10).seen_us), None);
+    }
+
+    #[test]
+    fn five_flows_that_are_a_third_slower_take_it_back() {
+        let (mut guard, _) = on_trial();
+        (10..14).for_each(|number| guard.learn(&flow(number, 6e7)));
+        assert!(guard.profile().is_some());
+        guard.learn(&flow(14, 6e7));
+        let quarantine = guard.quarantine(flow(14, 6e7).seen_us).unwrap();
+        let slower = TakenBack::Slower {
+            before_bps: 1e8,
+            since_bps: 6e7,
+        };
+        assert_eq!(quarantine.reason, slower);
+    }
+
+    #[test]
+    fn flows_as_before_leave_it() {
+        let (mut guard, _) = on_trial();
+        (10..30).for_each(|number| guard.learn(&flow(number, 9e7)));
+        assert!(guard.profile().is_some());
+    }
+}

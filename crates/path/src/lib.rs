@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What flows say of a path, and which settings follow from it.
+//!
+//! [`Evidence`] is what one flow showed. [`Paths`] keeps the latest of it for each path, and answers with an
+//! [`Estimate`]: round-trip time, rate, kind of losses, each with its doubt. [`choose`] makes a [`Choice`] of it:
+//! settings, each with its reason. The crate is pure: `now` is an argument. Start at [`Paths`].
+
+mod choose;
+mod estimate;
+mod evidence;
+mod guard;
+mod key;
+mod path;
+mod paths;
+mod profile;
+mod quantile;
+
+pub use choose::{Choice, Host, choose};
+pub use estimate::{Estimate, Rate, Value};
+pub use evidence::{Evidence, Limit, Loss};
+pub use guard::{Guard, Quarantine, TakenBack};
+pub use key::{PathKey, path_of};
+pub use path::Path;
+pub use paths::{Bounds, Paths};
+pub use profile::{Law, Profile};

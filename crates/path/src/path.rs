@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One path: the latest evidence, and since when it is as it is.
+
+use crate::estimate::Estimate;
+use crate::evidence::{Evidence, Loss};
+use crate::guard::Guard;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Flows that an estimate rests on, the latest.
+const MOST_FLOWS: usize = 20;
+
+/// Kinds of loss that are remembered, the latest.
+const MOST_LOSSES: usize = 10;
+
+/// So many flows in a row that are off begin a new epoch.
+const OFF_FLOWS: usize = 5;
+
+/// Off is what differs by more than this share.
+const OFF: f64 = 0.25;
+
+/// What is older than a day is a prior, worth so many flows.
+const PRIOR_AFTER_US: i64 = 86_400_000_000;
+const PRIOR_FLOWS: usize = 5;
+
+/// What is known of one path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// Usable flows so far.
+    pub flows: u64,
+    /// How often it has become another path.
+    pub epochs: u32,
+    evidence: VecDeque<Evidence>,
+    losses: VecDeque<Loss>,
+    /// Whether what it gets does harm.
+    pub guard: Guard,
+}
+
+impl Path {
+    /// Takes what a flow showed. Answers whether it was usable.
+    pub fn learn(&mut self, seen: Evidence) -> bool {
+        if !seen.is_usable() {
+            return false;
+        }
+        self.age(seen.seen_us);
+        self.guard.learn(&seen);
+        let known = self.evidence.iter().position(|one| one.flow == seen.flow);
+        match known.and_then(|place| self.evidence.remove(place)) {
+            Some(before) => self.forget_loss(before.loss),
+            None => self.flows += 1,
+        }
+        self.note_loss(seen.loss);
+        self.evidence.push_back(seen);
+        while self.evidence.len() > MOST_FLOWS {
+            self.evidence.pop_front();
+        }
+        self.begin_epoch_where_off();
+        true
+    }
+
+    /// What is known; none before the first usable flow.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(&self.evidence, &self.losses)
+    }
+
+    /// The flows that the estimate rests on, oldest first.
+    pub fn evidence(&self) -> impl Iterator<Item = &Evidence> {
+        self.evidence.iter()
+    }
+
+    /// When a flow was last seen, µs since 1970.
+    pub fn seen_us(&self) -> i64 {
+        let seen = self.evidence.iter().map(|flow| flow.seen_us);
+        seen.max().unwrap_or_default()
+    }
+
+    fn age(&mut self, now_us: i64) {
+        if now_us.saturating_sub(self.seen_us()) > PRIOR_AFTER_US {
+            self.keep_latest(PRIOR_FLOWS);
+        }
+    }
+
+    fn keep_latest(&mut self, flows: usize) {
+        let old = self.evidence.len().saturating_sub(flows);
+        self.evidence.drain(..old);
+    }
+
+    /// A live flow tells again and again: it counts once.
+    fn forget_loss(&mut self, loss: Option<Loss>) {
+        let place = self.losses.iter().rposition(|known| Some(*known) == loss);
+        if let Some(place) = place {
+            self.losses.remove(place);
+        }
+    }
+
+    fn note_loss(&mut self, loss: Option<Loss>) {
+        self.losses.extend(loss);
+        while self.losses.len() > MOST_LOSSES {
+            self.losses.pop_front();
+        }
+    }
+
+    /// The path became another one where the latest flows agree with each other, and not with those before.
+    fn begin_epoch_where_off(&mut self) {
+        let Some(before) = self.evidence.len().checked_sub(OFF_FLOWS) else {
+            return;
+        };
+        let older: VecDeque<Evidence> = self.evidence.iter().take(before).cloned().collect();
+        let Some(known) = Estimate::of(&older, &VecDeque::new()) else {
+            return;
+        };
+        let mut latest = self.evidence.iter().skip(before);
+        let rtts_are_off = latest
+            .clone()
+            .all(|flow| is_off(flow.min_rtt_us, known.base_rtt_us.value));
+        let known_bps = known.rate.map(|rate| rate.bps.value);
+        let rates_are_off = latest.all(|flow| match (flow.path_rate_bps(), known_bps) {
+            (Some(bps), Some(known)) => is_off(bps, known),
+            _ => false,
+        });
+        if rtts_are_off || rates_are_off {
+            self.keep_latest(OFF_FLOWS);
+            self.losses = self.evidence.iter().filter_map(|flow| flow.loss).collect();
+            self.epochs += 1;
+        }
+    }
+}
+
+fn is_off(value: f64, known: f64) -> bool {
+    (value / known - 1.0).abs() > OFF
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn flow(number: u64, rate_bps: f64) -> Evidence {
+        let begin_us = number as i64 * 60_000_000;
+        Evidence {
+            flow: number,
+            begin_us,
+            seen_us: begin_us + 30_000_000,
+            bytes: 1 << 30,
+            sent_pkts: 700_000,
+            retransmitted_pkts: 70,
+            min_rtt_us: 100e3,
+            mean_rtt_us: 120e3,
+            rate_bps: Some(rate_bps),
+            limit: None,
+            loss: Some(Loss::Queue),
+            mss_bytes: 1448,
+        }
+    }
+
+    pub(crate) fn path_of_flows(flows: impl IntoIterator<Item = Evidence>) -> Path {
+        let mut path = Path::default();
+        for flow in flows {
+            path.learn(flow);
+        }
+        path
+    }
+
+    #[test]
+    fn flows_that_carried_nothing_move_nothing() {
+        let mut path = path_of_flows([flow(0, 1e9)]);
+        let before = path.clone();
+        for unusable in [
+            Evidence {
+                bytes: 100,
+                ..flow(1, 1e12)
+            },
+            Evidence {
+                min_rtt_us: 0.0,
+                ..flow(1, 1e9)
+            },
+            Evidence {
+                mean_rtt_us: f64::NAN,
+                ..flow(1, 1e9)
+            },
+            flow(1, f64::INFINITY),
+            flow(1, -1.0),
+        ] {
+            assert!(!path.learn(unusable));
+        }
+        assert_eq!(path, before);
+    }
+
+    #[test]
+    fn a_live_flow_counts_once() {
+        let mut path = path_of_flows([flow(7, 1e8)]);
+        for part in 1..50 {
+            let seen_us = path.seen_us() + 1_000_000;
+            path.learn(Evidence {
+                seen_us,
+                ..flow(7, 1e8 + f64::from(part))
+            });
+        }
+        let estimate = path.estimate().unwrap();
+        assert_eq!((path.flows, estimate.flows, path.losses.len()), (1, 1, 1));
+        assert_eq!(estimate.rate.unwrap().bps.value, 1e8 + 49.0);
+    }
+
+    #[test]
+    fn five_flows_in_a_row_that_are_off_begin_an_epoch() {
+        let far = |number| Evidence {
+            min_rtt_us: 150e3,
+            mean_rtt_us: 170e3,
+            ..flow(number, 1e9)
+        };
+        let mut path = path_of_flows((0..10).map(|number| flow(number, 1e9)));
+        (10..14).for_each(|number| assert!(path.learn(far(number))));
+        assert_eq!(path.epochs, 0);
+        assert!(path.estimate().unwrap().base_rtt_us.value < 101e3);
+        path.learn(far(14));
+        assert_eq!(path.epochs, 1);
+        assert_eq!(path.estimate().unwrap().base_rtt_us.value, 150e3);
+    }
+
+    #[test]
+    fn a_slower_path_is_learned_within_five_flows() {
+        let mut path = path_of_flows((0..15).map(|number| flow(number, 1e9)));
+        (15..20).for_each(|number| assert!(path.learn(flow(number, 2e8))));
+        let rate = path.estimate().unwrap().rate.unwrap();
+        assert_eq!(rate.bps.value, 2e8);
+    }
+
+    #[test]
+    fn after_a_day_an_estimate_is_a_prior() {
+        let mut path = path_of_flows((0..20).map(|number| flow(number, 1e9)));
+        let mut late = flow(20, 1e9);
+        late.begin_us += 2 * PRIOR_AFTER_US;
+        late.seen_us += 2 * PRIOR_AFTER_US;
+        path.learn(late);
+        assert_eq!(path.estimate().unwrap().flows, PRIOR_FLOWS + 1);
+    }
+
+    proptest! {
+        /// A peer that lies moves the estimate no further than what flows of this host saw, whatever it claims.
+        #[test]
+        fn an_estimate_lies_within_its_evidence(
+            flows in proptest::collection::vec((1e3..1e7_f64, 1.0..4.0_f64, 1e5..1e11_f64), 1..60)
+        ) {
+            let flows = flows.into_iter().enumerate().map(|(number, (rtt_us, queue, bps))| Evidence {
+                min_rtt_us: rtt_us,
+                mean_rtt_us: rtt_us * queue,
+                ..flow(number as u64, bps)
+            });
+            let path = path_of_flows(flows);
+            let estimate = path.estimate().unwrap();
+            let kept: Vec<&Evidence> = path.evidence().collect();
+            prop_assert!(kept.len() <= MOST_FLOWS && estimate.flows == kept.len());
+            let within = |value: f64, of: fn(&Evidence) -> f64| {
+                let all = || kept.iter().map(|flow| of(flow));
+                let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+                value >= least * 0.999 && value <= most * 1.001
+            };
+            prop_assert!(within(estimate.base_rtt_us.value, |flow| flow.min_rtt_us));
+            prop_assert!(within(estimate.high_rtt_us, |flow| flow.mean_rtt_us));
+            prop_assert!(within(estimate.rate.unwrap().bps.value, |flow| flow.rate_bps.unwrap()));
+        }
+    }
+}

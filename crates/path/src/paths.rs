@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All paths that are known, bounded: the one that was seen longest ago makes room.
+
+use crate::choose::{Choice, Host, choose};
+use crate::evidence::Evidence;
+use crate::key::PathKey;
+use crate::path::Path;
+use crate::profile::Profile;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// How much is kept, and told apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Paths.
+    pub paths: usize,
+    /// Profiles: of more, those with the fewest paths are left out.
+    pub profiles: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            paths: 65_536,
+            profiles: 256,
+        }
+    }
+}
+
+/// All known paths.
+#[derive(Debug, Default)]
+pub struct Paths {
+    bounds: Bounds,
+    paths: HashMap<PathKey, Path>,
+    /// By when each was seen.
+    by_age: BTreeSet<(i64, PathKey)>,
+}
+
+impl Paths {
+    /// None yet.
+    pub fn new(bounds: Bounds) -> Paths {
+        Paths {
+            bounds,
+            ..Paths::default()
+        }
+    }
+
+    /// Takes what a flow showed. Answers whether it moved anything.
+    pub fn learn(&mut self, key: PathKey, seen: Evidence) -> bool {
+        if !seen.is_usable() {
+            return false;
+        }
+        let path = self.paths.entry(key).or_default();
+        self.by_age.remove(&(path.seen_us(), key));
+        path.learn(seen);
+        self.by_age.insert((path.seen_us(), key));
+        self.forget_oldest();
+        true
+    }
+
+    /// Takes a path as it was known before, where nothing newer is known.
+    pub fn restore(&mut self, key: PathKey, path: Path) {
+        let is_newer = |known: &Path| known.seen_us() >= path.seen_us();
+        if path.estimate().is_none() || self.paths.get(&key).is_some_and(is_newer) {
+            return;
+        }
+        self.forget(key);
+        self.by_age.insert((path.seen_us(), key));
+        self.paths.insert(key, path);
+        self.forget_oldest();
+    }
+
+    /// Forgets a path. Answers whether it was known.
+    pub fn forget(&mut self, key: PathKey) -> bool {
+        let known = self.paths.remove(&key);
+        if let Some(path) = &known {
+            self.by_age.remove(&(path.seen_us(), key));
+        }
+        known.is_some()
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.paths.len() > self.bounds.paths
+            && let Some((_, key)) = self.by_age.pop_first()
+        {
+            self.paths.remove(&key);
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// None is known.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// One of them.
+    pub fn get(&self, key: PathKey) -> Option<&Path> {
+        self.paths.get(&key)
+    }
+
+    /// Each, the one that was seen last first.
+    pub fn iter(&self) -> impl Iterator<Item = (PathKey, &Path)> {
+        let newest_first = self.by_age.iter().rev();
+        newest_first.filter_map(|(_, key)| Some((*key, self.paths.get(key)?)))
+    }
+
+    /// What a path would get now; none where nothing is known of it.
+    pub fn choice(&self, key: PathKey, host: &Host) -> Option<Choice> {
+        Some(choose(&self.paths.get(&key)?.estimate()?, host))
+    }
+
+    /// Puts every path that is not left alone on trial with what it is to get, and answers which paths get which
+    /// profile. Paths whose profile is left out get nothing.
+    pub fn assign(&mut self, host: &Host, now_us: i64) -> BTreeMap<Profile, Vec<PathKey>> {
+        let mut assigned = BTreeMap::<Profile, Vec<PathKey>>::new();
+        for (key, path) in &mut self.paths {
+            let Some(estimate) = path.estimate() else {
+                continue;
+            };
+            let profile = match path.guard.quarantine(now_us) {
+                Some(_) => Profile::default(),
+                None => choose(&estimate, host).profile,
+            };
+            path.guard.begin(&profile, &estimate, now_us);
+            if !profile.is_empty() {
+                assigned.entry(profile).or_default().push(*key);
+            }
+        }
+        while assigned.len() > self.bounds.profiles
+            && let Some(least) = least_used(&assigned)
+        {
+            assigned.remove(&least);
+        }
+        assigned.values_mut().for_each(|keys| keys.sort());
+        assigned
+    }
+}
+
+fn least_used(assigned: &BTreeMap<Profile, Vec<PathKey>>) -> Option<Profile> {
+    let least = assigned.iter().min_by_key(|(_, keys)| keys.len());
+    least.map(|(profile, _)| profile.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::tests::flow;
+
+    fn key(number: u32) -> PathKey {
+        let remote = std::net::Ipv4Addr::from_bits(0x0a00_0000 + (number << 8));
+        PathKey::new("192.0.2.1".parse().unwrap(), remote.into())
+    }
+
+    fn host() -> Host {
+        Host {
+            law: "cubic".into(),
+            send_autotuned_bytes: 4 << 20,
+            receive_autotuned_bytes: 6 << 20,
+            most_buffer_bytes: 256 << 20,
+        }
+    }
+
+    #[test]
+    fn the_path_that_was_seen_longest_ago_makes_room() {
+        let mut paths = Paths::new(Bounds {
+            paths: 3,
+            ..Bounds::default()
+        });
+        for number in 0..4 {
+            assert!(paths.learn(key(number), flow(number.into(), 1e9)));
+        }
+        paths.learn(key(1), flow(9, 1e9));
+        paths.learn(key(4), flow(10, 1e9));
+        let known: Vec<PathKey> = paths.iter().map(|(key, _)| key).collect();
+        assert_eq!(known, [key(4), key(1), key(3)]);
+        assert!(paths.forget(key(4)) && !paths.forget(key(4)));
+        assert_eq!((paths.len(), paths.by_age.len()), (2, 2));
+    }
+
+    #[test]
+    fn a_flood_of_flows_that_carry_nothing_is_not_remembered() {
+        let mut paths = Paths::default();
+        for number in 0..10_000 {
+            let mut empty = flow(1, 1e9);
+            empty.bytes = 40;
+            assert!(!paths.learn(key(number), empty));
+        }
+        assert!(paths.is_empty());
+    }
+
+    #[test]
+    fn paths_share_profiles_and_a_path_in_quarantine_gets_none() {
+        let mut paths = Paths::default();
+        for number in 0..100 {
+            paths.learn(key(number), flow(number.into(), 1e9 + f64::from(number)));
+        }
+        let assigned = paths.assign(&host(), 0);
+        assert_eq!(assigned.len(), 1);
+        assert_eq!(assigned.values().next().unwrap().len(), 100);
+        let mut harmed = flow(1000, 1e9);
+        harmed.retransmitted_pkts = harmed.sent_pkts / 2;
+        let seen_us = harmed.seen_us;
+        paths.learn(key(7), harmed);
+        let assigned = paths.assign(&host(), seen_us);
+        let mut keys = assigned.values().flatten();
+        assert!(keys.all(|of| *of != key(7)));
+        assert_eq!(assigned.values().map(Vec::len).sum::<usize>(), 99);
+    }
+
+    #[test]
+    fn the_profiles_of_the_fewest_paths_are_left_out() {
+        let mut paths = Paths::new(Bounds {
+            profiles: 1,
+            ..Bounds::default()
+        });
+        for number in 0..3 {
+            paths.learn(key(number), flow(number.into(), 1e9));
+        }
+        paths.learn(key(3), flow(3, 4e9));
+        let assigned = paths.assign(&host(), 0);
+        assert_eq!(assigned.into_values().collect::<Vec<_>>(), [[key(0), key(1), key(2)]]);
+    }
+
+    #[test]
+    fn what_was_known_before_does_not_hide_what_is_newer() {
+        let mut old = Path::default();
+        old.learn(flow(1, 1e9));
+        let json = serde_json::to_string(&old).unwrap();
+        let restored: Path = serde_json::from_str(&json).unwrap();
+        assert_eq!(restored, old);
+        let mut paths = Paths::default();
+        paths.learn(key(0), flow(5, 2e9));
+        paths.restore(key(0), old.clone());
+        assert_eq!(paths.get(key(0)).unwrap().flows, 1);
+        assert_eq!(paths.get(key(0)).unwrap().estimate().unwrap().rate.unwrap().bps.value, 2e9);
+        paths.restore(key(1), old);
+        paths.restore(key(2), Path::default());
+        assert_eq!(paths.len(), 2);
+    }
+}

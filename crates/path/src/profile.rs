@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings as flows of many paths can share them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Write};
+
+/// What the flows of a path get. Sizes and thresholds are powers of the square root of 2, so that paths share profiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Profile {
+    /// SO_SNDBUF, bytes; none: the kernel sizes it.
+    pub send_buffer_bytes: Option<u64>,
+    /// SO_RCVBUF, bytes; none: the kernel sizes it.
+    pub receive_buffer_bytes: Option<u64>,
+    /// The law; none: the host's.
+    pub law: Option<Law>,
+    /// Slow-start threshold of a new flow, segments.
+    pub initial_ssthresh_pkts: Option<u64>,
+    /// Rate above which nothing is sent, bits a second; a power of 1.05.
+    pub pacing_rate_bps: Option<u64>,
+}
+
+/// A law that a path can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Law {
+    /// CUBIC by RFC 9438 with HyStart++.
+    #[serde(rename = "fp_cubic")]
+    Cubic,
+    /// BBR version 3.
+    #[serde(rename = "fp_bbr")]
+    Bbr,
+}
+
+/// The steps of sizes and thresholds.
+const STEP: f64 = std::f64::consts::SQRT_2;
+
+/// The steps of rates: a policer drops what exceeds it, and what is left below it is lost.
+const RATE_STEP: f64 = 1.05;
+
+impl Law {
+    /// Its name in the kernel.
+    pub fn name(self) -> &'static str {
+        match self {
+            Law::Cubic => "fp_cubic",
+            Law::Bbr => "fp_bbr",
+        }
+    }
+}
+
+impl Profile {
+    /// Whether it leaves everything to the kernel.
+    pub fn is_empty(&self) -> bool {
+        *self == Profile::default()
+    }
+}
+
+/// As keys of a rule of the policy file, a line each.
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = String::new();
+        let numbers = [
+            ("send_buffer", self.send_buffer_bytes),
+            ("receive_buffer", self.receive_buffer_bytes),
+            ("initial_ssthresh", self.initial_ssthresh_pkts),
+        ];
+        for (key, value) in numbers {
+            if let Some(value) = value {
+                writeln!(lines, "{key} = {value}")?;
+            }
+        }
+        if let Some(law) = self.law {
+            writeln!(lines, "congestion_control = \"{}\"", law.name())?;
+        }
+        if let Some(bps) = self.pacing_rate_bps {
+            writeln!(lines, "pacing_rate = \"{bps}bit\"")?;
+        }
+        f.write_str(&lines)
+    }
+}
+
+/// The power of the square root of 2 next to a number, by ratio.
+pub(crate) fn stepped(value: f64) -> u64 {
+    STEP.powf((value.ln() / STEP.ln()).round()).round() as u64
+}
+
+/// The largest step of rates that is not above a rate.
+pub(crate) fn rate_below(bps: f64) -> u64 {
+    RATE_STEP.powf((bps.ln() / RATE_STEP.ln()).floor()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_profile_is_printed_as_keys_of_a_rule() {
+        let profile = Profile {
+            send_buffer_bytes: Some(1 << 24),
+            law: Some(Law::Bbr),
+            pacing_rate_bps: Some(95_000_000),
+            ..Profile::default()
+        };
+        let lines = "send_buffer = 16777216\ncongestion_control = \"fp_bbr\"\npacing_rate = \"95000000bit\"\n";
+        assert_eq!(profile.to_string(), lines);
+        assert!(Profile::default().is_empty() && !profile.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn steps_are_close(value in 1e3..1e12_f64) {
+            let ratio = stepped(value) as f64 / value;
+            prop_assert!((0.84..1.19).contains(&ratio), "{ratio}");
+            let ratio = rate_below(value) as f64 / value;
+            prop_assert!((0.95..=1.0).contains(&ratio), "{ratio}");
+        }
+    }
+}
