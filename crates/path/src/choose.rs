@@ -78,7 +78,9 @@ pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
     }
     if rtt_us < LONG_US {
         let ms = rtt_us / 1e3;
-        return Choice::none(format!("a round trip of {ms:.1} ms: the host's settings do"));
+        return Choice::none(format!(
+            "a round trip of {ms:.1} ms: the host's settings do"
+        ));
     }
     let Some(rate) = estimate.rate else {
         return Choice::none("no flow lasted long enough to show its rate");
@@ -253,7 +255,12 @@ mod tests {
             rate: None,
             ..path(1e9, 100e3, Loss::Queue)
         };
-        for choice in [near, thin, choose(&mixed, &host()), choose(&unknown, &host())] {
+        for choice in [
+            near,
+            thin,
+            choose(&mixed, &host()),
+            choose(&unknown, &host()),
+        ] {
             assert!(choice.profile.is_empty(), "{choice:?}");
             assert_eq!(choice.reasons.len(), 1, "{choice:?}");
         }

@@ -153,7 +153,10 @@ mod tests {
         let mut fast = flow(1, 900e6);
         fast.limit = Some(Limit::OwnBuffer);
         let rate = estimate(&[flow(0, 500e6), fast]).rate.unwrap();
-        assert_eq!((rate.bps.value, rate.limit), (900e6, Some(Limit::OwnBuffer)));
+        assert_eq!(
+            (rate.bps.value, rate.limit),
+            (900e6, Some(Limit::OwnBuffer))
+        );
     }
 
     #[test]
@@ -170,7 +173,10 @@ mod tests {
     #[test]
     fn the_most_frequent_loss_counts_and_then_the_latest() {
         let of = |losses: &[Loss]| most_frequent(&losses.iter().copied().collect());
-        assert_eq!(of(&[Loss::Queue, Loss::Queue, Loss::Random]), Some(Loss::Queue));
+        assert_eq!(
+            of(&[Loss::Queue, Loss::Queue, Loss::Random]),
+            Some(Loss::Queue)
+        );
         assert_eq!(of(&[Loss::Queue, Loss::Random]), Some(Loss::Random));
         assert_eq!(of(&[]), None);
     }

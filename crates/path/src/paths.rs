@@ -33,6 +33,10 @@ pub struct Paths {
     paths: HashMap<PathKey, Path>,
     /// By when each was seen.
     by_age: BTreeSet<(i64, PathKey)>,
+    /// Those that something was learned of since they were assigned a profile.
+    moved: BTreeSet<PathKey>,
+    assigned: BTreeMap<PathKey, Profile>,
+    host: Option<Host>,
 }
 
 impl Paths {
@@ -53,6 +57,7 @@ impl Paths {
         self.by_age.remove(&(path.seen_us(), key));
         path.learn(seen);
         self.by_age.insert((path.seen_us(), key));
+        self.moved.insert(key);
         self.forget_oldest();
         true
     }
@@ -65,6 +70,7 @@ impl Paths {
         }
         self.forget(key);
         self.by_age.insert((path.seen_us(), key));
+        self.moved.insert(key);
         self.paths.insert(key, path);
         self.forget_oldest();
     }
@@ -80,9 +86,9 @@ impl Paths {
 
     fn forget_oldest(&mut self) {
         while self.paths.len() > self.bounds.paths
-            && let Some((_, key)) = self.by_age.pop_first()
+            && let Some((_, oldest)) = self.by_age.first().copied()
         {
-            self.paths.remove(&key);
+            self.forget(oldest);
         }
     }
 
@@ -112,29 +118,56 @@ impl Paths {
         Some(choose(&self.paths.get(&key)?.estimate()?, host))
     }
 
-    /// Puts every path that is not left alone on trial with what it is to get, and answers which paths get which
-    /// profile. Paths whose profile is left out get nothing.
-    pub fn assign(&mut self, host: &Host, now_us: i64) -> BTreeMap<Profile, Vec<PathKey>> {
+    /// Gives every path of which something was learned since the last time what it is to get now, and begins its trial.
+    /// A path that is left alone gets nothing. Answers whether anything changed.
+    pub fn assign(&mut self, host: &Host, now_us: i64) -> bool {
+        if self.host.as_ref() != Some(host) {
+            self.host = Some(host.clone());
+            self.moved = self.paths.keys().copied().collect();
+        }
+        // A path that was forgotten gets nothing, either.
+        let known = self.assigned.len();
+        self.assigned.retain(|key, _| self.paths.contains_key(key));
+        let mut has_changed = self.assigned.len() != known;
+        for key in std::mem::take(&mut self.moved) {
+            has_changed |= self.assign_one(key, host, now_us);
+        }
+        has_changed
+    }
+
+    fn assign_one(&mut self, key: PathKey, host: &Host, now_us: i64) -> bool {
+        let Some((path, estimate)) = self
+            .paths
+            .get_mut(&key)
+            .and_then(|path| path.estimate().map(|estimate| (path, estimate)))
+        else {
+            return false;
+        };
+        let chosen = match path.guard.quarantine(now_us) {
+            Some(_) => Profile::default(),
+            None => choose(&estimate, host).profile,
+        };
+        let now = path.guard.profile().filter(|now| now.is_near(&chosen));
+        let profile = now.cloned().unwrap_or(chosen);
+        path.guard.begin(&profile, &estimate, now_us);
+        let before = match profile.is_empty() {
+            true => self.assigned.remove(&key),
+            false => self.assigned.insert(key, profile),
+        };
+        before.as_ref() != self.assigned.get(&key)
+    }
+
+    /// Which paths get which profile. Paths whose profile is left out get nothing.
+    pub fn assigned(&self) -> BTreeMap<Profile, Vec<PathKey>> {
         let mut assigned = BTreeMap::<Profile, Vec<PathKey>>::new();
-        for (key, path) in &mut self.paths {
-            let Some(estimate) = path.estimate() else {
-                continue;
-            };
-            let profile = match path.guard.quarantine(now_us) {
-                Some(_) => Profile::default(),
-                None => choose(&estimate, host).profile,
-            };
-            path.guard.begin(&profile, &estimate, now_us);
-            if !profile.is_empty() {
-                assigned.entry(profile).or_default().push(*key);
-            }
+        for (key, profile) in &self.assigned {
+            assigned.entry(profile.clone()).or_default().push(*key);
         }
         while assigned.len() > self.bounds.profiles
             && let Some(least) = least_used(&assigned)
         {
             assigned.remove(&least);
         }
-        assigned.values_mut().for_each(|keys| keys.sort());
         assigned
     }
 }
@@ -197,17 +230,49 @@ mod tests {
         for number in 0..100 {
             paths.learn(key(number), flow(number.into(), 1e9 + f64::from(number)));
         }
-        let assigned = paths.assign(&host(), 0);
+        assert!(paths.assign(&host(), 0) && !paths.assign(&host(), 0));
+        let assigned = paths.assigned();
         assert_eq!(assigned.len(), 1);
         assert_eq!(assigned.values().next().unwrap().len(), 100);
         let mut harmed = flow(1000, 1e9);
         harmed.retransmitted_pkts = harmed.sent_pkts / 2;
         let seen_us = harmed.seen_us;
         paths.learn(key(7), harmed);
-        let assigned = paths.assign(&host(), seen_us);
+        assert!(paths.assign(&host(), seen_us));
+        let assigned = paths.assigned();
         let mut keys = assigned.values().flatten();
         assert!(keys.all(|of| *of != key(7)));
         assert_eq!(assigned.values().map(Vec::len).sum::<usize>(), 99);
+    }
+
+    #[test]
+    fn a_path_keeps_its_profile_while_the_estimate_moves_little() {
+        let mut paths = Paths::default();
+        paths.learn(key(0), flow(0, 1e9));
+        paths.assign(&host(), 0);
+        for number in 1..40 {
+            let wave = if number % 2 == 0 { 1.15 } else { 0.85 };
+            paths.learn(key(0), flow(number, 1e9 * wave));
+            assert!(!paths.assign(&host(), 0), "{number}");
+        }
+        (40..60).for_each(|number| assert!(paths.learn(key(0), flow(number, 4e9))));
+        assert!(paths.assign(&host(), 0));
+        paths.forget(key(0));
+        assert!(paths.assign(&host(), 0) && paths.assigned().is_empty());
+    }
+
+    #[test]
+    fn another_host_asks_for_another_choice() {
+        let mut paths = Paths::default();
+        paths.learn(key(0), flow(0, 1e9));
+        paths.assign(&host(), 0);
+        let reno = Host {
+            law: "reno".into(),
+            ..host()
+        };
+        assert!(paths.assign(&reno, 0));
+        let profiles = paths.assigned();
+        assert!(profiles.keys().all(|profile| profile.law.is_none()));
     }
 
     #[test]
@@ -220,8 +285,11 @@ mod tests {
             paths.learn(key(number), flow(number.into(), 1e9));
         }
         paths.learn(key(3), flow(3, 4e9));
-        let assigned = paths.assign(&host(), 0);
-        assert_eq!(assigned.into_values().collect::<Vec<_>>(), [[key(0), key(1), key(2)]]);
+        paths.assign(&host(), 0);
+        assert_eq!(
+            paths.assigned().into_values().collect::<Vec<_>>(),
+            [[key(0), key(1), key(2)]]
+        );
     }
 
     #[test]
@@ -235,7 +303,18 @@ mod tests {
         paths.learn(key(0), flow(5, 2e9));
         paths.restore(key(0), old.clone());
         assert_eq!(paths.get(key(0)).unwrap().flows, 1);
-        assert_eq!(paths.get(key(0)).unwrap().estimate().unwrap().rate.unwrap().bps.value, 2e9);
+        assert_eq!(
+            paths
+                .get(key(0))
+                .unwrap()
+                .estimate()
+                .unwrap()
+                .rate
+                .unwrap()
+                .bps
+                .value,
+            2e9
+        );
         paths.restore(key(1), old);
         paths.restore(key(2), Path::default());
         assert_eq!(paths.len(), 2);

@@ -51,6 +51,29 @@ impl Profile {
     pub fn is_empty(&self) -> bool {
         *self == Profile::default()
     }
+
+    /// Whether the other differs by at most a step in each number: not worth a change.
+    pub(crate) fn is_near(&self, other: &Profile) -> bool {
+        let numbers = |of: &Profile| {
+            [
+                (of.send_buffer_bytes, STEP),
+                (of.receive_buffer_bytes, STEP),
+                (of.initial_ssthresh_pkts, STEP),
+                (of.pacing_rate_bps, RATE_STEP),
+            ]
+        };
+        let pairs = numbers(self).into_iter().zip(numbers(other));
+        let mut pairs = pairs.map(|((one, step), (other, _))| (one, other, step));
+        self.law == other.law
+            && pairs.all(|(one, other, step)| match (one, other) {
+                (Some(one), Some(other)) => {
+                    let ratio = (one as f64 / other as f64).ln().abs();
+                    ratio <= step.ln() * 1.01
+                }
+                (None, None) => true,
+                _ => false,
+            })
+    }
 }
 
 /// As keys of a rule of the policy file, a line each.
