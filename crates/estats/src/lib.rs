@@ -9,6 +9,7 @@
 pub mod derived;
 pub mod diagnosis;
 mod events;
+mod evidence;
 pub mod listing;
 mod record;
 mod rule;

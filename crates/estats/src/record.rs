@@ -3,6 +3,7 @@
 
 use crate::diagnosis::diagnose;
 use crate::events::Events;
+use crate::evidence::{Window, window_ns};
 use crate::rule::Rule;
 use crate::span::{Span, per_second};
 use crate::totals::{Seen, Totals};
@@ -71,6 +72,8 @@ pub(crate) struct Record {
     judged: Base,
     /// At the latest point.
     plotted: Totals,
+    windowed: Base,
+    pub best_window: Option<Window>,
     best_rate_bps: f64,
 }
 
@@ -95,6 +98,8 @@ impl Record {
             rated: Base::new(base),
             judged: Base::new(base),
             plotted: base,
+            windowed: Base::new(base),
+            best_window: None,
             best_rate_bps: 0.0,
             last: first,
         };
@@ -132,10 +137,21 @@ impl Record {
             self.best_rate_bps = self.best_rate_bps.max(rate as f64 * 8.0);
         }
         self.plot(bounds.points);
+        self.close_window();
         let is_due = self.rated.follow(&self.totals, RATE_NS);
         self.judged.follow(&self.totals, JUDGED_NS);
         if is_due || self.has_ended {
             self.judge();
+        }
+    }
+
+    /// The span since the last window has closed, or what is left of the flow's, is the next one where it is long enough.
+    fn close_window(&mut self) {
+        let length_ns = window_ns(&self.last);
+        let is_over = self.windowed.follow(&self.totals, length_ns);
+        let span = self.span_since(&self.windowed.older);
+        if (is_over || self.has_ended) && span.passed.now_ns >= length_ns {
+            self.best_window = Window::better(self.best_window, &span);
         }
     }
 
@@ -178,6 +194,11 @@ impl Record {
     pub(crate) fn average_bps(&self) -> f64 {
         let life = self.totals.since(&self.origin);
         per_second(life.bytes_acked.max(life.bytes_received), &life)
+    }
+
+    /// Its life, as far as it was seen.
+    pub(crate) fn life(&self) -> Span<'_> {
+        self.span_since(&self.origin)
     }
 
     pub(crate) fn rated_span(&self) -> Span<'_> {

@@ -10,6 +10,7 @@ use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
 use fatpath_api::Sample;
 use fatpath_api::{FlowDetail, FlowView, Rates, Why};
+use fatpath_path::{Evidence, PathKey};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -239,6 +240,17 @@ impl FlowTable {
     /// The diagnosis of one flow.
     pub fn why(&self, cookie: u64) -> Option<Why> {
         self.records.get(&cookie).map(why)
+    }
+
+    /// What these flows say of their paths so far; `unix_minus_monotonic_us` dates it.
+    pub fn evidence(
+        &self,
+        cookies: &[u64],
+        unix_minus_monotonic_us: i64,
+    ) -> Vec<(PathKey, Evidence)> {
+        let records = cookies.iter().filter_map(|cookie| self.records.get(cookie));
+        let told = records.map(|record| record.evidence(unix_minus_monotonic_us));
+        told.filter(|(_, evidence)| evidence.is_usable()).collect()
     }
 
     /// What changed since the mark; 0 = everything.

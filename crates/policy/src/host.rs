@@ -99,6 +99,20 @@ impl HostSettings {
     }
 }
 
+impl HostSettings {
+    /// Raises what the other raises more.
+    pub(crate) fn raise_with(&mut self, other: &HostSettings) {
+        for more in &other.sysctls {
+            let mut known = self.sysctls.iter_mut();
+            match known.find(|known| known.name == more.name) {
+                Some(known) if known.at_least.value < more.at_least.value => *known = more.clone(),
+                Some(_) => {}
+                None => self.sysctls.push(more.clone()),
+            }
+        }
+    }
+}
+
 impl fmt::Display for SysctlName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())

@@ -13,6 +13,7 @@
 
 mod apply;
 mod archive;
+mod auto;
 mod classifier;
 mod explain;
 mod flow;
@@ -35,6 +36,7 @@ mod wad;
 
 pub use apply::{Applied, Given, PathFacts, Segment, apply};
 pub use archive::Archive;
+pub use auto::{Auto, AutoMode};
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Bound, Explanation, PassedOver, RuleName, SettingLine, explain};
 pub use fatpath_toml::Problem;

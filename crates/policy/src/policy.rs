@@ -4,7 +4,7 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{Archive, HostSettings, Instruments, Problem, Rule};
+use crate::{Archive, Auto, HostSettings, Instruments, Problem, Rule};
 use serde::Serialize;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
@@ -26,6 +26,69 @@ pub struct Policy {
     pub instruments: Instruments,
     /// What is archived; none: nothing.
     pub archive: Option<Archive>,
+    /// What is learned of paths.
+    pub auto: Auto,
     /// What is allowed but cannot be what was meant, in file order.
     pub warnings: Vec<Problem>,
+}
+
+impl Policy {
+    /// With the rules of another policy behind its own, as many as fit, and what they need of the host. A flow that a
+    /// rule of this policy matches meets none of them; nor does a rule that has the name of one of this policy.
+    pub fn followed_by(mut self, other: &Policy) -> Policy {
+        let count = |rules: &[Rule], of: fn(&Rule) -> usize| rules.iter().map(of).sum::<usize>();
+        let mut destinations = count(&self.rules, |rule| rule.matches.destination.len());
+        let mut sources = count(&self.rules, |rule| rule.matches.source.len());
+        for rule in &other.rules {
+            destinations += rule.matches.destination.len();
+            sources += rule.matches.source.len();
+            let fits =
+                self.rules.len() < MAX_RULES && destinations.max(sources) <= MAX_PREFIXES_PER_SIDE;
+            if !fits {
+                break;
+            }
+            if self.rules.iter().all(|own| own.name != rule.name) {
+                self.rules.push(rule.clone());
+            }
+        }
+        self.host.raise_with(&other.host);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Policy, SysctlName, parse};
+
+    fn policy(text: &str) -> Policy {
+        parse(text, None).unwrap()
+    }
+
+    #[test]
+    fn rules_that_follow_come_last_and_raise_the_host() {
+        let file = policy(
+            "[host.sysctl]\n\"net.core.wmem_max\" = \"1MiB\"\n\"net.core.rmem_max\" = \"64MiB\"\n[[rule]]\nname = \"a\"\n",
+        );
+        let learned = policy(
+            "[host.sysctl]\n\"net.core.wmem_max\" = \"auto\"\n\"net.core.rmem_max\" = \"1MiB\"\n\
+             [[rule]]\nname = \"a\"\nsend_buffer = \"2MiB\"\n[[rule]]\nname = \"b\"\nsend_buffer = \"4MiB\"\n",
+        );
+        let both = file.followed_by(&learned);
+        let names: Vec<&str> = both.rules.iter().map(|rule| rule.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(!both.rules[0].settings.gives(crate::Setting::SendBuffer));
+        assert_eq!(both.host.at_least(SysctlName::CoreWmemMax), Some(4 << 20));
+        assert_eq!(both.host.at_least(SysctlName::CoreRmemMax), Some(64 << 20));
+    }
+
+    #[test]
+    fn rules_that_do_not_fit_are_left_out() {
+        let rules = |name: &str, n: usize| -> String {
+            (0..n)
+                .map(|number| format!("[[rule]]\nname = \"{name}{number}\"\n"))
+                .collect()
+        };
+        let both = policy(&rules("a", 1000)).followed_by(&policy(&rules("b", 100)));
+        assert_eq!(both.rules.len(), super::MAX_RULES);
+    }
 }

@@ -5,6 +5,7 @@
 //! each kind of value has its reader below.
 
 mod archive;
+mod auto;
 mod host;
 mod instruments;
 mod law;
@@ -58,7 +59,7 @@ pub fn parse(text: &str, registered_laws: Option<&[String]>) -> Result<Policy, V
 
 fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
     refuse_nothing(text, &root);
-    root.allow(["archive", "host", "instruments", "rule"]);
+    root.allow(["archive", "auto", "host", "instruments", "rule"]);
     let mut policy = Policy {
         rules: rules(&mut root, laws),
         ..Policy::default()
@@ -66,6 +67,7 @@ fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
     policy.host = host::read(&mut root, &policy.rules);
     policy.instruments = instruments::read(&mut root, &policy.rules);
     policy.archive = archive::read(&mut root);
+    policy.auto = auto::read(&mut root);
     root.note_unknown();
     policy
 }

@@ -122,7 +122,7 @@ impl Span<'_> {
     /// Queueing delay from which on a queue is meant, no jitter: a quarter of the round trip, but 3 ms at
     /// least, the noise of a busy host, and 10 ms at most, which few queues that overflow fall short of. On a path
     /// shorter than 3 ms a queue of a round trip is one: switches' buffers are no longer.
-    fn queue_threshold_us(&self) -> f64 {
+    pub(crate) fn queue_threshold_us(&self) -> f64 {
         let base_us = self.base_rtt_us();
         (0.25 * base_us).clamp(base_us.min(3_000.0), 10_000.0)
     }

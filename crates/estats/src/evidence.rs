@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a flow says of its path: its best rate over a window, what held it back then, and what its losses were.
+
+use crate::record::Record;
+use crate::span::Span;
+use fatpath_api::Sample;
+use fatpath_path::{Evidence, Limit, Loss, PathKey};
+
+/// A window lasts at least this long, and so many round trips: shorter ones tell of bursts.
+const LEAST_WINDOW_NS: u64 = 1_000_000_000;
+const LEAST_ROUNDS: u64 = 10;
+
+/// What held a flow back for this share of the window decided its rate.
+const DECIDES: f64 = 0.25;
+
+/// A receive window that is less than so many times what the rate fills is what bounds the rate.
+const FILLED_WINDOWS: f64 = 1.3;
+
+/// Fewer reductions of the window are chance.
+const LEAST_SIGNALS: u64 = 3;
+
+/// So many segments without a reduction are a path without losses.
+const CLEAN_PKTS: u64 = 10_000;
+
+/// The best window of a flow so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    bps: f64,
+    limit: Option<Limit>,
+}
+
+/// How long a window of a flow lasts at least.
+pub(crate) fn window_ns(last: &Sample) -> u64 {
+    let round_ns = u64::from(last.srtt_us.max(last.rcv_rtt_us)) * 1000;
+    LEAST_WINDOW_NS.max(LEAST_ROUNDS * round_ns)
+}
+
+impl Window {
+    /// The better one of a window so far and the span of another.
+    pub(crate) fn better(best: Option<Window>, span: &Span) -> Option<Window> {
+        let bps = span.goodput_bps().max(span.received_bps());
+        let is_better = bps > best.map_or(0.0, |best| best.bps);
+        match is_better {
+            true => Some(Window {
+                bps,
+                limit: limit_of(span),
+            }),
+            false => best,
+        }
+    }
+}
+
+fn limit_of(span: &Span) -> Option<Limit> {
+    if span.received_bps() > span.goodput_bps() {
+        return Some(limit_of_receiver(span));
+    }
+    let shares = span.shares();
+    let limits = [
+        (shares.application, Limit::Application),
+        (shares.send_buffer, Limit::OwnBuffer),
+        (shares.receiver, Limit::PeerWindow),
+    ];
+    let most = limits
+        .into_iter()
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    most.filter(|(share, _)| *share >= DECIDES)
+        .map(|(_, limit)| limit)
+}
+
+/// What held the sender back is not known here, but for the window that it was given.
+fn limit_of_receiver(span: &Span) -> Limit {
+    let rtt_us = f64::from(span.last.rcv_rtt_us);
+    let filled_bytes = span.received_bps() * rtt_us / 8e6;
+    let window_bytes = f64::from(span.last.receive_window_bytes);
+    match rtt_us > 0.0 && window_bytes < FILLED_WINDOWS * filled_bytes {
+        true => Limit::OwnBuffer,
+        false => Limit::Application,
+    }
+}
+
+impl Record {
+    /// Which path the flow takes, and what it says of it so far. `unix_minus_monotonic_us` dates it.
+    pub(crate) fn evidence(&self, unix_minus_monotonic_us: i64) -> (PathKey, Evidence) {
+        let last = &self.last;
+        let unix_us = |ns: u64| ((ns / 1000) as i64).saturating_add(unix_minus_monotonic_us);
+        let life = self.life();
+        let evidence = Evidence {
+            flow: last.flow.cookie,
+            begin_us: unix_us(last.begin_ns),
+            seen_us: unix_us(last.now_ns),
+            bytes: life.passed.bytes_acked.max(life.passed.bytes_received),
+            sent_pkts: life.passed.data_segs_out,
+            retransmitted_pkts: life.passed.segs_retrans,
+            min_rtt_us: life.base_rtt_us(),
+            // A mean over the life does not know a path that became shorter.
+            mean_rtt_us: life.mean_rtt_us().max(life.base_rtt_us()),
+            rate_bps: self.best_window.map(|window| window.bps),
+            limit: self.best_window.and_then(|window| window.limit),
+            loss: self.loss(&life),
+            mss_bytes: last.mss_bytes,
+        };
+        let (local, remote) = (last.flow.local.ip(), last.flow.remote.ip());
+        (PathKey::new(local, remote), evidence)
+    }
+
+    /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue.
+    fn loss(&self, life: &Span) -> Option<Loss> {
+        let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
+        let (signals, sent) = (life.passed.cong_signals, life.passed.data_segs_out);
+        let met_queue = || life.queue_before_loss_us() >= Some(life.queue_threshold_us());
+        if has("FP-POLICED") {
+            Some(Loss::Policed)
+        } else if has("FP-LOSS-RANDOM") {
+            Some(Loss::Random)
+        } else if signals == 0 && life.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
+            Some(Loss::None)
+        } else if signals >= LEAST_SIGNALS && met_queue() {
+            Some(Loss::Queue)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{SECOND, sample};
+    use crate::{Bounds, FlowTable};
+    use fatpath_api::SampleKind;
+
+    /// What a flow of 20 s says that moves 10 MB a second; `with` makes each tenth what a test wants.
+    fn told(with: impl Fn(u64, Sample) -> Sample) -> (PathKey, Evidence) {
+        let mut table = FlowTable::new(Bounds::default());
+        for tenth in 0..=200 {
+            let moved = 1_000_000 * tenth;
+            let kind = match tenth {
+                200 => SampleKind::End,
+                _ => SampleKind::Interval,
+            };
+            let sending = Sample {
+                bytes_sent: moved,
+                bytes_acked: moved,
+                data_segs_out: moved / 1448,
+                busy_us: 100_000 * tenth,
+                ..sample(1, kind, tenth * SECOND / 10)
+            };
+            table.take(with(tenth, sending));
+        }
+        table.evidence(&[1], 1_000_000).pop().unwrap()
+    }
+
+    #[test]
+    fn a_flow_that_the_path_holds_back_tells_its_rate() {
+        let (key, seen) = told(|_, sample| sample);
+        assert_eq!(
+            key,
+            PathKey::new(
+                sample(1, SampleKind::End, 0).flow.local.ip(),
+                sample(1, SampleKind::End, 0).flow.remote.ip()
+            )
+        );
+        assert!((seen.rate_bps.unwrap() - 8e7).abs() < 1e5, "{seen:?}");
+        assert_eq!((seen.limit, seen.loss), (None, Some(Loss::None)));
+        assert_eq!(seen.begin_us, 100_000_000 + 1_000_000);
+        assert_eq!(seen.seen_us - seen.begin_us, 20_000_000);
+        assert!(seen.is_usable());
+    }
+
+    #[test]
+    fn what_held_it_back_is_told() {
+        let limit = |with: fn(u64, Sample) -> Sample| told(with).1.limit;
+        let receiver = limit(|tenth, sample| Sample {
+            rwnd_limited_us: 90_000 * tenth,
+            ..sample
+        });
+        assert_eq!(receiver, Some(Limit::PeerWindow));
+        let buffer = limit(|tenth, sample| Sample {
+            sndbuf_limited_us: 90_000 * tenth,
+            ..sample
+        });
+        assert_eq!(buffer, Some(Limit::OwnBuffer));
+        let application = limit(|tenth, sample| Sample {
+            busy_us: 10_000 * tenth,
+            ..sample
+        });
+        assert_eq!(application, Some(Limit::Application));
+    }
+
+    #[test]
+    fn a_receiver_knows_its_own_window_alone() {
+        let receiving = |window_bytes: u32| {
+            told(move |_, sample| Sample {
+                bytes_received: sample.bytes_acked,
+                bytes_acked: 1,
+                rcv_rtt_us: 100_000,
+                receive_window_bytes: window_bytes,
+                ..sample
+            })
+        };
+        assert_eq!(receiving(1_000_000).1.limit, Some(Limit::OwnBuffer));
+        assert_eq!(receiving(8_000_000).1.limit, Some(Limit::Application));
+    }
+
+    #[test]
+    fn a_pause_does_not_lower_the_best_rate() {
+        let (_, seen) = told(|tenth, sample| {
+            let moved = 1_000_000 * tenth.min(100);
+            Sample {
+                bytes_acked: moved,
+                ..sample
+            }
+        });
+        assert!((seen.rate_bps.unwrap() - 8e7).abs() < 1e5, "{seen:?}");
+    }
+
+    #[test]
+    fn losses_behind_a_queue_are_the_queues() {
+        let (_, seen) = told(|tenth, sample| Sample {
+            cong_signals: (tenth / 20) as u32,
+            pre_cong_sum_rtt_us: tenth / 20 * 60_000,
+            ..sample
+        });
+        assert_eq!(seen.loss, Some(Loss::Queue), "{seen:?}");
+    }
+
+    #[test]
+    fn a_short_flow_tells_no_rate() {
+        let mut table = FlowTable::new(Bounds::default());
+        table.take(Sample {
+            bytes_acked: 1_000_000,
+            ..sample(1, SampleKind::End, SECOND / 2)
+        });
+        let (_, seen) = table.evidence(&[1], 0).pop().unwrap();
+        assert_eq!(seen.rate_bps, None);
+        assert!(seen.is_usable());
+    }
+}

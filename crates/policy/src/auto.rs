@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is learned of paths, and what comes of it: the `[auto]` section. Without one nothing is learned.
+
+use crate::Prefix;
+use serde::Serialize;
+
+/// The `[auto]` section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Auto {
+    /// Whether paths are learned, and tuned.
+    pub mode: AutoMode,
+    /// Peers of which nothing is learned.
+    pub exclude: Vec<Prefix>,
+}
+
+/// Whether paths are learned, and tuned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AutoMode {
+    /// Nothing is learned.
+    #[default]
+    Off,
+    /// Paths are learned, and it is told what their flows would get.
+    Observe,
+    /// Flows that no rule of the file matches get it.
+    Tune,
+}
+
+impl AutoMode {
+    /// All.
+    pub const ALL: [AutoMode; 3] = [AutoMode::Off, AutoMode::Observe, AutoMode::Tune];
+
+    /// Its name, as the policy file has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            AutoMode::Off => "off",
+            AutoMode::Observe => "observe",
+            AutoMode::Tune => "tune",
+        }
+    }
+}

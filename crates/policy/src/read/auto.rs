@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `[auto]` section of the policy file. Start at [`read`].
+
+use super::values;
+use crate::{Auto, AutoMode};
+use fatpath_toml::{Refusal, Section, Value};
+
+pub(super) fn read(root: &mut Section) -> Auto {
+    let allowed = "a table, under a line `[auto]`";
+    let Some(section) = root.read("auto", |value| value.section_or(allowed)) else {
+        return Auto::default();
+    };
+    let mut section = section.titled("[auto]");
+    let exclude = section.read_list("exclude", values::prefix);
+    let auto = Auto {
+        mode: section.read("mode", mode).unwrap_or(AutoMode::Observe),
+        exclude: exclude.into_iter().map(|(prefix, _)| prefix).collect(),
+    };
+    section.note_unknown();
+    auto
+}
+
+fn mode(value: &Value) -> Result<AutoMode, Refusal> {
+    let mut modes = AutoMode::ALL.into_iter();
+    let chosen = modes.find(|mode| value.as_str() == Some(mode.name()));
+    chosen.ok_or_else(|| value.found("\"off\", \"observe\" or \"tune\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    #[test]
+    fn without_the_section_nothing_is_learned() {
+        assert_eq!(parse("[host]\n", None).unwrap().auto, Auto::default());
+        assert_eq!(Auto::default().mode, AutoMode::Off);
+    }
+
+    #[test]
+    fn the_section_says_what_is_learned() {
+        let text = "[auto]\nmode = \"tune\"\nexclude = [\"192.0.2.0/24\"]\n";
+        let auto = parse(text, None).unwrap().auto;
+        assert_eq!(auto.mode, AutoMode::Tune);
+        assert_eq!(auto.exclude, ["192.0.2.0/24".parse().unwrap()]);
+        assert_eq!(
+            parse("[auto]\n", None).unwrap().auto.mode,
+            AutoMode::Observe
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_allowed() {
+        let refused = |text: &str| parse(text, None).unwrap_err()[0].to_string();
+        assert!(refused("[auto]\nmode = \"on\"\n").contains("\"observe\""));
+        assert!(refused("[auto]\nexclude = [\"far\"]\n").contains("far"));
+        assert!(refused("[auto]\nmodes = \"off\"\n").contains("modes"));
+        assert!(refused("auto = 1\n").contains("[auto]"));
+    }
+}
