@@ -682,6 +682,117 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/paths": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was learned of paths, and what their flows get for it */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description At most so many, 1 to 65536, those seen last; without it 1000. */
+                    limit?: number | null;
+                    /** @description To peers in this prefix, or to this address; without it all. */
+                    prefix?: string | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LearnedPaths"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/paths/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Forget what was learned of paths; root, on the control socket */
+        post: {
+            parameters: {
+                query: {
+                    /** @description To peers in this prefix, or to this address. */
+                    prefix: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ForgottenPaths"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/policy": {
         parameters: {
             query?: never;
@@ -1604,6 +1715,14 @@ export interface components {
             /** @description What held it back, over the span that the findings judge. */
             shares: components["schemas"]["Shares"];
         };
+        /** @description What was forgotten. */
+        ForgottenPaths: {
+            /**
+             * Format: uint
+             * @description So many paths.
+             */
+            paths: number;
+        };
         /** @description What opening or closing the gate did. */
         Gated: {
             /**
@@ -1643,6 +1762,87 @@ export interface components {
              * @description Milliseconds since the frame before.
              */
             ms: number;
+        };
+        /** @description One path. */
+        LearnedPath: {
+            /**
+             * Format: double
+             * @description Its standard error, as a share of it.
+             */
+            base_rtt_doubt: number;
+            /**
+             * Format: double
+             * @description Round-trip time without queues, µs.
+             */
+            base_rtt_us: number;
+            /**
+             * Format: uint32
+             * @description How often it became another path.
+             */
+            epochs: number;
+            /**
+             * Format: uint
+             * @description Flows that the numbers rest on: the latest.
+             */
+            evidence: number;
+            /**
+             * Format: uint64
+             * @description Flows that told something, ever.
+             */
+            flows: number;
+            /**
+             * Format: double
+             * @description Round-trip time with queues, µs.
+             */
+            high_rtt_us: number;
+            /**
+             * Format: ip
+             * @description This host's address.
+             */
+            local: string;
+            /** @description When segments are lost: none, queue, random or policed. */
+            loss: string | null;
+            /** @description The peers: a /24, of IPv6 a /48. */
+            prefix: string;
+            /** @description Until when it is left alone, RFC 3339 in UTC. */
+            quarantined_until: string | null;
+            /**
+             * Format: double
+             * @description Bits of payload a second; none while no flow lasted long enough.
+             */
+            rate_bps: number | null;
+            /**
+             * Format: double
+             * @description Its standard error, as a share of it.
+             */
+            rate_doubt: number | null;
+            /** @description What held back the flows that say so, so that the path may carry more: application, own_buffer or peer_window. */
+            rate_limit: string | null;
+            /** @description Why, for people. */
+            reasons: string[];
+            /**
+             * Format: double
+             * @description Segments sent again, of those sent.
+             */
+            retransmitted_share: number;
+            /** @description When a flow was last seen, RFC 3339 in UTC. */
+            seen: string;
+            /** @description Keys of a rule of the policy file, a line each: what its flows get, or would get. */
+            settings: string;
+            /** @description Whether flows get it now. */
+            state: components["schemas"]["PathState"];
+        };
+        /** @description What was learned of paths. */
+        LearnedPaths: {
+            /**
+             * Format: uint
+             * @description How many are known; more than there are in `paths` where a limit or a prefix leaves some out.
+             */
+            known: number;
+            /** @description off, observe or tune, as the policy's section `[auto]` says. */
+            mode: string;
+            /** @description The path that was seen last comes first. */
+            paths: components["schemas"]["LearnedPath"][];
         };
         /** @description What held the sender back at that moment (`chrono_type`). */
         LimitedBy: "idle" | "network" | "receiver" | "send_buffer";
@@ -1840,6 +2040,8 @@ export interface components {
                 [key: string]: components["schemas"]["MeasureSummary"];
             };
         };
+        /** @description What becomes of what a path could get. */
+        PathState: "as_host" | "observed" | "tuned" | "quarantined";
         /** @description What a pin holds. */
         PinKind: "map" | "link" | "program" | "law";
         /** @description One pin. */

@@ -6,9 +6,10 @@
 //! metrics) has its address here too.
 
 use crate::{
-    Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery, Gated,
-    Listing, ListingQuery, NoQuery, PathHistory, PathHistoryQuery, RudeGate, RudeOnQuery,
-    RudeStatus, RunTestQuery, Status, TestOutcome, TunedFlow, UnloadReport, Why,
+    Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery,
+    ForgetPathsQuery, ForgottenPaths, Gated, LearnedPaths, Listing, ListingQuery, NoQuery,
+    PathHistory, PathHistoryQuery, PathsQuery, RudeGate, RudeOnQuery, RudeStatus, RunTestQuery,
+    Status, TestOutcome, TunedFlow, UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -82,6 +83,8 @@ endpoints! {
     GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";
     GetArchive: Get "/v1/archive/events", ArchiveQuery => ArchivePage, "Archived events, page by page from the newest";
     GetPathHistory: Get "/v1/archive/path", PathHistoryQuery => PathHistory, "What flows to a path measured by time, and what happened to it";
+    GetPaths: Get "/v1/paths", PathsQuery => LearnedPaths, "What was learned of paths, and what their flows get for it";
+    ForgetPaths: Post "/v1/paths/forget", ForgetPathsQuery => ForgottenPaths, "Forget what was learned of paths; root, on the control socket";
     RunTest: Post "/v1/measure/run", RunTestQuery => TestOutcome, "Run a scheduled test now, and answer when it has ended; root, on the control socket";
     GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
 }

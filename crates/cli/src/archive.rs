@@ -3,7 +3,7 @@
 
 mod import;
 mod netlogger;
-mod path;
+pub(crate) mod path;
 mod query;
 pub(crate) mod time;
 

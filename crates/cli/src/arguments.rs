@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{archive, measure, police, top, trace, why};
+use crate::{archive, measure, paths, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -59,6 +59,9 @@ pub enum Command {
     /// Query what the daemon archived: ends of flows, findings, decisions, the history of a path
     #[command(subcommand, after_help = archive::HELP)]
     Archive(archive::Command),
+    /// Show what was learned of paths, and what their flows get for it
+    #[command(after_help = paths::HELP)]
+    Paths(paths::Arguments),
     /// Check, list and run tests, and print when each is due
     #[command(subcommand, after_help = measure::HELP)]
     Measure(measure::Command),

@@ -9,6 +9,7 @@ mod interval;
 mod log;
 mod measure;
 mod page;
+mod paths;
 mod police;
 mod policy;
 mod rude;
@@ -58,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Archive(command) => archive::run(&command)?,
         Command::Measure(command) => measure::run(&command)?,
+        Command::Paths(arguments) => paths::run(&arguments)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,

@@ -12,6 +12,7 @@ use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::measure::{Measurements, Refusal};
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
 use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
+use crate::paths::{self, PathsState};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -25,11 +26,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
-    self, ApplyPolicy, Endpoint, GetArchive, GetFlowDetail, GetFlowViews, GetFlows, GetListing,
-    GetPathHistory, GetRude, GetRudeGate, GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest,
-    Unload,
+    self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
+    GetListing, GetPathHistory, GetPaths, GetRude, GetRudeGate, GetStatus, GetWhy, Method, RudeOff,
+    RudeOn, RunTest, Unload,
 };
-use fatpath_api::{ApplyQuery, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery, Status, TunedFlow};
+use fatpath_api::{
+    ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
+    Status, TunedFlow,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -83,6 +87,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetListing, _, _>(answers::listing),
         at::<GetArchive, _, _>(archive::answers::events),
         at::<GetPathHistory, _, _>(archive::answers::path),
+        at::<GetPaths, _, _>(paths::answers::paths),
+        at::<ForgetPaths, _, _>(forget_paths),
         at::<RunTest, _, _>(run_test),
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),
@@ -274,6 +280,17 @@ async fn rude_on(
 
 async fn rude_off(State(engine): State<SharedEngine>, _: OnlyRoot) -> AnswerTo<RudeOff> {
     on_engine(engine, |engine| Ok(engine.kernel.close_rude_gate()?)).await
+}
+
+async fn forget_paths(
+    State(paths): State<Arc<PathsState>>,
+    _: OnlyRoot,
+    Query(asked): Query<ForgetPathsQuery>,
+) -> AnswerTo<ForgetPaths> {
+    let prefix = paths::answers::prefix(&asked.prefix)?;
+    Ok(Json(ForgottenPaths {
+        paths: paths.forget(prefix),
+    }))
 }
 
 async fn run_test(

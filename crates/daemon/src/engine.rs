@@ -10,8 +10,8 @@ use fatpath_kernel::{
     Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
 };
 use fatpath_policy::{
-    Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, RouteMetrics, our_laws, parse_bytes,
-    routes,
+    AutoMode, Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, RouteMetrics, our_laws,
+    parse_bytes, routes,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,9 @@ use std::sync::Arc;
 
 use crate::Instance;
 use crate::answer::Refused;
-use crate::archive::{Archive, policy_applied};
+use crate::archive::{Archive, learned_applied, policy_applied};
 use crate::instruments::Instruments;
+use crate::paths::PathsState;
 
 /// The one owner of what fatpath changes.
 pub(crate) struct Engine {
@@ -28,8 +29,14 @@ pub(crate) struct Engine {
     pub(crate) host: Host,
     pub(crate) instruments: Arc<Instruments>,
     pub(crate) archive: Arc<Archive>,
+    pub(crate) paths: Arc<PathsState>,
     pin_dir: PathBuf,
+    /// What is live: the policy of the file, and behind its rules those for learned paths.
     pub(crate) policy: Policy,
+    /// As the file has it.
+    written: Policy,
+    /// For learned paths.
+    learned: Policy,
     /// Name of the file that the live policy came from.
     pub(crate) policy_file: String,
     cgroups: Vec<(String, Option<u64>)>,
@@ -108,10 +115,13 @@ impl Engine {
         let mut engine = Engine {
             instruments: Arc::new(Instruments::new(Arc::clone(&kernel))),
             archive,
+            paths: Arc::default(),
             kernel,
             host,
             pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
+            written: Policy::default(),
+            learned: Policy::default(),
             policy_file: String::new(),
             cgroups: Vec::new(),
             metrics: Vec::new(),
@@ -139,8 +149,59 @@ impl Engine {
     /// Makes a policy live. What fails after the kernel took it is a note, not an error.
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
         refuse_laws_of_others(&policy, &self.pin_dir)?;
+        let rules = policy.rules.len();
+        let learned = match policy.auto.mode {
+            AutoMode::Tune => self.learned.clone(),
+            AutoMode::Off | AutoMode::Observe => Policy::default(),
+        };
         let mut notes = in_file(&policy.warnings, file);
-        notes.extend(self.host.raise(&policy.host)?);
+        let made = self.make_live(policy.clone().followed_by(&learned))?;
+        self.learned = learned;
+        notes.extend(made.notes);
+        if self.kernel.has_instruments() {
+            let set = self.kernel.set_instruments(&policy.instruments);
+            notes.extend(set.err().map(|error| format!("the instruments: {error}")));
+        }
+        self.archive.set_policy(policy.archive);
+        self.paths.set_policy(policy.auto.clone());
+        self.written = policy;
+        self.policy_file = file.to_owned();
+        let applied = Applied {
+            rules,
+            live_flows_met: made.live_flows_met,
+            notes,
+        };
+        self.archive
+            .put(Kind::Decision, policy_applied(file, &applied));
+        Ok(applied)
+    }
+
+    /// Flows that no rule of the file matches get these rules from now on, live ones, too.
+    pub(crate) fn tune_learned(&mut self, learned: Policy) -> Result<()> {
+        if learned == self.learned || self.written.auto.mode != AutoMode::Tune {
+            return Ok(());
+        }
+        let made = self.make_live(self.written.clone().followed_by(&learned))?;
+        self.learned = learned;
+        let rules = self.learned.rules.iter();
+        let rules: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
+        let applied = Applied {
+            rules: rules.len(),
+            ..made
+        };
+        tracing::info!(
+            "learned paths: {} rules, applied to {} live flows",
+            applied.rules,
+            applied.live_flows_met
+        );
+        self.archive
+            .put(Kind::Decision, learned_applied(&rules, &applied));
+        Ok(())
+    }
+
+    /// The kernel half, the sysctls, the routes and the instruments follow a policy.
+    fn make_live(&mut self, policy: Policy) -> Result<Applied> {
+        let mut notes = self.host.raise(&policy.host)?;
         let tables = Classifier::build(&policy);
         let published = self.publish(&policy, &tables)?;
         let absent = published.absent_cgroups.iter();
@@ -163,23 +224,14 @@ impl Engine {
             Ok(said) => notes.extend(said),
             Err(error) => notes.push(error.to_string()),
         }
-        if self.kernel.has_instruments() {
-            let set = self.kernel.set_instruments(&policy.instruments);
-            notes.extend(set.err().map(|error| format!("the instruments: {error}")));
-        }
         self.instruments
             .set_policy(&policy, self.kernel.rule_names()?);
-        self.archive.set_policy(policy.archive);
         self.policy = policy;
-        self.policy_file = file.to_owned();
-        let applied = Applied {
+        Ok(Applied {
             rules: self.policy.rules.len(),
             live_flows_met: published.walked.changed,
             notes,
-        };
-        self.archive
-            .put(Kind::Decision, policy_applied(file, &applied));
-        Ok(applied)
+        })
     }
 
     fn publish(&mut self, policy: &Policy, tables: &Classifier) -> Result<Published> {

@@ -11,6 +11,7 @@ use crate::instruments::samples::Recordings;
 use crate::measure::Measurements;
 use crate::page::PageState;
 use crate::page::live::Streams;
+use crate::paths::PathsState;
 use axum::extract::FromRef;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) struct DaemonState {
     pub(crate) instruments: Arc<Instruments>,
     pub(crate) archive: Arc<Archive>,
     pub(crate) measurements: Arc<Measurements>,
+    pub(crate) paths: Arc<PathsState>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) cgroups: Arc<CgroupPaths>,
     pub(crate) streams: Arc<Streams>,
@@ -43,6 +45,7 @@ impl DaemonState {
         DaemonState {
             instruments: Arc::clone(&engine.instruments),
             archive: Arc::clone(&engine.archive),
+            paths: Arc::clone(&engine.paths),
             engine: SharedEngine(Arc::new(Mutex::new(Some(engine)))),
             measurements: Arc::new(measurements),
             logs: Arc::new(logs),

@@ -6,6 +6,7 @@ use crate::api::serve;
 use crate::archive::{follow_events, follow_segments};
 use crate::host_changes::{follow_host, follow_interfaces, follow_routes};
 use crate::instruments::{follow, lines, otlp};
+use crate::learning::follow_paths;
 use crate::measure;
 use crate::options::DaemonOptions;
 use crate::page::TcpEntrance;
@@ -86,6 +87,8 @@ fn start_instruments(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc
             job(&kernel, &state.instruments, heartbeat)
         });
     }
+    let of_paths = state.clone();
+    workers.spawn_thread("paths", move |heartbeat| follow_paths(&of_paths, heartbeat));
     let state = state.clone();
     if state.logs.events.is_some() {
         workers.spawn_thread("event log", move |heartbeat| match &state.logs.events {

@@ -1,82 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a flow says of its path: its best rate over a window, what held it back then, and what its losses were.
+//! What a flow says of its path so far.
 
 use crate::record::Record;
 use crate::span::Span;
-use fatpath_api::Sample;
-use fatpath_path::{Evidence, Limit, Loss, PathKey};
-
-/// A window lasts at least this long, and so many round trips: shorter ones tell of bursts.
-const LEAST_WINDOW_NS: u64 = 1_000_000_000;
-const LEAST_ROUNDS: u64 = 10;
-
-/// What held a flow back for this share of the window decided its rate.
-const DECIDES: f64 = 0.25;
-
-/// A receive window that is less than so many times what the rate fills is what bounds the rate.
-const FILLED_WINDOWS: f64 = 1.3;
+use fatpath_path::{Evidence, Loss, PathKey};
 
 /// Fewer reductions of the window are chance.
 const LEAST_SIGNALS: u64 = 3;
 
 /// So many segments without a reduction are a path without losses.
 const CLEAN_PKTS: u64 = 10_000;
-
-/// The best window of a flow so far.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    bps: f64,
-    limit: Option<Limit>,
-}
-
-/// How long a window of a flow lasts at least.
-pub(crate) fn window_ns(last: &Sample) -> u64 {
-    let round_ns = u64::from(last.srtt_us.max(last.rcv_rtt_us)) * 1000;
-    LEAST_WINDOW_NS.max(LEAST_ROUNDS * round_ns)
-}
-
-impl Window {
-    /// The better one of a window so far and the span of another.
-    pub(crate) fn better(best: Option<Window>, span: &Span) -> Option<Window> {
-        let bps = span.goodput_bps().max(span.received_bps());
-        let is_better = bps > best.map_or(0.0, |best| best.bps);
-        match is_better {
-            true => Some(Window {
-                bps,
-                limit: limit_of(span),
-            }),
-            false => best,
-        }
-    }
-}
-
-fn limit_of(span: &Span) -> Option<Limit> {
-    if span.received_bps() > span.goodput_bps() {
-        return Some(limit_of_receiver(span));
-    }
-    let shares = span.shares();
-    let limits = [
-        (shares.application, Limit::Application),
-        (shares.send_buffer, Limit::OwnBuffer),
-        (shares.receiver, Limit::PeerWindow),
-    ];
-    let most = limits
-        .into_iter()
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
-    most.filter(|(share, _)| *share >= DECIDES)
-        .map(|(_, limit)| limit)
-}
-
-/// What held the sender back is not known here, but for the window that it was given.
-fn limit_of_receiver(span: &Span) -> Limit {
-    let rtt_us = f64::from(span.last.rcv_rtt_us);
-    let filled_bytes = span.received_bps() * rtt_us / 8e6;
-    let window_bytes = f64::from(span.last.receive_window_bytes);
-    match rtt_us > 0.0 && window_bytes < FILLED_WINDOWS * filled_bytes {
-        true => Limit::OwnBuffer,
-        false => Limit::Application,
-    }
-}
 
 impl Record {
     /// Which path the flow takes, and what it says of it so far. `unix_minus_monotonic_us` dates it.
@@ -127,7 +60,8 @@ mod tests {
     use super::*;
     use crate::testing::{SECOND, sample};
     use crate::{Bounds, FlowTable};
-    use fatpath_api::SampleKind;
+    use fatpath_api::{Sample, SampleKind};
+    use fatpath_path::Limit;
 
     /// What a flow of 20 s says that moves 10 MB a second; `with` makes each tenth what a test wants.
     fn told(with: impl Fn(u64, Sample) -> Sample) -> (PathKey, Evidence) {

@@ -20,6 +20,7 @@ pub mod tally;
 pub mod testing;
 mod totals;
 pub mod variables;
+mod window;
 
 pub use derived::{BadFormula, Derived};
 pub use rule::Rule;

@@ -3,10 +3,10 @@
 
 use crate::diagnosis::diagnose;
 use crate::events::Events;
-use crate::evidence::{Window, window_ns};
 use crate::rule::Rule;
 use crate::span::{Span, per_second};
 use crate::totals::{Seen, Totals};
+use crate::window::{Window, window_ns};
 use fatpath_api::Finding;
 use fatpath_api::Point;
 use fatpath_api::{Sample, SampleKind};

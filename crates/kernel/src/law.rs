@@ -212,7 +212,10 @@ pub fn registered_laws() -> Result<Vec<String>, KernelError> {
 }
 
 /// The law that new sockets of this thread's network namespace get.
-pub(crate) fn default_law() -> Result<String, KernelError> {
+///
+/// # Errors
+/// When /proc/sys cannot be read.
+pub fn default_law() -> Result<String, KernelError> {
     let name = "/proc/sys/net/ipv4/tcp_congestion_control";
     let text = std::fs::read_to_string(name).map_err(KernelError::io(format!("read {name}")))?;
     Ok(text.trim().to_owned())

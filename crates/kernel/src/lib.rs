@@ -45,7 +45,7 @@ pub use events::{Event, Events};
 pub use handle::Kernel;
 pub use instruments::budget::TimedSamples;
 pub use instruments::samples::Samples;
-pub use law::{OthersLaw, laws_of_others, registered_laws, unregister_unseen_laws};
+pub use law::{OthersLaw, default_law, laws_of_others, registered_laws, unregister_unseen_laws};
 pub use load::{Missing, Takeover};
 pub use places::{Places, bpffs, bpffs_is_mounted, mount_bpffs};
 pub use police::Police;

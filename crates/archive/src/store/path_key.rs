@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Addresses as keys of an index: 16 bytes, of which prefixes are ranges.
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use fatpath_path::path_of;
+use ipnet::IpNet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -9,20 +10,6 @@ use std::ops::RangeInclusive;
 pub fn parse_prefix(text: &str) -> Option<IpNet> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| address()).ok()
-}
-
-/// The prefix that counts as one path: a /24, of IPv6 a /48.
-pub fn path_of(peer: IpAddr) -> IpNet {
-    match peer.to_canonical() {
-        IpAddr::V4(peer) => {
-            let net = Ipv4Net::new(peer, 24).expect("24 is a length of IPv4");
-            net.trunc().into()
-        }
-        IpAddr::V6(peer) => {
-            let net = Ipv6Net::new(peer, 48).expect("48 is a length of IPv6");
-            net.trunc().into()
-        }
-    }
 }
 
 pub(super) type Key = [u8; 16];
@@ -55,13 +42,5 @@ mod tests {
         assert!(!four.contains(&key_of("192.0.3.0")));
         let six = keys_of("2001:db8::/48");
         assert!(six.contains(&key_of("2001:db8::1")) && !six.contains(&key_of("2001:db8:1::1")));
-    }
-
-    #[test]
-    fn a_path_is_a_24_or_a_48() {
-        let path = |peer: &str| path_of(peer.parse().unwrap()).to_string();
-        assert_eq!(path("192.0.2.77"), "192.0.2.0/24");
-        assert_eq!(path("::ffff:192.0.2.77"), "192.0.2.0/24");
-        assert_eq!(path("2001:db8:0:7::1"), "2001:db8::/48");
     }
 }

@@ -44,7 +44,7 @@ impl Archive {
     }
 }
 
-fn event_now(name: &str, body: &impl Serialize) -> Event {
+pub(crate) fn event_now(name: &str, body: &impl Serialize) -> Event {
     Event {
         time_us: now_us(),
         name: name.to_owned(),
@@ -63,6 +63,14 @@ pub(crate) fn policy_applied(file: &str, applied: &Applied) -> Event {
         "policy.applied",
         &json!({ "file": file, "applied": applied }),
     );
+    event.value = Some(applied.rules as f64);
+    event
+}
+
+/// What was learned of paths became live.
+pub(crate) fn learned_applied(rules: &[&str], applied: &Applied) -> Event {
+    let body = json!({ "rules": rules, "applied": applied });
+    let mut event = event_now("paths.applied", &body);
     event.value = Some(applied.rules as f64);
     event
 }

@@ -6,7 +6,7 @@
 
 pub(crate) mod answers;
 mod budget;
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod follow;
 pub(crate) mod lines;
 mod measured;
@@ -22,6 +22,7 @@ use fatpath_estats::{
     BadFormula, Bounds, Changed, Changes, Derived, FlowTable, Rule, Tally, TallyBounds,
 };
 use fatpath_kernel::Kernel;
+use fatpath_path::{Evidence, PathKey};
 use fatpath_policy::{Policy, SampledFlows, Setting};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -160,6 +161,15 @@ impl Instruments {
 
     pub(crate) fn whys(&self) -> Vec<Why> {
         self.table.lock().whys().collect()
+    }
+
+    /// What these flows tell of their paths so far.
+    pub(crate) fn evidence(
+        &self,
+        cookies: &[u64],
+        unix_minus_monotonic_us: i64,
+    ) -> Vec<(PathKey, Evidence)> {
+        self.table.lock().evidence(cookies, unix_minus_monotonic_us)
     }
 
     /// Which flows changed since the mark; 0 = all.

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath paths`: what was learned of paths.
+
+use crate::table::write_table;
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Subcommand};
+use fatpath_api::endpoint::{ForgetPaths, GetPaths};
+use fatpath_api::{ForgetPathsQuery, LearnedPath, LearnedPaths, PathState, PathsQuery};
+use fatpath_daemon::{Instance, InstanceOptions, client};
+use ipnet::IpNet;
+use std::io::{Write, stdout};
+
+pub const HELP: &str = "\
+The daemon learns paths while the policy has a section [auto]; docs/auto.md explains it.
+
+Examples:
+  fatpath paths
+  fatpath paths --json --limit 65536
+  fatpath paths show 192.0.2.0/24
+  fatpath paths pin 192.0.2.0/24 >> /etc/fatpath/policy.toml
+  fatpath paths forget 192.0.2.0/24";
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show everything that is known of the paths to a prefix or an address, with the reasons of its settings
+    Show(OfPrefix),
+    /// Print rules of the policy file that give what was learned, to keep it
+    Pin(OfPrefix),
+    /// Forget what was learned of the paths to a prefix or an address; root
+    Forget(OfPrefix),
+}
+
+#[derive(Args)]
+struct List {
+    /// At most so many paths, those seen last
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    instance: InstanceOptions,
+}
+
+#[derive(Args)]
+struct OfPrefix {
+    /// Prefix or address of the peers
+    #[arg(value_parser = crate::archive::path::prefix)]
+    prefix: IpNet,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    instance: InstanceOptions,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.command {
+        None => list(&arguments.list),
+        Some(Command::Show(of)) => show(of),
+        Some(Command::Pin(of)) => pin(of),
+        Some(Command::Forget(of)) => forget(of),
+    }
+}
+
+fn ask(instance: &InstanceOptions, query: &PathsQuery) -> Result<LearnedPaths> {
+    let instance = Instance::new(instance, None)?;
+    let learned = client::ask::<GetPaths>(&instance.socket(), query)?;
+    learned.context("no daemon answers: start `fatpath daemon`")
+}
+
+fn list(arguments: &List) -> Result<()> {
+    let query = PathsQuery {
+        limit: Some(arguments.limit as usize),
+        prefix: None,
+    };
+    let learned = ask(&arguments.instance, &query)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&learned)?);
+        return Ok(());
+    }
+    if learned.mode == "off" {
+        println!("no path is learned: put a section [auto] into the policy");
+        return Ok(());
+    }
+    write_table(
+        &mut stdout().lock(),
+        header(),
+        learned.paths.iter().map(row),
+    )?;
+    if learned.known > learned.paths.len() {
+        let (shown, known) = (learned.paths.len(), learned.known);
+        eprintln!("{shown} of {known} paths, those seen last; --limit shows more");
+    }
+    Ok(())
+}
+
+/// The paths to a prefix; an error where there are none.
+fn of_prefix(of: &OfPrefix) -> Result<Vec<LearnedPath>> {
+    let query = PathsQuery {
+        prefix: Some(of.prefix.to_string()),
+        limit: None,
+    };
+    let learned = ask(&of.instance, &query)?;
+    ensure!(
+        !learned.paths.is_empty(),
+        "{}: nothing was learned of a path to it (mode = \"{}\")",
+        of.prefix,
+        learned.mode
+    );
+    Ok(learned.paths)
+}
+
+fn show(of: &OfPrefix) -> Result<()> {
+    let paths = of_prefix(of)?;
+    if of.json {
+        println!("{}", serde_json::to_string_pretty(&paths)?);
+        return Ok(());
+    }
+    let mut out = stdout().lock();
+    for path in &paths {
+        writeln!(out, "{}", as_text(path))?;
+    }
+    Ok(())
+}
+
+fn pin(of: &OfPrefix) -> Result<()> {
+    let paths = of_prefix(of)?;
+    if of.json {
+        println!("{}", serde_json::to_string_pretty(&paths)?);
+        return Ok(());
+    }
+    for path in &paths {
+        match path.settings.is_empty() {
+            true => println!(
+                "# {} gets nothing: {}",
+                path.prefix,
+                path.reasons.join("; ")
+            ),
+            false => print!("{}", as_rule(path)),
+        }
+    }
+    Ok(())
+}
+
+fn forget(of: &OfPrefix) -> Result<()> {
+    let query = ForgetPathsQuery {
+        prefix: of.prefix.to_string(),
+    };
+    let instance = Instance::new(&of.instance, None)?;
+    let forgotten = client::ask::<ForgetPaths>(&instance.socket(), &query)?;
+    let forgotten = forgotten.context("no daemon answers: start `fatpath daemon`")?;
+    match of.json {
+        true => println!("{}", serde_json::to_string_pretty(&forgotten)?),
+        false => println!("forgot {} paths", forgotten.paths),
+    }
+    Ok(())
+}
+
+const COLUMNS: [&str; 9] = [
+    "path",
+    "from",
+    "flows",
+    "rtt ms",
+    "rate mb/s",
+    "loss",
+    "retrans %",
+    "state",
+    "settings",
+];
+
+fn header() -> [String; COLUMNS.len()] {
+    COLUMNS.map(str::to_uppercase)
+}
+
+fn row(path: &LearnedPath) -> [String; COLUMNS.len()] {
+    [
+        path.prefix.clone(),
+        path.local.to_string(),
+        path.flows.to_string(),
+        format!("{:.1}", path.base_rtt_us / 1e3),
+        rate(path),
+        path.loss.clone().unwrap_or("?".to_owned()),
+        format!("{:.2}", path.retransmitted_share * 100.0),
+        state(path.state).to_owned(),
+        settings(path),
+    ]
+}
+
+/// With what says that the path may carry more.
+fn rate(path: &LearnedPath) -> String {
+    let least = if path.rate_limit.is_some() { ">" } else { "" };
+    let rate = path.rate_bps.map(|bps| format!("{least}{:.1}", bps / 1e6));
+    rate.unwrap_or("?".to_owned())
+}
+
+fn state(state: PathState) -> &'static str {
+    match state {
+        PathState::AsHost => "as host",
+        PathState::Observed => "observed",
+        PathState::Tuned => "tuned",
+        PathState::Quarantined => "quarantined",
+    }
+}
+
+fn settings(path: &LearnedPath) -> String {
+    let settings: Vec<&str> = path.settings.lines().collect();
+    settings.join(", ").replace(" = ", "=")
+}
+
+fn as_text(path: &LearnedPath) -> String {
+    let doubt = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut lines = vec![
+        format!("path          {} from {}", path.prefix, path.local),
+        format!(
+            "seen          {}, {} flows; the numbers rest on {}; it became another path {} times",
+            path.seen, path.flows, path.evidence, path.epochs
+        ),
+        format!(
+            "base RTT      {:.1} ms, doubt {}",
+            path.base_rtt_us / 1e3,
+            doubt(path.base_rtt_doubt)
+        ),
+        format!("RTT with queue {:.1} ms", path.high_rtt_us / 1e3),
+        format!(
+            "rate          {} Mb/s{}",
+            rate(path),
+            path.rate_doubt
+                .map_or(String::new(), |share| format!(", doubt {}", doubt(share)))
+        ),
+    ];
+    if let Some(limit) = &path.rate_limit {
+        let limit = limit.replace('_', " ");
+        lines.push(format!("limited by    {limit}: the path may carry more"));
+    }
+    let loss = path.loss.as_deref().unwrap_or("cannot be told yet");
+    lines.push(format!(
+        "loss          {loss}, {:.3} % of the segments sent again",
+        path.retransmitted_share * 100.0
+    ));
+    lines.push(format!("state         {}", state(path.state)));
+    if let Some(until) = &path.quarantined_until {
+        lines.push(format!("left alone until {until}"));
+    }
+    lines.extend(path.settings.lines().map(|line| format!("  {line}")));
+    lines.extend(
+        path.reasons
+            .iter()
+            .map(|reason| format!("because       {reason}")),
+    );
+    lines.join("\n") + "\n"
+}
+
+fn as_rule(path: &LearnedPath) -> String {
+    let name = path.prefix.replace([':', '/'], "-");
+    let mut rule = format!("\n# Learned of {} flows until {}.\n", path.flows, path.seen);
+    for reason in &path.reasons {
+        rule.push_str(&format!("# {}\n", reason.replace(char::is_control, "?")));
+    }
+    rule.push_str(&format!(
+        "[[rule]]\nname = \"path-{name}\"\nsource = [\"{}\"]\ndestination = [\"{}\"]\n{}",
+        path.local, path.prefix, path.settings
+    ));
+    rule
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> LearnedPath {
+        LearnedPath {
+            local: "2001:db8::1".parse().unwrap(),
+            prefix: "2001:db8:9::/48".to_owned(),
+            flows: 12,
+            epochs: 0,
+            evidence: 12,
+            seen: "2026-11-24T10:00:00.000Z".to_owned(),
+            base_rtt_us: 100e3,
+            base_rtt_doubt: 0.02,
+            high_rtt_us: 120e3,
+            rate_bps: Some(1e8),
+            rate_doubt: Some(0.5),
+            rate_limit: Some("own_buffer".to_owned()),
+            loss: None,
+            retransmitted_share: 0.001,
+            settings: "send_buffer = 16777216\ncongestion_control = \"fp_bbr\"\n".to_owned(),
+            reasons: vec!["a reason".to_owned()],
+            state: PathState::Observed,
+            quarantined_until: None,
+        }
+    }
+
+    #[test]
+    fn what_is_pinned_is_a_rule_that_the_policy_takes() {
+        let policy = fatpath_policy::parse(&as_rule(&path()), None).unwrap();
+        assert_eq!(policy.rules[0].name, "path-2001-db8-9---48");
+        assert!(
+            policy.rules[0]
+                .settings
+                .gives(fatpath_policy::Setting::SendBuffer)
+        );
+    }
+
+    #[test]
+    fn a_rate_that_is_a_bound_says_so() {
+        assert_eq!(row(&path())[4], ">100.0");
+        let unknown = LearnedPath {
+            rate_bps: None,
+            rate_limit: None,
+            ..path()
+        };
+        assert_eq!(row(&unknown)[4], "?");
+        assert!(as_text(&path()).contains("own buffer: the path may carry more"));
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The worker that learns paths from flows, and has the engine tune by what was learned.
+
+use crate::heartbeat::Heartbeat;
+use crate::instruments::Instruments;
+use crate::paths::{Memory, PathsState, unix_minus_monotonic_us};
+use crate::state::DaemonState;
+use anyhow::Result;
+use fatpath_policy::AutoMode;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+
+/// What flows tell is looked at so often.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Flows of which the table tells at once: it is locked for some milliseconds at most.
+const TOLD_AT_ONCE: usize = 512;
+
+/// Learns while the policy says so, until the daemon ends.
+///
+/// # Errors
+/// None that ends the daemon: what cannot be done is logged, and tried again.
+pub(crate) fn follow_paths(state: &DaemonState, heartbeat: &Heartbeat) -> Result<()> {
+    let runtime = Handle::current();
+    let mut learner = Learner::default();
+    let wait = || runtime.block_on(heartbeat.wait(sleep(LOOK_INTERVAL)));
+    // The first turn at once: flows go without what was learned before until then.
+    learner.turn(state);
+    while wait().is_some() {
+        learner.turn(state);
+    }
+    state.paths.store(&mut learner.memory, &state.archive, None);
+    Ok(())
+}
+
+#[derive(Default)]
+struct Learner {
+    /// Of the table of flows.
+    mark: u64,
+    memory: Memory,
+    has_restored: bool,
+    mode: AutoMode,
+    /// An engine that could not take the rules is given them again.
+    is_to_tune: bool,
+}
+
+impl Learner {
+    fn turn(&mut self, state: &DaemonState) {
+        let mode = state.paths.mode();
+        if mode != self.mode {
+            self.is_to_tune = true;
+            self.mode = mode;
+        }
+        if mode != AutoMode::Off {
+            self.restore_once(state);
+            self.learn(&state.paths, &state.instruments);
+            let now = Some(Instant::now());
+            state.paths.store(&mut self.memory, &state.archive, now);
+        }
+        if mode == AutoMode::Tune {
+            self.tune(state);
+        }
+    }
+
+    /// Where the archive cannot be read, everything is learned anew.
+    fn restore_once(&mut self, state: &DaemonState) {
+        if std::mem::replace(&mut self.has_restored, true) {
+            return;
+        }
+        match state.paths.restore(&state.archive) {
+            Ok(0) => {}
+            Ok(paths) => tracing::info!("{paths} paths are known from before"),
+            Err(error) => tracing::error!("{error:#}; paths are learned anew"),
+        }
+    }
+
+    fn learn(&mut self, paths: &PathsState, instruments: &Instruments) {
+        let changed = instruments.changed(self.mark);
+        self.mark = changed.mark;
+        for cookies in changed.cookies.chunks(TOLD_AT_ONCE) {
+            let told = instruments.evidence(cookies, unix_minus_monotonic_us());
+            for key in paths.learn(told) {
+                self.memory.note(key, Instant::now());
+            }
+        }
+    }
+
+    fn tune(&mut self, state: &DaemonState) {
+        self.is_to_tune |= state.paths.assign();
+        if !self.is_to_tune {
+            return;
+        }
+        let mut engine = state.engine.lock();
+        let Some(engine) = engine.as_mut() else {
+            return;
+        };
+        let rules = state.paths.rules();
+        match rules.and_then(|learned| engine.tune_learned(learned)) {
+            Ok(()) => self.is_to_tune = false,
+            Err(error) => tracing::error!("learned paths: {error:#}"),
+        }
+    }
+}

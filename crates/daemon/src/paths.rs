@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is learned of paths, and what their flows get for it. A worker takes what flows tell from the table of the
+//! instruments, and gives the engine rules for the flows that no rule of the policy file matches.
+//!
+//! What is known is `fatpath-path`'s affair. The policy's section `[auto]` says whether anything is learned.
+
+pub(crate) mod answers;
+mod host;
+mod memory;
+mod rules;
+
+use crate::archive::Archive;
+use crate::instruments::clock::steady_unix_ns;
+use anyhow::{Result, anyhow};
+use fatpath_kernel::monotonic_ns;
+use fatpath_path::{Evidence, PathKey, Paths};
+use fatpath_policy::{Auto, AutoMode, Policy, Prefix};
+use ipnet::IpNet;
+use parking_lot::Mutex;
+use std::time::Instant;
+
+pub(crate) use memory::Memory;
+
+/// The paths of this daemon.
+#[derive(Default)]
+pub(crate) struct PathsState {
+    paths: Mutex<Paths>,
+    settings: Mutex<Auto>,
+}
+
+impl PathsState {
+    /// A policy became live.
+    pub(crate) fn set_policy(&self, settings: Auto) {
+        let mut paths = self.paths.lock();
+        match settings.mode {
+            AutoMode::Off => *paths = Paths::default(),
+            AutoMode::Observe | AutoMode::Tune => {
+                let known: Vec<PathKey> = paths.iter().map(|(key, _)| key).collect();
+                let excluded = known.into_iter().filter(|key| is_excluded(&settings, key));
+                excluded.for_each(|key| _ = paths.forget(key));
+            }
+        }
+        *self.settings.lock() = settings;
+    }
+
+    pub(crate) fn mode(&self) -> AutoMode {
+        self.settings.lock().mode
+    }
+
+    /// Takes what flows tell. Answers of which paths something was learned.
+    pub(crate) fn learn(&self, told: Vec<(PathKey, Evidence)>) -> Vec<PathKey> {
+        let (settings, mut paths) = (self.settings.lock().clone(), self.paths.lock());
+        let told = told
+            .into_iter()
+            .filter(|(key, _)| !is_excluded(&settings, key));
+        told.filter_map(|(key, evidence)| paths.learn(key, evidence).then_some(key))
+            .collect()
+    }
+
+    /// Puts what is due into the archive; without `now` everything that waits.
+    pub(crate) fn store(&self, memory: &mut Memory, archive: &Archive, now: Option<Instant>) {
+        memory.store(&self.paths.lock(), archive, now);
+    }
+
+    /// Takes what was known when the daemon last ran. Answers how many paths are known.
+    pub(crate) fn restore(&self, archive: &Archive) -> Result<usize> {
+        memory::restore(&mut self.paths.lock(), archive, now_us())
+    }
+
+    /// Gives each path what it is to get now. Answers whether anything changed.
+    pub(crate) fn assign(&self) -> bool {
+        self.paths.lock().assign(&host::read(), now_us())
+    }
+
+    /// The rules for what the paths get.
+    pub(crate) fn rules(&self) -> Result<Policy> {
+        let assigned = self.paths.lock().assigned();
+        rules::learned_policy(&assigned).map_err(|problems| {
+            let problem = problems.first().map(ToString::to_string);
+            anyhow!("{}", problem.unwrap_or_default())
+        })
+    }
+
+    /// Forgets the paths to a prefix or an address. Answers how many there were.
+    pub(crate) fn forget(&self, prefix: IpNet) -> usize {
+        let mut paths = self.paths.lock();
+        let keys = paths.iter().map(|(key, _)| key);
+        let keys: Vec<PathKey> = keys.filter(|key| overlap(prefix, key.prefix)).collect();
+        keys.iter().for_each(|key| _ = paths.forget(*key));
+        keys.len()
+    }
+}
+
+/// An address is part of its path, and a short prefix has several.
+fn overlap(one: IpNet, other: IpNet) -> bool {
+    one.contains(&other) || other.contains(&one)
+}
+
+/// What is to be added to a time of CLOCK_MONOTONIC for its date, µs.
+pub(crate) fn unix_minus_monotonic_us() -> i64 {
+    (steady_unix_ns(0) / 1000) as i64
+}
+
+/// On the clock by which flows are dated.
+fn now_us() -> i64 {
+    (steady_unix_ns(monotonic_ns()) / 1000) as i64
+}
+
+/// Nothing is learned of this host itself, nor of a path to any address that the policy excludes.
+fn is_excluded(settings: &Auto, key: &PathKey) -> bool {
+    let peers = key.prefix;
+    let overlaps = |excluded: &Prefix| {
+        excluded.contains(peers.network()) || peers.contains(&excluded.address())
+    };
+    peers.network().is_loopback() || settings.exclude.iter().any(overlaps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_to_an_excluded_address_is_excluded() {
+        let excludes = |prefix: &str, remote: &str| {
+            let policy = format!("[auto]\nexclude = [\"{prefix}\"]\n");
+            let settings = fatpath_policy::parse(&policy, None).unwrap().auto;
+            let key = PathKey::new("198.51.100.1".parse().unwrap(), remote.parse().unwrap());
+            is_excluded(&settings, &key)
+        };
+        assert!(excludes("192.0.0.0/16", "192.0.2.1"));
+        assert!(excludes("192.0.2.77", "192.0.2.1"));
+        assert!(!excludes("192.0.3.0/24", "192.0.2.1"));
+        assert!(excludes("192.0.3.0/24", "127.0.0.1"));
+        assert!(excludes("2001:db8::/32", "2001:db8:9::1"));
+    }
+}

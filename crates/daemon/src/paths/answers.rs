@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the API answers about paths.
+
+use super::{PathsState, host, now_us, overlap};
+use crate::answer::{AnswerTo, Failure};
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use fatpath_api::endpoint::GetPaths;
+use fatpath_api::{LearnedPath, LearnedPaths, PathState, PathsQuery};
+use fatpath_archive::rfc3339;
+use fatpath_archive::store::parse_prefix;
+use fatpath_path::{Choice, Host, Limit, Loss, Path, PathKey, TakenBack, choose};
+use fatpath_policy::AutoMode;
+use ipnet::IpNet;
+use std::sync::Arc;
+
+const DEFAULT_PATHS: usize = 1_000;
+const MOST_PATHS: usize = 65_536;
+
+/// `GET /v1/paths`
+pub(crate) async fn paths(
+    State(state): State<Arc<PathsState>>,
+    Query(asked): Query<PathsQuery>,
+) -> AnswerTo<GetPaths> {
+    let limit = asked.limit.unwrap_or(DEFAULT_PATHS);
+    if !(1..=MOST_PATHS).contains(&limit) {
+        let error = format!("limit is 1 to {MOST_PATHS}");
+        return Err(Failure::new(StatusCode::BAD_REQUEST, error));
+    }
+    let prefix = asked.prefix.as_deref().map(prefix).transpose()?;
+    let (mode, host, now_us) = (state.mode(), host::read(), now_us());
+    let paths = state.paths.lock();
+    let wanted = paths
+        .iter()
+        .filter(|(key, _)| prefix.is_none_or(|prefix| overlap(prefix, key.prefix)));
+    let shown = wanted.filter_map(|(key, path)| shown(key, path, mode, &host, now_us));
+    Ok(Json(LearnedPaths {
+        mode: mode.name().to_owned(),
+        known: paths.len(),
+        paths: shown.take(limit).collect(),
+    }))
+}
+
+/// A prefix, or an address.
+pub(crate) fn prefix(text: &str) -> Result<IpNet, Failure> {
+    let error = || format!("prefix={text}: give a prefix (192.0.2.0/24) or an address");
+    parse_prefix(text).ok_or_else(|| Failure::new(StatusCode::BAD_REQUEST, error()))
+}
+
+fn shown(
+    key: PathKey,
+    path: &Path,
+    mode: AutoMode,
+    host: &Host,
+    now_us: i64,
+) -> Option<LearnedPath> {
+    let known = path.estimate()?;
+    let quarantine = path.guard.quarantine(now_us);
+    let Choice { profile, reasons } = choose(&known, host);
+    // What flows have may be a step off what they would get now.
+    let given = path.guard.profile().filter(|_| mode == AutoMode::Tune);
+    let state = match (quarantine, mode) {
+        (Some(_), _) => PathState::Quarantined,
+        _ if profile.is_empty() => PathState::AsHost,
+        (_, AutoMode::Tune) => PathState::Tuned,
+        _ => PathState::Observed,
+    };
+    let taken_back = quarantine.map(|quarantine| harm(quarantine.reason));
+    Some(LearnedPath {
+        local: key.local,
+        prefix: key.prefix.to_string(),
+        flows: path.flows,
+        epochs: path.epochs,
+        evidence: known.flows,
+        seen: rfc3339(known.seen_us),
+        base_rtt_us: known.base_rtt_us.value,
+        base_rtt_doubt: known.base_rtt_us.doubt,
+        high_rtt_us: known.high_rtt_us,
+        rate_bps: known.rate.map(|rate| rate.bps.value),
+        rate_doubt: known.rate.map(|rate| rate.bps.doubt),
+        rate_limit: known.rate.and_then(|rate| rate.limit).map(limit),
+        loss: known.loss.map(loss),
+        retransmitted_share: known.retransmitted_share,
+        settings: given.unwrap_or(&profile).to_string(),
+        reasons: taken_back.into_iter().chain(reasons).collect(),
+        state,
+        quarantined_until: quarantine.map(|quarantine| rfc3339(quarantine.until_us)),
+    })
+}
+
+fn limit(limit: Limit) -> String {
+    let name = match limit {
+        Limit::Application => "application",
+        Limit::OwnBuffer => "own_buffer",
+        Limit::PeerWindow => "peer_window",
+    };
+    name.to_owned()
+}
+
+fn loss(loss: Loss) -> String {
+    let name = match loss {
+        Loss::None => "none",
+        Loss::Queue => "queue",
+        Loss::Random => "random",
+        Loss::Policed => "policed",
+    };
+    name.to_owned()
+}
+
+fn harm(reason: TakenBack) -> String {
+    match reason {
+        TakenBack::Retransmitted { before, since } => format!(
+            "taken back: {:.2} % of the segments were sent again, {:.2} % before",
+            since * 100.0,
+            before * 100.0
+        ),
+        TakenBack::Slower {
+            before_bps,
+            since_bps,
+        } => format!(
+            "taken back: flows had {:.1} Mb/s, {:.1} before",
+            since_bps / 1e6,
+            before_bps / 1e6
+        ),
+    }
+}

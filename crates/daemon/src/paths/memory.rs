@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known outlives the daemon: as events of the archive, of which the newest of each path is read at the start.
+
+use crate::archive::{Archive, event_now};
+use anyhow::{Context, Result};
+use fatpath_archive::store::{Query, SqliteStore, Store};
+use fatpath_archive::{Event, Kind};
+use fatpath_path::{Path, PathKey, Paths};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// A path that flows tell of all the time is stored so often.
+const STORE_INTERVAL: Duration = Duration::from_secs(600);
+
+/// At the start the newest so many events are read, of so many days.
+const MOST_READ: usize = 200_000;
+const DAYS_READ: i64 = 30;
+const DAY_US: i64 = 86_400_000_000;
+
+#[derive(Serialize, Deserialize)]
+struct Known<P> {
+    #[serde(flatten)]
+    key: PathKey,
+    path: P,
+}
+
+/// When each path was stored last, and those that wait for it.
+#[derive(Default)]
+pub(crate) struct Memory {
+    stored: HashMap<PathKey, Instant>,
+    waiting: HashMap<PathKey, Instant>,
+}
+
+impl Memory {
+    /// Something was learned of a path.
+    pub(crate) fn note(&mut self, key: PathKey, now: Instant) {
+        let last = self.stored.get(&key);
+        let due = last.map_or(now, |last| *last + STORE_INTERVAL);
+        self.waiting.entry(key).or_insert(due);
+    }
+
+    /// Puts those that are due into the archive; at the end all that wait.
+    pub(super) fn store(&mut self, paths: &Paths, archive: &Archive, now: Option<Instant>) {
+        let is_due = |due: &Instant| now.is_none_or(|now| *due <= now);
+        let due: Vec<PathKey> = self
+            .waiting
+            .extract_if(|_, due| is_due(due))
+            .map(|(key, _)| key)
+            .collect();
+        for key in due {
+            if let Some(path) = paths.get(key) {
+                archive.put(Kind::Path, path_event(key, path));
+                self.stored.insert(key, Instant::now());
+            }
+        }
+        self.stored.retain(|key, _| paths.get(*key).is_some());
+    }
+}
+
+fn path_event(key: PathKey, path: &Path) -> Event {
+    let mut event = event_now("path.estimate", &Known { key, path });
+    event.peer = Some(key.prefix.network());
+    let estimate = path.estimate();
+    event.value = estimate.and_then(|known| Some(known.rate?.bps.value));
+    event
+}
+
+/// What was known when the daemon last ran.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub(super) fn restore(paths: &mut Paths, archive: &Archive, now_us: i64) -> Result<usize> {
+    if !archive.folder().is_dir() {
+        return Ok(0);
+    }
+    let query = Query {
+        kinds: vec![Kind::Path],
+        limit: MOST_READ,
+        ..Query::between(now_us - DAYS_READ * DAY_US, now_us.saturating_add(DAY_US))
+    };
+    let store = SqliteStore::at(archive.folder());
+    let events = store.query(&query).context("what is known of paths")?;
+    let newest_first = events.into_iter().rev();
+    for event in newest_first {
+        // An event of another version of fatpath is passed over.
+        if let Ok(Known { key, path }) = serde_json::from_str(&event.event.body) {
+            paths.restore(key, path);
+        }
+    }
+    Ok(paths.len())
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Paths that are learned: what real flows over an emulated path tell the daemon, and what the next ones get for it.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::process::Child;
+use support::{Daemon, Lab, alone, until};
+
+/// 100 Mb/s, 40 ms, and one segment of 500 lost: CUBIC gets a tenth of it.
+const LOSSY: &str = "rate = '100mbit'\ndelay = '20ms'\nqueue = '1bdp'\nloss = '0.2%'\nseed = 3";
+
+fn auto(mode: &str) -> String {
+    format!("[archive]\n[auto]\nmode = '{mode}'\n")
+}
+
+fn mbps_received(transfer: Child) -> f64 {
+    let output = transfer.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let bps = result["end"]["sum_received"]["bits_per_second"].as_f64();
+    bps.unwrap_or_else(|| panic!("{result:#}")) / 1e6
+}
+
+/// What is known of the path from one host of the lab to the other, once it is so.
+fn learned(daemon: &Daemon, lab: &Lab, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let (local, peer) = (lab.address("a"), lab.address("b"));
+    until(what, || {
+        let known = daemon.json(&["paths"]);
+        let mut paths = known["paths"].as_array().unwrap().iter();
+        let is_it = |path: &&Value| path["local"] == local && covers(&path["prefix"], &peer);
+        let path = paths.find(is_it)?;
+        is_so(path).then(|| path.clone())
+    })
+}
+
+fn covers(prefix: &Value, address: &str) -> bool {
+    let prefix: ipnet::IpNet = prefix.as_str().unwrap().parse().unwrap();
+    prefix.contains(&address.parse::<std::net::IpAddr>().unwrap())
+}
+
+fn learned_rules(daemon: &Daemon) -> Vec<Value> {
+    let flows = daemon.flows();
+    let rules = flows.iter().map(|flow| flow["rule"].clone());
+    rules
+        .filter(|rule| rule.as_str().is_some_and(|rule| rule.starts_with("auto-")))
+        .collect()
+}
+
+#[test]
+fn a_path_with_random_losses_is_learned_and_then_tuned() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("auto", LOSSY);
+    let mut daemon = Daemon::start(&auto("observe"));
+    let before = mbps_received(lab.transfer(8, &[]));
+    let path = learned(&daemon, &lab, "the path to be learned", |path| {
+        path["loss"] == "random" && path["rate_bps"].is_number()
+    });
+    assert_eq!(path["state"], "observed", "{path:#}");
+    assert!(
+        path["settings"].as_str().unwrap().contains("fp_bbr"),
+        "{path:#}"
+    );
+    let rtt_us = path["base_rtt_us"].as_f64().unwrap();
+    assert!((40_000.0..44_000.0).contains(&rtt_us), "{path:#}");
+    assert_eq!(learned_rules(&daemon), Vec::<Value>::new());
+
+    assert!(daemon.apply(&auto("tune")).status.success());
+    learned(&daemon, &lab, "the path to be tuned", |path| {
+        path["state"] == "tuned"
+    });
+    let transfer = lab.transfer(8, &[]);
+    until("a flow under a learned rule", || {
+        let flows = daemon.flows();
+        let mut tuned = flows.iter();
+        tuned.find(|flow| flow["law"] == "fp_bbr").map(|_| ())
+    });
+    assert!(!learned_rules(&daemon).is_empty());
+    let after = mbps_received(transfer);
+    assert!(after > 3.0 * before, "{before} then {after} Mb/s");
+
+    daemon.kill_9();
+    daemon.restart();
+    learned(&daemon, &lab, "the path to be known from before", |path| {
+        path["state"] == "tuned" && path["loss"] == "random"
+    });
+    let explained = daemon.ask(&["paths", "show", &lab.address("b")]);
+    let explained = String::from_utf8(explained.stdout).unwrap();
+    assert!(explained.contains("because"), "{explained}");
+
+    assert!(daemon.apply(&auto("observe")).status.success());
+    let observed = mbps_received(lab.transfer(3, &[]));
+    assert!(observed < after / 2.0, "{observed} Mb/s");
+    assert_eq!(learned_rules(&daemon), Vec::<Value>::new());
+    let forgotten = daemon.json(&["paths", "forget", &lab.address("b")]);
+    // From each of the two hosts, which have one kernel.
+    assert_eq!(forgotten["paths"], 2);
+}
