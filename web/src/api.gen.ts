@@ -1816,7 +1816,7 @@ export interface components {
              * @description Its standard error, as a share of it.
              */
             rate_doubt: number | null;
-            /** @description What held back the flows that say so, so that the path may carry more: application, own_buffer or peer_window. */
+            /** @description What held back the flows that say so, so that the path may carry more: application, own_buffer, peer_window, or loss. */
             rate_limit: string | null;
             /** @description Why, for people. */
             reasons: string[];

@@ -72,7 +72,7 @@ pub struct LearnedPath {
     pub rate_bps: Option<f64>,
     /// Its standard error, as a share of it.
     pub rate_doubt: Option<f64>,
-    /// What held back the flows that say so, so that the path may carry more: application, own_buffer or peer_window.
+    /// What held back the flows that say so, so that the path may carry more: application, own_buffer, peer_window, or loss.
     pub rate_limit: Option<String>,
     /// When segments are lost: none, queue, random or policed.
     pub loss: Option<String>,

@@ -43,6 +43,8 @@ struct Learner {
     mode: AutoMode,
     /// An engine that could not take the rules is given them again.
     is_to_tune: bool,
+    /// Said when it begins, and when it changes.
+    failure: Option<String>,
 }
 
 impl Learner {
@@ -96,9 +98,14 @@ impl Learner {
             return;
         };
         let rules = state.paths.rules();
-        match rules.and_then(|learned| engine.tune_learned(learned)) {
-            Ok(()) => self.is_to_tune = false,
-            Err(error) => tracing::error!("learned paths: {error:#}"),
+        let tuned = rules.and_then(|learned| engine.tune_learned(learned));
+        self.is_to_tune = tuned.is_err();
+        let failure = tuned.err().map(|error| format!("{error:#}"));
+        if let Some(error) = failure.as_ref().filter(|_| failure != self.failure) {
+            tracing::error!(
+                "learned paths: {error}; flows keep what they have, and it is tried again"
+            );
         }
+        self.failure = failure;
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a flow says of its path so far.
 
+use crate::diagnosis::loss::answers_to_loss;
 use crate::record::Record;
 use crate::span::Span;
-use fatpath_path::{Evidence, Loss, PathKey};
+use fatpath_path::{Evidence, Limit, Loss, PathKey};
 
 /// Fewer reductions of the window are chance.
 const LEAST_SIGNALS: u64 = 3;
@@ -17,6 +18,9 @@ impl Record {
         let last = &self.last;
         let unix_us = |ns: u64| ((ns / 1000) as i64).saturating_add(unix_minus_monotonic_us);
         let life = self.life();
+        let loss = self.loss(&life);
+        // The diagnosis says so of laws alone that answer to losses.
+        let by_loss = (loss == Some(Loss::Random)).then_some(Limit::Loss);
         let evidence = Evidence {
             flow: last.flow.cookie,
             begin_us: unix_us(last.begin_ns),
@@ -28,15 +32,16 @@ impl Record {
             // A mean over the life does not know a path that became shorter.
             mean_rtt_us: life.mean_rtt_us().max(life.base_rtt_us()),
             rate_bps: self.best_window.map(|window| window.bps),
-            limit: self.best_window.and_then(|window| window.limit),
-            loss: self.loss(&life),
+            limit: self.best_window.and_then(|window| window.limit).or(by_loss),
+            loss,
             mss_bytes: last.mss_bytes,
         };
         let (local, remote) = (last.flow.local.ip(), last.flow.remote.ip());
         (PathKey::new(local, remote), evidence)
     }
 
-    /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue.
+    /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue. A law that does not
+    /// answer to losses fills queues when it looks for more: its losses tell nothing.
     fn loss(&self, life: &Span) -> Option<Loss> {
         let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
         let (signals, sent) = (life.passed.cong_signals, life.passed.data_segs_out);
@@ -47,7 +52,7 @@ impl Record {
             Some(Loss::Random)
         } else if signals == 0 && life.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
             Some(Loss::None)
-        } else if signals >= LEAST_SIGNALS && met_queue() {
+        } else if signals >= LEAST_SIGNALS && answers_to_loss(&life.last.law) && met_queue() {
             Some(Loss::Queue)
         } else {
             None
@@ -61,7 +66,6 @@ mod tests {
     use crate::testing::{SECOND, sample};
     use crate::{Bounds, FlowTable};
     use fatpath_api::{Sample, SampleKind};
-    use fatpath_path::Limit;
 
     /// What a flow of 20 s says that moves 10 MB a second; `with` makes each tenth what a test wants.
     fn told(with: impl Fn(u64, Sample) -> Sample) -> (PathKey, Evidence) {
@@ -156,6 +160,18 @@ mod tests {
             ..sample
         });
         assert_eq!(seen.loss, Some(Loss::Queue), "{seen:?}");
+    }
+
+    #[test]
+    fn losses_of_a_law_that_does_not_answer_to_them_tell_nothing() {
+        let (_, seen) = told(|tenth, sample| Sample {
+            law: "fp_bbr".into(),
+            cong_signals: (tenth / 20) as u32,
+            segs_retrans: tenth / 20,
+            pre_cong_sum_rtt_us: tenth / 20 * 60_000,
+            ..sample
+        });
+        assert_eq!(seen.loss, None, "{seen:?}");
     }
 
     #[test]

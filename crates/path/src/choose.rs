@@ -3,7 +3,7 @@
 
 use crate::estimate::{Estimate, Rate};
 use crate::evidence::{Limit, Loss};
-use crate::profile::{Law, Profile, rate_below, stepped};
+use crate::profile::{Law, Profile, stepped};
 use serde::{Deserialize, Serialize};
 
 /// Buffers are so many bandwidth-delay products: one in flight, one while a loss is repaired.
@@ -12,7 +12,10 @@ const BUFFER_BDPS: f64 = 2.0;
 /// `fp_bbr` has up to 2.25 in flight, and goes on sending while losses are repaired (docs/bbr.md).
 const BBR_BUFFER_BDPS: f64 = 6.0;
 
-/// While the buffer itself held flows back it grows so many times at once.
+/// A receiver does not know which law the sender has.
+const RECEIVE_BDPS: f64 = BBR_BUFFER_BDPS;
+
+/// While buffers, or losses without a queue, held flows back, the path's rate may be so many times the one that is known.
 const GROWTH: f64 = 4.0;
 
 /// Of the kernel's largest buffer about half is payload; the rest is its own overhead.
@@ -24,16 +27,11 @@ const LONG_US: f64 = 5_000.0;
 /// Up to this share of segments lost `fp_bbr` has the path's rate (draft-ietf-ccwg-bbr-06, 3.1).
 const BBR_BEARS: f64 = 0.01;
 
-/// A policed flow is paced at this share of the rate.
-const OF_POLICED_RATE: f64 = 0.95;
-
 /// Thresholds below this would end slow start where it does no harm.
 const LEAST_SSTHRESH_PKTS: u64 = 64;
 /// Bounds of the policy's settings.
 const MOST_SSTHRESH_PKTS: u64 = 1 << 20;
 const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
-const LEAST_RATE_BPS: u64 = 8_000;
-const MOST_RATE_BPS: u64 = 34_000_000_000;
 
 /// What the host does by itself, and what it can bear.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,15 +99,11 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
             choice.profile.law = Some(Law::Bbr);
             choice.because("fp_bbr: segments are lost although no queue is full".to_owned());
         }
-        Some(Loss::Policed) => {
-            let bps = rate_below(rate.bps.value * OF_POLICED_RATE);
-            choice.profile.pacing_rate_bps = Some(bps.clamp(LEAST_RATE_BPS, MOST_RATE_BPS));
-            choice.because(format!(
-                "paced at {:.1} Mb/s: what exceeds {:.1} Mb/s is dropped without a queue",
-                bps as f64 / 1e6,
-                rate.bps.value / 1e6
-            ));
-        }
+        // A policer, or a very short queue: pacing below the rate that flows reach would only lower it.
+        Some(Loss::Policed) => choice.because(
+            "what exceeds a rate is dropped without a queue, and flows cannot show that rate: the host's law stays"
+                .to_owned(),
+        ),
         _ => set_start(choice, estimate, rate, host),
     }
 }
@@ -135,34 +129,42 @@ fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) 
 
 fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
     let rtt_us = estimate.high_rtt_us.min(2.0 * estimate.base_rtt_us.value);
-    let (bdps, growth) = match (choice.profile.law, rate.limit) {
-        (Some(Law::Bbr), _) => (BBR_BUFFER_BDPS, 1.0),
-        (_, Some(Limit::OwnBuffer)) => (BUFFER_BDPS, GROWTH),
-        _ => (BUFFER_BDPS, 1.0),
+    let growth = match rate.limit {
+        Some(Limit::OwnBuffer | Limit::Loss) => GROWTH,
+        _ => 1.0,
     };
-    let wanted = bdps * growth * rate.bps.value * rtt_us / 8e6;
+    let bdp_bytes = growth * rate.bps.value * rtt_us / 8e6;
+    let send_bdps = match choice.profile.law {
+        Some(Law::Bbr) => BBR_BUFFER_BDPS,
+        _ => BUFFER_BDPS,
+    };
     let most = host.most_buffer_bytes.min(MOST_BUFFER_BYTES);
-    let given = |autotuned: u64| {
-        let suffices = wanted <= autotuned as f64 * PAYLOAD_SHARE;
-        (!suffices && most > autotuned).then(|| stepped(wanted).min(most))
+    let given = |bdps: f64, autotuned: u64| {
+        let suffices = bdps * bdp_bytes <= autotuned as f64 * PAYLOAD_SHARE;
+        (!suffices && most > autotuned).then(|| stepped(bdps * bdp_bytes).min(most))
     };
     let (send, receive) = (
-        given(host.send_autotuned_bytes),
-        given(host.receive_autotuned_bytes),
+        given(send_bdps, host.send_autotuned_bytes),
+        given(RECEIVE_BDPS, host.receive_autotuned_bytes),
     );
     choice.profile.send_buffer_bytes = send;
     choice.profile.receive_buffer_bytes = receive;
-    if let Some(bytes) = send.or(receive) {
-        let grown = match growth > 1.0 {
-            true => ", four times: the buffers themselves held flows back",
-            false => "",
-        };
-        choice.because(format!(
-            "buffers of {:.1} MB: {bdps} x {:.1} Mb/s x {:.1} ms{grown}",
-            bytes as f64 / 1e6,
-            rate.bps.value / 1e6,
-            rtt_us / 1e3
-        ));
+    let grown = match growth > 1.0 {
+        true => ", four times: its rate may be higher than flows could show",
+        false => "",
+    };
+    for (name, bdps, bytes) in [
+        ("send", send_bdps, send),
+        ("receive", RECEIVE_BDPS, receive),
+    ] {
+        if let Some(bytes) = bytes {
+            choice.because(format!(
+                "{name} buffer of {:.1} MB: {bdps} x {:.1} Mb/s x {:.1} ms{grown}",
+                bytes as f64 / 1e6,
+                rate.bps.value / 1e6,
+                rtt_us / 1e3
+            ));
+        }
     }
     if rate.limit == Some(Limit::PeerWindow) {
         choice.because("the peer's window holds flows back: only the peer can raise it".to_owned());
@@ -205,28 +207,27 @@ mod tests {
     #[test]
     fn a_long_fat_path_gets_buffers_and_the_end_of_slow_start() {
         let choice = choose(&path(1e9, 100e3, Loss::Queue), &host());
-        // 2 x 1 Gb/s x 120 ms = 30 MB; 12.5 MB are 8,633 segments.
+        // 2 x 1 Gb/s x 120 ms = 30 MB, 6 times 90 MB; 12.5 MB are 8,633 segments.
         assert_eq!(choice.profile.send_buffer_bytes, Some(33_554_432));
-        assert_eq!(choice.profile.receive_buffer_bytes, Some(33_554_432));
+        assert_eq!(choice.profile.receive_buffer_bytes, Some(94_906_266));
         assert_eq!(choice.profile.law, Some(Law::Cubic));
         assert_eq!(choice.profile.initial_ssthresh_pkts, Some(8192));
-        assert_eq!(choice.reasons.len(), 2, "{choice:?}");
+        assert_eq!(choice.reasons.len(), 3, "{choice:?}");
     }
 
     #[test]
-    fn random_loss_asks_for_bbr_and_a_policer_for_pacing() {
+    fn random_loss_asks_for_bbr_and_a_policer_for_nothing() {
         let random = choose(&path(1e9, 100e3, Loss::Random), &host()).profile;
         assert_eq!(random.law, Some(Law::Bbr));
         assert_eq!(random.initial_ssthresh_pkts, None);
+        assert_eq!(random.send_buffer_bytes, random.receive_buffer_bytes);
         let heavy = Estimate {
             retransmitted_share: 0.03,
             ..path(1e9, 100e3, Loss::Random)
         };
         assert_eq!(choose(&heavy, &host()).profile.law, Some(Law::Cubic));
-        let policed = choose(&path(100e6, 20e3, Loss::Policed), &host()).profile;
-        let bps = policed.pacing_rate_bps.unwrap();
-        assert!((90_000_000..=95_000_000).contains(&bps), "{bps}");
-        assert_eq!(policed.law, None);
+        let policed = choose(&path(20e6, 20e3, Loss::Policed), &host());
+        assert!(policed.profile.is_empty(), "{policed:?}");
     }
 
     #[test]
@@ -237,9 +238,9 @@ mod tests {
             ..rate
         });
         let choice = choose(&held, &host());
-        // 8 x 100 Mb/s x 120 ms = 12 MB. The kernel grows a receive buffer so far by itself.
+        // 2 x 4 x 100 Mb/s x 120 ms = 12 MB, and three times as much to receive.
         assert_eq!(choice.profile.send_buffer_bytes, Some(11_863_283));
-        assert_eq!(choice.profile.receive_buffer_bytes, None);
+        assert_eq!(choice.profile.receive_buffer_bytes, Some(33_554_432));
         assert_eq!(choice.profile.law, None, "its rate is not known");
     }
 
@@ -281,8 +282,6 @@ mod tests {
             }
             let pkts = profile.initial_ssthresh_pkts.unwrap_or(LEAST_SSTHRESH_PKTS);
             prop_assert!((LEAST_SSTHRESH_PKTS..=MOST_SSTHRESH_PKTS).contains(&pkts));
-            let bps = profile.pacing_rate_bps.unwrap_or(LEAST_RATE_BPS);
-            prop_assert!((LEAST_RATE_BPS..=MOST_RATE_BPS).contains(&bps));
         }
     }
 }

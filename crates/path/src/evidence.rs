@@ -49,6 +49,8 @@ pub enum Limit {
     OwnBuffer,
     /// The peer's window.
     PeerWindow,
+    /// Its law, which took losses that meet no queue for congestion.
+    Loss,
 }
 
 /// When segments are lost on a path.

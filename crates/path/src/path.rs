@@ -38,7 +38,7 @@ pub struct Path {
 
 impl Path {
     /// Takes what a flow showed. Answers whether it was usable.
-    pub fn learn(&mut self, seen: Evidence) -> bool {
+    pub fn learn(&mut self, mut seen: Evidence) -> bool {
         if !seen.is_usable() {
             return false;
         }
@@ -46,7 +46,7 @@ impl Path {
         self.guard.learn(&seen);
         let known = self.evidence.iter().position(|one| one.flow == seen.flow);
         match known.and_then(|place| self.evidence.remove(place)) {
-            Some(before) => self.forget_loss(before.loss),
+            Some(before) => seen.loss = self.told_again(before.loss, seen.loss),
             None => self.flows += 1,
         }
         self.note_loss(seen.loss);
@@ -85,12 +85,14 @@ impl Path {
         self.evidence.drain(..old);
     }
 
-    /// A live flow tells again and again: it counts once.
-    fn forget_loss(&mut self, loss: Option<Loss>) {
-        let place = self.losses.iter().rposition(|known| Some(*known) == loss);
+    /// A live flow tells again and again: it counts once. One whose law changed may be unable to tell any more, and what
+    /// it told before stays.
+    fn told_again(&mut self, before: Option<Loss>, now: Option<Loss>) -> Option<Loss> {
+        let place = self.losses.iter().rposition(|known| Some(*known) == before);
         if let Some(place) = place {
             self.losses.remove(place);
         }
+        now.or(before)
     }
 
     fn note_loss(&mut self, loss: Option<Loss>) {
@@ -199,6 +201,20 @@ pub(crate) mod tests {
         let estimate = path.estimate().unwrap();
         assert_eq!((path.flows, estimate.flows, path.losses.len()), (1, 1, 1));
         assert_eq!(estimate.rate.unwrap().bps.value, 1e8 + 49.0);
+    }
+
+    #[test]
+    fn a_flow_that_can_no_longer_tell_its_losses_has_told_them() {
+        let with_loss = |loss| Evidence {
+            loss,
+            ..flow(1, 1e9)
+        };
+        let mut path = path_of_flows([with_loss(Some(Loss::Random))]);
+        (0..30).for_each(|_| assert!(path.learn(with_loss(None))));
+        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
+        path.learn(with_loss(Some(Loss::Queue)));
+        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Queue));
+        assert_eq!(path.losses.len(), 1);
     }
 
     #[test]

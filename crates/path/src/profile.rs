@@ -15,8 +15,6 @@ pub struct Profile {
     pub law: Option<Law>,
     /// Slow-start threshold of a new flow, segments.
     pub initial_ssthresh_pkts: Option<u64>,
-    /// Rate above which nothing is sent, bits a second; a power of 1.05.
-    pub pacing_rate_bps: Option<u64>,
 }
 
 /// A law that a path can ask for.
@@ -32,9 +30,6 @@ pub enum Law {
 
 /// The steps of sizes and thresholds.
 const STEP: f64 = std::f64::consts::SQRT_2;
-
-/// The steps of rates: a policer drops what exceeds it, and what is left below it is lost.
-const RATE_STEP: f64 = 1.05;
 
 impl Law {
     /// Its name in the kernel.
@@ -56,19 +51,17 @@ impl Profile {
     pub(crate) fn is_near(&self, other: &Profile) -> bool {
         let numbers = |of: &Profile| {
             [
-                (of.send_buffer_bytes, STEP),
-                (of.receive_buffer_bytes, STEP),
-                (of.initial_ssthresh_pkts, STEP),
-                (of.pacing_rate_bps, RATE_STEP),
+                of.send_buffer_bytes,
+                of.receive_buffer_bytes,
+                of.initial_ssthresh_pkts,
             ]
         };
-        let pairs = numbers(self).into_iter().zip(numbers(other));
-        let mut pairs = pairs.map(|((one, step), (other, _))| (one, other, step));
+        let mut pairs = numbers(self).into_iter().zip(numbers(other));
         self.law == other.law
-            && pairs.all(|(one, other, step)| match (one, other) {
+            && pairs.all(|pair| match pair {
                 (Some(one), Some(other)) => {
                     let ratio = (one as f64 / other as f64).ln().abs();
-                    ratio <= step.ln() * 1.01
+                    ratio <= STEP.ln() * 1.01
                 }
                 (None, None) => true,
                 _ => false,
@@ -93,9 +86,6 @@ impl fmt::Display for Profile {
         if let Some(law) = self.law {
             writeln!(lines, "congestion_control = \"{}\"", law.name())?;
         }
-        if let Some(bps) = self.pacing_rate_bps {
-            writeln!(lines, "pacing_rate = \"{bps}bit\"")?;
-        }
         f.write_str(&lines)
     }
 }
@@ -103,11 +93,6 @@ impl fmt::Display for Profile {
 /// The power of the square root of 2 next to a number, by ratio.
 pub(crate) fn stepped(value: f64) -> u64 {
     STEP.powf((value.ln() / STEP.ln()).round()).round() as u64
-}
-
-/// The largest step of rates that is not above a rate.
-pub(crate) fn rate_below(bps: f64) -> u64 {
-    RATE_STEP.powf((bps.ln() / RATE_STEP.ln()).floor()) as u64
 }
 
 #[cfg(test)]
@@ -120,10 +105,9 @@ mod tests {
         let profile = Profile {
             send_buffer_bytes: Some(1 << 24),
             law: Some(Law::Bbr),
-            pacing_rate_bps: Some(95_000_000),
             ..Profile::default()
         };
-        let lines = "send_buffer = 16777216\ncongestion_control = \"fp_bbr\"\npacing_rate = \"95000000bit\"\n";
+        let lines = "send_buffer = 16777216\ncongestion_control = \"fp_bbr\"\n";
         assert_eq!(profile.to_string(), lines);
         assert!(Profile::default().is_empty() && !profile.is_empty());
     }
@@ -133,8 +117,6 @@ mod tests {
         fn steps_are_close(value in 1e3..1e12_f64) {
             let ratio = stepped(value) as f64 / value;
             prop_assert!((0.84..1.19).contains(&ratio), "{ratio}");
-            let ratio = rate_below(value) as f64 / value;
-            prop_assert!((0.95..=1.0).contains(&ratio), "{ratio}");
         }
     }
 }

@@ -94,6 +94,7 @@ fn limit(limit: Limit) -> String {
         Limit::Application => "application",
         Limit::OwnBuffer => "own_buffer",
         Limit::PeerWindow => "peer_window",
+        Limit::Loss => "loss",
     };
     name.to_owned()
 }

@@ -57,7 +57,6 @@ fn name(profile: &Profile, local: IpAddr) -> String {
         ("s", profile.send_buffer_bytes),
         ("r", profile.receive_buffer_bytes),
         ("t", profile.initial_ssthresh_pkts),
-        ("p", profile.pacing_rate_bps),
     ];
     if let Some(law) = profile.law {
         name.push('-');
@@ -89,7 +88,6 @@ mod tests {
             receive_buffer_bytes: Some((1 << 30) - 1),
             law: Some(Law::Cubic),
             initial_ssthresh_pkts: Some(1 << 20),
-            pacing_rate_bps: Some(34_000_000_000),
         }
     }
 
@@ -122,10 +120,6 @@ mod tests {
         assert_eq!(
             first.settings.number(Setting::SendBuffer),
             Some((1 << 30) - 1)
-        );
-        assert_eq!(
-            first.settings.number(Setting::PacingRate),
-            Some(34_000_000_000)
         );
         assert_eq!(
             policy.host.at_least(SysctlName::CoreWmemMax),

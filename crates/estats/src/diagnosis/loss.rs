@@ -166,6 +166,7 @@ fn is_loss(span: &Span) -> bool {
     is_cause && !is_reordered(span) && answers_to_loss(&span.last.law)
 }
 
-fn answers_to_loss(law: &str) -> bool {
+/// Whether a law takes a loss for congestion.
+pub(crate) fn answers_to_loss(law: &str) -> bool {
     !law.contains("bbr") && law != "fp_rude"
 }

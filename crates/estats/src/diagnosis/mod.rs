@@ -7,7 +7,7 @@
 
 mod application;
 mod buffers;
-mod loss;
+pub(crate) mod loss;
 mod network;
 mod timers;
 mod window;

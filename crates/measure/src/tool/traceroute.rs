@@ -43,11 +43,15 @@ impl Traceroute {
     }
 }
 
+/// As many as a time to live can be.
+const MOST_HOPS: usize = u8::MAX as usize;
+
 /// Reads lines such as ` 2  192.0.2.1  1.234 ms` and ` 3  *`: the number of hops, and of the last that answered the
 /// round-trip time. Addresses of routers are numbers of no unit, so the round-trip time of each hop stands under
 /// `hop_NN ADDRESS`.
 pub(super) fn read(output: &str) -> Result<Values, ReadError> {
-    let hops: Vec<(u8, Option<(&str, f64)>)> = output.lines().filter_map(hop).collect();
+    let hops = output.lines().filter_map(hop).take(MOST_HOPS);
+    let hops: Vec<(u8, Option<(&str, f64)>)> = hops.collect();
     let last = hops
         .last()
         .ok_or_else(|| ReadError::Missing("hop".into()))?;
@@ -56,7 +60,7 @@ pub(super) fn read(output: &str) -> Result<Values, ReadError> {
         ("hops", last.0.into(), "hops"),
         ("hops_answered", answered as f64, "hops"),
     ]);
-    for (number, answer) in hops.iter().take(u8::MAX.into()) {
+    for (number, answer) in &hops {
         if let Some((address, rtt_ms)) = answer {
             let name = format!("hop_{number:02} {address}");
             read.insert(name, (*rtt_ms, "ms".to_owned()));
