@@ -148,7 +148,6 @@ impl Engine {
 
     /// Makes a policy live. What fails after the kernel took it is a note, not an error.
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
-        refuse_laws_of_others(&policy, &self.pin_dir)?;
         let rules = policy.rules.len();
         let learned = match policy.auto.mode {
             AutoMode::Tune => self.learned.clone(),
@@ -201,6 +200,7 @@ impl Engine {
 
     /// The kernel half, the sysctls, the routes and the instruments follow a policy.
     fn make_live(&mut self, policy: Policy) -> Result<Applied> {
+        refuse_laws_of_others(&policy, &self.pin_dir)?;
         let mut notes = self.host.raise(&policy.host)?;
         let tables = Classifier::build(&policy);
         let published = self.publish(&policy, &tables)?;

@@ -40,7 +40,7 @@ pub fn send(
     let payload_bytes = payload_bytes(socket, train)?;
     let mut buffer = vec![0; payload_bytes * train.batch_packets() as usize];
     let mut departures = vec![];
-    let begun = Instant::now();
+    let mut begun = None;
     let mut first = 0;
     while first < train.packets {
         let packets = train.batch_packets().min(train.packets - first);
@@ -53,6 +53,8 @@ pub fn send(
             };
             datagram[..Header::BYTES].copy_from_slice(&header.encoded());
         }
+        // The train begins with its first packet: were that one late, the others would follow faster than asked.
+        let begun = *begun.get_or_insert_with(Instant::now);
         wait_until(begun + Duration::from_nanos(train.offset_ns(first)));
         let at_ns = begun.elapsed().as_nanos() as u64;
         send_batch(socket, datagrams, payload_bytes)?;

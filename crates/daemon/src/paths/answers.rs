@@ -29,17 +29,23 @@ pub(crate) async fn paths(
         return Err(Failure::new(StatusCode::BAD_REQUEST, error));
     }
     let prefix = asked.prefix.as_deref().map(prefix).transpose()?;
+    // Of many paths it takes a second.
+    let learned = tokio::task::spawn_blocking(move || learned(&state, prefix, limit)).await;
+    Ok(Json(learned.map_err(anyhow::Error::from)?))
+}
+
+fn learned(state: &PathsState, prefix: Option<IpNet>, limit: usize) -> LearnedPaths {
     let (mode, host, now_us) = (state.mode(), host::read(), now_us());
     let paths = state.paths.lock();
     let wanted = paths
         .iter()
         .filter(|(key, _)| prefix.is_none_or(|prefix| overlap(prefix, key.prefix)));
     let shown = wanted.filter_map(|(key, path)| shown(key, path, mode, &host, now_us));
-    Ok(Json(LearnedPaths {
+    LearnedPaths {
         mode: mode.name().to_owned(),
         known: paths.len(),
         paths: shown.take(limit).collect(),
-    }))
+    }
 }
 
 /// A prefix, or an address.
