@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::Value;
-use std::process::Child;
+use support::transfer::mbps_received;
 use support::{Daemon, Lab, alone, until};
 
 /// 100 Mb/s, 40 ms, and one segment of 500 lost: CUBIC gets a tenth of it.
@@ -13,13 +13,6 @@ const LOSSY: &str = "rate = '100mbit'\ndelay = '20ms'\nqueue = '1bdp'\nloss = '0
 
 fn auto(mode: &str) -> String {
     format!("[archive]\n[auto]\nmode = '{mode}'\n")
-}
-
-fn mbps_received(transfer: Child) -> f64 {
-    let output = transfer.wait_with_output().unwrap();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let bps = result["end"]["sum_received"]["bits_per_second"].as_f64();
-    bps.unwrap_or_else(|| panic!("{result:#}")) / 1e6
 }
 
 /// What is known of the path from one host of the lab to the other, once it is so.

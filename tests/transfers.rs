@@ -5,8 +5,9 @@
 mod support;
 
 use serde_json::Value;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
+use support::transfer::mbps_received;
 use support::{Daemon, FATPATH, Lab, alone, setting, until};
 
 fn policy(peer_net: &str, law: &str) -> String {
@@ -19,13 +20,6 @@ fn policy(peer_net: &str, law: &str) -> String {
 }
 
 const AIMD: &str = "{ law = 'fp_aimd', a = 8, b = 0.125 }";
-
-fn mbps_received(transfer: Child) -> f64 {
-    let output = transfer.wait_with_output().unwrap();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let bps = result["end"]["sum_received"]["bits_per_second"].as_f64();
-    bps.unwrap_or_else(|| panic!("{result:#}")) / 1e6
-}
 
 /// The flow that carries the data: the sender's end with the most bytes.
 fn sender(daemon: &Daemon, least_bytes: u64) -> Value {

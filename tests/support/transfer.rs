@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One flow between two hosts of the lab, given a law by a rule, and what its window is.
+//! One flow between two hosts of the lab, given a law by a rule, and what its window is; what iperf3 says of a transfer.
 
 use super::{Daemon, Lab, until};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::process::Child;
 use std::thread;
 
 pub const PORT: u16 = 7001;
@@ -101,4 +102,12 @@ pub fn cwnd(flow: &Value) -> f64 {
 /// Segments; none was found.
 pub fn ssthresh(flow: &Value) -> Option<f64> {
     flow["ssthresh_pkts"].as_f64()
+}
+
+/// What the receiver of an iperf3 with `--json` had, once it has ended.
+pub fn mbps_received(transfer: Child) -> f64 {
+    let output = transfer.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let bps = result["end"]["sum_received"]["bits_per_second"].as_f64();
+    bps.unwrap_or_else(|| panic!("{result:#}")) / 1e6
 }

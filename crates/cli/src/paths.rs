@@ -35,7 +35,7 @@ enum Command {
     Show(OfPrefix),
     /// Print rules of the policy file that give what was learned, to keep it
     Pin(OfPrefix),
-    /// Forget what was learned of the paths to a prefix or an address; root
+    /// Forget what was learned of the paths to a prefix or an address, until the daemon starts again and reads the archive; root
     Forget(OfPrefix),
 }
 

@@ -4,7 +4,6 @@
 use crate::evidence::{Evidence, Limit, Loss};
 use crate::quantile::{quantile, spread};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Peers whose least round-trip times differ more, by the standard deviation of their logarithms, share no path.
 const ONE_PATH_SPREAD: f64 = 0.3;
@@ -60,7 +59,7 @@ pub struct Rate {
 
 impl Estimate {
     /// From the evidence, and the kinds of loss of the flows that could tell.
-    pub(crate) fn of(evidence: &VecDeque<Evidence>, losses: &VecDeque<Loss>) -> Option<Estimate> {
+    pub(crate) fn of(evidence: &[Evidence], losses: &[Loss]) -> Option<Estimate> {
         let least_rtts = || evidence.iter().map(|flow| flow.min_rtt_us);
         let sum = |of: fn(&Evidence) -> u64| evidence.iter().map(of).sum::<u64>();
         let sent = sum(|flow| flow.sent_pkts).max(1);
@@ -74,7 +73,7 @@ impl Estimate {
             retransmitted_share: sum(|flow| flow.retransmitted_pkts) as f64 / sent as f64,
             is_mixed: evidence.len() >= LEAST_SPREAD_FLOWS
                 && spread(least_rtts()) > ONE_PATH_SPREAD,
-            mss_bytes: evidence.back()?.mss_bytes,
+            mss_bytes: evidence.last()?.mss_bytes,
         })
     }
 
@@ -96,7 +95,7 @@ fn value(numbers: impl Iterator<Item = f64> + Clone, share: f64) -> Option<Value
 
 /// Of the flows that the path held back. A flow that something else held back counts where it was faster than these:
 /// the path carries at least its rate.
-fn rate(evidence: &VecDeque<Evidence>) -> Option<Rate> {
+fn rate(evidence: &[Evidence]) -> Option<Rate> {
     let free = evidence.iter().filter_map(Evidence::path_rate_bps);
     let of_path = value(free, 0.9);
     let limited = |flow: &Evidence| Some((flow.rate_bps?, flow.limit?));
@@ -123,7 +122,7 @@ fn rate(evidence: &VecDeque<Evidence>) -> Option<Rate> {
 }
 
 /// Of kinds that are equally frequent the latest.
-fn most_frequent(losses: &VecDeque<Loss>) -> Option<Loss> {
+fn most_frequent(losses: &[Loss]) -> Option<Loss> {
     let count = |kind: &Loss| losses.iter().filter(|loss| *loss == kind).count();
     losses.iter().copied().max_by_key(count)
 }
@@ -134,7 +133,7 @@ mod tests {
     use crate::path::tests::flow;
 
     fn estimate(evidence: &[Evidence]) -> Estimate {
-        Estimate::of(&evidence.iter().cloned().collect(), &VecDeque::new()).unwrap()
+        Estimate::of(evidence, &[]).unwrap()
     }
 
     #[test]
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_most_frequent_loss_counts_and_then_the_latest() {
-        let of = |losses: &[Loss]| most_frequent(&losses.iter().copied().collect());
+        let of = most_frequent;
         assert_eq!(
             of(&[Loss::Queue, Loss::Queue, Loss::Random]),
             Some(Loss::Queue)

@@ -67,6 +67,30 @@ pub enum Loss {
     Policed,
 }
 
+impl Limit {
+    /// Its name, as serde writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Application => "application",
+            Limit::OwnBuffer => "own_buffer",
+            Limit::PeerWindow => "peer_window",
+            Limit::Loss => "loss",
+        }
+    }
+}
+
+impl Loss {
+    /// Its name, as serde writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Loss::None => "none",
+            Loss::Queue => "queue",
+            Loss::Random => "random",
+            Loss::Policed => "policed",
+        }
+    }
+}
+
 impl Evidence {
     /// Whether it may move an estimate: the flow carried enough, and its numbers are possible.
     pub fn is_usable(&self) -> bool {

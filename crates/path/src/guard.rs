@@ -6,6 +6,7 @@ use crate::evidence::Evidence;
 use crate::profile::Profile;
 use crate::quantile::quantile;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Too many segments sent again: this share of them, and so many times what the path had before.
 const MUCH_RETRANSMITTED: f64 = 0.05;
@@ -56,6 +57,28 @@ pub enum TakenBack {
         /// Since.
         since_bps: f64,
     },
+}
+
+impl fmt::Display for TakenBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TakenBack::Retransmitted { before, since } => write!(
+                f,
+                "taken back: {:.2} % of the segments were sent again, {:.2} % before",
+                since * 100.0,
+                before * 100.0
+            ),
+            TakenBack::Slower {
+                before_bps,
+                since_bps,
+            } => write!(
+                f,
+                "taken back: flows had {:.1} Mb/s, {:.1} before",
+                since_bps / 1e6,
+                before_bps / 1e6
+            ),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,6 @@ use crate::estimate::Estimate;
 use crate::evidence::{Evidence, Loss};
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Flows that an estimate rests on, the latest.
 const MOST_FLOWS: usize = 20;
@@ -30,8 +29,8 @@ pub struct Path {
     pub flows: u64,
     /// How often it has become another path.
     pub epochs: u32,
-    evidence: VecDeque<Evidence>,
-    losses: VecDeque<Loss>,
+    evidence: Vec<Evidence>,
+    losses: Vec<Loss>,
     /// Whether what it gets does harm.
     pub guard: Guard,
 }
@@ -45,15 +44,13 @@ impl Path {
         self.age(seen.seen_us);
         self.guard.learn(&seen);
         let known = self.evidence.iter().position(|one| one.flow == seen.flow);
-        match known.and_then(|place| self.evidence.remove(place)) {
+        match known.map(|place| self.evidence.remove(place)) {
             Some(before) => seen.loss = self.told_again(before.loss, seen.loss),
             None => self.flows += 1,
         }
         self.note_loss(seen.loss);
-        self.evidence.push_back(seen);
-        while self.evidence.len() > MOST_FLOWS {
-            self.evidence.pop_front();
-        }
+        self.evidence.push(seen);
+        keep_latest(&mut self.evidence, MOST_FLOWS);
         self.begin_epoch_where_off();
         true
     }
@@ -76,13 +73,8 @@ impl Path {
 
     fn age(&mut self, now_us: i64) {
         if now_us.saturating_sub(self.seen_us()) > PRIOR_AFTER_US {
-            self.keep_latest(PRIOR_FLOWS);
+            keep_latest(&mut self.evidence, PRIOR_FLOWS);
         }
-    }
-
-    fn keep_latest(&mut self, flows: usize) {
-        let old = self.evidence.len().saturating_sub(flows);
-        self.evidence.drain(..old);
     }
 
     /// A live flow tells again and again: it counts once. One whose law changed may be unable to tell any more, and what
@@ -97,35 +89,37 @@ impl Path {
 
     fn note_loss(&mut self, loss: Option<Loss>) {
         self.losses.extend(loss);
-        while self.losses.len() > MOST_LOSSES {
-            self.losses.pop_front();
-        }
+        keep_latest(&mut self.losses, MOST_LOSSES);
     }
 
     /// The path became another one where the latest flows agree with each other, and not with those before.
     fn begin_epoch_where_off(&mut self) {
-        let Some(before) = self.evidence.len().checked_sub(OFF_FLOWS) else {
+        let before = self.evidence.len().saturating_sub(OFF_FLOWS);
+        let (older, latest) = self.evidence.split_at(before);
+        let Some(known) = Estimate::of(older, &[]) else {
             return;
         };
-        let older: VecDeque<Evidence> = self.evidence.iter().take(before).cloned().collect();
-        let Some(known) = Estimate::of(&older, &VecDeque::new()) else {
-            return;
-        };
-        let mut latest = self.evidence.iter().skip(before);
         let rtts_are_off = latest
-            .clone()
+            .iter()
             .all(|flow| is_off(flow.min_rtt_us, known.base_rtt_us.value));
         let known_bps = known.rate.map(|rate| rate.bps.value);
-        let rates_are_off = latest.all(|flow| match (flow.path_rate_bps(), known_bps) {
-            (Some(bps), Some(known)) => is_off(bps, known),
-            _ => false,
-        });
+        let rates_are_off = latest
+            .iter()
+            .all(|flow| match (flow.path_rate_bps(), known_bps) {
+                (Some(bps), Some(known)) => is_off(bps, known),
+                _ => false,
+            });
         if rtts_are_off || rates_are_off {
-            self.keep_latest(OFF_FLOWS);
+            keep_latest(&mut self.evidence, OFF_FLOWS);
             self.losses = self.evidence.iter().filter_map(|flow| flow.loss).collect();
             self.epochs += 1;
         }
     }
+}
+
+fn keep_latest<T>(all: &mut Vec<T>, most: usize) {
+    let old = all.len().saturating_sub(most);
+    all.drain(..old);
 }
 
 fn is_off(value: f64, known: f64) -> bool {

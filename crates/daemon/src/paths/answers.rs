@@ -10,7 +10,7 @@ use fatpath_api::endpoint::GetPaths;
 use fatpath_api::{LearnedPath, LearnedPaths, PathState, PathsQuery};
 use fatpath_archive::rfc3339;
 use fatpath_archive::store::parse_prefix;
-use fatpath_path::{Choice, Host, Limit, Loss, Path, PathKey, TakenBack, choose};
+use fatpath_path::{Choice, Host, Path, PathKey, choose};
 use fatpath_policy::AutoMode;
 use ipnet::IpNet;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn shown(
         (_, AutoMode::Tune) => PathState::Tuned,
         _ => PathState::Observed,
     };
-    let taken_back = quarantine.map(|quarantine| harm(quarantine.reason));
+    let taken_back = quarantine.map(|quarantine| quarantine.reason.to_string());
     Some(LearnedPath {
         local: key.local,
         prefix: key.prefix.to_string(),
@@ -85,50 +85,15 @@ fn shown(
         high_rtt_us: known.high_rtt_us,
         rate_bps: known.rate.map(|rate| rate.bps.value),
         rate_doubt: known.rate.map(|rate| rate.bps.doubt),
-        rate_limit: known.rate.and_then(|rate| rate.limit).map(limit),
-        loss: known.loss.map(loss),
+        rate_limit: known
+            .rate
+            .and_then(|rate| rate.limit)
+            .map(|limit| limit.name().to_owned()),
+        loss: known.loss.map(|loss| loss.name().to_owned()),
         retransmitted_share: known.retransmitted_share,
         settings: given.unwrap_or(&profile).to_string(),
         reasons: taken_back.into_iter().chain(reasons).collect(),
         state,
         quarantined_until: quarantine.map(|quarantine| rfc3339(quarantine.until_us)),
     })
-}
-
-fn limit(limit: Limit) -> String {
-    let name = match limit {
-        Limit::Application => "application",
-        Limit::OwnBuffer => "own_buffer",
-        Limit::PeerWindow => "peer_window",
-        Limit::Loss => "loss",
-    };
-    name.to_owned()
-}
-
-fn loss(loss: Loss) -> String {
-    let name = match loss {
-        Loss::None => "none",
-        Loss::Queue => "queue",
-        Loss::Random => "random",
-        Loss::Policed => "policed",
-    };
-    name.to_owned()
-}
-
-fn harm(reason: TakenBack) -> String {
-    match reason {
-        TakenBack::Retransmitted { before, since } => format!(
-            "taken back: {:.2} % of the segments were sent again, {:.2} % before",
-            since * 100.0,
-            before * 100.0
-        ),
-        TakenBack::Slower {
-            before_bps,
-            since_bps,
-        } => format!(
-            "taken back: flows had {:.1} Mb/s, {:.1} before",
-            since_bps / 1e6,
-            before_bps / 1e6
-        ),
-    }
 }

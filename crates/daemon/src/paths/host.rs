@@ -5,8 +5,8 @@ use fatpath_host::Sysctls;
 use fatpath_path::Host;
 use fatpath_policy::SysctlName;
 
-/// All flows together may be given half of where the kernel's memory pressure begins, and one flow a quarter of that.
-/// The kernel doubles what a buffer is given.
+/// Of where the kernel's memory pressure begins: four flows that fill their buffers, which the kernel doubles, take half.
+/// How much all flows are given together is bounded by the policy's `tcp_mem_share`.
 const PART_OF_PRESSURE: u64 = 2 * 4 * 2;
 
 /// What this host does by itself.
