@@ -88,4 +88,17 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     let forgotten = daemon.json(&["paths", "forget", &lab.address("b")]);
     // From each of the two hosts, which have one kernel.
     assert_eq!(forgotten["paths"], 2);
+
+    daemon.kill_9();
+    let peer = lab.address("b");
+    daemon.write_policy(&format!("{}exclude = ['{peer}']\n", auto("observe")));
+    daemon.restart();
+    // A flow that moved enough to be learned shows that the daemon has taken its first turns.
+    let _ = mbps_received(lab.transfer(3, &[]));
+    let known = daemon.json(&["paths"]);
+    let paths = known["paths"].as_array().unwrap();
+    assert!(
+        !paths.iter().any(|path| covers(&path["prefix"], &peer)),
+        "{known:#}"
+    );
 }

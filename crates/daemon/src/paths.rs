@@ -64,7 +64,14 @@ impl PathsState {
 
     /// Takes what was known when the daemon last ran. Answers how many paths are known.
     pub(crate) fn restore(&self, archive: &Archive) -> Result<usize> {
-        memory::restore(&mut self.paths.lock(), archive, now_us())
+        let known = memory::known(archive, now_us())?;
+        let (settings, mut paths) = (self.settings.lock().clone(), self.paths.lock());
+        for (key, path) in known {
+            if !is_excluded(&settings, &key) {
+                paths.restore(key, path);
+            }
+        }
+        Ok(paths.len())
     }
 
     /// Gives each path what it is to get now. Answers whether anything changed.

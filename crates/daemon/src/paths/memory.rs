@@ -66,13 +66,13 @@ fn path_event(key: PathKey, path: &Path) -> Event {
     event
 }
 
-/// What was known when the daemon last ran.
+/// What was known when the daemon last ran, of each path the newest first.
 ///
 /// # Errors
 /// When the archive cannot be read.
-pub(super) fn restore(paths: &mut Paths, archive: &Archive, now_us: i64) -> Result<usize> {
+pub(super) fn known(archive: &Archive, now_us: i64) -> Result<Vec<(PathKey, Path)>> {
     if !archive.folder().is_dir() {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let query = Query {
         kinds: vec![Kind::Path],
@@ -81,12 +81,8 @@ pub(super) fn restore(paths: &mut Paths, archive: &Archive, now_us: i64) -> Resu
     };
     let store = SqliteStore::at(archive.folder());
     let events = store.query(&query).context("what is known of paths")?;
-    let newest_first = events.into_iter().rev();
-    for event in newest_first {
-        // An event of another version of fatpath is passed over.
-        if let Ok(Known { key, path }) = serde_json::from_str(&event.event.body) {
-            paths.restore(key, path);
-        }
-    }
-    Ok(paths.len())
+    let newest_first = events.iter().rev();
+    // An event of another version of fatpath is passed over.
+    let known = newest_first.filter_map(|event| serde_json::from_str(&event.event.body).ok());
+    Ok(known.map(|Known { key, path }| (key, path)).collect())
 }
