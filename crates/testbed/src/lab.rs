@@ -13,6 +13,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fatpath_api::Change;
+use fatpath_host::JournalError;
 use fatpath_scenario::plan::Plan;
 use fatpath_scenario::{Host, Link, TimedChange};
 use serde::Serialize;
@@ -247,6 +249,15 @@ impl Lab {
     /// What could not be undone.
     pub fn down(mut self) -> Result<Option<String>, UndoError> {
         self.take_down()
+    }
+
+    /// What the lab's daemon has changed on the machine until now; nothing without a daemon.
+    ///
+    /// # Errors
+    /// When the daemon's journal cannot be read.
+    pub fn changes_of_daemon(&self) -> Result<Vec<Change>, JournalError> {
+        let host = fatpath_host::Host::open(&self.directory.daemon())?;
+        Ok(host.changes().to_vec())
     }
 
     /// Whether the supervisor still forwards packets.

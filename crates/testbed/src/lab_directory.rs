@@ -248,6 +248,11 @@ impl LabDirectory {
         owner.is_some_and(|pid: u32| machine::start_ticks(pid).is_none())
     }
 
+    /// The run directory of the lab's daemon.
+    pub fn daemon(&self) -> PathBuf {
+        self.path("daemon")
+    }
+
     /// A file or folder of the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)

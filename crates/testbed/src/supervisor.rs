@@ -16,7 +16,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::Network;
-use fatpath_scenario::plan::{DaemonPlan, MAINLINE_LAW, MAINLINE_OF_THE_MACHINE, Plan};
+use fatpath_scenario::plan::{
+    DaemonPlan, MAINLINE_LAW, MAINLINE_OF_A_HOST, MAINLINE_OF_THE_MACHINE, Plan,
+};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,6 +35,14 @@ use crate::undo;
 /// How long the daemon may take until it is ready: it loads BPF programs and waits for maps.
 const DAEMON_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Settings of hosts that a daemon which learns paths reads of the machine, where it runs: what flows get follows from
+/// them.
+const READ_BY_A_DAEMON: [&str; 3] = [
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+];
 
 /// What the supervisor tells the process that started it, one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +133,7 @@ fn bring_up(
     directory: &LabDirectory,
     journal: &mut Journal,
 ) -> Result<(Network, Vec<Setting>), SupervisorError> {
-    let settings = set_machine(&plan.lab, journal)?;
+    let settings = set_machine(plan, journal)?;
     let network = make_hosts(plan, journal)?;
     let cgroup = make_cgroup(&plan.lab, journal)?;
     if let Some(daemon) = &plan.daemon {
@@ -133,12 +143,15 @@ fn bring_up(
     Ok((network, settings))
 }
 
-fn set_machine(lab: &str, journal: &mut Journal) -> Result<Vec<Setting>, SupervisorError> {
-    let others =
-        lab_directory::changes_of_others(lab).map_err(system("reading other labs' journals"))?;
+fn set_machine(plan: &Plan, journal: &mut Journal) -> Result<Vec<Setting>, SupervisorError> {
+    let others = lab_directory::changes_of_others(&plan.lab)
+        .map_err(system("reading other labs' journals"))?;
     let allowed = machine::sysctl(ALLOWED_LAWS).map_err(system(ALLOWED_LAWS))?;
     let with_mainline_law = with_word(&allowed, MAINLINE_LAW);
-    let of_the_machine = MAINLINE_OF_THE_MACHINE.into_iter();
+    let read_by_daemon = MAINLINE_OF_A_HOST.into_iter();
+    let read_by_daemon =
+        read_by_daemon.filter(|(name, _)| plan.daemon.is_some() && READ_BY_A_DAEMON.contains(name));
+    let of_the_machine = MAINLINE_OF_THE_MACHINE.into_iter().chain(read_by_daemon);
     let wanted = of_the_machine.chain([(ALLOWED_LAWS, with_mainline_law.as_str())]);
     let set = wanted.map(|(name, wanted)| set_one(name, wanted, &others, journal));
     set.filter_map(Result::transpose).collect()
@@ -202,7 +215,7 @@ fn start_daemon(
     journal: &mut Journal,
 ) -> Result<(), SupervisorError> {
     let program = std::env::current_exe().map_err(system("finding fatpath itself"))?;
-    let run_dir = directory.path("daemon");
+    let run_dir = directory.daemon();
     let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", directory.lab));
     let log = directory.path("daemon.log");
     let mut command = child::this_program();
@@ -256,7 +269,7 @@ fn open_rude_gate(
     }
     let mut command = child::this_program();
     command.args(["rude", "on", "--run-dir"]);
-    command.arg(directory.path("daemon"));
+    command.arg(directory.daemon());
     for host in &plan.hosts {
         command.arg("--netns").arg(plan.namespace(&host.name));
     }

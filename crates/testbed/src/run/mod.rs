@@ -19,6 +19,7 @@ use fatpath_experiment::results::{Row, files};
 use fatpath_experiment::run::{
     self, Made, Maker, Options, Outcome, Planned, Runner, ScenarioError, Shard, Watch,
 };
+use fatpath_host::JournalError;
 use fatpath_scenario::command::CommandError;
 use fatpath_scenario::{Case, Scenario};
 use thiserror::Error;
@@ -70,6 +71,8 @@ enum CaseError {
     SupervisorFailed(String),
     #[error(transparent)]
     Down(#[from] UndoError),
+    #[error("reading what the lab's daemon has changed: {0}")]
+    Daemon(#[from] JournalError),
 }
 
 /// Makes the runs that the folder of the results does not have yet.

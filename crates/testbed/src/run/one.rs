@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fatpath_api::Change;
 use fatpath_experiment::results::{Row, Run};
 use fatpath_experiment::run::{Planned, Turn, Watch as WatchRun};
 use fatpath_scenario::plan::{MAINLINE_OF_THE_MACHINE, Plan};
@@ -60,7 +61,8 @@ impl OneRun<'_> {
         };
         let ran = program::run_all(&plan, &jobs, &mut watching);
         let window = watching.window();
-        let disturbed = disturbed(&set, &machine_settings());
+        let by_daemon = lab.changes_of_daemon()?;
+        let disturbed = disturbed(&set, &machine_settings(), &by_daemon);
         // The emulator ends its files only now.
         if let Some(said) = lab.down()? {
             return Err(CaseError::SupervisorFailed(said));
@@ -194,12 +196,21 @@ fn machine_settings() -> Vec<MachineSetting> {
         .collect()
 }
 
-/// Another lab's daemon, or an administrator, may set them too.
-fn disturbed(set: &[MachineSetting], now: &[MachineSetting]) -> Option<String> {
+/// Another lab's daemon, or an administrator, may set them too. The lab's own daemon raises them while it learns paths.
+fn disturbed(
+    set: &[MachineSetting],
+    now: &[MachineSetting],
+    by_daemon: &[Change],
+) -> Option<String> {
+    let is_daemons = |(of, value): &MachineSetting| {
+        by_daemon.iter().any(|change| {
+            matches!(change, Change::Sysctl { name, after, .. } if name == of && after == value)
+        })
+    };
     let changed: Vec<String> = set
         .iter()
         .zip(now)
-        .filter(|(set, now)| set != now)
+        .filter(|(set, now)| set != now && !is_daemons(now))
         .map(|((name, set), (_, now))| format!("{name} was {set} and became {now}"))
         .collect();
     let changed = (!changed.is_empty()).then(|| changed.join(", "))?;
@@ -256,9 +267,16 @@ mod tests {
     fn a_setting_that_is_not_what_was_set_is_told() {
         let set = [("a", "1".to_owned()), ("b", "2".to_owned())];
         let mut now = set.clone();
-        assert_eq!(disturbed(&set, &now), None);
+        assert_eq!(disturbed(&set, &now, &[]), None);
         now[1].1 = "3".to_owned();
-        let told = disturbed(&set, &now).unwrap();
+        let told = disturbed(&set, &now, &[]).unwrap();
         assert!(told.ends_with(": b was 2 and became 3"), "{told}");
+        let raised = |after: &str| Change::Sysctl {
+            name: "b".to_owned(),
+            before: "2".to_owned(),
+            after: after.to_owned(),
+        };
+        assert_eq!(disturbed(&set, &now, &[raised("3")]), None);
+        assert!(disturbed(&set, &now, &[raised("4")]).is_some());
     }
 }
