@@ -39,6 +39,8 @@ pub enum Summary {
     Median,
     /// The greatest magnitude.
     Worst,
+    /// The smallest.
+    Least,
 }
 
 impl Figure {
@@ -57,6 +59,7 @@ impl Summary {
         match self {
             Summary::Median => median(samples),
             Summary::Worst => samples.iter().map(|s| s.abs()).max_by(f64::total_cmp),
+            Summary::Least => samples.iter().copied().min_by(f64::total_cmp),
         }
     }
 }
@@ -84,6 +87,12 @@ mod tests {
     fn the_worst_has_no_sign() {
         assert_eq!(Summary::Worst.of(&[0.1, -0.3, 0.2]), Some(0.3));
         assert_eq!(Summary::Worst.of(&[]), None);
+    }
+
+    #[test]
+    fn the_least_has_its_sign() {
+        assert_eq!(Summary::Least.of(&[0.1, -0.3, 0.2]), Some(-0.3));
+        assert_eq!(Summary::Least.of(&[]), None);
     }
 
     #[test]

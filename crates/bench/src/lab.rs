@@ -15,7 +15,7 @@ use std::sync::Mutex;
 /// Of a run that is not to be trusted: a hypervisor that takes the processor for seconds spoils some.
 pub const RETRIES: u32 = 5;
 
-/// Of each case of `runs`.
+/// Of each case of [`runs`].
 pub const REPEATS: usize = 3;
 
 const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
@@ -91,19 +91,30 @@ struct Direction {
     p95_queue_bytes: u64,
 }
 
-/// The runs of a case, by repeat. They are made once, also where several figures are of them.
+/// The runs of a case, by repeat.
 pub fn runs(run: &Run, case: Case) -> Result<Vec<Reached>> {
+    repeated(run, case, REPEATS)
+}
+
+/// The one run of a case that figures need of many.
+pub fn once(run: &Run, case: Case) -> Result<Reached> {
+    let runs = repeated(run, case, 1)?;
+    runs.into_iter().next().context("no run")
+}
+
+/// They are made once, also where several figures are of them.
+fn repeated(run: &Run, case: Case, repeats: usize) -> Result<Vec<Reached>> {
     static MADE: Mutex<BTreeMap<Case, Vec<Reached>>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().expect("nothing panics while it is held");
     if let Some(runs) = made.get(&case) {
         return Ok(runs.clone());
     }
     let choice: Vec<&str> = case.choice.iter().map(String::as_str).collect();
-    let mut rows: Vec<Row> = printed(run, "run", case.scenario, REPEATS, &choice)?;
+    let mut rows: Vec<Row> = printed(run, "run", case.scenario, repeats, &choice)?;
     rows.sort_by_key(|row| row.repeat);
     let runs: Result<Vec<Reached>> = rows.iter().map(|row| row.reached(run, &case)).collect();
     let runs = runs?;
-    ensure!(runs.len() == REPEATS, "{} runs of {REPEATS}", runs.len());
+    ensure!(runs.len() == repeats, "{} runs of {repeats}", runs.len());
     made.insert(case, runs.clone());
     Ok(runs)
 }
@@ -127,7 +138,7 @@ impl Row {
             p95_queue_bytes: queues.max(),
         };
         run.say(format!(
-            "  {name}, run {} of {REPEATS}, attempt {}: {}",
+            "  {name}, run {}, attempt {}: {}",
             self.repeat,
             self.attempts.unwrap_or(1),
             reached.line()

@@ -13,6 +13,7 @@ mod emulator_exact;
 mod emulator_loss;
 mod emulator_shaped;
 mod estats;
+mod gap;
 mod kernel_sim_error;
 mod load;
 mod mark_cpu;
@@ -36,6 +37,7 @@ use std::sync::LazyLock;
 /// All of them, in the order in which they are measured.
 pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     let groups = rude_share::FIGURES.iter().chain(&bbr::FIGURES);
+    let groups = groups.chain(&gap::FIGURES);
     SINGLE.into_iter().chain(groups).collect()
 });
 

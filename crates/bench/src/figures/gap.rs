@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much of the gap between the defaults and what an expert reaches is closed without anybody knowing the path:
+//! bulk flows over paths of `experiments/gap/bulk.toml`, on the real kernel, one run of each variant and path.
+//!
+//! Closure is (auto - default) / (oracle - default), where oracle is the best of the policies and recipes that
+//! somebody chose who knows the path.
+
+use crate::figure::{Better, Figure, Summary};
+use crate::lab::{self, Case};
+use crate::run::Run;
+use anyhow::{Context, Result};
+
+const SCENARIO: &str = "gap/bulk.toml";
+
+/// A third of the scenario's paths, one or two of each kind.
+const PATHS: [&str; 8] = [
+    "1g-100ms",
+    "1g-100ms-loss-1e-4",
+    "500m-50ms-loss-1e-3",
+    "200m-300ms",
+    "500m-80ms-short",
+    "1g-50ms-policed",
+    "10m-40ms-deep",
+    "300m-100ms-reordered",
+];
+
+/// Those without losses of their own, where what is retransmitted is what the law does.
+const CLEAN: [&str; 3] = ["1g-100ms", "200m-300ms", "10m-40ms-deep"];
+
+const EXPERTS: [&str; 5] = [
+    "recipe",
+    "cubic",
+    "oracle-bbr",
+    "oracle-cubic",
+    "oracle-scalable",
+];
+
+/// On a path whose gap is smaller, closure would be a ratio of noise.
+const LEAST_GAP: f64 = 1.1;
+
+/// Of the three flows of a run.
+const FIRST: usize = 0;
+const THIRD: usize = 2;
+
+pub const FIGURES: [Figure; 6] = [
+    higher(
+        "gap.closure_median",
+        "closure of the third flow of 15 s; median of the paths with a gap of a tenth or more",
+        0.9,
+        Summary::Median,
+        |run| closures(run, THIRD),
+    ),
+    higher(
+        "gap.closure_worst",
+        "the same on the worst path",
+        0.75,
+        Summary::Least,
+        |run| closures(run, THIRD),
+    ),
+    higher(
+        "gap.first_flow_closure_median",
+        "closure of the first flow of 15 s on an unknown path; median",
+        0.7,
+        Summary::Median,
+        |run| closures(run, FIRST),
+    ),
+    higher(
+        "gap.over_recipe_median",
+        "goodput of the third flow over that of BBR version 1 with maxima of 512 MiB; median of the paths",
+        1.0,
+        Summary::Median,
+        over_recipe,
+    ),
+    higher(
+        "gap.over_recipe_worst",
+        "the same on the worst path",
+        0.9,
+        Summary::Least,
+        over_recipe,
+    ),
+    Figure {
+        better: Better::Lower,
+        ..higher(
+            "gap.retransmits_over_recipe_clean",
+            "segments retransmitted by three flows over those of the recipe's; median of the paths without losses of their own",
+            0.2,
+            Summary::Median,
+            retransmits_over_recipe,
+        )
+    },
+];
+
+type Measure = fn(&Run) -> Result<Vec<f64>>;
+
+const fn higher(
+    name: &'static str,
+    what: &'static str,
+    goal: f64,
+    summary: Summary,
+    measure: Measure,
+) -> Figure {
+    Figure {
+        name,
+        what,
+        unit: "ratio",
+        better: Better::Higher,
+        goal: Some(goal),
+        summary,
+        measure,
+    }
+}
+
+fn case(path: &str, variant: &str) -> Case {
+    Case::of(SCENARIO, variant).path(path)
+}
+
+/// Goodput of one of the flows, Mb/s.
+fn flow_mbps(run: &Run, path: &str, variant: &str, flow: usize) -> Result<f64> {
+    let reached = lab::once(run, case(path, variant))?;
+    let mbps = reached.programs_mbps.get(flow);
+    mbps.copied().context("three flows make a run")
+}
+
+/// Of each path with a gap.
+fn closures(run: &Run, flow: usize) -> Result<Vec<f64>> {
+    let mut closures = Vec::new();
+    for path in PATHS {
+        let mbps = |variant| flow_mbps(run, path, variant, flow);
+        let (default, auto) = (mbps("default")?, mbps("auto")?);
+        let experts: Result<Vec<f64>> = EXPERTS.into_iter().map(mbps).collect();
+        closures.extend(closure(default, auto, &experts?));
+    }
+    Ok(closures)
+}
+
+/// `None` where no expert reaches more than the default by `LEAST_GAP`.
+fn closure(default: f64, auto: f64, experts: &[f64]) -> Option<f64> {
+    let oracle = experts.iter().copied().fold(default, f64::max);
+    (oracle >= LEAST_GAP * default).then(|| (auto - default) / (oracle - default))
+}
+
+fn over_recipe(run: &Run) -> Result<Vec<f64>> {
+    let ratio = |path| {
+        let mbps = |variant| flow_mbps(run, path, variant, THIRD);
+        Ok(mbps("auto")? / mbps("recipe")?)
+    };
+    PATHS.into_iter().map(ratio).collect()
+}
+
+/// One segment more of each, as the recipe may have none either.
+fn retransmits_over_recipe(run: &Run) -> Result<Vec<f64>> {
+    let ratio = |path| {
+        let resent = |variant| -> Result<f64> {
+            Ok(lab::once(run, case(path, variant))?.retransmits as f64)
+        };
+        Ok((resent("auto")? + 1.0) / (resent("recipe")? + 1.0))
+    };
+    CLEAN.into_iter().map(ratio).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closure_is_a_share_of_the_gap() {
+        assert_eq!(closure(100.0, 175.0, &[150.0, 200.0]), Some(0.75));
+        assert_eq!(closure(100.0, 50.0, &[200.0]), Some(-0.5));
+        assert_eq!(closure(100.0, 109.0, &[109.0]), None);
+    }
+}
