@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a flow says of its path so far.
 
-use crate::diagnosis::loss::answers_to_loss;
+use crate::diagnosis::loss::{answers_to_loss, are_without_queue, short_queue_us};
 use crate::record::Record;
 use crate::span::Span;
 use fatpath_path::{Evidence, Limit, Loss, PathKey};
 
 /// Fewer reductions of the window are chance.
 const LEAST_SIGNALS: u64 = 3;
+
+/// Losses of a law that does not answer to them met a full queue where they did so on average, over so many: the
+/// queueing delay before them was this share of the base round-trip time.
+const MANY_SIGNALS: u64 = 10;
+const FULL_QUEUE: f64 = 0.5;
 
 /// So many segments without a reduction are a path without losses.
 const CLEAN_PKTS: u64 = 10_000;
@@ -20,7 +25,8 @@ impl Record {
         let life = self.life();
         let loss = self.loss(&life);
         // The diagnosis says so of laws alone that answer to losses.
-        let by_loss = (loss == Some(Loss::Random)).then_some(Limit::Loss);
+        let without_queue = matches!(loss, Some(Loss::Random | Loss::Policed));
+        let by_loss = without_queue.then_some(Limit::Loss);
         let evidence = Evidence {
             flow: last.flow.cookie,
             begin_us: unix_us(last.begin_ns),
@@ -41,23 +47,32 @@ impl Record {
     }
 
     /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue. A law that does not
-    /// answer to losses fills queues when it looks for more: its losses tell nothing.
+    /// answer to losses fills queues when it looks for more: only where nearly all its losses met a full one do they tell
+    /// something.
     fn loss(&self, life: &Span) -> Option<Loss> {
         let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
         let (signals, sent) = (life.passed.cong_signals, life.passed.data_segs_out);
-        let met_queue = || life.queue_before_loss_us() >= Some(life.queue_threshold_us());
         if has("FP-POLICED") {
             Some(Loss::Policed)
-        } else if has("FP-LOSS-RANDOM") {
+        } else if has("FP-LOSS-RANDOM") || are_without_queue(life) {
             Some(Loss::Random)
         } else if signals == 0 && life.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
             Some(Loss::None)
-        } else if signals >= LEAST_SIGNALS && answers_to_loss(&life.last.law) && met_queue() {
+        } else if met_queue(life) {
             Some(Loss::Queue)
         } else {
             None
         }
     }
+}
+
+/// Whether the losses met a queue.
+fn met_queue(life: &Span) -> bool {
+    let (least, queue_us) = match answers_to_loss(&life.last.law) {
+        true => (LEAST_SIGNALS, short_queue_us(life)),
+        false => (MANY_SIGNALS, FULL_QUEUE * life.base_rtt_us()),
+    };
+    life.passed.cong_signals >= least && life.queue_before_loss_us() >= Some(queue_us)
 }
 
 #[cfg(test)]
@@ -163,15 +178,38 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_a_law_that_does_not_answer_to_them_tell_nothing() {
-        let (_, seen) = told(|tenth, sample| Sample {
-            law: "fp_bbr".into(),
-            cong_signals: (tenth / 20) as u32,
-            segs_retrans: tenth / 20,
-            pre_cong_sum_rtt_us: tenth / 20 * 60_000,
-            ..sample
-        });
-        assert_eq!(seen.loss, None, "{seen:?}");
+    fn two_losses_without_a_queue_are_random() {
+        let with_losses = |signals: u32, rtt_us: u64| {
+            told(move |_, sample| Sample {
+                cong_signals: signals,
+                pre_cong_sum_rtt_us: u64::from(signals) * rtt_us,
+                ..sample
+            })
+        };
+        let (_, seen) = with_losses(2, 21_000);
+        assert_eq!(
+            (seen.loss, seen.limit),
+            (Some(Loss::Random), Some(Limit::Loss))
+        );
+        assert_eq!(with_losses(1, 21_000).1.loss, None);
+        assert_eq!(with_losses(2, 60_000).1.loss, None);
+    }
+
+    #[test]
+    fn of_a_law_that_does_not_answer_to_losses_only_a_full_queue_tells() {
+        let after = |rtt_us: u64| {
+            let (_, seen) = told(move |tenth, sample| Sample {
+                law: "fp_bbr".into(),
+                cong_signals: (tenth / 20) as u32,
+                segs_retrans: tenth / 20,
+                pre_cong_sum_rtt_us: tenth / 20 * rtt_us,
+                ..sample
+            });
+            seen.loss
+        };
+        assert_eq!(after(21_000), None);
+        assert_eq!(after(28_000), None);
+        assert_eq!(after(60_000), Some(Loss::Queue));
     }
 
     #[test]

@@ -24,8 +24,10 @@ const PAYLOAD_SHARE: f64 = 0.5;
 /// On a shorter path the host's settings do well, and another law may harm its neighbours.
 const LONG_US: f64 = 5_000.0;
 
-/// Up to this share of segments lost `fp_bbr` has the path's rate (draft-ietf-ccwg-bbr-06, 3.1).
-const BBR_BEARS: f64 = 0.01;
+/// Where more is lost without a queue, many senders may be filling a very short one, and a law that does not answer to
+/// losses would make it worse. `fp_bbr` itself loses up to 2 % of a round trip (draft-ietf-ccwg-bbr-06, BBR.LossThresh)
+/// when it looks for more, which is part of what flows show.
+const MOST_LOST: f64 = 0.05;
 
 /// Thresholds below this would end slow start where it does no harm.
 const LEAST_SSTHRESH_PKTS: u64 = 64;
@@ -95,15 +97,18 @@ pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
 fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
     let lost = estimate.retransmitted_share;
     match estimate.loss {
-        Some(Loss::Random) if lost <= BBR_BEARS => {
+        Some(Loss::Random) if lost <= MOST_LOST => {
             choice.profile.law = Some(Law::Bbr);
             choice.because("fp_bbr: segments are lost although no queue is full".to_owned());
         }
-        // A policer, or a very short queue: pacing below the rate that flows reach would only lower it.
-        Some(Loss::Policed) => choice.because(
-            "what exceeds a rate is dropped without a queue, and flows cannot show that rate: the host's law stays"
-                .to_owned(),
-        ),
+        // A law that answers to losses never reaches the rate of a policer: pacing below what flows had would lower it.
+        Some(Loss::Policed) if lost <= MOST_LOST => {
+            choice.profile.law = Some(Law::Bbr);
+            choice.because(
+                "fp_bbr: what exceeds a rate is dropped without a queue, and fp_bbr finds that rate"
+                    .to_owned(),
+            );
+        }
         _ => set_start(choice, estimate, rate, host),
     }
 }
@@ -216,18 +221,19 @@ mod tests {
     }
 
     #[test]
-    fn random_loss_asks_for_bbr_and_a_policer_for_nothing() {
+    fn losses_without_a_queue_ask_for_bbr() {
         let random = choose(&path(1e9, 100e3, Loss::Random), &host()).profile;
         assert_eq!(random.law, Some(Law::Bbr));
         assert_eq!(random.initial_ssthresh_pkts, None);
         assert_eq!(random.send_buffer_bytes, random.receive_buffer_bytes);
         let heavy = Estimate {
-            retransmitted_share: 0.03,
+            retransmitted_share: 0.06,
             ..path(1e9, 100e3, Loss::Random)
         };
         assert_eq!(choose(&heavy, &host()).profile.law, Some(Law::Cubic));
-        let policed = choose(&path(20e6, 20e3, Loss::Policed), &host());
-        assert!(policed.profile.is_empty(), "{policed:?}");
+        let policed = choose(&path(20e6, 20e3, Loss::Policed), &host()).profile;
+        assert_eq!(policed.law, Some(Law::Bbr));
+        assert_eq!(policed.initial_ssthresh_pkts, None);
     }
 
     #[test]

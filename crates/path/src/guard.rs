@@ -12,8 +12,10 @@ use std::fmt;
 const MUCH_RETRANSMITTED: f64 = 0.05;
 const TIMES_BEFORE: f64 = 3.0;
 
-/// In so many segments.
+/// In so many segments, of one flow that lasted so long or of as many flows as are judged together: the start of a single
+/// flow, which looks for the path's rate, loses more than the rest of it.
 const LEAST_PKTS: u64 = 1_000;
+const LEAST_TIME_US: i64 = 10_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
 const JUDGED_FLOWS: usize = 5;
@@ -161,7 +163,8 @@ impl Trial {
         let sent = sum(|flow| flow.sent_pkts);
         let before = self.retransmitted_share_before;
         let since = sum(|flow| flow.retransmitted_pkts) as f64 / sent.max(1) as f64;
-        if sent >= LEAST_PKTS && since > MUCH_RETRANSMITTED.max(TIMES_BEFORE * before) {
+        let is_much = since > MUCH_RETRANSMITTED.max(TIMES_BEFORE * before);
+        if sent >= LEAST_PKTS && self.is_long_enough() && is_much {
             return Some(TakenBack::Retransmitted { before, since });
         }
         let rates = self.flows.iter().filter_map(Evidence::path_rate_bps);
@@ -172,6 +175,11 @@ impl Trial {
             before_bps,
             since_bps,
         })
+    }
+
+    fn is_long_enough(&self) -> bool {
+        let is_long = |flow: &Evidence| flow.seen_us - flow.begin_us >= LEAST_TIME_US;
+        self.flows.len() >= JUDGED_FLOWS || self.flows.iter().any(is_long)
     }
 }
 
@@ -217,6 +225,22 @@ mod tests {
             assert_eq!(guard.profile(), None);
             number += 1;
         }
+    }
+
+    #[test]
+    fn the_start_of_one_flow_is_not_judged() {
+        let starting = |number| {
+            let all = lossy(number);
+            Evidence {
+                seen_us: all.begin_us + 2_000_000,
+                ..all
+            }
+        };
+        let (mut guard, _) = on_trial();
+        (10..14).for_each(|number| guard.learn(&starting(number)));
+        assert!(guard.profile().is_some());
+        guard.learn(&starting(14));
+        assert!(guard.quarantine(starting(14).seen_us).is_some());
     }
 
     #[test]

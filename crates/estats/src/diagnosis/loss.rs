@@ -6,6 +6,11 @@ use crate::span::Span;
 
 /// Fewer events are chance.
 const LEAST_EVENTS: u64 = 3;
+const LEAST_EVENTS_OF_PATH: u64 = 2;
+
+/// Of the base round-trip time; of less than this time the delay of hosts and their timers is a larger part.
+const SHORT_QUEUE: f64 = 0.25;
+const LEAST_QUEUE_BASE_US: f64 = 12_000.0;
 
 /// Losses by congestion below this share are how a loss-based law finds the path's rate.
 const MUCH: f64 = 0.01;
@@ -159,11 +164,32 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
 /// Where the timer finds the losses, waiting for it is the cause, and it has its own findings. A law that does not
 /// answer to losses is not held back by them.
 fn is_loss(span: &Span) -> bool {
-    let (p, shares) = (&span.passed, span.shares());
+    let shares = span.shares();
     let is_held = shares.network + shares.timeout >= HOLDS_MOST;
-    let is_timers = 2 * p.timeouts >= p.cong_signals || timers::is_waited_for(span);
-    let is_cause = p.cong_signals >= LEAST_EVENTS && is_held && !is_timers;
-    is_cause && !is_reordered(span) && answers_to_loss(&span.last.law)
+    let is_timers = timers::is_waited_for(span);
+    span.passed.cong_signals >= LEAST_EVENTS && is_held && !is_timers && are_losses(span)
+}
+
+/// What reduced the window were losses, and neither the timer nor late segments.
+fn are_losses(span: &Span) -> bool {
+    let p = &span.passed;
+    let are_timeouts = 2 * p.timeouts >= p.cong_signals;
+    !are_timeouts && !is_reordered(span) && answers_to_loss(&span.last.law)
+}
+
+/// Whether what was lost met no queue, by fewer losses than a finding rests on: what a path is like is asked of all its
+/// flows together.
+pub(crate) fn are_without_queue(span: &Span) -> bool {
+    let queue_us = span.queue_before_loss_us();
+    let is_empty = queue_us.is_some_and(|queue_us| queue_us < short_queue_us(span));
+    let is_enough = span.passed.cong_signals >= LEAST_EVENTS_OF_PATH;
+    is_enough && is_empty && span.passed.delivered_ce_pkts == 0 && are_losses(span)
+}
+
+/// A shorter queue is none to a law that answers to losses: it empties before the window has grown again. CUBIC, which
+/// gives up 0.3 of its window (RFC 9438, 4.6), would need 0.43 of the bandwidth-delay product to keep the path full.
+pub(crate) fn short_queue_us(span: &Span) -> f64 {
+    SHORT_QUEUE * span.base_rtt_us().max(LEAST_QUEUE_BASE_US)
 }
 
 /// Whether a law takes a loss for congestion.
