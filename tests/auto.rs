@@ -80,6 +80,11 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     let explained = daemon.ask(&["paths", "show", &lab.address("b")]);
     let explained = String::from_utf8(explained.stdout).unwrap();
     assert!(explained.contains("because"), "{explained}");
+    let file = daemon.path("policy.toml");
+    let file = file.to_str().unwrap();
+    let explained = daemon.json(&["policy", "explain", &lab.address("b"), "--policy", file]);
+    assert_eq!(explained["rule"], Value::Null, "{explained:#}");
+    assert_eq!(explained["learned"][0]["state"], "tuned", "{explained:#}");
 
     assert!(daemon.apply(&auto("observe")).status.success());
     let observed = mbps_received(lab.transfer(3, &[]));

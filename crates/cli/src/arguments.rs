@@ -134,7 +134,8 @@ pub enum PolicyCommand {
 
 const EXPLAIN_HELP: &str = "\
 Also says what the kernel of this host makes of buffers: net.core.wmem_max and rmem_max bound them, unless
-[host.sysctl] of the policy raises these; tcp_wmem and tcp_rmem bound those that no rule sets.
+[host.sysctl] of the policy raises these; tcp_wmem and tcp_rmem bound those that no rule sets. Where no rule
+of the file matches and the policy has a section [auto], the daemon is asked what it learned of the path.
 
 Examples:
   fatpath policy explain 10.5.128.74:443
@@ -167,6 +168,8 @@ pub struct ExplainArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub instance: InstanceOptions,
 }
 
 #[derive(Args)]

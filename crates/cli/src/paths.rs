@@ -9,6 +9,7 @@ use fatpath_api::{ForgetPathsQuery, LearnedPath, LearnedPaths, PathState, PathsQ
 use fatpath_daemon::{Instance, InstanceOptions, client};
 use ipnet::IpNet;
 use std::io::{Write, stdout};
+use std::net::IpAddr;
 
 pub const HELP: &str = "\
 The daemon learns paths while the policy has a section [auto]; docs/auto.md explains it.
@@ -76,6 +77,21 @@ fn ask(instance: &InstanceOptions, query: &PathsQuery) -> Result<LearnedPaths> {
     let instance = Instance::new(instance, None)?;
     let learned = client::ask::<GetPaths>(&instance.socket(), query)?;
     learned.context("no daemon answers: start `fatpath daemon`")
+}
+
+/// What the daemon learned of the paths to a peer, from `source` where that is given.
+pub fn learned_of(
+    instance: &InstanceOptions,
+    peer: IpAddr,
+    source: Option<IpAddr>,
+) -> Result<Vec<LearnedPath>> {
+    let query = PathsQuery {
+        prefix: Some(peer.to_string()),
+        limit: None,
+    };
+    let mut paths = ask(instance, &query)?.paths;
+    paths.retain(|path| source.is_none_or(|source| path.local == source));
+    Ok(paths)
 }
 
 fn list(arguments: &List) -> Result<()> {
@@ -247,17 +263,20 @@ fn as_text(path: &LearnedPath) -> String {
         "loss          {loss}, {:.3} % of the segments sent again",
         path.retransmitted_share * 100.0
     ));
-    lines.push(format!("state         {}", state(path.state)));
+    lines.extend(what_flows_get(path));
+    lines.join("\n") + "\n"
+}
+
+/// Whether its flows are tuned, with which settings, and why, a line each.
+pub fn what_flows_get(path: &LearnedPath) -> Vec<String> {
+    let mut lines = vec![format!("state         {}", state(path.state))];
     if let Some(until) = &path.quarantined_until {
         lines.push(format!("left alone until {until}"));
     }
     lines.extend(path.settings.lines().map(|line| format!("  {line}")));
-    lines.extend(
-        path.reasons
-            .iter()
-            .map(|reason| format!("because       {reason}")),
-    );
-    lines.join("\n") + "\n"
+    let reasons = path.reasons.iter();
+    lines.extend(reasons.map(|reason| format!("because       {reason}")));
+    lines
 }
 
 fn as_rule(path: &LearnedPath) -> String {

@@ -4,11 +4,15 @@
 use crate::arguments::{
     ApplyArguments, CheckArguments, ExplainArguments, ImportWadArguments, PolicyCommand,
 };
-use anyhow::{Context, Result, bail};
+use crate::paths::{learned_of, what_flows_get};
+use anyhow::{Context, Error, Result, bail};
+use fatpath_api::LearnedPath;
 use fatpath_daemon::{Instance, client, read_policy_file};
 use fatpath_host::Sysctls;
 use fatpath_kernel::cgroup_memory_max;
-use fatpath_policy::{Flow, explain, memory_warnings};
+use fatpath_policy::{AutoMode, Explanation, Flow, explain, memory_warnings};
+use serde::Serialize;
+use std::fmt;
 use std::io::{Read, Write, stdout};
 
 /// More than the importer takes, so that it is the importer that refuses.
@@ -57,11 +61,49 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
     flow.cgroup = arguments.cgroup.clone();
     let host = Sysctls::default();
     let explanation = explain(&policy, &flow).on_host(&policy, |name| host.number(name));
+    let (learned, unknown) = match explanation.rule {
+        None if policy.auto.mode != AutoMode::Off => learned(arguments, &flow),
+        _ => (Vec::new(), None),
+    };
+    if let Some(error) = unknown {
+        eprintln!("what was learned of the path is not known: {error:#}");
+    }
+    let explained = Explained {
+        explanation,
+        learned,
+    };
     let text = match arguments.json {
-        true => serde_json::to_string_pretty(&explanation)? + "\n",
-        false => explanation.to_string(),
+        true => serde_json::to_string_pretty(&explained)? + "\n",
+        false => explained.to_string(),
     };
     Ok(stdout().write_all(text.as_bytes())?)
+}
+
+/// What a flow would get by the file, and where no rule of it matches, by what was learned of its path.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    explanation: Explanation,
+    learned: Vec<LearnedPath>,
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.explanation.fmt(f)?;
+        for path in &self.learned {
+            writeln!(f, "learned       {} from {}", path.prefix, path.local)?;
+            writeln!(f, "{}", what_flows_get(path).join("\n"))?;
+        }
+        Ok(())
+    }
+}
+
+/// With the reason why it is not known, for instance where no daemon runs: the file is explained all the same.
+fn learned(arguments: &ExplainArguments, flow: &Flow) -> (Vec<LearnedPath>, Option<Error>) {
+    match learned_of(&arguments.instance, flow.destination, flow.source) {
+        Ok(paths) => (paths, None),
+        Err(error) => (Vec::new(), Some(error)),
+    }
 }
 
 fn apply(arguments: &ApplyArguments) -> Result<()> {
