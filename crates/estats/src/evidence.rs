@@ -191,8 +191,22 @@ mod tests {
             (seen.loss, seen.limit),
             (Some(Loss::Random), Some(Limit::Loss))
         );
-        assert_eq!(with_losses(1, 21_000).1.loss, None);
         assert_eq!(with_losses(2, 60_000).1.loss, None);
+    }
+
+    #[test]
+    fn one_loss_without_a_queue_is_random_where_the_path_holds_the_flow_back_for_long() {
+        let with_one_loss = |busy_us: u64| {
+            let (_, seen) = told(move |tenth, sample| Sample {
+                cong_signals: 1,
+                pre_cong_sum_rtt_us: 21_000,
+                busy_us: busy_us * tenth,
+                ..sample
+            });
+            seen.loss
+        };
+        assert_eq!(with_one_loss(100_000), Some(Loss::Random));
+        assert_eq!(with_one_loss(10_000), None);
     }
 
     #[test]

@@ -8,6 +8,10 @@ use crate::span::Span;
 const LEAST_EVENTS: u64 = 3;
 const LEAST_EVENTS_OF_PATH: u64 = 2;
 
+/// One event is enough where the path held the flow back for so long: a window that a loss made small grows for that
+/// long without meeting another one.
+const ONE_EVENT_S: f64 = 10.0;
+
 /// Of the base round-trip time; of less than this time the delay of hosts and their timers is a larger part.
 const SHORT_QUEUE: f64 = 0.25;
 const LEAST_QUEUE_BASE_US: f64 = 12_000.0;
@@ -164,10 +168,14 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
 /// Where the timer finds the losses, waiting for it is the cause, and it has its own findings. A law that does not
 /// answer to losses is not held back by them.
 fn is_loss(span: &Span) -> bool {
-    let shares = span.shares();
-    let is_held = shares.network + shares.timeout >= HOLDS_MOST;
     let is_timers = timers::is_waited_for(span);
-    span.passed.cong_signals >= LEAST_EVENTS && is_held && !is_timers && are_losses(span)
+    span.passed.cong_signals >= LEAST_EVENTS && is_held(span) && !is_timers && are_losses(span)
+}
+
+/// The path, or losses that only the timer finds, hold the flow back.
+fn is_held(span: &Span) -> bool {
+    let shares = span.shares();
+    shares.network + shares.timeout >= HOLDS_MOST
 }
 
 /// What reduced the window were losses, and neither the timer nor late segments.
@@ -182,7 +190,9 @@ fn are_losses(span: &Span) -> bool {
 pub(crate) fn are_without_queue(span: &Span) -> bool {
     let queue_us = span.queue_before_loss_us();
     let is_empty = queue_us.is_some_and(|queue_us| queue_us < short_queue_us(span));
-    let is_enough = span.passed.cong_signals >= LEAST_EVENTS_OF_PATH;
+    let is_long = span.seconds() >= ONE_EVENT_S && is_held(span);
+    let least = if is_long { 1 } else { LEAST_EVENTS_OF_PATH };
+    let is_enough = span.passed.cong_signals >= least;
     is_enough && is_empty && span.passed.delivered_ce_pkts == 0 && are_losses(span)
 }
 
