@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "api",
     "cc",
     "estats",
@@ -21,6 +21,7 @@ const PURE: [&str; 13] = [
     "policy",
     "scenario",
     "sim",
+    "tcp",
     "toml",
     "train",
     "units",

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What no simulation can be made of, said before it begins.
 
-use fatpath_cc::Kind;
 use fatpath_link::{CellSpec, ChainSpec, Service};
 
-use crate::{FlowSpec, LinkSpec, Source, Spec, TcpSpec};
+use crate::{FlowSpec, LinkSpec, Source, Spec};
 use fatpath_link::headers::UDP_BYTES;
 
 /// A [`Spec`] that asks for the impossible. Numbers are indexes into its lists.
@@ -223,7 +222,7 @@ impl FlowSpec {
         self.source.check()?;
         match self.source {
             Source::ConstantRate { .. } => Ok(()),
-            _ => self.tcp.check(),
+            _ => self.tcp.check().map_err(|wrong| wrong.0),
         }
     }
 }
@@ -295,43 +294,6 @@ fn check_datagrams(rate_bps: u64, payload_bytes: u32) -> Result<(), &'static str
 
 /// RFC 791: the length is 16 bits.
 const MAX_PACKET_BYTES: u32 = 65_535;
-/// Beside the headers, the most SACK blocks.
-const MAX_OPTION_BYTES: u32 = 40;
-
-impl TcpSpec {
-    fn check(&self) -> Result<(), &'static str> {
-        unless(self.mss_bytes > 0, "MSS: give more than 0 bytes")?;
-        let lengths = [self.mss_bytes, MAX_OPTION_BYTES];
-        let packet = lengths.map(|bytes| bytes.checked_add(self.header_bytes));
-        unless(
-            packet
-                .iter()
-                .all(|bytes| bytes.is_some_and(|bytes| bytes <= MAX_PACKET_BYTES)),
-            "MSS: with headers, give at most 65535 bytes",
-        )?;
-        unless(
-            self.initial_window_pkts > 0,
-            "initial window: give more than 0 segments",
-        )?;
-        unless(
-            self.cwnd_clamp_pkts > 0,
-            "largest window: give more than 0 segments",
-        )?;
-        unless(self.dupthresh > 0, "duplicate ACKs: give more than 0")?;
-        unless(
-            self.pacing_rate_bps != Some(0),
-            "pacing: give more than 0 bit/s",
-        )?;
-        let has_window = self.law.spec().kind == Kind::Window;
-        unless(
-            self.rude.is_none() || has_window,
-            "law: the fair window of a rude flow needs a law of windows, not one that samples delivery rates",
-        )?;
-        let is_still = self.rude.is_some_and(|rude| rude.share_bps == Some(0));
-        unless(!is_still, "share: give more than 0 bit/s")?;
-        unless(self.rto_min_ns > 0, "least RTO: give more than 0")
-    }
-}
 
 fn unless(is_right: bool, problem: &'static str) -> Result<(), &'static str> {
     match is_right {

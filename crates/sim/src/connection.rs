@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Both ends of one established connection, and what they carry for its program.
 
+use fatpath_tcp::{Ack, Receiver, Sender, SenderFigures};
+
 use crate::TcpSpec;
 use crate::packet::{Body, Label, Side, SimPacket};
-use crate::tcp::{Ack, Receiver, Sender, SenderFigures};
 use crate::wakes::NEVER;
 
 /// A connection.

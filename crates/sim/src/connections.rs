@@ -2,11 +2,12 @@
 //! A program and its connections, one after the other, both ends: what arrives goes in by `handle_*`,
 //! what leaves comes out by `poll_transmit`, times by `next_due_ns`.
 
+use fatpath_tcp::SenderFigures;
+
 use crate::connection::{Connection, Totals};
 use crate::outcome::Completion;
 use crate::packet::{Body, Handshake, Label, Side, SimPacket};
 use crate::program::{Next, Program};
-use crate::tcp::SenderFigures;
 use crate::wakes::NEVER;
 use crate::{FlowSpec, TcpSpec};
 

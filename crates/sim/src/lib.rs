@@ -11,7 +11,7 @@
 //! two minutes, seven in all, and a window of 1 after a SYN was lost).
 //!
 //! Start reading at [`Spec`], what is simulated, then [`run`]; [`Outcome`] is what it gives. A host's part
-//! of a connection is in [`tcp`].
+//! of a connection is in `fatpath-tcp`.
 
 mod check;
 mod connection;
@@ -24,7 +24,6 @@ mod program;
 mod session;
 mod simulation;
 mod spec;
-pub mod tcp;
 mod wakes;
 
 pub use check::{FlowProblem, SpecError};

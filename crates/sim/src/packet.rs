@@ -6,8 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use fatpath_link::{Ecn, Flow, Packet, Wire};
-
-use crate::tcp::{Ack, Block, MAX_BLOCKS, Segment};
+use fatpath_tcp::{Ack, Block, MAX_BLOCKS, Segment};
 
 /// A packet under way.
 #[derive(Clone, Debug)]

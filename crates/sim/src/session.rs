@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use fatpath_link::Random;
+use fatpath_tcp::SenderFigures;
 
 use crate::connection::Totals;
 use crate::connections::Connections;
@@ -11,7 +12,6 @@ use crate::datagrams::Datagrams;
 use crate::outcome::Completion;
 use crate::packet::{Body, Side, SimPacket};
 use crate::program::Program;
-use crate::tcp::SenderFigures;
 use crate::{FlowSpec, Source, Spec};
 
 /// A program, or a user.

@@ -4,10 +4,10 @@
 
 use super::transmit::Turn;
 use super::{Sender, State};
+use crate::Ack;
 use crate::Detection;
-use crate::tcp::Ack;
-use crate::tcp::arrivals::Arrivals;
-use crate::tcp::rack::Bounds;
+use crate::arrivals::Arrivals;
+use crate::rack::Bounds;
 
 /// Most reordering that is reckoned with (`tcp_max_reordering`), segments.
 const REORDERING_MAX_PKTS: u32 = 300;

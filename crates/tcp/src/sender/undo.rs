@@ -4,7 +4,7 @@
 
 use super::Sender;
 use super::State;
-use crate::tcp::arrivals::Arrivals;
+use crate::arrivals::Arrivals;
 
 /// What is remembered to take a reduction back.
 #[derive(Debug, Default)]

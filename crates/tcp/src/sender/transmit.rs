@@ -6,8 +6,8 @@ use fatpath_cc::PathNow;
 use super::Sender;
 use super::State;
 use super::alarm::AlarmKind;
-use crate::tcp::Segment;
-use crate::tcp::pacer::Pace;
+use crate::Segment;
+use crate::pacer::Pace;
 
 /// Whose turn it is after an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,17 +6,12 @@
 use std::cmp::Reverse;
 
 use super::{EVER_RESENT, LOST, RESENT, Resent, SACKED, Scoreboard};
-use crate::tcp::rack::Rack;
+use crate::rack::Rack;
 
 impl Scoreboard {
     /// Marks as lost what was sent so long before the segment that arrived that it must be (RFC 8985,
     /// 6.2, step 5). Whether some were sent before it and are not lost yet.
-    pub(in crate::tcp) fn lose_by_time(
-        &mut self,
-        rack: &Rack,
-        reo_wnd_ns: u64,
-        now_ns: u64,
-    ) -> bool {
+    pub(crate) fn lose_by_time(&mut self, rack: &Rack, reo_wnd_ns: u64, now_ns: u64) -> bool {
         let mut waits = false;
         let mut is_lost = |sent_ns, number| {
             let is_before = rack.sent_after(sent_ns, number);
@@ -56,7 +51,7 @@ impl Scoreboard {
     }
 
     /// Marks as lost every segment beyond which `dupthresh` are SACKed (`IsLost` of RFC 6675).
-    pub(in crate::tcp) fn lose_by_count(&mut self, dupthresh: u32) {
+    pub(crate) fn lose_by_count(&mut self, dupthresh: u32) {
         let Some(most_below) = self.counts.sacked.checked_sub(dupthresh) else {
             return;
         };
@@ -76,7 +71,7 @@ impl Scoreboard {
 
     /// After a timeout: the oldest is lost, and all others for which `is_lost` of the time they were
     /// sent at. It walks over the whole window.
-    pub(in crate::tcp) fn lose_all(&mut self, is_lost: impl Fn(u64) -> bool) {
+    pub(crate) fn lose_all(&mut self, is_lost: impl Fn(u64) -> bool) {
         for number in self.una..self.next() {
             if number == self.una || is_lost(self.queue[(number - self.una) as usize].sent_ns) {
                 self.lose(number);
@@ -99,7 +94,7 @@ impl Scoreboard {
 
     /// Nothing counts as lost any more: what was so was late. All is judged again. It walks over the
     /// whole window.
-    pub(in crate::tcp) fn find_all(&mut self) {
+    pub(crate) fn find_all(&mut self) {
         self.queue.iter_mut().for_each(|sent| sent.marks &= !LOST);
         self.counts.lost = 0;
         self.lost.clear();

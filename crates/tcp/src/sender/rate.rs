@@ -6,8 +6,8 @@ use fatpath_cc::{Kind, RateControl, RateSample, Window};
 
 use super::{Sender, State};
 use crate::TcpSpec;
-use crate::tcp::arrivals::Arrivals;
-use crate::tcp::delivery_rate::{AtSending, DeliveryRate, Sample};
+use crate::arrivals::Arrivals;
+use crate::delivery_rate::{AtSending, DeliveryRate, Sample};
 
 /// A flow under such a law.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::Sender;
 use super::State;
 use super::transmit::Turn;
 use crate::Detection;
-use crate::tcp::arrivals::Arrivals;
+use crate::arrivals::Arrivals;
 
 impl Sender {
     /// The retransmission timer ran out (RFC 6298, 5.4 to 5.6; `tcp_enter_loss`).

@@ -5,7 +5,7 @@
 use fatpath_link::Ecn;
 
 use super::{Sender, State};
-use crate::tcp::arrivals::Arrivals;
+use crate::arrivals::Arrivals;
 
 /// What the two ends agreed on, and what the receiver waits for.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use fatpath_cc::{RttSample, Rude, RudeNow, Window};
 
 use super::Sender;
-use crate::tcp::arrivals::Arrivals;
+use crate::arrivals::Arrivals;
 use crate::{RudeSpec, TcpSpec};
 
 /// A flow that is rude, or going polite.
