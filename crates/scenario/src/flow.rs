@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use fatpath_cc::Idle;
+pub use fatpath_tcp::{Detection, Growth, WindowReduction};
 use serde::{Serialize, Serializer};
 
 /// Data from one host to another, over one connection or several alike. What serialises is what
@@ -84,15 +85,6 @@ pub enum Source {
     },
 }
 
-/// How loss is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detection {
-    /// By time (RFC 8985).
-    Rack,
-    /// By counting segments (RFC 6675).
-    Sack,
-}
-
 /// When the receiver acknowledges data that arrived in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAcks {
@@ -144,6 +136,21 @@ pub struct EndSettings {
     pub detection: Option<Detection>,
     /// Segments SACKed beyond that mean a loss.
     pub dupthresh: Option<u32>,
+    /// SACK blocks in an acknowledgement at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_blocks: Option<u8>,
+    /// How the window comes down in recovery.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    pub reduction: Option<WindowReduction>,
+    /// What an acknowledgement counts for the window's growth.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    pub growth: Option<Growth>,
+    /// Segments that leave between one acknowledgement and the next at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_burst_pkts: Option<u32>,
+    /// Segments that the sender loses on purpose, numbers from 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<u64>,
     /// Least retransmission timeout.
     pub rto_min_ns: Option<u64>,
     /// When the receiver acknowledges.

@@ -282,6 +282,12 @@ mod tests {
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"fp_aimd\", b = 0.0625 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nlaw = {{ law = \"vegas\", b = 0.5 }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndelayed_acks = \"never\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndetection = \"tahoe\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nreduction = \"never\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ngrowth = \"bytes\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\nsack_blocks = 17"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndrop = 20"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndrop = [20, 0]"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"nicely\" }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"soon\", at = \"1s\" }}"),
             format!("{ends}source = \"udp\"\nstop = \"5s\"\nrate = \"0bit\""),
@@ -297,12 +303,18 @@ mod tests {
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:20:8: flow[1].stop: must come after start
-        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude
+        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, source, bytes, again, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, sack_blocks, reduction, growth, max_burst, drop, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude
         x.toml:20:11: flow[1].streams: found 0; allowed: a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: the simulator does not have law vegas; it has fp_reno, fp_aimd, fp_scalable, fp_highspeed, fp_cubic, fp_bbr (and reno and cubic, which are fp_reno and fp_cubic)
         x.toml:20:16: flow[1].delayed_acks: found the text "never"; allowed: "off", "on", or "quick" (at the beginning every segment, as Linux)
+        x.toml:20:13: flow[1].detection: found the text "tahoe"; allowed: "rack", "sack", "fack", "newreno" or "reno" (the last two without SACK)
+        x.toml:20:13: flow[1].reduction: found the text "never"; allowed: "prr", "at_once" or "rampdown"
+        x.toml:20:10: flow[1].growth: found the text "bytes"; allowed: "segments", "acks" or "abc" (RFC 3465)
+        x.toml:20:15: flow[1].sack_blocks: found 17; allowed: a whole number from 1 to 16
+        x.toml:20:8: flow[1].drop: found 20; allowed: a list of segments, the first one is 1, such as [20, 25]
+        x.toml:20:13: flow[1].drop[2]: found 0; allowed: a whole number from 1 to 1000000000000000
         x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"
         x.toml:20:16: flow[1].rude.off: found the text "soon"; allowed: "now" or "nicely"
         x.toml:20:8: flow[1].rate: found the text "0bit"; allowed: a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)

@@ -45,7 +45,8 @@ use serde::{Deserialize, Serialize};
 use files::NamedFiles;
 pub use files::{Files, NamedText, NoFiles};
 pub use flow::{
-    DelayedAcks, Detection, EndSettings, Flow, LawRequest, Requests, RudeOff, RudeRequest, Source,
+    DelayedAcks, Detection, EndSettings, Flow, Growth, LawRequest, Requests, RudeOff, RudeRequest,
+    Source, WindowReduction,
 };
 pub use problem::Problem;
 pub use seed::{hash_of_name, mixed};

@@ -5,10 +5,19 @@
 //! Pure. Start with [`requests`].
 
 use fatpath_cc::Idle;
+use fatpath_tcp::MAX_BLOCKS;
 
-use super::flow::{DelayedAcks, Detection, EndSettings, LawRequest, Requests};
+use super::flow::{
+    DelayedAcks, Detection, EndSettings, Growth, LawRequest, Requests, WindowReduction,
+};
 use super::values::{Refusal, Section, Value};
 use super::{law, names, rude, units};
+
+const DROPS: &str = "a list of segments, the first one is 1, such as [20, 25]";
+/// More are better lost by a link's `loss`.
+const MOST_DROPS: usize = 10_000;
+/// A year of a terabit a second.
+const MOST_SEGMENT: u64 = 1_000_000_000_000_000;
 
 /// The keys that are not of the flow's source.
 pub(super) fn requests(section: &mut Section) -> Result<Requests, Refusal> {
@@ -35,6 +44,13 @@ fn inner(section: &mut Section) -> Result<EndSettings, Refusal> {
         cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2)?,
         detection: section.optional("detection", detection)?,
         dupthresh: packets(section, "dupthresh", 1)?,
+        sack_blocks: section
+            .whole("sack_blocks", 1..=MAX_BLOCKS as u64)?
+            .map(|blocks| blocks as u8),
+        reduction: section.optional("reduction", reduction)?,
+        growth: section.optional("growth", growth)?,
+        max_burst_pkts: packets(section, "max_burst", 1)?,
+        drops: section.take("drop").map_or(Ok(vec![]), drops)?,
         rto_min_ns: section.optional("rto_min", units::period_ns)?,
         delayed_acks: section.optional("delayed_acks", delayed_acks)?,
         tail_loss_probe: section.flag("tail_loss_probe")?,
@@ -71,8 +87,41 @@ fn detection(text: &str) -> Result<Detection, &'static str> {
     match text {
         "rack" => Ok(Detection::Rack),
         "sack" => Ok(Detection::Sack),
-        _ => Err("\"rack\" or \"sack\""),
+        "fack" => Ok(Detection::Fack),
+        "newreno" => Ok(Detection::NewReno),
+        "reno" => Ok(Detection::Reno),
+        _ => {
+            Err("\"rack\", \"sack\", \"fack\", \"newreno\" or \"reno\" (the last two without SACK)")
+        }
     }
+}
+
+fn reduction(text: &str) -> Result<WindowReduction, &'static str> {
+    match text {
+        "prr" => Ok(WindowReduction::Prr),
+        "at_once" => Ok(WindowReduction::AtOnce),
+        "rampdown" => Ok(WindowReduction::Rampdown),
+        _ => Err("\"prr\", \"at_once\" or \"rampdown\""),
+    }
+}
+
+fn growth(text: &str) -> Result<Growth, &'static str> {
+    match text {
+        "segments" => Ok(Growth::Segments),
+        "acks" => Ok(Growth::Acks),
+        "abc" => Ok(Growth::AppropriateBytes),
+        _ => Err("\"segments\", \"acks\" or \"abc\" (RFC 3465)"),
+    }
+}
+
+/// Segments are counted from 1 in a file, as the papers do.
+fn drops(value: Value) -> Result<Vec<u64>, Refusal> {
+    let items = value.items(DROPS)?;
+    if items.len() > MOST_DROPS {
+        return Err(value.refusal(format!("names more than {MOST_DROPS} segments")));
+    }
+    let numbers = items.iter().map(|item| item.integer(1..=MOST_SEGMENT));
+    numbers.map(|number| Ok(number? - 1)).collect()
 }
 
 fn delayed_acks(text: &str) -> Result<DelayedAcks, &'static str> {

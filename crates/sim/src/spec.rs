@@ -3,7 +3,9 @@
 
 use fatpath_link::ChainSpec;
 
-pub use fatpath_tcp::{Buffer, DelayedAcks, Detection, RudeOff, RudeSpec, TcpSpec};
+pub use fatpath_tcp::{
+    Buffer, DelayedAcks, Detection, Growth, RudeOff, RudeSpec, TcpSpec, WindowReduction,
+};
 
 /// A whole simulation. Hosts are numbers from 0; all of them forward.
 #[derive(Clone, Debug, Default)]

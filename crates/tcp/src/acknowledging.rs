@@ -23,6 +23,8 @@ const COMPRESSED_MAX_NS: u64 = 1_000_000;
 pub(super) struct Acknowledging {
     policy: DelayedAcks,
     mss_bytes: u64,
+    /// Without SACK every segment beyond a hole is told of at once: the sender counts.
+    compresses: bool,
     rtt_ns: u64,
     is_due: bool,
     /// In-order data since the last acknowledgement.
@@ -59,6 +61,7 @@ impl Acknowledging {
         Acknowledging {
             policy: spec.delayed_acks,
             mss_bytes: u64::from(spec.mss_bytes),
+            compresses: spec.detection.uses_sack(),
             rtt_ns,
             is_due: false,
             unacked_bytes: 0,
@@ -129,7 +132,7 @@ impl Acknowledging {
         if self.hole.0 != arrival.next {
             self.hole = (arrival.next, 0);
         }
-        if self.compressed >= COMPRESSED_MAX || self.hole.1 < UNCOMPRESSED {
+        if !self.compresses || self.compressed >= COMPRESSED_MAX || self.hole.1 < UNCOMPRESSED {
             self.hole.1 += 1;
             self.is_due = true;
             return;

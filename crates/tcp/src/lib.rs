@@ -28,7 +28,9 @@
 mod acknowledging;
 mod arrivals;
 mod delivery_rate;
+mod drops;
 mod figures;
+mod growth;
 mod pacer;
 mod rack;
 mod ranges;
@@ -45,9 +47,11 @@ mod usage;
 
 pub use figures::{ReceiverFigures, SenderFigures};
 pub use receiver::Receiver;
-pub use segment::{Ack, Block, MAX_BLOCKS, Segment};
+pub use segment::{Ack, Block, MAX_BLOCKS, Segment, TIMESTAMPED_BLOCKS};
 pub use sender::Sender;
-pub use spec::{Buffer, DelayedAcks, Detection, OutOfRange, RudeOff, RudeSpec, TcpSpec};
+pub use spec::{
+    Buffer, DelayedAcks, Detection, Growth, OutOfRange, RudeOff, RudeSpec, TcpSpec, WindowReduction,
+};
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on

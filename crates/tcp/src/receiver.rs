@@ -13,7 +13,7 @@ use super::receive_window::ReceiveWindow;
 use super::{Ack, Block, MAX_BLOCKS, ReceiverFigures, Segment};
 use crate::TcpSpec;
 
-/// Blocks that the receiver remembers (`TCP_NUM_SACKS`).
+/// Blocks that the receiver remembers at least (`TCP_NUM_SACKS`).
 const REMEMBERED: usize = 4;
 
 /// Acknowledgements that do not wait after a mark (`__tcp_ecn_check_ce`).
@@ -38,8 +38,10 @@ pub struct Receiver {
     /// What segments beyond a hole lack of the MSS.
     short: BTreeMap<u64, u32>,
     /// Where the newest segments arrived, newest first.
-    recent: [Block; REMEMBERED],
+    recent: [Block; MAX_BLOCKS],
     recent_count: usize,
+    /// Blocks in an acknowledgement at most; 0: no SACK.
+    most_blocks: usize,
     duplicate: Option<Block>,
     /// A mark is echoed until the sender says that it has reduced its window.
     echoes_mark: bool,
@@ -59,8 +61,12 @@ impl Receiver {
             beyond: Ranges::default(),
             beyond_bytes: 0,
             short: BTreeMap::new(),
-            recent: [Block::default(); REMEMBERED],
+            recent: [Block::default(); MAX_BLOCKS],
             recent_count: 0,
+            most_blocks: match spec.detection.uses_sack() {
+                true => spec.sack_blocks.into(),
+                false => 0,
+            },
             duplicate: None,
             echoes_mark: false,
             window: ReceiveWindow::new(spec, rtt_ns, now_ns),
@@ -191,7 +197,7 @@ impl Receiver {
 
     /// The range where the newest segment arrived becomes the first; those that it took in go.
     fn remember(&mut self, range: Block) {
-        let mut rest = [Block::default(); REMEMBERED];
+        let mut rest = [Block::default(); MAX_BLOCKS];
         let mut count = 0;
         let mut place = self.recent_count;
         for (index, block) in self.recent[..self.recent_count].iter().enumerate() {
@@ -202,10 +208,10 @@ impl Receiver {
                 count += 1;
             }
         }
-        if place >= EXPECTED {
+        if place >= EXPECTED.min(self.most_blocks) {
             self.acknowledging.hurry_compressed();
         }
-        let kept = count.min(REMEMBERED - 1);
+        let kept = count.min(REMEMBERED.max(self.most_blocks) - 1);
         self.recent[0] = range;
         self.recent[1..=kept].copy_from_slice(&rest[..kept]);
         self.recent_count = kept + 1;
@@ -227,9 +233,9 @@ impl Receiver {
     fn acknowledge(&mut self, now_ns: u64) -> Ack {
         let mut blocks = [Block::default(); MAX_BLOCKS];
         let mut count = 0;
-        let duplicate = self.duplicate.take();
+        let duplicate = self.duplicate.take().filter(|_| self.most_blocks > 0);
         let recent = &self.recent[..self.recent_count];
-        for block in duplicate.iter().chain(recent).take(MAX_BLOCKS) {
+        for block in duplicate.iter().chain(recent).take(self.most_blocks) {
             blocks[count] = *block;
             count += 1;
         }

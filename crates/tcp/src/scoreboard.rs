@@ -6,6 +6,7 @@
 //! order in which they were sent, the lost ones in a heap. Only a timeout and an undo walk.
 
 mod losses;
+mod unnamed;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -60,6 +61,8 @@ pub(super) struct Scoreboard {
     queue: VecDeque<Sent>,
     bytes: u64,
     counts: Counts,
+    /// Segments that arrived, by duplicate acknowledgements, which do not name them; 0 with SACK.
+    unnamed: u32,
     sacked: Ranges,
     lost: BinaryHeap<Reverse<u64>>,
     /// Below it no segment is on its way for the first time.
@@ -111,7 +114,12 @@ impl Scoreboard {
 
     /// Segments in the network, as far as is known: `pipe` of RFC 6675.
     pub(super) fn in_flight(&self) -> u32 {
-        self.packets_out() + self.counts.resent - self.counts.sacked - self.counts.lost
+        self.packets_out() + self.counts.resent - self.arrived_beyond() - self.counts.lost
+    }
+
+    /// Segments that arrived beyond a hole.
+    pub(super) fn arrived_beyond(&self) -> u32 {
+        self.counts.sacked + self.unnamed
     }
 
     /// One past the highest segment that arrived.

@@ -3,8 +3,12 @@
 
 use fatpath_link::Ecn;
 
-/// The most SACK blocks in an acknowledgement: what fits beside timestamps (RFC 2018, section 3).
-pub const MAX_BLOCKS: usize = 3;
+/// The most SACK blocks in an acknowledgement. A TCP header has room for four; what carries acknowledgements otherwise
+/// may have more.
+pub const MAX_BLOCKS: usize = 16;
+
+/// SACK blocks that fit beside timestamps into a TCP header (RFC 2018, section 3).
+pub const TIMESTAMPED_BLOCKS: u8 = 3;
 
 /// A data segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! It leaves out SACK reneging (the receiver keeps what it SACKed) and Nagle's algorithm.
 
 mod alarm;
+mod duplicates;
 mod ecn;
 mod rate;
 mod recovery;
@@ -16,6 +17,8 @@ use fatpath_cc::{Control, RttSample, Window};
 
 use super::arrivals::Arrivals;
 use super::delivery_rate::DeliveryRate;
+use super::drops::DropList;
+use super::growth::GrowthCount;
 use super::pacer::Pacer;
 use super::rack::Rack;
 use super::reduction::Reduction;
@@ -77,6 +80,11 @@ pub struct Sender {
     /// Recovery ends when all below has arrived (`high_seq`).
     pub(super) high: u64,
     pub(super) reduction: Reduction,
+    growth: GrowthCount,
+    drops: DropList,
+    /// NewReno: duplicate acknowledgements that do not acknowledge more tell of what was sent twice (`recover` of
+    /// RFC 6582).
+    recover: Option<u64>,
     ecn: EcnState,
     undo: Undo,
     reordering: Reordering,
@@ -122,7 +130,10 @@ impl Sender {
             burst: Burst::default(),
             state: State::Open,
             high: 0,
-            reduction: Reduction::default(),
+            reduction: Reduction::new(spec.reduction),
+            growth: GrowthCount::new(spec.growth),
+            drops: DropList::new(&spec.drops),
+            recover: None,
             ecn: EcnState::new(spec.ecn),
             undo: Undo::default(),
             reordering: Reordering::new(spec.dupthresh),
@@ -170,6 +181,7 @@ impl Sender {
         arrivals.echoes_mark = self.ecn.believes(ack.ece);
         self.learn(ack, arrivals);
         self.open_window(ack, arrivals);
+        self.learn_unnamed(ack, arrivals);
         if had_sent || arrivals.tells_duplicate {
             self.judge_tail_probe(ack, arrivals);
             if arrivals.is_dubious() || self.state != State::Open {
@@ -288,7 +300,8 @@ impl Sender {
         } else if self.is_reducing() {
             self.reduce(arrivals.delivered_pkts, arrivals);
         } else if self.may_grow(arrivals) {
-            self.grow(arrivals.delivered_pkts);
+            let grown_by = self.growth.pkts(&self.window, arrivals.delivered_pkts);
+            self.grow(grown_by);
         }
         self.bound_burst();
         self.grow_buffer();
@@ -352,12 +365,15 @@ impl Sender {
 
     /// The next segment to leave now; to be asked until `None`.
     pub fn poll_transmit(&mut self, now_ns: u64) -> Option<Segment> {
-        let segment = self.next_segment(now_ns);
-        match &segment {
-            Some(_) => self.figures.sent_pkts += 1,
-            None => self.end_burst(now_ns),
+        while let Some(segment) = self.next_segment(now_ns) {
+            self.figures.sent_pkts += 1;
+            let has_data = segment.payload_bytes > 0;
+            if !(has_data && self.drops.take(segment.number)) {
+                return Some(segment);
+            }
         }
-        segment
+        self.end_burst(now_ns);
+        None
     }
 
     /// Written and not yet acknowledged.

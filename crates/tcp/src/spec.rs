@@ -4,10 +4,12 @@
 use fatpath_cc::{Kind, Law, Start};
 use fatpath_link::headers::{ETHERNET_MSS_BYTES, IPV4_TCP_BYTES, TIMESTAMP_BYTES};
 
+use super::segment::{MAX_BLOCKS, TIMESTAMPED_BLOCKS};
+
 /// RFC 791: the length is 16 bits.
 const MAX_PACKET_BYTES: u32 = 65_535;
-/// Beside the headers, the most SACK blocks.
-const MAX_OPTION_BYTES: u32 = 40;
+/// Beside the headers, the most SACK blocks (RFC 2018, 3).
+const MAX_OPTION_BYTES: u32 = 4 + 8 * MAX_BLOCKS as u32;
 
 /// The two ends of a connection. The default is a mainline kernel's.
 #[derive(Clone, Debug)]
@@ -38,6 +40,12 @@ pub struct TcpSpec {
     pub max_burst_pkts: u32,
     /// How loss is found.
     pub detection: Detection,
+    /// SACK blocks in an acknowledgement at most, 1 to [`MAX_BLOCKS`]; not read where `detection` knows no SACK.
+    pub sack_blocks: u8,
+    /// How the window comes down to the threshold in recovery.
+    pub reduction: WindowReduction,
+    /// What an acknowledgement counts for the window's growth.
+    pub growth: Growth,
     /// Duplicate acknowledgements, or segments SACKed beyond, that mean a loss (RFC 6675); it rises
     /// with the reordering that is seen, as in Linux.
     pub dupthresh: u32,
@@ -47,6 +55,9 @@ pub struct TcpSpec {
     pub tail_loss_probe: bool,
     /// When the receiver acknowledges.
     pub delayed_acks: DelayedAcks,
+    /// Segments that the sender loses on purpose, numbers from 0: it counts them as sent, and they never leave. A number
+    /// that is there twice is lost twice, its first retransmission too.
+    pub drops: Vec<u64>,
     /// Both ends agreed on explicit congestion notification (RFC 3168).
     pub ecn: bool,
     /// A law that samples the delivery rate is told what was in flight and lost when each segment left,
@@ -90,6 +101,43 @@ pub enum Detection {
     Rack,
     /// By counting segments (RFC 6675), as before: `tcp_recovery = 0`.
     Sack,
+    /// By the highest segment that was SACKed (Mathis and Mahdavi, Forward Acknowledgement, SIGCOMM 1996, 3): all that
+    /// is `dupthresh` or more below it is lost. Linux had it until 4.14 (`tcp_fack`).
+    Fack,
+    /// By duplicate acknowledgements without SACK, and by partial ones in recovery (RFC 6582).
+    NewReno,
+    /// By duplicate acknowledgements without SACK (RFC 5681, 3.2): the first acknowledgement of new data ends recovery.
+    Reno,
+}
+
+impl Detection {
+    /// Whether the two ends agree on SACK (RFC 2018).
+    pub fn uses_sack(self) -> bool {
+        !matches!(self, Detection::NewReno | Detection::Reno)
+    }
+}
+
+/// How the window comes down to the threshold in recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowReduction {
+    /// In proportion to what arrives (RFC 6937, RFC 9937), as Linux does it since 3.2.
+    Prr,
+    /// At once (RFC 5681, 3.2; RFC 6675, 5): nothing leaves until what was on its way fits.
+    AtOnce,
+    /// Evenly over one window of arrivals: with a halving one segment leaves for two that arrive (rampdown of Mathis and
+    /// Mahdavi, SIGCOMM 1996, 4.2).
+    Rampdown,
+}
+
+/// What an acknowledgement counts for the window's growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// The segments that it says have arrived, as Linux counts.
+    Segments,
+    /// One, whatever it acknowledges (RFC 5681, 3.1): delayed acknowledgements slow the growth down.
+    Acks,
+    /// As [`Growth::Segments`], in slow start two at most, and one after a timeout (RFC 3465, 2.2 and 2.3).
+    AppropriateBytes,
 }
 
 /// When the receiver acknowledges data that arrived in order.
@@ -132,12 +180,16 @@ impl Default for TcpSpec {
             pacing: false,
             max_burst_pkts: 0,
             detection: Detection::Rack,
+            sack_blocks: TIMESTAMPED_BLOCKS,
+            reduction: WindowReduction::Prr,
+            growth: Growth::Segments,
             dupthresh: 3,
             rto_min_ns: 200_000_000,
             tail_loss_probe: true,
             delayed_acks: DelayedAcks::QuickAtStart {
                 max_ns: DelayedAcks::MAX_NS,
             },
+            drops: vec![],
             ecn: false,
             knows_sending: false,
         }
@@ -173,6 +225,10 @@ impl TcpSpec {
             "largest window: give more than 0 segments",
         )?;
         unless(self.dupthresh > 0, "duplicate ACKs: give more than 0")?;
+        unless(
+            (1..=MAX_BLOCKS).contains(&self.sack_blocks.into()),
+            "SACK blocks: give 1 to 16",
+        )?;
         unless(
             self.pacing_rate_bps != Some(0),
             "pacing: give more than 0 bit/s",

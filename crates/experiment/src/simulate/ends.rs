@@ -13,7 +13,7 @@ use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
 use fatpath_scenario::law::of_request;
 use fatpath_scenario::{Flow, Requests};
-use fatpath_sim::{Buffer, DelayedAcks, RudeSpec, TcpSpec};
+use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeSpec, TcpSpec, WindowReduction};
 
 use super::host::{Ecn, HostTcp};
 use super::{law, source};
@@ -66,6 +66,7 @@ impl Ends<'_> {
         let plain = TcpSpec::default();
         let rude = self.rude(at_sender);
         let law = self.law(at_sender, rude.is_some())?;
+        let detection = inner.detection.unwrap_or(self.sender.detection);
         Ok(TcpSpec {
             law,
             rude,
@@ -86,10 +87,15 @@ impl Ends<'_> {
                 .number(Setting::PacingRate)
                 .or(self.requests().pacing_rate_bps),
             pacing: at_sender.is_on(Setting::Pacing),
-            max_burst_pkts: at_sender.number_u32(Setting::MaxBurst).unwrap_or(0),
-            detection: inner
-                .detection
-                .map_or(self.sender.detection, source::detection),
+            max_burst_pkts: at_sender
+                .number_u32(Setting::MaxBurst)
+                .or(inner.max_burst_pkts)
+                .unwrap_or(plain.max_burst_pkts),
+            detection,
+            sack_blocks: inner.sack_blocks.unwrap_or(plain.sack_blocks),
+            reduction: inner.reduction.unwrap_or(usual_reduction(detection)),
+            growth: inner.growth.unwrap_or(plain.growth),
+            drops: inner.drops.clone(),
             dupthresh: at_sender
                 .number_u32(Setting::Reordering)
                 .or(inner.dupthresh)
@@ -288,5 +294,13 @@ impl Ends<'_> {
             Some(asked) => source::delayed_acks(asked),
             None => DelayedAcks::QuickAtStart { max_ns },
         }
+    }
+}
+
+/// Linux's; RFC 5681 and RFC 6582 halve the window at once.
+fn usual_reduction(detection: Detection) -> WindowReduction {
+    match detection.uses_sack() {
+        true => WindowReduction::Prr,
+        false => WindowReduction::AtOnce,
     }
 }

@@ -5,7 +5,7 @@
 
 use fatpath_sim as sim;
 
-use fatpath_scenario::{DelayedAcks, Detection, RudeOff, Source};
+use fatpath_scenario::{DelayedAcks, RudeOff, Source};
 
 /// What is sent.
 pub(super) fn source(source: &Source) -> sim::Source {
@@ -40,14 +40,6 @@ pub(super) fn source(source: &Source) -> sim::Source {
             rate_bps,
             payload_bytes,
         },
-    }
-}
-
-/// How loss is found.
-pub(super) fn detection(detection: Detection) -> sim::Detection {
-    match detection {
-        Detection::Rack => sim::Detection::Rack,
-        Detection::Sack => sim::Detection::Sack,
     }
 }
 

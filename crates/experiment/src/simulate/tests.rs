@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios as simulations.
 
+mod classic;
 mod synchronised;
 
 use std::path::Path;

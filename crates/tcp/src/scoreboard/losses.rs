@@ -69,6 +69,22 @@ impl Scoreboard {
         }
     }
 
+    /// Marks as lost every segment that is `dupthresh` or more below the highest that was SACKed (`snd.fack` of Mathis
+    /// and Mahdavi).
+    pub(crate) fn lose_by_highest(&mut self, dupthresh: u32) {
+        let end = self.highest_arrived().saturating_sub(dupthresh.into());
+        while self.counted_until < end
+            && let Some(sent) = self.get(self.counted_until).copied()
+        {
+            self.sacked_below += u32::from(sent.is(SACKED));
+            if !sent.is(LOST) {
+                self.lose(self.counted_until);
+            }
+            self.counted_until += 1;
+            self.count_step();
+        }
+    }
+
     /// After a timeout: the oldest is lost, and all others for which `is_lost` of the time they were
     /// sent at. It walks over the whole window.
     pub(crate) fn lose_all(&mut self, is_lost: impl Fn(u64) -> bool) {
@@ -80,7 +96,7 @@ impl Scoreboard {
     }
 
     /// Marks a segment as lost, or its retransmission.
-    fn lose(&mut self, number: u64) {
+    pub(super) fn lose(&mut self, number: u64) {
         let sent = &mut self.queue[(number - self.una) as usize];
         if sent.is(SACKED) || (sent.is(LOST) && !sent.is(RESENT)) {
             return;

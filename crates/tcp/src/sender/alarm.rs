@@ -3,7 +3,6 @@
 
 use super::Sender;
 use super::State;
-use crate::Detection;
 
 /// The least that Linux waits beyond what an estimate says: `TCP_TIMEOUT_MIN_US`, ns. It was two jiffies
 /// before 6.6.
@@ -83,10 +82,15 @@ impl Sender {
         }
     }
 
-    /// Two round trips, and the time of a delayed acknowledgement for a single segment (RFC 8985, 7.2).
+    /// Two round trips, and the time of a delayed acknowledgement for a single segment (RFC 8985, 7.2). It needs SACK
+    /// (7.1).
     fn schedule_tail_probe(&mut self, now_ns: u64, timeout_left_ns: u64) -> bool {
         let may_probe = matches!(self.state, State::Open | State::Cwr);
-        if !self.tail_loss_probe || self.board.is_empty() || !may_probe {
+        if !self.tail_loss_probe
+            || !self.detection.uses_sack()
+            || self.board.is_empty()
+            || !may_probe
+        {
             return false;
         }
         let extra_ns = match self.board.packets_out() {
@@ -113,9 +117,5 @@ impl Sender {
             let wait_ns = self.rtt.rto_ns().max(self.rtt.rto_min_ns());
             self.alarm.set(AlarmKind::WindowProbe, now_ns + wait_ns);
         }
-    }
-
-    pub(super) fn is_rack(&self) -> bool {
-        self.detection == Detection::Rack
     }
 }

@@ -67,7 +67,7 @@ impl Sender {
         }
         if self.state == State::Open {
             self.undo.first_resent_ns = None;
-        } else if self.board.una() >= self.high && self.state == State::Recovery {
+        } else if self.state == State::Recovery && self.ends_recovery(arrivals) {
             self.recover(arrivals);
             self.end_reduction();
         }
@@ -131,6 +131,7 @@ impl Sender {
         } else {
             self.rack.recovered(true);
         }
+        self.board.forget_unnamed();
         self.state = State::Open;
     }
 
@@ -138,7 +139,7 @@ impl Sender {
     pub(super) fn keep_open(&mut self) {
         self.forget_retransmission_time();
         let counts = self.board.counts();
-        let is_open = counts.sacked + counts.lost == 0 && !self.board.has_resent();
+        let is_open = self.board.arrived_beyond() + counts.lost == 0 && !self.board.has_resent();
         let state = if is_open {
             State::Open
         } else {
@@ -163,21 +164,27 @@ impl Sender {
             return;
         }
         let before = self.board.counts();
-        if !self.is_rack() {
-            self.board.lose_by_count(self.reordering.degree_pkts());
-        } else if self.rack.take_news() {
-            let reo_wnd_ns = self.reo_wnd_ns();
-            if self
-                .board
-                .lose_by_time(&self.rack, reo_wnd_ns, arrivals.now_ns)
-            {
-                self.schedule_reordering(self.rack.last_lost_at_ns(reo_wnd_ns));
-                arrivals.keeps_alarm = true;
-            }
+        let degree_pkts = self.reordering.degree_pkts();
+        match self.detection {
+            Detection::Rack => self.lose_by_time(arrivals),
+            Detection::Sack => self.board.lose_by_count(degree_pkts),
+            Detection::Fack => self.board.lose_by_highest(degree_pkts),
+            Detection::NewReno | Detection::Reno => self.lose_by_duplicates(arrivals),
         }
         let after = self.board.counts();
         arrivals.resent_lost |= after.resent < before.resent;
         arrivals.found_lost |= arrivals.resent_lost || after.lost > before.lost;
+    }
+
+    fn lose_by_time(&mut self, arrivals: &mut Arrivals) {
+        if !self.rack.take_news() {
+            return;
+        }
+        let (reo_wnd_ns, now_ns) = (self.reo_wnd_ns(), arrivals.now_ns);
+        if self.board.lose_by_time(&self.rack, reo_wnd_ns, now_ns) {
+            self.schedule_reordering(self.rack.last_lost_at_ns(reo_wnd_ns));
+            arrivals.keeps_alarm = true;
+        }
     }
 
     fn reo_wnd_ns(&self) -> u64 {
@@ -217,6 +224,7 @@ impl Sender {
             self.begin_reduction();
         }
         self.state = State::Recovery;
+        self.recover = Some(self.board.next());
     }
 
     pub(super) fn begin_reduction(&mut self) {
@@ -254,6 +262,7 @@ impl Sender {
         self.window.cwnd_pkts =
             self.reduction
                 .cwnd_pkts(ssthresh, &self.board, delivered_pkts, is_clean);
+        self.admit_oldest_hole();
     }
 
     /// What the acknowledgement says of the tail loss probe (RFC 8985, 7.4).

@@ -15,6 +15,7 @@ impl Sender {
             return;
         }
         let is_first = self.state < State::Recovery;
+        self.board.forget_unnamed();
         self.lose_after_timeout(now_ns);
         if self.state <= State::Disorder
             || self.high <= self.board.una()
@@ -30,6 +31,8 @@ impl Sender {
         self.distrust_reordering();
         self.state = State::Loss;
         self.high = self.board.next();
+        self.recover = Some(self.high);
+        self.growth.timed_out();
         self.tail_probe = None;
         self.owe_cwr();
         self.doubts_timeout = is_first || self.timeouts_in_row > 0;

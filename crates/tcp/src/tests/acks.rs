@@ -66,7 +66,7 @@ fn acks_come_quickly_again_after_a_pause() {
 }
 
 /// An acknowledgement from nothing but its blocks.
-fn ack(now_ns: u64, next: u64, sacked: &[(u64, u64)]) -> Ack {
+pub(super) fn ack(now_ns: u64, next: u64, sacked: &[(u64, u64)]) -> Ack {
     let mut blocks = [Block::default(); MAX_BLOCKS];
     for (block, (from, until)) in blocks.iter_mut().zip(sacked) {
         (block.from, block.until) = (*from, *until);
@@ -83,7 +83,7 @@ fn ack(now_ns: u64, next: u64, sacked: &[(u64, u64)]) -> Ack {
     }
 }
 
-fn send_all(sender: &mut Sender, now_ns: u64) -> usize {
+pub(super) fn send_all(sender: &mut Sender, now_ns: u64) -> usize {
     std::iter::from_fn(|| sender.poll_transmit(now_ns)).count()
 }
 

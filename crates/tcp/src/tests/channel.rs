@@ -27,7 +27,7 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 enum Packet {
     Data(Segment),
-    Ack(Ack),
+    Ack(Box<Ack>),
 }
 
 /// What becomes of the nth packet that is sent.
@@ -203,7 +203,7 @@ impl<'a> Channel<'a> {
             self.offered_end = self.offered_end.max(end);
             let fate = (self.ack_fate)(self.acked, &ack);
             self.acked += 1;
-            self.put(self.now_ns, Packet::Ack(ack), fate);
+            self.put(self.now_ns, Packet::Ack(Box::new(ack)), fate);
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod acks;
 mod channel;
+mod classic;
 mod ecn;
 mod oracle;
 mod random;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::arrivals::Arrivals;
 use super::super::rack::Rack;
 use super::super::scoreboard::{Counts, Scoreboard};
-use super::super::{Ack, Block, MAX_BLOCKS};
+use super::super::{Ack, Block, Detection, MAX_BLOCKS};
 
 /// A segment in the naive scoreboard.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +81,20 @@ impl Walker {
     }
 }
 
+impl Walker {
+    /// FACK, by its words: below the highest that was SACKed.
+    fn lose_by_highest(&mut self, dupthresh: u64) {
+        let highest = self.sent.iter().rposition(|sent| sent.is_sacked);
+        for number in self.una..self.sent.len() {
+            let is_below = highest.is_some_and(|top| number as u64 + dupthresh <= top as u64);
+            let sent = &mut self.sent[number];
+            if is_below && !sent.is_sacked && !sent.is_lost {
+                (sent.is_lost, sent.is_resent) = (true, false);
+            }
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Send(u8),
@@ -118,7 +132,7 @@ fn ack(next: u64, now_ns: u64) -> Ack {
     }
 }
 
-fn compare(by_time: bool, steps: Vec<Step>) {
+fn compare(detection: Detection, steps: Vec<Step>) {
     let (mut board, mut walker, mut rack) = (Scoreboard::default(), Walker::default(), Rack::new());
     let mut now_ns = 1000;
     for step in steps {
@@ -147,9 +161,13 @@ fn compare(by_time: bool, steps: Vec<Step>) {
                 board.acknowledge(&ack(next, now_ns), &mut rack, &mut arrivals);
                 walker.una = next as usize;
             }
-            Step::Lose(reo_wnd_ns) if by_time => {
+            Step::Lose(reo_wnd_ns) if detection == Detection::Rack => {
                 board.lose_by_time(&rack, reo_wnd_ns, now_ns);
                 walker.lose_by_time(&rack, reo_wnd_ns, now_ns);
+            }
+            Step::Lose(_) if detection == Detection::Fack => {
+                board.lose_by_highest(3);
+                walker.lose_by_highest(3);
             }
             Step::Lose(_) => {
                 board.lose_by_count(3);
@@ -189,9 +207,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
     fn losses_are_those_that_a_walk_finds(
-        by_time in any::<bool>(),
+        detection in prop::sample::select(vec![Detection::Rack, Detection::Sack, Detection::Fack]),
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        compare(by_time, steps);
+        compare(detection, steps);
     }
 }

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::channel::{Channel, Fate};
-use crate::{Buffer, DelayedAcks, Detection, TcpSpec};
+use crate::{Buffer, DelayedAcks, Detection, Growth, TcpSpec, WindowReduction};
 
 const MS: u64 = 1_000_000;
 
@@ -29,13 +29,31 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
         Just(DelayedAcks::On { max_ns: 40 * MS }),
         Just(DelayedAcks::QuickAtStart { max_ns: 200 * MS }),
     ];
-    let detection = prop_oneof![Just(Detection::Rack), Just(Detection::Sack)];
+    let detection = prop::sample::select(vec![
+        Detection::Rack,
+        Detection::Sack,
+        Detection::Fack,
+        Detection::NewReno,
+        Detection::Reno,
+    ]);
+    let reduction = prop::sample::select(vec![
+        WindowReduction::Prr,
+        WindowReduction::AtOnce,
+        WindowReduction::Rampdown,
+    ]);
+    let growth = prop::sample::select(vec![
+        Growth::Segments,
+        Growth::Acks,
+        Growth::AppropriateBytes,
+    ]);
+    let drops = prop::collection::vec(0u64..60, 0..6);
+    let recovery = (detection, 1u8..=16, reduction, growth, drops);
     let pace = prop::option::of(1_000_000u64..1_000_000_000);
     (
         buffer.clone(),
         buffer,
         acks,
-        detection,
+        recovery,
         any::<bool>(),
         pace,
         any::<bool>(),
@@ -48,7 +66,7 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
                 send_buffer,
                 receive_buffer,
                 delayed_acks,
-                detection,
+                (detection, sack_blocks, reduction, growth, drops),
                 tail_loss_probe,
                 pacing_rate_bps,
                 pacing,
@@ -60,6 +78,10 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
                 receive_buffer,
                 delayed_acks,
                 detection,
+                sack_blocks,
+                reduction,
+                growth,
+                drops,
                 tail_loss_probe,
                 pacing_rate_bps,
                 pacing,
@@ -72,7 +94,7 @@ fn spec() -> impl Strategy<Value = TcpSpec> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn every_byte_arrives_once_and_in_order(
         spec in spec(),
