@@ -80,11 +80,12 @@ impl Receiver {
         self.window.offered(self.figures.delivered_bytes)
     }
 
-    /// A segment arrives.
-    pub fn handle_segment(&mut self, now_ns: u64, segment: &Segment) {
+    /// A segment arrives. Whether it brought data for the first time.
+    pub fn handle_segment(&mut self, now_ns: u64, segment: &Segment) -> bool {
         self.window.measure_rtt(now_ns, segment.echo_ns);
         if segment.payload_bytes == 0 {
-            return self.acknowledging.duplicate(self.window_bytes());
+            self.acknowledging.duplicate(self.window_bytes());
+            return false;
         }
         self.figures.arrived_pkts += 1;
         self.note_ecn(segment);
@@ -92,7 +93,8 @@ impl Receiver {
             self.echo_ns = self.echo_ns.max(segment.sent_ns);
         }
         if segment.number < self.next || self.beyond.containing(segment.number).is_some() {
-            return self.arrived_again(segment.number);
+            self.arrived_again(segment.number);
+            return false;
         }
         let had_hole = self.beyond.first().is_some();
         let fresh_bytes = if segment.number == self.next {
@@ -110,6 +112,7 @@ impl Receiver {
             fills_last_hole: had_hole && !has_hole,
             window_bytes: self.window_bytes(),
         });
+        true
     }
 
     /// RFC 3168, 6.1.3; Linux's first echo does not wait (`__tcp_ecn_check_ce`).
@@ -263,6 +266,16 @@ impl Receiver {
     /// A time that [`Receiver::next_timeout_ns`] named has come.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.acknowledging.handle_timeout(now_ns);
+    }
+
+    /// The next segment in order.
+    pub fn next_segment(&self) -> u64 {
+        self.next
+    }
+
+    /// What the next acknowledgement echoes (`TS.Recent` of RFC 7323).
+    pub fn echo_ns(&self) -> u64 {
+        self.echo_ns
     }
 
     /// Handed to the program, in order.

@@ -138,7 +138,7 @@ impl<'a> Channel<'a> {
                 return;
             };
             match self.packets[index as usize].take() {
-                Some(Packet::Data(segment)) => self.receiver.handle_segment(now_ns, &segment),
+                Some(Packet::Data(segment)) => drop(self.receiver.handle_segment(now_ns, &segment)),
                 Some(Packet::Ack(ack)) => self.sender.handle_ack(now_ns, &ack),
                 None => (),
             }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TCP's machinery over UDP datagrams, without I/O: one direction of data, sealed, from pieces of objects at the
+//! sender to writes at the receiver. The state machines are those of `fatpath-tcp`, so laws, SACK, duplicate
+//! thresholds and undo are the simulator's.
+//!
+//! | | [`Sender`] | [`Receiver`] |
+//! |---|---|---|
+//! | takes from its program | `send`, `close` | `close` |
+//! | takes a datagram | `handle_datagram` | `handle_datagram`, which gives what to write where |
+//! | takes the clock | `handle_timeout` | `handle_timeout` |
+//! | gives a datagram to send now | `poll_transmit`, which asks for the bytes of its runs | `poll_transmit` |
+//! | gives its next deadline | `poll_timeout` | `poll_timeout` |
+//!
+//! After every `send`, `close` and `handle_*`, ask `poll_transmit` until it gives nothing, then `poll_timeout`. Neither end
+//! keeps data: the sender reads a lost run again from where it read it first, and the receiver writes at once.
+//!
+//! It does not exchange keys, open sockets or files, know names or sizes of objects, discover the path's MTU, or
+//! renew keys: a connection ends before the AEAD's limit. It refuses to open a datagram of another connection,
+//! one that was opened before, and one that does not verify; these change nothing.
+//!
+//! Start reading at [`Spec`], then [`Sender`]. The bytes of a datagram are in `packet.rs` and `frame.rs`, and in
+//! docs/transport.md.
+
+mod close;
+mod departures;
+pub mod frame;
+mod keys;
+mod packet;
+mod queue;
+mod receiver;
+mod replay;
+mod seal;
+mod sender;
+mod spec;
+
+pub use close::CloseCode;
+pub use keys::{Cipher, Secret};
+pub use packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
+pub use queue::{Extent, Run};
+pub use receiver::{Received, Receiver};
+pub use seal::{KeyExhausted, Opened, Opener, Refused, Sealer};
+pub use sender::{PollError, Sender};
+pub use spec::{Spec, SpecError};
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests;

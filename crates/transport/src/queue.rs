@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is to be sent, and how it is cut into segments.
+
+use std::collections::VecDeque;
+
+/// A stretch of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The object's number.
+    pub object: u32,
+    /// Where it begins, bytes.
+    pub offset: u64,
+    /// Its length, bytes.
+    pub bytes: u64,
+}
+
+/// A stretch of an object in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The object's number.
+    pub object: u32,
+    /// Where it begins, bytes.
+    pub offset: u64,
+    /// Its length, bytes; at least 1.
+    pub bytes: u16,
+}
+
+impl Run {
+    /// Bytes that describe it in a segment: object, offset, length.
+    pub(crate) const HEADER_BYTES: u32 = 4 + 8 + 2;
+}
+
+/// Extents in the order in which they leave.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    extents: VecDeque<Extent>,
+    bytes: u64,
+}
+
+impl Queue {
+    pub(crate) fn push(&mut self, extent: Extent) {
+        if extent.bytes > 0 {
+            self.bytes += extent.bytes;
+            self.extents.push_back(extent);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// Bytes of segments that all of it takes at least: its data, and a header for each extent.
+    pub(crate) fn least_bytes(&self) -> u64 {
+        self.bytes + u64::from(Run::HEADER_BYTES) * self.extents.len() as u64
+    }
+
+    /// Takes what fits into `room_bytes` of a segment.
+    pub(crate) fn cut(&mut self, room_bytes: u32) -> Box<[Run]> {
+        let (mut room, mut runs) = (room_bytes, Vec::new());
+        while let Some(run) = self.cut_run(room) {
+            room -= Run::HEADER_BYTES + u32::from(run.bytes);
+            runs.push(run);
+        }
+        runs.into()
+    }
+
+    fn cut_run(&mut self, room_bytes: u32) -> Option<Run> {
+        let first = self.extents.front_mut()?;
+        let room = room_bytes
+            .checked_sub(Run::HEADER_BYTES)?
+            .min(u16::MAX.into());
+        let bytes = u64::from(room).min(first.bytes);
+        if bytes == 0 {
+            return None;
+        }
+        let run = Run {
+            object: first.object,
+            offset: first.offset,
+            bytes: bytes as u16,
+        };
+        first.offset += bytes;
+        first.bytes -= bytes;
+        self.bytes -= bytes;
+        if first.bytes == 0 {
+            self.extents.pop_front();
+        }
+        Some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every byte once and in order, no segment too long, none empty, and never fewer bytes than were said.
+        #[test]
+        fn segments_hold_all_of_it(
+            lengths in prop::collection::vec(0u64..5000, 0..40),
+            room in 15u32..3000,
+        ) {
+            let mut queue = Queue::default();
+            for (object, bytes) in lengths.iter().enumerate() {
+                queue.push(Extent { object: object as u32, offset: 7, bytes: *bytes });
+            }
+            let (least, mut used, mut next) = (queue.least_bytes(), 0, vec![7; lengths.len()]);
+            while !queue.is_empty() {
+                let runs = queue.cut(room);
+                prop_assert!(!runs.is_empty());
+                let length: u32 = runs.iter().map(|run| Run::HEADER_BYTES + u32::from(run.bytes)).sum();
+                prop_assert!(length <= room);
+                used += u64::from(length);
+                for run in &runs {
+                    prop_assert_eq!(run.offset, next[run.object as usize]);
+                    next[run.object as usize] += u64::from(run.bytes);
+                }
+            }
+            prop_assert!(used >= least);
+            prop_assert_eq!(next, lengths.iter().map(|bytes| bytes + 7).collect::<Vec<_>>());
+        }
+    }
+}

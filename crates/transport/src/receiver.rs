@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end that writes the data.
+
+use fatpath_link::Ecn;
+use fatpath_tcp::{ReceiverFigures, Segment};
+
+use super::close::{CloseCode, Closing};
+use super::frame::{self, AckFrame, Data, Writes};
+use super::keys::Secret;
+use super::packet::{HEADER_BYTES, Header, Kind};
+use super::seal::{KeyExhausted, Opener, Refused, Sealer};
+use super::spec::{Spec, SpecError};
+
+/// Segments beyond the next one in order that are taken: a sender that keeps the window is far below, and memory goes by
+/// the holes.
+const MOST_AHEAD: u64 = 1 << 22;
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+pub struct Receiver {
+    tcp: fatpath_tcp::Receiver,
+    opener: Opener,
+    sealer: Sealer,
+    segment_bytes: u32,
+    /// When the datagram arrived that the next acknowledgement echoes.
+    echo_arrived_ns: u64,
+    closing: Closing,
+}
+
+/// What a datagram brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received<'d> {
+    /// To be written at once. None of what had arrived before.
+    pub writes: Writes<'d>,
+}
+
+impl Receiver {
+    /// Of a connection whose keys were agreed on in `rtt_ns`, as far as is known.
+    ///
+    /// # Errors
+    /// What of `spec` is out of range.
+    pub fn new(
+        spec: &Spec,
+        secret: &Secret,
+        rtt_ns: u64,
+        now_ns: u64,
+    ) -> Result<Receiver, SpecError> {
+        let names = (spec.flow, spec.connection);
+        Ok(Receiver {
+            tcp: fatpath_tcp::Receiver::new(&spec.tcp()?, rtt_ns, now_ns),
+            opener: Opener::new(secret, spec.cipher, names, true),
+            sealer: Sealer::new(secret, spec.cipher, names, false),
+            segment_bytes: spec.segment_bytes(),
+            echo_arrived_ns: now_ns,
+            closing: Closing::default(),
+        })
+    }
+
+    /// Ends the connection.
+    pub fn close(&mut self, code: CloseCode) {
+        self.closing.close(code);
+    }
+
+    /// The sender has ended the connection.
+    pub fn closed_by_peer(&self) -> Option<CloseCode> {
+        self.closing.peers()
+    }
+
+    /// A datagram arrives; it is opened in place.
+    ///
+    /// # Errors
+    /// Why it is refused; then nothing has changed, but that [`Refused::Nonsense`] is not opened again.
+    pub fn handle_datagram<'d>(
+        &mut self,
+        now_ns: u64,
+        datagram: &'d mut [u8],
+    ) -> Result<Received<'d>, Refused> {
+        let opened = self.opener.open(datagram)?;
+        let (header, frame): (Header, &'d [u8]) = (opened.header, opened.frame);
+        match header.kind {
+            Kind::Data => self.handle_data(now_ns, header.number, frame),
+            Kind::Probe => {
+                let segment = frame::probe(frame).ok_or(Refused::Nonsense)?;
+                self.arrived(now_ns, header.number, segment, 0);
+                Ok(Received::NOTHING)
+            }
+            Kind::Close => {
+                let code = frame::close(frame).ok_or(Refused::Nonsense)?;
+                self.closing.closed_by_peer(code);
+                Ok(Received::NOTHING)
+            }
+            Kind::Ack => Err(Refused::Nonsense),
+        }
+    }
+
+    fn handle_data<'d>(
+        &mut self,
+        now_ns: u64,
+        number: u64,
+        frame: &'d [u8],
+    ) -> Result<Received<'d>, Refused> {
+        let data = Data::decode(frame).ok_or(Refused::Nonsense)?;
+        let is_far = data.segment >= self.tcp.next_segment() + MOST_AHEAD;
+        if is_far || data.run_bytes > self.segment_bytes {
+            return Err(Refused::Nonsense);
+        }
+        if self.arrived(now_ns, number, data.segment, data.run_bytes.max(1)) {
+            let writes = data.writes;
+            return Ok(Received { writes });
+        }
+        Ok(Received::NOTHING)
+    }
+
+    /// Whether it is new, and the connection goes on.
+    fn arrived(&mut self, now_ns: u64, datagram: u64, segment: u64, payload_bytes: u32) -> bool {
+        self.closing.heard();
+        if self.closing.is_closed() {
+            return false;
+        }
+        let is_new = self.tcp.handle_segment(
+            now_ns,
+            &Segment {
+                number: segment,
+                payload_bytes,
+                sent_ns: datagram, // rises as times do, and is echoed as it is
+                echo_ns: 0,
+                ecn: Ecn::NotCapable,
+                cwr: false,
+            },
+        );
+        if self.tcp.echo_ns() == datagram {
+            self.echo_arrived_ns = now_ns;
+        }
+        is_new
+    }
+
+    /// A time that [`Receiver::poll_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.tcp.handle_timeout(now_ns);
+    }
+
+    /// When [`Receiver::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        match self.closing.is_closed() {
+            true => None,
+            false => self.tcp.next_timeout_ns(),
+        }
+    }
+
+    /// The next datagram to leave now, which `datagram` becomes, and whether there is one; to be asked until there is none.
+    ///
+    /// # Errors
+    /// The key is exhausted.
+    pub fn poll_transmit(
+        &mut self,
+        now_ns: u64,
+        datagram: &mut Vec<u8>,
+    ) -> Result<bool, KeyExhausted> {
+        datagram.clear();
+        datagram.resize(HEADER_BYTES, 0);
+        let Some(kind) = self.put_frame(now_ns, datagram) else {
+            datagram.clear();
+            return Ok(false);
+        };
+        self.sealer.seal(kind, datagram)?;
+        Ok(true)
+    }
+
+    fn put_frame(&mut self, now_ns: u64, datagram: &mut Vec<u8>) -> Option<Kind> {
+        if let Some(code) = self.closing.take_due() {
+            frame::push_close(datagram, code);
+            return Some(Kind::Close);
+        }
+        if self.closing.is_closed() {
+            return None;
+        }
+        let ack = self.tcp.poll_ack(now_ns)?;
+        let delay_us = now_ns.saturating_sub(self.echo_arrived_ns) / 1000;
+        let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
+        AckFrame::of(&ack, delay_us).push(datagram);
+        Some(Kind::Ack)
+    }
+
+    /// How TCP stands; bytes are those of segments, headers of runs among them.
+    pub fn figures(&self) -> ReceiverFigures {
+        self.tcp.figures()
+    }
+}
+
+impl Received<'_> {
+    const NOTHING: Received<'static> = Received {
+        writes: Writes::NONE,
+    };
+}

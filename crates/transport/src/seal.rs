@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sealing and opening datagrams in place. A [`Sealer`] gives each a number of its own, and an [`Opener`] opens each number
+//! once.
+
+use std::fmt;
+
+use aws_lc_rs::aead::{Aad, Nonce};
+
+use super::keys::{Cipher, Direction, IV_BYTES, Key, Secret};
+use super::packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
+use super::replay::ReplayWindow;
+
+/// A key has sealed as many datagrams as it may: the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the key has sealed as many datagrams as it may; open another connection")]
+pub struct KeyExhausted;
+
+/// Why a datagram was not opened. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is no datagram of this version, or cut off.
+    #[error("no datagram of this transport")]
+    Unknown,
+    /// It belongs to another flow or connection.
+    #[error("a datagram of another connection")]
+    Foreign,
+    /// A datagram of this number was opened before, or it is too old to tell.
+    #[error("a datagram that was opened before")]
+    Replayed,
+    /// It was changed, or sealed by another key.
+    #[error("a datagram that does not verify")]
+    Forged,
+    /// So many did not verify that the key is no longer safe: the connection ends.
+    #[error("too many datagrams did not verify; open another connection")]
+    KeyExhausted,
+    /// The peer sealed what its side may not say: acknowledgements of what was never sent, data without end.
+    #[error("the peer breaks the protocol")]
+    Nonsense,
+}
+
+/// Which connection, and how it is sealed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    pub(crate) cipher: Cipher,
+    pub(crate) flow: u16,
+    pub(crate) connection: u32,
+}
+
+/// Seals the datagrams of one direction.
+pub struct Sealer {
+    key: Key,
+    names: Names,
+    next: u64,
+    /// Bytes of the longest datagram that was sealed.
+    longest: usize,
+    /// A test's, lower than the cipher's.
+    end: u64,
+}
+
+impl Sealer {
+    /// Of the data (`true`) or of the acknowledgements of a connection.
+    pub fn new(
+        secret: &Secret,
+        cipher: Cipher,
+        (flow, connection): (u16, u32),
+        of_data: bool,
+    ) -> Sealer {
+        let direction = direction(of_data);
+        Sealer {
+            key: secret.key(cipher, flow, connection, direction),
+            names: Names {
+                cipher,
+                flow,
+                connection,
+            },
+            next: 0,
+            longest: 0,
+            end: u64::MAX,
+        }
+    }
+
+    /// The number of the next datagram.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Seals `datagram`, whose first [`HEADER_BYTES`] are room for the header and whose rest is the frame, and appends the
+    /// tag. Gives its number.
+    ///
+    /// # Errors
+    /// The key has reached its limit.
+    ///
+    /// # Panics
+    /// If there is no room for the header.
+    pub fn seal(&mut self, kind: Kind, datagram: &mut Vec<u8>) -> Result<u64, KeyExhausted> {
+        self.longest = self.longest.max(datagram.len() + TAG_BYTES);
+        if self.next >= self.end.min(self.names.cipher.most_sealed(self.longest)) {
+            return Err(KeyExhausted);
+        }
+        let number = self.next;
+        self.next += 1; // whatever follows, the nonce is spent
+        let header = Header {
+            kind,
+            flow: self.names.flow,
+            connection: self.names.connection,
+            number,
+        }
+        .encode();
+        let (clear, frame) = datagram.split_at_mut(HEADER_BYTES);
+        clear.copy_from_slice(&header);
+        let nonce = nonce(&self.key.iv, number);
+        let aead = &self.key.aead;
+        let tag = aead.seal_in_place_separate_tag(nonce, Aad::from(header), frame);
+        datagram.extend_from_slice(
+            tag.expect("a datagram is far below the AEAD's length")
+                .as_ref(),
+        );
+        Ok(number)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn limit(&mut self, end: u64) {
+        self.end = end;
+    }
+}
+
+/// Opens the datagrams of one direction.
+pub struct Opener {
+    key: Key,
+    names: Names,
+    seen: ReplayWindow,
+    forged: u64,
+    most_forged: u64,
+}
+
+/// What was in a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Opened<'d> {
+    /// Its header.
+    pub header: Header,
+    /// Its frame, where it lay.
+    pub frame: &'d mut [u8],
+}
+
+impl Opener {
+    /// Of the data (`true`) or of the acknowledgements of a connection.
+    pub fn new(
+        secret: &Secret,
+        cipher: Cipher,
+        (flow, connection): (u16, u32),
+        of_data: bool,
+    ) -> Opener {
+        let direction = direction(of_data);
+        Opener {
+            key: secret.key(cipher, flow, connection, direction),
+            names: Names {
+                cipher,
+                flow,
+                connection,
+            },
+            seen: ReplayWindow::new(),
+            forged: 0,
+            most_forged: cipher.most_forged(),
+        }
+    }
+
+    /// Opens it in place.
+    ///
+    /// # Errors
+    /// Why it is refused; of its content nothing is left then.
+    pub fn open<'d>(&mut self, datagram: &'d mut [u8]) -> Result<Opened<'d>, Refused> {
+        let header = Header::decode(datagram).ok_or(Refused::Unknown)?;
+        if datagram.len() < HEADER_BYTES + TAG_BYTES {
+            return Err(Refused::Unknown);
+        }
+        if (header.flow, header.connection) != (self.names.flow, self.names.connection) {
+            return Err(Refused::Foreign);
+        }
+        if !self.seen.is_new(header.number) {
+            return Err(Refused::Replayed);
+        }
+        if self.forged >= self.most_forged {
+            return Err(Refused::KeyExhausted);
+        }
+        // A peer that keeps the limits never gets there.
+        if header.number >= self.names.cipher.most_sealed(0) {
+            return Err(Refused::Forged);
+        }
+        let (clear, sealed) = datagram.split_at_mut(HEADER_BYTES);
+        let nonce = nonce(&self.key.iv, header.number);
+        let opened = self.key.aead.open_in_place(nonce, Aad::from(clear), sealed);
+        let frame = opened.map_err(|_| {
+            self.forged += 1;
+            Refused::Forged
+        })?;
+        self.seen.note(header.number);
+        Ok(Opened { header, frame })
+    }
+
+    /// Datagrams that did not verify.
+    pub fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    #[cfg(test)]
+    pub(crate) fn limit(&mut self, most_forged: u64) {
+        self.most_forged = most_forged;
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Sealer");
+        shown
+            .field("names", &self.names)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All but the key and the count of forgeries, so that two states compare by it.
+impl fmt::Debug for Opener {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Opener");
+        shown
+            .field("names", &self.names)
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
+    }
+}
+
+fn direction(of_data: bool) -> Direction {
+    match of_data {
+        true => Direction::Data,
+        false => Direction::Acks,
+    }
+}
+
+/// RFC 8446, 5.3: the number, to the left filled with zeros, XORed into the IV.
+fn nonce(iv: &[u8; IV_BYTES], number: u64) -> Nonce {
+    let mut bytes = *iv;
+    let number = number.to_be_bytes();
+    for (byte, of_number) in bytes[IV_BYTES - number.len()..].iter_mut().zip(number) {
+        *byte ^= of_number;
+    }
+    Nonce::assume_unique_for_key(bytes)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NAMES: (u16, u32) = (3, 77);
+
+    fn pair(cipher: Cipher) -> (Sealer, Opener) {
+        let secret = Secret::new([7; 32]);
+        (
+            Sealer::new(&secret, cipher, NAMES, true),
+            Opener::new(&secret, cipher, NAMES, true),
+        )
+    }
+
+    fn sealed(sealer: &mut Sealer, frame: &[u8]) -> Vec<u8> {
+        let mut datagram = [&[0; HEADER_BYTES], frame].concat();
+        sealer.seal(Kind::Data, &mut datagram).unwrap();
+        datagram
+    }
+
+    fn ciphers() -> impl Strategy<Value = Cipher> {
+        prop::sample::select(vec![Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305])
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sealed_opens_once(cipher in ciphers(), frame in prop::collection::vec(any::<u8>(), 0..200)) {
+            let (mut sealer, mut opener) = pair(cipher);
+            sealed(&mut sealer, b"before");
+            let datagram = sealed(&mut sealer, &frame);
+            let opened = &mut datagram.clone();
+            let opened = opener.open(opened).unwrap();
+            prop_assert_eq!(&*opened.frame, &frame[..]);
+            prop_assert_eq!((opened.header.kind, opened.header.number), (Kind::Data, 1));
+            prop_assert_eq!(opener.open(&mut datagram.clone()).err(), Some(Refused::Replayed));
+        }
+
+        /// One bit anywhere, or a byte less, or other bytes.
+        #[test]
+        fn what_was_changed_does_not_open(
+            cipher in ciphers(),
+            frame in prop::collection::vec(any::<u8>(), 0..60),
+            bit in any::<prop::sample::Index>(),
+            end in any::<prop::sample::Index>(),
+            other in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let (mut sealer, mut opener) = pair(cipher);
+            let datagram = sealed(&mut sealer, &frame);
+            let before = format!("{opener:?}");
+            let mut flipped = datagram.clone();
+            let bit = bit.index(8 * datagram.len());
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(opener.open(&mut flipped).is_err());
+            prop_assert!(opener.open(&mut datagram[..end.index(datagram.len())].to_vec()).is_err());
+            prop_assert!(opener.open(&mut other.clone()).is_err());
+            prop_assert_eq!(format!("{:?}", opener), before);
+            prop_assert!(opener.open(&mut datagram.clone()).is_ok());
+        }
+    }
+
+    #[test]
+    fn directions_connections_and_flows_have_keys_of_their_own() {
+        let secret = Secret::new([7; 32]);
+        let cipher = Cipher::Aes128Gcm;
+        let mut sealer = Sealer::new(&secret, cipher, NAMES, true);
+        let datagram = sealed(&mut sealer, b"x");
+        let refused = |mut opener: Opener| opener.open(&mut datagram.clone()).unwrap_err();
+        assert_eq!(
+            refused(Opener::new(&secret, cipher, NAMES, false)),
+            Refused::Forged
+        );
+        assert_eq!(
+            refused(Opener::new(&secret, cipher, (4, 77), true)),
+            Refused::Foreign
+        );
+        assert_eq!(
+            refused(Opener::new(&secret, cipher, (3, 78), true)),
+            Refused::Foreign
+        );
+        let other = Secret::new([8; 32]);
+        assert_eq!(
+            refused(Opener::new(&other, cipher, NAMES, true)),
+            Refused::Forged
+        );
+        let ciphertexts = [(3, 77), (4, 77), (3, 78)].map(|names| {
+            let mut sealer = Sealer::new(&secret, cipher, names, true);
+            sealed(&mut sealer, b"same text")[HEADER_BYTES..].to_vec()
+        });
+        assert!(ciphertexts[0] != ciphertexts[1] && ciphertexts[0] != ciphertexts[2]);
+    }
+
+    /// RFC 9001, 6.6, with lower limits.
+    #[test]
+    fn a_key_ends_at_its_limits() {
+        let (mut sealer, mut opener) = pair(Cipher::ChaCha20Poly1305);
+        sealer.limit(2);
+        opener.limit(3);
+        sealed(&mut sealer, b"x");
+        let datagram = sealed(&mut sealer, b"x");
+        assert_eq!(sealer.seal(Kind::Data, &mut vec![0; 16]), Err(KeyExhausted));
+        let mut forged = datagram.clone();
+        forged[20] ^= 1;
+        let refusals = [0; 4].map(|_: u8| opener.open(&mut forged.clone()).unwrap_err());
+        assert_eq!(refusals[..3], [Refused::Forged; 3]);
+        assert_eq!(refusals[3], Refused::KeyExhausted);
+        assert_eq!(
+            opener.open(&mut datagram.clone()),
+            Err(Refused::KeyExhausted)
+        );
+    }
+}

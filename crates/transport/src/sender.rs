@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end that has the data.
+
+use std::collections::VecDeque;
+
+use fatpath_tcp::{Segment, SenderFigures};
+
+use super::close::{CloseCode, Closing};
+use super::departures::Departures;
+use super::frame::{self, AckFrame};
+use super::keys::Secret;
+use super::packet::{HEADER_BYTES, Kind};
+use super::queue::{Extent, Queue, Run};
+use super::seal::{KeyExhausted, Opener, Refused, Sealer};
+use super::spec::{Spec, SpecError};
+
+/// Why nothing could be sent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PollError<E> {
+    /// The bytes of a run could not be read. The segment counts as sent and lost: it is asked for again.
+    #[error("{0}")]
+    Read(E),
+    /// The connection ends.
+    #[error(transparent)]
+    KeyExhausted(#[from] KeyExhausted),
+}
+
+/// The sending end of a connection.
+#[derive(Debug)]
+pub struct Sender {
+    tcp: fatpath_tcp::Sender,
+    sealer: Sealer,
+    opener: Opener,
+    queue: Queue,
+    /// What TCP knows of that is to be sent and in no segment yet, bytes.
+    told_bytes: u64,
+    /// Segments from `first` on that are not acknowledged.
+    sent: VecDeque<Box<[Run]>>,
+    first: u64,
+    departures: Departures,
+    closing: Closing,
+    ack_delay_us: u32,
+}
+
+impl Sender {
+    /// Of a connection whose keys were agreed on in `rtt_ns`, as far as is known.
+    ///
+    /// # Errors
+    /// What of `spec` is out of range.
+    pub fn new(
+        spec: &Spec,
+        secret: &Secret,
+        rtt_ns: u64,
+        now_ns: u64,
+    ) -> Result<Sender, SpecError> {
+        let names = (spec.flow, spec.connection);
+        let mut tcp = fatpath_tcp::Sender::new(&spec.tcp()?, rtt_ns, now_ns);
+        tcp.set_peer_window(spec.window_bytes);
+        Ok(Sender {
+            tcp,
+            sealer: Sealer::new(secret, spec.cipher, names, true),
+            opener: Opener::new(secret, spec.cipher, names, false),
+            queue: Queue::default(),
+            told_bytes: 0,
+            sent: VecDeque::new(),
+            first: 0,
+            departures: Departures::default(),
+            closing: Closing::default(),
+            ack_delay_us: 0,
+        })
+    }
+
+    /// This is to be sent, after what was given before.
+    pub fn send(&mut self, extent: Extent) {
+        self.queue.push(extent);
+    }
+
+    /// All that was given has arrived.
+    pub fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.sent.is_empty()
+    }
+
+    /// Ends the connection, whether all has arrived or not.
+    pub fn close(&mut self, code: CloseCode) {
+        self.closing.close(code);
+    }
+
+    /// The receiver has ended the connection.
+    pub fn closed_by_peer(&self) -> Option<CloseCode> {
+        self.closing.peers()
+    }
+
+    /// A datagram arrives.
+    ///
+    /// # Errors
+    /// Why it is refused; then nothing has changed, but that [`Refused::Nonsense`] is not opened again.
+    pub fn handle_datagram(&mut self, now_ns: u64, datagram: &mut [u8]) -> Result<(), Refused> {
+        let opened = self.opener.open(datagram)?;
+        match opened.header.kind {
+            Kind::Ack => self.handle_ack(now_ns, opened.frame),
+            Kind::Close => {
+                let code = frame::close(opened.frame).ok_or(Refused::Nonsense)?;
+                self.closing.closed_by_peer(code);
+                Ok(())
+            }
+            Kind::Data | Kind::Probe => Err(Refused::Nonsense),
+        }
+    }
+
+    fn handle_ack(&mut self, now_ns: u64, frame: &[u8]) -> Result<(), Refused> {
+        let ack = AckFrame::decode(frame).ok_or(Refused::Nonsense)?;
+        let sent_end = self.first + self.sent.len() as u64;
+        let echo_ns = self.departures.at_ns(ack.echo).ok_or(Refused::Nonsense)?;
+        if ack.end() > sent_end {
+            return Err(Refused::Nonsense);
+        }
+        self.closing.heard();
+        self.ack_delay_us = ack.delay_us;
+        self.tcp.handle_ack(now_ns, &ack.as_tcp(echo_ns));
+        let acked = ack.next.saturating_sub(self.first);
+        self.sent.drain(..acked as usize);
+        self.first += acked;
+        Ok(())
+    }
+
+    /// A time that [`Sender::poll_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.tcp.handle_timeout(now_ns);
+    }
+
+    /// When [`Sender::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        match self.closing.is_closed() {
+            true => None,
+            false => self.tcp.next_timeout_ns(),
+        }
+    }
+
+    /// The next datagram to leave now, which `datagram` becomes, and whether there is one; to be asked until there is none.
+    /// `read` gives the bytes of a run, those of a lost one again.
+    ///
+    /// # Errors
+    /// What `read` said, or the key is exhausted.
+    pub fn poll_transmit<E>(
+        &mut self,
+        now_ns: u64,
+        datagram: &mut Vec<u8>,
+        read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
+    ) -> Result<bool, PollError<E>> {
+        datagram.clear();
+        datagram.resize(HEADER_BYTES, 0);
+        let Some(kind) = self.put_frame(now_ns, datagram, read)? else {
+            datagram.clear();
+            return Ok(false);
+        };
+        self.sealer.seal(kind, datagram)?;
+        self.departures.note(now_ns, self.sent.len());
+        Ok(true)
+    }
+
+    fn put_frame<E>(
+        &mut self,
+        now_ns: u64,
+        datagram: &mut Vec<u8>,
+        read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
+    ) -> Result<Option<Kind>, PollError<E>> {
+        if let Some(code) = self.closing.take_due() {
+            frame::push_close(datagram, code);
+            return Ok(Some(Kind::Close));
+        }
+        if self.closing.is_closed() {
+            return Ok(None);
+        }
+        self.tell();
+        let Some(segment) = self.tcp.poll_transmit(now_ns) else {
+            return Ok(None);
+        };
+        frame::push_segment(datagram, segment.number);
+        if segment.payload_bytes == 0 {
+            return Ok(Some(Kind::Probe));
+        }
+        self.put_runs(&segment, datagram, read)?;
+        Ok(Some(Kind::Data))
+    }
+
+    /// TCP never knows of more than is there: cutting an extent adds a header, and a remainder may not hold one, so more
+    /// is told as it shows.
+    fn tell(&mut self) {
+        let least_bytes = self.queue.least_bytes();
+        if least_bytes > self.told_bytes {
+            self.tcp.write(least_bytes - self.told_bytes);
+            self.told_bytes = least_bytes;
+        }
+    }
+
+    fn put_runs<E>(
+        &mut self,
+        segment: &Segment,
+        datagram: &mut Vec<u8>,
+        mut read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), PollError<E>> {
+        let place = (segment.number - self.first) as usize;
+        if place == self.sent.len() {
+            self.told_bytes -= u64::from(segment.payload_bytes);
+            self.sent.push_back(self.queue.cut(segment.payload_bytes));
+        }
+        for run in &self.sent[place] {
+            let bytes = frame::push_run(datagram, run);
+            read(run, bytes).map_err(PollError::Read)?;
+        }
+        Ok(())
+    }
+
+    /// How TCP stands; bytes are those of segments, headers of runs among them.
+    pub fn figures(&self) -> SenderFigures {
+        self.tcp.figures()
+    }
+
+    /// How long the receiver waited before it acknowledged last, microseconds.
+    pub fn ack_delay_us(&self) -> u32 {
+        self.ack_delay_us
+    }
+
+    #[cfg(test)]
+    pub(crate) fn limit_key(&mut self, end: u64) {
+        self.sealer.limit(end);
+    }
+}

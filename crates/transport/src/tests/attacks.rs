@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Datagrams of others: spoofed, replayed, cut off, reflected. Nothing changes, and not one datagram of the transfer
+//! leaves at another time or with other bytes.
+
+use fatpath_link::{CellSpec, ChainSpec, LossSpec};
+
+use super::super::frame::AckFrame;
+use super::super::{Extent, HEADER_BYTES, Kind, Receiver, Refused, Sealer, Sender, Spec};
+use super::transfer::{Datagram, MS, RTT, Transfer, secret};
+
+fn ways() -> [ChainSpec; 2] {
+    let lost = CellSpec::Loss(LossSpec::Independent { probability: 0.02 });
+    let there = ChainSpec::of([
+        CellSpec::rate(50_000_000, Some(100_000)),
+        lost,
+        CellSpec::delay(RTT / 2),
+    ]);
+    [there, ChainSpec::of([CellSpec::delay(RTT / 2)])]
+}
+
+/// Both ends refuse it, and are afterwards what they were.
+fn check_refused(now_ns: u64, payload: &[u8], sender: &mut Sender, receiver: &mut Receiver) {
+    let before = format!("{sender:?} {receiver:?}");
+    assert!(
+        sender
+            .handle_datagram(now_ns, &mut payload.to_vec())
+            .is_err()
+    );
+    assert!(
+        receiver
+            .handle_datagram(now_ns, &mut payload.to_vec())
+            .is_err()
+    );
+    assert_eq!(format!("{sender:?} {receiver:?}"), before);
+}
+
+#[test]
+fn what_others_send_changes_nothing() {
+    let run = |attacked: bool| {
+        let mut transfer = Transfer::new(&Spec::default(), &[200_000, 10, 3000], ways());
+        if attacked {
+            let (mut past, mut count) = (Vec::<Datagram>::new(), 0usize);
+            transfer.attack = Box::new(move |now_ns, arriving, sender, receiver| {
+                count += 1;
+                let whole = &arriving.payload;
+                check_refused(now_ns, &whole[..count % whole.len()], sender, receiver);
+                let mut flipped = whole.clone();
+                flipped[count % whole.len()] ^= 1 << (count % 8);
+                check_refused(now_ns, &flipped, sender, receiver);
+                let mut next = whole.clone();
+                next[15] = next[15].wrapping_add(1); // another number
+                check_refused(now_ns, &next, sender, receiver);
+                if let Some(old) = past.get(count / 2) {
+                    check_refused(now_ns, &old.payload, sender, receiver);
+                }
+                check_refused(now_ns, &vec![count as u8; count % 200], sender, receiver);
+                past.push(arriving.clone());
+            });
+        }
+        transfer.run(60_000 * MS);
+        transfer.check_complete();
+        (
+            transfer.log.clone(),
+            transfer.now_ns,
+            transfer.refused.clone(),
+        )
+    };
+    let quiet = run(false);
+    assert_eq!(run(true), quiet);
+    assert_eq!(quiet.2, []);
+}
+
+fn sent(sender: &mut Sender) -> usize {
+    let mut datagram = Vec::new();
+    let mut read = |_: &_, _: &mut [u8]| Ok::<(), ()>(());
+    std::iter::from_fn(|| {
+        sender
+            .poll_transmit(0, &mut datagram, &mut read)
+            .unwrap()
+            .then_some(())
+    })
+    .count()
+}
+
+/// A peer that has the keys acknowledges what was never sent, or echoes what never left (optimistic ACKs, Savage et
+/// al. 1999).
+#[test]
+fn acks_of_what_never_left_are_refused() {
+    let spec = Spec::default();
+    let mut sender = Sender::new(&spec, &secret(), RTT, 0).unwrap();
+    let bytes = 1 << 20;
+    let (object, offset) = (0, 0);
+    sender.send(Extent {
+        object,
+        offset,
+        bytes,
+    });
+    assert_eq!(sent(&mut sender), 10);
+    let mut sealer = Sealer::new(&secret(), spec.cipher, (0, 0), false);
+    let mut told = |next: u64, echo: u64, block: Option<(u64, u64)>| {
+        let mut ack = AckFrame::decode(&[0; 30]).unwrap();
+        (ack.next, ack.echo, ack.window_bytes) = (next, echo, 1 << 20);
+        if let Some((from, until)) = block {
+            (ack.block_count, ack.blocks[0].from, ack.blocks[0].until) = (1, from, until);
+        }
+        let mut datagram = vec![0; HEADER_BYTES];
+        ack.push(&mut datagram);
+        sealer.seal(Kind::Ack, &mut datagram).unwrap();
+        sender.handle_datagram(RTT, &mut datagram)
+    };
+    assert_eq!(told(11, 9, None), Err(Refused::Nonsense));
+    assert_eq!(told(0, 9, Some((9, 11))), Err(Refused::Nonsense));
+    assert_eq!(told(5, 10, None), Err(Refused::Nonsense));
+    assert_eq!(told(5, 4, Some((6, 10))), Ok(()));
+    assert_eq!(told(10, 9, None), Ok(()));
+    assert_eq!(sender.figures().acked_bytes, 10 * 1412);
+}
+
+/// A peer that has the keys sends data without end, or of the wrong kind.
+#[test]
+fn data_beyond_all_windows_are_refused() {
+    let spec = Spec::default();
+    let mut receiver = Receiver::new(&spec, &secret(), RTT, 0).unwrap();
+    let mut sealer = Sealer::new(&secret(), spec.cipher, (0, 0), true);
+    let mut told = |kind, frame: &[u8]| {
+        let mut datagram = [&[0; HEADER_BYTES], frame].concat();
+        sealer.seal(kind, &mut datagram).unwrap();
+        receiver
+            .handle_datagram(RTT, &mut datagram)
+            .map(|received| received.writes.count())
+    };
+    let far = |segment: u64| [&segment.to_be_bytes()[..], &[0; 13], &[1, 7]].concat();
+    assert_eq!(told(Kind::Data, &far(1 << 22)), Err(Refused::Nonsense));
+    assert_eq!(told(Kind::Data, &far(1 << 61)), Err(Refused::Nonsense));
+    assert_eq!(told(Kind::Ack, &[0; 30]), Err(Refused::Nonsense));
+    assert_eq!(told(Kind::Data, &far(3)), Ok(1));
+    assert_eq!(told(Kind::Data, &far(3)), Ok(0));
+    assert_eq!(told(Kind::Data, &far(0)), Ok(1));
+}

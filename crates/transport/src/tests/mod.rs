@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Both ends under a clock that the test moves, over the cells of `fatpath-link`.
+
+mod attacks;
+mod delivery;
+mod ends;
+mod transfer;

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A transfer of objects over a link, and what the receiver wrote of them.
+
+use std::convert::Infallible;
+
+use fatpath_link::{Cell, Chain, ChainSpec, Ecn, Flow, Packet, Wire};
+
+use super::super::{Extent, Receiver, Refused, Run, Secret, Sender, Spec};
+
+pub const MS: u64 = 1_000_000;
+pub const RTT: u64 = 20 * MS;
+
+/// A UDP datagram on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Datagram {
+    pub payload: Vec<u8>,
+    has_data: bool,
+}
+
+impl Packet for Datagram {
+    fn wire(&self) -> Wire {
+        Wire::single(self.payload.len() as u32 + 48)
+    }
+
+    fn split_front(&mut self, _count: u32) -> Self {
+        unreachable!("a datagram is one segment")
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::NotCapable
+    }
+
+    fn mark(&mut self) {}
+
+    fn set_dscp(&mut self, _dscp: u8) {}
+
+    fn flow(&self) -> Option<Flow> {
+        None
+    }
+
+    fn has_data(&self) -> bool {
+        self.has_data
+    }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
+
+    fn corrupt(&mut self, random: u64) {
+        let bit = random as usize % (8 * self.payload.len());
+        self.payload[bit / 8] ^= 1 << (bit % 8);
+    }
+
+    fn too_big(&self, _mtu_bytes: u32) -> Option<Self> {
+        None
+    }
+}
+
+/// What somebody else does when a datagram is about to arrive.
+pub type Attack = Box<dyn FnMut(u64, &Datagram, &mut Sender, &mut Receiver)>;
+
+pub struct Transfer {
+    pub now_ns: u64,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    ways: [Chain<Datagram>; 2],
+    objects: Vec<Vec<u8>>,
+    /// How often each byte was written.
+    pub written: Vec<Vec<u8>>,
+    /// All that was sent, data and acknowledgements.
+    pub log: Vec<Datagram>,
+    pub refused: Vec<Refused>,
+    pub attack: Attack,
+}
+
+pub fn secret() -> Secret {
+    Secret::new([0x5a; 32])
+}
+
+/// Bytes that differ from object to object and from place to place.
+fn content(object: usize, bytes: usize) -> Vec<u8> {
+    let byte = |place: usize| (place.wrapping_mul(0x9e37_79b1) >> 7) as u8 ^ object as u8;
+    (0..bytes).map(byte).collect()
+}
+
+impl Transfer {
+    /// Objects of these sizes over these two ways.
+    pub fn new(spec: &Spec, sizes: &[usize], ways: [ChainSpec; 2]) -> Transfer {
+        let mut sender = Sender::new(spec, &secret(), RTT, 0).unwrap();
+        for (object, bytes) in sizes.iter().enumerate() {
+            sender.send(Extent {
+                object: object as u32,
+                offset: 0,
+                bytes: *bytes as u64,
+            });
+        }
+        let numbered = sizes.iter().enumerate();
+        Transfer {
+            now_ns: 0,
+            sender,
+            receiver: Receiver::new(spec, &secret(), RTT, 0).unwrap(),
+            ways: ways.map(|way| way.build().unwrap()),
+            objects: numbered
+                .map(|(object, bytes)| content(object, *bytes))
+                .collect(),
+            written: sizes.iter().map(|bytes| vec![0; *bytes]).collect(),
+            log: Vec::new(),
+            refused: Vec::new(),
+            attack: Box::new(|_, _, _, _| ()),
+        }
+    }
+
+    /// Until nothing more happens, or `end_ns`.
+    pub fn run(&mut self, end_ns: u64) {
+        self.transmit();
+        while let Some(at_ns) = self.next_ns().filter(|at_ns| *at_ns <= end_ns) {
+            assert!(at_ns >= self.now_ns, "time runs backward");
+            self.now_ns = at_ns;
+            self.arrive();
+            if self
+                .sender
+                .poll_timeout()
+                .is_some_and(|at_ns| at_ns <= self.now_ns)
+            {
+                self.sender.handle_timeout(self.now_ns);
+            }
+            if self
+                .receiver
+                .poll_timeout()
+                .is_some_and(|at_ns| at_ns <= self.now_ns)
+            {
+                self.receiver.handle_timeout(self.now_ns);
+            }
+            self.transmit();
+        }
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        let ways = self.ways.iter().map(|way| way.next_due_ns());
+        let ends = [self.sender.poll_timeout(), self.receiver.poll_timeout()];
+        ways.chain(ends).flatten().min()
+    }
+
+    fn arrive(&mut self) {
+        while let Some(mut arrived) = self.ways[0].pop(self.now_ns) {
+            (self.attack)(
+                self.now_ns,
+                &arrived.packet,
+                &mut self.sender,
+                &mut self.receiver,
+            );
+            let payload = &mut arrived.packet.payload;
+            match self.receiver.handle_datagram(self.now_ns, payload) {
+                Ok(received) => {
+                    for write in received.writes {
+                        let (object, begin) = (write.object as usize, write.offset as usize);
+                        let end = begin + write.bytes.len();
+                        assert_eq!(self.objects[object][begin..end], *write.bytes);
+                        self.written[object][begin..end]
+                            .iter_mut()
+                            .for_each(|count| *count += 1);
+                    }
+                }
+                Err(why) => self.refused.push(why),
+            }
+        }
+        while let Some(mut arrived) = self.ways[1].pop(self.now_ns) {
+            (self.attack)(
+                self.now_ns,
+                &arrived.packet,
+                &mut self.sender,
+                &mut self.receiver,
+            );
+            let handled = self
+                .sender
+                .handle_datagram(self.now_ns, &mut arrived.packet.payload);
+            self.refused.extend(handled.err());
+        }
+    }
+
+    fn transmit(&mut self) {
+        let mut payload = Vec::new();
+        let objects = &self.objects;
+        let mut read = |run: &Run, into: &mut [u8]| {
+            let begin = run.offset as usize;
+            into.copy_from_slice(&objects[run.object as usize][begin..begin + into.len()]);
+            Ok::<(), Infallible>(())
+        };
+        while self
+            .sender
+            .poll_transmit(self.now_ns, &mut payload, &mut read)
+            .unwrap()
+        {
+            put(
+                &mut self.log,
+                &mut self.ways[0],
+                self.now_ns,
+                &payload,
+                true,
+            );
+        }
+        while self
+            .receiver
+            .poll_transmit(self.now_ns, &mut payload)
+            .unwrap()
+        {
+            put(
+                &mut self.log,
+                &mut self.ways[1],
+                self.now_ns,
+                &payload,
+                false,
+            );
+        }
+    }
+
+    /// Every byte was written once, and the sender knows it.
+    pub fn check_complete(&self) {
+        assert!(self.sender.is_done(), "{:?}", self.sender.figures());
+        for (object, counts) in self.written.iter().enumerate() {
+            assert!(counts.iter().all(|count| *count == 1), "object {object}");
+        }
+    }
+}
+
+fn put(
+    log: &mut Vec<Datagram>,
+    way: &mut Chain<Datagram>,
+    now_ns: u64,
+    payload: &[u8],
+    has_data: bool,
+) {
+    let datagram = Datagram {
+        payload: payload.to_vec(),
+        has_data,
+    };
+    log.push(datagram.clone());
+    way.push(now_ns, datagram);
+}
