@@ -10,12 +10,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "api",
     "cc",
     "estats",
     "link",
     "measure",
+    "model",
     "observation",
     "path",
     "policy",
