@@ -8,8 +8,7 @@ use fatpath_sim::{Buffer, FlowSpec, LinkSpec, Outcome, Source, Spec, TcpSpec, ru
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::ControlFlow;
 
-/// One way.
-const DELAY_NS: u64 = 50_000_000;
+const RTT_NS: u64 = 100_000_000;
 /// Never the limit.
 const AMPLE_BYTES: u64 = 1 << 30;
 /// Linux's, over Ethernet.
@@ -17,9 +16,14 @@ pub const MSS_BYTES: u64 = 1_448;
 
 /// Two hosts, 100 ms from each other and back, with `cells` on the way of the data.
 pub fn path(cells: impl Into<Vec<CellSpec>>, seconds: u64) -> Spec {
-    let back = ChainSpec::of([CellSpec::delay(DELAY_NS)]);
+    path_of(RTT_NS, cells, seconds * 1_000_000_000)
+}
+
+/// Two hosts, `rtt_ns` from each other and back, with `cells` on the way of the data.
+pub fn path_of(rtt_ns: u64, cells: impl Into<Vec<CellSpec>>, end_ns: u64) -> Spec {
+    let back = ChainSpec::of([CellSpec::delay(rtt_ns / 2)]);
     let mut there = ChainSpec::of(cells);
-    there.cells.push(CellSpec::delay(DELAY_NS));
+    there.cells.push(CellSpec::delay(rtt_ns / 2));
     Spec {
         hosts: 2,
         links: vec![LinkSpec {
@@ -28,7 +32,7 @@ pub fn path(cells: impl Into<Vec<CellSpec>>, seconds: u64) -> Spec {
             directions: [there, back],
         }],
         routes: vec![vec![None, Some((0, 0))], vec![Some((0, 1)), None]],
-        end_ns: seconds * 1_000_000_000,
+        end_ns,
         seed: 1,
         ..Spec::default()
     }

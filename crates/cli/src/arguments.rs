@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{archive, measure, paths, police, top, trace, why};
+use crate::{archive, measure, model, paths, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -82,6 +82,9 @@ pub enum Command {
     Lab(LabCommand),
     /// Run a scenario in the simulator, in every case, and compare; needs no root
     Sim(Simulate),
+    /// Print what theory expects of TCP on a path: rates, windows, times, buffers
+    #[command(subcommand, after_help = model::HELP)]
+    Model(model::Command),
 }
 
 const DAEMON_HELP: &str = "\

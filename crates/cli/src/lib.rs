@@ -8,6 +8,7 @@ mod flows;
 mod interval;
 mod log;
 mod measure;
+mod model;
 mod page;
 mod paths;
 mod police;
@@ -60,6 +61,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Archive(command) => archive::run(&command)?,
         Command::Measure(command) => measure::run(&command)?,
         Command::Paths(arguments) => paths::run(&arguments)?,
+        Command::Model(command) => model::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,

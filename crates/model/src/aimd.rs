@@ -10,7 +10,7 @@ pub const MODEL: Model = Model {
     source: "Dunigan, Mathis, Tierney 2002, 4.3; the geometry of the sawtooth as in Mathis et al. 1997, section 2",
     losses: Losses::Regular,
     range: &RANGE,
-    sim_error: Some(0.15),
+    sim_error: Some(0.12),
 };
 
 /// Losses that do not know of each other.
@@ -20,7 +20,7 @@ pub const RANDOM_MODEL: Model = Model {
     source: "Ott, Kemperman, Mathis 1996, for (1, 1/2); for other (a, b) derived in aimd.rs",
     losses: Losses::Random,
     range: &RANGE,
-    sim_error: Some(0.15),
+    sim_error: Some(0.05),
 };
 
 /// Where W is large enough for the window to be a number and not a count.

@@ -17,7 +17,7 @@ pub const MODEL: Model = Model {
         max: 0.01,
         why: "at 2 % in a round trip (loss_thresh) losses count as congestion, and random ones reach that earlier",
     }],
-    sim_error: Some(0.20),
+    sim_error: Some(0.10),
 };
 
 /// 2.16.2: ProbeRTTInterval, the time from one ProbeRTT to the next.

@@ -2,10 +2,10 @@
 //! All models.
 
 use crate::{Model, aimd, bbr, buffers, cardwell, cubic, highspeed, limits, mathis, pftk};
-use crate::{recovery, scalable, slow_start, streams, tfrc};
+use crate::{recovery, scalable, slow_start, streams, tfrc, transfer};
 
 /// Every model, in the order of docs/model.md.
-pub const MODELS: [&Model; 20] = [
+pub const MODELS: [&Model; 21] = [
     &mathis::MODEL,
     &mathis::RANDOM_MODEL,
     &mathis::DELAYED_ACK_MODEL,
@@ -20,6 +20,7 @@ pub const MODELS: [&Model; 20] = [
     &bbr::MODEL,
     &streams::MODEL,
     &cardwell::MODEL,
+    &transfer::MODEL,
     &recovery::MODEL,
     &slow_start::MODEL,
     &slow_start::QUEUE_MODEL,

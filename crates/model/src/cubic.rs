@@ -23,7 +23,7 @@ pub const MODEL: Model = Model {
             why: "several losses in a round trip are one congestion event",
         },
     ],
-    sim_error: Some(0.20),
+    sim_error: Some(0.10),
 };
 
 /// The mean window, segments; `c` in segments/s³, `beta` the fraction kept at a loss, loss above 0.

@@ -26,7 +26,7 @@ pub const MODEL: Model = Model {
             why: "several losses in a round trip are one congestion event",
         },
     ],
-    sim_error: Some(0.20),
+    sim_error: Some(0.05),
 };
 
 /// The RFC's rounded response function, its section 5.

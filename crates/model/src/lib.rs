@@ -27,6 +27,7 @@ pub mod slow_start;
 pub mod streams;
 pub mod tfrc;
 pub mod throughput;
+pub mod transfer;
 
 pub use catalogue::MODELS;
 pub use inverse::loss_of_window;

@@ -10,13 +10,21 @@ pub const MODEL: Model = Model {
     formula: "B = ((1-p)/p + W + Q/(1-p)) / (R (b/2 W + 1) + Q T0 f(p)/(1-p)), with the window limit",
     source: "Padhye et al. 2000, equation (32), with (28), (29) and Q of (24)",
     losses: Losses::Bursts,
-    range: &[Bound {
-        of: Quantity::Loss,
-        min: 1e-6,
-        max: 0.05,
-        why: "windows of a few segments: limited transmit and tail loss probes repair what its Reno waits for",
-    }],
-    sim_error: Some(0.20),
+    range: &[
+        Bound {
+            of: Quantity::Loss,
+            min: 1e-6,
+            max: 0.03,
+            why: "windows of a few segments: limited transmit and tail loss probes repair what its Reno waits for",
+        },
+        Bound {
+            of: Quantity::TimeoutRtt,
+            min: 1.0,
+            max: 4.0,
+            why: "with SACK fewer losses end in a timeout, which counts the more the longer it is",
+        },
+    ],
+    sim_error: Some(0.15),
 };
 
 /// Beside path and loss.

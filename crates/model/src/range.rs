@@ -65,6 +65,10 @@ pub enum Quantity {
     QueueBdp,
     /// Data of a transfer, in segments.
     TransferPkts,
+    /// Lost segments of a transfer in the mean.
+    LossesOfTransfer,
+    /// The retransmission timeout, in round-trip times.
+    TimeoutRtt,
 }
 
 /// A model was asked outside of its range.
@@ -126,6 +130,8 @@ impl Quantity {
             }
             Quantity::Flows => format!("{} flows", significant(value)),
             Quantity::QueueBdp => format!("{} bdp", significant(value)),
+            Quantity::LossesOfTransfer => format!("{} losses", significant(value)),
+            Quantity::TimeoutRtt => format!("{} round trips", significant(value)),
         }
     }
 
@@ -136,6 +142,8 @@ impl Quantity {
             Quantity::TransferPkts => "a transfer of",
             Quantity::Flows => "for",
             Quantity::QueueBdp => "a queue of",
+            Quantity::LossesOfTransfer => "a transfer with",
+            Quantity::TimeoutRtt => "a timeout of",
         }
     }
 }

@@ -7,7 +7,7 @@ use fatpath_cc::Law;
 /// Of every law that reduces its window at a loss.
 pub const MODEL: Model = Model {
     name: "recovery",
-    formula: "(T + 1) R; T: Reno W/2, AIMD b W/a, Scalable ln(1-b)/-ln(1+a), HighSpeed ∫dw/a(w), CUBIC min(K/R, (1-β)W/α)",
+    formula: "(T + 1) R; T: Reno W/2, AIMD b W/a, Scalable ln(1-b)/-ln(1+a), HighSpeed ∫dw/a(w), CUBIC min((K - C^(-1/3))/R, (1-β)W/α)",
     source: "RFC 5681, 3.1; Kelly 2003; RFC 3649, 5; RFC 9438, 4.2 and 4.3; one round trip of fast recovery",
     losses: Losses::None,
     range: &[Bound {
@@ -16,7 +16,7 @@ pub const MODEL: Model = Model {
         max: 1e7,
         why: "windows of a few segments are counts, and Scalable and HighSpeed are Reno there",
     }],
-    sim_error: Some(0.15),
+    sim_error: Some(0.05),
 };
 
 /// Of the integral over a(w).
@@ -83,11 +83,13 @@ fn highspeed_round_trips(law: &Law, window_pkts: f64) -> f64 {
     (0..STEPS).map(|step| step_pkts / a(at(step))).sum()
 }
 
-/// K = cbrt(W (1 - β) / C) seconds of the curve, RFC 9438, equation (2), or earlier by Reno's growth α, 4.3.
+/// K = cbrt(W (1 - β) / C) seconds of the curve, RFC 9438, equation (2), less the time that it takes for its last segment
+/// (a window in whole segments is there already); or earlier by Reno's growth α, 4.3.
 fn cubic_round_trips(c: f64, beta: f64, window_pkts: f64, rtt_s: f64) -> f64 {
     let lost_pkts = (1.0 - beta) * window_pkts;
     let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
-    ((lost_pkts / c).cbrt() / rtt_s).min(lost_pkts / alpha)
+    let curve_s = (lost_pkts / c).cbrt() - (1.0 / c).cbrt();
+    (curve_s.max(0.0) / rtt_s).min(lost_pkts / alpha)
 }
 
 #[cfg(test)]
@@ -159,9 +161,10 @@ mod tests {
         #[test]
         fn no_law_is_slower_than_reno(window in 40.0f64..1e6, rtt_s in 0.001f64..0.5) {
             let reno = growth_round_trips(&law("reno"), window, rtt_s).unwrap();
-            for name in ["scalable", "highspeed", "cubic"] {
+            // CUBIC, Reno-friendly: 0.3 W at α = 0.53 a round trip against W / 2 at 1.
+            for (name, most) in [("scalable", 1.001), ("highspeed", 1.001), ("cubic", 1.134)] {
                 let round_trips = growth_round_trips(&law(name), window, rtt_s).unwrap();
-                prop_assert!(round_trips <= reno * 1.001, "{name}: {round_trips} of {reno}");
+                prop_assert!(round_trips <= reno * most, "{name}: {round_trips} of {reno}");
             }
         }
 

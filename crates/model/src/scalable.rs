@@ -12,7 +12,7 @@ pub const MODEL: Model = Model {
     source: "Kelly 2003; the mean of a W that grows by a with each segment (scalable.rs)",
     losses: Losses::Any,
     range: &RANGE,
-    sim_error: Some(0.15),
+    sim_error: Some(0.12),
 };
 
 /// The first term of its series in b.

@@ -10,7 +10,7 @@ pub const MODEL: Model = Model {
     source: "Hacker, Athey, Noble, \"The end-to-end performance effects of parallel TCP sockets\" (IPDPS 2002); Dunigan et al. 2002, 4.3",
     losses: Losses::Random,
     range: &aimd::RANGE,
-    sim_error: Some(0.15),
+    sim_error: Some(0.05),
 };
 
 /// The window of `streams` together, at the window of one.

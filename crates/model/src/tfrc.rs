@@ -15,7 +15,7 @@ pub const MODEL: Model = Model {
         max: 0.01,
         why: "its timeouts of 4 R are rarer and shorter with SACK and tail loss probes",
     }],
-    sim_error: Some(0.20),
+    sim_error: Some(0.10),
 };
 
 /// The allowed rate, bits of data a second; loss event rate above 0.

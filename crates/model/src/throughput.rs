@@ -2,10 +2,11 @@
 //! What the models expect of a law in the long run on a path.
 
 use crate::{Model, Outside, Path, Quantity};
-use crate::{aimd, bbr, cubic, highspeed, loss_of_window, mathis, pftk, scalable, tfrc};
+use crate::{aimd, bbr, cubic, highspeed, loss_of_window, mathis, pftk, scalable, streams, tfrc};
 use fatpath_cc::Law;
+use serde::Serialize;
 
-/// What one model expects.
+/// What one model expects, of one flow or of parallel ones together.
 #[derive(Clone, Debug)]
 pub struct Expected {
     /// The model.
@@ -21,7 +22,8 @@ pub struct Expected {
 }
 
 /// What limits a flow in the long run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Limit {
     /// Loss, and how the law answers it.
     Loss,
@@ -95,11 +97,12 @@ const LONG_RUN: [LongRun; 10] = [
     },
 ];
 
-/// What each model of the law expects; none for a law that no model is of. BBR's bound needs the path's rate.
-pub fn of_law(law: &Law, path: &Path) -> Vec<Expected> {
+/// What each model of the law expects of `streams` flows together, at least 1; none for a law that no model is of. BBR's
+/// bound needs the path's rate. Each flow has the path's largest window.
+pub fn of_law(law: &Law, path: &Path, streams: u32) -> Vec<Expected> {
     let models = models_of(law);
-    let mut expected: Vec<Expected> = models.map(|one| one.expect(law, path)).collect();
-    expected.extend(bbr_bound(law, path));
+    let mut expected: Vec<Expected> = models.map(|one| one.expect(law, path, streams)).collect();
+    expected.extend(bbr_bound(law, path, streams));
     expected
 }
 
@@ -122,21 +125,24 @@ fn models_of(law: &Law) -> impl Iterator<Item = &'static LongRun> {
 }
 
 impl LongRun {
-    fn expect(&self, law: &Law, path: &Path) -> Expected {
+    fn expect(&self, law: &Law, path: &Path, streams: u32) -> Expected {
         let window_pkts = match path.loss > 0.0 {
             true => (self.window_pkts)(law, path),
             false => f64::INFINITY,
         };
+        let timeout_s = pftk::Parameters::linux(path.rtt_s).timeout_s;
         let asked = [
             (Quantity::Loss, path.loss),
             (Quantity::WindowPkts, window_pkts),
+            (Quantity::TimeoutRtt, timeout_s / path.rtt_s),
         ];
         // Without loss nothing is asked of the model.
         let count = if path.loss > 0.0 { asked.len() } else { 0 };
-        let (rate_bps, limit) = limited(path, window_pkts);
+        let together_pkts = streams::together_pkts(streams, window_pkts);
+        let (rate_bps, limit) = limited(path, together_pkts, streams);
         Expected {
             model: self.model,
-            window_pkts,
+            window_pkts: together_pkts,
             rate_bps,
             limit,
             outside: self.model.outside(&asked[..count]),
@@ -144,11 +150,9 @@ impl LongRun {
     }
 }
 
-fn limited(path: &Path, window_pkts: f64) -> (Option<f64>, Limit) {
+fn limited(path: &Path, window_pkts: f64, streams: u32) -> (Option<f64>, Limit) {
     let by_loss = (window_pkts.is_finite()).then(|| path.rate_of_window_bps(window_pkts));
-    let by_window = path
-        .max_window_pkts
-        .map(|most| path.rate_of_window_bps(most));
+    let by_window = window_limit_bps(path, streams);
     let limits = [
         (by_loss, Limit::Loss),
         (path.data_rate_bps(), Limit::Rate),
@@ -161,15 +165,18 @@ fn limited(path: &Path, window_pkts: f64) -> (Option<f64>, Limit) {
     least.map_or((None, Limit::None), |(bps, limit)| (Some(bps), limit))
 }
 
-fn bbr_bound(law: &Law, path: &Path) -> Option<Expected> {
+fn window_limit_bps(path: &Path, streams: u32) -> Option<f64> {
+    let most_pkts = streams::together_pkts(streams, path.max_window_pkts?);
+    Some(path.rate_of_window_bps(most_pkts))
+}
+
+fn bbr_bound(law: &Law, path: &Path, streams: u32) -> Option<Expected> {
     if law.spec().name != "bbr" {
         return None;
     }
     let data_bps = path.data_rate_bps()?;
     let bound_bps = bbr::rate_bps(law, data_bps, path.rtt_s, path.loss);
-    let window_bps = path
-        .max_window_pkts
-        .map(|most| path.rate_of_window_bps(most));
+    let window_bps = window_limit_bps(path, streams);
     let rate_bps = bound_bps.map(|bound| window_bps.map_or(bound, |most| bound.min(most)));
     Some(Expected {
         model: &bbr::MODEL,
@@ -197,14 +204,18 @@ mod tests {
         let mut path = Path::new(0.1, 1e-4);
         path.rate_bps = Some(1e9);
         for spec in fatpath_cc::laws() {
-            assert!(!of_law(&law(spec.name), &path).is_empty(), "{}", spec.name);
+            assert!(
+                !of_law(&law(spec.name), &path, 1).is_empty(),
+                "{}",
+                spec.name
+            );
         }
     }
 
     #[test]
     fn the_least_limit_counts() {
         let mut path = Path::new(0.1, 1e-4);
-        let limit = |path: &Path| of_law(&law("reno"), path)[0].limit;
+        let limit = |path: &Path| of_law(&law("reno"), path, 1)[0].limit;
         assert_eq!(limit(&path), Limit::Loss);
         path.rate_bps = Some(10e6);
         assert_eq!(limit(&path), Limit::Rate);
@@ -213,12 +224,24 @@ mod tests {
     }
 
     #[test]
+    fn streams_add_up_to_the_rate_of_the_path() {
+        let mut path = Path::new(0.1, 1e-4);
+        path.rate_bps = Some(50e6);
+        let [one, two, ten] = [1, 2, 10].map(|n| of_law(&law("reno"), &path, n)[0].clone());
+        assert_eq!(two.rate_bps.unwrap(), 2.0 * one.rate_bps.unwrap());
+        assert_eq!(
+            (ten.rate_bps, ten.limit),
+            (path.data_rate_bps(), Limit::Rate)
+        );
+    }
+
+    #[test]
     fn without_loss_only_the_rate_limits() {
         let mut path = Path::new(0.1, 0.0);
-        let expected = &of_law(&law("scalable"), &path)[0];
+        let expected = &of_law(&law("scalable"), &path, 1)[0];
         assert_eq!((expected.rate_bps, expected.limit), (None, Limit::None));
         path.rate_bps = Some(1e9);
-        let expected = &of_law(&law("scalable"), &path)[0];
+        let expected = &of_law(&law("scalable"), &path, 1)[0];
         assert_eq!(expected.rate_bps, path.data_rate_bps());
         assert!(expected.outside.is_empty());
     }
@@ -232,7 +255,7 @@ mod tests {
                     loss: loss.unwrap(),
                     ..path
                 };
-                let all = of_law(&law(name), &path);
+                let all = of_law(&law(name), &path, 1);
                 let same = all.iter().find(|one| one.model == model).unwrap();
                 assert!(
                     (same.window_pkts / 500.0 - 1.0).abs() < 1e-6,

@@ -18,6 +18,7 @@ mod kernel_sim_error;
 mod load;
 mod mark_cpu;
 mod measure_overlap;
+mod model;
 mod police;
 mod police_live;
 mod rate_error;
@@ -41,7 +42,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 45] = [
+const SINGLE: [&Figure; 46] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -80,6 +81,7 @@ const SINGLE: [&Figure; 45] = [
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,
     &sim_bytes_per_flow::FIGURE,
+    &model::FIGURE,
     &archive::EVENTS_PER_S,
     &archive::CORE_SHARE,
     &archive::QUERY_MS,

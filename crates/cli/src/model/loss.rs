@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath model loss`.
+
+use super::given::{self, LawOptions, PathOptions, kernel_name};
+use super::{print_json, print_notes, show_number, show_share, show_time};
+use crate::table::write_table;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use fatpath_cc::Law;
+use fatpath_model::throughput::losses_of_window;
+use fatpath_model::{Model, Outside, Quantity};
+use serde_json::{Value, json};
+use std::io::stdout;
+
+pub const HELP: &str = "\
+Kelly's table for traditional TCP: 200 ms, 1500 bytes.
+  fatpath model loss --rtt 200ms --rate 10gbit --law fp_reno
+
+Examples:
+  fatpath model loss --rtt 100ms --rate 1gbit
+  fatpath model loss --rtt 100ms --rate 1gbit --law fp_cubic --json";
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    path: PathOptions,
+    /// The rate to have in the mean, in bits of IP packets: 1gbit
+    #[arg(long, value_name = "RATE", value_parser = given::rate_bps)]
+    rate: f64,
+    #[command(flatten)]
+    laws: LawOptions,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A model of a law, and the loss rate at which it has the window.
+struct Row {
+    law: Law,
+    model: &'static Model,
+    loss: Option<f64>,
+    every_s: Option<f64>,
+    outside: Vec<Outside>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let path = arguments.path.path(0.0, Some(arguments.rate));
+    let window_pkts = path.bdp_pkts().context("the path has a rate")?;
+    let of = |law: &Law| -> Vec<Row> {
+        let losses = losses_of_window(law, &path, window_pkts).into_iter();
+        let row = |(model, loss): (&'static Model, Option<f64>)| Row {
+            law: *law,
+            model,
+            loss,
+            every_s: loss.map(|loss| path.rtt_s / (loss * window_pkts)),
+            outside: outside(model, loss, window_pkts),
+        };
+        losses.map(row).collect()
+    };
+    let laws = arguments.laws.laws()?;
+    let rows: Vec<Row> = laws.iter().flat_map(of).collect();
+    if rows.is_empty() {
+        let name = kernel_name(&laws[0]);
+        bail!(
+            "{name}: its rate does not follow from the loss rate; see `fatpath model throughput`"
+        );
+    }
+    if arguments.json {
+        let rows: Vec<Value> = rows.iter().map(row_json).collect();
+        return print_json(&json!({ "window_pkts": window_pkts, "models": rows }));
+    }
+    let header = [
+        "law",
+        "model",
+        "losses",
+        "window",
+        "loss rate",
+        "a loss every",
+    ]
+    .map(str::to_owned);
+    let cells = rows.iter().map(|row| cells(row, window_pkts));
+    write_table(&mut stdout().lock(), header, cells)?;
+    print_notes(rows.iter().flat_map(|row| &row.outside));
+    Ok(())
+}
+
+fn outside(model: &Model, loss: Option<f64>, window_pkts: f64) -> Vec<Outside> {
+    let mut asked = vec![(Quantity::WindowPkts, window_pkts)];
+    asked.extend(loss.map(|loss| (Quantity::Loss, loss)));
+    model.outside(&asked)
+}
+
+fn cells(row: &Row, window_pkts: f64) -> [String; 6] {
+    [
+        kernel_name(&row.law),
+        row.model.name.to_owned(),
+        row.model.losses.to_string(),
+        show_number(window_pkts),
+        row.loss.map_or("-".to_owned(), show_share),
+        row.every_s.map_or("-".to_owned(), show_time),
+    ]
+}
+
+fn row_json(row: &Row) -> Value {
+    json!({
+        "law": kernel_name(&row.law),
+        "parameters": row.law.to_string(),
+        "model": row.model.name,
+        "losses": row.model.losses,
+        "loss": row.loss,
+        "every_s": row.every_s,
+        "sim_error": row.model.sim_error,
+        "outside": row.outside,
+    })
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath model throughput`.
+
+use super::given::{self, LawOptions, PathOptions, kernel_name};
+use super::{print_json, print_notes, show_number, show_rate};
+use crate::table::write_table;
+use anyhow::{Result, bail};
+use clap::Args;
+use fatpath_cc::Law;
+use fatpath_model::Path;
+use fatpath_model::throughput::{Expected, Limit, of_law};
+use serde_json::{Value, json};
+use std::io::stdout;
+
+pub const HELP: &str = "\
+Several models may be of one law: they differ by how losses are spread, and by what they know of timeouts. `limit` is
+what bounds the rate: loss, the path's rate, or the window that buffers allow.
+
+Examples:
+  fatpath model throughput --rtt 100ms --loss 0.01% --law fp_scalable
+  fatpath model throughput --rtt 80ms --loss 0.004% --law fp_aimd --set a=4 --set b=0.125
+  fatpath model throughput --rtt 100ms --loss 0.01% --rate 1gbit --max-window 6MB --streams 4";
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    path: PathOptions,
+    /// Share of the segments that are lost: 0.01%
+    #[arg(long, value_name = "SHARE", value_parser = given::loss)]
+    loss: f64,
+    /// Rate of the bottleneck, in bits of IP packets: 1gbit
+    #[arg(long, value_name = "RATE", value_parser = given::rate_bps)]
+    rate: Option<f64>,
+    /// Largest window that the buffers allow: 6MB
+    #[arg(long, value_name = "SIZE", value_parser = given::bytes)]
+    max_window: Option<f64>,
+    /// Flows in parallel, taken together
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    streams: u32,
+    #[command(flatten)]
+    laws: LawOptions,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let path = Path {
+        max_window_pkts: arguments
+            .max_window
+            .map(|size| size / f64::from(arguments.path.mss)),
+        ..arguments.path.path(arguments.loss, arguments.rate)
+    };
+    let laws = arguments.laws.laws()?;
+    let of = |law: &Law| {
+        of_law(law, &path, arguments.streams)
+            .into_iter()
+            .map(|one| (*law, one))
+            .collect()
+    };
+    let rows: Vec<(Law, Expected)> = laws.iter().flat_map::<Vec<_>, _>(of).collect();
+    if rows.is_empty() {
+        bail!(
+            "{}: its model needs the path's --rate",
+            kernel_name(&laws[0])
+        );
+    }
+    if arguments.json {
+        return print_json(&rows.iter().map(row_json).collect());
+    }
+    let header = ["law", "model", "losses", "window", "rate", "limit"].map(str::to_owned);
+    write_table(&mut stdout().lock(), header, rows.iter().map(row))?;
+    print_notes(rows.iter().flat_map(|(_, expected)| &expected.outside));
+    Ok(())
+}
+
+fn row((law, expected): &(Law, Expected)) -> [String; 6] {
+    [
+        kernel_name(law),
+        expected.model.name.to_owned(),
+        expected.model.losses.to_string(),
+        show_number(expected.window_pkts),
+        expected.rate_bps.map_or("-".to_owned(), show_rate),
+        limit(expected.limit).to_owned(),
+    ]
+}
+
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Loss => "loss",
+        Limit::Rate => "rate",
+        Limit::Window => "window",
+        Limit::None => "-",
+    }
+}
+
+fn row_json((law, expected): &(Law, Expected)) -> Value {
+    json!({
+        "law": kernel_name(law),
+        "parameters": law.to_string(),
+        "model": expected.model.name,
+        "losses": expected.model.losses,
+        // Without loss there is none.
+        "window_pkts": expected.window_pkts.is_finite().then_some(expected.window_pkts),
+        "rate_bps": expected.rate_bps,
+        "limit": expected.limit,
+        "sim_error": expected.model.sim_error,
+        "outside": expected.outside,
+    })
+}
