@@ -13,7 +13,7 @@ pub const MODEL: Model = Model {
     range: &[
         Bound {
             of: Quantity::Loss,
-            min: 1e-6,
+            min: 0.0,
             max: 0.03,
             why: "windows of a few segments: limited transmit and tail loss probes repair what its Reno waits for",
         },

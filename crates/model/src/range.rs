@@ -61,6 +61,8 @@ pub enum Quantity {
     WindowPkts,
     /// Flows that share a link.
     Flows,
+    /// The fraction of the window that a loss takes, 0 to 1.
+    GivenUp,
     /// A queue, in bandwidth-delay products.
     QueueBdp,
     /// Data of a transfer, in segments.
@@ -124,7 +126,7 @@ impl Quantity {
     /// A value as people read it.
     pub fn text(self, value: f64) -> String {
         match self {
-            Quantity::Loss => format!("{} %", significant(100.0 * value)),
+            Quantity::Loss | Quantity::GivenUp => format!("{} %", significant(100.0 * value)),
             Quantity::WindowPkts | Quantity::TransferPkts => {
                 format!("{} segments", significant(value))
             }
@@ -138,6 +140,7 @@ impl Quantity {
     fn noun(self) -> &'static str {
         match self {
             Quantity::Loss => "a loss of",
+            Quantity::GivenUp => "giving up",
             Quantity::WindowPkts => "a window of",
             Quantity::TransferPkts => "a transfer of",
             Quantity::Flows => "for",

@@ -11,7 +11,7 @@ pub const MODEL: Model = Model {
     formula: "W = a / (-p ln(1 - b))",
     source: "Kelly 2003; the mean of a W that grows by a with each segment (scalable.rs)",
     losses: Losses::Any,
-    range: &RANGE,
+    range: &[FROM_32],
     sim_error: Some(0.12),
 };
 
@@ -21,16 +21,24 @@ pub const FIRST_TERM_MODEL: Model = Model {
     formula: "W = a / (b p)",
     source: "Kelly 2003, section 3: the first term in b of the exact mean; it gives the peak",
     losses: Losses::Any,
-    range: &RANGE,
+    range: &[
+        FROM_32,
+        Bound {
+            of: Quantity::GivenUp,
+            min: 0.0,
+            max: 0.125,
+            why: "later terms of the series count (scalable has all)",
+        },
+    ],
     sim_error: Some(0.20),
 };
 
-const RANGE: [Bound; 1] = [Bound {
+const FROM_32: Bound = Bound {
     of: Quantity::WindowPkts,
     min: 32.0,
     max: f64::INFINITY,
     why: "near the legacy window (16) it is Reno",
-}];
+};
 
 /// The mean window, segments. W grows by a with each segment, and a loss takes b of it; a cycle lasts -ln(1 - b) / a
 /// round trips whatever W is and carries 1/p segments on the mean, so it does not matter how losses are spread.

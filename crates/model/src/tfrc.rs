@@ -11,7 +11,7 @@ pub const MODEL: Model = Model {
     losses: Losses::Bursts,
     range: &[Bound {
         of: Quantity::Loss,
-        min: 1e-8,
+        min: 0.0,
         max: 0.01,
         why: "its timeouts of 4 R are rarer and shorter with SACK and tail loss probes",
     }],

@@ -26,7 +26,7 @@ pub const MODEL: Model = Model {
             why: "the time of less than a window is a round trip and a count of timeouts",
         },
     ],
-    sim_error: Some(0.15),
+    sim_error: Some(0.10),
 };
 
 /// Places of the first loss over which the mean is taken, and steps of the integral.

@@ -8,6 +8,7 @@
 mod flow;
 mod observed;
 mod panels;
+mod rates;
 mod sweep;
 mod throughput;
 mod windows;
@@ -26,6 +27,7 @@ use thiserror::Error;
 
 pub use flow::FlowOverTime;
 pub use observed::{Observed, ObservedDirection};
+pub use rates::RatesOverLoss;
 pub use sweep::{CaseGoodput, Mean, Sweep, sweeps};
 pub use throughput::{Interval, Throughput, ThroughputOfRun};
 pub use windows::{Windows, WindowsOfRun};

@@ -2,14 +2,14 @@
 //! `fatpath model buffers`.
 
 use super::given::{self, PathOptions, kernel_name};
-use super::{print_json, print_notes, show_bytes, show_number};
+use super::{print_notes, show_bytes, show_number, write_json};
 use crate::table::write_table;
 use anyhow::{Context, Result};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::{Outside, Quantity, buffers, limits, recovery};
 use serde_json::{Value, json};
-use std::io::stdout;
+use std::io::Write;
 
 pub const HELP: &str = "\
 Sizes are bytes of data; docs/policy.md says how a rule's buffers become windows.
@@ -43,19 +43,22 @@ struct Size {
     why: String,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     let bdp_bytes = buffers::bdp_bytes(arguments.rate, arguments.path.rtt);
     let path = arguments.path.path(0.0, Some(arguments.rate));
     let bdp_pkts = path.bdp_pkts().context("the path has a rate")?;
     let sizes = sizes(arguments, bdp_pkts);
     let outside = outside(arguments);
     if arguments.json {
-        return print_json(&json!({
-            "bdp_bytes": bdp_bytes,
-            "window_scale": limits::scale_needed(2.0 * bdp_bytes),
-            "sizes": sizes.iter().map(|size| size_json(size, bdp_bytes)).collect::<Vec<Value>>(),
-            "outside": outside,
-        }));
+        return write_json(
+            out,
+            &json!({
+                "bdp_bytes": bdp_bytes,
+                "window_scale": limits::scale_needed(2.0 * bdp_bytes),
+                "sizes": sizes.iter().map(|size| size_json(size, bdp_bytes)).collect::<Vec<Value>>(),
+                "outside": outside,
+            }),
+        );
     }
     let cells = |size: &Size| {
         let bytes = show_bytes(size.bdp * bdp_bytes);
@@ -67,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         ]
     };
     let header = ["what", "size", "bdp", "for"].map(str::to_owned);
-    write_table(&mut stdout().lock(), header, sizes.iter().map(cells))?;
+    write_table(out, header, sizes.iter().map(cells))?;
     print_notes(outside.iter());
     Ok(())
 }

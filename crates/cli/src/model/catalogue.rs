@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath model list`.
 
-use super::print_json;
+use super::write_json;
 use anyhow::Result;
 use clap::Args;
 use fatpath_model::{Bound, MODELS, Model};
-use std::io::{Write, stdout};
+use std::io::Write;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -14,13 +14,12 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     if arguments.json {
-        return print_json(&serde_json::to_value(MODELS)?);
+        return write_json(out, &serde_json::to_value(MODELS)?);
     }
-    let mut out = stdout().lock();
     for model in MODELS {
-        write_model(&mut out, model)?;
+        write_model(out, model)?;
     }
     Ok(())
 }

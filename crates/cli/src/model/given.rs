@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::Path;
+use std::path::PathBuf;
 
 /// Of the path; the loss is each command's own.
 #[derive(Args)]
@@ -93,6 +94,15 @@ pub fn loss(text: &str) -> Result<f64, String> {
     match fatpath_units::share(text) {
         Some(share) if share <= 0.49 => Ok(share),
         _ => Err("give a loss rate from 0% to 49%, such as 0.01%".to_owned()),
+    }
+}
+
+/// A file that a figure can be written to.
+pub fn picture(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match fatpath_plot::Format::of(&file) {
+        Some(_) => Ok(file),
+        None => Err("give a file name that ends in .png or .svg".to_owned()),
     }
 }
 

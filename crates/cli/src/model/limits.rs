@@ -2,16 +2,17 @@
 //! `fatpath model limits`.
 
 use super::given;
-use super::{print_json, show_bytes, show_rate, show_time};
+use super::{show_bytes, show_rate, show_time, write_json};
 use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_model::{buffers, limits};
 use serde_json::json;
-use std::io::stdout;
+use std::io::Write;
 
 pub const HELP: &str = "\
-RFC 7323. Linux's timestamps tick each millisecond (since 6.7 each microsecond where a route has the feature tcp_usec_ts).
+RFC 7323. Linux's timestamps tick each millisecond (since 6.7 each microsecond where a route has the
+feature tcp_usec_ts).
 
 Examples:
   fatpath model limits --rate 100gbit --rtt 100ms
@@ -33,7 +34,7 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     let bdp_bytes = buffers::bdp_bytes(arguments.rate, arguments.rtt);
     let scale = limits::scale_needed(bdp_bytes);
     let largest_bytes = limits::largest_window_bytes(limits::MAX_SCALE) as f64;
@@ -42,15 +43,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let timestamp_s = limits::timestamp_wrap_s(arguments.tick);
     let paws_bps = limits::paws_limit_bps(arguments.tick);
     if arguments.json {
-        return print_json(&json!({
-            "bdp_bytes": bdp_bytes,
-            "window_scale": scale,
-            "largest_window_bytes": largest_bytes,
-            "largest_window_bps": window_bps,
-            "sequence_wrap_s": sequence_s,
-            "timestamp_wrap_s": timestamp_s,
-            "paws_limit_bps": paws_bps,
-        }));
+        return write_json(
+            out,
+            &json!({
+                "bdp_bytes": bdp_bytes,
+                "window_scale": scale,
+                "largest_window_bytes": largest_bytes,
+                "largest_window_bps": window_bps,
+                "sequence_wrap_s": sequence_s,
+                "timestamp_wrap_s": timestamp_s,
+                "paws_limit_bps": paws_bps,
+            }),
+        );
     }
     let rows = [
         ("window of the rate", show_bytes(bdp_bytes)),
@@ -71,5 +75,5 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let cells = rows
         .into_iter()
         .map(|(what, value)| [what.to_owned(), value]);
-    Ok(write_table(&mut stdout().lock(), header, cells)?)
+    Ok(write_table(out, header, cells)?)
 }

@@ -2,7 +2,7 @@
 //! `fatpath model loss`.
 
 use super::given::{self, LawOptions, PathOptions, kernel_name};
-use super::{print_json, print_notes, show_number, show_share, show_time};
+use super::{print_notes, show_number, show_share, show_time, write_json};
 use crate::table::write_table;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -10,13 +10,13 @@ use fatpath_cc::Law;
 use fatpath_model::throughput::losses_of_window;
 use fatpath_model::{Model, Outside, Quantity};
 use serde_json::{Value, json};
-use std::io::stdout;
+use std::io::Write;
 
 pub const HELP: &str = "\
-Kelly's table for traditional TCP: 200 ms, 1500 bytes.
-  fatpath model loss --rtt 200ms --rate 10gbit --law fp_reno
+The loss rate at which a law has the rate in the mean; with less, it is faster.
 
 Examples:
+  fatpath model loss --rtt 200ms --rate 10gbit --law fp_reno    # Kelly's table (2003)
   fatpath model loss --rtt 100ms --rate 1gbit
   fatpath model loss --rtt 100ms --rate 1gbit --law fp_cubic --json";
 
@@ -43,7 +43,7 @@ struct Row {
     outside: Vec<Outside>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     let path = arguments.path.path(0.0, Some(arguments.rate));
     let window_pkts = path.bdp_pkts().context("the path has a rate")?;
     let of = |law: &Law| -> Vec<Row> {
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if arguments.json {
         let rows: Vec<Value> = rows.iter().map(row_json).collect();
-        return print_json(&json!({ "window_pkts": window_pkts, "models": rows }));
+        return write_json(out, &json!({ "window_pkts": window_pkts, "models": rows }));
     }
     let header = [
         "law",
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     ]
     .map(str::to_owned);
     let cells = rows.iter().map(|row| cells(row, window_pkts));
-    write_table(&mut stdout().lock(), header, cells)?;
+    write_table(out, header, cells)?;
     print_notes(rows.iter().flat_map(|row| &row.outside));
     Ok(())
 }

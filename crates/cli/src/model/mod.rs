@@ -3,6 +3,7 @@
 
 mod buffers;
 mod catalogue;
+mod curves;
 mod given;
 mod limits;
 mod loss;
@@ -16,8 +17,8 @@ use fatpath_model::Outside;
 use std::io::{Write, stdout};
 
 pub const HELP: &str = "\
-Every model has a range in which it holds; outside of it the value is printed with a note that says what the model
-leaves out. docs/model.md has the formulas, their sources, and their errors against the simulator.
+Every model has a range in which it holds; outside of it the value is printed with a note that says
+what the model leaves out. docs/model.md has the formulas, their sources, and their errors.
 
 Examples:
   fatpath model throughput --rtt 100ms --loss 0.01% --law fp_scalable
@@ -54,23 +55,23 @@ pub enum Command {
 }
 
 pub fn run(command: &Command) -> Result<()> {
+    write(command, &mut stdout().lock())
+}
+
+fn write(command: &Command, out: &mut impl Write) -> Result<()> {
     match command {
-        Command::Throughput(arguments) => throughput::run(arguments),
-        Command::Loss(arguments) => loss::run(arguments),
-        Command::Buffers(arguments) => buffers::run(arguments),
-        Command::Recovery(arguments) => recovery::run(arguments),
-        Command::Transfer(arguments) => transfer::run(arguments),
-        Command::Limits(arguments) => limits::run(arguments),
-        Command::List(arguments) => catalogue::run(arguments),
+        Command::Throughput(arguments) => throughput::run(arguments, out),
+        Command::Loss(arguments) => loss::run(arguments, out),
+        Command::Buffers(arguments) => buffers::run(arguments, out),
+        Command::Recovery(arguments) => recovery::run(arguments, out),
+        Command::Transfer(arguments) => transfer::run(arguments, out),
+        Command::Limits(arguments) => limits::run(arguments, out),
+        Command::List(arguments) => catalogue::run(arguments, out),
     }
 }
 
-fn print_json(value: &serde_json::Value) -> Result<()> {
-    Ok(writeln!(
-        stdout(),
-        "{}",
-        serde_json::to_string_pretty(value)?
-    )?)
+fn write_json(out: &mut impl Write, value: &serde_json::Value) -> Result<()> {
+    Ok(writeln!(out, "{}", serde_json::to_string_pretty(value)?)?)
 }
 
 /// Each note once: several laws may share a model.
@@ -139,6 +140,110 @@ fn three_digits(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    /// What is printed for `fatpath model LINE`.
+    fn printed(line: &str) -> String {
+        let words = std::iter::once("model").chain(line.split(' '));
+        let line = Line::try_parse_from(words).unwrap();
+        let mut out = Vec::new();
+        write(&line.command, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn printed_json(line: &str) -> serde_json::Value {
+        serde_json::from_str(&printed(&format!("{line} --json"))).unwrap()
+    }
+
+    #[test]
+    fn throughput_has_a_row_for_each_model_of_the_law() {
+        let text = printed("throughput --rtt 100ms --loss 0.01% --law fp_scalable");
+        assert_eq!(
+            text,
+            "law          model     losses  window  rate       limit\n\
+             fp_scalable  scalable  any     749     86.8 Mb/s  loss\n"
+        );
+        let all = printed("throughput --rtt 100ms --loss 0.01% --rate 1gbit");
+        assert_eq!(all.lines().count(), 12);
+        assert!(all.lines().all(|line| line.len() <= 80), "{all}");
+    }
+
+    #[test]
+    fn rates_are_drawn_over_loss() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("rates.svg");
+        let line = format!(
+            "throughput --rtt 100ms --loss 0.01% --plot {}",
+            file.display()
+        );
+        printed(&line);
+        let svg = std::fs::read_to_string(file).unwrap();
+        assert!(svg.contains("fp_scalable") && !svg.contains("fp_bbr"));
+        assert!(
+            Line::try_parse_from("model throughput --rtt 1s --loss 1% --plot a.gif".split(' '))
+                .is_err()
+        );
+    }
+
+    /// Seed 002: 10 Gb/s, 200 ms: 5.4e-11, and 2.7 s against 4 h 43 min.
+    #[test]
+    fn kelly_s_last_line() {
+        let loss = printed_json("loss --rtt 200ms --rate 10gbit --law reno");
+        let supported = loss["models"][0]["loss"].as_f64().unwrap();
+        assert!((supported / 5.4e-11 - 1.0).abs() < 0.01, "{supported}");
+        let text = printed("recovery --rtt 200ms --rate 10gbit");
+        assert!(text.contains("4.63 h") && text.contains("2.88 s"), "{text}");
+    }
+
+    #[test]
+    fn a_transfer_and_its_buffers() {
+        let transfer = printed_json("transfer --bytes 2MB --rtt 100ms --rate 1gbit");
+        assert!((transfer["mean_s"].as_f64().unwrap() - 0.9).abs() < 1e-9);
+        let buffers = printed("buffers --rtt 100ms --rate 1gbit --loss 0.1% --flows 100");
+        assert!(
+            buffers.contains("window          43.8 MB  3.5 "),
+            "{buffers}"
+        );
+        assert!(buffers.lines().all(|line| line.len() <= 80), "{buffers}");
+    }
+
+    #[test]
+    fn what_tcp_has_no_window_for_is_said() {
+        let text = printed("limits --rate 100gbit --rtt 100ms");
+        assert!(text.contains("more than TCP has"), "{text}");
+        let json = printed_json("limits --rate 1gbit --rtt 100ms");
+        assert_eq!(json["window_scale"], 8);
+    }
+
+    #[test]
+    fn outside_of_its_range_a_model_says_why() {
+        let all = printed_json("throughput --rtt 100ms --loss 20% --law reno");
+        let outside = all[0]["outside"].as_array().unwrap();
+        assert_eq!(outside[1]["of"], "loss");
+    }
+
+    #[test]
+    fn a_law_without_its_parameter_is_refused() {
+        for line in ["--law nothing", "--law aimd --set c=1", "--law bbr"] {
+            let words = format!("model throughput --rtt 100ms --loss 0.01% {line}");
+            let line = Line::try_parse_from(words.split(' ')).unwrap();
+            assert!(write(&line.command, &mut Vec::new()).is_err());
+        }
+    }
+
+    #[test]
+    fn every_model_is_listed() {
+        let text = printed("list");
+        for model in fatpath_model::MODELS {
+            assert!(text.contains(model.name) && text.contains(model.source));
+        }
+    }
 
     #[test]
     fn numbers_have_three_digits_and_the_unit_that_fits() {

@@ -2,18 +2,18 @@
 //! `fatpath model recovery`.
 
 use super::given::{self, LawOptions, PathOptions, kernel_name};
-use super::{print_json, print_notes, show_bytes, show_number, show_share, show_time};
+use super::{print_notes, show_bytes, show_number, show_share, show_time, write_json};
 use crate::table::write_table;
 use anyhow::{Context, Result};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::{Quantity, recovery};
 use serde_json::{Value, json};
-use std::io::{Write, stdout};
+use std::io::Write;
 
 pub const HELP: &str = "\
-The window is that of the rate, as if one segment were lost when the path is full. A law without a time does not reduce
-its window at one loss.
+The window is that of the rate, as if one segment were lost when the path is full. A law without a
+time does not reduce its window at one loss.
 
 Examples:
   fatpath model recovery --rtt 200ms --rate 1gbit
@@ -40,7 +40,7 @@ struct Row {
     recovery_s: Option<f64>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     let path = arguments.path.path(0.0, Some(arguments.rate));
     let window_pkts = path.bdp_pkts().context("the path has a rate")?;
     let laws = arguments.laws.laws()?;
@@ -51,20 +51,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let outside = recovery::MODEL.outside(&[(Quantity::WindowPkts, window_pkts)]);
     let first_bytes = recovery::first_second_bytes(path.mss_bytes, path.rtt_s);
     if arguments.json {
-        return print_json(&json!({
-            "window_pkts": window_pkts,
-            "first_second_bytes": first_bytes,
-            "laws": rows.iter().map(row_json).collect::<Vec<Value>>(),
-            "outside": outside,
-        }));
+        return write_json(
+            out,
+            &json!({
+                "window_pkts": window_pkts,
+                "first_second_bytes": first_bytes,
+                "laws": rows.iter().map(row_json).collect::<Vec<Value>>(),
+                "outside": outside,
+            }),
+        );
     }
-    let mut out = stdout().lock();
     let header = ["law", "window", "given up", "growth, round trips", "time"].map(str::to_owned);
-    write_table(
-        &mut out,
-        header,
-        rows.iter().map(|row| cells(row, window_pkts)),
-    )?;
+    write_table(out, header, rows.iter().map(|row| cells(row, window_pkts)))?;
     writeln!(
         out,
         "one segment more each round trip adds {} in the first second",

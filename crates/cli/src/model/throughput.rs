@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath model throughput`.
 
+use super::curves;
 use super::given::{self, LawOptions, PathOptions, kernel_name};
-use super::{print_json, print_notes, show_number, show_rate};
+use super::{print_notes, show_number, show_rate, write_json};
 use crate::table::write_table;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -10,16 +11,18 @@ use fatpath_cc::Law;
 use fatpath_model::Path;
 use fatpath_model::throughput::{Expected, Limit, of_law};
 use serde_json::{Value, json};
-use std::io::stdout;
+use std::io::Write;
+use std::path::PathBuf;
 
 pub const HELP: &str = "\
-Several models may be of one law: they differ by how losses are spread, and by what they know of timeouts. `limit` is
-what bounds the rate: loss, the path's rate, or the window that buffers allow.
+Several models may be of one law: they differ by how losses are spread, and by what they know of
+timeouts. `limit` is what bounds the rate: loss, the path's rate, or the window that buffers allow.
 
 Examples:
   fatpath model throughput --rtt 100ms --loss 0.01% --law fp_scalable
   fatpath model throughput --rtt 80ms --loss 0.004% --law fp_aimd --set a=4 --set b=0.125
-  fatpath model throughput --rtt 100ms --loss 0.01% --rate 1gbit --max-window 6MB --streams 4";
+  fatpath model throughput --rtt 100ms --loss 0.01% --rate 1gbit --max-window 6MB --streams 4
+  fatpath model throughput --rtt 100ms --loss 0.01% --rate 10gbit --plot rates.png";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -39,12 +42,15 @@ pub struct Arguments {
     streams: u32,
     #[command(flatten)]
     laws: LawOptions,
+    /// Draw the rates of the laws over all loss rates: FILE.png or FILE.svg
+    #[arg(long, value_name = "FILE", value_parser = given::picture)]
+    plot: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     let path = Path {
         max_window_pkts: arguments
             .max_window
@@ -65,11 +71,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             kernel_name(&laws[0])
         );
     }
+    if let Some(file) = &arguments.plot {
+        curves::write(file, &laws, &path, arguments.streams)?;
+    }
     if arguments.json {
-        return print_json(&rows.iter().map(row_json).collect());
+        return write_json(out, &rows.iter().map(row_json).collect());
     }
     let header = ["law", "model", "losses", "window", "rate", "limit"].map(str::to_owned);
-    write_table(&mut stdout().lock(), header, rows.iter().map(row))?;
+    write_table(out, header, rows.iter().map(row))?;
     print_notes(rows.iter().flat_map(|(_, expected)| &expected.outside));
     Ok(())
 }

@@ -2,17 +2,17 @@
 //! `fatpath model transfer`.
 
 use super::given::{self, PathOptions};
-use super::{print_json, print_notes, show_number, show_rate, show_time};
+use super::{print_notes, show_number, show_rate, show_time, write_json};
 use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_model::{Outside, Path, Quantity, cardwell, slow_start, transfer};
 use serde_json::json;
-use std::io::{Write, stdout};
+use std::io::Write;
 
 pub const HELP: &str = "\
-From the SYN to the acknowledgement of the last byte, under Reno. The parts are those of Cardwell et al. (2000); `mean`
-is that of the model `transfer`, which also holds for long transfers with losses.
+From the SYN to the acknowledgement of the last byte, under Reno. The parts are those of Cardwell et
+al. (2000); the mean is that of the model `transfer`, which also holds for long transfers with losses.
 
 Examples:
   fatpath model transfer --bytes 2MB --rtt 100ms --rate 1gbit
@@ -43,7 +43,7 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
     let path = arguments.path.path(arguments.loss, arguments.rate);
     let segments = (arguments.bytes / f64::from(path.mss_bytes)).ceil();
     let of = cardwell::Parameters {
@@ -55,18 +55,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let outside = outside(&path, segments);
     let opening = opening(arguments, &path);
     if arguments.json {
-        return print_json(&json!({
-            "segments": segments,
-            "mean_s": mean_s,
-            "rate_bps": arguments.bytes * 8.0 / mean_s,
-            "cardwell": parts,
-            "cardwell_s": parts.total_s(),
-            "slow_start_round_trips": opening.map(|opening| opening.0),
-            "limited_slow_start_round_trips": opening.and_then(|opening| opening.1),
-            "outside": outside,
-        }));
+        return write_json(
+            out,
+            &json!({
+                "segments": segments,
+                "mean_s": mean_s,
+                "rate_bps": arguments.bytes * 8.0 / mean_s,
+                "cardwell": parts,
+                "cardwell_s": parts.total_s(),
+                "slow_start_round_trips": opening.map(|opening| opening.0),
+                "limited_slow_start_round_trips": opening.and_then(|opening| opening.1),
+                "outside": outside,
+            }),
+        );
     }
-    let mut out = stdout().lock();
     let row = |name: &str, seconds: f64| [name.to_owned(), show_time(seconds)];
     let rows = [
         row("handshake", parts.handshake_s),
@@ -76,11 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         row("cardwell", parts.total_s()),
         row("mean (transfer)", mean_s),
     ];
-    write_table(
-        &mut out,
-        ["part", "time"].map(str::to_owned),
-        rows.into_iter(),
-    )?;
+    write_table(out, ["part", "time"].map(str::to_owned), rows.into_iter())?;
     writeln!(
         out,
         "{} segments, {}",

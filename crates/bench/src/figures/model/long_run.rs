@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use fatpath_cc::Law;
 use fatpath_link::{CellSpec, LossSpec};
 use fatpath_model::{Losses, Model, Path, Quantity};
-use fatpath_model::{aimd, bbr, cubic, highspeed, mathis, pftk, scalable, streams, tfrc};
+use fatpath_model::{aimd, bbr, cubic, highspeed, mathis, pftk, recovery, scalable, streams, tfrc};
 use fatpath_sim::{FlowSpec, Outcome, Spec};
 
 /// Losses that one simulation has, so that the mean of random ones is within 2 or 3 %.
@@ -215,13 +215,19 @@ fn compare(case: &Case) -> Result<Comparison> {
     } else {
         1.0 - path.loss
     };
+    let mut asked = vec![
+        (Quantity::Loss, path.loss),
+        (
+            Quantity::WindowPkts,
+            case.window_pkts / f64::from(case.flows),
+        ),
+        (Quantity::TimeoutRtt, timeout_s / path.rtt_s),
+    ];
+    let given_up = recovery::given_up(&case.law, case.window_pkts);
+    asked.extend(given_up.map(|b| (Quantity::GivenUp, b)));
     Ok(Comparison {
         case: text_of(case),
-        asked: vec![
-            (Quantity::Loss, path.loss),
-            (Quantity::WindowPkts, case.window_pkts),
-            (Quantity::TimeoutRtt, timeout_s / path.rtt_s),
-        ],
+        asked,
         expected: case.window_pkts * arrives,
         simulated: delivered_pkts(&outcome, &spec) * path.rtt_s / watched_s(&spec),
     })
