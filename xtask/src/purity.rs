@@ -10,8 +10,9 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 16] = [
+const PURE: [&str; 17] = [
     "api",
+    "capture",
     "cc",
     "estats",
     "link",
@@ -31,12 +32,15 @@ const PURE: [&str; 16] = [
 
 /// Libraries that a pure crate may use: they hold data, numbers and texts only. Of aws-lc-rs the transport uses AEAD and
 /// HKDF, which compute; keys and nonces come from outside.
-const LIBRARIES: [&str; 13] = [
+const LIBRARIES: [&str; 16] = [
     "aws-lc-rs",
     "compact_str",
+    "etherparse",
     "exmex",
+    "foldhash",
     "hdrhistogram",
     "ipnet",
+    "pcap-parser",
     "rand_core",
     "rand_xoshiro",
     "schemars",

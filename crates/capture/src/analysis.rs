@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames come in, connections go out.
+
+use crate::connection::State;
+use crate::decode::{NoSegment, decode};
+use crate::half::Room;
+use crate::reader::Frame;
+use crate::report::Connection;
+use crate::segment::{End, Segment};
+use crate::verdict::Verdict;
+use foldhash::fast::FixedState;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Of segments that are not acknowledged, all connections together remember so many (32 bytes each), and of
+/// retransmissions a quarter of it.
+const SEGMENTS: usize = 4 << 20;
+
+/// A connection alone remembers at most so many in each direction: 64 BDPs of 1 MB in segments of 1448 bytes.
+const MAX_SEGMENTS: usize = 32_768;
+
+/// Bounds on memory, and the seed of the hash by which connections are found.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections that are followed at once; beyond them the longest silent are taken as ended.
+    pub connections: usize,
+    /// Whoever knows it can choose addresses that are slow to find. Any number that an attacker does not know.
+    pub seed: u64,
+}
+
+impl Default for Limits {
+    /// 65,536 connections, seed 0.
+    fn default() -> Limits {
+        Limits {
+            connections: 65_536,
+            seed: 0,
+        }
+    }
+}
+
+/// What was in the capture, all connections together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Frames.
+    pub frames: u64,
+    /// Segments of TCP.
+    pub segments: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Of a link layer that is not read here.
+    pub unknown_link: u64,
+    /// ARP and others.
+    pub not_ip: u64,
+    /// UDP and others.
+    pub not_tcp: u64,
+    /// Fragments of IP packets, which are not put together.
+    pub fragments: u64,
+    /// Headers that were not captured whole.
+    pub cut_short: u64,
+    /// Headers that contradict themselves.
+    pub malformed: u64,
+    /// Frames with an earlier time than the frame before.
+    pub backward_times: u64,
+    /// Connections that were taken as ended because there were too many.
+    pub evicted: u64,
+    /// Time of the first frame, since 1970.
+    pub first_ns: i64,
+    /// Greatest time of a frame.
+    pub last_ns: i64,
+}
+
+/// Both ends, the lesser one first.
+type Key = (End, End);
+
+/// Follows all connections of a capture.
+pub struct Analysis {
+    limits: Limits,
+    counts: Counts,
+    places: HashMap<Key, usize, FixedState>,
+    slots: Vec<Slot>,
+    /// Where the search for a connection to end goes on.
+    hand: usize,
+    free: Vec<usize>,
+    last: Option<(Key, usize)>,
+    last_ns: i64,
+    ended: Vec<Connection>,
+}
+
+struct Slot {
+    key: Key,
+    state: State,
+    /// Since the hand passed.
+    is_active: bool,
+    is_used: bool,
+}
+
+impl Analysis {
+    /// Of an empty capture.
+    pub fn new(limits: Limits) -> Analysis {
+        Analysis {
+            limits,
+            counts: Counts::default(),
+            places: HashMap::with_hasher(FixedState::with_seed(limits.seed)),
+            slots: Vec::new(),
+            hand: 0,
+            free: Vec::new(),
+            last: None,
+            last_ns: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Takes a frame; answers what its segment was, none when it has none.
+    pub fn take(&mut self, frame: &Frame<'_>) -> Option<Verdict> {
+        self.count_time(frame.time_ns);
+        let none = match decode(frame) {
+            Ok(segment) => return Some(self.take_segment(&segment)),
+            Err(none) => none,
+        };
+        let count = match none {
+            NoSegment::UnknownLink => &mut self.counts.unknown_link,
+            NoSegment::NotIp => &mut self.counts.not_ip,
+            NoSegment::NotTcp => &mut self.counts.not_tcp,
+            NoSegment::Fragment => &mut self.counts.fragments,
+            NoSegment::CutShort => &mut self.counts.cut_short,
+            NoSegment::Malformed => &mut self.counts.malformed,
+        };
+        *count += 1;
+        None
+    }
+
+    fn count_time(&mut self, time_ns: i64) {
+        let counts = &mut self.counts;
+        if counts.frames == 0 {
+            counts.first_ns = time_ns;
+            counts.last_ns = time_ns;
+        }
+        counts.frames += 1;
+        counts.backward_times += u64::from(counts.frames > 1 && time_ns < self.last_ns);
+        counts.last_ns = counts.last_ns.max(time_ns);
+        self.last_ns = time_ns;
+    }
+
+    /// Takes a segment.
+    pub fn take_segment(&mut self, segment: &Segment) -> Verdict {
+        self.counts.segments += 1;
+        let (source, destination) = (segment.source, segment.destination);
+        let key = (source.min(destination), source.max(destination));
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => self.place(key, segment),
+        };
+        self.last = Some((key, place));
+        let room = self.room();
+        let slot = &mut self.slots[place];
+        if slot.state.is_succeeded_by(segment) {
+            self.counts.connections += 1;
+            let next = State::new(self.counts.connections, segment);
+            let mut before = std::mem::replace(&mut slot.state, next);
+            self.ended.push(before.finish());
+        }
+        slot.is_active = true;
+        slot.state.take(segment, room)
+    }
+
+    fn place(&mut self, key: Key, segment: &Segment) -> usize {
+        if let Some(place) = self.places.get(&key) {
+            return *place;
+        }
+        if self.places.len() >= self.limits.connections.max(1) {
+            self.evict();
+        }
+        self.counts.connections += 1;
+        let slot = Slot {
+            key,
+            state: State::new(self.counts.connections, segment),
+            is_active: true,
+            is_used: true,
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.slots[place] = slot;
+                place
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        self.places.insert(key, place);
+        place
+    }
+
+    /// Ends one connection: that the hand finds over, or silent since it passed before. It passes each at most twice.
+    fn evict(&mut self) {
+        loop {
+            self.hand = (self.hand + 1) % self.slots.len();
+            let slot = &mut self.slots[self.hand];
+            if !slot.is_used {
+                continue;
+            }
+            if slot.is_active && !slot.state.is_over() {
+                slot.is_active = false;
+                continue;
+            }
+            let ended = slot.state.finish();
+            slot.is_used = false;
+            self.places.remove(&slot.key);
+            self.free.push(self.hand);
+            self.ended.push(ended);
+            self.counts.evicted += 1;
+            self.last = None;
+            return;
+        }
+    }
+
+    fn room(&self) -> Room {
+        let each = SEGMENTS / self.places.len().max(1);
+        Room {
+            segments: each.clamp(16, MAX_SEGMENTS),
+            retransmissions: (each / 4).clamp(16, 1024),
+        }
+    }
+
+    /// Connections that have ended since the last call.
+    pub fn take_ended(&mut self) -> Vec<Connection> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// All connections that are left, and the counts: the capture is at its end.
+    pub fn finish(mut self) -> (Vec<Connection>, Counts) {
+        let mut ended = std::mem::take(&mut self.ended);
+        let left = self.slots.iter_mut().filter(|slot| slot.is_used);
+        ended.extend(left.map(|slot| slot.state.finish()));
+        ended.sort_by_key(|connection| connection.flow);
+        (ended, self.counts)
+    }
+}

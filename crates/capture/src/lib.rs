@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packet captures: what a file of pcap or pcapng says of each TCP connection in it.
+//!
+//! Pure: bytes and times are arguments, a file is anything that reads. It opens no file, decompresses nothing, draws
+//! nothing, and puts no payload together. A capture is hostile input: no bytes make it panic, and what it holds is
+//! bounded by the number of connections ([`Limits`]), never by the number of packets.
+//!
+//! Start at [`Analysis`]: frames of a [`Reader`] come in, [`Connection`]s go out. `decode` makes a [`Segment`] of a frame;
+//! `connection` has the two directions of a connection; `half` is one direction, where everything is judged; `loss` tells
+//! why a segment was sent again. docs/capture.md defines each field beside what tshark and tcptrace say.
+
+mod analysis;
+mod connection;
+mod decode;
+mod distribution;
+mod echo;
+mod findings;
+mod half;
+mod loss;
+mod options;
+mod outstanding;
+mod pcapng;
+mod ranges;
+mod reader;
+mod report;
+mod segment;
+mod verdict;
+
+pub use analysis::{Analysis, Counts, Limits};
+pub use decode::{NoSegment, decode};
+pub use distribution::Summary;
+pub use options::{MAX_SACK_BLOCKS, Options};
+pub use reader::{About, Frame, ReadError, Reader};
+pub use report::{Connection, Direction, Ended, Finding, Handshake, Near, Retransmissions};
+pub use segment::{Ecn, End, Segment, flag};
+pub use verdict::{Retransmission, Verdict};
