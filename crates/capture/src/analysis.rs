@@ -222,6 +222,11 @@ impl Analysis {
         }
     }
 
+    /// Whether [`Analysis::take_ended`] has any.
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// Connections that have ended since the last call.
     pub fn take_ended(&mut self) -> Vec<Connection> {
         std::mem::take(&mut self.ended)

@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{archive, measure, model, paths, police, top, trace, why};
+use crate::{analyse, archive, measure, model, paths, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -65,6 +65,9 @@ pub enum Command {
     /// Check, list and run tests, and print when each is due
     #[command(subcommand, after_help = measure::HELP)]
     Measure(measure::Command),
+    /// Analyse a packet capture: each TCP connection, its losses, round-trip times and windows
+    #[command(after_help = analyse::HELP)]
+    Analyse(analyse::Arguments),
     /// Print what is loaded and pinned, and what was changed on the host
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),

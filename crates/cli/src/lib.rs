@@ -2,6 +2,7 @@
 //! The command line: parses it, calls the crate that does the work, prints what it
 //! answers. Exit status: 0, 1 it failed, 2 wrong usage, 3 (`status`) no daemon runs.
 
+mod analyse;
 mod archive;
 mod arguments;
 mod flows;
@@ -60,6 +61,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Archive(command) => archive::run(&command)?,
         Command::Measure(command) => measure::run(&command)?,
+        Command::Analyse(arguments) => analyse::run(&arguments)?,
         Command::Paths(arguments) => paths::run(&arguments)?,
         Command::Model(command) => model::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,

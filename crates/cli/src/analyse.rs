@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath analyse`: what a packet capture says of each TCP connection.
+
+mod chosen;
+mod detail;
+mod open;
+mod summary;
+
+use anyhow::{Context, Result, bail};
+use chosen::{Chosen, Filter, Sort};
+use clap::Args;
+use fatpath_capture::{About, Analysis, Connection, Counts, Limits, ReadError, Reader};
+use serde::Serialize;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+pub const HELP: &str = "\
+Reads pcap and pcapng, also gzip and zstd, of any size; `-` is standard input. The table has a line for each
+connection, and the figures of the direction with more data; the arrow shows it. docs/capture.md defines each field.
+
+Examples:
+  fatpath analyse transfer.pcap
+  fatpath analyse transfer.pcap --flow 3
+  fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 --filter 443
+  fatpath analyse transfer.pcap --filter FP-RWND
+  tcpdump -s 128 -w - tcp | fatpath analyse - --json | jq '.connections[].from_client.rtt'";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Capture file, or - for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print all that is known of this connection, a number of the table's first column
+    #[arg(long, value_name = "N")]
+    pub flow: Option<u64>,
+    /// Order of the table; greatest first, but for flow
+    #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Flow)]
+    pub sort: Sort,
+    /// Only connections with this address or prefix, port, or finding (FP-…); of several, those that all of them fit
+    #[arg(long, value_name = "ADDRESS|PORT|FINDING")]
+    pub filter: Vec<Filter>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<'c> {
+    about: &'c About,
+    counts: &'c Counts,
+    /// Why the file was not read to its end.
+    incomplete: Option<String>,
+    /// Connections that fit and are not listed, because there are too many.
+    left_out: u64,
+    connections: &'c [Connection],
+}
+
+/// A capture that was read.
+struct Analysed {
+    about: About,
+    counts: Counts,
+    chosen: Chosen,
+    stopped: Option<ReadError>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let name = arguments.file.display().to_string();
+    let input = open::open(&arguments.file)?;
+    let mut analysed = analyse(input, arguments).with_context(|| name.clone())?;
+    analysed.chosen.order();
+    match (arguments.json, arguments.flow) {
+        (true, _) => print_json(&analysed)?,
+        (false, Some(flow)) => print_flow(&analysed, flow)?,
+        (false, None) => summary::print(&analysed, &mut std::io::stdout().lock())?,
+    }
+    match analysed.stopped {
+        // Whoever interrupts a capture leaves this.
+        Some(stopped @ ReadError::CutShort { .. }) => eprintln!("{name}: {stopped}"),
+        Some(stopped) => return Err(stopped).context(name),
+        None => {}
+    }
+    Ok(())
+}
+
+fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
+    let mut reader = Reader::new(input)?;
+    let limits = Limits {
+        // Nobody who writes a capture can know it.
+        seed: RandomState::new().hash_one(0),
+        ..Limits::default()
+    };
+    let mut analysis = Analysis::new(limits);
+    let mut chosen = Chosen::new(arguments.sort, arguments.filter.clone(), arguments.flow);
+    let stopped = loop {
+        match reader.next_frame() {
+            Ok(Some(frame)) => analysis.take(&frame),
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        };
+        if analysis.has_ended() {
+            chosen.extend(analysis.take_ended());
+        }
+    };
+    let (left, counts) = analysis.finish();
+    chosen.extend(left);
+    Ok(Analysed {
+        about: reader.about().clone(),
+        counts,
+        chosen,
+        stopped,
+    })
+}
+
+fn print_json(analysed: &Analysed) -> Result<()> {
+    let printed = Printed {
+        about: &analysed.about,
+        counts: &analysed.counts,
+        incomplete: analysed.stopped.as_ref().map(ToString::to_string),
+        left_out: analysed.chosen.left_out,
+        connections: &analysed.chosen.connections,
+    };
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &printed).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn print_flow(analysed: &Analysed, flow: u64) -> Result<()> {
+    let Some(connection) = analysed.chosen.connections.first() else {
+        bail!(
+            "no connection {flow} among {}: `fatpath analyse` without --flow lists them",
+            analysed.counts.connections
+        );
+    };
+    detail::print(connection, &mut std::io::stdout().lock())?;
+    Ok(())
+}
