@@ -146,14 +146,14 @@ impl Analysis {
         self.counts.segments += 1;
         let (source, destination) = (segment.source, segment.destination);
         let key = (source.min(destination), source.max(destination));
-        let place = match self.last {
-            Some((last, place)) if last == key => place,
-            _ => self.place(key, segment),
-        };
+        let known = self.last.filter(|(last, _)| *last == key);
+        let known = known.map(|(_, place)| place);
+        let known = known.or_else(|| self.places.get(&key).copied());
+        let place = known.unwrap_or_else(|| self.begin(key, segment));
         self.last = Some((key, place));
         let room = self.room();
         let slot = &mut self.slots[place];
-        if slot.state.is_succeeded_by(segment) {
+        if known.is_some() && slot.state.is_succeeded_by(segment) {
             self.counts.connections += 1;
             let next = State::new(self.counts.connections, segment);
             let mut before = std::mem::replace(&mut slot.state, next);
@@ -163,10 +163,7 @@ impl Analysis {
         slot.state.take(segment, room)
     }
 
-    fn place(&mut self, key: Key, segment: &Segment) -> usize {
-        if let Some(place) = self.places.get(&key) {
-            return *place;
-        }
+    fn begin(&mut self, key: Key, segment: &Segment) -> usize {
         if self.places.len() >= self.limits.connections.max(1) {
             self.evict();
         }

@@ -19,7 +19,8 @@ struct Opening {
     syn: Option<(u32, i64)>,
     syn_ack: Option<(u32, i64)>,
     ack_ns: Option<i64>,
-    is_repeated: bool,
+    is_syn_repeated: bool,
+    is_syn_ack_repeated: bool,
     asks_ecn: bool,
     takes_ecn: bool,
 }
@@ -123,11 +124,11 @@ impl State {
             return;
         }
         let is_ack = segment.has(flag::ACK);
-        let kept = match is_ack {
-            true => &mut opening.syn_ack,
-            false => &mut opening.syn,
+        let (kept, is_repeated) = match is_ack {
+            true => (&mut opening.syn_ack, &mut opening.is_syn_ack_repeated),
+            false => (&mut opening.syn, &mut opening.is_syn_repeated),
         };
-        opening.is_repeated |= kept.is_some();
+        *is_repeated |= kept.is_some();
         kept.get_or_insert((segment.seq, segment.time_ns));
         match is_ack {
             true => opening.takes_ecn = segment.has(flag::ECE) && !segment.has(flag::CWR),
@@ -161,7 +162,7 @@ impl State {
     /// From one end to the other and back: what is measured on both sides of the capture.
     fn rtt_ns(&self) -> Option<i64> {
         let [client, server] = &self.halves;
-        match (client.srtt_ns, server.srtt_ns) {
+        match (client.smoothed_rtt_ns(), server.smoothed_rtt_ns()) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (one, other) => one.or(other),
         }
@@ -195,10 +196,7 @@ impl State {
     /// Least times from the capture to the client and back, and to the server and back.
     fn sides_us(&self) -> [Option<f64>; 2] {
         let us = |ns: i64| ns as f64 / 1000.0;
-        let handshake = self
-            .opening
-            .handshake()
-            .filter(|_| !self.opening.is_repeated);
+        let handshake = self.opening.handshake();
         let by_data = [SERVER, CLIENT].map(|side| self.halves[side].min_rtt_ns().map(us));
         match handshake {
             Some(one) => [
@@ -223,13 +221,15 @@ impl Opening {
     fn handshake(&self) -> Option<Handshake> {
         let (_, syn_ns) = self.syn?;
         let us = |from: i64, to: i64| to.saturating_sub(from).max(0) as f64 / 1000.0;
-        let once = |time: Option<f64>| time.filter(|_| !self.is_repeated);
+        let once = |time: Option<f64>, is_repeated: bool| time.filter(|_| !is_repeated);
         let server = self.syn_ack.map(|(_, at)| us(syn_ns, at));
         let client = self.syn_ack.zip(self.ack_ns);
+        let client = client.map(|((_, from), to)| us(from, to));
+        let is_repeated = self.is_syn_repeated || self.is_syn_ack_repeated;
         Some(Handshake {
-            rtt_us: once(self.ack_ns.map(|at| us(syn_ns, at))),
-            server_rtt_us: once(server),
-            client_rtt_us: once(client.map(|((_, from), to)| us(from, to))),
+            rtt_us: once(self.ack_ns.map(|at| us(syn_ns, at)), is_repeated),
+            server_rtt_us: once(server, is_repeated),
+            client_rtt_us: once(client, self.is_syn_ack_repeated),
             took_us: self.ack_ns.map(|at| us(syn_ns, at)),
             is_ecn_agreed: self.asks_ecn && self.takes_ecn,
         })

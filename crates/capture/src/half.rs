@@ -61,9 +61,10 @@ pub(crate) struct Half {
     peer_mss_bytes: Option<u16>,
 
     rtt: Distribution,
-    pub srtt_ns: Option<i64>,
+    srtt_ns: Option<i64>,
     echoes: Echoes,
     echo_rtt: Distribution,
+    echo_srtt_ns: Option<i64>,
 
     /// What this end offers: the last window, not scaled, and since when it is closed.
     window: Option<u16>,
@@ -200,6 +201,7 @@ impl Half {
             && let Some(took_ns) = self.echoes.echoed(tsecr, segment.time_ns)
         {
             self.echo_rtt.add(took_ns);
+            self.echo_srtt_ns = Some(smoothed(self.echo_srtt_ns, took_ns));
         }
     }
 
@@ -257,10 +259,7 @@ impl Half {
             return;
         }
         self.rtt.add(rtt_ns);
-        self.srtt_ns = Some(match self.srtt_ns {
-            None => rtt_ns,
-            Some(srtt_ns) => srtt_ns + (rtt_ns - srtt_ns) / SRTT_SHARE,
-        });
+        self.srtt_ns = Some(smoothed(self.srtt_ns, rtt_ns));
     }
 
     /// RFC 2883, section 4: the first block lies below the ACK, or within the second block.
@@ -541,7 +540,16 @@ impl Half {
         self.has_data
     }
 
-    /// From this end to the peer and back, by the capture's timestamps.
+    /// From the capture to the peer and back, smoothed. Where this end sends ACKs only, the handshake's may have become
+    /// wrong, and the peer echoes their timestamps at once.
+    pub fn smoothed_rtt_ns(&self) -> Option<i64> {
+        match self.has_data {
+            true => self.srtt_ns.or(self.echo_srtt_ns),
+            false => self.echo_srtt_ns.or(self.srtt_ns),
+        }
+    }
+
+    /// The least from the capture to the peer and back.
     pub fn min_rtt_ns(&self) -> Option<i64> {
         self.rtt.min_ns().or(self.echo_rtt.min_ns())
     }
@@ -589,6 +597,10 @@ fn sent_of(segment: &Segment, span: Span) -> Sent {
         ip_id: segment.ip_id.unwrap_or(0),
         is_retransmitted: false,
     }
+}
+
+fn smoothed(before: Option<i64>, sample: i64) -> i64 {
+    before.map_or(sample, |before| before + (sample - before) / SRTT_SHARE)
 }
 
 /// Saturates: a hostile file may tell any times.

@@ -39,9 +39,9 @@ pub struct Connection {
 pub struct Handshake {
     /// From the SYN to the ACK of the SYN-ACK, µs. None when SYN or SYN-ACK was sent again, or one is missing.
     pub rtt_us: Option<f64>,
-    /// From the SYN to the SYN-ACK: from the capture to the server and back, µs.
+    /// From the SYN to the SYN-ACK: from the capture to the server and back, µs. None as above.
     pub server_rtt_us: Option<f64>,
-    /// From the SYN-ACK to its ACK: from the capture to the client and back, µs.
+    /// From the SYN-ACK to its ACK: from the capture to the client and back, µs. None when the SYN-ACK was sent again.
     pub client_rtt_us: Option<f64>,
     /// From the first SYN to the end of the handshake, µs.
     pub took_us: Option<f64>,

@@ -109,7 +109,10 @@ impl Chosen {
             Sort::Rtt => -busier(c).rtt.map_or(0.0, |rtt| rtt.median_us),
             Sort::Retransmissions => {
                 let ways = [&c.from_client, &c.from_server];
-                -(ways.map(|way| way.retransmitted_packets).iter().sum::<u64>() as f64)
+                -(ways
+                    .map(|way| way.retransmitted_packets)
+                    .iter()
+                    .sum::<u64>() as f64)
             }
             Sort::Duration => -c.duration_us,
         };

@@ -27,7 +27,11 @@ pub fn print(connection: &Connection, out: &mut impl Write) -> io::Result<()> {
     let both = both.map(|((name, client), (_, server))| [name.to_owned(), client, server]);
     write_table(out, header, both)?;
     for found in &connection.findings {
-        writeln!(out, "\n{} (data of the {}): {}", found.id, found.from, found.evidence)?;
+        writeln!(
+            out,
+            "\n{} (data of the {}): {}",
+            found.id, found.from, found.evidence
+        )?;
     }
     for unknown in &connection.unknown {
         writeln!(out, "\nnot known: {unknown}")?;
@@ -75,7 +79,14 @@ fn near(near: Near) -> &'static str {
 type Row = (&'static str, String);
 
 fn rows(way: &Direction) -> Vec<Row> {
-    [amounts(way), repairs(way), windows(way), times(way), marks(way)].concat()
+    [
+        amounts(way),
+        repairs(way),
+        windows(way),
+        times(way),
+        marks(way),
+    ]
+    .concat()
 }
 
 fn amounts(way: &Direction) -> Vec<Row> {
@@ -96,7 +107,10 @@ fn amounts(way: &Direction) -> Vec<Row> {
 fn repairs(way: &Direction) -> Vec<Row> {
     let kinds = &way.retransmissions;
     vec![
-        ("retransmitted segments", way.retransmitted_packets.to_string()),
+        (
+            "retransmitted segments",
+            way.retransmitted_packets.to_string(),
+        ),
         ("  fast", kinds.fast.to_string()),
         ("  timeout", kinds.timeout.to_string()),
         ("  after a timeout", kinds.after_timeout.to_string()),
@@ -104,7 +118,10 @@ fn repairs(way: &Direction) -> Vec<Row> {
         ("  unclear", kinds.unclear.to_string()),
         ("retransmitted data", bytes(way.retransmitted_bytes)),
         ("not needed, by DSACK", way.spurious_by_dsack.to_string()),
-        ("not needed, by timestamp", way.spurious_by_timestamp.to_string()),
+        (
+            "not needed, by timestamp",
+            way.spurious_by_timestamp.to_string(),
+        ),
         ("not needed, ACK was seen", way.already_acked.to_string()),
         ("SYNs sent again", way.syn_retransmissions.to_string()),
         ("copies made on the way", way.copies.to_string()),
@@ -119,15 +136,24 @@ fn repairs(way: &Direction) -> Vec<Row> {
 }
 
 fn windows(way: &Direction) -> Vec<Row> {
-    let scale = way.window_scale.map_or("-".to_owned(), |shift| shift.to_string());
+    let scale = way
+        .window_scale
+        .map_or("-".to_owned(), |shift| shift.to_string());
     vec![
         ("window offered, greatest", bytes(way.window_max_bytes)),
-        ("  least", way.window_min_bytes.map_or("-".to_owned(), bytes)),
+        (
+            "  least",
+            way.window_min_bytes.map_or("-".to_owned(), bytes),
+        ),
         ("  closed, times", way.zero_windows.to_string()),
         ("  closed, segments", way.zero_window_packets.to_string()),
         ("  closed for", time(way.zero_window_us)),
         ("window scale", scale),
-        ("MSS", way.mss_bytes.map_or("-".to_owned(), |mss| bytes(mss.into()))),
+        (
+            "MSS",
+            way.mss_bytes
+                .map_or("-".to_owned(), |mss| bytes(mss.into())),
+        ),
         ("SACK permitted", yes(way.is_sack_permitted)),
         ("timestamps", yes(way.has_timestamps)),
         ("limited by the peer's window", time(way.window_limited_us)),
@@ -151,8 +177,14 @@ fn times(way: &Direction) -> Vec<Row> {
         ("  mean", of(way.rtt, |rtt| rtt.mean_us)),
         ("  deviation", of(way.rtt, |rtt| rtt.deviation_us)),
         ("  greatest", of(way.rtt, |rtt| rtt.max_us)),
-        ("  samples", way.rtt.map_or(0, |rtt| rtt.samples).to_string()),
-        ("RTT by timestamps", of(way.rtt_by_timestamps, |rtt| rtt.median_us)),
+        (
+            "  samples",
+            way.rtt.map_or(0, |rtt| rtt.samples).to_string(),
+        ),
+        (
+            "RTT by timestamps",
+            of(way.rtt_by_timestamps, |rtt| rtt.median_us),
+        ),
         ("  least", of(way.rtt_by_timestamps, |rtt| rtt.min_us)),
     ]
 }

@@ -22,7 +22,11 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>> {
     let name = || path.display().to_string();
     let mut input = raw(path).with_context(name)?;
     let mut first = Vec::new();
-    input.by_ref().take(4).read_to_end(&mut first).with_context(name)?;
+    input
+        .by_ref()
+        .take(4)
+        .read_to_end(&mut first)
+        .with_context(name)?;
     let is_gzip = first.get(..3) == Some(&GZIP_MAGIC[..3]);
     let is_zstd = first == ZSTD_MAGIC;
     let whole = io::Cursor::new(first).chain(input);
@@ -30,7 +34,9 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>> {
         return Ok(Box::new(MultiGzDecoder::new(io::BufReader::new(whole))));
     }
     if is_zstd {
-        return Ok(Box::new(Frames::new(Box::new(io::BufReader::new(whole))).with_context(name)?));
+        return Ok(Box::new(
+            Frames::new(Box::new(io::BufReader::new(whole))).with_context(name)?,
+        ));
     }
     Ok(Box::new(whole))
 }

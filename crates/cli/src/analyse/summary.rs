@@ -39,7 +39,8 @@ fn row(connection: &Connection) -> [String; 6] {
         connection.flow.to_string(),
         rounded(way.acked_bytes.max(way.unique_bytes)),
         format!("{:.1}", way.goodput_bps / 1e6),
-        way.rtt.map_or("-".to_owned(), |rtt| rtt_text(rtt.median_us)),
+        way.rtt
+            .map_or("-".to_owned(), |rtt| rtt_text(rtt.median_us)),
         way.retransmitted_packets.to_string(),
         format!("{} {arrow} {}", connection.client, connection.server),
     ]
@@ -69,18 +70,33 @@ fn counts(counts: &Counts, out: &mut impl Write) -> io::Result<()> {
     let others = [
         (counts.not_tcp, "of other protocols"),
         (counts.not_ip, "without IP"),
-        (counts.fragments, "are fragments, which are not put together"),
-        (counts.unknown_link, "have a link layer that is not read here"),
-        (counts.cut_short, "were captured too short: use tcpdump -s 128"),
+        (
+            counts.fragments,
+            "are fragments, which are not put together",
+        ),
+        (
+            counts.unknown_link,
+            "have a link layer that is not read here",
+        ),
+        (
+            counts.cut_short,
+            "were captured too short: use tcpdump -s 128",
+        ),
         (counts.malformed, "have malformed headers"),
-        (counts.backward_times, "are earlier than the frame before them"),
+        (
+            counts.backward_times,
+            "are earlier than the frame before them",
+        ),
     ];
     for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "  {count} {what}")?;
     }
     if counts.evicted > 0 {
         let evicted = counts.evicted;
-        writeln!(out, "  {evicted} connections were taken as ended: too many at once")?;
+        writeln!(
+            out,
+            "  {evicted} connections were taken as ended: too many at once"
+        )?;
     }
     Ok(())
 }
@@ -88,7 +104,10 @@ fn counts(counts: &Counts, out: &mut impl Write) -> io::Result<()> {
 /// Texts of the file are somebody else's.
 fn about(about: &About, out: &mut impl Write) -> io::Result<()> {
     if let Some(dropped) = about.dropped_packets.filter(|dropped| *dropped > 0) {
-        writeln!(out, "the capture dropped {dropped} packets: figures are too low")?;
+        writeln!(
+            out,
+            "the capture dropped {dropped} packets: figures are too low"
+        )?;
     }
     for comment in about.comments.iter().take(MOST_COMMENTS) {
         writeln!(out, "comment: {}", escaped(comment))?;
@@ -120,6 +139,9 @@ mod tests {
     fn a_comment_cannot_steer_the_terminal() {
         assert_eq!(escaped("plain µ"), "plain µ");
         let hostile = escaped("\u{1b}[2J\r\u{202e}\u{9b}x");
-        assert!(hostile.is_ascii() && !hostile.contains(char::is_control), "{hostile}");
+        assert!(
+            hostile.is_ascii() && !hostile.contains(char::is_control),
+            "{hostile}"
+        );
     }
 }
