@@ -267,6 +267,7 @@ fn kinds(file: &Path) -> BTreeMap<&'static str, u64> {
 fn agrees_with_the_kernel(captured: &Captured) {
     let kinds = kinds(&captured.files[0]);
     for counter in ["TCPFastRetrans", "TCPTimeouts", "TCPSlowStartRetrans"] {
+        let _ = std::fs::copy(&captured.files[0], "/tmp/capdiff/kernel-a.pcap");
         let ours = kinds.get(counter).copied().unwrap_or_default();
         assert_eq!(
             ours,

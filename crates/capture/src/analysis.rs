@@ -159,7 +159,7 @@ impl Analysis {
             let mut before = std::mem::replace(&mut slot.state, next);
             self.ended.push(before.finish());
         }
-        slot.is_active = true;
+        slot.is_active |= known.is_some();
         slot.state.take(segment, room)
     }
 
@@ -171,7 +171,8 @@ impl Analysis {
         let slot = Slot {
             key,
             state: State::new(self.counts.connections, segment),
-            is_active: true,
+            // A connection of one segment, as of a scan, makes room before one that goes on.
+            is_active: false,
             is_used: true,
         };
         let place = match self.free.pop() {

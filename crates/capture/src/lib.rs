@@ -24,6 +24,8 @@ mod ranges;
 mod reader;
 mod report;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use analysis::{Analysis, Counts, Limits};
