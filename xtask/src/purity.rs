@@ -10,10 +10,11 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 17] = [
+const PURE: [&str; 18] = [
     "api",
     "capture",
     "cc",
+    "doctor",
     "estats",
     "link",
     "measure",

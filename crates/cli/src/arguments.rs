@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{analyse, archive, measure, model, paths, police, top, trace, why};
+use crate::{analyse, archive, doctor, measure, model, paths, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -71,6 +71,9 @@ pub enum Command {
     /// Print what is loaded and pinned, and what was changed on the host
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),
+    /// Check whether this host is fit for fatpath: what is missing, what is in the way, and the remedy
+    #[command(after_help = doctor::HELP)]
+    Doctor(doctor::Arguments),
     /// Print the address of the page, or how to reach it
     #[command(after_help = PAGE_HELP)]
     Page(PageArguments),

@@ -5,6 +5,7 @@
 mod analyse;
 mod archive;
 mod arguments;
+mod doctor;
 mod flows;
 mod interval;
 mod log;
@@ -57,6 +58,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Top(arguments) => top::run(&arguments)?,
         Command::Why(arguments) => why::run(&arguments)?,
         Command::Status(arguments) => return status::status(&arguments),
+        Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Archive(command) => archive::run(&command)?,

@@ -72,6 +72,27 @@ impl Sysctls {
         }
     }
 
+    /// Its value, words separated by one space; `None` where it cannot be read, as in a namespace that does not have it.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.read(name).ok()
+    }
+
+    /// The TCP memory in use (`mem` of proc_net(5)'s sockstat, in pages); `None` where it cannot be read.
+    pub fn tcp_used_bytes(&self) -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/net/sockstat").ok()?;
+        let mut words = text
+            .lines()
+            .find(|line| line.starts_with("TCP:"))?
+            .split(' ');
+        let pages: u64 = words
+            .by_ref()
+            .skip_while(|word| *word != "mem")
+            .nth(1)?
+            .parse()
+            .ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+
     /// A number, of a triple the third; `None` where it cannot be read, as in a namespace that does not have it.
     pub fn number(&self, name: SysctlName) -> Option<u64> {
         let text = self.read(name.as_str()).ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Users by name, from wherever this host keeps them: /etc/passwd, LDAP and the like (nsswitch.conf(5)).
+//! Users and groups by name, from wherever this host keeps them: /etc/passwd, LDAP and the like (nsswitch.conf(5)).
 
 /// A user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,4 +17,9 @@ pub fn account(name: &str) -> Option<Account> {
         user: user.uid(),
         group: user.primary_group_id(),
     })
+}
+
+/// Whether this host has a group of that name.
+pub fn has_group(name: &str) -> bool {
+    uzers::get_group_by_name(name).is_some()
 }

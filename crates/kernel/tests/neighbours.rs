@@ -4,7 +4,7 @@
 
 mod support;
 
-use fatpath_kernel::Event;
+use fatpath_kernel::{Event, Places};
 use fatpath_policy::{Classifier, parse};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use socket2::SockRef;
@@ -200,4 +200,16 @@ fn a_neighbour_that_overwrites_callbacks_before_ours_costs_nothing() {
 fn a_neighbour_that_overwrites_ours_costs_the_record_of_the_end() {
     let Some(_alone) = alone() else { return };
     assert!(!ends_are_told_beside(Order::OursFirst, true));
+}
+
+#[test]
+fn a_sockops_program_of_somebody_else_is_named_and_ours_are_not() {
+    let Some(_alone) = alone() else { return };
+    let (loaded, _neighbour) = both_in(Order::OursLast, false);
+    let places = Places::new(Some(loaded.pin_dir.clone()), None).unwrap();
+    let others = fatpath_kernel::sockops_of_others(&places).unwrap();
+    let seen = others.iter().filter(|it| it.name == "neighbour");
+    assert_eq!(seen.count(), 1, "{others:?}");
+    assert!(others.iter().all(|it| it.name != "tune"), "{others:?}");
+    assert!(others.iter().all(|it| !it.is_exclusive), "{others:?}");
 }
