@@ -69,3 +69,181 @@ fn the_doctors_table_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }
+
+/// The help of every command and of those below it.
+fn helps(command: &[&str]) -> Vec<(String, String)> {
+    let words = [command, &["--help"]].concat();
+    let columns = |command: &mut Command| command.output().unwrap();
+    // Nobody says how wide the terminal is: clap's own default would be 100 columns.
+    let output = columns(Command::new(FATPATH).args(&words).env_remove("COLUMNS"));
+    assert!(output.status.success(), "{words:?}");
+    let help = text(&output.stdout);
+    let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let names: Vec<String> = listed
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect();
+    let mut all = vec![(words.join(" "), help)];
+    for name in names {
+        all.extend(helps(&[command, &[&name]].concat()));
+    }
+    all
+}
+
+#[test]
+fn no_help_is_wider_than_80_columns() {
+    let helps = helps(&[]);
+    assert!(helps.len() > 40, "{}", helps.len());
+    let mut wide = Vec::new();
+    for (command, help) in helps {
+        let lines = help.lines().filter(|line| line.chars().count() > 80);
+        wide.extend(lines.map(|line| format!("{command}: {line}")));
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
+#[test]
+fn a_wide_terminal_makes_no_help_wider_and_a_narrow_one_makes_it_narrower() {
+    let help = |columns: &str| {
+        let output = Command::new(FATPATH)
+            .args(["daemon", "--help"])
+            .env("COLUMNS", columns)
+            .output();
+        text(&output.unwrap().stdout)
+    };
+    let widest = |help: String| help.lines().map(|line| line.chars().count()).max();
+    assert!(widest(help("200")) <= Some(80));
+    let narrow = help("60");
+    let options = narrow.split("Options:").nth(1).unwrap();
+    let options = options.split("On SIGHUP").next().unwrap().to_owned();
+    assert!(widest(options) <= Some(60), "{narrow}");
+}
+
+#[test]
+fn the_version_is_one_line() {
+    let version = text(&fatpath(&["--version"]).stdout);
+    let rest = version.strip_prefix(concat!("fatpath ", env!("CARGO_PKG_VERSION")));
+    let commit = rest.unwrap().trim();
+    let digits = commit.trim_start_matches(" (").trim_matches(['(', ')']);
+    assert!(digits.chars().all(|c| c.is_ascii_hexdigit()), "{version}");
+}
+
+#[test]
+fn reload_names_what_reads_the_policy_again() {
+    let output = fatpath(&["reload"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("systemctl reload fatpath"), "{said}");
+    assert!(!said.contains("unload"), "{said}");
+}
+
+#[test]
+fn a_misspelled_command_is_suggested() {
+    let said = text(&fatpath(&["polcy"]).stderr);
+    assert!(said.contains("'policy'"), "{said}");
+}
+
+fn run_dir() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn without_a_daemon_commands_say_how_to_start_one() {
+    let run = run_dir();
+    let dir = run.path().to_str().unwrap();
+    for command in [
+        &["why"][..],
+        &["paths"],
+        &["page"],
+        &["flows", "--variables"],
+    ] {
+        let output = fatpath(&[command, &["--run-dir", dir]].concat());
+        assert_eq!(output.status.code(), Some(1), "{command:?}");
+        let said = text(&output.stderr);
+        let wanted = format!(
+            "fatpath: the daemon is not running; start it: fatpath daemon --run-dir {dir}\n"
+        );
+        assert_eq!(said, wanted, "{command:?}");
+    }
+}
+
+#[test]
+fn what_is_no_flow_is_told() {
+    let said = text(&fatpath(&["why", "foo"]).stderr);
+    let wanted = "fatpath: 'foo' is not a prefix, ADDRESS:PORT or flow number";
+    assert!(said.starts_with(wanted), "{said}");
+    let plot = fatpath(&["trace", "plot", "a.parquet", "--out", "a.jpg"]);
+    assert_eq!(
+        text(&plot.stderr),
+        "fatpath: --out must end in .png or .svg\n"
+    );
+}
+
+#[test]
+fn counts_of_one_are_singular() {
+    let run = run_dir();
+    let file = run.path().join("policy.toml");
+    std::fs::write(&file, "[[rule]]\nname = \"one\"\ninitial_window = 20\n").unwrap();
+    let said = text(&fatpath(&["policy", "check", file.to_str().unwrap()]).stdout);
+    assert!(said.ends_with(": 1 rule, 0 warnings\n"), "{said}");
+    std::fs::write(&file, "# no test\n").unwrap();
+    let said = text(&fatpath(&["measure", "list", "--file", file.to_str().unwrap()]).stdout);
+    assert!(said.ends_with(" lists no test.\n"), "{said}");
+}
+
+/// What a shell says after it has read the completions; `None`, with a line that says so, where it is not installed.
+fn in_shell(shell: &str, options: &[&str], script: &str) -> Option<String> {
+    let folder = run_dir();
+    let file = folder.path().join(format!("_fatpath.{shell}"));
+    std::fs::write(&file, fatpath(&["completions", shell]).stdout).unwrap();
+    let script = script.replace("FILE", file.to_str().unwrap());
+    let output = Command::new(shell)
+        .args(options)
+        .args(["-c", &script])
+        .env("HOME", folder.path())
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: no {shell} here");
+        return None;
+    };
+    assert_eq!(text(&output.stderr), "", "{shell}");
+    assert!(output.status.success(), "{shell}");
+    Some(text(&output.stdout))
+}
+
+#[test]
+fn bash_completes() {
+    let script = "source FILE; complete -p fatpath >/dev/null; COMP_WORDS=(fatpath pol); COMP_CWORD=1; \
+                  _fatpath fatpath pol fatpath; echo ${COMPREPLY[@]}";
+    let Some(said) = in_shell("bash", &["--norc"], script) else {
+        return;
+    };
+    assert_eq!(said, "policy police\n");
+}
+
+#[test]
+fn zsh_completes() {
+    let script = "autoload -U compinit; compinit -u -D; source FILE; echo ${_comps[fatpath]}; \
+                  functions _fatpath_commands | grep -c 'policy:'";
+    let Some(said) = in_shell("zsh", &["-f"], script) else {
+        return;
+    };
+    assert!(said.starts_with("_fatpath\n"), "{said}");
+}
+
+#[test]
+fn fish_completes() {
+    let script = "source FILE; complete -C 'fatpath pol'";
+    let Some(said) = in_shell("fish", &["--no-config"], script) else {
+        return;
+    };
+    let names: Vec<&str> = said
+        .lines()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    assert_eq!(names, ["police", "policy"]);
+}

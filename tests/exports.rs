@@ -269,5 +269,5 @@ fn without_a_daemon_a_trace_says_so() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no daemon answers"), "{said}");
+    assert!(said.contains("the daemon is not running"), "{said}");
 }

@@ -71,8 +71,9 @@ Examples:
   fatpath-bench --list
   fatpath-bench --out /tmp/here.json tune.connect_rate_ratio
 
-It uses the `fatpath` beside it, needs iperf3, and waits for tests that run on this host.
-Exit status: 0, also when a goal is missed; 1 a figure could not be measured; 2 wrong usage.";
+It uses the `fatpath` beside it, needs iperf3, and waits for tests that run on
+this host. Exit status: 0, also when a goal is missed; 1 a figure could not be
+measured; 2 wrong usage.";
 
 fn names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|figure| figure.name)

@@ -13,8 +13,9 @@ use fatpath_archive::store::SqliteStore;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-The daemon keeps an archive while its policy has a section [archive]. These commands read its databases: root and
-members of the group fatpath may. A time is a date (2026-11-23, 2026-11-23T10:15:00Z; UTC) or how long ago (90m, 7d).
+The daemon keeps an archive while its policy has a section [archive]. These
+commands read its databases: root and members of the group fatpath may. A time
+is a date (2026-11-23, 2026-11-23T10:15:00Z; UTC) or how long ago (90m, 7d).
 
 Examples:
   fatpath archive query --since 1h --kind flow

@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{analyse, archive, doctor, measure, model, paths, police, top, trace, why};
+use crate::{analyse, archive, completions, doctor, measure, model, paths, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 /// Makes TCP fast on long fat paths, for programs that know nothing about it
 #[derive(Parser)]
-#[command(name = "fatpath", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "fatpath", version = env!("FATPATH_VERSION"), propagate_version = true, max_term_width = 80)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -42,7 +43,7 @@ pub enum Command {
     /// Turn a WAD configuration file into a policy file
     ImportWad(ImportWadArguments),
     /// List the flows that are tuned now
-    #[command(after_help = FLOWS_HELP)]
+    #[command(visible_alias = "list", alias = "ls", after_help = FLOWS_HELP)]
     Flows(FlowsArguments),
     /// Report why flows are slow: the cause, its evidence, and the cure
     #[command(after_help = why::HELP)]
@@ -87,16 +88,20 @@ pub enum Command {
     #[command(subcommand)]
     Lab(LabCommand),
     /// Run a scenario in the simulator, in every case, and compare; needs no root
+    #[command(alias = "simulate")]
     Sim(Simulate),
     /// Print what theory expects of TCP on a path: rates, windows, times, buffers
     #[command(subcommand, after_help = model::HELP)]
     Model(model::Command),
+    /// Print what completes this command line in a shell
+    #[command(alias = "completion", after_help = completions::HELP)]
+    Completions(completions::Arguments),
 }
 
 const DAEMON_HELP: &str = "\
-On SIGHUP the daemon reads the policy file again; an invalid file changes nothing. When the daemon
-ends, tuning continues: programs, maps and laws are pinned, and the next daemon takes them over.
-`fatpath unload` removes them.
+On SIGHUP the daemon reads the policy file again; an invalid file changes
+nothing. When the daemon ends, tuning continues: programs, maps and laws are
+pinned, and the next daemon takes them over. `fatpath unload` removes them.
 
 Examples:
   fatpath daemon
@@ -110,24 +115,26 @@ Examples:
   fatpath flows --json | jq '.[] | {remote, rule, goodput_mbps}'";
 
 const PAGE_HELP: &str = "\
-The page shows all flows live: their windows, times and rates, and why they are slow. It only reads.
-The address contains a secret token: whoever has the address and can reach this host sees the flows.
+The page shows all flows live: their windows, times and rates, and why they are
+slow. It only reads. The address contains a secret token: whoever has the
+address and can reach this host sees the flows.
 
 Examples:
   fatpath daemon --listen 127.0.0.1:7070
   xdg-open \"$(sudo fatpath page)\"";
 
 const STATUS_HELP: &str = "\
-Exit status: 0 a daemon runs; 3 none runs (tuning that is pinned goes on without it, and is shown);
-1 it failed.";
+Exit status: 0 a daemon runs; 3 none runs (tuning that is pinned goes on without
+it, and is shown); 1 it failed.";
 
 const UNLOAD_HELP: &str = "\
-Live flows keep the buffers and timers they have; those on a law of fatpath's go to the law of
-their network namespace. A value that somebody else has changed since is left alone, and
-reported.
+Live flows keep the buffers and timers they have; those on a law of fatpath's go
+to the law of their network namespace. A value that somebody else has changed
+since is left alone, and reported.
 
-A second fatpath, such as one in a container, may have registered fatpath's laws and have its pins where this host does
-not see them; its laws are never taken from it, but by --orphans. Flows keep a law that was unregistered until they
+A second fatpath, such as one in a container, may have registered fatpath's laws
+and have its pins where this host does not see them; its laws are never taken
+from it, but by --orphans. Flows keep a law that was unregistered until they
 end.";
 
 #[derive(Subcommand)]
@@ -142,14 +149,16 @@ pub enum PolicyCommand {
 }
 
 const EXPLAIN_HELP: &str = "\
-Also says what the kernel of this host makes of buffers: net.core.wmem_max and rmem_max bound them, unless
-[host.sysctl] of the policy raises these; tcp_wmem and tcp_rmem bound those that no rule sets. Where no rule
-of the file matches and the policy has a section [auto], the daemon is asked what it learned of the path.
+Also says what the kernel of this host makes of buffers: net.core.wmem_max and
+rmem_max bound them, unless [host.sysctl] of the policy raises these; tcp_wmem
+and tcp_rmem bound those that no rule sets. Where no rule of the file matches
+and the policy has a section [auto], the daemon is asked what it learned of the
+path.
 
 Examples:
   fatpath policy explain 10.5.128.74:443
   fatpath policy explain '[2001:db8::1]:443' --source '[2001:db8:1::2]:40000'
-  fatpath policy explain 10.5.128.74 --cgroup /system.slice/gridftp.service --json";
+  fatpath policy explain 10.5.128.74 --cgroup /system.slice/gridftp.service";
 
 #[derive(Args)]
 pub struct CheckArguments {
@@ -234,9 +243,10 @@ pub enum RudeCommand {
 }
 
 const RUDE_HELP: &str = "\
-A flow is rude only while the gate is open, its rule in the policy allows it (rude = \"allowed\" or
-\"always\"), and its interface marks segments. With rude = \"allowed\" the program must ask too, by the
-socket option TCP_RUDE or because `fatpath rude run` started it. fatpath-rude(7) says when to use it.
+A flow is rude only while the gate is open, its rule in the policy allows it
+(rude = \"allowed\" or \"always\"), and its interface marks segments. With rude
+= \"allowed\" the program must ask too, by the socket option TCP_RUDE or because
+`fatpath rude run` started it. fatpath-rude(7) says when to use it.
 
 Examples:
   fatpath rude on
@@ -246,9 +256,9 @@ Examples:
   fatpath rude off";
 
 const RUDE_RUN_HELP: &str = "\
-The command runs in a cgroup of its own, below the present one. Its connections ask to be rude
-when they are established; where the gate is closed, or the rule of the path or the user
-forbids it, they keep congestion control.
+The command runs in a cgroup of its own, below the present one. Its connections
+ask to be rude when they are established; where the gate is closed, or the rule
+of the path or the user forbids it, they keep congestion control.
 
 Examples:
   fatpath rude run -- iperf3 --client 10.5.128.74

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const HELP: &str = "\
-Changes nothing, and needs no root: what it cannot see without, it reports as `unseen`.
-docs/install.md explains each check.
+Changes nothing, and needs no root: what it cannot see without, it reports as
+`unseen`. docs/install.md explains each check.
 
 Exit status: 0 nothing is bad; 1 something is; 2 wrong usage.
 

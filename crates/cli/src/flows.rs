@@ -29,7 +29,7 @@ const HEADER: [&str; 9] = [
 pub fn run(arguments: &FlowsArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     if arguments.variables {
-        return variables::print(&instance.socket(), arguments.json);
+        return variables::print(&instance, arguments.json);
     }
     let mut rates = Rates::default();
     loop {
@@ -84,6 +84,9 @@ impl Rates {
 }
 
 fn table(flows: &[TunedFlow], rates: &mut Rates) -> String {
+    if flows.is_empty() {
+        return "No flows seen yet.\n".to_owned();
+    }
     let now = Instant::now();
     let known = std::mem::take(&mut rates.0);
     let mut next = Rates(known);

@@ -5,12 +5,15 @@
 mod analyse;
 mod archive;
 mod arguments;
+mod completions;
 mod doctor;
 mod flows;
 mod interval;
 mod log;
 mod measure;
 mod model;
+mod mistaken;
+mod not_running;
 mod page;
 mod paths;
 mod police;
@@ -34,7 +37,7 @@ pub fn command() -> clap::Command {
 
 /// Does what the process was asked for.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| mistaken::exit(&error));
     let log = log::open();
     match run(arguments.command) {
         Ok(code) => code,
@@ -71,6 +74,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
+        Command::Completions(arguments) => completions::run(&arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }

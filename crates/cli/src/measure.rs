@@ -2,6 +2,7 @@
 //! `fatpath measure`: tests on a schedule.
 
 use crate::archive::time::{now_us, shown};
+use crate::not_running::not_running;
 use crate::table::write_table;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -10,13 +11,14 @@ use fatpath_api::{RunTestQuery, TestOutcome};
 use fatpath_daemon::measure::{host_seed, perform, read_plan_file};
 use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_measure::{Plan, Schedule, Test};
-use fatpath_units::show_time;
+use fatpath_units::{show_count, show_time};
 use serde_json::json;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-A file lists the tests: what is run, to whom, how often. docs/measure.md explains its keys.
+A file lists the tests: what is run, to whom, how often. docs/measure.md
+explains its keys.
 
 Examples:
   fatpath measure check ~/measure.toml
@@ -97,7 +99,7 @@ fn check(arguments: &CheckArguments) -> Result<()> {
         return Ok(writeln!(out, "{}", serde_json::to_string_pretty(&plan)?)?);
     }
     let (name, tests) = (arguments.file.display(), plan.tests.len());
-    Ok(writeln!(out, "{name}: {tests} tests")?)
+    Ok(writeln!(out, "{name}: {}", show_count(tests, "test"))?)
 }
 
 fn list(arguments: &Arguments) -> Result<()> {
@@ -105,6 +107,9 @@ fn list(arguments: &Arguments) -> Result<()> {
     if arguments.json {
         let json = serde_json::to_string_pretty(&plan.tests)?;
         return Ok(writeln!(stdout(), "{json}")?);
+    }
+    if plan.tests.is_empty() {
+        return Ok(writeln!(stdout(), "{}", lists_none(arguments))?);
     }
     let header = ["TEST", "TOOL", "TO", "EVERY", "DURATION", "RESOURCE"];
     let rows = plan.tests.iter().map(|test| {
@@ -131,6 +136,9 @@ fn next(arguments: &Arguments) -> Result<()> {
         let json = serde_json::to_string_pretty(&due.collect::<Vec<_>>())?;
         return Ok(writeln!(stdout(), "{json}")?);
     }
+    if due.is_empty() {
+        return Ok(writeln!(stdout(), "{}", lists_none(arguments))?);
+    }
     let header = ["DUE", "IN", "TEST", "TOOL", "TO"].map(str::to_owned);
     let rows = due.iter().map(|(due_us, test)| {
         [
@@ -142,6 +150,10 @@ fn next(arguments: &Arguments) -> Result<()> {
         ]
     });
     Ok(write_table(&mut stdout(), header, rows)?)
+}
+
+fn lists_none(arguments: &Arguments) -> String {
+    format!("{} lists no test.", arguments.file.display())
 }
 
 fn run_one(arguments: &RunArguments) -> Result<()> {
@@ -171,7 +183,7 @@ fn now(arguments: &NowArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     let outcome = client::ask::<RunTest>(&instance.socket(), &query);
     let outcome = outcome.with_context(|| arguments.test.clone())?;
-    let outcome = outcome.context("no daemon answers: start `fatpath daemon`")?;
+    let outcome = outcome.with_context(|| not_running(&instance))?;
     print(outcome, arguments.json)
 }
 

@@ -2,6 +2,7 @@
 //! `fatpath page`: the address of the page, or the way to it.
 
 use crate::arguments::PageArguments;
+use crate::not_running::not_running;
 use anyhow::{Context, Result};
 use fatpath_api::endpoint::GetStatus;
 use fatpath_daemon::{Instance, client, token_file};
@@ -11,8 +12,8 @@ use std::path::Path;
 
 pub(crate) fn run(arguments: &PageArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
-    let status = client::get::<GetStatus>(&instance.socket())?
-        .context("no daemon answers: start `fatpath daemon`")?;
+    let status =
+        client::get::<GetStatus>(&instance.socket())?.with_context(|| not_running(&instance))?;
     match status.page {
         Some(address) => print_address(address, &instance.run_dir),
         None => {

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath paths`: what was learned of paths.
 
+use crate::not_running::not_running;
 use crate::table::write_table;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::{ForgetPaths, GetPaths};
 use fatpath_api::{ForgetPathsQuery, LearnedPath, LearnedPaths, PathState, PathsQuery};
 use fatpath_daemon::{Instance, InstanceOptions, client};
+use fatpath_units::show_count;
 use ipnet::IpNet;
 use std::io::{Write, stdout};
 use std::net::IpAddr;
 
 pub const HELP: &str = "\
-The daemon learns paths while the policy has a section [auto]; docs/auto.md explains it.
+The daemon learns paths while the policy has a section [auto]; docs/auto.md
+explains it.
 
 Examples:
   fatpath paths
@@ -76,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn ask(instance: &InstanceOptions, query: &PathsQuery) -> Result<LearnedPaths> {
     let instance = Instance::new(instance, None)?;
     let learned = client::ask::<GetPaths>(&instance.socket(), query)?;
-    learned.context("no daemon answers: start `fatpath daemon`")
+    learned.with_context(|| not_running(&instance))
 }
 
 /// What the daemon learned of the paths to a peer, from `source` where that is given.
@@ -106,6 +109,10 @@ fn list(arguments: &List) -> Result<()> {
     }
     if learned.mode == "off" {
         println!("no path is learned: put a section [auto] into the policy");
+        return Ok(());
+    }
+    if learned.paths.is_empty() {
+        println!("No paths learned yet.");
         return Ok(());
     }
     write_table(
@@ -174,10 +181,10 @@ fn forget(of: &OfPrefix) -> Result<()> {
     };
     let instance = Instance::new(&of.instance, None)?;
     let forgotten = client::ask::<ForgetPaths>(&instance.socket(), &query)?;
-    let forgotten = forgotten.context("no daemon answers: start `fatpath daemon`")?;
+    let forgotten = forgotten.with_context(|| not_running(&instance))?;
     match of.json {
         true => println!("{}", serde_json::to_string_pretty(&forgotten)?),
-        false => println!("forgot {} paths", forgotten.paths),
+        false => println!("forgot {}", show_count(forgotten.paths, "path")),
     }
     Ok(())
 }
@@ -238,8 +245,11 @@ fn as_text(path: &LearnedPath) -> String {
     let mut lines = vec![
         format!("path          {} from {}", path.prefix, path.local),
         format!(
-            "seen          {}, {} flows; the numbers rest on {}; it became another path {} times",
-            path.seen, path.flows, path.evidence, path.epochs
+            "seen          {}, {}; the numbers rest on {}; it became another path {}",
+            path.seen,
+            show_count(path.flows, "flow"),
+            path.evidence,
+            show_count(path.epochs, "time")
         ),
         format!(
             "base RTT      {:.1} ms, doubt {}",
@@ -281,7 +291,11 @@ pub fn what_flows_get(path: &LearnedPath) -> Vec<String> {
 
 fn as_rule(path: &LearnedPath) -> String {
     let name = path.prefix.replace([':', '/'], "-");
-    let mut rule = format!("\n# Learned of {} flows until {}.\n", path.flows, path.seen);
+    let mut rule = format!(
+        "\n# Learned of {} until {}.\n",
+        show_count(path.flows, "flow"),
+        path.seen
+    );
     for reason in &path.reasons {
         rule.push_str(&format!("# {}\n", reason.replace(char::is_control, "?")));
     }

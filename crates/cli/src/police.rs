@@ -16,16 +16,18 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_secs(1);
 
 pub const HELP: &str = "\
-A policer stays after this command until --off, or until the interface is removed. With --mode, a second
-policer on the same interface replaces the first. Without --mode, an interface that has a policer keeps
-it: it is shown, or watched, and what no option names stays. Unmarked packets are never touched, except
-by --penalty.
+A policer stays after this command until --off, or until the interface is
+removed. With --mode, a second policer on the same interface replaces the first.
+Without --mode, an interface that has a policer keeps it: it is shown, or
+watched, and what no option names stays. Unmarked packets are never touched,
+except by --penalty.
 
 Modes:
   count         marked segments pass
   drop          marked segments are dropped
   reset         both ends of the connection get a RST; always at tc
-  limit=RATE    marked segments beyond RATE, for all of them together, are dropped; such as 50mbit
+  limit=RATE    marked segments beyond RATE, for all of them together, are
+                dropped; such as 50mbit
 
 Examples:
   fatpath police eth0 --mode count

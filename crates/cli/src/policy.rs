@@ -4,6 +4,7 @@
 use crate::arguments::{
     ApplyArguments, CheckArguments, ExplainArguments, ImportWadArguments, PolicyCommand,
 };
+use crate::not_running::not_running;
 use crate::paths::{learned_of, what_flows_get};
 use anyhow::{Context, Error, Result, bail};
 use fatpath_api::LearnedPath;
@@ -11,6 +12,7 @@ use fatpath_daemon::{Instance, client, read_policy_file};
 use fatpath_host::Sysctls;
 use fatpath_kernel::cgroup_memory_max;
 use fatpath_policy::{AutoMode, Explanation, Flow, explain, memory_warnings};
+use fatpath_units::show_count;
 use serde::Serialize;
 use std::fmt;
 use std::io::{Read, Write, stdout};
@@ -44,9 +46,9 @@ fn check(arguments: &CheckArguments) -> Result<()> {
     }
     Ok(writeln!(
         stdout(),
-        "{name}: {} rules, {} warnings",
-        policy.rules.len(),
-        policy.warnings.len()
+        "{name}: {}, {}",
+        show_count(policy.rules.len(), "rule"),
+        show_count(policy.warnings.len(), "warning")
     )?)
 }
 
@@ -113,10 +115,7 @@ fn apply(arguments: &ApplyArguments) -> Result<()> {
     let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let applied = client::apply(&instance.socket(), &file.display().to_string(), text)?;
     let Some(applied) = applied else {
-        bail!(
-            "no daemon answers on {}: start `fatpath daemon`",
-            instance.socket().display()
-        );
+        bail!("{}", not_running(&instance));
     };
     let mut out = stdout().lock();
     if arguments.json {

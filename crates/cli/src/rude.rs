@@ -9,6 +9,7 @@ use fatpath_api::endpoint::{GetRude, GetRudeGate, RudeOff, RudeOn};
 use fatpath_api::{Gated, RudeGate, RudeMode, RudeOnQuery, RudeStatus, TunedFlow};
 use fatpath_daemon::{Instance, client};
 use fatpath_kernel::{Kernel, account, cgroup_directory, cgroup_id};
+use fatpath_units::show_count;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::io::{Write, stdout};
@@ -35,11 +36,7 @@ fn on(arguments: &RudeOnArguments) -> Result<()> {
         Some(gated) => gated,
         None => Kernel::open_to_change(instance.places)?.open_rude_gate(mark, netns)?,
     };
-    say(
-        &gated,
-        arguments.json,
-        "the gate is open: {} flows became rude",
-    )
+    say(&gated, arguments.json, "the gate is open: {} became rude")
 }
 
 fn off(arguments: &RudeOffArguments) -> Result<()> {
@@ -51,7 +48,7 @@ fn off(arguments: &RudeOffArguments) -> Result<()> {
     say(
         &gated,
         arguments.json,
-        "the gate is closed: {} flows went back to congestion control",
+        "the gate is closed: {} went back to congestion control",
     )
 }
 
@@ -66,7 +63,7 @@ fn say(gated: &Gated, json: bool, sentence: &str) -> Result<()> {
     let interfaces = gated.unmarked.iter();
     interfaces
         .for_each(|why| eprintln!("interface not marked, so no flow over it can stay rude: {why}"));
-    let flows = gated.flows_changed.to_string();
+    let flows = show_count(gated.flows_changed, "flow");
     Ok(writeln!(stdout(), "{}", sentence.replace("{}", &flows))?)
 }
 
@@ -89,7 +86,7 @@ fn status(arguments: &StatusArguments) -> Result<()> {
 
 fn gate_alone(instance: &Instance, json: bool) -> Result<()> {
     let gate = client::get::<GetRudeGate>(&instance.gate_socket())?;
-    let gate = gate.context("no daemon answers: without one, only root may see the gate")?;
+    let gate = gate.context("the daemon is not running: without it, only root may see the gate")?;
     let text = match json {
         true => serde_json::to_string_pretty(&serde_json::json!({ "gate": gate }))? + "\n",
         false => {
@@ -121,13 +118,13 @@ fn table(status: &RudeStatus) -> String {
     ));
     if status.flows_unmarked > 0 {
         lines.push(format!(
-            "flows   {} went back to congestion control because their segments were not marked",
+            "flows   {} went back to congestion control: the segments were not marked",
             status.flows_unmarked
         ));
     }
     lines.push(format!(
-        "flows   {} are rude or going polite",
-        status.flows.len()
+        "flows   {} (or going polite)",
+        show_count(status.flows.len(), "rude flow")
     ));
     lines.extend(status.flows.iter().filter_map(flow_line));
     lines.join("\n") + "\n"

@@ -12,7 +12,7 @@ use fatpath_api::{
 use fatpath_daemon::{Instance, client};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, KernelError};
-use fatpath_units::show_bytes;
+use fatpath_units::{show_bytes, show_count};
 use serde::Serialize;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -79,11 +79,11 @@ fn of_daemon(status: &Status) -> String {
 
 fn archive_lines(archive: &ArchiveStatus) -> Vec<String> {
     let first = format!(
-        "archive      {}: {} days, {}; {} events wait in the spool ({}), the oldest for {:.0} s",
+        "archive      {}: {}, {}; {} in the spool ({}), the oldest for {:.0} s",
         archive.folder.display(),
-        archive.days.len(),
+        show_count(archive.days.len(), "day"),
         show_bytes(archive.store_bytes),
-        archive.spool_events,
+        show_count(archive.spool_events, "event"),
         show_bytes(archive.spool_bytes),
         archive.lag_s,
     );
@@ -120,11 +120,11 @@ fn measure_lines(measure: &MeasureStatus) -> Vec<String> {
         _ => String::new(),
     };
     let first = format!(
-        "tests        {}: {} tests, {} run now{next}; {} runs succeeded, {} failed, {} left out",
+        "tests        {}: {}, {} run now{next}; {} succeeded, {} failed, {} left out",
         measure.file.display(),
-        measure.tests,
+        show_count(measure.tests, "test"),
         measure.running.len(),
-        measure.succeeded,
+        show_count(measure.succeeded, "run"),
         measure.failed,
         measure.left_out,
     );
@@ -160,7 +160,10 @@ fn rude_line(gate: &RudeGate) -> Option<String> {
 }
 
 fn host_lines(changes: &[Change]) -> Vec<String> {
-    let mut lines = vec![format!("host         {} changes", changes.len())];
+    let mut lines = vec![format!(
+        "host         {}",
+        show_count(changes.len(), "change")
+    )];
     lines.extend(
         changes
             .iter()
@@ -171,7 +174,10 @@ fn host_lines(changes: &[Change]) -> Vec<String> {
 
 fn log_line(title: &str, log: &LogStatus) -> Option<String> {
     let error = log.error.as_ref()?;
-    Some(format!("{title}    {error}: {} lines missing", log.missing))
+    Some(format!(
+        "{title}    {error}: {} missing",
+        show_count(log.missing, "line")
+    ))
 }
 
 fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
@@ -182,8 +188,11 @@ fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
     lines.push(format!("laws         {}", names(&kernel.laws)));
     lines.push(format!("rules        {}", names(&kernel.rules)));
     lines.push(format!(
-        "flows        {} matched a rule, {} matched none; {} events lost, {} without socket storage",
-        counts.flows_met, counts.flows_passed, counts.events_lost, counts.flows_without_storage
+        "flows        {} matched a rule, {} matched none; {} lost, {} out of memory",
+        counts.flows_met,
+        counts.flows_passed,
+        show_count(counts.events_lost, "event"),
+        counts.flows_without_storage
     ));
     lines.extend(bad_parameters(counts));
     lines.extend(withheld(counts));
@@ -206,11 +215,11 @@ fn sampled(counts: Option<&SampleCounts>) -> String {
         return "instruments  not loaded: no flow is sampled".to_owned();
     };
     format!(
-        "instruments  {} flows sampled, {} beyond the bounds, {} without storage; {} samples, {} lost",
-        counts.flows_sampled,
+        "instruments  {} sampled, {} skipped (max_flows), {} out of memory; {}, {} lost",
+        show_count(counts.flows_sampled, "flow"),
         counts.flows_beyond_bounds,
         counts.flows_without_storage,
-        counts.samples,
+        show_count(counts.samples, "sample"),
         counts.samples_lost
     )
 }
@@ -296,9 +305,9 @@ fn unregistered(report: &UnloadReport) -> String {
 
 fn unloaded(report: &UnloadReport) -> String {
     let first = format!(
-        "{} pins removed, {} flows went back to the law of their network namespace",
-        report.removed.len(),
-        report.flows_released
+        "{} removed, {} went back to the law of their network namespace",
+        show_count(report.removed.len(), "pin"),
+        show_count(report.flows_released, "flow")
     );
     let lines = report.put_back.iter().chain(&report.left_alone);
     [&first]

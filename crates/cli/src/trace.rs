@@ -3,6 +3,7 @@
 //!
 //! The files are written here, with the caller's own rights: the daemon only hands samples out.
 
+use crate::not_running::not_running;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::{FlowsQuery, SampleLine};
@@ -10,6 +11,7 @@ use fatpath_daemon::client::{Followed, follow_samples};
 use fatpath_daemon::{Instance, InstanceOptions};
 use fatpath_plot::{FlowOverTime, Format, picture};
 use fatpath_record::{Bounds, Recorded, Recorder, Recovered, Row, Traced, read, recover};
+use fatpath_units::show_count;
 use rustix::time::{ClockId, clock_gettime};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -17,16 +19,18 @@ use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub const HELP: &str = "\
-The policy's section [instruments] sets how often flows are sampled (interval, default 100 ms).
-A file is finished when it is full, and when the trace ends; a file that a crash left unfinished is
-finished by the next trace into the same directory. When the daemon is restarted, the trace continues.
+The policy's section [instruments] sets how often flows are sampled (interval,
+default 100 ms). A file is finished when it is full, and when the trace ends; a
+file that a crash left unfinished is finished by the next trace into the same
+directory. When the daemon is restarted, the trace continues.
 
 Examples:
   fatpath trace --out traces
   fatpath trace 10.5.128.0/24 --out traces --for 60
   fatpath trace 81923 --out traces
   fatpath trace plot traces/trace-2026-11-22T101500Z-0001.parquet --out cwnd.svg
-  duckdb -c \"select remote_address, max(cwnd_pkts) from 'traces/*.parquet' group by all\"";
+  duckdb -c \"select remote_address, max(cwnd_pkts)
+             from 'traces/*.parquet' group by all\"";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -102,7 +106,7 @@ fn trace(arguments: &TraceArguments) -> Result<()> {
     let followed = runtime.block_on(async {
         let mut stop = Box::pin(stopped(for_s)?);
         let take = |line| counts.take(line, &mut recorder);
-        follow(&instance.socket(), &flows, stop.as_mut(), take).await
+        follow(&instance, &flows, stop.as_mut(), take).await
     });
     // What was taken is kept, whatever came after.
     let recorded = recorder.finish().context("the last file")?;
@@ -169,24 +173,21 @@ fn stopped(for_s: Option<f64>) -> Result<impl Future<Output = ()>> {
 
 /// A daemon that is restarted is followed again.
 async fn follow(
-    socket: &Path,
+    instance: &Instance,
     flows: &FlowsQuery,
     mut stop: impl Future<Output = ()> + Unpin,
     mut take: impl FnMut(SampleLine),
 ) -> Result<()> {
     let mut has_answered = false;
     loop {
-        match follow_samples(socket, flows, &mut stop, &mut take).await? {
+        match follow_samples(&instance.socket(), flows, &mut stop, &mut take).await? {
             Some(Followed::Stopped) => return Ok(()),
             Some(Followed::DaemonEnded) => {
                 eprintln!("the daemon ended; the trace continues when the daemon is started again");
                 has_answered = true;
             }
             None if !has_answered => {
-                bail!(
-                    "no daemon answers on {}: start `fatpath daemon`",
-                    socket.display()
-                )
+                bail!("{}", not_running(instance))
             }
             None => {}
         }
@@ -234,10 +235,10 @@ fn unix_us(monotonic_ns: u64) -> i64 {
 
 fn say(out: &Path, counts: &Counts, recorded: &Recorded) {
     eprintln!(
-        "{}: {} samples in {} files",
+        "{}: {} in {}",
         out.display(),
-        recorded.written_rows,
-        recorded.finished - recorded.removed
+        show_count(recorded.written_rows, "sample"),
+        show_count(recorded.finished - recorded.removed, "file")
     );
     if recorded.removed > 0 {
         eprintln!(
@@ -257,8 +258,7 @@ fn say(out: &Path, counts: &Counts, recorded: &Recorded) {
 }
 
 fn plot(arguments: &PlotArguments) -> Result<()> {
-    let format =
-        Format::of(&arguments.out).context("--out: give a file name that ends in .png or .svg")?;
+    let format = Format::of(&arguments.out).context("--out must end in .png or .svg")?;
     let flows = read(&arguments.file)?;
     let count = flows.len();
     let flow = chosen(flows, arguments.flow)?;

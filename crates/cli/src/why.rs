@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath why`: what holds flows back, on what evidence, and what to do.
 
+use crate::not_running::not_running;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_api::endpoint::GetWhy;
 use fatpath_api::{BbrState, Evidence, Finding, FlowsQuery, Severity, Shares, Why};
 use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_policy::Prefix;
+use fatpath_units::show_count;
 use std::cmp::Reverse;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
 pub const HELP: &str = "\
-For each flow: the shares of time in which the application, the send buffer, the receiver's window, the
-retransmission timer or the network limited it, then every finding with its evidence and its cure. A
-healthy transfer has no finding. docs/why.md explains each identifier.
+For each flow: the shares of time in which the application, the send buffer, the
+receiver's window, the retransmission timer or the network limited it, then
+every finding with its evidence and its cure. A healthy transfer has no finding.
+docs/why.md explains each identifier.
 
 Examples:
   fatpath why
@@ -46,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = Chosen::read(arguments.flows.as_deref())?;
     let instance = Instance::new(&arguments.instance, None)?;
     let mut whys = client::ask::<GetWhy>(&instance.socket(), &chosen.query())?
-        .context("no daemon answers, and the instruments need one: start `fatpath daemon`")?;
+        .with_context(|| not_running(&instance))?;
     whys.retain(|why| chosen.contains(why));
     whys.sort_by_key(|why| Reverse((gravest(why), why.rates.average_bps as u64)));
     if arguments.json {
@@ -72,7 +75,7 @@ impl Chosen {
             return Ok(Chosen::End(end));
         }
         let prefix = text.parse().map(Chosen::Prefix);
-        prefix.with_context(|| format!("{text}: give a prefix, ADDRESS:PORT or a flow's cookie"))
+        prefix.with_context(|| format!("'{text}' is not a prefix, ADDRESS:PORT or flow number"))
     }
 
     fn query(&self) -> FlowsQuery {
@@ -97,11 +100,14 @@ fn gravest(why: &Why) -> Option<Severity> {
 
 /// `only_findings`: flows without one are counted, not shown.
 fn text_of(whys: &[Why], only_findings: bool) -> String {
+    if whys.is_empty() {
+        return "No flows seen yet.\n".to_owned();
+    }
     let is_shown = |why: &&Why| !only_findings || !why.findings.is_empty();
     let mut text: String = whys.iter().filter(is_shown).map(flow).collect();
     let rest = whys.len() - whys.iter().filter(is_shown).count();
     if rest > 0 {
-        let _ = writeln!(text, "{rest} flows without a finding");
+        let _ = writeln!(text, "{} without a finding", show_count(rest, "flow"));
     }
     text
 }

@@ -5,6 +5,7 @@ use crate::engine::read_policy_file;
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_api::Applied;
+use fatpath_units::show_count;
 use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -62,9 +63,9 @@ pub(crate) fn log_applied(file: &Path, applied: &Applied) {
         tracing::info!("{note}");
     }
     tracing::info!(
-        "{}: {} rules live, applied to {} live flows",
+        "{}: {} live, applied to {}",
         file.display(),
-        applied.rules,
-        applied.live_flows_met
+        show_count(applied.rules, "rule"),
+        show_count(applied.live_flows_met, "live flow")
     );
 }

@@ -111,8 +111,9 @@ pub struct Down {
 /// Arguments of `lab set`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys and values are those of the link in a scenario file, without quotes; forward.KEY and backward.KEY
-mean one direction. Packets that are already on the link are not affected.
+Keys and values are those of the link in a scenario file, without quotes;
+forward.KEY and backward.KEY mean one direction. Packets that are already on the
+link are not affected.
 
 Examples:
   fatpath lab set wan loss=1% rate=500mbit
@@ -134,15 +135,16 @@ pub struct Set {
 /// Arguments of `lab run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Finished runs are kept: with the same --out, an interrupted command continues where it stopped, and a
-larger --repeats adds runs.
+Finished runs are kept: with the same --out, an interrupted command continues
+where it stopped, and a larger --repeats adds runs.
 
 Examples:
   fatpath lab run experiments/demo.toml
   fatpath lab run experiments/demo.toml --list
   fatpath lab run experiments/demo.toml --out out/many --repeats 10 --seed 7
   fatpath lab run experiments/demo.toml --path lossy --fresh
-  fatpath lab run experiments/agreement.toml --variant fp_reno --vary loss=0% --vary loss=0.1%")]
+  fatpath lab run experiments/agreement.toml --variant fp_reno \\
+    --vary loss=0% --vary loss=0.1%")]
 pub struct Run {
     /// Scenario file (TOML)
     file: PathBuf,

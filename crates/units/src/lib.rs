@@ -168,6 +168,13 @@ pub fn show_rate(bps: u64) -> String {
     show(bps, &units)
 }
 
+/// A count with its noun, in the plural where it is not one: `1 rule`, `2 rules`, `0 rules`.
+pub fn show_count(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// `100 ms`, at most three decimals.
 pub fn show_time(us: u64) -> String {
     show(us, &[(1_000_000, "s"), (1_000, "ms"), (1, "us")])
@@ -187,6 +194,12 @@ fn show(value: u64, units: &[(u64, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let said = [0u64, 1, 2].map(|count| show_count(count, "rule"));
+        assert_eq!(said, ["0 rules", "1 rule", "2 rules"]);
+    }
 
     #[test]
     fn units_are_decimal_or_binary_as_written() {

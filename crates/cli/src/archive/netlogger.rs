@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Which of the two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// ts= and event= first, as the "best practices" of logging have it
+    /// ts= and event= first, as in the Logging Best Practices
     Ts,
     /// DATE=, HOST=, PROG=, LVL= and NL.EVNT= first, as the older draft for universal logger messages has it
     Date,

@@ -127,6 +127,9 @@ fn print_netlogger(out: &mut impl Write, records: &[Record], form: netlogger::Fo
 }
 
 fn print_table(out: &mut impl Write, records: &[Record]) -> Result<()> {
+    if records.is_empty() {
+        return Ok(writeln!(out, "No event of the archive matches.")?);
+    }
     let header = COLUMNS.map(str::to_uppercase);
     Ok(write_table(out, header, records.iter().map(cells))?)
 }

@@ -2,24 +2,27 @@
 //! `fatpath flows --variables`: every variable of every flow. Those that Linux cannot give are not among them;
 //! one without a value at this moment is `-`, in JSON null.
 
+use crate::not_running::not_running;
 use anyhow::{Context, Result};
 use fatpath_api::endpoint::GetFlowViews;
 use fatpath_api::{FlowView, Sample};
-use fatpath_daemon::client;
+use fatpath_daemon::{Instance, client};
 use fatpath_estats::variables::{Variable, all};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
-use std::path::Path;
 
-pub(super) fn print(socket: &Path, is_json: bool) -> Result<()> {
-    let views = client::get::<GetFlowViews>(socket)?
-        .context("no daemon answers, and the instruments need one: start `fatpath daemon`")?;
+pub(super) fn print(instance: &Instance, is_json: bool) -> Result<()> {
+    let views =
+        client::get::<GetFlowViews>(&instance.socket())?.with_context(|| not_running(instance))?;
     let mut out = stdout().lock();
     if is_json {
         let shown: Vec<Value> = views.iter().map(shown).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&shown)?)?;
         return Ok(());
+    }
+    if views.is_empty() {
+        writeln!(out, "No flows seen yet.")?;
     }
     for view in &views {
         out.write_all(text(view).as_bytes())?;

@@ -6,6 +6,7 @@ mod list;
 mod screen;
 
 use crate::interval::interval;
+use crate::not_running::not_running;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_api::endpoint::GetListing;
@@ -14,13 +15,13 @@ use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::{IsTerminal, stdin, stdout};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub const HELP: &str = "\
-Keys: arrows, Page Up and Page Down choose a flow, and its findings are shown below the table; s and S change
-the column to sort by, r reverses the order; / filters by any text of a line (address, rule, law, finding), Esc
-clears the filter; e shows ended flows too; q quits.";
+Keys: arrows, Page Up and Page Down choose a flow, and its findings are shown
+below the table; s and S change the column to sort by, r reverses the order; /
+filters by any text of a line (address, rule, law, finding), Esc clears the
+filter; e shows ended flows too; q quits.";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -37,19 +38,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "fatpath top needs a terminal; fatpath why and fatpath flows print"
     );
     let instance = Instance::new(&arguments.instance, None)?;
-    let socket = instance.socket();
     let mut list = List::default();
-    read(&mut list, &socket, 1)?;
+    read(&mut list, &instance, 1)?;
     let interval = Duration::from_secs_f64(arguments.interval);
     let mut terminal = ratatui::try_init()?;
-    let followed = follow(&mut terminal, &mut list, &socket, interval);
+    let followed = follow(&mut terminal, &mut list, &instance, interval);
     ratatui::try_restore()?;
     followed
 }
 
-fn read(list: &mut List, socket: &Path, lines: usize) -> Result<()> {
-    let listing = client::ask::<GetListing>(socket, &list.query(lines))?
-        .context("no daemon answers, and the instruments need one: start `fatpath daemon`")?;
+fn read(list: &mut List, instance: &Instance, lines: usize) -> Result<()> {
+    let listing = client::ask::<GetListing>(&instance.socket(), &list.query(lines))?
+        .with_context(|| not_running(instance))?;
     list.set(listing);
     Ok(())
 }
@@ -57,12 +57,12 @@ fn read(list: &mut List, socket: &Path, lines: usize) -> Result<()> {
 fn follow(
     terminal: &mut DefaultTerminal,
     list: &mut List,
-    socket: &Path,
+    instance: &Instance,
     interval: Duration,
 ) -> Result<()> {
     loop {
         let lines = screen::lines(terminal.size()?.height, list);
-        read(list, socket, lines)?;
+        read(list, instance, lines)?;
         let was_read = Instant::now();
         terminal.draw(|frame| screen::draw(frame, list))?;
         // Until the next reading is due, or a key asks for another one.

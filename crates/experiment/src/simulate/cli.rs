@@ -19,21 +19,26 @@ use crate::run::{self, Choice, Options, Shard};
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The scenario is that of `lab run`; no root is needed. Started again with the same --out, an interrupted command
-continues where it stopped. The results are the same for any --jobs.
+The scenario is that of `lab run`; no root is needed. Started again with the
+same --out, an interrupted command continues where it stopped. The results are
+the same for any --jobs.
 
-Several machines share a sweep by --shard: each makes one part of the runs, in a folder of its own, and --merge joins
-the parts into what one command would have written. All of them need the same file, the same build of fatpath and the
-same --path, --variant, --vary, --repeats and --seed.
+Several machines share a sweep by --shard: each makes one part of the runs, in a
+folder of its own, and --merge joins the parts into what one command would have
+written. All of them need the same file, the same build of fatpath and the same
+--path, --variant, --vary, --repeats and --seed.
 
 Examples:
   fatpath sim experiments/agreement.toml
   fatpath sim experiments/demo.toml --path lossy --variant tuned --repeats 5
   fatpath sim experiments/agreement.toml --jobs 1 --seed 7 --out out/other-seed
   fatpath sim experiments/agreement.toml --shard 2/4 --out out/parts/2
-  fatpath sim experiments/agreement.toml --merge out/parts/* --out out/agreement-sim
-  parallel fatpath sim experiments/agreement.toml --jobs 1 --shard {}/8 --out out/parts/{} ::: $(seq 8)
-  sbatch --array=1-4 packaging/slurm/sweep.sbatch experiments/agreement.toml out/agreement")]
+  fatpath sim experiments/agreement.toml --merge out/parts/* \\
+    --out out/agreement-sim
+  parallel fatpath sim experiments/agreement.toml --jobs 1 --shard {}/8 \\
+    --out out/parts/{} ::: $(seq 8)
+  sbatch --array=1-4 packaging/slurm/sweep.sbatch experiments/agreement.toml \\
+    out/agreement")]
 pub struct Simulate {
     /// Scenario file (TOML)
     file: PathBuf,

@@ -23,8 +23,9 @@ use crate::run::{self, detection};
 /// Arguments of `lab compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Makes the runs that are missing, in OUT/lab on the real kernel (as root) and in OUT/sim in the simulator. With
---lab-out or --sim-out, the runs of that side are taken from an earlier command, and no new ones are made.
+Makes the runs that are missing, in OUT/lab on the real kernel (as root) and in
+OUT/sim in the simulator. With --lab-out or --sim-out, the runs of that side are
+taken from an earlier command, and no new ones are made.
 
 Examples:
   fatpath lab compare experiments/agreement.toml

@@ -160,7 +160,7 @@ impl Observe {
     }
 
     fn draw(&self, file: &Path) -> Result<()> {
-        let format = Format::of(file).context("the plot's name ends in .png or .svg")?;
+        let format = Format::of(file).context("--plot must end in .png or .svg")?;
         let (totals, _) = self.open()?.totals(&self.selection())?;
         let length_ns = self.interval.unwrap_or_else(|| drawable_ns(&totals));
         let header = self.open()?.header;
