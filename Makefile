@@ -82,7 +82,7 @@ bench: setup
 install: setup
 	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
 	install -D -m 755 $(BUILT)/fatpath $(DESTDIR)$(PREFIX)/bin/fatpath
-	$(CARGO) run --profile $(PROFILE) --locked --package fatpath-cli --example man -- $(DESTDIR)$(PREFIX)/share/man
+	$(BUILT)/fatpath man $(DESTDIR)$(PREFIX)/share/man
 	install -D -m 644 include/fatpath/rude.h $(DESTDIR)$(PREFIX)/include/fatpath/rude.h
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
 	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service

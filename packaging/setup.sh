@@ -19,7 +19,7 @@ PYTHON_PACKAGES='pyarrow pandas duckdb prometheus-client'
 
 case "${1:-}" in
 kernels) PACKAGES="$PACKAGES $KERNELS_PACKAGES" ;;
-browser | tests) PACKAGES="$PACKAGES chromium" ;;
+browser | tests) PACKAGES="$PACKAGES chromium mandoc man-db zsh fish" ;;
 long) PACKAGES="$PACKAGES slurm-wlm" ;;
 esac
 

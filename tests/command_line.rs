@@ -247,3 +247,70 @@ fn fish_completes() {
         .collect();
     assert_eq!(names, ["police", "policy"]);
 }
+
+fn manual() -> tempfile::TempDir {
+    let folder = run_dir();
+    let made = fatpath(&["man", folder.path().to_str().unwrap()]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    folder
+}
+
+fn pages(folder: &tempfile::TempDir) -> Vec<std::path::PathBuf> {
+    let sections = ["man1", "man5", "man7"].map(|section| folder.path().join(section));
+    let files = sections
+        .iter()
+        .flat_map(|it| std::fs::read_dir(it).unwrap());
+    files.map(|file| file.unwrap().path()).collect()
+}
+
+/// A page is made whenever the program is built: it has no date, so that the same source makes the same page.
+const NO_DATE: &str = "missing date";
+
+#[test]
+fn mandoc_finds_nothing_wrong_in_the_man_pages() {
+    let folder = manual();
+    let mut mandoc = Command::new("mandoc");
+    let Ok(output) = mandoc
+        .args(["-T", "lint", "-W", "warning"])
+        .args(pages(&folder))
+        .output()
+    else {
+        println!("skipped: no mandoc here");
+        return;
+    };
+    let said = text(&output.stdout) + &text(&output.stderr);
+    let wrong: Vec<&str> = said
+        .lines()
+        .filter(|line| !line.contains(NO_DATE))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn apropos_finds_every_man_page() {
+    let folder = manual();
+    for page in pages(&folder) {
+        let Ok(output) = Command::new("lexgrog").arg(&page).output() else {
+            println!("skipped: no lexgrog (man-db) here");
+            return;
+        };
+        let name = page.file_stem().unwrap().to_str().unwrap();
+        let said = text(&output.stdout);
+        assert!(said.contains(&format!(": \"{name} - ")), "{said}");
+    }
+}
+
+#[test]
+fn every_command_has_a_man_page_without_backticks() {
+    let folder = manual();
+    for (command, _) in helps(&[]) {
+        let words = format!("fatpath {}", command.trim_end_matches("--help"));
+        let name = words.trim().replace(' ', "-");
+        let page = std::fs::read_to_string(folder.path().join(format!("man1/{name}.1")));
+        let page = page.unwrap_or_else(|_| panic!("no page of {name}"));
+        assert!(!page.contains('`'), "{name}");
+        assert!(page.contains(".SH \"SEE ALSO\""), "{name}");
+    }
+    let policy = std::fs::read_to_string(folder.path().join("man5/fatpath-policy.5")).unwrap();
+    assert!(policy.contains(".TS"), "tables are tables");
+}

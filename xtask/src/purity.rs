@@ -10,13 +10,14 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 18] = [
+const PURE: [&str; 19] = [
     "api",
     "capture",
     "cc",
     "doctor",
     "estats",
     "link",
+    "manual",
     "measure",
     "model",
     "observation",

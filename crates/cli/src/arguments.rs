@@ -2,7 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{analyse, archive, completions, doctor, measure, model, paths, police, top, trace, why};
+use crate::{analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace, why};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
@@ -96,6 +96,9 @@ pub enum Command {
     /// Print what completes this command line in a shell
     #[command(alias = "completion", after_help = completions::HELP)]
     Completions(completions::Arguments),
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man(man::Arguments),
 }
 
 const DAEMON_HELP: &str = "\

@@ -10,6 +10,7 @@ mod doctor;
 mod flows;
 mod interval;
 mod log;
+mod man;
 mod measure;
 mod model;
 mod mistaken;
@@ -26,14 +27,9 @@ mod trace;
 mod why;
 
 use arguments::{Arguments, Command};
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use log::Log;
 use std::process::ExitCode;
-
-/// The command line as clap sees it, for the man pages.
-pub fn command() -> clap::Command {
-    Arguments::command()
-}
 
 /// Does what the process was asked for.
 pub fn main() -> ExitCode {
@@ -75,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
         Command::Completions(arguments) => completions::run(&arguments)?,
+        Command::Man(arguments) => man::run(&arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }
