@@ -79,13 +79,22 @@ impl Transfer {
 
     fn open(&mut self, file: &mut File<'_, impl Write>) -> Result<()> {
         // MSS 1460, SACK permitted, timestamps, shift 7.
-        let options = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1, 1, 3, 3, 7];
+        let options = [
+            2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1, 1, 3, 3, 7,
+        ];
         for (is_from_client, flags, seq, ack) in [(true, SYN, 0, 0), (false, SYN | ACK, 0, 1)] {
             let options = &options;
             let payload_bytes = 0;
             self.write(
                 file,
-                &Packet { is_from_client, flags, seq, ack, payload_bytes, options },
+                &Packet {
+                    is_from_client,
+                    flags,
+                    seq,
+                    ack,
+                    payload_bytes,
+                    options,
+                },
             )?;
         }
         self.ack(file, true, 1, 1, &[])
@@ -162,7 +171,10 @@ impl Transfer {
         record.extend((ip_bytes as u16).to_be_bytes());
         record.extend(self.ids.to_be_bytes());
         record.extend([0x40, 0, 64, 6, 0, 0]);
-        let client = (0x0a00_0000 + self.number / 20_000, 10_000 + (self.number % 20_000) as u16);
+        let client = (
+            0x0a00_0000 + self.number / 20_000,
+            10_000 + (self.number % 20_000) as u16,
+        );
         let ends = match packet.is_from_client {
             true => [client, (0x0a01_0001, 443)],
             false => [(0x0a01_0001, 443), client],

@@ -8,6 +8,7 @@
 
 mod alone;
 mod bpf_stats;
+mod captured;
 mod connect_loop;
 mod cpu_time;
 mod crowd;

@@ -71,8 +71,11 @@ impl State {
         }
         let is_same = self.opening.syn.is_some_and(|(seq, _)| seq == segment.seq);
         // A simultaneous open has a SYN of each end.
-        let is_first_of_its_end = self.side(segment) == SERVER && self.opening.syn_ack.is_none();
-        !is_same && !(is_first_of_its_end && self.opening.ack_ns.is_none() && !self.is_over())
+        let is_simultaneous = self.side(segment) == SERVER
+            && self.opening.syn_ack.is_none()
+            && self.opening.ack_ns.is_none()
+            && !self.is_over();
+        !(is_same || is_simultaneous)
     }
 
     /// Whether nothing more is expected.

@@ -6,6 +6,7 @@ mod aimd_window;
 mod archive;
 mod bbr;
 mod bbr_ack_cost;
+mod capture;
 mod connect_rate;
 mod connect_rate_tuned;
 mod emulator_delay;
@@ -42,7 +43,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 46] = [
+const SINGLE: [&Figure; 50] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -89,6 +90,10 @@ const SINGLE: [&Figure; 46] = [
     &schedule_error::FIGURE,
     &rate_error::MEDIAN,
     &rate_error::WORST,
+    &capture::MPPS,
+    &capture::MPPS_20K,
+    &capture::OVER_TSHARK,
+    &capture::MEMORY,
 ];
 
 pub use sim_bytes_per_flow::simulate_flows;

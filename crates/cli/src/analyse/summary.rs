@@ -133,7 +133,70 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chosen::{Chosen, Sort};
     use super::*;
+    use fatpath_capture::{Analysis, Ecn, End, Limits, Options, Segment, flag};
+
+    /// From port 4000 to port 80, or back.
+    fn segment(is_from_client: bool, time_ms: i64, seq: u32, ack: u32, bytes: u32) -> Segment {
+        let [client, server] = [("10.0.0.1", 4000), ("10.0.0.2", 80)]
+            .map(|(address, port)| End::new(address.parse().unwrap(), port));
+        let (source, destination) = match is_from_client {
+            true => (client, server),
+            false => (server, client),
+        };
+        Segment {
+            time_ns: time_ms * 1_000_000,
+            source,
+            destination,
+            seq,
+            ack,
+            flags: flag::ACK,
+            window: 0,
+            payload_bytes: bytes,
+            ip_id: None,
+            ecn: Ecn::NotCapable,
+            options: Options::default(),
+        }
+    }
+
+    #[test]
+    fn the_table() {
+        let mut analysis = Analysis::new(Limits::default());
+        // The receiver's window is closed for most of the time, and the last segment is sent again after a second.
+        for (i, time_ms) in [0, 40, 80].into_iter().enumerate() {
+            let seq = 1 + 50_000 * i as u32;
+            analysis.take_segment(&segment(true, time_ms, seq, 1, 50_000));
+            analysis.take_segment(&segment(false, time_ms + 35, 1, seq + 50_000, 0));
+        }
+        analysis.take_segment(&segment(true, 120, 150_001, 1, 2000));
+        analysis.take_segment(&segment(true, 1120, 150_001, 1, 2000));
+        analysis.take_segment(&segment(false, 1155, 1, 152_001, 0));
+        let (connections, counts) = analysis.finish();
+        let mut chosen = Chosen::new(Sort::Flow, Vec::new(), None);
+        chosen.extend(connections);
+        let about = About {
+            comments: vec!["made \u{1b}[31mhere".to_owned()],
+            ..About::default()
+        };
+        let stopped = None;
+        let analysed = Analysed {
+            about,
+            counts,
+            chosen,
+            stopped,
+        };
+        let mut text = Vec::new();
+        print(&analysed, &mut text).unwrap();
+        let expected = "\
+FLOW  DATA    Mb/s  RTT    RETR  CONNECTION
+1     152 kB  1.1   35 ms  1     10.0.0.1:4000 > 10.0.0.2:80
+flow 1: FP-READER (data of the client): the receiver's window was closed for 97 % of the time, 1 times
+0 frames, 9 segments of TCP, 1 connections, 0.000 s
+comment: made \\u{1b}[31mhere
+";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
 
     #[test]
     fn a_comment_cannot_steer_the_terminal() {
