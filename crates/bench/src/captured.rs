@@ -21,7 +21,7 @@ const SYN: u8 = 0x02;
 
 /// Writes a capture of so many connections that it has at least `bytes`; answers its number of packets.
 pub fn write(out: &mut impl Write, connections: u32, bytes: u64) -> Result<u64> {
-    let header = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, SNAPLEN as u32, 1];
+    let header = [0xa1b2_c3d4_u32, (4 << 16) | 2, 0, 0, SNAPLEN as u32, 1];
     out.write_all(&header.map(u32::to_le_bytes).concat())?;
     let mut file = File {
         out,
@@ -182,7 +182,7 @@ impl Transfer {
         record.extend(ends.map(|(address, _)| address.to_be_bytes()).concat());
         record.extend(ends.map(|(_, port)| port.to_be_bytes()).concat());
         record.extend([packet.seq, packet.ack].map(u32::to_be_bytes).concat());
-        record.extend([(tcp_bytes / 4 << 4) as u8, packet.flags, 2, 0, 0, 0, 0, 0]);
+        record.extend([((tcp_bytes / 4) << 4) as u8, packet.flags, 2, 0, 0, 0, 0, 0]);
         record.extend(packet.options);
         record.resize(16 + kept, 0);
         file.bytes += record.len() as u64;

@@ -50,7 +50,7 @@ impl Tcp {
         packet.extend(self.to.to_be_bytes());
         packet.extend(self.seq.to_be_bytes());
         packet.extend(self.ack.to_be_bytes());
-        packet.extend([(header_bytes / 4 << 4) as u8, self.flags]);
+        packet.extend([((header_bytes / 4) << 4) as u8, self.flags]);
         packet.extend(self.window.to_be_bytes());
         packet.extend([0; 4]);
         packet.extend(&self.options);
