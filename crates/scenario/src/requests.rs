@@ -16,7 +16,7 @@ use super::{law, names, rude, units};
 const DROPS: &str = "a list of segments, the first one is 1, such as [20, 25]";
 /// More are better lost by a link's `loss`.
 const MOST_DROPS: usize = 10_000;
-/// A year of a terabit a second.
+/// More than months of a terabit a second.
 const MOST_SEGMENT: u64 = 1_000_000_000_000_000;
 
 /// The keys that are not of the flow's source.

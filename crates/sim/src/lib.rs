@@ -5,10 +5,9 @@
 //! results. Segments and windows are counted in segments, as the laws and Linux do.
 //!
 //! It does not model processors, interrupts, or devices: a host sends what its window allows at once,
-//! and only links take time. Nor ECN, the expiry of the least
-//! round-trip time (Linux forgets it after 300 s), nor a SYN's consequences: it is repeated without end,
-//! at intervals of a minute at most, and the window is the initial one however many were lost (Linux:
-//! two minutes, seven in all, and a window of 1 after a SYN was lost).
+//! and only links take time. Nor the expiry of the least round-trip time (Linux forgets it after 300 s), nor a
+//! SYN's consequences: it is repeated without end, at intervals of a minute at most, and the window is the
+//! initial one however many were lost (Linux: two minutes, seven in all, and a window of 1 after a SYN was lost).
 //!
 //! Start reading at [`Spec`], what is simulated, then [`run`]; [`Outcome`] is what it gives. A host's part
 //! of a connection is in `fatpath-tcp`.

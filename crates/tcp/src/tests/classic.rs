@@ -91,9 +91,12 @@ fn three_losses_in_a_window_are_a_timeout_in_reno() {
 /// RFC 6582, 3.2, step 1: what go-back-N sends twice after a timeout causes no fast retransmission.
 #[test]
 fn duplicates_of_what_was_sent_twice_are_no_loss() {
-    // 40 is lost three times, so a timeout comes and sends all again.
-    let (figures, _) = dropping(&without_sack(Detection::NewReno), &[40, 40]);
+    // The retransmission of 40 is lost, too. After the timeout each hole's retransmission takes some behind it along that
+    // had arrived.
+    let lost = [40, 40, 50, 60, 70, 80];
+    let (figures, _) = dropping(&without_sack(Detection::NewReno), &lost);
     assert_eq!((figures.timeouts, figures.congestion_events), (1, 1));
+    assert!(figures.retransmits > lost.len() as u64 + 2, "{figures:?}");
 }
 
 /// RFC 5681, 3.2, step 3 to 5: duplicates beyond the threshold let new segments go, one each.
