@@ -3,19 +3,20 @@
 
 /// Numbers in rising order; each stands for one transmission.
 #[derive(Debug)]
-pub(super) struct DropList {
+pub struct DropList {
     left: Vec<u64>,
 }
 
 impl DropList {
-    pub(super) fn new(numbers: &[u64]) -> DropList {
+    /// Of these segments, in any order.
+    pub fn new(numbers: &[u64]) -> DropList {
         let mut left = numbers.to_vec();
         left.sort_unstable();
         DropList { left }
     }
 
     /// Whether this transmission of segment `number` is to be lost.
-    pub(super) fn take(&mut self, number: u64) -> bool {
+    pub fn take(&mut self, number: u64) -> bool {
         let found = self.left.binary_search(&number);
         found.map(|place| self.left.remove(place)).is_ok()
     }

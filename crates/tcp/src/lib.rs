@@ -45,6 +45,7 @@ mod sender;
 mod spec;
 mod usage;
 
+pub use drops::DropList;
 pub use figures::{ReceiverFigures, SenderFigures};
 pub use receiver::Receiver;
 pub use segment::{Ack, Block, MAX_BLOCKS, Segment, TIMESTAMPED_BLOCKS};

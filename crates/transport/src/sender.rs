@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use fatpath_tcp::{Segment, SenderFigures};
+use fatpath_tcp::{DropList, Segment, SenderFigures};
 
 use super::close::{CloseCode, Closing};
 use super::departures::Departures;
@@ -38,6 +38,7 @@ pub struct Sender {
     sent: VecDeque<Box<[Run]>>,
     first: u64,
     departures: Departures,
+    drops: DropList,
     closing: Closing,
     ack_delay_us: u32,
 }
@@ -65,6 +66,7 @@ impl Sender {
             sent: VecDeque::new(),
             first: 0,
             departures: Departures::default(),
+            drops: DropList::new(&spec.tcp.drops),
             closing: Closing::default(),
             ack_delay_us: 0,
         })
@@ -162,7 +164,7 @@ impl Sender {
         &mut self,
         now_ns: u64,
         datagram: &mut Vec<u8>,
-        read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
+        mut read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
     ) -> Result<Option<Kind>, PollError<E>> {
         if let Some(code) = self.closing.take_due() {
             frame::push_close(datagram, code);
@@ -171,16 +173,21 @@ impl Sender {
         if self.closing.is_closed() {
             return Ok(None);
         }
-        self.tell();
-        let Some(segment) = self.tcp.poll_transmit(now_ns) else {
-            return Ok(None);
-        };
-        frame::push_segment(datagram, segment.number);
-        if segment.payload_bytes == 0 {
-            return Ok(Some(Kind::Probe));
+        loop {
+            self.tell();
+            let Some(segment) = self.tcp.poll_transmit(now_ns) else {
+                return Ok(None);
+            };
+            datagram.truncate(HEADER_BYTES);
+            frame::push_segment(datagram, segment.number);
+            if segment.payload_bytes == 0 {
+                return Ok(Some(Kind::Probe));
+            }
+            self.put_runs(&segment, datagram, &mut read)?;
+            if !self.drops.take(segment.number) {
+                return Ok(Some(Kind::Data));
+            }
         }
-        self.put_runs(&segment, datagram, read)?;
-        Ok(Some(Kind::Data))
     }
 
     /// TCP never knows of more than is there: cutting an extent adds a header, and a remainder may not hold one, so more
@@ -197,7 +204,7 @@ impl Sender {
         &mut self,
         segment: &Segment,
         datagram: &mut Vec<u8>,
-        mut read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
+        read: &mut impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
     ) -> Result<(), PollError<E>> {
         let place = (segment.number - self.first) as usize;
         if place == self.sent.len() {

@@ -87,6 +87,7 @@ impl Spec {
             send_buffer: Buffer::Fixed(SEND_BUFFER_BYTES),
             receive_buffer: Buffer::Fixed(self.window_bytes),
             ecn: false,
+            drops: vec![], // the transport's own: it has to know of each segment
             ..self.tcp.clone()
         };
         tcp.check()?;

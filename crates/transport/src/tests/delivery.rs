@@ -102,6 +102,20 @@ fn small_objects_share_datagrams() {
     assert_eq!(longest, Some(1452));
 }
 
+/// Seed 004: "configured to drop packet 20".
+#[test]
+fn a_segment_of_the_drop_list_never_leaves_the_first_time() {
+    let mut spec = spec(Law::RENO);
+    spec.tcp.drops = vec![19, 19];
+    let mut transfer = Transfer::new(&spec, &[300_000], ways((0.0, 0.0, 0.0, 0.0), 1));
+    transfer.run(60_000 * MS);
+    transfer.check_complete();
+    let figures = transfer.sender.figures();
+    assert_eq!(figures.retransmits, 2);
+    let arrived = transfer.receiver.figures().arrived_pkts;
+    assert_eq!(figures.sent_pkts, arrived + 2);
+}
+
 /// The one echo that differs from TCP's is exact: a round trip is measured as it was.
 #[test]
 fn the_round_trip_is_that_of_the_path() {
@@ -136,10 +150,12 @@ proptest! {
         datagram_bytes in 512u16..3000,
         sack_blocks in 1u8..=16,
         window_datagrams in 2u64..100,
+        drops in prop::collection::vec(0u64..40, 0..6),
     ) {
         let mut spec = spec(Law::named(law).unwrap());
         (spec.tcp.detection, spec.tcp.reduction, spec.tcp.growth) = (detection, reduction, growth);
         (spec.cipher, spec.datagram_bytes, spec.tcp.sack_blocks) = (cipher, datagram_bytes, sack_blocks);
+        spec.tcp.drops = drops;
         spec.window_bytes = window_datagrams * u64::from(datagram_bytes);
         let links = [way(50_000_000, there, seed), way(50_000_000, back, !seed)];
         let mut transfer = Transfer::new(&spec, &sizes, links);
