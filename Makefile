@@ -16,19 +16,21 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels test-systemd lint oldest-rust bench fmt install uninstall clean
+.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint oldest-rust bench fmt install uninstall deb clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
 	@echo 'make test       all tests, on the real kernel'
 	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
-	@echo 'make test-systemd  fatpath.service in a Debian with systemd, under both, in QEMU'
+	@echo 'make test-deb   the Debian package in a clean Debian: install, upgrade, remove, purge'
+	@echo 'make test-systemd  that, and fatpath.service in a Debian with systemd, under both kernels, in QEMU'
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make oldest-rust  builds with the oldest Rust that Cargo.toml permits'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
 	@echo 'make screenshots  the pictures of the page in the README, from a real transfer'
-	@echo 'make install    binary, header, man pages, systemd unit, default policy; PREFIX and DESTDIR count'
+	@echo 'make install    binary, header, man pages, completions, systemd unit, default policy; PREFIX and DESTDIR count'
+	@echo 'make deb        a Debian package, in target/deb'
 	@echo 'make uninstall  takes them away again; the policy stays'
 
 setup:
@@ -56,7 +58,12 @@ test-kernels:
 	@packaging/setup.sh kernels
 	$(CARGO) xtask kernels
 
-test-systemd:
+test-deb:
+	@packaging/setup.sh kernels
+	$(CARGO) build --locked --package fatpath-cli
+	$(SUDO) tests/deb.sh target/debug/fatpath
+
+test-systemd: test-deb
 	@packaging/setup.sh kernels
 	$(SUDO) $(CARGO) xtask kernels systemd
 
@@ -81,26 +88,15 @@ bench: setup
 
 install: setup
 	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
-	install -D -m 755 $(BUILT)/fatpath $(DESTDIR)$(PREFIX)/bin/fatpath
-	$(BUILT)/fatpath man $(DESTDIR)$(PREFIX)/share/man
-	install -D -m 644 include/fatpath/rude.h $(DESTDIR)$(PREFIX)/include/fatpath/rude.h
-	sed 's|@PREFIX@|$(PREFIX)|' packaging/fatpath.service \
-	  | install -D -m 644 /dev/stdin $(DESTDIR)/etc/systemd/system/fatpath.service
-	install -D -m 644 packaging/fatpath-bpffs.service $(DESTDIR)/etc/systemd/system/fatpath-bpffs.service
-	install -D -m 644 packaging/fatpath.sysusers $(DESTDIR)/usr/lib/sysusers.d/fatpath.conf
-	[ -e $(DESTDIR)/etc/fatpath/policy.toml ] \
-	  || install -D -m 644 packaging/policy.toml $(DESTDIR)/etc/fatpath/policy.toml
-	[ -e $(DESTDIR)/etc/fatpath/measure.toml ] \
-	  || install -D -m 644 packaging/measure.toml $(DESTDIR)/etc/fatpath/measure.toml
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" packaging/install.sh $(BUILT)/fatpath
 	[ -n "$(DESTDIR)" ] || getent group fatpath >/dev/null || groupadd --system fatpath
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/fatpath $(DESTDIR)$(PREFIX)/share/man/man1/fatpath*.1 \
-	  $(DESTDIR)$(PREFIX)/share/man/man5/fatpath-policy.5 \
-	  $(DESTDIR)$(PREFIX)/share/man/man7/fatpath-rude.7 \
-	  $(DESTDIR)$(PREFIX)/include/fatpath/rude.h \
-	  $(DESTDIR)/etc/systemd/system/fatpath.service $(DESTDIR)/etc/systemd/system/fatpath-bpffs.service \
-	  $(DESTDIR)/usr/lib/sysusers.d/fatpath.conf
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" packaging/install.sh --uninstall
+
+deb: setup
+	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
+	packaging/deb.sh $(BUILT)/fatpath target/deb
 
 clean:
 	$(CARGO) clean

@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# dpkg removes the configuration files at a purge; with them go the archive, the logs and the group that owns these.
+set -e
+[ ! -d /run/systemd/system ] || systemctl daemon-reload
+[ "$1" = purge ] || exit 0
+
+rm -rf /var/lib/fatpath /var/log/fatpath /run/fatpath
+rmdir /etc/fatpath 2>/dev/null || true
+if getent group fatpath >/dev/null; then groupdel fatpath; fi

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What is installed, and where: the one list, for `make install`, `make uninstall` and the Debian package.
+#   install.sh BINARY        installs; a configuration file that is there stays
+#   install.sh --uninstall   takes away what it installed; configuration and what was recorded stay
+# PREFIX, DESTDIR, UNITS (directory of systemd's units) and ZSH (of completions for zsh) say where.
+set -eu
+cd "$(dirname "$0")/.."
+
+PREFIX=${PREFIX:-/usr/local}
+DESTDIR=${DESTDIR:-}
+UNITS=${UNITS:-/etc/systemd/system}
+SHARE=$PREFIX/share
+ZSH=${ZSH:-$SHARE/zsh/site-functions}
+DOC=$SHARE/doc/fatpath
+
+# MODE FILE TARGET
+files() {
+    cat <<END
+644 include/fatpath/rude.h $PREFIX/include/fatpath/rude.h
+644 packaging/fatpath-bpffs.service $UNITS/fatpath-bpffs.service
+644 packaging/fatpath.sysusers /usr/lib/sysusers.d/fatpath.conf
+644 README.md $DOC/README.md
+644 CHANGELOG.md $DOC/CHANGELOG.md
+END
+    for page in docs/*.md; do echo "644 $page $DOC/$page"; done
+}
+
+# MODE FILE TARGET
+configuration() {
+    cat <<END
+644 packaging/policy.toml /etc/fatpath/policy.toml
+644 packaging/measure.toml /etc/fatpath/measure.toml
+END
+}
+
+# SHELL TARGET
+completions() {
+    cat <<END
+bash $SHARE/bash-completion/completions/fatpath
+zsh $ZSH/_fatpath
+fish $SHARE/fish/vendor_completions.d/fatpath.fish
+END
+}
+
+put_all() {
+    binary=$1
+    install -D -m 755 "$binary" "$DESTDIR$PREFIX/bin/fatpath"
+    "$binary" man "$DESTDIR$SHARE/man"
+    completions | while read -r shell target; do
+        "$binary" completions "$shell" | install -D -m 644 /dev/stdin "$DESTDIR$target"
+    done
+    sed "s|@PREFIX@|$PREFIX|" packaging/fatpath.service |
+        install -D -m 644 /dev/stdin "$DESTDIR$UNITS/fatpath.service"
+    files | while read -r mode file target; do
+        install -D -m "$mode" "$file" "$DESTDIR$target"
+    done
+    configuration | while read -r mode file target; do
+        [ -e "$DESTDIR$target" ] || install -D -m "$mode" "$file" "$DESTDIR$target"
+    done
+}
+
+take_all() {
+    rm -f "$DESTDIR$PREFIX/bin/fatpath" "$DESTDIR$UNITS/fatpath.service" \
+        "$DESTDIR$SHARE"/man/man1/fatpath*.1 "$DESTDIR$SHARE"/man/man5/fatpath-*.5 \
+        "$DESTDIR$SHARE"/man/man7/fatpath-*.7
+    completions | while read -r _ target; do rm -f "$DESTDIR$target"; done
+    files | while read -r _ _ target; do rm -f "$DESTDIR$target"; done
+    rm -rf "$DESTDIR$DOC"
+    rmdir "$DESTDIR$PREFIX/include/fatpath" 2>/dev/null || true
+}
+
+case "${1:-}" in
+--configuration) configuration | while read -r _ _ target; do echo "$target"; done ;;
+--uninstall) take_all ;;
+?*) put_all "$1" ;;
+*) sed -n '3,6s/^# //p' "$0" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The Debian package in a clean Debian: deb.sh BINARY. Installs, upgrades, removes, purges, and looks at what is there.
+# As root. Each check prints `ok NAME` or `FAILED NAME`. The Debian is fetched once, into target/deb. What systemd does
+# with the service in a guest is the affair of `make test-systemd`.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+work=target/deb
+debian=$work/debian-12
+# systemd for systemctl, systemd-analyze and systemd-sysusers.
+packages=libelf1,zlib1g,passwd,systemd
+failed=0
+
+check() { # NAME COMMAND...
+    local name=$1 said
+    shift
+    if said=$("$@" 2>&1); then echo "ok $name"; else
+        echo "FAILED $name: $*: $said"
+        failed=$((failed + 1))
+    fi
+}
+not() { ! "$@"; }
+inside() { chroot "$root" "$@"; }
+# Without what package management itself leaves: its database and logs, and the backups of /etc/group.
+listed() {
+    (cd "$root" && find . -xdev ! -path './proc/*' ! -path './run/*' ! -path './var/lib/dpkg/*' ! -path './var/log/*' \
+        ! -path './var/cache/*' ! -path './etc/*-' ! -name '.pwd.lock' -printf '%y %m %p\n' | sort)
+}
+package() { FATPATH_DEB_VERSION=$1 packaging/deb.sh "$binary" "$work"; }
+put() { cp "$1" "$root/tmp/fatpath.deb" && inside dpkg --install /tmp/fatpath.deb && rm "$root/tmp/fatpath.deb"; }
+same() { diff <(echo "$1") <(echo "$2"); }
+
+binary=${1:?usage: deb.sh BINARY}
+mkdir -p "$work"
+if [ ! -d "$debian" ]; then
+    echo "fetching Debian 12"
+    rm -rf "$debian.new"
+    mmdebstrap --quiet --variant=essential --include=$packages bookworm "$debian.new" || exit 1
+    mv "$debian.new" "$debian"
+fi
+root=$(mktemp -d)/root
+clean() {
+    ! mountpoint -q "$root/proc" || umount "$root/proc"
+    rm -rf "${root%/root}"
+}
+trap clean EXIT
+cp -a "$debian" "$root"
+mount -t proc proc "$root/proc"
+
+one=$(package 0.1.0-1) && two=$(package 0.1.0-2) || exit 1
+before=$(listed) groups=$(cat "$root/etc/group")
+check "it installs" put "$one"
+check "nothing of it is missing or changed" inside dpkg --verify fatpath
+check "it runs" inside fatpath --version
+check "the group is there" inside getent group fatpath
+check "the policy is good" inside fatpath policy check
+check "the unit is good" inside systemd-analyze verify --man=no /usr/lib/systemd/system/fatpath.service
+check "it is not enabled" not test -e "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
+check "man pages are compressed" test -s "$root/usr/share/man/man1/fatpath-flows.1.gz"
+check "completions are there" inside bash -c '. /usr/share/bash-completion/completions/fatpath && complete -p fatpath'
+check "the administrator enables it" inside systemctl enable fatpath
+echo '# mine' >>"$root/etc/fatpath/policy.toml"
+check "it upgrades" put "$two"
+check "the new version is there" inside sh -c 'dpkg-query -W -f "\${Version}" fatpath | grep -qx 0.1.0-2'
+check "the policy stays as it was" grep -q '^# mine' "$root/etc/fatpath/policy.toml"
+check "it is still enabled" test -L "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
+check "it is removed" inside dpkg --remove fatpath
+check "the program is gone" not test -e "$root/usr/bin/fatpath"
+check "the policy stays after a removal" grep -q '^# mine' "$root/etc/fatpath/policy.toml"
+check "it is no longer enabled" not test -L "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
+mkdir -p "$root/var/lib/fatpath/archive" && touch "$root/var/lib/fatpath/archive/day"
+check "it is purged" inside dpkg --purge fatpath
+check "nothing is left" same "$before" "$(listed)"
+check "the groups are as before" same "$groups" "$(cat "$root/etc/group")"
+echo "$failed checks failed"
+[ "$failed" = 0 ]
