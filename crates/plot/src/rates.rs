@@ -76,7 +76,7 @@ impl Figure for RatesOverLoss {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(SeriesLabelPosition::LowerLeft)
             .background_style(WHITE.mix(0.85))
             .border_style(FAINT)
             .label_font((FONT, 15).into_font().color(&INK))

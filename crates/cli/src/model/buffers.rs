@@ -7,7 +7,7 @@ use crate::table::write_table;
 use anyhow::{Context, Result};
 use clap::Args;
 use fatpath_cc::Law;
-use fatpath_model::{Outside, Quantity, buffers, limits, recovery};
+use fatpath_model::{Outside, Quantity, buffers, limits, recovery, slow_start};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -97,6 +97,15 @@ fn sizes(arguments: &Arguments, bdp_pkts: f64) -> Vec<Size> {
         .iter()
         .filter_map(|spec| Law::named(spec.name));
     sizes.extend(laws.filter_map(|law| queue_of(&law, bdp_pkts)));
+    let paced_bdp = slow_start_queue_bdp(bdp_pkts, Some(slow_start::LINUX_PACING_GAIN));
+    sizes.extend([
+        size(
+            "queue",
+            slow_start_queue_bdp(bdp_pkts, None),
+            "slow start to a full path, unpaced",
+        ),
+        size("queue", paced_bdp, "the same, paced"),
+    ]);
     if let Some(flows) = arguments.flows {
         let queue_bdp = buffers::many_flows_queue_bdp(f64::from(flows));
         sizes.push(size(
@@ -106,6 +115,16 @@ fn sizes(arguments: &Arguments, bdp_pkts: f64) -> Vec<Size> {
         ));
     }
     sizes
+}
+
+fn slow_start_queue_bdp(bdp_pkts: f64, pacing_gain: Option<f64>) -> f64 {
+    let sender = slow_start::Sender {
+        window_pkts: bdp_pkts,
+        bdp_pkts,
+        access_ratio: f64::INFINITY,
+        pacing_gain,
+    };
+    slow_start::queue_pkts(&sender) / bdp_pkts
 }
 
 fn queue_of(law: &Law, bdp_pkts: f64) -> Option<Size> {
