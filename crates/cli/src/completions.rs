@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath completions`: what completes the command line in a shell.
 
-use crate::arguments;
 use anyhow::Result;
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::generate;
 use std::io::{Write, stdout};
 
@@ -28,14 +27,14 @@ enum Shell {
     Fish,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+/// Those of `command`, the whole command line.
+pub fn run(arguments: &Arguments, mut command: Command) -> Result<()> {
     let shell = match arguments.shell {
         Shell::Bash => clap_complete::Shell::Bash,
         Shell::Zsh => clap_complete::Shell::Zsh,
         Shell::Fish => clap_complete::Shell::Fish,
     };
     let mut text = Vec::new();
-    let mut command = arguments::Arguments::command();
     generate(shell, &mut command, "fatpath", &mut text);
     Ok(stdout().write_all(&text)?)
 }

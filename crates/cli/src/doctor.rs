@@ -2,6 +2,7 @@
 //! `fatpath doctor`: whether this host is fit for fatpath. What is good and bad, `fatpath-doctor` decides.
 
 mod facts;
+mod rights;
 mod rivals;
 
 use anyhow::Result;

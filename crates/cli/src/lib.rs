@@ -27,7 +27,7 @@ mod trace;
 mod why;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use log::Log;
 use std::process::ExitCode;
 
@@ -70,8 +70,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Police(arguments) => police::run(arguments)?,
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
-        Command::Completions(arguments) => completions::run(&arguments)?,
-        Command::Man(arguments) => man::run(&arguments)?,
+        Command::Completions(arguments) => completions::run(&arguments, Arguments::command())?,
+        Command::Man(arguments) => man::run(&arguments, Arguments::command())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The man pages: of the commands from the same definitions as `--help`, of files from the documentation.
 
-use crate::arguments;
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use fatpath_manual::{Page, plain, see_also, tidy};
 use std::path::{Path, PathBuf};
@@ -36,13 +35,12 @@ pub struct Arguments {
     directory: PathBuf,
 }
 
-/// Writes `man1/fatpath.1`, a page for each command, and those of [`PAGES`].
-pub fn run(arguments: &Arguments) -> Result<()> {
+/// Writes `man1/fatpath.1`, a page for each command below `command`, and those of [`PAGES`].
+pub fn run(arguments: &Arguments, mut command: Command) -> Result<()> {
     for page in PAGES {
         let name = format!("man{0}/{1}.{0}", page.section, page.name);
         write(&arguments.directory.join(name), &page.to_roff())?;
     }
-    let mut command = arguments::Arguments::command();
     command.build();
     write_command(
         &arguments.directory.join("man1"),

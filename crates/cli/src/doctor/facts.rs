@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the host.
 
+use super::rights::{NOT_ROOT, is_root};
 use super::rivals;
 use anyhow::Result;
 use fatpath_api::Status;
@@ -15,9 +16,6 @@ use fatpath_kernel::{
 use fatpath_policy::{memory_warnings, our_laws};
 use std::io::ErrorKind;
 use std::path::Path;
-
-/// What only root sees, seen without root's rights.
-pub(super) const NOT_ROOT: &str = "only root can see this: sudo fatpath doctor";
 
 /// Where systemd puts the daemon.
 const SERVICE: &str = "/system.slice/fatpath.service";
@@ -55,10 +53,6 @@ pub(super) fn read(options: &InstanceOptions, policy: &Path) -> Result<Facts> {
 fn kernel_release() -> String {
     let name = rustix::system::uname();
     name.release().to_string_lossy().into_owned()
-}
-
-pub(super) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 fn memory_max(has_cgroup2: bool, pid: Option<u32>) -> Seen<Option<u64>> {

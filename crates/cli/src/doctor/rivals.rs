@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads who else tunes: processes, files, programs in the kernel.
 
-use super::facts::{NOT_ROOT, is_root};
+use super::rights::{NOT_ROOT, is_root};
 use fatpath_doctor::{ConfLine, Rivals, Seen, Sockops, sysctl_lines, tuned_includes, tuned_lines};
 use fatpath_kernel::{Places, sockops_of_others};
 use std::collections::BTreeMap;
