@@ -199,6 +199,7 @@ impl Half {
         };
         if segment.has(flag::ACK)
             && let Some(took_ns) = self.echoes.echoed(tsecr, segment.time_ns)
+            && took_ns >= 0
         {
             self.echo_rtt.add(took_ns);
             self.echo_srtt_ns = Some(smoothed(self.echo_srtt_ns, took_ns));

@@ -9,6 +9,7 @@
 //! `connection` has the two directions of a connection; `half` is one direction, where everything is judged; `loss` tells
 //! why a segment was sent again. docs/capture.md defines each field beside what tshark and tcptrace say.
 
+mod about;
 mod analysis;
 mod connection;
 mod decode;
@@ -28,11 +29,12 @@ mod segment;
 mod tests;
 mod verdict;
 
+pub use about::About;
 pub use analysis::{Analysis, Counts, Limits};
 pub use decode::{NoSegment, decode};
 pub use distribution::Summary;
 pub use options::{MAX_SACK_BLOCKS, Options};
-pub use reader::{About, Frame, ReadError, Reader};
+pub use reader::{Frame, ReadError, Reader};
 pub use report::{Connection, Direction, Ended, Finding, Handshake, Near, Retransmissions};
 pub use segment::{Ecn, End, Segment, flag};
 pub use verdict::{Retransmission, Verdict};

@@ -47,7 +47,8 @@ pub(crate) struct Moment {
 #[derive(Clone, Copy, Debug)]
 struct Judged {
     again: Again,
-    is_echo_checked: bool,
+    /// Not acknowledged yet.
+    is_open: bool,
     is_dsacked: bool,
 }
 
@@ -63,6 +64,8 @@ pub(crate) struct Repair {
     loss_point: Option<i64>,
     is_probed: bool,
     judged: VecDeque<Judged>,
+    /// How many of `judged` are open: outside of a repair none is, and no ACK has to look.
+    open: usize,
 }
 
 impl Repair {
@@ -131,11 +134,13 @@ impl Repair {
 
     fn remember(&mut self, again: Again, most: usize) {
         while self.judged.len() >= most.max(1) {
-            self.judged.pop_front();
+            let oldest = self.judged.pop_front();
+            self.open -= usize::from(oldest.is_some_and(|judged| judged.is_open));
         }
+        self.open += 1;
         self.judged.push_back(Judged {
             again,
-            is_echo_checked: false,
+            is_open: true,
             is_dsacked: false,
         });
     }
@@ -155,12 +160,25 @@ impl Repair {
                 *point = None;
             }
         }
-        let heads = self.judged.iter_mut();
-        let heads = heads.filter(|j| j.again.start <= una && una < j.again.end);
+        match self.open {
+            0 => 0,
+            _ => self.close(una, ack, tsecr),
+        }
+    }
+
+    /// Of the retransmission that the ACK was waiting for, the echo tells which copy the receiver got first. What began
+    /// above is acknowledged along with it, and the echo is not its own.
+    fn close(&mut self, una: i64, ack: i64, tsecr: Option<u32>) -> u64 {
         let mut spurious = 0;
-        for judged in heads.filter(|j| !j.is_echo_checked) {
-            judged.is_echo_checked = true;
-            if let (Some(sent), Some(echo)) = (judged.again.tsval, tsecr) {
+        for judged in self.judged.iter_mut().filter(|judged| judged.is_open) {
+            let again = &judged.again;
+            let is_head = again.start <= una && una < again.end;
+            if !is_head && ack < again.end {
+                continue;
+            }
+            judged.is_open = false;
+            self.open -= 1;
+            if let (true, Some(sent), Some(echo)) = (is_head, again.tsval, tsecr) {
                 spurious += u64::from((echo.wrapping_sub(sent) as i32) < 0);
             }
         }

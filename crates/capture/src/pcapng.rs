@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Blocks of a pcapng file (draft-ietf-opsawg-pcapng): which interface a packet came from, and what its time means.
 
-use crate::reader::About;
+use crate::about::About;
 use pcap_parser::{
     Block, EnhancedPacketBlock, InterfaceDescriptionBlock, OptionCode, PcapNGOption,
     parse_block_be, parse_block_le,

@@ -2,12 +2,12 @@
 //! Frames of a capture file, one after the other, from anything that reads: pcap and pcapng, told apart by their
 //! first bytes. What it holds is bounded by the largest record that it accepts.
 
+use crate::about::About;
 use crate::pcapng::Section;
 use pcap_parser::{
     LegacyPcapBlock, PcapHeader, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified,
     parse_pcap_header,
 };
-use serde::Serialize;
 use std::io::{ErrorKind, Read};
 
 /// Larger than any packet that Linux hands to a capture (`MAXIMUM_SNAPLEN` of tcpdump is 256 KiB), with room for the
@@ -60,30 +60,6 @@ pub struct Frame<'b> {
     pub wire_bytes: u32,
     /// As much of it as was captured.
     pub data: &'b [u8],
-}
-
-/// What a file says beside its packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct About {
-    /// Program, system and hardware that captured.
-    pub captured_by: Vec<String>,
-    /// Names of interfaces.
-    pub interfaces: Vec<String>,
-    /// Comments: of sections, interfaces and packets. Texts are somebody else's: escape them.
-    pub comments: Vec<String>,
-    /// Packets that the capturing program or kernel dropped, where the file says so.
-    pub dropped_packets: Option<u64>,
-}
-
-/// How many texts of a kind are kept.
-const MAX_TEXTS: usize = 100;
-
-impl About {
-    pub(crate) fn keep(texts: &mut Vec<String>, text: &str) {
-        if texts.len() < MAX_TEXTS && !texts.iter().any(|kept| kept == text) {
-            texts.push(text.chars().take(1000).collect());
-        }
-    }
 }
 
 enum Format {

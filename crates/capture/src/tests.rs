@@ -560,7 +560,7 @@ fn any_segment() -> impl Strategy<Value = Tcp> {
     let near = prop_oneof![0_u32..8000, any::<u32>()];
     let numbers = (near.clone(), near, any::<u8>(), any::<u16>(), 0_u16..3000);
     let options = prop::collection::vec(any::<u8>(), 0..10);
-    let time = prop_oneof![0_i64..1 << 34, any::<u32>().prop_map(i64::from)];
+    let time = prop_oneof![0_i64..1 << 34, any::<i64>()];
     (numbers, options, time, any::<bool>()).prop_map(|(numbers, options, time_ns, is_client)| {
         let (seq, ack, flags, window, payload_bytes) = numbers;
         let [from, to] = if is_client {
