@@ -2,7 +2,9 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
-use crate::{analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace, why};
+use crate::{
+    analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace, why,
+};
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
