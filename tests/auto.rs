@@ -82,7 +82,9 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     assert!(explained.contains("because"), "{explained}");
     let file = daemon.path("policy.toml");
     let file = file.to_str().unwrap();
-    let explained = daemon.json(&["policy", "explain", &lab.address("b"), "--policy", file]);
+    let (source, peer) = (lab.address("a"), lab.address("b"));
+    let flow = [peer.as_str(), "--source", source.as_str(), "--policy", file];
+    let explained = daemon.json(&[&["policy", "explain"], &flow[..]].concat());
     assert_eq!(explained["rule"], Value::Null, "{explained:#}");
     assert_eq!(explained["learned"][0]["state"], "tuned", "{explained:#}");
 
