@@ -118,8 +118,8 @@ impl ReceiveWindow {
         self.end_bytes - delivered_bytes
     }
 
-    /// The room beyond `delivered_bytes` that was offered last.
+    /// The room beyond `delivered_bytes` that was offered last; none where the peer sent beyond it.
     pub(super) fn offered(&self, delivered_bytes: u64) -> u64 {
-        self.end_bytes - delivered_bytes
+        self.end_bytes.saturating_sub(delivered_bytes)
     }
 }

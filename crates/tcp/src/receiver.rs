@@ -278,6 +278,11 @@ impl Receiver {
         self.echo_ns
     }
 
+    /// Data that arrived beyond a hole and wait for it, bytes.
+    pub fn beyond_bytes(&self) -> u64 {
+        self.beyond_bytes
+    }
+
     /// Handed to the program, in order.
     pub fn delivered_bytes(&self) -> u64 {
         self.figures.delivered_bytes

@@ -199,8 +199,11 @@ impl Sender {
     /// What arrived, and how long it took.
     fn learn(&mut self, ack: &Ack, arrivals: &mut Arrivals) {
         let (highest, in_flight) = (self.board.highest_arrived(), self.board.in_flight());
-        self.learn_duplicate(ack, arrivals);
-        self.learn_sacked(ack, arrivals);
+        // Blocks that were not agreed on would count what duplicate acknowledgements count already.
+        if self.detection.uses_sack() {
+            self.learn_duplicate(ack, arrivals);
+            self.learn_sacked(ack, arrivals);
+        }
         self.board.acknowledge(ack, &mut self.rack, arrivals);
         arrivals.delivered_pkts += arrivals.sacked_pkts;
         self.figures.acked_bytes += arrivals.acked_bytes;

@@ -13,10 +13,7 @@
 use fatpath_tcp::{Ack, Block, MAX_BLOCKS};
 
 use super::close::CloseCode;
-use super::queue::Run;
-
-/// So that sums of what a peer says never overflow.
-const MOST: u64 = 1 << 62;
+use super::queue::{MOST, Run};
 
 /// Reads numbers from the front of a frame.
 struct Reader<'f>(&'f [u8]);

@@ -3,6 +3,9 @@
 
 use std::collections::VecDeque;
 
+/// Numbers of the wire are below this, so that sums of them do not overflow (docs/transport.md).
+pub(crate) const MOST: u64 = 1 << 62;
+
 /// A stretch of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -39,6 +42,11 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn push(&mut self, extent: Extent) {
+        let end = extent.offset.checked_add(extent.bytes);
+        assert!(
+            end.is_some_and(|end| end <= MOST),
+            "an object ends at 2^62 bytes"
+        );
         if extent.bytes > 0 {
             self.bytes += extent.bytes;
             self.extents.push_back(extent);

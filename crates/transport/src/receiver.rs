@@ -11,8 +11,7 @@ use super::packet::{HEADER_BYTES, Header, Kind};
 use super::seal::{KeyExhausted, Opener, Refused, Sealer};
 use super::spec::{Spec, SpecError};
 
-/// Segments beyond the next one in order that are taken: a sender that keeps the window is far below, and memory goes by
-/// the holes.
+/// Segments beyond the next one in order that are taken, for memory goes by the holes: later ones count as lost.
 const MOST_AHEAD: u64 = 1 << 22;
 
 /// The receiving end of a connection.
@@ -100,15 +99,25 @@ impl Receiver {
         frame: &'d [u8],
     ) -> Result<Received<'d>, Refused> {
         let data = Data::decode(frame).ok_or(Refused::Nonsense)?;
-        let is_far = data.segment >= self.tcp.next_segment() + MOST_AHEAD;
-        if is_far || data.run_bytes > self.segment_bytes {
+        if data.run_bytes > self.segment_bytes {
             return Err(Refused::Nonsense);
+        }
+        let is_far = data.segment >= self.tcp.next_segment() + MOST_AHEAD;
+        if is_far || self.is_beyond_window(&data) {
+            return Ok(Received::NOTHING);
         }
         if self.arrived(now_ns, number, data.segment, data.run_bytes.max(1)) {
             let writes = data.writes;
             return Ok(Received { writes });
         }
         Ok(Received::NOTHING)
+    }
+
+    /// A sender that keeps the window sends no such segment. The next one in order is taken in any case: it needs no memory.
+    fn is_beyond_window(&self, data: &Data) -> bool {
+        let is_next = data.segment == self.tcp.next_segment();
+        let held_bytes = self.tcp.beyond_bytes() + u64::from(data.run_bytes);
+        !is_next && held_bytes > self.tcp.window_bytes()
     }
 
     /// Whether it is new, and the connection goes on.
@@ -150,7 +159,7 @@ impl Receiver {
     /// The next datagram to leave now, which `datagram` becomes, and whether there is one; to be asked until there is none.
     ///
     /// # Errors
-    /// The key is exhausted.
+    /// The key is exhausted, and the connection ends: what is polled next tells the sender.
     pub fn poll_transmit(
         &mut self,
         now_ns: u64,
@@ -162,7 +171,11 @@ impl Receiver {
             datagram.clear();
             return Ok(false);
         };
-        self.sealer.seal(kind, datagram)?;
+        let sealed = self.sealer.seal(kind, datagram);
+        sealed.inspect_err(|_| {
+            self.closing.close(CloseCode::KEY_EXHAUSTED);
+            datagram.clear(); // nothing that is not sealed leaves
+        })?;
         Ok(true)
     }
 

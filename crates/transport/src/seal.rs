@@ -15,7 +15,7 @@ use super::replay::ReplayWindow;
 #[error("the key has sealed as many datagrams as it may; open another connection")]
 pub struct KeyExhausted;
 
-/// Why a datagram was not opened. Nothing has changed.
+/// Why a datagram was not opened. Nothing has changed, but that forged ones are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is no datagram of this version, or cut off.
@@ -94,7 +94,10 @@ impl Sealer {
     /// If there is no room for the header.
     pub fn seal(&mut self, kind: Kind, datagram: &mut Vec<u8>) -> Result<u64, KeyExhausted> {
         self.longest = self.longest.max(datagram.len() + TAG_BYTES);
-        if self.next >= self.end.min(self.names.cipher.most_sealed(self.longest)) {
+        // The last number is for the close, which tells the other end.
+        let kept = u64::from(kind != Kind::Close);
+        let end = self.end.min(self.names.cipher.most_sealed(self.longest));
+        if self.next + kept >= end {
             return Err(KeyExhausted);
         }
         let number = self.next;
@@ -343,11 +346,16 @@ mod tests {
     #[test]
     fn a_key_ends_at_its_limits() {
         let (mut sealer, mut opener) = pair(Cipher::ChaCha20Poly1305);
-        sealer.limit(2);
+        sealer.limit(3);
         opener.limit(3);
         sealed(&mut sealer, b"x");
         let datagram = sealed(&mut sealer, b"x");
         assert_eq!(sealer.seal(Kind::Data, &mut vec![0; 16]), Err(KeyExhausted));
+        assert_eq!(sealer.seal(Kind::Close, &mut vec![0; 16]), Ok(2));
+        assert_eq!(
+            sealer.seal(Kind::Close, &mut vec![0; 16]),
+            Err(KeyExhausted)
+        );
         let mut forged = datagram.clone();
         forged[20] ^= 1;
         let refusals = [0; 4].map(|_: u8| opener.open(&mut forged.clone()).unwrap_err());

@@ -20,7 +20,7 @@ pub enum PollError<E> {
     /// The bytes of a run could not be read. The segment counts as sent and lost: it is asked for again.
     #[error("{0}")]
     Read(E),
-    /// The connection ends.
+    /// The connection ends: what is polled next tells the receiver.
     #[error(transparent)]
     KeyExhausted(#[from] KeyExhausted),
 }
@@ -55,8 +55,11 @@ impl Sender {
         now_ns: u64,
     ) -> Result<Sender, SpecError> {
         let names = (spec.flow, spec.connection);
-        let mut tcp = fatpath_tcp::Sender::new(&spec.tcp()?, rtt_ns, now_ns);
-        tcp.set_peer_window(spec.window_bytes);
+        let tcp_spec = spec.tcp()?;
+        let mut tcp = fatpath_tcp::Sender::new(&tcp_spec, rtt_ns, now_ns);
+        // What the receiver, made of the same spec, offers before its first acknowledgement.
+        let peer = fatpath_tcp::Receiver::new(&tcp_spec, rtt_ns, now_ns);
+        tcp.set_peer_window(peer.window_bytes());
         Ok(Sender {
             tcp,
             sealer: Sealer::new(secret, spec.cipher, names, true),
@@ -73,6 +76,9 @@ impl Sender {
     }
 
     /// This is to be sent, after what was given before.
+    ///
+    /// # Panics
+    /// If it ends beyond byte 2^62 of its object.
     pub fn send(&mut self, extent: Extent) {
         self.queue.push(extent);
     }
@@ -149,13 +155,26 @@ impl Sender {
         datagram: &mut Vec<u8>,
         read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
     ) -> Result<bool, PollError<E>> {
+        let left = self.put_datagram(now_ns, datagram, read);
+        if !matches!(left, Ok(true)) {
+            datagram.clear(); // nothing that is not sealed leaves
+        }
+        left
+    }
+
+    fn put_datagram<E>(
+        &mut self,
+        now_ns: u64,
+        datagram: &mut Vec<u8>,
+        read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
+    ) -> Result<bool, PollError<E>> {
         datagram.clear();
         datagram.resize(HEADER_BYTES, 0);
         let Some(kind) = self.put_frame(now_ns, datagram, read)? else {
-            datagram.clear();
             return Ok(false);
         };
-        self.sealer.seal(kind, datagram)?;
+        let sealed = self.sealer.seal(kind, datagram);
+        sealed.inspect_err(|_| self.closing.close(CloseCode::KEY_EXHAUSTED))?;
         self.departures.note(now_ns, self.sent.len());
         Ok(true)
     }

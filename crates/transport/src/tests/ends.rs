@@ -75,11 +75,20 @@ fn a_receiver_that_closes_ends_the_sender() {
 
 #[test]
 fn a_key_at_its_limit_ends_the_connection() {
-    let (mut sender, _) = pair(100_000);
+    let (mut sender, mut receiver) = pair(100_000);
     sender.limit_key(3);
-    (0..3).for_each(|_| assert!(from_sender(&mut sender, 0).is_some()));
-    let refused = sender.poll_transmit(0, &mut Vec::new(), |_, _| Ok::<(), ()>(()));
+    (0..2).for_each(|_| assert!(from_sender(&mut sender, 0).is_some()));
+    let mut datagram = Vec::new();
+    let refused = sender.poll_transmit(0, &mut datagram, |_, _| Ok::<(), ()>(()));
     assert_eq!(refused, Err(PollError::KeyExhausted(KeyExhausted)));
+    assert_eq!(datagram, [], "nothing that is not sealed is left");
+    let mut close = from_sender(&mut sender, 0).unwrap();
+    receiver.handle_datagram(RTT, &mut close).unwrap();
+    assert_eq!(receiver.closed_by_peer(), Some(CloseCode::KEY_EXHAUSTED));
+    assert_eq!(
+        (from_sender(&mut sender, RTT), sender.poll_timeout()),
+        (None, None)
+    );
 }
 
 /// What could not be read is asked for again, when its segment counts as lost.
