@@ -93,7 +93,11 @@ impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.explanation.fmt(f)?;
         for path in &self.learned {
-            writeln!(f, "learned       {} from {}", path.prefix, path.local)?;
+            let (prefix, local) = (&path.prefix, path.local);
+            writeln!(
+                f,
+                "learned       {prefix} from {local}, by the running daemon"
+            )?;
             writeln!(f, "{}", what_flows_get(path).join("\n"))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a flow says of its path so far.
 
-use crate::diagnosis::loss::{answers_to_loss, are_without_queue, short_queue_us};
+use crate::diagnosis::loss::{answers_to_loss, are_without_queue};
 use crate::record::Record;
 use crate::span::Span;
 use fatpath_path::{Evidence, Limit, Loss, PathKey};
@@ -9,8 +9,8 @@ use fatpath_path::{Evidence, Limit, Loss, PathKey};
 /// Fewer reductions of the window are chance.
 const LEAST_SIGNALS: u64 = 3;
 
-/// Losses of a law that does not answer to them met a full queue where they did so on average, over so many: the
-/// queueing delay before them was this share of the base round-trip time.
+/// Losses of a law that does not answer to them met a queue where the mean queueing delay before so many of them was this
+/// share of the base round-trip time.
 const MANY_SIGNALS: u64 = 10;
 const FULL_QUEUE: f64 = 0.5;
 
@@ -47,7 +47,7 @@ impl Record {
     }
 
     /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue. A law that does not
-    /// answer to losses fills queues when it looks for more: only where nearly all its losses met a full one do they tell
+    /// answer to losses fills queues when it looks for more: only a long queue before its losses, on average, tells
     /// something.
     fn loss(&self, life: &Span) -> Option<Loss> {
         let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
@@ -69,7 +69,7 @@ impl Record {
 /// Whether the losses met a queue.
 fn met_queue(life: &Span) -> bool {
     let (least, queue_us) = match answers_to_loss(&life.last.law) {
-        true => (LEAST_SIGNALS, short_queue_us(life)),
+        true => (LEAST_SIGNALS, life.queue_threshold_us()),
         false => (MANY_SIGNALS, FULL_QUEUE * life.base_rtt_us()),
     };
     life.passed.cong_signals >= least && life.queue_before_loss_us() >= Some(queue_us)

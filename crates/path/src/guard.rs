@@ -129,6 +129,19 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
+    /// What is known, without what a law that is on trial itself sends again: whether that is too much is judged here, and
+    /// would otherwise end the trial and begin it anew for ever.
+    pub(crate) fn without_trial(&self, known: &Estimate) -> Estimate {
+        let before = self
+            .trial
+            .as_ref()
+            .map(|trial| trial.retransmitted_share_before);
+        Estimate {
+            retransmitted_share: before.unwrap_or(known.retransmitted_share),
+            ..known.clone()
+        }
+    }
+
     /// What a flow showed.
     pub(crate) fn learn(&mut self, seen: &Evidence) {
         let Some(trial) = &mut self.trial else {
@@ -159,12 +172,12 @@ impl Guard {
 
 impl Trial {
     fn harm(&self) -> Option<TakenBack> {
-        let sum = |of: fn(&Evidence) -> u64| self.flows.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&Evidence) -> u64| self.judged().map(of).sum::<u64>();
         let sent = sum(|flow| flow.sent_pkts);
         let before = self.retransmitted_share_before;
         let since = sum(|flow| flow.retransmitted_pkts) as f64 / sent.max(1) as f64;
         let is_much = since > MUCH_RETRANSMITTED.max(TIMES_BEFORE * before);
-        if sent >= LEAST_PKTS && self.is_long_enough() && is_much {
+        if sent >= LEAST_PKTS && is_much {
             return Some(TakenBack::Retransmitted { before, since });
         }
         let rates = self.flows.iter().filter_map(Evidence::path_rate_bps);
@@ -177,9 +190,12 @@ impl Trial {
         })
     }
 
-    fn is_long_enough(&self) -> bool {
-        let is_long = |flow: &Evidence| flow.seen_us - flow.begin_us >= LEAST_TIME_US;
-        self.flows.len() >= JUDGED_FLOWS || self.flows.iter().any(is_long)
+    /// All flows where they are enough, and before that those that have got over their start.
+    fn judged(&self) -> impl Iterator<Item = &Evidence> {
+        let are_enough = self.flows.len() >= JUDGED_FLOWS;
+        let is_long = |flow: &&Evidence| flow.seen_us - flow.begin_us >= LEAST_TIME_US;
+        let flows = self.flows.iter();
+        flows.filter(move |flow| are_enough || is_long(flow))
     }
 }
 

@@ -2,7 +2,7 @@
 //! What flows say of a path, and which settings follow from it.
 //!
 //! [`Evidence`] is what one flow showed. [`Paths`] keeps the latest of it for each path, and answers with an
-//! [`Estimate`]: round-trip time, rate, kind of losses, each with its doubt. [`choose`] makes a [`Choice`] of it:
+//! [`Estimate`]: round-trip time, rate, kind of losses, each with its doubt. [`Path::choice`] makes a [`Choice`] of it:
 //! settings, each with its reason. The crate is pure: `now` is an argument. Start at [`Paths`].
 
 mod choose;
@@ -15,7 +15,7 @@ mod paths;
 mod profile;
 mod quantile;
 
-pub use choose::{Choice, Host, choose};
+pub use choose::{Choice, Host};
 pub use estimate::{Estimate, Rate, Value};
 pub use evidence::{Evidence, Limit, Loss};
 pub use guard::{Guard, Quarantine, TakenBack};

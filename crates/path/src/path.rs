@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One path: the latest evidence, and since when it is as it is.
 
+use crate::choose::{Choice, Host, choose};
 use crate::estimate::Estimate;
 use crate::evidence::{Evidence, Loss};
 use crate::guard::Guard;
@@ -58,6 +59,12 @@ impl Path {
     /// What is known; none before the first usable flow.
     pub fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.evidence, &self.losses)
+    }
+
+    /// What its flows would get now; none where nothing is known.
+    pub fn choice(&self, host: &Host) -> Option<Choice> {
+        let known = self.estimate()?;
+        Some(choose(&self.guard.without_trial(&known), host))
     }
 
     /// The flows that the estimate rests on, oldest first.

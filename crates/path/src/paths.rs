@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All paths that are known, bounded: the one that was seen longest ago makes room.
 
-use crate::choose::{Choice, Host, choose};
+use crate::choose::Host;
 use crate::evidence::Evidence;
 use crate::key::PathKey;
 use crate::path::Path;
@@ -113,11 +113,6 @@ impl Paths {
         newest_first.filter_map(|(_, key)| Some((*key, self.paths.get(key)?)))
     }
 
-    /// What a path would get now; none where nothing is known of it.
-    pub fn choice(&self, key: PathKey, host: &Host) -> Option<Choice> {
-        Some(choose(&self.paths.get(&key)?.estimate()?, host))
-    }
-
     /// Gives every path of which something was learned since the last time what it is to get now, and begins its trial.
     /// A path that is left alone gets nothing. Answers whether anything changed.
     pub fn assign(&mut self, host: &Host, now_us: i64) -> bool {
@@ -145,7 +140,7 @@ impl Paths {
         };
         let chosen = match path.guard.quarantine(now_us) {
             Some(_) => Profile::default(),
-            None => choose(&estimate, host).profile,
+            None => path.choice(host).unwrap_or_default().profile,
         };
         let now = path.guard.profile().filter(|now| now.is_near(&chosen));
         let profile = now.cloned().unwrap_or(chosen);
@@ -180,7 +175,9 @@ fn least_used(assigned: &BTreeMap<Profile, Vec<PathKey>>) -> Option<Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::Loss;
     use crate::path::tests::flow;
+    use crate::profile::Law;
 
     fn key(number: u32) -> PathKey {
         let remote = std::net::Ipv4Addr::from_bits(0x0a00_0000 + (number << 8));
@@ -243,6 +240,28 @@ mod tests {
         let mut keys = assigned.values().flatten();
         assert!(keys.all(|of| *of != key(7)));
         assert_eq!(assigned.values().map(Vec::len).sum::<usize>(), 99);
+    }
+
+    #[test]
+    fn what_the_law_on_trial_sends_again_does_not_end_it() {
+        let lossy = |number: u64, of_100: u64| {
+            let seen = flow(number, 1e9);
+            Evidence {
+                loss: Some(Loss::Random),
+                retransmitted_pkts: seen.sent_pkts * of_100 / 100,
+                ..seen
+            }
+        };
+        let mut paths = Paths::default();
+        paths.learn(key(0), lossy(0, 4));
+        paths.assign(&host(), 0);
+        let law = |paths: &Paths| paths.assigned().keys().next().and_then(|given| given.law);
+        assert_eq!(law(&paths), Some(Law::Bbr));
+        for number in 1..30 {
+            paths.learn(key(0), lossy(number, 7));
+            paths.assign(&host(), 0);
+            assert_eq!(law(&paths), Some(Law::Bbr), "{number}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use fatpath_api::endpoint::GetPaths;
 use fatpath_api::{LearnedPath, LearnedPaths, PathState, PathsQuery};
 use fatpath_archive::rfc3339;
 use fatpath_archive::store::parse_prefix;
-use fatpath_path::{Choice, Host, Path, PathKey, choose};
+use fatpath_path::{Choice, Host, Path, PathKey};
 use fatpath_policy::AutoMode;
 use ipnet::IpNet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn shown(
 ) -> Option<LearnedPath> {
     let known = path.estimate()?;
     let quarantine = path.guard.quarantine(now_us);
-    let Choice { profile, reasons } = choose(&known, host);
+    let Choice { profile, reasons } = path.choice(host)?;
     // What flows have may be a step off what they would get now.
     let given = path.guard.profile().filter(|_| mode == AutoMode::Tune);
     let state = match (quarantine, mode) {

@@ -8,13 +8,9 @@ use crate::span::Span;
 const LEAST_EVENTS: u64 = 3;
 const LEAST_EVENTS_OF_PATH: u64 = 2;
 
-/// One event is enough where the path held the flow back for so long: a window that a loss made small grows for that
-/// long without meeting another one.
+/// One event is enough of a flow that lasted so long and was mostly held back by the path: a window that a loss made
+/// small grows for that long without meeting another one.
 const ONE_EVENT_S: f64 = 10.0;
-
-/// Of the base round-trip time; of less than this time the delay of hosts and their timers is a larger part.
-const SHORT_QUEUE: f64 = 0.25;
-const LEAST_QUEUE_BASE_US: f64 = 12_000.0;
 
 /// Losses by congestion below this share are how a loss-based law finds the path's rate.
 const MUCH: f64 = 0.01;
@@ -189,17 +185,11 @@ fn are_losses(span: &Span) -> bool {
 /// flows together.
 pub(crate) fn are_without_queue(span: &Span) -> bool {
     let queue_us = span.queue_before_loss_us();
-    let is_empty = queue_us.is_some_and(|queue_us| queue_us < short_queue_us(span));
+    let is_empty = queue_us.is_some_and(|queue_us| queue_us < span.queue_threshold_us());
     let is_long = span.seconds() >= ONE_EVENT_S && is_held(span);
     let least = if is_long { 1 } else { LEAST_EVENTS_OF_PATH };
     let is_enough = span.passed.cong_signals >= least;
     is_enough && is_empty && span.passed.delivered_ce_pkts == 0 && are_losses(span)
-}
-
-/// A shorter queue is none to a law that answers to losses: it empties before the window has grown again. CUBIC, which
-/// gives up 0.3 of its window (RFC 9438, 4.6), would need 0.43 of the bandwidth-delay product to keep the path full.
-pub(crate) fn short_queue_us(span: &Span) -> f64 {
-    SHORT_QUEUE * span.base_rtt_us().max(LEAST_QUEUE_BASE_US)
 }
 
 /// Whether a law takes a loss for congestion.
