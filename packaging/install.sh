@@ -48,7 +48,8 @@ put_all() {
     install -D -m 755 "$binary" "$DESTDIR$PREFIX/bin/fatpath"
     "$binary" man "$DESTDIR$SHARE/man"
     completions | while read -r shell target; do
-        "$binary" completions "$shell" | install -D -m 644 /dev/stdin "$DESTDIR$target"
+        completion=$("$binary" completions "$shell")
+        printf '%s\n' "$completion" | install -D -m 644 /dev/stdin "$DESTDIR$target"
     done
     sed "s|@PREFIX@|$PREFIX|" packaging/fatpath.service |
         install -D -m 644 /dev/stdin "$DESTDIR$UNITS/fatpath.service"

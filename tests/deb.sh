@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The Debian package in a clean Debian: deb.sh BINARY. Installs, upgrades, removes, purges, and looks at what is there.
-# As root. Each check prints `ok NAME` or `FAILED NAME`. The Debian is fetched once, into target/deb. What systemd does
+# As root. Each check prints `ok NAME` or `FAILED NAME`. The Debian is fetched once, into target/debian;
+# the packages, of a build for tests, are made where they are forgotten. What systemd does
 # with the service in a guest is the affair of `make test-systemd`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-work=target/deb
+work=target/debian
 debian=$work/debian-12
 # systemd for systemctl, systemd-analyze and systemd-sysusers.
 packages=libelf1,zlib1g,passwd,systemd
@@ -26,7 +27,7 @@ listed() {
     (cd "$root" && find . -xdev ! -path './proc/*' ! -path './run/*' ! -path './var/lib/dpkg/*' ! -path './var/log/*' \
         ! -path './var/cache/*' ! -path './etc/*-' ! -name '.pwd.lock' -printf '%y %m %p\n' | sort)
 }
-package() { FATPATH_DEB_VERSION=$1 packaging/deb.sh "$binary" "$work"; }
+package() { FATPATH_DEB_VERSION=$1 packaging/deb.sh "$binary" "$scratch"; }
 put() { cp "$1" "$root/tmp/fatpath.deb" && inside dpkg --install /tmp/fatpath.deb && rm "$root/tmp/fatpath.deb"; }
 same() { diff <(echo "$1") <(echo "$2"); }
 
@@ -38,14 +39,14 @@ if [ ! -d "$debian" ]; then
     mmdebstrap --quiet --variant=essential --include=$packages bookworm "$debian.new" || exit 1
     mv "$debian.new" "$debian"
 fi
-root=$(mktemp -d)/root
+scratch=$(mktemp -d) || exit 1
+root=$scratch/root
 clean() {
     ! mountpoint -q "$root/proc" || umount "$root/proc"
-    rm -rf "${root%/root}"
+    rm -rf --one-file-system "$scratch"
 }
 trap clean EXIT
-cp -a "$debian" "$root"
-mount -t proc proc "$root/proc"
+cp -a "$debian" "$root" && mount -t proc proc "$root/proc" || exit 1
 
 one=$(package 0.1.0-1) && two=$(package 0.1.0-2) || exit 1
 before=$(listed) groups=$(cat "$root/etc/group")

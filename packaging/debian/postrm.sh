@@ -5,6 +5,10 @@ set -e
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 [ "$1" = purge ] || exit 0
 
-rm -rf /var/lib/fatpath /var/log/fatpath /run/fatpath
+rm -rf /var/lib/fatpath /var/log/fatpath
+# What could not be put back is in the journal: another installation of fatpath can do it until the next boot.
+[ -e /run/fatpath/changes.json ] || rm -rf /run/fatpath
 rmdir /etc/fatpath 2>/dev/null || true
-if getent group fatpath >/dev/null; then groupdel fatpath; fi
+if getent group fatpath >/dev/null; then
+    groupdel fatpath || echo "fatpath: the group fatpath stays" >&2
+fi

@@ -19,10 +19,14 @@ pub struct About {
 /// How many texts of a kind are kept.
 const MAX_TEXTS: usize = 100;
 
+/// How much of each.
+const MAX_CHARS: usize = 1000;
+
 impl About {
     pub(crate) fn keep(texts: &mut Vec<String>, text: &str) {
-        if texts.len() < MAX_TEXTS && !texts.iter().any(|kept| kept == text) {
-            texts.push(text.chars().take(1000).collect());
+        let text: String = text.chars().take(MAX_CHARS).collect();
+        if texts.len() < MAX_TEXTS && !texts.contains(&text) {
+            texts.push(text);
         }
     }
 }

@@ -12,8 +12,8 @@ use foldhash::fast::FixedState;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Of segments that are not acknowledged, all connections together remember so many (32 bytes each), and of
-/// retransmissions a quarter of it.
+/// Of segments that are not acknowledged, each direction of n connections remembers an n-th of this (32 bytes each), and of
+/// retransmissions a quarter of it; what it remembers stays when more connections come.
 const SEGMENTS: usize = 4 << 20;
 
 /// A connection alone remembers at most so many in each direction: 64 BDPs of 1 MB in segments of 1448 bytes.

@@ -35,7 +35,8 @@ type Found = Option<(&'static str, String)>;
 
 /// The receiving program does not read: its window closes.
 fn reader(way: &Direction, peer: &Direction) -> Found {
-    let share = peer.zero_window_us / way.data_time_us;
+    // A window may stay closed after the last data.
+    let share = peer.zero_window_us / way.data_time_us.max(peer.zero_window_us);
     (share >= LEAST_SHARE).then(|| {
         let evidence = format!(
             "the receiver's window was closed for {:.0} % of the time, {} times",
@@ -48,7 +49,7 @@ fn reader(way: &Direction, peer: &Direction) -> Found {
 
 /// The receiver's window is full, and never closed for long.
 fn window(way: &Direction, peer: &Direction) -> Found {
-    let share = way.window_limited_us / way.data_time_us;
+    let share = way.window_limited_us / way.data_time_us.max(way.window_limited_us);
     if share < LEAST_SHARE || reader(way, peer).is_some() {
         return None;
     }

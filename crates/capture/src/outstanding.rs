@@ -31,6 +31,9 @@ pub(crate) struct Outstanding {
     acked: usize,
 }
 
+/// Segments that one that is late may overtake.
+const MOST_MOVED: usize = 1_024;
+
 /// What an ACK acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Acked {
@@ -41,15 +44,19 @@ pub(crate) struct Acked {
 }
 
 impl Outstanding {
-    /// Adds a segment; `most` bounds how many are held.
+    /// Adds a segment; `most` bounds how many are held. One that comes very late is left out, which costs a round-trip
+    /// time: to find it a place would move all that follow.
     pub fn push(&mut self, sent: Sent, most: usize) {
-        match self.segments.back() {
+        let at = match self.segments.back() {
             Some(last) if last.start > sent.start => {
-                let at = self.segments.partition_point(|s| s.start <= sent.start);
-                self.segments.insert(at.max(self.acked), sent);
+                self.segments.partition_point(|s| s.start <= sent.start)
             }
-            _ => self.segments.push_back(sent),
+            _ => self.segments.len(),
+        };
+        if self.segments.len() - at > MOST_MOVED {
+            return;
         }
+        self.segments.insert(at.max(self.acked), sent);
         if self.segments.len() - self.acked > most.max(2) {
             self.thin();
         }
