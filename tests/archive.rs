@@ -90,10 +90,7 @@ fn a_flow_is_archived_once_whatever_ends_the_daemon() {
     );
     let output = daemon.ask(&["status"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("archive") && text.contains("1 days"),
-        "{text}"
-    );
+    assert!(text.contains("archive") && text.contains("1 day"), "{text}");
 }
 
 #[test]

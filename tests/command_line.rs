@@ -205,6 +205,8 @@ fn in_shell(shell: &str, options: &[&str], script: &str) -> Option<String> {
         .args(options)
         .args(["-c", &script])
         .env("HOME", folder.path())
+        .env("LC_ALL", "C")
+        .env_remove("BASH_ENV")
         .output();
     let Ok(output) = output else {
         println!("skipped: no {shell} here");
