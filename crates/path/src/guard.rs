@@ -3,7 +3,7 @@
 
 use crate::estimate::Estimate;
 use crate::evidence::Evidence;
-use crate::profile::Profile;
+use crate::profile::{Law, Profile};
 use crate::quantile::quantile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -102,7 +102,12 @@ impl Guard {
         } else if !self.trial.as_ref().is_some_and(is_same) {
             // A larger buffer than the last one is judged by what the path had before both.
             let (retransmitted_share_before, bps_before) = match self.trial.take() {
-                Some(last) => (last.retransmitted_share_before, last.bps_before),
+                // The start of a first flow may have lost more than the rest of it.
+                Some(last) => (
+                    last.retransmitted_share_before
+                        .min(known.retransmitted_share),
+                    last.bps_before,
+                ),
                 None => (
                     known.retransmitted_share,
                     known.rate.map(|rate| rate.bps.value),
@@ -129,15 +134,15 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
-    /// What is known, without what a law that is on trial itself sends again: whether that is too much is judged here, and
-    /// would otherwise end the trial and begin it anew for ever.
+    /// What is known, without what `fp_bbr` on trial itself sends again: whether that is too much is judged here, and would
+    /// otherwise end the trial and begin it anew for ever.
     pub(crate) fn without_trial(&self, known: &Estimate) -> Estimate {
-        let before = self
-            .trial
-            .as_ref()
-            .map(|trial| trial.retransmitted_share_before);
+        let law = self.profile().and_then(|profile| profile.law);
         Estimate {
-            retransmitted_share: before.unwrap_or(known.retransmitted_share),
+            retransmitted_share: match law {
+                Some(Law::Bbr) => 0.0,
+                _ => known.retransmitted_share,
+            },
             ..known.clone()
         }
     }

@@ -253,6 +253,8 @@ mod tests {
             }
         };
         let mut paths = Paths::default();
+        paths.learn(key(0), lossy(0, 10));
+        paths.assign(&host(), 0);
         paths.learn(key(0), lossy(0, 4));
         paths.assign(&host(), 0);
         let law = |paths: &Paths| paths.assigned().keys().next().and_then(|given| given.law);
