@@ -6,7 +6,7 @@ use crate::arguments::{
 };
 use crate::not_running::not_running;
 use crate::paths::{learned_of, what_flows_get};
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 use fatpath_api::LearnedPath;
 use fatpath_daemon::{Instance, client, read_policy_file};
 use fatpath_host::Sysctls;
@@ -63,13 +63,17 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
     flow.cgroup = arguments.cgroup.clone();
     let host = Sysctls::default();
     let explanation = explain(&policy, &flow).on_host(&policy, |name| host.number(name));
-    let (learned, unknown) = match explanation.rule {
-        None if policy.auto.mode != AutoMode::Off => learned(arguments, &flow),
-        _ => (Vec::new(), None),
+    let learned = match explanation.rule {
+        None if policy.auto.mode != AutoMode::Off => {
+            learned_of(&arguments.instance, flow.destination, flow.source)
+        }
+        _ => Ok(Vec::new()),
     };
-    if let Some(error) = unknown {
+    // Also where no daemon runs the file is explained.
+    let learned = learned.unwrap_or_else(|error| {
         eprintln!("what was learned of the path is not known: {error:#}");
-    }
+        Vec::new()
+    });
     let explained = Explained {
         explanation,
         learned,
@@ -101,14 +105,6 @@ impl fmt::Display for Explained {
             writeln!(f, "{}", what_flows_get(path).join("\n"))?;
         }
         Ok(())
-    }
-}
-
-/// With the reason why it is not known, for instance where no daemon runs: the file is explained all the same.
-fn learned(arguments: &ExplainArguments, flow: &Flow) -> (Vec<LearnedPath>, Option<Error>) {
-    match learned_of(&arguments.instance, flow.destination, flow.source) {
-        Ok(paths) => (paths, None),
-        Err(error) => (Vec::new(), Some(error)),
     }
 }
 

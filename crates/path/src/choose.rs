@@ -99,7 +99,8 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
     match estimate.loss {
         Some(Loss::Random) if lost <= MOST_LOST => {
             choice.profile.law = Some(Law::Bbr);
-            choice.because("fp_bbr: segments are lost although no queue is full".to_owned());
+            choice
+                .because("fp_bbr: segments are lost although no long queue delays them".to_owned());
         }
         // A law that answers to losses never reaches the rate of a policer: pacing below what flows had would lower it.
         Some(Loss::Policed) if lost <= MOST_LOST => {
