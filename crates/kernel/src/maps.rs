@@ -5,7 +5,11 @@ use crate::KernelError;
 use crate::places::Places;
 use crate::pod::{Pod, value_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libc::EIO;
 use zerocopy::IntoBytes;
+
+/// Values that one call of the kernel reads.
+const BATCH: u32 = 1024;
 
 /// A pinned map with keys of `u32`.
 pub(crate) struct Table(MapHandle);
@@ -33,6 +37,21 @@ impl Table {
             .lookup(index.as_bytes(), MapFlags::ANY)
             .map_err(KernelError::bpf(format!("read {index} of {}", self.name())))?;
         Ok(bytes.unwrap_or_default())
+    }
+
+    /// The values of an array, in the order of their indices; many are read by one call of the kernel.
+    pub(crate) fn all<T: Pod>(&self) -> Result<Vec<T>, KernelError> {
+        let read = || KernelError::bpf(format!("read {}", self.name()));
+        let pairs = self.0.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
+        let pairs = pairs.map_err(read())?;
+        let values: Vec<T> = pairs
+            .map(|(_, bytes)| value_of(&bytes).unwrap_or_default())
+            .collect();
+        // The iterator ends where the kernel refuses, and does not say so.
+        match values.len() == self.0.max_entries() as usize {
+            true => Ok(values),
+            false => Err(read()(libbpf_rs::Error::from_raw_os_error(EIO))),
+        }
     }
 
     pub(crate) fn set<T: Pod>(&self, index: u32, value: &T) -> Result<(), KernelError> {

@@ -284,14 +284,9 @@ fn buffer_max(sysctl: &str) -> u32 {
 }
 
 fn named_ids(names: &Table) -> Result<HashMap<String, u32>, KernelError> {
-    let mut ids = HashMap::new();
-    for id in 0..abi::FP_MAX_RULE_IDS {
-        let name: abi::fp_name = names.get(id)?;
-        if name.text[0] != 0 {
-            ids.insert(text_of(&name.text), id);
-        }
-    }
-    Ok(ids)
+    let names: Vec<abi::fp_name> = names.all()?;
+    let named = (0..).zip(&names).filter(|(_, name)| name.text[0] != 0);
+    Ok(named.map(|(id, name)| (text_of(&name.text), id)).collect())
 }
 
 fn free_ids(known: &HashMap<String, u32>) -> impl Iterator<Item = u32> + use<> {
