@@ -2,15 +2,18 @@
 //! How much of the gap between the defaults and what an expert reaches is closed without anybody knowing the path:
 //! bulk flows over paths of `experiments/gap/bulk.toml`, on the real kernel, one run of each variant and path.
 //!
+//! Harm is what flows of CUBIC lose to a flow that shares their path (`experiments/gap/harm.toml`).
+//!
 //! Closure is (auto - default) / (oracle - default), where oracle is the best of the policies and recipes that
 //! somebody chose who knows the path.
 
 use crate::figure::{Better, Figure, Summary};
-use crate::lab::{self, Case};
+use crate::lab::{self, Case, Reached};
 use crate::run::Run;
 use anyhow::{Context, Result};
 
 const SCENARIO: &str = "gap/bulk.toml";
+const HARM: &str = "gap/harm.toml";
 
 /// A third of the scenario's paths, one or two of each kind.
 const PATHS: [&str; 8] = [
@@ -27,6 +30,15 @@ const PATHS: [&str; 8] = [
 /// Those without losses of their own, where what is retransmitted is what the law does.
 const CLEAN: [&str; 3] = ["1g-100ms", "200m-300ms", "10m-40ms-deep"];
 
+/// Of the scenario on harm, those whose queue holds half of a bandwidth-delay product or more.
+const SHARED: [&str; 5] = [
+    "200m-80ms-half",
+    "200m-80ms",
+    "200m-80ms-deep",
+    "200m-80ms-codel",
+    "200m-80ms-loss-1e-4",
+];
+
 const EXPERTS: [&str; 5] = [
     "recipe",
     "cubic",
@@ -41,8 +53,10 @@ const LEAST_GAP: f64 = 1.1;
 /// Of the three flows of a run.
 const FIRST: usize = 0;
 const THIRD: usize = 2;
+/// Of a run on harm, behind the three.
+const NEIGHBOURS: usize = 3;
 
-pub const FIGURES: [Figure; 6] = [
+pub const FIGURES: [Figure; 7] = [
     higher(
         "gap.closure_median",
         "closure of the third flow of 15 s; median of the paths with a gap of a tenth or more",
@@ -86,6 +100,18 @@ pub const FIGURES: [Figure; 6] = [
             0.2,
             Summary::Median,
             retransmits_over_recipe,
+        )
+    },
+    Figure {
+        better: Better::Lower,
+        unit: "points",
+        ..higher(
+            "gap.harm_points",
+            "share of the path that two flows of CUBIC lose to one on a learned path, beyond what they lose to a third of \
+             CUBIC; mean of the paths",
+            5.0,
+            Summary::Median,
+            harm_points,
         )
     },
 ];
@@ -156,6 +182,21 @@ fn retransmits_over_recipe(run: &Run) -> Result<Vec<f64>> {
         Ok((resent("auto")? + 1.0) / (resent("recipe")? + 1.0))
     };
     CLEAN.into_iter().map(ratio).collect()
+}
+
+fn harm_points(run: &Run) -> Result<Vec<f64>> {
+    let harm = |path| {
+        let reached = |variant| lab::once(run, Case::of(HARM, variant).path(path));
+        let left = |reached: &Reached| {
+            let mbps = reached.programs_mbps.get(NEIGHBOURS);
+            mbps.copied()
+                .context("the neighbours are the fourth program")
+        };
+        let (cubic, auto) = (reached("cubic")?, reached("auto")?);
+        Ok(100.0 * (left(&cubic)? - left(&auto)?) / auto.bottleneck_mbps)
+    };
+    let harms: Result<Vec<f64>> = SHARED.into_iter().map(harm).collect();
+    Ok(vec![harms?.iter().sum::<f64>() / SHARED.len() as f64])
 }
 
 #[cfg(test)]
