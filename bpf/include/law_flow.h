@@ -156,7 +156,6 @@ static __always_inline u32 whole_cwnd_pkts(struct tcp_sock *tp)
 	return tp->snd_cwnd + state_of(tp)->memory.held_back_pkts;
 }
 
-/* Whole, whatever max_burst holds back of it. */
 /* tcp_packets_in_flight() */
 static __always_inline u32 in_flight_pkts(const struct tcp_sock *tp)
 {
@@ -170,6 +169,7 @@ static __always_inline u32 clamp_pkts(struct tcp_sock *tp)
 	return tp->snd_cwnd_clamp < most ? tp->snd_cwnd_clamp : most;
 }
 
+/* Whole, whatever max_burst holds back of it. */
 static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 {
 	struct cc_window w = {

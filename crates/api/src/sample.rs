@@ -189,11 +189,19 @@ pub struct Sample {
     pub bbr: Option<BbrState>,
 }
 
+/// Segments in flight, as tcp_packets_in_flight() counts them. Of a connection that ends, the kernel forgets first what it
+/// sent, and keeps the counts of what was selectively acknowledged or lost: then there are none.
+pub fn packets_in_flight(out_pkts: u32, gone_pkts: u32, resent_pkts: u32) -> u32 {
+    out_pkts
+        .saturating_add(resent_pkts)
+        .saturating_sub(gone_pkts)
+}
+
 impl Sample {
-    /// Segments in flight, as tcp_packets_in_flight() counts them.
+    /// Segments in flight.
     pub fn in_flight_pkts(&self) -> u32 {
-        let gone = self.sacked_out + self.lost_out;
-        (self.packets_out + self.retrans_out).saturating_sub(gone)
+        let gone_pkts = self.sacked_out + self.lost_out;
+        packets_in_flight(self.packets_out, gone_pkts, self.retrans_out)
     }
 
     /// Seconds since fatpath first saw the flow (ElapsedSecs, ElapsedMicroSecs).
@@ -211,4 +219,15 @@ pub enum SampleLine {
     Sample(Box<Sample>),
     /// So many samples of any flows were missed.
     Lost(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_ends_has_nothing_in_flight() {
+        assert_eq!(packets_in_flight(10, 3, 2), 9);
+        assert_eq!(packets_in_flight(0, 7, 0), 0);
+    }
 }

@@ -9,7 +9,7 @@ use crate::pins::LINK_LIST_FLOWS;
 use crate::pod::{text_of, value_of};
 use fatpath_api::{
     Flow, Limits, Measures, Opened, RudeFlow, RudeMode, SettingOutcome, SettingReport,
-    SettingValue, TunedFlow,
+    SettingValue, TunedFlow, packets_in_flight,
 };
 use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
 use std::collections::HashMap;
@@ -105,11 +105,7 @@ fn measures(r: &fp_flow_record, duration_s: f64) -> Measures {
         cwnd_pkts: tcp.cwnd_pkts,
         // TCP_INFINITE_SSTHRESH
         ssthresh_pkts: (tcp.ssthresh_pkts < 0x7fff_ffff).then_some(tcp.ssthresh_pkts),
-        // tcp_packets_in_flight() of the kernel.
-        in_flight_pkts: tcp
-            .packets_out
-            .wrapping_sub(gone_pkts)
-            .wrapping_add(tcp.retrans_out),
+        in_flight_pkts: packets_in_flight(tcp.packets_out, gone_pkts, tcp.retrans_out),
         peer_window_bytes: tcp.peer_window_bytes,
         law: text_of(&tcp.law),
         receive_window_scale: tcp.receive_wscale.into(),
