@@ -21,7 +21,10 @@ use crate::Instance;
 use crate::answer::Refused;
 use crate::archive::{Archive, learned_applied, policy_applied};
 use crate::instruments::Instruments;
-use crate::paths::PathsState;
+use crate::paths::{Autotuned, PathsState, most_buffer_bytes};
+
+/// Of sysctls on buffers, which the kernel doubles.
+const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;
 
 /// The one owner of what fatpath changes.
 pub(crate) struct Engine {
@@ -162,7 +165,8 @@ impl Engine {
             notes.extend(set.err().map(|error| format!("the instruments: {error}")));
         }
         self.archive.set_policy(policy.archive);
-        self.paths.set_policy(policy.auto.clone());
+        let autotuned = Autotuned::of(&self.host);
+        self.paths.set_policy(policy.auto.clone(), autotuned);
         self.written = policy;
         self.policy_file = file.to_owned();
         let applied = Applied {
@@ -202,6 +206,10 @@ impl Engine {
     fn make_live(&mut self, policy: Policy) -> Result<Applied> {
         refuse_laws_of_others(&policy, &self.pin_dir)?;
         let mut notes = self.host.raise(&policy.host)?;
+        if policy.auto.mode == AutoMode::Tune {
+            let most_bytes = most_buffer_bytes().min(MOST_MAXIMUM_BYTES);
+            notes.extend(self.host.raise_maxima(most_bytes as u32)?);
+        }
         let tables = Classifier::build(&policy);
         let published = self.publish(&policy, &tables)?;
         let absent = published.absent_cgroups.iter();

@@ -19,6 +19,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use std::time::Instant;
 
+pub(crate) use host::{Autotuned, most_buffer_bytes};
 pub(crate) use memory::Memory;
 
 /// The paths of this daemon.
@@ -26,11 +27,13 @@ pub(crate) use memory::Memory;
 pub(crate) struct PathsState {
     paths: Mutex<Paths>,
     settings: Mutex<Auto>,
+    autotuned: Mutex<Autotuned>,
 }
 
 impl PathsState {
-    /// A policy became live.
-    pub(crate) fn set_policy(&self, settings: Auto) {
+    /// A policy became live, on a host that grows buffers by itself so far.
+    pub(crate) fn set_policy(&self, settings: Auto, autotuned: Autotuned) {
+        *self.autotuned.lock() = autotuned;
         let mut paths = self.paths.lock();
         match settings.mode {
             AutoMode::Off => *paths = Paths::default(),
@@ -76,7 +79,12 @@ impl PathsState {
 
     /// Gives each path what it is to get now. Answers whether anything changed.
     pub(crate) fn assign(&self) -> bool {
-        self.paths.lock().assign(&host::read(), now_us())
+        self.paths.lock().assign(&self.host(), now_us())
+    }
+
+    /// What this host does by itself.
+    fn host(&self) -> fatpath_path::Host {
+        host::read(*self.autotuned.lock())
     }
 
     /// The rules for what the paths get.

@@ -20,7 +20,7 @@ pub use sysctl::{SysctlError, Sysctls};
 
 use fatpath_api::Change;
 use fatpath_netlink::Notification;
-use fatpath_policy::{HostSettings, Prefix, RouteMetrics};
+use fatpath_policy::{HostSettings, Prefix, RouteMetrics, SysctlName};
 use std::path::{Path, PathBuf};
 
 /// The changes of one fatpath instance to its host.
@@ -87,6 +87,33 @@ impl Host {
             said.extend(self.sysctls.raise(&mut self.journal, wanted)?);
         }
         Ok(said)
+    }
+
+    /// Raises what bounds the buffers of flows that no rule matches: what SO_RCVBUF and SO_SNDBUF take, and the sizes to
+    /// which the kernel grows buffers by itself, these only where they are the kernel's own. Answers as [`Host::raise`].
+    ///
+    /// # Errors
+    /// As of [`Host::raise`].
+    pub fn raise_maxima(&mut self, at_least_bytes: u32) -> Result<Vec<String>, HostError> {
+        let mut said = Vec::new();
+        for name in [SysctlName::CoreRmemMax, SysctlName::CoreWmemMax] {
+            said.extend(
+                self.sysctls
+                    .raise_to(&mut self.journal, name, at_least_bytes)?,
+            );
+        }
+        for name in [SysctlName::TcpRmem, SysctlName::TcpWmem] {
+            said.extend(
+                self.sysctls
+                    .raise_default(&mut self.journal, name, at_least_bytes)?,
+            );
+        }
+        Ok(said)
+    }
+
+    /// The number that a sysctl would have without fatpath, of a triple the third; `None` where it cannot be read.
+    pub fn without_us(&self, name: SysctlName) -> Option<u64> {
+        self.sysctls.without_us(&self.journal, name)
     }
 
     /// Gives the routes the metrics that the policy needs, and takes away those that it does not. Answers a

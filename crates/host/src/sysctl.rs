@@ -38,7 +38,16 @@ impl Sysctls {
         journal: &mut Journal,
         wanted: &Sysctl,
     ) -> Result<Option<String>, HostError> {
-        let name = wanted.name.as_str();
+        self.raise_to(journal, wanted.name, wanted.at_least.value)
+    }
+
+    pub(crate) fn raise_to(
+        &self,
+        journal: &mut Journal,
+        wanted: SysctlName,
+        at_least: u32,
+    ) -> Result<Option<String>, HostError> {
+        let name = wanted.as_str();
         let now = self.read(name)?;
         let noted = noted(journal, name);
         // What is still as before was noted by a process that died before it wrote.
@@ -50,12 +59,38 @@ impl Sysctls {
                 "{name} was set to {now} by hand since: left alone"
             )));
         }
-        let Some(after) = raised(&now, wanted.at_least.value, wanted.name.is_triple()) else {
+        let Some(after) = raised(&now, at_least, wanted.is_triple()) else {
             return Ok(None);
         };
         note(journal, noted, name, &now, &after)?;
         self.write(name, &after)?;
         Ok(Some(format!("{name} raised from {now} to {after}")))
+    }
+
+    /// Raises the size to which the kernel grows buffers by itself where it is the kernel's own: another one is somebody's
+    /// choice. Answers what there is to say.
+    pub(crate) fn raise_default(
+        &self,
+        journal: &mut Journal,
+        name: SysctlName,
+        at_least_bytes: u32,
+    ) -> Result<Option<String>, HostError> {
+        match self.without_us(journal, name) {
+            Some(bytes) if kernels_own(name) == Some(bytes) => {
+                self.raise_to(journal, name, at_least_bytes)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The number that the sysctl would have without fatpath, of a triple the third.
+    pub(crate) fn without_us(&self, journal: &Journal, name: SysctlName) -> Option<u64> {
+        let now = self.text(name.as_str())?;
+        let text = match noted(journal, name.as_str()) {
+            Some(Change::Sysctl { before, after, .. }) if after == now => before,
+            _ => now,
+        };
+        text.rsplit(' ').next()?.parse().ok()
     }
 
     pub(crate) fn put_back(&self, name: &str, before: &str, after: &str) -> PutBack {
@@ -162,6 +197,15 @@ fn note(
     }
 }
 
+/// To how many bytes mainline Linux grows a buffer on a host with half a gigabyte of memory or more (tcp_init()).
+fn kernels_own(name: SysctlName) -> Option<u64> {
+    match name {
+        SysctlName::TcpWmem => Some(4 << 20),
+        SysctlName::TcpRmem => Some(6 << 20),
+        _ => None,
+    }
+}
+
 /// The value with its last number raised; `None` when it is high enough or no number.
 fn raised(now: &str, at_least: u32, is_triple: bool) -> Option<String> {
     let mut fields: Vec<String> = now.split(' ').map(str::to_owned).collect();
@@ -249,6 +293,30 @@ mod tests {
             PutBack::LeftAlone(_)
         ));
         assert_eq!(sysctls.read(NAME).unwrap(), "300000");
+    }
+
+    #[test]
+    fn only_the_kernels_own_size_is_raised_and_known_afterwards() {
+        let (dir, sysctls, mut journal) = host("212992\n");
+        std::fs::create_dir_all(dir.path().join("net/ipv4")).unwrap();
+        let mut raise = |text: &str, name, bytes| {
+            std::fs::write(dir.path().join("net/ipv4/tcp_wmem"), text).unwrap();
+            let said = sysctls.raise_default(&mut journal, name, bytes).unwrap();
+            let without_us = sysctls.without_us(&journal, name).unwrap();
+            (said.is_some(), sysctls.number(name).unwrap(), without_us)
+        };
+        let name = SysctlName::TcpWmem;
+        let by_hand = raise("4096\t16384\t8388608\n", name, 1 << 25);
+        assert_eq!(by_hand, (false, 8 << 20, 8 << 20));
+        let small = raise("4096\t16384\t4194304\n", name, 1 << 20);
+        assert_eq!(small, (false, 4 << 20, 4 << 20));
+        let own = raise("4096\t16384\t4194304\n", name, 1 << 25);
+        assert_eq!(own, (true, 32 << 20, 4 << 20));
+        // Raised further when more is wanted, and left alone when set by hand since.
+        let more = raise("4096\t16384\t33554432\n", name, 1 << 26);
+        assert_eq!(more, (true, 64 << 20, 4 << 20));
+        let since = raise("4096\t16384\t16777216\n", name, 1 << 26);
+        assert_eq!(since, (false, 16 << 20, 16 << 20));
     }
 
     #[test]

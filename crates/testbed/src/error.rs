@@ -3,6 +3,7 @@
 //!
 //! Start with [`SupervisorError`].
 
+use fatpath_host::JournalError;
 use std::io;
 
 use thiserror::Error;
@@ -43,6 +44,9 @@ pub enum SupervisorError {
         /// Its last lines.
         log: String,
     },
+    /// What the daemon changed of the machine cannot be read.
+    #[error(transparent)]
+    DaemonJournal(#[from] JournalError),
     /// Not everything could be taken down.
     #[error(transparent)]
     Undo(#[from] UndoError),

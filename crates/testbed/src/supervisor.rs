@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::Network;
+use fatpath_scenario::Host;
 use fatpath_scenario::plan::{
     DaemonPlan, MAINLINE_LAW, MAINLINE_OF_A_HOST, MAINLINE_OF_THE_MACHINE, Plan,
 };
@@ -138,6 +139,7 @@ fn bring_up(
     let cgroup = make_cgroup(&plan.lab, journal)?;
     if let Some(daemon) = &plan.daemon {
         start_daemon(daemon, directory, &cgroup, journal)?;
+        follow_daemon(plan, &network, &directory.daemon())?;
         open_rude_gate(plan, daemon, directory)?;
     }
     Ok((network, settings))
@@ -254,6 +256,32 @@ fn start_daemon(
         reason,
         log: crate::tail::of_file(&log),
     })
+}
+
+/// The lab's daemon stands for one on each host: what it raised of sysctls that each network namespace has for itself holds
+/// for the hosts, too, where they have what it found.
+fn follow_daemon(plan: &Plan, network: &Network, run_dir: &Path) -> Result<(), SupervisorError> {
+    let daemon = fatpath_host::Host::open(run_dir)?;
+    for change in daemon.changes() {
+        let fatpath_api::Change::Sysctl {
+            name,
+            before,
+            after,
+        } = change
+        else {
+            continue;
+        };
+        let has_it = |host: &&Host| {
+            let sysctls = plan.sysctls(host);
+            let value = sysctls.iter().rev().find(|(set, _)| set == name);
+            value.is_some_and(|(_, value)| value == before)
+        };
+        let hosts = plan.hosts.iter().filter(has_it);
+        for namespace in hosts.filter_map(|host| network.host(&host.name)) {
+            namespace.set_sysctl(name, after)?;
+        }
+    }
+    Ok(())
 }
 
 /// A lab's policy is its administrator's word: where it lets flows be rude, the hosts of the lab mark them.

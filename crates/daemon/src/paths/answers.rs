@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the API answers about paths.
 
-use super::{PathsState, host, now_us, overlap};
+use super::{PathsState, now_us, overlap};
 use crate::answer::{AnswerTo, Failure};
 use axum::Json;
 use axum::extract::{Query, State};
@@ -35,7 +35,7 @@ pub(crate) async fn paths(
 }
 
 fn learned(state: &PathsState, prefix: Option<IpNet>, limit: usize) -> LearnedPaths {
-    let (mode, host, now_us) = (state.mode(), host::read(), now_us());
+    let (mode, host, now_us) = (state.mode(), state.host(), now_us());
     let paths = state.paths.lock();
     let wanted = paths
         .iter()

@@ -9,14 +9,46 @@ use fatpath_policy::SysctlName;
 /// How much all flows are given together is bounded by the policy's `tcp_mem_share`.
 const PART_OF_PRESSURE: u64 = 2 * 4 * 2;
 
+/// To how many bytes the kernel grows buffers by itself without fatpath. Network namespaces that are older than the daemon
+/// do not have what it raised, and flows get the buffers that they need there, too.
+#[derive(Clone, Copy)]
+pub(crate) struct Autotuned {
+    send_bytes: u64,
+    receive_bytes: u64,
+}
+
+impl Default for Autotuned {
+    fn default() -> Autotuned {
+        Autotuned {
+            send_bytes: u64::MAX,
+            receive_bytes: u64::MAX,
+        }
+    }
+}
+
+impl Autotuned {
+    /// Of this host.
+    pub(crate) fn of(host: &fatpath_host::Host) -> Autotuned {
+        let bytes = |name| host.without_us(name).unwrap_or(u64::MAX);
+        Autotuned {
+            send_bytes: bytes(SysctlName::TcpWmem),
+            receive_bytes: bytes(SysctlName::TcpRmem),
+        }
+    }
+}
+
 /// What this host does by itself.
-pub(super) fn read() -> Host {
-    let sysctls = Sysctls::default();
-    let autotuned = |name| sysctls.number(name).unwrap_or(u64::MAX);
+pub(super) fn read(autotuned: Autotuned) -> Host {
     Host {
         law: fatpath_kernel::default_law().unwrap_or_default(),
-        send_autotuned_bytes: autotuned(SysctlName::TcpWmem),
-        receive_autotuned_bytes: autotuned(SysctlName::TcpRmem),
-        most_buffer_bytes: sysctls.tcp_pressure_bytes().unwrap_or_default() / PART_OF_PRESSURE,
+        send_autotuned_bytes: autotuned.send_bytes,
+        receive_autotuned_bytes: autotuned.receive_bytes,
+        most_buffer_bytes: most_buffer_bytes(),
     }
+}
+
+/// Largest buffer that one flow may be given; 0 where it cannot be told.
+pub(crate) fn most_buffer_bytes() -> u64 {
+    let pressure_bytes = Sysctls::default().tcp_pressure_bytes();
+    pressure_bytes.unwrap_or_default() / PART_OF_PRESSURE
 }

@@ -8,9 +8,11 @@ use crate::span::Span;
 const LEAST_EVENTS: u64 = 3;
 const LEAST_EVENTS_OF_PATH: u64 = 2;
 
-/// One event is enough of a flow that lasted so long and was mostly held back by the path: a window that a loss made
-/// small grows for that long without meeting another one.
-const ONE_EVENT_S: f64 = 10.0;
+/// One event is enough of a flow that lasted so long, and so many round trips, and was mostly held back by the path: slow
+/// start, which ends at a full queue where there is one, ended with an empty one, and a small window makes a second event
+/// rare.
+const ONE_EVENT_S: f64 = 3.0;
+const ONE_EVENT_RTTS: f64 = 20.0;
 
 /// Losses by congestion below this share are how a loss-based law finds the path's rate.
 const MUCH: f64 = 0.01;
@@ -186,7 +188,8 @@ fn are_losses(span: &Span) -> bool {
 pub(crate) fn are_without_queue(span: &Span) -> bool {
     let queue_us = span.queue_before_loss_us();
     let is_empty = queue_us.is_some_and(|queue_us| queue_us < span.queue_threshold_us());
-    let is_long = span.seconds() >= ONE_EVENT_S && is_held(span);
+    let long_s = ONE_EVENT_S.max(ONE_EVENT_RTTS * span.base_rtt_us() / 1e6);
+    let is_long = span.seconds() >= long_s && is_held(span);
     let least = if is_long { 1 } else { LEAST_EVENTS_OF_PATH };
     let is_enough = span.passed.cong_signals >= least;
     is_enough && is_empty && span.passed.delivered_ce_pkts == 0 && are_losses(span)
