@@ -8,6 +8,7 @@
  */
 #include "include/kernel.h"
 #include "include/match.h"
+#include "include/paths.h"
 #include "include/record.h"
 #include "include/rude_meet.h"
 
@@ -127,9 +128,11 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 
 	if (!control || !control->generation)
 		return NULL;
-	if (stage == FP_BEFORE_SYN && !(control->flags & FP_BEFORE_SYN_TOO))
+	if (stage == FP_BEFORE_SYN && !(control->flags & FP_BEFORE_SYN_TOO) && !paths_version())
 		return NULL;
 	rule_id = first_match(tp, control->live_slot & 1);
+	if (rule_id == FP_NO_RULE)
+		rule_id = learned_rule(tp);
 	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
 	/* Also when no rule overrides any more: a listening socket may have asked before. */
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
@@ -153,10 +156,18 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	return flow;
 }
 
+/* Other programs' callbacks stay. */
+static __always_inline void ask_for(struct bpf_sock_ops *ctx, u32 callbacks)
+{
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | callbacks);
+}
+
 static __always_inline void begin(struct bpf_sock_ops *ctx, struct fp_flow *flow)
 {
 	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_FLOW_PASSIVE : 0;
 
+	if (paths_version() && (!flow || is_learned(flow->rule_id)))
+		ask_for(ctx, BPF_SOCK_OPS_RTT_CB_FLAG);
 	if (!flow) {
 		count(FP_COUNT_PASSED);
 		return;
@@ -165,21 +176,127 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct fp_flow *flow
 	flow->seen_ns = bpf_ktime_get_ns();
 	flow->flags &= FP_FLOW_RUDE | FP_FLOW_WITHHELD | FP_FLOW_PACED | FP_FLOW_PACING_SET;
 	flow->flags |= side | FP_FLOW_ESTABLISHED;
-	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+	ask_for(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
 }
 
-/* One call of meet() for both stages: it is most of this program, which a short flow reads into the cache. */
-static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
+static __always_inline int is_ours(const struct tcp_sock *tp)
 {
-	enum fp_stage stage =
-		ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB ? FP_BEFORE_SYN : FP_ESTABLISHED;
+	return is_named_as_ours(tp->inet_conn.icsk_ca_ops->name);
+}
+
+static __always_inline int was_given_law(struct tcp_sock *tp, const struct fp_flow *flow)
+{
+	return flow && flow->law_set[0] && has_law(tp, flow->law_set);
+}
+
+/*
+ * The law that the program chose, or the namespace's own: 1 when it has it now. A law of ours is
+ * about to go with the rest.
+ */
+static __always_inline int lose_law(void *target, struct fp_flow *flow,
+				    const u8 otherwise[FP_LAW_LEN])
+{
+	int error = -EINVAL;
+
+	if (flow && flow->law_before[0] && !is_named_as_ours((const char *)flow->law_before))
+		error = set_law(target, flow->law_before);
+	if (error)
+		error = set_law(target, otherwise);
+	if (flow)
+		flow->law_set[0] = 0;
+	return error == 0;
+}
+
+/* A flow whose rule is gone, or gives no law any more, loses the law that it was given. */
+static __always_inline void lose_law_of_before(void *target, void *sk, struct tcp_sock *tp,
+					       struct fp_flow *old, const struct fp_flow *flow,
+					       int had_rule, const u8 otherwise[FP_LAW_LEN])
+{
+	if (flow ? FP_IS_GIVEN(&flow->wanted, FP_LAW) || is_not_polite(tp) : !had_rule)
+		return;
+	if (was_given_law(tp, old) || (rude_of(sk) && is_ours(tp)))
+		lose_law(target, old, otherwise);
+}
+
+static __always_inline int is_policy_live(void)
+{
+	u32 zero = 0;
+	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
+
+	return control && control->generation;
+}
+
+/* Whether something else is known of the flow's path than what it has. A rule of the file goes before. */
+static __always_inline int is_out_of_date(struct tcp_sock *tp, const struct fp_flow *flow)
+{
+	u32 has = flow ? flow->rule_id : FP_NO_RULE;
+
+	return (has == FP_NO_RULE || is_learned(has)) && is_policy_live() &&
+	       learned_rule(tp) != has;
+}
+
+static __always_inline enum fp_stage stage_of(u32 op)
+{
+	switch (op) {
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		return FP_BEFORE_SYN;
+	case BPF_SOCK_OPS_RTT_CB:
+		return FP_LIVE;
+	default:
+		return FP_ESTABLISHED;
+	}
+}
+
+/* A flow met its path again. A global function, as leave_share(). */
+__noinline int follow_path(struct bpf_sock_ops *ctx, u32 had_rule)
+{
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	struct fp_flow *flow = tp ? meet(ctx, sk, tp, stage) : NULL;
+	struct fp_flow *flow = tp ? bpf_sk_storage_get(&fp_flows, sk, NULL, 0) : NULL;
+	const struct net *net;
+	struct fp_law_text hosts;
+	int has_rule;
 
+	if (!flow)
+		return 0;
+	has_rule = flow->rule_id != FP_NO_RULE;
+	net = tp->inet_conn.icsk_inet.sk.__sk_common.skc_net.net;
+	__builtin_memcpy(hosts.text, net->ipv4.tcp_congestion_control->name, FP_LAW_LEN);
+	lose_law_of_before(ctx, sk, tp, flow, has_rule ? flow : NULL, had_rule, hosts.text);
+	if (!has_rule || flow->flags & FP_FLOW_ESTABLISHED)
+		return 0;
+	flow->seen_ns = bpf_ktime_get_ns();
+	flow->flags |= FP_FLOW_ADOPTED | FP_FLOW_ESTABLISHED;
+	ask_for(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
+	return 0;
+}
+
+/*
+ * A flow begins, or one that lives follows what is learned of its path. One call of meet() for all: it is most of this
+ * program, which a short flow reads into the cache.
+ */
+static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
+{
+	enum fp_stage stage = stage_of(ctx->op);
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	struct fp_flow *flow, *old = NULL;
+	int had_rule;
+
+	if (!tp)
+		return;
+	if (stage == FP_LIVE) {
+		old = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+		if (!is_out_of_date(tp, old))
+			return;
+	}
+	had_rule = old && old->rule_id != FP_NO_RULE;
+	flow = meet(ctx, sk, tp, stage);
 	if (stage == FP_ESTABLISHED)
 		begin(ctx, flow);
+	else if (stage == FP_LIVE)
+		follow_path(ctx, had_rule);
 }
 
 static __always_inline void on_close(struct bpf_sock_ops *ctx)
@@ -212,6 +329,7 @@ int tune(struct bpf_sock_ops *ctx)
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+	case BPF_SOCK_OPS_RTT_CB:
 		on_meeting(ctx);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
@@ -220,34 +338,6 @@ int tune(struct bpf_sock_ops *ctx)
 		break;
 	}
 	return 1;
-}
-
-static __always_inline int is_ours(const struct tcp_sock *tp)
-{
-	return is_named_as_ours(tp->inet_conn.icsk_ca_ops->name);
-}
-
-static __always_inline int was_given_law(struct tcp_sock *tp, const struct fp_flow *flow)
-{
-	return flow && flow->law_set[0] && has_law(tp, flow->law_set);
-}
-
-/*
- * The law that the program chose, or the namespace's own: 1 when it has it now. A law of ours is
- * about to go with the rest.
- */
-static __always_inline int lose_law(struct tcp_sock *tp, struct fp_flow *flow,
-				    const struct fp_walk *walk)
-{
-	int error = -EINVAL;
-
-	if (flow && flow->law_before[0] && !is_named_as_ours((const char *)flow->law_before))
-		error = set_law(tp, flow->law_before);
-	if (error)
-		error = set_law(tp, walk->law);
-	if (flow)
-		flow->law_set[0] = 0;
-	return error == 0;
 }
 
 static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_walk *walk)
@@ -259,7 +349,7 @@ static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_wal
 		honour_asked(tp, asked, NULL);
 	if (flow)
 		leave_rule(flow, tp, tp, tp);
-	return (is_ours(tp) || was_given_law(tp, flow)) && lose_law(tp, flow, walk);
+	return (is_ours(tp) || was_given_law(tp, flow)) && lose_law(tp, flow, walk->law);
 }
 
 static __always_inline int reshare_flow(struct tcp_sock *tp)
@@ -310,7 +400,6 @@ static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
 	bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, sizeof(callbacks));
 }
 
-/* A flow whose rule is gone, or gives no law any more, loses the law that it was given. */
 static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk *walk)
 {
 	struct fp_flow *old = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
@@ -320,10 +409,7 @@ static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk 
 
 	if (flow && !is_known)
 		adopt(flow, tp);
-	if (flow ? FP_IS_GIVEN(&flow->wanted, FP_LAW) || is_not_polite(tp) : !had_rule)
-		return flow || had_rule;
-	if (was_given_law(tp, old) || (rude_of(tp) && is_ours(tp)))
-		lose_law(tp, old, walk);
+	lose_law_of_before(tp, tp, tp, old, flow, had_rule, walk->law);
 	return flow || had_rule;
 }
 

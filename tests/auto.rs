@@ -73,6 +73,8 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     assert!(after > 3.0 * before, "{before} then {after} Mb/s");
 
     daemon.kill_9();
+    let without_daemon = mbps_received(lab.transfer(4, &[]));
+    assert!(without_daemon > 2.0 * before, "{without_daemon} Mb/s");
     daemon.restart();
     learned(&daemon, &lab, "the path to be known from before", |path| {
         path["state"] == "tuned" && path["loss"] == "random"

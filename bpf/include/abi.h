@@ -23,12 +23,15 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 15
+#define FP_ABI_VERSION 16
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
 #define FP_MAX_RULE_IDS 2048 /* two policies' worth: the old one's stay while flows leave them */
-#define FP_SET_WORDS 16	     /* FP_MAX_RULES / 64 */
+#define FP_MAX_PROFILES 512 /* of learned paths, which are rules with ids from FP_MAX_RULE_IDS on */
+#define FP_ALL_RULE_IDS 2560 /* FP_MAX_RULE_IDS + FP_MAX_PROFILES */
+#define FP_MAX_PATHS 65536
+#define FP_SET_WORDS 16 /* FP_MAX_RULES / 64 */
 #define FP_MAX_PORT_CUTS 2048
 #define FP_NAME_LEN 64 /* a rule's name with its NUL */
 #define FP_LAW_LEN 16  /* TCP_CA_NAME_MAX */
@@ -114,6 +117,13 @@ struct fp_slot {
 struct fp_address_key {
 	__u32 prefix_len;
 	__u8 address[16];
+};
+
+/* Key of fp_paths: from an address of this host, with all of its bits, to a prefix of its peers. */
+struct fp_path_key {
+	__u32 prefix_len;
+	__u8 local[16];
+	__u8 remote[16];
 };
 
 /* fp_control.flags */

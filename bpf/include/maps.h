@@ -22,10 +22,10 @@
 
 FP_ARRAY(fp_control, 1, struct fp_control);
 FP_ARRAY(fp_slots, 2, struct fp_slot);
-FP_ARRAY(fp_rules, FP_MAX_RULE_IDS, struct fp_rule);
-FP_ARRAY(fp_names, FP_MAX_RULE_IDS, struct fp_name); /* for user space: the daemon may be away */
+FP_ARRAY(fp_rules, FP_ALL_RULE_IDS, struct fp_rule);
+FP_ARRAY(fp_names, FP_ALL_RULE_IDS, struct fp_name); /* for user space: the daemon may be away */
 FP_ARRAY(fp_build, 1, struct fp_build);
-FP_ARRAY(fp_shares, FP_MAX_RULE_IDS, struct fp_share);
+FP_ARRAY(fp_shares, FP_ALL_RULE_IDS, struct fp_share);
 FP_ARRAY(fp_host, 1, struct fp_host);
 FP_ARRAY(fp_idle_ticks, 1, u32); /* without data for so long a flow does not count in its share */
 
@@ -114,7 +114,7 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_rude_cgroups SEC(".maps");
 
-FP_ARRAY(fp_rude_shares, FP_MAX_RULE_IDS, struct fp_share); /* rude flows of each rule */
+FP_ARRAY(fp_rude_shares, FP_ALL_RULE_IDS, struct fp_share); /* rude flows of each rule */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

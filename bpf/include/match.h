@@ -106,12 +106,18 @@ static __always_inline u32 set_in_trie(void *trie, const struct fp_address_key *
 	return set ? *set : FP_NO_SET;
 }
 
-static __always_inline struct recent_address *recent_at(const u64 address[2])
+/* Multiplied by the golden ratio, neighbours fall apart. */
+static __always_inline u32 recent_place(const u64 address[2])
 {
-	/* Multiplied by the golden ratio, neighbours fall apart. */
 	u32 place = (address[0] ^ address[1]) * 0x9e3779b97f4a7c15ull >> 32;
 
-	place %= RECENT_ADDRESSES;
+	return place % RECENT_ADDRESSES;
+}
+
+static __always_inline struct recent_address *recent_at(const u64 address[2])
+{
+	u32 place = recent_place(address);
+
 	return bpf_map_lookup_elem(&fp_recent_addresses, &place);
 }
 

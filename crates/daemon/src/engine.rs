@@ -21,7 +21,7 @@ use crate::Instance;
 use crate::answer::Refused;
 use crate::archive::{Archive, learned_applied, policy_applied};
 use crate::instruments::Instruments;
-use crate::paths::{Autotuned, PathsState, most_buffer_bytes};
+use crate::paths::{Autotuned, Learned, PathsState, most_buffer_bytes};
 
 /// Of sysctls on buffers, which the kernel doubles.
 const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;
@@ -34,11 +34,9 @@ pub(crate) struct Engine {
     pub(crate) archive: Arc<Archive>,
     pub(crate) paths: Arc<PathsState>,
     pin_dir: PathBuf,
-    /// What is live: the policy of the file, and behind its rules those for learned paths.
+    /// What is live.
     pub(crate) policy: Policy,
-    /// As the file has it.
-    written: Policy,
-    /// For learned paths.
+    /// The rules of learned paths.
     learned: Policy,
     /// Name of the file that the live policy came from.
     pub(crate) policy_file: String,
@@ -123,7 +121,6 @@ impl Engine {
             host,
             pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
-            written: Policy::default(),
             learned: Policy::default(),
             policy_file: String::new(),
             cgroups: Vec::new(),
@@ -152,22 +149,25 @@ impl Engine {
     /// Makes a policy live. What fails after the kernel took it is a note, not an error.
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
         let rules = policy.rules.len();
-        let learned = match policy.auto.mode {
-            AutoMode::Tune => self.learned.clone(),
-            AutoMode::Off | AutoMode::Observe => Policy::default(),
-        };
         let mut notes = in_file(&policy.warnings, file);
-        let made = self.make_live(policy.clone().followed_by(&learned))?;
-        self.learned = learned;
+        let made = self.make_live(policy.clone())?;
         notes.extend(made.notes);
+        if policy.auto.mode != AutoMode::Tune {
+            self.learned = Policy::default();
+            let forgotten = self.kernel.forget_paths();
+            notes.extend(
+                forgotten
+                    .err()
+                    .map(|error| format!("learned paths: {error}")),
+            );
+        }
         if self.kernel.has_instruments() {
             let set = self.kernel.set_instruments(&policy.instruments);
             notes.extend(set.err().map(|error| format!("the instruments: {error}")));
         }
         self.archive.set_policy(policy.archive);
         let autotuned = Autotuned::of(&self.host);
-        self.paths.set_policy(policy.auto.clone(), autotuned);
-        self.written = policy;
+        self.paths.set_policy(policy.auto, autotuned);
         self.policy_file = file.to_owned();
         let applied = Applied {
             rules,
@@ -179,26 +179,35 @@ impl Engine {
         Ok(applied)
     }
 
-    /// Flows that no rule of the file matches get these rules from now on, live ones, too.
-    pub(crate) fn tune_learned(&mut self, learned: Policy) -> Result<()> {
-        if learned == self.learned || self.written.auto.mode != AutoMode::Tune {
+    /// Flows that no rule of the file matches get this from now on, live ones at their next round trip.
+    pub(crate) fn tune_learned(&mut self, learned: Learned) -> Result<()> {
+        if self.policy.auto.mode != AutoMode::Tune {
             return Ok(());
         }
-        let made = self.make_live(self.written.clone().followed_by(&learned))?;
-        self.learned = learned;
+        let has_other_rules = learned.rules != self.learned;
+        if has_other_rules {
+            refuse_laws_of_others(&learned.rules, &self.pin_dir)?;
+            self.host.raise(&learned.rules.host)?;
+        }
+        learned.write(&self.kernel)?;
+        if !has_other_rules {
+            return Ok(());
+        }
+        let paths = learned.len();
+        self.learned = learned.rules;
+        self.name_rules()?;
         let rules = self.learned.rules.iter();
         let rules: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
-        let applied = Applied {
-            rules: rules.len(),
-            ..made
-        };
-        tracing::info!(
-            "learned paths: {} rules, applied to {} live flows",
-            applied.rules,
-            applied.live_flows_met
-        );
+        tracing::info!("learned paths: {} sets of settings", rules.len());
         self.archive
-            .put(Kind::Decision, learned_applied(&rules, &applied));
+            .put(Kind::Decision, learned_applied(&rules, paths));
+        Ok(())
+    }
+
+    /// The instruments judge flows by what their rules give.
+    fn name_rules(&self) -> Result<()> {
+        let all = self.policy.clone().followed_by(&self.learned);
+        self.instruments.set_policy(&all, self.kernel.rule_names()?);
         Ok(())
     }
 
@@ -232,9 +241,8 @@ impl Engine {
             Ok(said) => notes.extend(said),
             Err(error) => notes.push(error.to_string()),
         }
-        self.instruments
-            .set_policy(&policy, self.kernel.rule_names()?);
         self.policy = policy;
+        self.name_rules()?;
         Ok(Applied {
             rules: self.policy.rules.len(),
             live_flows_met: published.walked.changed,

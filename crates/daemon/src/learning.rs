@@ -3,7 +3,7 @@
 
 use crate::heartbeat::Heartbeat;
 use crate::instruments::Instruments;
-use crate::paths::{Memory, PathsState, unix_minus_monotonic_us};
+use crate::paths::{Learned, Memory, PathsState, unix_minus_monotonic_us};
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_policy::AutoMode;
@@ -41,8 +41,8 @@ struct Learner {
     memory: Memory,
     has_restored: bool,
     mode: AutoMode,
-    /// An engine that could not take the rules is given them again.
-    is_to_tune: bool,
+    /// The kernel half is given all paths, and not what has changed: at first, and after it could not be changed.
+    is_to_tell_all: bool,
     /// Said when it begins, and when it changes.
     failure: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Learner {
     fn turn(&mut self, state: &DaemonState) {
         let mode = state.paths.mode();
         if mode != self.mode {
-            self.is_to_tune = true;
+            self.is_to_tell_all = true;
             self.mode = mode;
         }
         if mode != AutoMode::Off {
@@ -89,17 +89,22 @@ impl Learner {
     }
 
     fn tune(&mut self, state: &DaemonState) {
-        self.is_to_tune |= state.paths.assign();
-        if !self.is_to_tune {
+        let changes = state.paths.assign();
+        if changes.is_empty() && !self.is_to_tell_all {
             return;
         }
         let mut engine = state.engine.lock();
         let Some(engine) = engine.as_mut() else {
             return;
         };
+        let paths = match self.is_to_tell_all {
+            true => state.paths.assigned(),
+            false => changes,
+        };
         let rules = state.paths.rules();
-        let tuned = rules.and_then(|learned| engine.tune_learned(learned));
-        self.is_to_tune = tuned.is_err();
+        let tuned = rules
+            .and_then(|rules| engine.tune_learned(Learned::new(rules, paths, self.is_to_tell_all)));
+        self.is_to_tell_all = tuned.is_err();
         let failure = tuned.err().map(|error| format!("{error:#}"));
         if let Some(error) = failure.as_ref().filter(|_| failure != self.failure) {
             tracing::error!(

@@ -6,6 +6,7 @@
 
 pub(crate) mod answers;
 mod host;
+mod learned;
 mod memory;
 mod rules;
 
@@ -13,13 +14,14 @@ use crate::archive::Archive;
 use crate::instruments::clock::steady_unix_ns;
 use anyhow::{Result, anyhow};
 use fatpath_kernel::monotonic_ns;
-use fatpath_path::{Evidence, PathKey, Paths};
+use fatpath_path::{Evidence, PathKey, Paths, Profile};
 use fatpath_policy::{Auto, AutoMode, Policy, Prefix};
 use ipnet::IpNet;
 use parking_lot::Mutex;
 use std::time::Instant;
 
 pub(crate) use host::{Autotuned, most_buffer_bytes};
+pub(crate) use learned::Learned;
 pub(crate) use memory::Memory;
 
 /// The paths of this daemon.
@@ -77,8 +79,8 @@ impl PathsState {
         Ok(paths.len())
     }
 
-    /// Gives each path what it is to get now. Answers whether anything changed.
-    pub(crate) fn assign(&self) -> bool {
+    /// Gives each path what it is to get now. Answers what has changed.
+    pub(crate) fn assign(&self) -> Vec<(PathKey, Option<Profile>)> {
         self.paths.lock().assign(&self.host(), now_us())
     }
 
@@ -87,10 +89,23 @@ impl PathsState {
         host::read(*self.autotuned.lock())
     }
 
-    /// The rules for what the paths get.
+    /// What all paths get.
+    pub(crate) fn assigned(&self) -> Vec<(PathKey, Option<Profile>)> {
+        let paths = self.paths.lock();
+        let assigned = paths.assigned();
+        let of_each = assigned
+            .flat_map(|(profile, keys)| keys.iter().map(move |key| (*key, Some(profile.clone()))));
+        of_each.collect()
+    }
+
+    /// The rules for what paths get.
+    ///
+    /// # Errors
+    /// When the policy's reader refuses one, which is a defect.
     pub(crate) fn rules(&self) -> Result<Policy> {
-        let assigned = self.paths.lock().assigned();
-        rules::learned_policy(&assigned).map_err(|problems| {
+        let paths = self.paths.lock();
+        let profiles = paths.assigned().map(|(profile, _)| profile);
+        rules::learned_policy(profiles).map_err(|problems| {
             let problem = problems.first().map(ToString::to_string);
             anyhow!("{}", problem.unwrap_or_default())
         })

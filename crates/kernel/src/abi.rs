@@ -4,9 +4,12 @@
 #![allow(unsafe_code, dead_code)] // zeroed defaults; the kernel half reads what this one does not
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 15;
+pub const FP_ABI_VERSION: u32 = 16;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
+pub const FP_MAX_PROFILES: u32 = 512;
+pub const FP_ALL_RULE_IDS: u32 = 2560;
+pub const FP_MAX_PATHS: u32 = 65536;
 pub const FP_SET_WORDS: u32 = 16;
 pub const FP_MAX_PORT_CUTS: u32 = 2048;
 pub const FP_NAME_LEN: u32 = 64;
@@ -383,6 +386,34 @@ const _: () = {
         [::core::mem::offset_of!(fp_address_key, prefix_len) - 0usize];
     ["Offset of field: fp_address_key::address"]
         [::core::mem::offset_of!(fp_address_key, address) - 4usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_path_key {
+    pub prefix_len: __u32,
+    pub local: [__u8; 16usize],
+    pub remote: [__u8; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_path_key"][::core::mem::size_of::<fp_path_key>() - 36usize];
+    ["Alignment of fp_path_key"][::core::mem::align_of::<fp_path_key>() - 4usize];
+    ["Offset of field: fp_path_key::prefix_len"]
+        [::core::mem::offset_of!(fp_path_key, prefix_len) - 0usize];
+    ["Offset of field: fp_path_key::local"][::core::mem::offset_of!(fp_path_key, local) - 4usize];
+    ["Offset of field: fp_path_key::remote"]
+        [::core::mem::offset_of!(fp_path_key, remote) - 20usize];
 };
 #[repr(C)]
 #[derive(

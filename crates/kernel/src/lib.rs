@@ -56,6 +56,7 @@ pub use police::rehearsal::Rehearsal;
 pub use police::status::{PoliceStatus, Tallies, Tally};
 pub use police::watch::{Suspect, Watch};
 pub use rude::mark::Marking;
+pub use tune::paths::{PathAddresses, PathChange};
 pub use tune::publish::Published;
 pub use tune::walk::Walked;
 pub use unload::Unloaded;

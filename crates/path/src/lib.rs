@@ -5,6 +5,7 @@
 //! [`Estimate`]: round-trip time, rate, kind of losses, each with its doubt. [`Path::choice`] makes a [`Choice`] of it:
 //! settings, each with its reason. The crate is pure: `now` is an argument. Start at [`Paths`].
 
+mod assigned;
 mod choose;
 mod estimate;
 mod evidence;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All paths that are known, bounded: the one that was seen longest ago makes room.
 
+use crate::assigned::Assigned;
 use crate::choose::Host;
 use crate::evidence::Evidence;
 use crate::key::PathKey;
 use crate::path::Path;
 use crate::profile::Profile;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// How much is kept, and told apart.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ pub struct Paths {
     by_age: BTreeSet<(i64, PathKey)>,
     /// Those that something was learned of since they were assigned a profile.
     moved: BTreeSet<PathKey>,
-    assigned: BTreeMap<PathKey, Profile>,
+    assigned: Assigned,
     host: Option<Host>,
 }
 
@@ -80,6 +81,8 @@ impl Paths {
         let known = self.paths.remove(&key);
         if let Some(path) = &known {
             self.by_age.remove(&(path.seen_us(), key));
+            self.moved.remove(&key);
+            self.assigned.set(key, Profile::default());
         }
         known.is_some()
     }
@@ -114,29 +117,25 @@ impl Paths {
     }
 
     /// Gives every path of which something was learned since the last time what it is to get now, and begins its trial.
-    /// A path that is left alone gets nothing. Answers whether anything changed.
-    pub fn assign(&mut self, host: &Host, now_us: i64) -> bool {
+    /// A path that is left alone gets nothing. Answers what has changed: which of the paths get what from now on.
+    pub fn assign(&mut self, host: &Host, now_us: i64) -> Vec<(PathKey, Option<Profile>)> {
         if self.host.as_ref() != Some(host) {
             self.host = Some(host.clone());
             self.moved = self.paths.keys().copied().collect();
         }
-        // A path that was forgotten gets nothing, either.
-        let known = self.assigned.len();
-        self.assigned.retain(|key, _| self.paths.contains_key(key));
-        let mut has_changed = self.assigned.len() != known;
         for key in std::mem::take(&mut self.moved) {
-            has_changed |= self.assign_one(key, host, now_us);
+            self.assign_one(key, host, now_us);
         }
-        has_changed
+        self.assigned.changes(self.bounds.profiles)
     }
 
-    fn assign_one(&mut self, key: PathKey, host: &Host, now_us: i64) -> bool {
+    fn assign_one(&mut self, key: PathKey, host: &Host, now_us: i64) {
         let Some((path, estimate)) = self
             .paths
             .get_mut(&key)
             .and_then(|path| path.estimate().map(|estimate| (path, estimate)))
         else {
-            return false;
+            return;
         };
         let chosen = match path.guard.quarantine(now_us) {
             Some(_) => Profile::default(),
@@ -145,31 +144,13 @@ impl Paths {
         let now = path.guard.profile().filter(|now| now.is_near(&chosen));
         let profile = now.cloned().unwrap_or(chosen);
         path.guard.begin(&profile, &estimate, now_us);
-        let before = match profile.is_empty() {
-            true => self.assigned.remove(&key),
-            false => self.assigned.insert(key, profile),
-        };
-        before.as_ref() != self.assigned.get(&key)
+        self.assigned.set(key, profile);
     }
 
-    /// Which paths get which profile. Paths whose profile is left out get nothing.
-    pub fn assigned(&self) -> BTreeMap<Profile, Vec<PathKey>> {
-        let mut assigned = BTreeMap::<Profile, Vec<PathKey>>::new();
-        for (key, profile) in &self.assigned {
-            assigned.entry(profile.clone()).or_default().push(*key);
-        }
-        while assigned.len() > self.bounds.profiles
-            && let Some(least) = least_used(&assigned)
-        {
-            assigned.remove(&least);
-        }
-        assigned
+    /// Which paths get which profile, by the last answer of [`Paths::assign`]. Paths whose profile is left out get nothing.
+    pub fn assigned(&self) -> impl Iterator<Item = (&Profile, &BTreeSet<PathKey>)> {
+        self.assigned.all()
     }
-}
-
-fn least_used(assigned: &BTreeMap<Profile, Vec<PathKey>>) -> Option<Profile> {
-    let least = assigned.iter().min_by_key(|(_, keys)| keys.len());
-    least.map(|(profile, _)| profile.clone())
 }
 
 #[cfg(test)]
@@ -227,19 +208,17 @@ mod tests {
         for number in 0..100 {
             paths.learn(key(number), flow(number.into(), 1e9 + f64::from(number)));
         }
-        assert!(paths.assign(&host(), 0) && !paths.assign(&host(), 0));
-        let assigned = paths.assigned();
-        assert_eq!(assigned.len(), 1);
-        assert_eq!(assigned.values().next().unwrap().len(), 100);
+        assert_eq!(paths.assign(&host(), 0).len(), 100);
+        assert_eq!(paths.assign(&host(), 0), []);
+        let assigned: Vec<usize> = paths.assigned().map(|(_, keys)| keys.len()).collect();
+        assert_eq!(assigned, [100]);
         let mut harmed = flow(1000, 1e9);
         harmed.retransmitted_pkts = harmed.sent_pkts / 2;
         let seen_us = harmed.seen_us;
         paths.learn(key(7), harmed);
-        assert!(paths.assign(&host(), seen_us));
-        let assigned = paths.assigned();
-        let mut keys = assigned.values().flatten();
-        assert!(keys.all(|of| *of != key(7)));
-        assert_eq!(assigned.values().map(Vec::len).sum::<usize>(), 99);
+        assert_eq!(paths.assign(&host(), seen_us), [(key(7), None)]);
+        let assigned: Vec<usize> = paths.assigned().map(|(_, keys)| keys.len()).collect();
+        assert_eq!(assigned, [99]);
     }
 
     #[test]
@@ -257,7 +236,7 @@ mod tests {
         paths.assign(&host(), 0);
         paths.learn(key(0), lossy(0, 4));
         paths.assign(&host(), 0);
-        let law = |paths: &Paths| paths.assigned().keys().next().and_then(|given| given.law);
+        let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
         assert_eq!(law(&paths), Some(Law::Bbr));
         for number in 1..30 {
             paths.learn(key(0), lossy(number, 7));
@@ -274,12 +253,13 @@ mod tests {
         for number in 1..40 {
             let wave = if number % 2 == 0 { 1.15 } else { 0.85 };
             paths.learn(key(0), flow(number, 1e9 * wave));
-            assert!(!paths.assign(&host(), 0), "{number}");
+            assert_eq!(paths.assign(&host(), 0), [], "{number}");
         }
         (40..60).for_each(|number| assert!(paths.learn(key(0), flow(number, 4e9))));
-        assert!(paths.assign(&host(), 0));
+        assert_eq!(paths.assign(&host(), 0).len(), 1);
         paths.forget(key(0));
-        assert!(paths.assign(&host(), 0) && paths.assigned().is_empty());
+        assert_eq!(paths.assign(&host(), 0), [(key(0), None)]);
+        assert!(paths.assigned().next().is_none());
     }
 
     #[test]
@@ -291,9 +271,8 @@ mod tests {
             law: "reno".into(),
             ..host()
         };
-        assert!(paths.assign(&reno, 0));
-        let profiles = paths.assigned();
-        assert!(profiles.keys().all(|profile| profile.law.is_none()));
+        assert_eq!(paths.assign(&reno, 0).len(), 1);
+        assert!(paths.assigned().all(|(profile, _)| profile.law.is_none()));
     }
 
     #[test]
@@ -307,10 +286,10 @@ mod tests {
         }
         paths.learn(key(3), flow(3, 4e9));
         paths.assign(&host(), 0);
-        assert_eq!(
-            paths.assigned().into_values().collect::<Vec<_>>(),
-            [[key(0), key(1), key(2)]]
-        );
+        let mut assigned = paths.assigned();
+        let (_, keys) = assigned.next().unwrap();
+        assert_eq!(*keys, BTreeSet::from([key(0), key(1), key(2)]));
+        assert!(assigned.next().is_none());
     }
 
     #[test]

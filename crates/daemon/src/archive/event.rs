@@ -67,10 +67,10 @@ pub(crate) fn policy_applied(file: &str, applied: &Applied) -> Event {
     event
 }
 
-/// What was learned of paths became live.
-pub(crate) fn learned_applied(rules: &[&str], applied: &Applied) -> Event {
-    let body = json!({ "rules": rules, "applied": applied });
+/// What was learned of paths became live: other rules than before. `paths` have changed with it.
+pub(crate) fn learned_applied(rules: &[&str], paths: usize) -> Event {
+    let body = json!({ "rules": rules, "paths": paths });
     let mut event = event_now("paths.applied", &body);
-    event.value = Some(applied.rules as f64);
+    event.value = Some(rules.len() as f64);
     event
 }

@@ -1,57 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of the policy for what was learned: one for each profile and address of this host.
+//! Rules for what was learned: one for each profile, which the kernel half gives the paths that have it.
 
+use fatpath_kernel::PathAddresses;
 use fatpath_path::{PathKey, Profile};
-use fatpath_policy::{Policy, Problem, parse};
-use std::collections::BTreeMap;
+use fatpath_policy::{Policy, Prefix, Problem, parse};
 use std::fmt::Write;
-use std::net::IpAddr;
 
 /// What the buffers of the rules need of the host. The sizes to which the kernel grows buffers by itself stay: they
 /// would change every flow.
 const HOST: &str =
     "[host.sysctl]\n\"net.core.rmem_max\" = \"auto\"\n\"net.core.wmem_max\" = \"auto\"\n";
 
-/// The rules, as a policy of their own.
+/// The rules, as a policy of their own. Which flows get one is not the policy's affair.
 ///
 /// # Errors
 /// When the policy's reader refuses one, which is a defect.
-pub(super) fn learned_policy(
-    assigned: &BTreeMap<Profile, Vec<PathKey>>,
+pub(super) fn learned_policy<'a>(
+    profiles: impl Iterator<Item = &'a Profile>,
 ) -> Result<Policy, Vec<Problem>> {
-    parse(&policy_text(assigned), None)
+    let rules =
+        profiles.map(|profile| format!("\n[[rule]]\nname = \"{}\"\n{profile}", name(profile)));
+    parse(&(HOST.to_owned() + &rules.collect::<String>()), None)
 }
 
-fn policy_text(assigned: &BTreeMap<Profile, Vec<PathKey>>) -> String {
-    let mut text = HOST.to_owned();
-    for (profile, keys) in assigned {
-        for (local, prefixes) in by_local(keys) {
-            let name = name(profile, local);
-            text.push_str(&rule_text(&name, local, &prefixes, profile));
-        }
+/// A path as the kernel half knows it.
+pub(super) fn addresses(key: PathKey) -> PathAddresses {
+    let (address, bits) = (key.prefix.network(), key.prefix.prefix_len());
+    PathAddresses {
+        local: key.local,
+        peers: Prefix::holding(address, bits)
+            .expect("a prefix has no more bits than its addresses"),
     }
-    text
-}
-
-fn by_local(keys: &[PathKey]) -> BTreeMap<IpAddr, Vec<String>> {
-    let mut prefixes = BTreeMap::<_, Vec<_>>::new();
-    for key in keys {
-        let of_local = prefixes.entry(key.local).or_default();
-        of_local.push(format!("\"{}\"", key.prefix));
-    }
-    prefixes
-}
-
-/// The lines of a rule.
-fn rule_text(name: &str, local: IpAddr, prefixes: &[String], profile: &Profile) -> String {
-    let prefixes = prefixes.join(", ");
-    format!(
-        "\n[[rule]]\nname = \"{name}\"\nsource = [\"{local}\"]\ndestination = [{prefixes}]\n{profile}"
-    )
 }
 
 /// Says what the rule gives, and is the same whenever it gives the same: flows keep the rule's number.
-fn name(profile: &Profile, local: IpAddr) -> String {
+pub(super) fn name(profile: &Profile) -> String {
     let mut name = "auto".to_owned();
     let parts = [
         ("s", profile.send_buffer_bytes),
@@ -68,11 +51,6 @@ fn name(profile: &Profile, local: IpAddr) -> String {
             let _ = write!(name, "-{part}{value:x}");
         }
     }
-    let local = match local {
-        IpAddr::V4(local) => local.to_bits(),
-        IpAddr::V6(local) => (local.to_bits() ^ (local.to_bits() >> 64)) as u32,
-    };
-    let _ = write!(name, "-{local:x}");
     name
 }
 
@@ -82,56 +60,35 @@ mod tests {
     use fatpath_path::Law;
     use fatpath_policy::{Setting, SysctlName};
 
-    fn profile() -> Profile {
-        Profile {
+    #[test]
+    fn each_profile_is_a_rule() {
+        let profile = Profile {
             send_buffer_bytes: Some((1 << 30) - 1),
             receive_buffer_bytes: Some((1 << 30) - 1),
             law: Some(Law::Cubic),
             initial_ssthresh_pkts: Some(1 << 20),
-        }
-    }
-
-    fn key(local: &str, remote: &str) -> PathKey {
-        PathKey::new(local.parse().unwrap(), remote.parse().unwrap())
-    }
-
-    #[test]
-    fn each_profile_and_address_is_a_rule() {
-        let near = Profile {
+        };
+        let other = Profile {
             law: Some(Law::Bbr),
             initial_ssthresh_pkts: None,
-            ..profile()
+            ..profile.clone()
         };
-        let keys = [
-            key("192.0.2.1", "198.51.100.9"),
-            key("192.0.2.1", "203.0.113.9"),
-            key("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db8:9::1"),
-        ];
-        let near_key = key("192.0.2.1", "198.18.0.1");
-        let assigned = BTreeMap::from([(profile(), keys.to_vec()), (near, vec![near_key])]);
-        let policy = learned_policy(&assigned).unwrap();
-        assert_eq!(policy.rules.len(), 3);
-        assert!(policy.rules.iter().all(|rule| rule.name.len() <= 63));
-        let first = &policy
-            .rules
-            .iter()
-            .find(|rule| rule.matches.destination.len() == 2)
-            .unwrap();
-        assert_eq!(
-            first.settings.number(Setting::SendBuffer),
-            Some((1 << 30) - 1)
-        );
-        assert_eq!(
-            policy.host.at_least(SysctlName::CoreWmemMax),
-            Some((1 << 30) - 1)
-        );
-        assert_eq!(policy.host.at_least(SysctlName::TcpWmem), None);
+        let policy = learned_policy([&profile, &other].into_iter()).unwrap();
+        let names: Vec<&str> = policy.rules.iter().map(|rule| rule.name.as_str()).collect();
+        assert_eq!(names, [name(&profile), name(&other)]);
+        assert_ne!(names[0], names[1]);
+        assert!(names.iter().all(|name| name.len() <= 63));
+        let buffer = policy.rules[0].settings.number(Setting::SendBuffer);
+        assert_eq!(buffer, Some((1 << 30) - 1));
+        let of_host = |name| policy.host.at_least(name);
+        assert_eq!(of_host(SysctlName::CoreWmemMax), Some((1 << 30) - 1));
+        assert_eq!(of_host(SysctlName::TcpWmem), None);
         assert!(policy.warnings.is_empty(), "{:?}", policy.warnings);
     }
 
     #[test]
     fn nothing_learned_is_no_rule() {
-        let policy = learned_policy(&BTreeMap::new()).unwrap();
+        let policy = learned_policy(std::iter::empty()).unwrap();
         assert!(policy.rules.is_empty() && policy.host.sysctls.is_empty());
     }
 }

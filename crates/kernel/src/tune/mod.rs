@@ -6,6 +6,7 @@
 
 pub(crate) mod flow;
 pub(crate) mod options;
+pub(crate) mod paths;
 pub(crate) mod publish;
 mod rule;
 mod share;

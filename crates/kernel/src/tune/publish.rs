@@ -18,8 +18,12 @@ use crate::{KernelError, Walked};
 use fatpath_policy::{Classifier, Policy, Prefix, Rule, Setting, Stage};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys as sys};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use zerocopy::IntoBytes;
+
+/// Ids of the rules of policies.
+const IDS: Range<u32> = 0..abi::FP_MAX_RULE_IDS;
 
 /// What a publication did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -204,7 +208,7 @@ impl Kernel {
     /// Gives every rule an id, that of its namesake if there is one, and writes its settings.
     fn write_rules(&self, rules: &[Rule], written: &mut Written) -> Result<(), KernelError> {
         let (names, settings) = (self.table("fp_names")?, self.table("fp_rules")?);
-        let mut known = named_ids(&names)?;
+        let mut known = named_ids(&names, IDS)?;
         let mut free = free_ids(&known);
         for rule in rules {
             let id = match known.get(&rule.name) {
@@ -243,7 +247,7 @@ impl Kernel {
         let (settings, shares) = (self.table("fp_rules")?, self.table("fp_shares")?);
         let rude_shares = self.table("fp_rude_shares")?;
         let kept: HashSet<u32> = ids.iter().copied().collect();
-        for id in named_ids(&names)?
+        for id in named_ids(&names, IDS)?
             .into_values()
             .filter(|id| !kept.contains(id))
         {
@@ -255,9 +259,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// The names of the rules by their ids.
+    /// The names of the rules by their ids, of those for learned paths, too.
     pub fn rule_names(&self) -> Result<HashMap<u32, String>, KernelError> {
-        let ids = named_ids(&self.table("fp_names")?)?;
+        let ids = named_ids(&self.table("fp_names")?, 0..abi::FP_ALL_RULE_IDS)?;
         Ok(ids.into_iter().map(|(name, id)| (id, name)).collect())
     }
 }
@@ -277,21 +281,26 @@ fn overrides(policy: &Policy) -> bool {
 }
 
 /// What setsockopt takes at most; without a limit when it cannot be read.
-fn buffer_max(sysctl: &str) -> u32 {
+pub(crate) fn buffer_max(sysctl: &str) -> u32 {
     let text = std::fs::read_to_string(format!("/proc/sys/net/core/{sysctl}"));
     let bytes = text.ok().and_then(|text| text.trim().parse().ok());
     bytes.unwrap_or(i32::MAX as u32 / 2)
 }
 
-fn named_ids(names: &Table) -> Result<HashMap<String, u32>, KernelError> {
+pub(crate) fn named_ids(
+    names: &Table,
+    among: Range<u32>,
+) -> Result<HashMap<String, u32>, KernelError> {
     let names: Vec<abi::fp_name> = names.all()?;
-    let named = (0..).zip(&names).filter(|(_, name)| name.text[0] != 0);
+    let named = (0..)
+        .zip(&names)
+        .filter(|(id, name)| among.contains(id) && name.text[0] != 0);
     Ok(named.map(|(id, name)| (text_of(&name.text), id)).collect())
 }
 
 fn free_ids(known: &HashMap<String, u32>) -> impl Iterator<Item = u32> + use<> {
     let taken: HashSet<u32> = known.values().copied().collect();
-    (0..abi::FP_MAX_RULE_IDS).filter(move |id| !taken.contains(id))
+    IDS.filter(move |id| !taken.contains(id))
 }
 
 /// `struct fp_slot`, which is too large for a value on the stack.

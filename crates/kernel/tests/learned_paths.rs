@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flows that no rule of the policy matches get what was learned of their paths, and follow when it changes.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use fatpath_kernel::{PathAddresses, PathChange};
+use fatpath_policy::{Classifier, Policy, Prefix, parse};
+use libbpf_rs::MapCore;
+use socket2::{Domain, Socket, Type};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use support::{Loaded, alone};
+
+const HOST: &str = "127.0.24.1";
+
+/// Of a rule here; the kernel gives a connection over loopback more.
+const LARGEST: usize = 60_000;
+
+fn publish(loaded: &Loaded, text: &str) {
+    let policy = parse(&format!("# rules\n{text}"), None).unwrap();
+    let tables = Classifier::build(&policy);
+    let published = loaded.kernel.publish(&policy, &tables).unwrap();
+    assert_eq!(published.problems, Vec::<String>::new());
+}
+
+/// Rules that are told apart by the send buffer that they give.
+fn rules(buffers: &[usize]) -> Policy {
+    let rule = |bytes: &usize| format!("[[rule]]\nname = 'auto-{bytes}'\nsend_buffer = {bytes}\n");
+    parse(&buffers.iter().map(rule).collect::<String>(), None).unwrap()
+}
+
+fn path(local: &str, peers: &str) -> PathAddresses {
+    PathAddresses {
+        local: local.parse().unwrap(),
+        peers: peers.parse().unwrap(),
+    }
+}
+
+fn change(loaded: &Loaded, buffers: &[usize], changes: &[PathChange<'_>]) {
+    let rules = rules(buffers).rules;
+    loaded.kernel.change_paths(&rules, changes).unwrap();
+}
+
+struct Connection {
+    client: TcpStream,
+    server: TcpStream,
+}
+
+impl Connection {
+    fn new(from: &str, to: &str) -> Connection {
+        let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
+        let listener = TcpListener::bind((to, 0)).unwrap();
+        let to = listener.local_addr().unwrap();
+        let client = Socket::new(Domain::for_address(to), Type::STREAM, None).unwrap();
+        client.bind(&SocketAddr::new(from, 0).into()).unwrap();
+        client.connect(&to.into()).unwrap();
+        Connection {
+            client: client.into(),
+            server: listener.accept().unwrap().0,
+        }
+    }
+
+    /// Setsockopt's, which the kernel doubles.
+    fn send_buffer(&self) -> usize {
+        socket2::SockRef::from(&self.client)
+            .send_buffer_size()
+            .unwrap()
+            / 2
+    }
+
+    fn round_trip(&mut self) {
+        self.client.write_all(&[1]).unwrap();
+        self.server.read_exact(&mut [0]).unwrap();
+        self.server.write_all(&[1]).unwrap();
+        self.client.read_exact(&mut [0]).unwrap();
+    }
+
+    /// Sends until the flow has what it is to have.
+    fn follows(&mut self, is_so: impl Fn(usize) -> bool) {
+        let end = Instant::now() + Duration::from_secs(5);
+        while !is_so(self.send_buffer()) {
+            assert!(Instant::now() < end, "it has {}", self.send_buffer());
+            self.round_trip();
+        }
+    }
+}
+
+/// The first connection fills the memory of paths, the second one is answered from it.
+fn assert_given(from: &str, to: &str, bytes: Option<usize>) {
+    for _ in 0..2 {
+        let has = Connection::new(from, to).send_buffer();
+        match bytes {
+            Some(bytes) => assert_eq!(has, bytes, "{from} to {to}"),
+            None => assert!(has > LARGEST, "{from} to {to} has {has}"),
+        }
+    }
+}
+
+#[test]
+fn a_learned_path_speaks_where_no_rule_matches() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("paths");
+    publish(&loaded, "");
+    assert_given(HOST, "127.0.24.2", None);
+    let changes = [
+        (path(HOST, "127.0.24.0/24"), Some("auto-30000")),
+        (path(HOST, "127.0.24.7/32"), Some("auto-31000")),
+        (path("::1", "::1/128"), Some("auto-31000")),
+    ];
+    change(&loaded, &[30_000, 31_000], &changes);
+    assert_given(HOST, "127.0.24.2", Some(30_000));
+    assert_given(HOST, "127.0.24.7", Some(31_000));
+    assert_given(HOST, "127.0.25.2", None);
+    assert_given("127.0.24.3", "127.0.24.2", None);
+    assert_given("::1", "::1", Some(31_000));
+
+    // The file goes before, and its rule without settings leaves a flow as it is.
+    publish(
+        &loaded,
+        "[[rule]]\nname = 'r'\ndestination = ['127.0.24.2']\nsend_buffer = 32000\n\
+         [[rule]]\nname = 'none'\ndestination = ['127.0.24.7']\n",
+    );
+    assert_given(HOST, "127.0.24.2", Some(32_000));
+    assert_given(HOST, "127.0.24.7", None);
+    assert_given(HOST, "127.0.24.9", Some(30_000));
+
+    change(&loaded, &[31_000], &[(path(HOST, "127.0.24.0/24"), None)]);
+    assert_given(HOST, "127.0.24.9", None);
+    loaded.kernel.forget_paths().unwrap();
+    assert_given("::1", "::1", None);
+    assert!(loaded.kernel.rule_names().unwrap().len() == 2);
+}
+
+#[test]
+fn live_flows_follow_at_their_next_round_trip() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("paths-live");
+    publish(&loaded, "");
+    let other = path("192.0.2.1", "198.51.100.0/24");
+    let this = path(HOST, "127.0.24.0/24");
+    change(&loaded, &[30_000], &[(other, Some("auto-30000"))]);
+    let mut flow = Connection::new(HOST, "127.0.24.2");
+    let has = flow.send_buffer();
+    assert!(has > LARGEST);
+    change(&loaded, &[30_000, 31_000], &[(this, Some("auto-31000"))]);
+    flow.follows(|bytes| bytes == 31_000);
+    change(&loaded, &[30_000, 32_000], &[(this, Some("auto-32000"))]);
+    flow.follows(|bytes| bytes == 32_000);
+    let law_of = |flow: &Connection| rustix::net::sockopt::tcp_congestion(&flow.client).unwrap();
+    let hosts = law_of(&flow);
+    let rule = "[[rule]]\nname = 'auto-law'\ncongestion_control = 'fp_bbr'\n";
+    let rules = parse(rule, None).unwrap().rules;
+    let to_law = [(this, Some("auto-law"))];
+    loaded.kernel.change_paths(&rules, &to_law).unwrap();
+    let end = Instant::now() + Duration::from_secs(5);
+    while law_of(&flow) != "fp_bbr" {
+        assert!(Instant::now() < end);
+        flow.round_trip();
+    }
+    change(&loaded, &[30_000], &[(this, None)]);
+    while law_of(&flow) != hosts {
+        assert!(Instant::now() < end);
+        flow.round_trip();
+    }
+}
+
+#[test]
+fn profiles_come_and_go_without_end() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("paths-many");
+    publish(&loaded, "");
+    let this = path(HOST, "127.0.24.0/24");
+    for first in (5_000..11_000).step_by(200) {
+        let buffers: Vec<usize> = (first..first + 250).collect();
+        let name = format!("auto-{first}");
+        change(&loaded, &buffers, &[(this, Some(&name))]);
+        assert_given(HOST, "127.0.24.2", Some(first));
+    }
+    assert!(loaded.kernel.rule_names().unwrap().len() <= 512);
+}
+
+#[test]
+fn as_many_paths_as_are_known_are_looked_up_and_replaced() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("paths-all");
+    publish(&loaded, "");
+    let local: IpAddr = HOST.parse().unwrap();
+    let all: Vec<PathAddresses> = (0..65_535u32)
+        .map(|n| {
+            let network = std::net::Ipv4Addr::from_bits((0x1000_0000 + n) << 8);
+            let peers = Prefix::holding(network.into(), 24).unwrap();
+            PathAddresses { local, peers }
+        })
+        .collect();
+    let mut changes: Vec<PathChange<'_>> = all.iter().map(|p| (*p, Some("auto-30000"))).collect();
+    changes.push((path(HOST, "127.0.24.0/24"), Some("auto-31000")));
+    let set = |changes: &[PathChange<'_>]| {
+        let rules = rules(&[30_000, 31_000]).rules;
+        loaded.kernel.set_paths(&rules, changes).unwrap();
+        loaded.map("fp_paths").keys().count()
+    };
+    assert_eq!(set(&changes), 65_536);
+    assert_given(HOST, "127.0.24.2", Some(31_000));
+    assert_eq!(set(&changes), 65_536);
+    assert_eq!(set(&changes[65_535..]), 1);
+    assert_given(HOST, "127.0.24.2", Some(31_000));
+    assert_eq!(set(&[]), 0);
+    assert_given(HOST, "127.0.24.2", None);
+}
