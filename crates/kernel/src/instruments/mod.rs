@@ -68,8 +68,9 @@ impl Kernel {
         let before: fp_instruments = table.get(0)?;
         let build: abi::fp_build = self.table("fp_build")?.get(0)?;
         let names = self.rule_names()?;
-        let wanted = names
-            .iter()
+        // Of learned paths none: what is learned of a path needs its flows sampled before.
+        let of_policy = names.iter().filter(|(id, _)| **id < abi::FP_MAX_RULE_IDS);
+        let wanted = of_policy
             .filter(|(_, name)| instruments.rules.is_empty() || instruments.rules.contains(name));
         let mut config = fp_instruments {
             cgroup_id: build.cgroup_id,
