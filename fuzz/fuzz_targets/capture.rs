@@ -34,6 +34,7 @@ impl Read for Pieces<'_> {
 fn all(input: impl Read) -> (Vec<Connection>, Counts, String) {
     let limits = Limits {
         connections: 4,
+        bytes: 40_000,
         seed: 0,
     };
     let mut analysis = Analysis::new(limits);

@@ -24,15 +24,18 @@ const MAX_SEGMENTS: usize = 32_768;
 pub struct Limits {
     /// Connections that are followed at once; beyond them the longest silent are taken as ended.
     pub connections: usize,
+    /// Memory for all connections that are followed, bytes; beyond it, too, the longest silent are taken as ended.
+    pub bytes: usize,
     /// Whoever knows it can choose addresses that are slow to find. Any number that an attacker does not know.
     pub seed: u64,
 }
 
 impl Default for Limits {
-    /// 65,536 connections, seed 0.
+    /// 65,536 connections, 1 GiB, seed 0.
     fn default() -> Limits {
         Limits {
             connections: 65_536,
+            bytes: 1 << 30,
             seed: 0,
         }
     }
@@ -61,7 +64,7 @@ pub struct Counts {
     pub malformed: u64,
     /// Frames with an earlier time than the frame before.
     pub backward_times: u64,
-    /// Connections that were taken as ended because there were too many.
+    /// Connections that were taken as ended because there were too many, or memory was short.
     pub evicted: u64,
     /// Time of the first frame, since 1970.
     pub first_ns: i64,
@@ -77,7 +80,9 @@ pub struct Analysis {
     limits: Limits,
     counts: Counts,
     places: HashMap<Key, usize, FixedState>,
-    slots: Vec<Slot>,
+    slots: Vec<Option<Slot>>,
+    /// What the states of all slots hold.
+    held_bytes: usize,
     /// Where the search for a connection to end goes on.
     hand: usize,
     free: Vec<usize>,
@@ -91,7 +96,8 @@ struct Slot {
     state: State,
     /// Since the hand passed.
     is_active: bool,
-    is_used: bool,
+    /// Counted in `held_bytes`.
+    held_bytes: usize,
 }
 
 impl Analysis {
@@ -102,6 +108,7 @@ impl Analysis {
             counts: Counts::default(),
             places: HashMap::with_hasher(FixedState::with_seed(limits.seed)),
             slots: Vec::new(),
+            held_bytes: 0,
             hand: 0,
             free: Vec::new(),
             last: None,
@@ -152,7 +159,7 @@ impl Analysis {
         let place = known.unwrap_or_else(|| self.begin(key, segment));
         self.last = Some((key, place));
         let room = self.room();
-        let slot = &mut self.slots[place];
+        let slot = self.slots[place].as_mut().expect("found by its place");
         if known.is_some() && slot.state.is_succeeded_by(segment) {
             self.counts.connections += 1;
             let next = State::new(self.counts.connections, segment);
@@ -160,7 +167,14 @@ impl Analysis {
             self.ended.push(before.finish());
         }
         slot.is_active |= known.is_some();
-        slot.state.take(segment, room)
+        let verdict = slot.state.take(segment, room);
+        let bytes = slot.state.bytes();
+        self.held_bytes = self.held_bytes + bytes - slot.held_bytes;
+        slot.held_bytes = bytes;
+        while self.held_bytes > self.limits.bytes && self.places.len() > 1 {
+            self.evict();
+        }
+        verdict
     }
 
     fn begin(&mut self, key: Key, segment: &Segment) -> usize {
@@ -168,13 +182,13 @@ impl Analysis {
             self.evict();
         }
         self.counts.connections += 1;
-        let slot = Slot {
+        let slot = Some(Slot {
             key,
             state: State::new(self.counts.connections, segment),
             // A connection of one segment, as of a scan, makes room before one that goes on.
             is_active: false,
-            is_used: true,
-        };
+            held_bytes: 0,
+        });
         let place = match self.free.pop() {
             Some(place) => {
                 self.slots[place] = slot;
@@ -193,19 +207,18 @@ impl Analysis {
     fn evict(&mut self) {
         loop {
             self.hand = (self.hand + 1) % self.slots.len();
-            let slot = &mut self.slots[self.hand];
-            if !slot.is_used {
+            let Some(slot) = &mut self.slots[self.hand] else {
                 continue;
-            }
+            };
             if slot.is_active && !slot.state.is_over() {
                 slot.is_active = false;
                 continue;
             }
-            let ended = slot.state.finish();
-            slot.is_used = false;
             self.places.remove(&slot.key);
+            self.ended.push(slot.state.finish());
+            self.held_bytes -= slot.held_bytes;
+            self.slots[self.hand] = None;
             self.free.push(self.hand);
-            self.ended.push(ended);
             self.counts.evicted += 1;
             self.last = None;
             return;
@@ -218,6 +231,12 @@ impl Analysis {
             segments: each.clamp(16, MAX_SEGMENTS),
             retransmissions: (each / 4).clamp(16, 1024),
         }
+    }
+
+    /// Memory that the connections which are followed hold now, never above [`Limits::bytes`] between two frames (unless
+    /// one connection alone needs more).
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Whether [`Analysis::take_ended`] has any.
@@ -238,7 +257,7 @@ impl Analysis {
     /// All connections that are left, and the counts: the capture is at its end.
     pub fn finish(mut self) -> (Vec<Connection>, Counts) {
         let mut ended = std::mem::take(&mut self.ended);
-        let left = self.slots.iter_mut().filter(|slot| slot.is_used);
+        let left = self.slots.iter_mut().flatten();
         ended.extend(left.map(|slot| slot.state.finish()));
         ended.sort_by_key(|connection| connection.flow);
         (ended, self.counts)

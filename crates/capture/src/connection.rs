@@ -78,6 +78,12 @@ impl State {
         !(is_same || is_simultaneous)
     }
 
+    /// All that is held of it, bytes.
+    pub fn bytes(&self) -> usize {
+        let heap = self.halves.iter().map(Half::heap_bytes);
+        size_of::<State>() + heap.sum::<usize>()
+    }
+
     /// Whether nothing more is expected.
     pub fn is_over(&self) -> bool {
         self.reset.is_some() || self.fins == [true; 2]

@@ -57,6 +57,11 @@ impl Distribution {
         }
     }
 
+    /// What it holds besides its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<(u16, u32)>()
+    }
+
     pub fn min_ns(&self) -> Option<i64> {
         (self.count > 0).then_some(self.min_ns as i64)
     }

@@ -31,6 +31,11 @@ impl Echoes {
         self.waiting.push_back((tsval, time_ns));
     }
 
+    /// What it holds besides its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.waiting.capacity() * size_of::<(u32, i64)>()
+    }
+
     /// A segment of the other end echoes this value: how long that took, if it is the first echo.
     pub fn echoed(&mut self, tsecr: u32, time_ns: i64) -> Option<i64> {
         while let Some((tsval, sent_ns)) = self.waiting.front().copied() {

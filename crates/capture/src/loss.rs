@@ -145,6 +145,11 @@ impl Repair {
         });
     }
 
+    /// What it holds besides its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.judged.capacity() * size_of::<Judged>()
+    }
+
     /// An ACK came, whatever it acknowledges.
     pub fn ack_came(&mut self, time_ns: i64) {
         self.last_ack_ns = Some(time_ns);

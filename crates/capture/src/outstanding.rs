@@ -72,6 +72,11 @@ impl Outstanding {
         });
     }
 
+    /// What it holds besides its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.segments.capacity() * size_of::<Sent>()
+    }
+
     /// Everything below `ack` has been received.
     pub fn ack(&mut self, ack: i64) -> Acked {
         let mut acked = Acked::default();

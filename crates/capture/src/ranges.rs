@@ -71,6 +71,11 @@ impl Ranges {
         missing
     }
 
+    /// What it holds besides its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.ranges.capacity() * size_of::<Range>()
+    }
+
     /// The lowest range that begins after `seq`.
     pub fn first_above(&self, seq: i64) -> Option<Range> {
         let at = self.ranges.partition_point(|r| r.start <= seq);

@@ -275,6 +275,7 @@ fn too_many_connections_push_out_the_longest_silent() {
     let limits = Limits {
         connections: 100,
         seed: 1,
+        ..Limits::default()
     };
     let mut analysis = Analysis::new(limits);
     for port in 1..=10_000 {
@@ -293,6 +294,49 @@ fn too_many_connections_push_out_the_longest_silent() {
         "it never was silent"
     );
     assert_eq!(ended.len() + analysis.finish().0.len(), 10_001);
+}
+
+#[test]
+fn memory_is_bounded_in_bytes_whatever_connections_leave_outstanding() {
+    let limits = Limits {
+        bytes: 4 << 20,
+        ..Limits::default()
+    };
+    let mut analysis = Analysis::new(limits);
+    let mut most = 0;
+    for port in 1..=200 {
+        // Holes between all segments, none acknowledged.
+        for i in 0..2000 {
+            let segment = Tcp {
+                from: port,
+                ..data(1 + i * 2000, i64::from(port) * 1000)
+            };
+            let packet = segment.packet();
+            analysis.take(&raw(&packet, segment.time_ns));
+            most = most.max(analysis.held_bytes());
+        }
+    }
+    assert!((2 << 20..=4 << 20).contains(&most), "{most}");
+    assert!(analysis.counts().evicted > 100, "{:?}", analysis.counts());
+    assert_eq!(analysis.take_ended().len() + analysis.finish().0.len(), 200);
+}
+
+#[test]
+fn what_stays_outstanding_after_the_last_ack_is_not_in_the_mean() {
+    let mut segments = handshake();
+    // 1000 bytes for 50 of 100 ms; then nothing is answered for ten seconds.
+    segments.extend([
+        data(1, 100),
+        ack(1001, 150),
+        data(1001, 175),
+        ack(2001, 200),
+    ]);
+    let (_, connections) = analysed(&segments);
+    let mean = connections[0].from_client.outstanding_mean_bytes;
+    assert_eq!(mean, 750.0);
+    segments.extend([data(2001, 300), data(2001, 600), data(2001, 10_000)]);
+    let (_, connections) = analysed(&segments);
+    assert_eq!(connections[0].from_client.outstanding_mean_bytes, mean);
 }
 
 /// The packet in a frame of each link layer.

@@ -95,7 +95,7 @@ fn counts(counts: &Counts, out: &mut impl Write) -> io::Result<()> {
         let evicted = counts.evicted;
         writeln!(
             out,
-            "  {evicted} connections were taken as ended: too many at once"
+            "  {evicted} connections were taken as ended: too many at once, or too much of them to remember"
         )?;
     }
     Ok(())

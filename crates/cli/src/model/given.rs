@@ -18,6 +18,30 @@ pub struct PathOptions {
     pub mss: u32,
 }
 
+/// A path that a rate is given of, and laws: what the commands ask for that go out from a rate.
+#[derive(Args)]
+pub struct RateOptions {
+    #[command(flatten)]
+    path: PathOptions,
+    /// Rate in bits of IP packets: 1gbit
+    #[arg(long, value_name = "RATE", value_parser = rate_bps)]
+    rate: f64,
+    #[command(flatten)]
+    laws: LawOptions,
+}
+
+impl RateOptions {
+    /// Without loss.
+    pub fn path(&self) -> Path {
+        self.path.path(0.0, Some(self.rate))
+    }
+
+    /// See [`LawOptions::laws`].
+    pub fn laws(&self) -> Result<Vec<Law>> {
+        self.laws.laws()
+    }
+}
+
 /// Which laws.
 #[derive(Args)]
 pub struct LawOptions {

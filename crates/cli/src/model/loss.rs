@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath model loss`.
 
-use super::given::{self, LawOptions, PathOptions, kernel_name};
+use super::given::{RateOptions, kernel_name};
 use super::{print_notes, show_number, show_share, show_time, write_json};
 use crate::table::write_table;
 use anyhow::{Context, Result, bail};
@@ -23,12 +23,7 @@ Examples:
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
-    path: PathOptions,
-    /// The rate to have in the mean, in bits of IP packets: 1gbit
-    #[arg(long, value_name = "RATE", value_parser = given::rate_bps)]
-    rate: f64,
-    #[command(flatten)]
-    laws: LawOptions,
+    of: RateOptions,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,7 +39,7 @@ struct Row {
 }
 
 pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
-    let path = arguments.path.path(0.0, Some(arguments.rate));
+    let path = arguments.of.path();
     let window_pkts = path.bdp_pkts().context("the path has a rate")?;
     let of = |law: &Law| -> Vec<Row> {
         let losses = losses_of_window(law, &path, window_pkts).into_iter();
@@ -57,7 +52,7 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
         };
         losses.map(row).collect()
     };
-    let laws = arguments.laws.laws()?;
+    let laws = arguments.of.laws()?;
     let rows: Vec<Row> = laws.iter().flat_map(of).collect();
     if rows.is_empty() {
         let name = kernel_name(&laws[0]);

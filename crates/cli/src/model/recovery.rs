@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath model recovery`.
 
-use super::given::{self, LawOptions, PathOptions, kernel_name};
+use super::given::{RateOptions, kernel_name};
 use super::{print_notes, show_bytes, show_number, show_share, show_time, write_json};
 use crate::table::write_table;
 use anyhow::{Context, Result};
@@ -22,12 +22,7 @@ Examples:
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
-    path: PathOptions,
-    /// Rate before the loss, in bits of IP packets: 1gbit
-    #[arg(long, value_name = "RATE", value_parser = given::rate_bps)]
-    rate: f64,
-    #[command(flatten)]
-    laws: LawOptions,
+    of: RateOptions,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -41,9 +36,9 @@ struct Row {
 }
 
 pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<()> {
-    let path = arguments.path.path(0.0, Some(arguments.rate));
+    let path = arguments.of.path();
     let window_pkts = path.bdp_pkts().context("the path has a rate")?;
-    let laws = arguments.laws.laws()?;
+    let laws = arguments.of.laws()?;
     let rows: Vec<Row> = laws
         .iter()
         .map(|law| row(law, window_pkts, path.rtt_s))
