@@ -195,6 +195,85 @@ fn counts_of_one_are_singular() {
     assert!(said.ends_with(" lists no test.\n"), "{said}");
 }
 
+#[test]
+fn what_is_wrong_with_a_file_is_told_as_editors_read_it_and_as_json() {
+    let run = run_dir();
+    let file = run.path().join("policy.toml");
+    let policy = "[host.sysctl]\n\"net.core.rmem_mx\" = 1\n[[rule]]\nname = \"a\"\ncongestion_control = \"cubicc\"\n";
+    std::fs::write(&file, policy).unwrap();
+    let name = file.to_str().unwrap();
+    let output = fatpath(&["policy", "check", name, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    assert!(lines[0].starts_with(&format!("fatpath: {name}:2:1: error: ")));
+    assert!(lines[1].ends_with("did you mean `cubic`?"), "{said}");
+    assert_eq!(lines[2], format!("fatpath: {name}: 2 errors"));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let errors = json["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 2);
+    assert_eq!(errors[1]["line"], 5);
+    assert_eq!(errors[1]["file"], name);
+    std::fs::write(&file, policy.replace("cubicc", "nonsense")).unwrap();
+    let said = text(&fatpath(&["policy", "check", name]).stderr);
+    assert!(!said.contains("fp_rude"), "{said}");
+}
+
+#[test]
+fn a_warning_has_the_same_form() {
+    let run = run_dir();
+    let file = run.path().join("policy.toml");
+    let hidden = "[[rule]]\nname = \"a\"\ncwnd_clamp = 9\n[[rule]]\nname = \"b\"\ncwnd_clamp = 8\n";
+    std::fs::write(&file, hidden).unwrap();
+    let name = file.to_str().unwrap();
+    let said = text(&fatpath(&["policy", "check", name]).stderr);
+    let wanted = format!("fatpath: {name}:4:1: warning: ");
+    assert!(said.starts_with(&wanted), "{said}");
+}
+
+#[test]
+fn json_is_printed_of_any_failure() {
+    let run = run_dir();
+    let dir = run.path().to_str().unwrap();
+    let failures = [
+        (1, vec!["why", "--json", "--run-dir", dir]),
+        (1, vec!["sim", "/nonexistent.toml", "--json"]),
+        (2, vec!["flows", "--json", "--nonsense"]),
+        (2, vec!["reload", "--json"]),
+    ];
+    for (code, words) in failures {
+        let output = fatpath(&words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let message = json["errors"][0]["message"].as_str();
+        assert!(!message.unwrap().is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_scenarios_errors_are_told_at_once() {
+    let run = run_dir();
+    let file = run.path().join("x.toml");
+    let scenario = "name = \"x\"\n[hosts.client]\nrouter = 1\n[hosts.server]\n[links.wan]\n\
+                    between = [\"client\", \"server\"]\nlos = 1\n[[flow]]\nfrom = \"clent\"\n";
+    std::fs::write(&file, scenario).unwrap();
+    let said = text(&fatpath(&["sim", file.to_str().unwrap()]).stderr);
+    for part in [":3:10: error: ", "`loss`?", "\"client\"?", ": 3 errors\n"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_lab_that_is_not_up_is_told() {
+    for command in ["flows", "why", "status"] {
+        let output = fatpath(&[command, "--lab", "no-such-lab"]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(said.contains("fatpath lab list"), "{command}: {said}");
+    }
+}
+
 /// What a shell says after it has read the completions; `None`, with a line that says so, where it is not installed.
 fn in_shell(shell: &str, options: &[&str], script: &str) -> Option<String> {
     let folder = run_dir();

@@ -124,7 +124,17 @@ fn kill_9_loses_no_tuning_and_the_next_daemon_takes_over() {
     );
     drop((here, there)); // ends while nobody listens: the ring buffer keeps it
     daemon.restart();
-    assert!(daemon.stderr().contains("took over"), "{}", daemon.stderr());
+    let said = daemon.stderr();
+    assert!(said.contains("took over"), "{said}");
+    for part in [
+        " runs: policy ",
+        "policy.toml",
+        "fatpath.sock",
+        "view.sock",
+        "flows.jsonl",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
     assert_eq!(daemon.flow(second.0.local_addr().unwrap())["rule"], "one");
     let end = until("the end of the flow that ended meanwhile", || {
         daemon

@@ -25,13 +25,17 @@ struct Terminal {
 
 impl Terminal {
     fn run(program: &Command) -> Terminal {
+        Terminal::of_columns(program, COLUMNS)
+    }
+
+    fn of_columns(program: &Command, columns: u16) -> Terminal {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let size = Winsize {
             ws_row: ROWS,
-            ws_col: COLUMNS,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -48,7 +52,7 @@ impl Terminal {
             .stderr(end())
             .spawn()
             .unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, columns, 0)));
         let keys = File::from(master);
         let (mut shown, parser) = (keys.try_clone().unwrap(), Arc::clone(&screen));
         std::thread::spawn(move || {
@@ -132,6 +136,15 @@ fn flows_are_listed_filtered_and_chosen_and_the_terminal_is_left_as_it_was() {
     let late = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let late = late.local_addr().unwrap().to_string();
     top.shows("the new flow", |text| text.contains(&late));
+
+    let mut narrow = Terminal::of_columns(&daemon.command(&["top", "--interval", "0.2"]), 80);
+    let remote = listener.local_addr().unwrap().to_string();
+    narrow.shows("both addresses of a flow in 80 columns", |text| {
+        let has_both = |line: &str| line.contains(&ends[0]) && line.contains(&remote);
+        text.contains("? keys") && text.lines().any(has_both)
+    });
+    narrow.press("?");
+    narrow.shows("the keys", |text| text.contains("Page Down choose a flow"));
 
     top.press("q");
     let status = until("top to end", || top.child.try_wait().unwrap());

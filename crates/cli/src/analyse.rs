@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 pub const HELP: &str = "\
 Reads pcap and pcapng, also gzip and zstd, of any size; `-` is standard input. The table has a line for each
@@ -65,7 +66,7 @@ struct Analysed {
     stopped: Option<ReadError>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = arguments.file.display().to_string();
     let input = open::open(&arguments.file)?;
     let mut analysed = analyse(input, arguments).with_context(|| name.clone())?;
@@ -77,11 +78,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     match analysed.stopped {
         // Whoever interrupts a capture leaves this.
-        Some(stopped @ ReadError::CutShort { .. }) => eprintln!("{name}: {stopped}"),
-        Some(stopped) => return Err(stopped).context(name),
-        None => {}
+        Some(stopped @ ReadError::CutShort { .. }) => {
+            eprintln!("fatpath: {name}: warning: {stopped}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(stopped) => {
+            eprintln!("fatpath: {name}: {stopped}");
+            Ok(ExitCode::FAILURE)
+        }
+        None => Ok(ExitCode::SUCCESS),
     }
-    Ok(())
 }
 
 fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {

@@ -2,6 +2,7 @@
 //! The command line, as clap sees it and as `--help` and the man pages print it.
 
 use crate::interval::interval;
+use crate::observed::Observed;
 use crate::{
     analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace, why,
 };
@@ -71,7 +72,7 @@ pub enum Command {
     /// Analyse a packet capture: each TCP connection, its losses, round-trip times and windows
     #[command(after_help = analyse::HELP)]
     Analyse(analyse::Arguments),
-    /// Print what is loaded and pinned, and what was changed on the host
+    /// Print whether fatpath runs, its policy, gate, counters and errors, and what it changed
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),
     /// Check whether this host is fit for fatpath: what is missing, what is in the way, and the remedy
@@ -231,7 +232,7 @@ pub struct FlowsArguments {
     #[arg(long, conflicts_with = "watch")]
     pub variables: bool,
     #[command(flatten)]
-    pub instance: InstanceOptions,
+    pub of: Observed,
 }
 
 #[derive(Subcommand)]
@@ -241,7 +242,7 @@ pub enum RudeCommand {
     /// Close the gate: from now on every flow has congestion control
     Off(RudeOffArguments),
     /// Print whether the gate is open, and the rude flows
-    Status(StatusArguments),
+    Status(RudeStatusArguments),
     /// Run a command whose connections are rude where rules allow it
     #[command(after_help = RUDE_RUN_HELP)]
     Run(RudeRunArguments),
@@ -317,6 +318,18 @@ pub struct RudeRunArguments {
 
 #[derive(Args)]
 pub struct StatusArguments {
+    /// Also print what is pinned, each rule and law, and each change of the host
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub of: Observed,
+}
+
+#[derive(Args)]
+pub struct RudeStatusArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -27,7 +27,7 @@ const HEADER: [&str; 9] = [
 ];
 
 pub fn run(arguments: &FlowsArguments) -> Result<()> {
-    let instance = Instance::new(&arguments.instance, None)?;
+    let instance = arguments.of.instance()?;
     if arguments.variables {
         return variables::print(&instance, arguments.json);
     }

@@ -7,6 +7,7 @@ mod archive;
 mod arguments;
 mod completions;
 mod doctor;
+mod failure;
 mod flows;
 mod interval;
 mod log;
@@ -15,6 +16,7 @@ mod measure;
 mod mistaken;
 mod model;
 mod not_running;
+mod observed;
 mod page;
 mod paths;
 mod police;
@@ -27,22 +29,22 @@ mod trace;
 mod why;
 
 use arguments::{Arguments, Command};
-use clap::{CommandFactory, Parser};
-use log::Log;
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
 /// Does what the process was asked for.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| mistaken::exit(&error));
+    let matches = Arguments::command().try_get_matches();
+    let matches = matches.unwrap_or_else(|error| mistaken::exit(&error));
+    let as_json = failure::wants_json(&matches);
+    let arguments = Arguments::from_arg_matches(&matches);
+    let arguments = arguments.unwrap_or_else(|error| mistaken::exit(&error));
     let log = log::open();
     match run(arguments.command) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            match log {
-                Log::Journal => tracing::error!("{}", with_causes(&error)),
-                Log::Stderr => eprintln!("fatpath: {}", with_causes(&error)),
-            }
+            failure::tell(&error, log, as_json);
             ExitCode::FAILURE
         }
     }
@@ -61,8 +63,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Archive(command) => archive::run(&command)?,
-        Command::Measure(command) => measure::run(&command)?,
-        Command::Analyse(arguments) => analyse::run(&arguments)?,
+        Command::Measure(command) => return measure::run(&command),
+        Command::Analyse(arguments) => return analyse::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments)?,
         Command::Model(command) => model::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
@@ -74,17 +76,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Man(arguments) => man::run(&arguments, Arguments::command())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The error and its causes; a cause that the one before it already contains is not repeated.
-fn with_causes(error: &anyhow::Error) -> String {
-    let causes = error.chain().map(ToString::to_string);
-    causes
-        .reduce(|text, cause| match text.contains(&cause) {
-            true => text,
-            false => format!("{text}: {cause}"),
-        })
-        .unwrap_or_default()
 }
 
 /// `fatpath flows | head` is no failure.

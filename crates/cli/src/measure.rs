@@ -4,7 +4,7 @@
 use crate::archive::time::{now_us, shown};
 use crate::not_running::not_running;
 use crate::table::write_table;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::RunTest;
 use fatpath_api::{RunTestQuery, TestOutcome};
@@ -15,6 +15,7 @@ use fatpath_units::{show_count, show_time};
 use serde_json::json;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 pub const HELP: &str = "\
 A file lists the tests: what is run, to whom, how often. docs/measure.md
@@ -82,14 +83,15 @@ pub struct NowArguments {
 
 const DEFAULT_FILE: &str = "/etc/fatpath/measure.toml";
 
-pub fn run(command: &Command) -> Result<()> {
+pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
-        Command::Check(arguments) => check(arguments),
-        Command::List(arguments) => list(arguments),
-        Command::Next(arguments) => next(arguments),
-        Command::Run(arguments) => run_one(arguments),
-        Command::Now(arguments) => now(arguments),
+        Command::Check(arguments) => check(arguments)?,
+        Command::List(arguments) => list(arguments)?,
+        Command::Next(arguments) => next(arguments)?,
+        Command::Run(arguments) => return run_one(arguments),
+        Command::Now(arguments) => return now(arguments),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check(arguments: &CheckArguments) -> Result<()> {
@@ -156,7 +158,7 @@ fn lists_none(arguments: &Arguments) -> String {
     format!("{} lists no test.", arguments.file.display())
 }
 
-fn run_one(arguments: &RunArguments) -> Result<()> {
+fn run_one(arguments: &RunArguments) -> Result<ExitCode> {
     let plan = read_plan_file(&arguments.arguments.file)?;
     let file = arguments.arguments.file.display();
     let test = plan.test(&arguments.test).with_context(|| {
@@ -173,7 +175,7 @@ fn run_one(arguments: &RunArguments) -> Result<()> {
     print(perform(test, None, || true), arguments.arguments.json)
 }
 
-fn now(arguments: &NowArguments) -> Result<()> {
+fn now(arguments: &NowArguments) -> Result<ExitCode> {
     if stderr().is_terminal() {
         eprintln!("{}: runs, or waits for its resource", arguments.test);
     }
@@ -187,7 +189,8 @@ fn now(arguments: &NowArguments) -> Result<()> {
     print(outcome, arguments.json)
 }
 
-fn print(outcome: TestOutcome, as_json: bool) -> Result<()> {
+/// What failed has its values too, so the error is none of the JSON's own.
+fn print(outcome: TestOutcome, as_json: bool) -> Result<ExitCode> {
     let mut out = stdout().lock();
     if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(&outcome)?)?;
@@ -197,8 +200,11 @@ fn print(outcome: TestOutcome, as_json: bool) -> Result<()> {
         }
     }
     match outcome.note {
-        Some(note) => bail!("{}: {}", outcome.test, note.message),
-        None => Ok(()),
+        Some(note) => {
+            eprintln!("fatpath: {}: {}", outcome.test, note.message);
+            Ok(ExitCode::FAILURE)
+        }
+        None => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! clap would suggest the name that is spelled most alike: for `reload`, `unload`, which ends all tuning.
 
+use crate::failure::print_usage_error;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue};
 
@@ -32,13 +33,30 @@ const INSTEAD: [(&str, &str); 8] = [
 
 /// Prints what clap has to say, or what to do instead, and exits as clap does.
 pub fn exit(error: &Error) -> ! {
-    match instead(error) {
+    let instead = instead(error);
+    if error.use_stderr() && asked_for_json() {
+        let message = instead.clone().unwrap_or_else(|| first_line(error));
+        print_usage_error(&message);
+    }
+    match instead {
         None => error.exit(),
         Some(sentence) => {
             eprintln!("fatpath: {sentence}");
             std::process::exit(2)
         }
     }
+}
+
+/// Not among the words of another program's command line.
+fn asked_for_json() -> bool {
+    let words = std::env::args_os().take_while(|word| word != "--");
+    words.into_iter().any(|word| word == "--json")
+}
+
+fn first_line(error: &Error) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    first.trim_start_matches("error: ").to_owned()
 }
 
 fn instead(error: &Error) -> Option<String> {

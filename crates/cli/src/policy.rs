@@ -11,7 +11,7 @@ use fatpath_api::LearnedPath;
 use fatpath_daemon::{Instance, client, read_policy_file};
 use fatpath_host::Sysctls;
 use fatpath_kernel::cgroup_memory_max;
-use fatpath_policy::{AutoMode, Explanation, Flow, explain, memory_warnings};
+use fatpath_policy::{AutoMode, Explanation, Flow, Refused, explain, memory_warnings};
 use fatpath_units::show_count;
 use serde::Serialize;
 use std::fmt;
@@ -42,7 +42,7 @@ fn check(arguments: &CheckArguments) -> Result<()> {
     }
     let name = arguments.file.display().to_string();
     for warning in &policy.warnings {
-        eprintln!("warning: {}", warning.in_file(&name));
+        eprintln!("fatpath: {}", warning.warning_in(&name));
     }
     Ok(writeln!(
         stdout(),
@@ -71,7 +71,7 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
     };
     // Also where no daemon runs the file is explained.
     let learned = learned.unwrap_or_else(|error| {
-        eprintln!("what was learned of the path is not known: {error:#}");
+        eprintln!("fatpath: warning: what was learned of the path is not known: {error:#}");
         Vec::new()
     });
     let explained = Explained {
@@ -126,8 +126,9 @@ fn apply(arguments: &ApplyArguments) -> Result<()> {
     notes.try_for_each(|note| writeln!(out, "{note}"))?;
     Ok(writeln!(
         out,
-        "{} rules live, applied to {} live flows",
-        applied.rules, applied.live_flows_met
+        "{} live, applied to {}",
+        show_count(applied.rules, "rule"),
+        show_count(applied.live_flows_met, "live flow")
     )?)
 }
 
@@ -141,17 +142,17 @@ pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
     let imported = match fatpath_policy::import_wad(&text) {
         Ok(imported) => imported,
         Err(problems) => {
-            let lines: Vec<_> = problems
-                .iter()
-                .map(|p| p.in_file(&name).to_string())
-                .collect();
-            bail!("not a WAD configuration\n{}", lines.join("\n"));
+            let refused = Refused {
+                file: name,
+                problems,
+            };
+            return Err(refused).context("not a WAD configuration");
         }
     };
     imported
         .notes
         .iter()
-        .for_each(|note| eprintln!("{name}: {note}"));
+        .for_each(|note| eprintln!("fatpath: {name}: {note}"));
     match &arguments.output {
         Some(output) => std::fs::write(output, imported.toml)
             .with_context(|| format!("cannot write {}", output.display()))?,

@@ -2,7 +2,7 @@
 //! `fatpath rude …`: the gate, who is rude, and programs whose connections are.
 
 use crate::arguments::{
-    RudeCommand, RudeOffArguments, RudeOnArguments, RudeRunArguments, StatusArguments,
+    RudeCommand, RudeOffArguments, RudeOnArguments, RudeRunArguments, RudeStatusArguments,
 };
 use anyhow::{Context, Result};
 use fatpath_api::endpoint::{GetRude, GetRudeGate, RudeOff, RudeOn};
@@ -61,14 +61,17 @@ fn say(gated: &Gated, json: bool, sentence: &str) -> Result<()> {
         )?);
     }
     let interfaces = gated.unmarked.iter();
-    interfaces
-        .for_each(|why| eprintln!("interface not marked, so no flow over it can stay rude: {why}"));
+    interfaces.for_each(|why| {
+        eprintln!(
+            "fatpath: warning: interface not marked, so no flow over it can stay rude: {why}"
+        );
+    });
     let flows = show_count(gated.flows_changed, "flow");
     Ok(writeln!(stdout(), "{}", sentence.replace("{}", &flows))?)
 }
 
 /// With a daemon it is the daemon's answer, else what is pinned. Who may not see the flows sees the gate.
-fn status(arguments: &StatusArguments) -> Result<()> {
+fn status(arguments: &RudeStatusArguments) -> Result<()> {
     let instance = Instance::new(&arguments.instance, None)?;
     if access(instance.socket(), Access::WRITE_OK) == Err(Errno::ACCESS) {
         return gate_alone(&instance, arguments.json);

@@ -16,29 +16,33 @@ use fatpath_units::{show_bytes, show_count};
 use serde::Serialize;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// As of `systemctl status`: no daemon runs.
 const NOT_RUNNING: u8 = 3;
 
 /// With a daemon it is the daemon's answer; without one, what is pinned and journalled.
 pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
-    let instance = Instance::new(&arguments.instance, None)?;
+    let instance = arguments.of.instance()?;
+    let (json, verbose) = (arguments.json, arguments.verbose);
     let (text, code) = match client::get::<GetStatus>(&instance.socket())? {
-        Some(status) => (shown(&status, arguments.json, of_daemon)?, 0),
+        Some(status) if json => (as_json(&status)?, 0),
+        Some(status) => (of_daemon(&status, verbose), 0),
         None => {
             let status = without_daemon(&instance)?;
-            (shown(&status, arguments.json, of_pins)?, NOT_RUNNING)
+            let text = match json {
+                true => as_json(&status)?,
+                false => of_pins(&status, verbose),
+            };
+            (text, NOT_RUNNING)
         }
     };
     stdout().write_all(text.as_bytes())?;
     Ok(code.into())
 }
 
-fn shown<T: Serialize>(status: &T, json: bool, text: fn(&T) -> String) -> Result<String> {
-    Ok(match json {
-        true => serde_json::to_string_pretty(status)? + "\n",
-        false => text(status),
-    })
+fn as_json(status: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(status)? + "\n")
 }
 
 fn without_daemon(instance: &Instance) -> Result<StatusWithoutDaemon> {
@@ -55,25 +59,33 @@ fn without_daemon(instance: &Instance) -> Result<StatusWithoutDaemon> {
     })
 }
 
-fn of_daemon(status: &Status) -> String {
+/// What matters first: whether it runs, by what policy, the gate, counters, errors.
+fn of_daemon(status: &Status, verbose: bool) -> String {
+    let (version, pid) = (&status.version, status.pid);
+    let up = humantime::format_duration(Duration::from_secs(status.uptime_s));
+    let rules = show_count(status.kernel.rules.len(), "rule");
     let mut lines = vec![
-        format!("daemon       pid {}, up {} s", status.pid, status.uptime_s),
-        format!("policy       {}", status.policy_file),
+        format!("daemon       runs: fatpath {version}, pid {pid}, up {up}"),
+        format!("policy       {}: {rules}", status.policy_file),
     ];
-    lines.extend(kernel_lines(&status.kernel));
-    lines.extend(status.rude.as_ref().and_then(rude_line));
+    lines.extend(status.rude.as_ref().map(rude_line));
+    lines.extend(counter_lines(&status.kernel));
     lines.extend(
         status
             .page_error
             .as_ref()
             .map(|error| format!("page         not served over TCP: {error}; tried again")),
     );
-    lines.extend(host_lines(&status.host_changes));
     lines.extend(log_line("flow log ", &status.flow_log));
     let event_log = status.event_log.as_ref();
     lines.extend(event_log.and_then(|log| log_line("event log", log)));
     lines.extend(status.archive.iter().flat_map(archive_lines));
     lines.extend(status.measure.iter().flat_map(measure_lines));
+    lines.extend(host_lines(&status.host_changes, verbose));
+    lines.push(match verbose {
+        true => pin_lines(&status.kernel).join("\n"),
+        false => loaded_line(&status.kernel),
+    });
     lines.join("\n") + "\n"
 }
 
@@ -138,38 +150,39 @@ fn measure_lines(measure: &MeasureStatus) -> Vec<String> {
     std::iter::once(first).chain(errors).collect()
 }
 
-fn of_pins(status: &StatusWithoutDaemon) -> String {
+fn of_pins(status: &StatusWithoutDaemon, verbose: bool) -> String {
     let mut lines = vec!["daemon       does not run".to_owned()];
     match &status.kernel {
-        None => lines.push("kernel half  not loaded".to_owned()),
-        Some(kernel) => lines.extend(kernel_lines(kernel)),
+        None => lines.push("kernel half  not loaded: nothing is tuned".to_owned()),
+        Some(kernel) => {
+            lines.extend(status.rude.as_ref().map(rude_line));
+            lines.extend(counter_lines(kernel));
+        }
     }
-    lines.extend(status.rude.as_ref().and_then(rude_line));
-    lines.extend(host_lines(&status.host_changes));
+    lines.extend(host_lines(&status.host_changes, verbose));
+    match (&status.kernel, verbose) {
+        (Some(kernel), true) => lines.extend(pin_lines(kernel)),
+        (Some(kernel), false) => lines.push(loaded_line(kernel)),
+        (None, _) => {}
+    }
     lines.join("\n") + "\n"
 }
 
-/// Worth a line while flows may be without congestion control.
-fn rude_line(gate: &RudeGate) -> Option<String> {
-    gate.is_open.then(|| {
-        format!(
+fn rude_line(gate: &RudeGate) -> String {
+    match gate.is_open {
+        false => "Rude TCP     the gate is closed".to_owned(),
+        true => format!(
             "Rude TCP     the gate is open, mark {}: flows that rules allow run without congestion control",
             gate.mark
-        )
-    })
+        ),
+    }
 }
 
-fn host_lines(changes: &[Change]) -> Vec<String> {
-    let mut lines = vec![format!(
-        "host         {}",
-        show_count(changes.len(), "change")
-    )];
-    lines.extend(
-        changes
-            .iter()
-            .map(|change| format!("  {}", describe(change))),
-    );
-    lines
+fn host_lines(changes: &[Change], verbose: bool) -> Vec<String> {
+    let shown = changes.iter().filter(|_| verbose);
+    let first = format!("host         {}", show_count(changes.len(), "change"));
+    let shown = shown.map(|change| format!("  {}", describe(change)));
+    std::iter::once(first).chain(shown).collect()
 }
 
 fn log_line(title: &str, log: &LogStatus) -> Option<String> {
@@ -180,24 +193,38 @@ fn log_line(title: &str, log: &LogStatus) -> Option<String> {
     ))
 }
 
-fn kernel_lines(kernel: &KernelStatus) -> Vec<String> {
+fn counter_lines(kernel: &KernelStatus) -> Vec<String> {
     let counts = &kernel.counts;
-    let mut lines = vec![format!("kernel half  {}", kernel.pin_dir.display())];
-    let pins = kernel.pinned.iter();
-    lines.extend(pins.map(|pin| format!("  {:8} {}", kind(pin.kind), pin.name)));
-    lines.push(format!("laws         {}", names(&kernel.laws)));
-    lines.push(format!("rules        {}", names(&kernel.rules)));
-    lines.push(format!(
+    let mut lines = vec![format!(
         "flows        {} matched a rule, {} matched none; {} lost, {} out of memory",
         counts.flows_met,
         counts.flows_passed,
         show_count(counts.events_lost, "event"),
         counts.flows_without_storage
-    ));
+    )];
     lines.extend(bad_parameters(counts));
     lines.extend(withheld(counts));
     lines.push(sampled(kernel.instruments.as_ref()));
     lines.extend(kernel.instruments.as_ref().and_then(over_budget));
+    lines
+}
+
+fn loaded_line(kernel: &KernelStatus) -> String {
+    format!(
+        "kernel half  {} in {}; --verbose lists pins, rules, laws and changes",
+        show_count(kernel.pinned.len(), "pin"),
+        kernel.pin_dir.display()
+    )
+}
+
+fn pin_lines(kernel: &KernelStatus) -> Vec<String> {
+    let mut lines = vec![
+        format!("rules        {}", names(&kernel.rules)),
+        format!("laws         {}", names(&kernel.laws)),
+        format!("kernel half  {}", kernel.pin_dir.display()),
+    ];
+    let pins = kernel.pinned.iter();
+    lines.extend(pins.map(|pin| format!("  {:8} {}", kind(pin.kind), pin.name)));
     lines
 }
 
@@ -344,7 +371,7 @@ mod tests {
                 bad_law_parameters: times,
                 ..Counts::default()
             };
-            kernel_lines(&KernelStatus {
+            counter_lines(&KernelStatus {
                 counts,
                 ..KernelStatus::default()
             })

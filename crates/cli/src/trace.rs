@@ -4,11 +4,12 @@
 //! The files are written here, with the caller's own rights: the daemon only hands samples out.
 
 use crate::not_running::not_running;
+use crate::observed::Observed;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::{FlowsQuery, SampleLine};
+use fatpath_daemon::Instance;
 use fatpath_daemon::client::{Followed, follow_samples};
-use fatpath_daemon::{Instance, InstanceOptions};
 use fatpath_plot::{FlowOverTime, Format, picture};
 use fatpath_record::{Bounds, Recorded, Recorder, Recovered, Row, Traced, read, recover};
 use fatpath_units::show_count;
@@ -53,7 +54,7 @@ pub struct TraceArguments {
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub total_size: u64,
     #[command(flatten)]
-    pub instance: InstanceOptions,
+    pub of: Observed,
 }
 
 #[derive(Subcommand)]
@@ -97,7 +98,7 @@ fn trace(arguments: &TraceArguments) -> Result<()> {
         .as_deref()
         .context("give --out DIR: the directory for the files")?;
     let mut recorder = begin(arguments, out)?;
-    let instance = Instance::new(&arguments.instance, None)?;
+    let instance = arguments.of.instance()?;
     let flows = query(arguments.which.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -247,11 +248,14 @@ fn say(out: &Path, counts: &Counts, recorded: &Recorded) {
         );
     }
     if recorded.lost_rows > 0 {
-        eprintln!("{} samples were lost to a full disk", recorded.lost_rows);
+        eprintln!(
+            "fatpath: warning: {} samples were lost to a full disk",
+            recorded.lost_rows
+        );
     }
     if counts.missed > 0 {
         eprintln!(
-            "{} samples, counted over all flows, arrived faster than they were read, and are lost",
+            "fatpath: warning: {} samples, counted over all flows, arrived faster than they were read, and are lost",
             counts.missed
         );
     }

@@ -2,11 +2,12 @@
 //! `fatpath why`: what holds flows back, on what evidence, and what to do.
 
 use crate::not_running::not_running;
+use crate::observed::Observed;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_api::endpoint::GetWhy;
 use fatpath_api::{BbrState, Evidence, Finding, FlowsQuery, Severity, Shares, Why};
-use fatpath_daemon::{Instance, InstanceOptions, client};
+use fatpath_daemon::client;
 use fatpath_policy::Prefix;
 use fatpath_units::show_count;
 use std::cmp::Reverse;
@@ -34,7 +35,7 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub instance: InstanceOptions,
+    pub of: Observed,
 }
 
 /// Which flows are meant.
@@ -47,7 +48,7 @@ enum Chosen {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = Chosen::read(arguments.flows.as_deref())?;
-    let instance = Instance::new(&arguments.instance, None)?;
+    let instance = arguments.of.instance()?;
     let mut whys = client::ask::<GetWhy>(&instance.socket(), &chosen.query())?
         .with_context(|| not_running(&instance))?;
     whys.retain(|why| chosen.contains(why));

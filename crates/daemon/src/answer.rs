@@ -6,21 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use fatpath_api::Endpoint;
-
-/// A policy file that changed nothing: its problems, as lines to print.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    /// `file:line:column: what; what is allowed`.
-    pub problems: Vec<String>,
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.problems.join("\n"))
-    }
-}
-
-impl std::error::Error for Refused {}
+use fatpath_policy::Refused;
 
 /// Anything that a handler could not do.
 pub(crate) struct Failure(StatusCode, String);

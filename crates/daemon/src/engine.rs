@@ -10,15 +10,14 @@ use fatpath_kernel::{
     Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
 };
 use fatpath_policy::{
-    AutoMode, Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, RouteMetrics, our_laws,
-    parse_bytes, routes,
+    AutoMode, Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, Refused, RouteMetrics,
+    our_laws, parse_bytes, routes,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Instance;
-use crate::answer::Refused;
 use crate::archive::{Archive, learned_applied, policy_applied};
 use crate::instruments::Instruments;
 use crate::paths::{Autotuned, Learned, PathsState, most_buffer_bytes};
@@ -63,11 +62,16 @@ pub fn read_policy_file(file: &Path) -> Result<Policy> {
 /// read, no law is refused.
 pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
     let laws = registered_laws().ok().map(|mut laws| {
-        laws.extend(our_laws());
+        let unregistered = our_laws().filter(|law| !laws.contains(law));
+        let unregistered: Vec<String> = unregistered.collect();
+        laws.extend(unregistered);
+        // A rule asks for it by its setting `rude`.
+        laws.retain(|law| law != RUDE_LAW);
         laws
     });
     let policy = parse_bytes(bytes, laws.as_deref()).map_err(|problems| Refused {
-        problems: in_file(&problems, file),
+        file: file.to_owned(),
+        problems,
     })?;
     refuse_bad_formulas(&policy, file)?;
     Ok(policy)
@@ -76,24 +80,24 @@ pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
 /// The policy's reader keeps formulas as text: what variables there are is the instruments' affair.
 fn refuse_bad_formulas(policy: &Policy, file: &str) -> Result<(), Refused> {
     let texts = policy.instruments.derived.iter();
-    let problems: Vec<String> = texts
+    let problems: Vec<Problem> = texts
         .filter_map(|text| {
             let read = Derived::parse([(text.name.as_str(), text.formula.as_str())]);
-            let bad = read.err()?;
-            Some(format!("{file}:{}: {bad}", text.line))
+            Some(Problem {
+                line: text.line,
+                column: 1,
+                message: read.err()?.to_string(),
+                allowed: String::new(),
+            })
         })
         .collect();
     match problems.is_empty() {
         true => Ok(()),
-        false => Err(Refused { problems }),
+        false => Err(Refused {
+            file: file.to_owned(),
+            problems,
+        }),
     }
-}
-
-fn in_file(problems: &[Problem], file: &str) -> Vec<String> {
-    problems
-        .iter()
-        .map(|problem| problem.in_file(file).to_string())
-        .collect()
 }
 
 impl Engine {
@@ -149,7 +153,8 @@ impl Engine {
     /// Makes a policy live. What fails after the kernel took it is a note, not an error.
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
         let rules = policy.rules.len();
-        let mut notes = in_file(&policy.warnings, file);
+        let warnings = policy.warnings.iter();
+        let mut notes: Vec<String> = warnings.map(|it| it.warning_in(file)).collect();
         let made = self.make_live(policy.clone())?;
         notes.extend(made.notes);
         if policy.auto.mode != AutoMode::Tune {

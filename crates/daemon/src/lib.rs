@@ -35,7 +35,6 @@ mod unload;
 mod watchdog;
 mod workers;
 
-pub use answer::Refused;
 pub use archive::answers::{archived_event, history_answer};
 pub use engine::read_policy_file;
 pub use instance::{Instance, Running};

@@ -48,6 +48,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
             None => None,
         };
         let workers = workers::start(&state, &kernel, options, sockets, tcp)?;
+        tracing::info!("{}", started_line(&instance, options, &state));
         running.say_ready()?;
         workers.run(END_DEADLINE).await
     });
@@ -58,4 +59,19 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     }
     instance.remove_sockets();
     ended
+}
+
+/// Version, policy, socket, page and log.
+fn started_line(instance: &Instance, options: &DaemonOptions, state: &DaemonState) -> String {
+    let page = match state.server.page.lock().address {
+        Some(address) => format!("http://{address}/ (fatpath page prints its token)"),
+        None => format!("on {} (see fatpath page)", instance.view_socket().display()),
+    };
+    format!(
+        "fatpath {} runs: policy {}, socket {}, page {page}, log of ended flows {}",
+        env!("CARGO_PKG_VERSION"),
+        options.policy.display(),
+        instance.socket().display(),
+        options.flow_log.display()
+    )
 }

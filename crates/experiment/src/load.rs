@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use fatpath_scenario::{Files, NamedText, Problem, Scenario};
+use fatpath_scenario::{Files, NamedText, Refused, Scenario};
 
 /// Why a scenario file cannot be used.
 #[derive(Debug, Error)]
@@ -22,8 +22,8 @@ pub enum LoadError {
         error: io::Error,
     },
     /// What it says is wrong.
-    #[error(transparent)]
-    Wrong(#[from] Problem),
+    #[error("{0}")]
+    Wrong(#[from] Refused),
 }
 
 /// Reads and checks a file. Policy paths become relative to the file's folder, and must exist.
@@ -89,8 +89,9 @@ mod tests {
         let right = outcome("1\n2\n", "p.toml").unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         insta::assert_snapshot!(wrong.join("\n"), @r#"
-        /s.toml:9:14: links.wan.rate_trace: /up.trace:2: "0" is not a whole number of milliseconds, not less than the one before, at most 86400000
-        /s.toml:12:10: variant[1].policy: /p.toml: No such file or directory (os error 2)
+        /s.toml:9:14: error: links.wan.rate_trace: /up.trace:2: "0" is not a whole number of milliseconds, not less than the one before, at most 86400000
+        /s.toml:12:10: error: variant[1].policy: /p.toml: No such file or directory (os error 2)
+        /s.toml:12:10: error: variant[1].policy: /p.toml: No such file or directory (os error 2)
         "#);
         let directions = &right.cases[0].links[0].directions;
         let text = serde_json::to_string(&directions[0].cells).unwrap();

@@ -26,11 +26,15 @@ pub fn list_runs(names: &[String], json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All runs in a table, and where the results are.
+/// All runs in a table, and where the results are; no table where Ctrl-C came before the first result.
 pub fn outcome_lines(outcome: &Outcome) -> Vec<String> {
     let rows = outcome.rows();
-    let table = table(&rows);
-    let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
+    let mut lines = Vec::new();
+    if rows.is_empty() && outcome.interrupted {
+        lines.push("interrupted before a run ended; everything is down".to_owned());
+        return lines;
+    }
+    lines.extend(table(&rows).lines().map(str::to_owned));
     for row in &rows {
         if let Some(error) = &row.error {
             lines.push(format!("{}: {error}", name(row)));
@@ -58,5 +62,25 @@ pub fn exit_code(outcome: &Outcome) -> ExitCode {
     match outcome.interrupted {
         true => ExitCode::from(INTERRUPTED),
         false => ExitCode::from(u8::from(failed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_table_stands_for_runs_that_were_never_made() {
+        let lines = outcome_lines(&Outcome {
+            runs: vec![],
+            kept: 0,
+            results: "out/x/results.json".into(),
+            plots: vec![],
+            interrupted: true,
+        });
+        assert_eq!(
+            lines,
+            ["interrupted before a run ended; everything is down"]
+        );
     }
 }

@@ -39,7 +39,7 @@ pub use archive::Archive;
 pub use auto::{Auto, AutoMode};
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Bound, Explanation, PassedOver, RuleName, SettingLine, explain};
-pub use fatpath_toml::Problem;
+pub use fatpath_toml::{Problem, Refused};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
 pub use host::{HostSettings, Sysctl, SysctlName};
 pub use instruments::{DerivedText, Instruments, MAX_SAMPLED_FLOWS, SampledFlows};

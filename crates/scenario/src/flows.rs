@@ -37,7 +37,10 @@ pub(super) fn flows(
     let map = Map::of(hosts, links);
     let mut flows: Vec<Flow> = vec![];
     for table in tables {
-        let (from, who) = end(&mut table.with(values), "from", groups)?;
+        let from = end(&mut table.with(values), "from", groups);
+        let Some((from, who)) = table.noted(from) else {
+            continue;
+        };
         for index in indexes(who.count()) {
             if flows.len() == MOST_FLOWS {
                 let many =
@@ -49,7 +52,9 @@ pub(super) fn flows(
                 from: member(who, &from, index),
                 number: flows.len() + 1,
             };
-            let flow = reading.flow(index, groups, &map)?;
+            let Some(flow) = table.noted(reading.flow(index, groups, &map)) else {
+                continue;
+            };
             let counted = size.add_flow(&flow);
             counted.map_err(|large| table.refusal(large))?;
             flows.push(flow);
@@ -244,7 +249,7 @@ mod tests {
 
     fn parse(flow: &str) -> Result<Scenario, String> {
         let parsed = Scenario::parse("x.toml", &format!("{BEGIN}{flow}"));
-        parsed.map_err(|problem| problem.to_string())
+        parsed.map_err(|refused| crate::tests::lines(&refused))
     }
 
     #[test]

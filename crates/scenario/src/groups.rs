@@ -6,6 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use fatpath_link::ChainSpec;
+use fatpath_toml::nearest;
+
 use super::files::NamedFiles;
 use super::link::link;
 use super::size::{MOST_HOSTS, MOST_LINKS, Size};
@@ -74,6 +77,14 @@ impl Groups {
         }
     }
 
+    /// The name that was probably meant by another, or all of them after `title`.
+    pub(super) fn meant(&self, written: &str, title: &str) -> String {
+        match nearest(written, self.taken.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None => format!("{title}: {}", self.named()),
+        }
+    }
+
     /// The names as the file has them, for people.
     pub(super) fn named(&self) -> String {
         let names = self.groups.iter().map(|group| match group.count {
@@ -132,7 +143,8 @@ pub(super) fn hosts(
         })?;
         for index in indexes(count) {
             let name = member(Who::Each(0), name, index);
-            let host = host(name, table.with(values.of_replica(index)))?;
+            let read = host(name.clone(), table.with(values.of_replica(index)));
+            let host = table.noted(read).unwrap_or_else(|| unread_host(name));
             size.add_host(&host).map_err(|large| table.refusal(large))?;
             hosts.push(host);
         }
@@ -141,6 +153,15 @@ pub(super) fn hosts(
         }
     }
     Ok((groups, hosts))
+}
+
+/// In place of a host whose table is wrong, so that the tables that name it are read too.
+fn unread_host(name: String) -> Host {
+    Host {
+        name,
+        router: true,
+        sysctls: vec![],
+    }
 }
 
 fn host(name: String, mut section: Section) -> Result<Host, Refusal> {
@@ -192,7 +213,10 @@ pub(super) fn links(
             let own = member(Who::Each(0), name, index);
             let between = ends.each_ref().map(|(host, who)| member(*who, host, index));
             let section = table.with(values.of_replica(index));
-            let link = link(&own, between, section, files)?;
+            let read = link(&own, between.clone(), section, files);
+            let link = table
+                .noted(read)
+                .unwrap_or_else(|| unread_link(own, between));
             size.add_link(&link).map_err(|large| table.refusal(large))?;
             links.push(link);
         }
@@ -201,6 +225,17 @@ pub(super) fn links(
         }
     }
     Ok((groups, links))
+}
+
+/// In place of a link whose table is wrong, so that the tables that name it are read too.
+fn unread_link(name: String, between: [String; 2]) -> Link {
+    Link {
+        name,
+        between,
+        mtu_bytes: 1500,
+        exact: false,
+        directions: [ChainSpec::of([]), ChainSpec::of([])],
+    }
 }
 
 /// The ends of a link, and how many links it stands for.
@@ -243,9 +278,8 @@ fn between(
 pub(super) fn find(value: &Value, hosts: &Groups, name: String) -> Result<(String, Who), Refusal> {
     match hosts.who(&name) {
         Some(who) => Ok((name, who)),
-        None => Err(value.refusal(format!(
-            "\"{name}\" is not a host; the hosts are: {}",
-            hosts.named()
-        ))),
+        None => Err(value
+            .refusal(format!("\"{name}\" is not a host"))
+            .allowed(hosts.meant(&name, "the hosts are"))),
     }
 }

@@ -24,7 +24,6 @@ mod names;
 mod overlay;
 mod parse;
 pub mod plan;
-mod problem;
 mod programs;
 mod requests;
 pub mod routes;
@@ -42,13 +41,13 @@ use std::time::Duration;
 use fatpath_link::{ChainSpec, Service};
 use serde::{Deserialize, Serialize};
 
+pub use fatpath_toml::{Refused, nearest};
 use files::NamedFiles;
 pub use files::{Files, NamedText, NoFiles};
 pub use flow::{
     DelayedAcks, Detection, EndSettings, Flow, Growth, LawRequest, Requests, RudeOff, RudeRequest,
     Source, WindowReduction,
 };
-pub use problem::Problem;
 pub use seed::{hash_of_name, mixed};
 
 /// The most repeats of a case.
@@ -238,16 +237,16 @@ impl Scenario {
     /// Checks a file's text; `file` is its name for messages, and `files` are those that it names.
     ///
     /// # Errors
-    /// The first [`Problem`] in the file.
-    pub fn of_text(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Problem> {
+    /// A [`Refused`] with what is wrong in each table.
+    pub fn of_text(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Refused> {
         parse::scenario(file, text, &NamedFiles::of(files))
     }
 
     /// The same without files: policies keep the names they have, and traces are refused.
     ///
     /// # Errors
-    /// The first [`Problem`] in the file.
-    pub fn parse(file: &str, text: &str) -> Result<Scenario, Problem> {
+    /// A [`Refused`] with what is wrong in each table.
+    pub fn parse(file: &str, text: &str) -> Result<Scenario, Refused> {
         Scenario::of_text(file, text, &NoFiles)
     }
 }

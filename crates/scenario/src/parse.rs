@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use fatpath_toml::{Document, Report};
+use fatpath_toml::{Document, Refused, Report, nearest};
 
 use super::experiment::experiment;
 use super::files::NamedFiles;
@@ -20,7 +20,6 @@ use super::groups::{self, Groups, Who};
 use super::link::change;
 use super::names::{self, Labels};
 use super::overlay::Overlaid;
-use super::problem::Problem;
 use super::programs::programs;
 use super::size::{MOST_CASES, MOST_HOSTS, MOST_LINKS, MOST_OF_A_KIND, Size};
 use super::values::{Given, Givens, INDEX, Refusal, Section, Value, Values};
@@ -30,32 +29,40 @@ use super::{Case, Link, Scenario, TimedChange, units};
 const MOST_FILE_BYTES: usize = 1 << 20;
 
 /// Reads a file's text; `file` is its name for messages.
-pub(super) fn scenario(file: &str, text: &str, files: &NamedFiles) -> Result<Scenario, Problem> {
-    let in_file = |problem| Problem {
+pub(super) fn scenario(file: &str, text: &str, files: &NamedFiles) -> Result<Scenario, Refused> {
+    let refused = |problems| Refused {
         file: file.to_owned(),
-        problem,
+        problems,
     };
     if text.len() > MOST_FILE_BYTES {
         let message = "the file is larger than 1 MiB; a scenario is shorter";
-        return Err(in_file(Report::on("").problem(Refusal::new(0, message))));
+        let problem = Report::on("").problem(Refusal::new(0, message));
+        return Err(refused(vec![problem]));
     }
-    let document = Document::parse("a scenario file", text);
-    let document = document.map_err(|mut problems| in_file(problems.swap_remove(0)))?;
-    let scenario = read(document.root(Values::default()), files);
-    scenario.map_err(|refusal| in_file(document.problem(refusal)))
+    let document = Document::parse("a scenario file", text).map_err(refused)?;
+    let mut root = document.root(Values::default());
+    let read = read(&mut root, files);
+    let scenario = root.noted(read);
+    match document.finish() {
+        Ok(()) => Ok(scenario.expect("what was not read was noted")),
+        Err(problems) => Err(refused(problems)),
+    }
 }
 
-fn read(mut root: Section, files: &NamedFiles) -> Result<Scenario, Refusal> {
-    let name = name(&root.need("name", names::LAB_NAME)?, names::lab)?;
-    let tables = Tables::take(&mut root)?;
-    let experiment = experiment(&mut root)?;
-    root.finish()?;
-    let cases = tables.cases(&root, files)?;
+/// What is wrong with one table is noted, and the others are read; an error ends the reading.
+fn read(root: &mut Section, files: &NamedFiles) -> Result<Scenario, Refusal> {
+    let lab = root.need("name", names::LAB_NAME);
+    let lab = root.noted(lab.and_then(|value| name(&value, names::lab)));
+    let experiment = experiment(root);
+    let experiment = root.noted(experiment);
+    let tables = Tables::take(root)?;
+    root.note_unknown();
+    let cases = tables.cases(root, files)?;
     Ok(Scenario {
-        name,
+        name: lab.unwrap_or_default(),
         hosts: tables.hosts.into_iter().map(|(name, _)| name).collect(),
         cases,
-        experiment,
+        experiment: experiment.unwrap_or_default(),
     })
 }
 
@@ -167,7 +174,10 @@ impl<'s> Tables<'s> {
                 }
             }
         }
-        self.check_varied()?;
+        // What was not read to its end asks for fewer placeholders than it has.
+        if !place.is_noted() {
+            self.check_varied()?;
+        }
         Ok(cases)
     }
 
@@ -214,6 +224,12 @@ impl Making<'_, '_> {
         let programs = programs(&tables.programs, values, &host_groups, &hosts, &links, size)?;
         let network = (&hosts[..], &links[..]);
         let flows = flows(&tables.flows, values, &host_groups, network, size)?;
+        let policy = self.place.noted(variant.policy(values, self.files));
+        // A change of a link whose own table is wrong would be told as wrong too.
+        let changes = match self.place.is_noted() {
+            true => Ok(vec![]),
+            false => self.changes(values, &link_groups, &links),
+        };
         let vary: Vec<_> = combination
             .iter()
             .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
@@ -223,10 +239,10 @@ impl Making<'_, '_> {
             path: path.name.clone(),
             variant: variant.name.clone(),
             vary,
-            policy: variant.policy(values, self.files)?,
+            policy: policy.flatten(),
             programs,
             flows,
-            changes: self.changes(values, &link_groups, &links)?,
+            changes: self.place.noted(changes).unwrap_or_default(),
             links,
             hosts,
         })
@@ -384,10 +400,11 @@ fn check_known(
         return Ok(());
     }
     let known: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
-    let known = known.join(", ");
-    Err(section.refusal(format!(
-        "links.{name}: no such link; the links are: {known}"
-    )))
+    let refusal = section.refusal(format!("links.{name}: no such link"));
+    Err(refusal.allowed(match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => format!("the links are: {}", known.join(", ")),
+    }))
 }
 
 fn unique_name<'a>(
@@ -496,10 +513,9 @@ fn timed<'t, 's>(
         let value = section.need("link", &format!("one of: {}", groups.named()))?;
         let name = value.text()?;
         if groups.who(&name).is_none() {
-            return Err(value.refusal(format!(
-                "\"{name}\" is not a link; the links are: {}",
-                groups.named()
-            )));
+            return Err(value
+                .refusal(format!("\"{name}\" is not a link"))
+                .allowed(groups.meant(&name, "the links are")));
         }
         timed.push((at, name, table));
     }

@@ -29,10 +29,16 @@ pub(super) fn programs(
     let map = Map::of(hosts, links);
     let mut programs: Vec<Program> = vec![];
     for table in tables {
-        let (host, who) = program_host(&mut table.with(values), groups)?;
+        let host = program_host(&mut table.with(values), groups);
+        let Some((host, who)) = table.noted(host) else {
+            continue;
+        };
         for index in indexes(who.count()) {
             let section = table.with(values.of_replica(index));
-            let program = program(section, member(who, &host, index), groups, &map)?;
+            let read = program(section, member(who, &host, index), groups, &map);
+            let Some(program) = table.noted(read) else {
+                continue;
+            };
             size.add_program(&program)
                 .map_err(|large| table.refusal(large))?;
             programs.push(program);

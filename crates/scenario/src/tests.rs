@@ -11,7 +11,14 @@ use super::*;
 
 const DEMO: &str = include_str!("../../../experiments/demo.toml");
 
-fn parse(text: &str) -> Result<Scenario, Problem> {
+/// What is wrong, a line each, without the severity that all have.
+pub(crate) fn lines(refused: &Refused) -> String {
+    let problems = refused.problems.iter();
+    let lines = problems.map(|problem| problem.in_file(&refused.file).to_string());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn parse(text: &str) -> Result<Scenario, Refused> {
     Scenario::parse("x.toml", text)
 }
 
@@ -39,7 +46,7 @@ fn cells_of(part: &str) -> Vec<CellSpec> {
 }
 
 fn told(text: &str) -> String {
-    parse(text).unwrap_err().to_string()
+    lines(&parse(text).unwrap_err())
 }
 
 fn rate(cells: &[CellSpec]) -> &RateSpec {
@@ -595,11 +602,26 @@ fn errors_name_the_place_the_key_and_what_is_allowed() {
         with("[[change]]\nat = \"1s\"\nlink = \"wan\"\nmtu = 1400"),
         with("[[change]]\nat = \"1s\"\nlink = \"wan\"\nloss = \"1\""),
     ];
-    let told: Vec<String> = wrong
-        .iter()
-        .map(|text| parse(text).unwrap_err().to_string())
-        .collect();
+    let told: Vec<String> = wrong.iter().map(|text| told(text)).collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn what_is_wrong_in_each_table_is_told_at_once() {
+    let text = "name = \"X\"\ntypo = 1\n[vary]\nlaw = [\"reno\", \"cubic\"]\n[hosts.client]\nrouter = 1\n\
+                [hosts.server]\n[links.wan]\nbetween = [\"client\", \"server\"]\nlos = 1\nqueu = 2\n\
+                [[flow]]\nfrom = \"cleint\"\nto = \"server\"\nsource = \"bulk\"\n\
+                [[program]]\nhost = \"server\"\nrun = \"x {nobody}\"\n[experiment]\nrepeats = 0\n";
+    insta::assert_snapshot!(told(text), @r#"
+    x.toml:1:8: name: found the text "X"; allowed: 1 to 20 of a-z, 0-9 and -, beginning with a letter
+    x.toml:2:1: unknown key `typo` in a scenario file; allowed: name, experiment, hosts, set, links, path, variant, vary, change, program, flow
+    x.toml:6:10: hosts.client.router: found 1; allowed: true or false
+    x.toml:10:1: unknown key `los` in links.wan; did you mean `loss`?
+    x.toml:11:1: unknown key `queu` in links.wan; did you mean `queue`?
+    x.toml:13:8: flow[1].from: "cleint" is not a host; did you mean "client"?
+    x.toml:18:7: program[1].run: {nobody} is neither a host nor named in [set]
+    x.toml:20:11: experiment.repeats: found 0; allowed: a whole number from 1 to 10000
+    "#);
 }
 
 #[test]
@@ -626,8 +648,11 @@ proptest! {
         let to = (at + removed).min(good.len());
         let to = (to..=good.len()).find(|i| good.is_char_boundary(*i)).unwrap();
         let text = format!("{}{inserted}{}", &good[..from], &good[to..]);
-        if let Err(problem) = parse(&text) {
-            prop_assert!(problem.problem.line as usize <= text.lines().count() + 1);
+        if let Err(refused) = parse(&text) {
+            prop_assert!(!refused.problems.is_empty());
+            for problem in refused.problems {
+                prop_assert!(problem.line as usize <= text.lines().count() + 1);
+            }
         }
     }
 

@@ -254,6 +254,11 @@ fn up_lines(lab: &Lab) -> Vec<String> {
         "run a program:  fatpath lab exec --lab {} {host} -- CMD",
         plan.lab
     ));
+    if plan.daemon.is_some() {
+        let observe = "fatpath flows --lab";
+        let also = "also why, top, trace and status";
+        lines.push(format!("see its flows:  {observe} {} ({also})", plan.lab));
+    }
     lines.push(format!("take it down:   fatpath lab down {}", plan.lab));
     lines
 }

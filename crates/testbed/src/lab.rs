@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -97,15 +98,18 @@ pub enum LabError {
     /// No name was given, and this session did not bring exactly one up.
     #[error("{}", not_ours(.0))]
     NotOurs(Vec<String>),
+    /// No daemon tunes the lab.
+    #[error("no daemon runs in lab {0}: bring it up with a --variant that has a policy")]
+    NoDaemon(String),
     /// The lab has no such host.
-    #[error("lab {lab} has no host {host}; its hosts: {hosts}")]
+    #[error("lab {lab} has no host {host}; {instead}")]
     NoHost {
         /// The lab.
         lab: String,
         /// What was asked for.
         host: String,
-        /// What there is.
-        hosts: String,
+        /// What was probably meant, or what there is.
+        instead: String,
     },
     /// The program could not be started on the host.
     #[error("{program}: {error}")]
@@ -513,15 +517,31 @@ pub fn exec(lab: Option<&str>, host: &str, words: &[OsString]) -> LabError {
     }
 }
 
+/// Run directory and pin directory of a lab's daemon.
+///
+/// # Errors
+/// If no lab of that name is up, or it is up without a daemon.
+pub fn daemon_of(lab: &str) -> Result<(PathBuf, PathBuf), LabError> {
+    let directory = choose(Some(lab))?;
+    match directory.plan()?.daemon {
+        Some(_) => Ok((directory.daemon(), directory.pins())),
+        None => Err(LabError::NoDaemon(lab.to_owned())),
+    }
+}
+
 fn exec_command(lab: Option<&str>, host: &str, words: &[OsString]) -> Result<Command, LabError> {
     let directory = choose(lab)?;
     let plan = directory.plan()?;
     if !plan.hosts.iter().any(|other| other.name == host) {
-        let hosts = names(&plan.hosts).join(", ");
+        let hosts = names(&plan.hosts);
+        let instead = match fatpath_scenario::nearest(host, hosts.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!("its hosts: {}", hosts.join(", ")),
+        };
         return Err(LabError::NoHost {
             lab: directory.lab,
             host: host.to_owned(),
-            hosts,
+            instead,
         });
     }
     let (program, arguments) = words

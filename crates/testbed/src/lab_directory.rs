@@ -253,6 +253,11 @@ impl LabDirectory {
         self.path("daemon")
     }
 
+    /// The directory of the pins of the lab's daemon.
+    pub fn pins(&self) -> PathBuf {
+        Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", self.lab))
+    }
+
     /// A file or folder of the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)

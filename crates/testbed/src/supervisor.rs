@@ -218,7 +218,7 @@ fn start_daemon(
 ) -> Result<(), SupervisorError> {
     let program = std::env::current_exe().map_err(system("finding fatpath itself"))?;
     let run_dir = directory.daemon();
-    let pin_dir = Path::new("/sys/fs/bpf").join(format!("fatpath-lab-{}", directory.lab));
+    let pin_dir = directory.pins();
     let log = directory.path("daemon.log");
     let mut command = child::this_program();
     command

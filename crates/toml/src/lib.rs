@@ -15,7 +15,7 @@ mod spelling;
 mod tests;
 
 pub use document::Document;
-pub use problem::{Problem, Refusal, Report};
+pub use problem::{Problem, Refusal, Refused, Report};
 pub use section::{Placeholders, Section, Value};
-pub use spelling::shortened;
+pub use spelling::{nearest, shortened};
 pub use toml::de::{DeTable, DeValue};

@@ -6,6 +6,7 @@
 
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::fmt;
 
 /// One error or warning about a file.
@@ -32,6 +33,38 @@ impl Problem {
             }
         }
         InFile(self, file_name)
+    }
+
+    /// The problem as a warning: `FILE:LINE:COLUMN: warning: message; allowed`.
+    pub fn warning_in(&self, file_name: &str) -> String {
+        self.line_in(file_name, "warning")
+    }
+
+    fn line_in(&self, file_name: &str, severity: &str) -> String {
+        let (line, column) = (self.line, self.column);
+        let sentence = Sentence(&self.message, &self.allowed);
+        format!("{file_name}:{line}:{column}: {severity}: {sentence}")
+    }
+}
+
+/// A file that is not taken, with everything that is wrong with it; printed as compilers do, a line for each:
+/// `FILE:LINE:COLUMN: error: message; allowed`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{}", self.lines().join("\n"))]
+pub struct Refused {
+    /// The file, as the user named it.
+    pub file: String,
+    /// In file order, at least one.
+    pub problems: Vec<Problem>,
+}
+
+impl Refused {
+    /// A line for each problem.
+    pub fn lines(&self) -> Vec<String> {
+        let problems = self.problems.iter();
+        problems
+            .map(|problem| problem.line_in(&self.file, "error"))
+            .collect()
     }
 }
 
@@ -81,6 +114,8 @@ const MAX_KEPT: usize = 10_000;
 pub struct Report<'t> {
     lines: Lines<'t>,
     found: RefCell<Vec<Refusal>>,
+    /// What was found, to note nothing twice where a table is read several times.
+    known: RefCell<HashSet<(usize, String)>>,
     not_kept: Cell<usize>,
 }
 
@@ -90,13 +125,22 @@ impl<'t> Report<'t> {
         Report {
             lines: Lines::of(text),
             found: RefCell::default(),
+            known: RefCell::default(),
             not_kept: Cell::new(0),
         }
     }
 
-    /// Notes a problem.
+    /// Notes a problem, once.
     pub fn add(&self, refusal: Refusal) {
+        let mut known = self.known.borrow_mut();
+        let is_known = known.contains(&(refusal.at, refusal.message.clone()));
+        if is_known {
+            return;
+        }
         let mut found = self.found.borrow_mut();
+        if found.len() < MAX_KEPT {
+            known.insert((refusal.at, refusal.message.clone()));
+        }
         match found.len() < MAX_KEPT {
             true => found.push(refusal),
             false => self.not_kept.set(self.not_kept.get() + 1),

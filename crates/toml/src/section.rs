@@ -244,12 +244,17 @@ impl<'v, P: Placeholders> Section<'v, P> {
         }
     }
 
-    /// Refuses the first key that nobody has asked for.
+    /// Refuses the first key that nobody has asked for, and notes the others.
     pub fn finish(&self) -> Result<(), Refusal> {
-        match self.unknown().first() {
-            Some(key) => Err(self.refused_key(key)),
-            None => Ok(()),
-        }
+        let mut refused = self.unknown().into_iter().map(|key| self.refused_key(key));
+        let first = refused.next();
+        refused.for_each(|refusal| self.note(refusal));
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Whether anything was noted of the file so far.
+    pub fn is_noted(&self) -> bool {
+        !self.report.is_empty()
     }
 
     /// What is wrong, told where the table begins.

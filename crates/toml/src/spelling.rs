@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A key that does not exist, and the one that was probably meant.
+//! A word that does not exist, and the one that was probably meant.
 
 /// At most 64 characters of a text that a file gave.
 pub fn shortened(text: &str) -> String {
@@ -11,18 +11,22 @@ pub fn shortened(text: &str) -> String {
 
 /// What to write in place of an unknown key: its nearest neighbour, or one of all that are known.
 pub(crate) fn instead(key: &str, known: &[&str]) -> String {
-    let nearest = known
-        .iter()
-        .map(|candidate| (distance(key, candidate), candidate))
-        .min();
-    match nearest {
-        // Two slips of the pen, in a word long enough to know it by; more is another word.
-        Some((edits, candidate)) if edits <= 2 && edits * 3 <= candidate.len() => {
-            format!("did you mean `{candidate}`?")
-        }
-        None => "allowed: none".to_owned(),
-        _ => format!("allowed: {}", known.join(", ")),
+    match nearest(key, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => "allowed: none".to_owned(),
+        None => format!("allowed: {}", known.join(", ")),
     }
+}
+
+/// The one of these words that was probably meant by another.
+pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let known = known.into_iter();
+    let distances = known.map(|candidate| (distance(written, candidate), candidate));
+    // Two slips of the pen, in a word long enough to know it by; more is another word.
+    let (_, meant) = distances
+        .min()
+        .filter(|(edits, meant)| *edits <= 2 && edits * 3 <= meant.len())?;
+    Some(meant)
 }
 
 /// The Levenshtein distance, with hyphens and capitals forgiven.

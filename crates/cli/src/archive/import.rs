@@ -80,7 +80,7 @@ impl Importer {
                 }
                 Err(error) => {
                     if self.bad == 0 {
-                        eprintln!("fatpath: {}:{number}: {error}", path.display());
+                        eprintln!("fatpath: {}:{number}: error: {error}", path.display());
                     }
                     self.bad += 1;
                 }

@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if !arguments.json && records.len() == arguments.limit {
         eprintln!(
-            "fatpath: only the newest {} events are shown; see --limit",
+            "fatpath: note: only the newest {} events are shown; see --limit",
             records.len()
         );
     }

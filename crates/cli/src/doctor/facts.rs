@@ -6,14 +6,14 @@ use super::rivals;
 use anyhow::Result;
 use fatpath_api::Status;
 use fatpath_api::endpoint::GetStatus;
-use fatpath_daemon::{Instance, InstanceOptions, Refused, client, read_policy_file};
+use fatpath_daemon::{Instance, InstanceOptions, client, read_policy_file};
 use fatpath_doctor::{Daemon, Facts, Laws, PolicyFile, SYSCTLS, Seen, System};
 use fatpath_host::Sysctls;
 use fatpath_kernel::{
     bpffs_is_mounted, cgroup_memory_max, clock_is_synchronised, has_group, laws_of_others,
     registered_laws,
 };
-use fatpath_policy::{memory_warnings, our_laws};
+use fatpath_policy::{Refused, memory_warnings, our_laws};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -144,7 +144,7 @@ fn policy_file(file: &Path, sysctls: &Sysctls) -> PolicyFile {
     PolicyFile {
         file: file.display().to_string(),
         policy: read.map_err(|error| match error.downcast::<Refused>() {
-            Ok(refused) => refused.problems,
+            Ok(refused) => refused.lines(),
             Err(error) => vec![format!("{error:#}")],
         }),
     }

@@ -80,7 +80,7 @@ fn print_notes<'o>(outside: impl Iterator<Item = &'o Outside>) {
     for note in outside {
         let text = note.to_string();
         if !told.contains(&text) {
-            eprintln!("note: {text}");
+            eprintln!("fatpath: note: {text}");
             told.push(text);
         }
     }

@@ -4,15 +4,14 @@
 use fatpath_api::{FlowView, Listing, ListingQuery};
 use fatpath_estats::listing::{COLUMNS, Column};
 
-/// Widths of the columns.
-pub const WIDTHS: [u16; COLUMNS.len()] = [21, 21, 12, 10, 8, 8, 7, 6, 6, 11, 30];
-
 /// The table's state.
 #[derive(Default)]
 pub struct List {
     query: ListingQuery,
     pub came: Listing,
     pub is_typing: bool,
+    /// The keys are shown instead of the chosen flow's findings.
+    pub shows_keys: bool,
 }
 
 impl List {

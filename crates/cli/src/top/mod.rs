@@ -2,15 +2,17 @@
 //! `fatpath top`: the live table of flows in the terminal. The daemon sorts and filters, and sends the lines that
 //! are seen; [`list`] asks for them, [`screen`] draws them.
 
+mod columns;
 mod list;
 mod screen;
 
 use crate::interval::interval;
 use crate::not_running::not_running;
+use crate::observed::Observed;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_api::endpoint::GetListing;
-use fatpath_daemon::{Instance, InstanceOptions, client};
+use fatpath_daemon::{Instance, client};
 use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -21,7 +23,8 @@ pub const HELP: &str = "\
 Keys: arrows, Page Up and Page Down choose a flow, and its findings are shown
 below the table; s and S change the column to sort by, r reverses the order; /
 filters by any text of a line (address, rule, law, finding), Esc clears the
-filter; e shows ended flows too; q quits.";
+filter; e shows ended flows too; ? shows the keys; q quits. A narrow terminal
+gets fewer columns; both addresses stay.";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -29,7 +32,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
     pub interval: f64,
     #[command(flatten)]
-    pub instance: InstanceOptions,
+    pub of: Observed,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -37,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         stdin().is_terminal() && stdout().is_terminal(),
         "fatpath top needs a terminal; fatpath why and fatpath flows print"
     );
-    let instance = Instance::new(&arguments.instance, None)?;
+    let instance = arguments.of.instance()?;
     let mut list = List::default();
     read(&mut list, &instance, 1)?;
     let interval = Duration::from_secs_f64(arguments.interval);
@@ -92,7 +95,7 @@ fn press(list: &mut List, key: KeyEvent) -> bool {
         (true, KeyCode::Backspace) => list.filter_by(pop),
         (true, KeyCode::Enter) => list.is_typing = false,
         (_, KeyCode::Esc) => {
-            list.is_typing = false;
+            (list.is_typing, list.shows_keys) = (false, false);
             list.filter_by(String::clear);
         }
         (_, KeyCode::Up) => list.choose(-1),
@@ -104,6 +107,7 @@ fn press(list: &mut List, key: KeyEvent) -> bool {
         (false, KeyCode::Char('S')) => list.sort_by(-1),
         (false, KeyCode::Char('r')) => list.reverse(),
         (false, KeyCode::Char('e')) => list.show_ended(),
+        (false, KeyCode::Char('?')) => list.shows_keys = !list.shows_keys,
         (false, KeyCode::Char('q')) => return false,
         _ => {}
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table as it is drawn: flows above, the chosen one's findings below.
 
-use super::list::{List, WIDTHS};
+use super::columns::fitting;
+use super::list::List;
 use crate::why;
 use fatpath_api::{FlowView, Severity};
-use fatpath_estats::listing::{COLUMNS, Column};
+use fatpath_estats::listing::Column;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
 use ratatui::style::{Modifier, Style, Stylize};
@@ -19,16 +20,12 @@ const DETAIL: u16 = 10;
 
 /// Flows that a screen of this height has lines for.
 pub fn lines(height: u16, list: &List) -> usize {
-    let below = if list.came.chosen.is_some() {
-        DETAIL
-    } else {
-        0
-    };
+    let below = below(list);
     height.saturating_sub(HEADINGS + below).max(1).into()
 }
 
 pub fn draw(frame: &mut Frame, list: &List) {
-    let below = if list.chosen().is_some() { DETAIL } else { 0 };
+    let below = below(list);
     let parts = [
         Constraint::Length(1),
         Constraint::Min(3),
@@ -37,10 +34,25 @@ pub fn draw(frame: &mut Frame, list: &List) {
     let [head, table, detail] = Layout::vertical(parts).areas(frame.area());
     frame.render_widget(heading(list), head);
     let mut state = TableState::new().with_selected(list.chosen_line());
-    frame.render_stateful_widget(flows(list), table, &mut state);
-    if let Some(view) = list.chosen() {
+    frame.render_stateful_widget(flows(list, table.width), table, &mut state);
+    if list.shows_keys {
+        frame.render_widget(keys(), detail);
+    } else if let Some(view) = list.chosen() {
         frame.render_widget(findings(view), detail);
     }
+}
+
+fn below(list: &List) -> u16 {
+    match list.shows_keys || list.came.chosen.is_some() {
+        true => DETAIL,
+        false => 0,
+    }
+}
+
+fn keys() -> Paragraph<'static> {
+    Paragraph::new(super::HELP)
+        .wrap(Wrap { trim: false })
+        .block(Block::new().borders(Borders::TOP).title(" keys "))
 }
 
 fn heading(list: &List) -> Line<'static> {
@@ -52,13 +64,14 @@ fn heading(list: &List) -> Line<'static> {
     };
     let by = list.sorted_by().heading;
     Line::from(format!(
-        "{shown} of {known} flows, by {by}{filter}  (s sort, r reverse, / filter, e ended, q end)"
+        "{shown} of {known} flows, by {by}{filter}  (? keys, q end)"
     ))
 }
 
-fn flows(list: &List) -> Table<'static> {
-    let widths = WIDTHS.map(Constraint::Length);
-    let heads = COLUMNS.iter().map(|column| {
+fn flows(list: &List, width: u16) -> Table<'static> {
+    let columns = fitting(width, &list.came.views);
+    let widths = columns.iter().map(|(_, width)| Constraint::Length(*width));
+    let heads = columns.iter().map(|(column, _)| {
         let style = if column.name == list.sorted_by().name {
             Style::new().reversed()
         } else {
@@ -66,15 +79,16 @@ fn flows(list: &List) -> Table<'static> {
         };
         Cell::from(aligned(column, column.heading.to_owned())).style(style)
     });
-    Table::new(list.came.views.iter().map(row), widths)
+    let rows = list.came.views.iter().map(|view| row(view, &columns));
+    Table::new(rows, widths)
         .header(Row::new(heads))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
 }
 
-fn row(view: &FlowView) -> Row<'static> {
-    let cells = COLUMNS
+fn row(view: &FlowView, columns: &[(&Column, u16)]) -> Row<'static> {
+    let cells = columns
         .iter()
-        .map(|column| Cell::from(aligned(column, (column.text)(view))));
+        .map(|(column, _)| Cell::from(aligned(column, (column.text)(view))));
     let gravest = view.findings.iter().map(|finding| finding.severity).max();
     let style = match gravest {
         _ if view.has_ended => Style::new().dim(),

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use fatpath_measure::{Plan, parse};
+use fatpath_policy::Refused;
 use std::io::Read;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Reads the file that lists the tests.
 ///
 /// # Errors
-/// When it cannot be read, or with a line `FILE:LINE:COLUMN: message` for each problem.
+/// When it cannot be read, or a [`Refused`] with every problem.
 pub fn read_plan_file(file: &Path) -> Result<Plan> {
     let name = file.display();
     let mut text = String::new();
@@ -22,13 +23,8 @@ pub fn read_plan_file(file: &Path) -> Result<Plan> {
     if text.len() as u64 > MAX_FILE_BYTES {
         bail!("{name} is larger than {MAX_FILE_BYTES} bytes");
     }
-    parse(&text).map_err(|problems| {
-        let name = name.to_string();
-        let lines = problems
-            .iter()
-            .map(|problem| problem.in_file(&name).to_string());
-        anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n"))
-    })
+    let file = name.to_string();
+    Ok(parse(&text).map_err(|problems| Refused { file, problems })?)
 }
 
 /// Random from host to host, and the same after each restart: phases and jitter follow from it.

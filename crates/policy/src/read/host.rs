@@ -44,19 +44,21 @@ fn read_sysctls(table: Section, rules: &[Rule]) -> Vec<Sysctl> {
     let names = SysctlName::ALL.into_iter();
     let sysctls = names.filter_map(|name| read_sysctl(&mut section, name, rules));
     let sysctls = sysctls.collect();
-    refuse_unquoted(&mut section);
-    section.note_unknown();
+    if !refuse_unquoted(&section) {
+        section.note_unknown();
+    }
     sysctls
 }
 
 /// `net.core.rmem_max = …` without quotes is three nested tables to TOML.
-fn refuse_unquoted(section: &mut Section) {
-    section.allow(["net"]);
-    if let Some((key, _)) = section.table().get_key_value("net") {
+fn refuse_unquoted(section: &Section) -> bool {
+    let unquoted = section.table().get_key_value("net");
+    if let Some((key, _)) = unquoted {
         let remedy = "write the name in quotes: \"net.core.rmem_max\" = \"auto\"";
-        let unquoted = Refusal::new(key.span().start, "the name of a sysctl without quotes");
-        section.note(unquoted.allowed(remedy));
+        let refusal = Refusal::new(key.span().start, "the name of a sysctl without quotes");
+        section.note(refusal.allowed(remedy));
     }
+    unquoted.is_some()
 }
 
 fn read_sysctl(section: &mut Section, name: SysctlName, rules: &[Rule]) -> Option<Sysctl> {

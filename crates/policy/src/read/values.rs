@@ -7,7 +7,7 @@
 use crate::instruments::MAX_SAMPLED_FLOWS;
 use crate::settings::{Chosen, User};
 use crate::{Path, PortRange, Prefix, RUDE_LAW, Setting, SettingValue, Spec, Unit};
-use fatpath_toml::{DeValue, Refusal, Value, shortened};
+use fatpath_toml::{DeValue, Refusal, Value, nearest, shortened};
 use fatpath_units as quantity;
 use std::borrow::Cow;
 
@@ -393,7 +393,10 @@ pub(crate) fn law_name(value: &Value, registered: Option<&[String]>) -> Result<S
     match registered {
         Some(laws) if !laws.iter().any(|law| law == name) => {
             let message = format!("no law `{name}` is registered with the kernel");
-            let allowed = format!("allowed here: {}", laws.join(", "));
+            let allowed = match nearest(name, laws.iter().map(String::as_str)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("allowed here: {}", laws.join(", ")),
+            };
             Err(value.refusal(message).allowed(allowed))
         }
         _ => Ok(name.to_owned()),
