@@ -57,6 +57,19 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     let rtt_us = path["base_rtt_us"].as_f64().unwrap();
     assert!((40_000.0..44_000.0).contains(&rtt_us), "{path:#}");
     assert_eq!(learned_rules(&daemon), Vec::<Value>::new());
+    let (fatpath, run) = (env!("CARGO_BIN_EXE_fatpath"), daemon.path("run"));
+    let tried = [
+        fatpath,
+        "try",
+        &lab.address("b"),
+        "--json",
+        "--run-dir",
+        run.to_str().unwrap(),
+    ];
+    let tried: Value = serde_json::from_str(&lab.output("a", &tried)).unwrap();
+    assert_eq!(tried["learned"][0]["loss"], "random", "{tried:#}");
+    let settings = tried["forecast"]["settings"].as_str().unwrap();
+    assert!(settings.contains("fp_bbr"), "{tried:#}");
 
     assert!(daemon.apply(&auto("tune")).status.success());
     learned(&daemon, &lab, "the path to be tuned", |path| {

@@ -4,7 +4,8 @@
 use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
-    analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace, why,
+    analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace,
+    try_path, why,
 };
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
@@ -78,6 +79,9 @@ pub enum Command {
     /// Check whether this host is fit for fatpath: what is missing, what is in the way, and the remedy
     #[command(after_help = doctor::HELP)]
     Doctor(doctor::Arguments),
+    /// Tell what a path from here is like, and what TCP makes of it by default and with fatpath
+    #[command(after_help = try_path::HELP)]
+    Try(try_path::Arguments),
     /// Print the address of the page, or how to reach it
     #[command(after_help = PAGE_HELP)]
     Page(PageArguments),
@@ -150,6 +154,9 @@ pub enum PolicyCommand {
     /// Print which rule a flow would match, and every setting with its reason; changes nothing
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArguments),
+    /// Print a rule for the path to a destination, as `fatpath try` finds it
+    #[command(after_help = try_path::HELP)]
+    Suggest(try_path::Probe),
     /// Apply a policy file; an invalid file changes nothing
     Apply(ApplyArguments),
 }

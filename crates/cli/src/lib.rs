@@ -26,6 +26,7 @@ mod status;
 mod table;
 mod top;
 mod trace;
+mod try_path;
 mod why;
 
 use arguments::{Arguments, Command};
@@ -59,6 +60,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Top(arguments) => top::run(&arguments)?,
         Command::Why(arguments) => why::run(&arguments)?,
         Command::Status(arguments) => return status::status(&arguments),
+        Command::Try(arguments) => try_path::run(&arguments)?,
         Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Page(arguments) => page::run(&arguments)?,
         Command::Unload(arguments) => return status::unload(&arguments),

@@ -6,6 +6,7 @@ use crate::arguments::{
 };
 use crate::not_running::not_running;
 use crate::paths::{learned_of, what_flows_get};
+use crate::try_path::suggest;
 use anyhow::{Context, Result, bail};
 use fatpath_api::LearnedPath;
 use fatpath_daemon::{Instance, client, read_policy_file};
@@ -24,6 +25,7 @@ pub fn run(command: PolicyCommand) -> Result<()> {
     match command {
         PolicyCommand::Check(arguments) => check(&arguments),
         PolicyCommand::Explain(arguments) => explain_flow(&arguments),
+        PolicyCommand::Suggest(probe) => suggest(&probe),
         PolicyCommand::Apply(arguments) => apply(&arguments),
     }
 }

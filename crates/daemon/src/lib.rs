@@ -40,5 +40,6 @@ pub use engine::read_policy_file;
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use page::token_file;
+pub use paths::defaults_of_host;
 pub use run::run;
 pub use unload::{unload, unregister_orphans};

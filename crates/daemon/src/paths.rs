@@ -20,6 +20,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use std::time::Instant;
 
+pub use host::defaults_of_host;
 pub(crate) use host::{Autotuned, most_buffer_bytes};
 pub(crate) use learned::Learned;
 pub(crate) use memory::Memory;

@@ -43,7 +43,7 @@ impl Display for Report {
 }
 
 /// The text behind `head`, in lines that begin below its end. A word that is longer than a line stays whole.
-fn write_wrapped(f: &mut Formatter<'_>, head: &str, text: &str) -> fmt::Result {
+pub fn write_wrapped(f: &mut Formatter<'_>, head: &str, text: &str) -> fmt::Result {
     let indent = head.chars().count();
     let mut line = head.to_owned();
     let mut is_empty = true;

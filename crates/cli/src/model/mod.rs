@@ -4,7 +4,7 @@
 mod buffers;
 mod catalogue;
 mod curves;
-mod given;
+pub mod given;
 mod limits;
 mod loss;
 mod recovery;

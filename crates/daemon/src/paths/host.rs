@@ -29,7 +29,17 @@ impl Default for Autotuned {
 impl Autotuned {
     /// Of this host.
     pub(crate) fn of(host: &fatpath_host::Host) -> Autotuned {
-        let bytes = |name| host.without_us(name).unwrap_or(u64::MAX);
+        Autotuned::by(|name| host.without_us(name))
+    }
+
+    /// As the sysctls are, whoever set them.
+    fn now() -> Autotuned {
+        let sysctls = Sysctls::default();
+        Autotuned::by(|name| sysctls.number(name))
+    }
+
+    fn by(number: impl Fn(SysctlName) -> Option<u64>) -> Autotuned {
+        let bytes = |name| number(name).unwrap_or(u64::MAX);
         Autotuned {
             send_bytes: bytes(SysctlName::TcpWmem),
             receive_bytes: bytes(SysctlName::TcpRmem),
@@ -45,6 +55,13 @@ pub(super) fn read(autotuned: Autotuned) -> Host {
         receive_autotuned_bytes: autotuned.receive_bytes,
         most_buffer_bytes: most_buffer_bytes(),
     }
+}
+
+/// What this host does by itself: as its sysctls say, without what an instance of fatpath raised where its journal can be
+/// read.
+pub fn defaults_of_host(run_dir: &std::path::Path) -> Host {
+    let known = fatpath_host::Host::open(run_dir);
+    read(known.map_or_else(|_| Autotuned::now(), |host| Autotuned::of(&host)))
 }
 
 /// Largest buffer that one flow may be given; 0 where it cannot be told.
