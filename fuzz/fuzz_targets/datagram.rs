@@ -4,17 +4,17 @@
 #![no_main]
 
 use fatpath_transport::frame::{AckFrame, Data, Write, push_run, push_segment};
-use fatpath_transport::{Extent, HEADER_BYTES, Kind, Receiver, Run, Sealer, Secret, Sender, Spec};
+use fatpath_transport::{Extent, HEADER_BYTES, Kind, Receiver, Run, Secret, Sender, Spec};
 use libfuzzer_sys::fuzz_target;
 
 const MS: u64 = 1_000_000;
 
 fuzz_target!(|frames: Vec<(u8, Vec<u8>)>| {
-    let (spec, secret) = (Spec::default(), Secret::new([7; 32]));
-    let names = (spec.flow, spec.connection);
-    let mut sealers = [true, false].map(|of_data| Sealer::new(&secret, spec.cipher, names, of_data));
-    let mut sender = Sender::new(&spec, &secret, MS, 0).expect("the default is in range");
-    let mut receiver = Receiver::new(&spec, &secret, MS, 0).expect("the default is in range");
+    let spec = Spec::default();
+    let flow = || Secret::agree(&[7; 32], &[8; 32]).next_flow().expect("the first of many");
+    let mut sealers = [flow().of_sender(spec.cipher).0, flow().of_receiver(spec.cipher).0];
+    let mut sender = Sender::new(&spec, flow(), MS, 0).expect("the default is in range");
+    let mut receiver = Receiver::new(&spec, flow(), MS, 0).expect("the default is in range");
     let (object, offset, bytes) = (0, 0, 1 << 20);
     sender.send(Extent { object, offset, bytes });
     let mut now_ns = 0;
@@ -25,10 +25,11 @@ fuzz_target!(|frames: Vec<(u8, Vec<u8>)>| {
         assert!(sender.handle_datagram(now_ns, &mut frame.clone()).is_err());
         assert!(receiver.handle_datagram(now_ns, &mut frame.clone()).is_err());
         assert_eq!(format!("{sender:?} {receiver:?}"), before);
-        let kind = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close][usize::from(what % 4)];
+        let kinds = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close, Kind::Hello];
+        let kind = kinds[usize::from(what % 8).min(4)];
         let mut datagram = [&[0; HEADER_BYTES], &frame[..]].concat();
-        let of_acks = usize::from(what / 4 % 2);
-        sealers[of_acks].seal(kind, &mut datagram).expect("few were sealed");
+        let of_acks = usize::from(what / 8 % 2);
+        sealers[of_acks].seal(kind, &mut datagram, 0).expect("few were sealed");
         match of_acks {
             0 => drop(receiver.handle_datagram(now_ns, &mut datagram).map(|received| received.writes.count())),
             _ => drop(sender.handle_datagram(now_ns, &mut datagram)),

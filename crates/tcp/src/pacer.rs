@@ -22,6 +22,8 @@ pub(super) struct Pacer {
     start_rate: Option<u64>,
     /// The rate that the flow's control sets, bytes a second; `None`: it follows from the window.
     rate: Option<u64>,
+    /// Segments leave this much before their time, and make up for as much lateness.
+    quantum_ns: u64,
     /// When the next segment may leave.
     next_ns: u64,
 }
@@ -41,6 +43,7 @@ impl Pacer {
             ceiling: spec.pacing_rate_bps.map(|bits| (bits / 8).max(1)),
             start_rate: None,
             rate: None,
+            quantum_ns: spec.pacing_quantum_ns,
             next_ns: 0,
         }
     }
@@ -62,7 +65,12 @@ impl Pacer {
 
     /// How long segments have to wait; `None`: they may leave.
     pub(super) fn waits_until_ns(&self, now_ns: u64) -> Option<u64> {
-        (self.is_on() && self.next_ns > now_ns).then_some(self.next_ns)
+        let is_late = self.next_ns <= now_ns.saturating_add(self.quantum_ns);
+        (self.is_on() && !is_late).then_some(self.next_ns)
+    }
+
+    pub(super) fn sends_batches(&self) -> bool {
+        self.quantum_ns > 0
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -75,6 +83,11 @@ impl Pacer {
             return;
         };
         let mut gap_ns = u64::from(payload_bytes) * 1_000_000_000 / rate;
+        if self.quantum_ns > 0 {
+            let earliest_ns = now_ns.saturating_sub(self.quantum_ns);
+            self.next_ns = self.next_ns.max(earliest_ns) + gap_ns;
+            return;
+        }
         let late_ns = now_ns.saturating_sub(self.next_ns);
         gap_ns -= late_ns.min(gap_ns / 2);
         self.next_ns = self.next_ns.max(now_ns) + gap_ns;
@@ -167,6 +180,38 @@ mod tests {
         pacer.sent(0, 1000, &PACE);
         pacer.sent(9_000_000, 1000, &PACE);
         assert_eq!(pacer.waits_until_ns(9_000_000), Some(9_500_000));
+    }
+
+    /// 8 Mb/s, a quantum of 5 ms, and who sends wakes every 4 ms and once much too late: batches, and the rate is kept.
+    #[test]
+    fn with_a_quantum_segments_leave_in_batches_at_the_same_rate() {
+        let mut pacer = Pacer::new(&TcpSpec {
+            pacing_quantum_ns: 5_000_000,
+            ..spec(Some(8_000_000))
+        });
+        let mut sent = Vec::new();
+        for now_ns in (0..100u64).map(|step| step * 4_000_000) {
+            let before = sent.len();
+            while pacer.waits_until_ns(now_ns).is_none() {
+                pacer.sent(now_ns, 1000, &PACE);
+                sent.push(now_ns);
+            }
+            assert!(
+                (4..=11).contains(&(sent.len() - before)),
+                "{now_ns}: {}",
+                sent.len()
+            );
+        }
+        assert!((400..=411).contains(&sent.len()), "{}", sent.len());
+        let late_ns = 1_000_000_000;
+        let burst = (0..).take_while(|_| {
+            let leaves = pacer.waits_until_ns(late_ns).is_none();
+            if leaves {
+                pacer.sent(late_ns, 1000, &PACE);
+            }
+            leaves
+        });
+        assert_eq!(burst.count(), 11, "two quanta at most");
     }
 
     #[test]

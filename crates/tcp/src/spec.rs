@@ -36,6 +36,9 @@ pub struct TcpSpec {
     pub pacing_rate_bps: Option<u64>,
     /// Paced, also without that.
     pub pacing: bool,
+    /// Paced segments leave up to this much before their time, together, so that one wake-up sends many; 0: each at its own
+    /// time, as Linux's timers let them.
+    pub pacing_quantum_ns: u64,
     /// The most segments that leave between one acknowledgement and the next; 0: no bound. Rude flows have none.
     pub max_burst_pkts: u32,
     /// How loss is found.
@@ -178,6 +181,7 @@ impl Default for TcpSpec {
             receive_buffer: Buffer::Auto(65_536, 3_145_728),
             pacing_rate_bps: None,
             pacing: false,
+            pacing_quantum_ns: 0,
             max_burst_pkts: 0,
             detection: Detection::Rack,
             sack_blocks: TIMESTAMPED_BLOCKS,

@@ -2,9 +2,12 @@
 //! Keys of a connection's two directions, from the secret that its ends share.
 
 use std::fmt;
+use std::sync::Arc;
 
 use aws_lc_rs::aead::{AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+
+use super::seal::Names;
 
 /// Bytes of the nonce of both ciphers (RFC 5116, 5.1; RFC 8439, 2.8).
 pub(crate) const IV_BYTES: usize = 12;
@@ -45,14 +48,29 @@ impl Cipher {
     }
 }
 
-/// 32 random bytes that both ends of a transfer know, and nobody else. Each pair of `flow` and `connection` may be used
-/// once with a secret: the second use would use its nonces again.
-#[derive(Clone)]
-pub struct Secret([u8; 32]);
+/// What both ends of a transfer know, and nobody else; of 32 random bytes from each end, which makes it another for each
+/// transfer as long as one of the ends draws them afresh. It gives the secrets of flows, each once.
+pub struct Secret {
+    prk: Arc<Prk>,
+    next_flow: u16,
+}
+
+/// The secret of one flow. Neither it nor [`Secret`] can be copied, and making an end of a connection consumes it, so
+/// that no two connections use a nonce under the same key.
+pub struct FlowSecret {
+    prk: Arc<Prk>,
+    pub(crate) flow: u16,
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("Secret(..)")
+    }
+}
+
+impl fmt::Debug for FlowSecret {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("FlowSecret(..)")
     }
 }
 
@@ -80,38 +98,60 @@ impl KeyType for Length {
 }
 
 impl Secret {
-    /// From bytes that a cryptographic generator made.
-    pub fn new(bytes: [u8; 32]) -> Secret {
-        Secret(bytes)
+    /// From bytes that a cryptographic generator made for this transfer alone, those of the end that called the other
+    /// first.
+    pub fn agree(callers: &[u8; 32], called: &[u8; 32]) -> Secret {
+        let random = [*callers, *called].concat();
+        let salt = Salt::new(HKDF_SHA256, b"fatpath transfer 1");
+        Secret {
+            prk: Arc::new(salt.extract(&random)),
+            next_flow: 0,
+        }
+    }
+
+    /// Of the next flow, from 0; both ends ask in the same order. `None`: all 65535 are used up.
+    pub fn next_flow(&mut self) -> Option<FlowSecret> {
+        let flow = self.next_flow;
+        self.next_flow = flow.checked_add(1)?;
+        Some(FlowSecret {
+            prk: self.prk.clone(),
+            flow,
+        })
+    }
+}
+
+impl FlowSecret {
+    pub(crate) fn names(&self, cipher: Cipher) -> Names {
+        let mut connection = [0; 4];
+        self.expand(&[b"connection"], &mut connection);
+        Names {
+            cipher,
+            flow: self.flow,
+            connection: u32::from_be_bytes(connection),
+        }
     }
 
     /// HKDF-SHA-256 (RFC 5869), expanded by what the key is for.
-    pub(crate) fn key(
-        &self,
-        cipher: Cipher,
-        flow: u16,
-        connection: u32,
-        direction: Direction,
-    ) -> Key {
+    pub(crate) fn key(&self, cipher: Cipher, direction: Direction) -> Key {
         let algorithm = cipher.algorithm();
-        let of = |what: &[u8], bytes: &mut [u8]| {
-            let way: &[u8] = match direction {
-                Direction::Data => b"data",
-                Direction::Acks => b"acks",
-            };
-            let (flow, connection) = (flow.to_be_bytes(), connection.to_be_bytes());
-            let info = [b"fatpath transport 1 ", what, way, &flow, &connection];
-            let prk = Prk::new_less_safe(HKDF_SHA256, &self.0);
-            let expanded = prk.expand(&info, Length(bytes.len()));
-            let filled = expanded.and_then(|output| output.fill(bytes));
-            filled.expect("HKDF gives up to 255 hashes, and these are shorter than one");
+        let way: &[u8] = match direction {
+            Direction::Data => b"data",
+            Direction::Acks => b"acks",
         };
         let (mut key, mut iv) = ([0; 32], [0; IV_BYTES]);
         let key = &mut key[..algorithm.key_len()];
-        of(b"key ", key);
-        of(b"iv ", &mut iv);
+        self.expand(&[b"key ", way], key);
+        self.expand(&[b"iv ", way], &mut iv);
         let unbound = UnboundKey::new(algorithm, key).expect("the key has the cipher's length");
         let aead = LessSafeKey::new(unbound);
         Key { aead, iv }
+    }
+
+    fn expand(&self, what: &[&[u8]], bytes: &mut [u8]) {
+        let flow = self.flow.to_be_bytes();
+        let info = [&[b"fatpath transport 1 ", &flow[..]], what].concat();
+        let expanded = self.prk.expand(&info, Length(bytes.len()));
+        let filled = expanded.and_then(|output| output.fill(bytes));
+        filled.expect("HKDF gives up to 255 hashes, and these are shorter than one");
     }
 }

@@ -14,6 +14,8 @@
 //! After every `send`, `close` and `handle_*`, ask `poll_transmit` until it gives nothing, then `poll_timeout`. Neither end
 //! keeps data: the sender reads a lost run again from where it read it first, and the receiver writes at once.
 //!
+//! A datagram is appended to what is there already, so that many leave by one call of the kernel.
+//!
 //! It does not exchange keys, open sockets or files, know names or sizes of objects, discover the path's MTU, or
 //! renew keys: a connection ends before the AEAD's limit. It refuses to open a datagram of another connection,
 //! one that was opened before, and one that does not verify; these change nothing.
@@ -31,10 +33,11 @@ mod receiver;
 mod replay;
 mod seal;
 mod sender;
+mod silence;
 mod spec;
 
 pub use close::CloseCode;
-pub use keys::{Cipher, Secret};
+pub use keys::{Cipher, FlowSecret, Secret};
 pub use packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
 pub use queue::{Extent, Run};
 pub use receiver::{Received, Receiver};

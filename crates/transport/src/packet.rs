@@ -23,10 +23,12 @@ pub enum Kind {
     Ack,
     /// The end of the connection.
     Close,
+    /// Nothing; the receiving end says where it is.
+    Hello,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close];
+    const ALL: [Kind; 5] = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close, Kind::Hello];
 
     fn code(self) -> u8 {
         match self {
@@ -34,6 +36,7 @@ impl Kind {
             Kind::Probe => 2,
             Kind::Ack => 3,
             Kind::Close => 4,
+            Kind::Hello => 5,
         }
     }
 }
@@ -84,7 +87,7 @@ mod tests {
     proptest! {
         /// What is read is what was written, and every other byte string is refused or written the same again.
         #[test]
-        fn bytes_and_headers_are_one_to_one(bytes in prop::collection::vec(any::<u8>(), 0..24), kind in 0u8..6) {
+        fn bytes_and_headers_are_one_to_one(bytes in prop::collection::vec(any::<u8>(), 0..24), kind in 0u8..7) {
             let mut bytes = bytes;
             if let [first, second, ..] = &mut bytes[..] {
                 (*first, *second) = (kind, *second & 1);
@@ -92,7 +95,7 @@ mod tests {
             if let Some(header) = Header::decode(&bytes) {
                 prop_assert_eq!(&header.encode()[..], &bytes[..HEADER_BYTES]);
             } else {
-                prop_assert!(bytes.len() < HEADER_BYTES || !(1..=4).contains(&kind) || bytes[1] != 0);
+                prop_assert!(bytes.len() < HEADER_BYTES || !(1..=5).contains(&kind) || bytes[1] != 0);
             }
         }
     }

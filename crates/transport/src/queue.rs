@@ -57,6 +57,11 @@ impl Queue {
         self.extents.is_empty()
     }
 
+    /// Bytes of objects.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Bytes of segments that all of it takes at least: its data, and a header for each extent.
     pub(crate) fn least_bytes(&self) -> u64 {
         self.bytes + u64::from(Run::HEADER_BYTES) * self.extents.len() as u64

@@ -6,9 +6,10 @@ use fatpath_tcp::{ReceiverFigures, Segment};
 
 use super::close::{CloseCode, Closing};
 use super::frame::{self, AckFrame, Data, Writes};
-use super::keys::Secret;
+use super::keys::FlowSecret;
 use super::packet::{HEADER_BYTES, Header, Kind};
 use super::seal::{KeyExhausted, Opener, Refused, Sealer};
+use super::silence::Silence;
 use super::spec::{Spec, SpecError};
 
 /// Segments beyond the next one in order that are taken, for memory goes by the holes: later ones count as lost.
@@ -24,6 +25,8 @@ pub struct Receiver {
     /// When the datagram arrived that the next acknowledgement echoes.
     echo_arrived_ns: u64,
     closing: Closing,
+    silence: Silence,
+    says_hello: bool,
 }
 
 /// What a datagram brought.
@@ -40,19 +43,38 @@ impl Receiver {
     /// What of `spec` is out of range.
     pub fn new(
         spec: &Spec,
-        secret: &Secret,
+        secret: FlowSecret,
         rtt_ns: u64,
         now_ns: u64,
     ) -> Result<Receiver, SpecError> {
-        let names = (spec.flow, spec.connection);
+        let (sealer, opener) = secret.of_receiver(spec.cipher);
         Ok(Receiver {
             tcp: fatpath_tcp::Receiver::new(&spec.tcp()?, rtt_ns, now_ns),
-            opener: Opener::new(secret, spec.cipher, names, true),
-            sealer: Sealer::new(secret, spec.cipher, names, false),
+            opener,
+            sealer,
             segment_bytes: spec.segment_bytes(),
             echo_arrived_ns: now_ns,
             closing: Closing::default(),
+            silence: Silence::new(spec.silence_ns),
+            says_hello: false,
         })
+    }
+
+    /// The next datagram tells the sender where this end is: the sender's packets cannot reach it before, where this end is
+    /// the one that knows the other's address. To be said again until something arrives.
+    pub fn say_hello(&mut self) {
+        self.says_hello = true;
+    }
+
+    /// Whether data are expected now: the sender's silence counts only then.
+    pub fn expect_data(&mut self, now_ns: u64, is_expected: bool) {
+        self.silence.expect(now_ns, is_expected);
+    }
+
+    /// The sender owes data and has said nothing that verifies for [`Spec::silence_ns`]: it is gone, or the path carries
+    /// nothing.
+    pub fn is_abandoned(&self, now_ns: u64) -> bool {
+        self.silence.is_over(now_ns)
     }
 
     /// Ends the connection.
@@ -75,6 +97,7 @@ impl Receiver {
         datagram: &'d mut [u8],
     ) -> Result<Received<'d>, Refused> {
         let opened = self.opener.open(datagram)?;
+        self.silence.heard(now_ns);
         let (header, frame): (Header, &'d [u8]) = (opened.header, opened.frame);
         match header.kind {
             Kind::Data => self.handle_data(now_ns, header.number, frame),
@@ -88,7 +111,7 @@ impl Receiver {
                 self.closing.closed_by_peer(code);
                 Ok(Received::NOTHING)
             }
-            Kind::Ack => Err(Refused::Nonsense),
+            Kind::Ack | Kind::Hello => Err(Refused::Nonsense),
         }
     }
 
@@ -150,31 +173,33 @@ impl Receiver {
 
     /// When [`Receiver::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<u64> {
-        match self.closing.is_closed() {
-            true => None,
-            false => self.tcp.next_timeout_ns(),
+        if self.closing.is_closed() {
+            return None;
         }
+        let tcp_ns = self.tcp.next_timeout_ns();
+        tcp_ns.into_iter().chain(self.silence.ends_ns()).min()
     }
 
-    /// The next datagram to leave now, which `datagram` becomes, and whether there is one; to be asked until there is none.
+    /// Appends the next datagram that is to leave now to `datagrams`, and says whether there is one; to be asked until there
+    /// is none.
     ///
     /// # Errors
     /// The key is exhausted, and the connection ends: what is polled next tells the sender.
     pub fn poll_transmit(
         &mut self,
         now_ns: u64,
-        datagram: &mut Vec<u8>,
+        datagrams: &mut Vec<u8>,
     ) -> Result<bool, KeyExhausted> {
-        datagram.clear();
-        datagram.resize(HEADER_BYTES, 0);
-        let Some(kind) = self.put_frame(now_ns, datagram) else {
-            datagram.clear();
+        let begin = datagrams.len();
+        datagrams.resize(begin + HEADER_BYTES, 0);
+        let Some(kind) = self.put_frame(now_ns, datagrams) else {
+            datagrams.truncate(begin);
             return Ok(false);
         };
-        let sealed = self.sealer.seal(kind, datagram);
+        let sealed = self.sealer.seal(kind, datagrams, begin);
         sealed.inspect_err(|_| {
             self.closing.close(CloseCode::KEY_EXHAUSTED);
-            datagram.clear(); // nothing that is not sealed leaves
+            datagrams.truncate(begin); // nothing that is not sealed leaves
         })?;
         Ok(true)
     }
@@ -186,6 +211,9 @@ impl Receiver {
         }
         if self.closing.is_closed() {
             return None;
+        }
+        if std::mem::take(&mut self.says_hello) {
+            return Some(Kind::Hello);
         }
         let ack = self.tcp.poll_ack(now_ns)?;
         let delay_us = now_ns.saturating_sub(self.echo_arrived_ns) / 1000;

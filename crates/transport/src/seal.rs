@@ -6,7 +6,7 @@ use std::fmt;
 
 use aws_lc_rs::aead::{Aad, Nonce};
 
-use super::keys::{Cipher, Direction, IV_BYTES, Key, Secret};
+use super::keys::{Cipher, Direction, FlowSecret, IV_BYTES, Key};
 use super::packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
 use super::replay::ReplayWindow;
 
@@ -46,6 +46,24 @@ pub(crate) struct Names {
     pub(crate) connection: u32,
 }
 
+impl FlowSecret {
+    /// The sending end's: what seals data, what opens acknowledgements.
+    pub fn of_sender(self, cipher: Cipher) -> (Sealer, Opener) {
+        (
+            Sealer::new(&self, cipher, Direction::Data),
+            Opener::new(&self, cipher, Direction::Acks),
+        )
+    }
+
+    /// The receiving end's: what seals acknowledgements, what opens data.
+    pub fn of_receiver(self, cipher: Cipher) -> (Sealer, Opener) {
+        (
+            Sealer::new(&self, cipher, Direction::Acks),
+            Opener::new(&self, cipher, Direction::Data),
+        )
+    }
+}
+
 /// Seals the datagrams of one direction.
 pub struct Sealer {
     key: Key,
@@ -58,21 +76,10 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// Of the data (`true`) or of the acknowledgements of a connection.
-    pub fn new(
-        secret: &Secret,
-        cipher: Cipher,
-        (flow, connection): (u16, u32),
-        of_data: bool,
-    ) -> Sealer {
-        let direction = direction(of_data);
+    fn new(secret: &FlowSecret, cipher: Cipher, direction: Direction) -> Sealer {
         Sealer {
-            key: secret.key(cipher, flow, connection, direction),
-            names: Names {
-                cipher,
-                flow,
-                connection,
-            },
+            key: secret.key(cipher, direction),
+            names: secret.names(cipher),
             next: 0,
             longest: 0,
             end: u64::MAX,
@@ -84,16 +91,21 @@ impl Sealer {
         self.next
     }
 
-    /// Seals `datagram`, whose first [`HEADER_BYTES`] are room for the header and whose rest is the frame, and appends the
-    /// tag. Gives its number.
+    /// Seals what `datagrams` holds from `begin` on, of which the first [`HEADER_BYTES`] are room for the header and the rest
+    /// is the frame, and appends the tag. Gives its number.
     ///
     /// # Errors
     /// The key has reached its limit.
     ///
     /// # Panics
     /// If there is no room for the header.
-    pub fn seal(&mut self, kind: Kind, datagram: &mut Vec<u8>) -> Result<u64, KeyExhausted> {
-        self.longest = self.longest.max(datagram.len() + TAG_BYTES);
+    pub fn seal(
+        &mut self,
+        kind: Kind,
+        datagrams: &mut Vec<u8>,
+        begin: usize,
+    ) -> Result<u64, KeyExhausted> {
+        self.longest = self.longest.max(datagrams.len() - begin + TAG_BYTES);
         // The last number is for the close, which tells the other end.
         let kept = u64::from(kind != Kind::Close);
         let end = self.end.min(self.names.cipher.most_sealed(self.longest));
@@ -109,12 +121,12 @@ impl Sealer {
             number,
         }
         .encode();
-        let (clear, frame) = datagram.split_at_mut(HEADER_BYTES);
+        let (clear, frame) = datagrams[begin..].split_at_mut(HEADER_BYTES);
         clear.copy_from_slice(&header);
         let nonce = nonce(&self.key.iv, number);
         let aead = &self.key.aead;
         let tag = aead.seal_in_place_separate_tag(nonce, Aad::from(header), frame);
-        datagram.extend_from_slice(
+        datagrams.extend_from_slice(
             tag.expect("a datagram is far below the AEAD's length")
                 .as_ref(),
         );
@@ -146,21 +158,10 @@ pub struct Opened<'d> {
 }
 
 impl Opener {
-    /// Of the data (`true`) or of the acknowledgements of a connection.
-    pub fn new(
-        secret: &Secret,
-        cipher: Cipher,
-        (flow, connection): (u16, u32),
-        of_data: bool,
-    ) -> Opener {
-        let direction = direction(of_data);
+    fn new(secret: &FlowSecret, cipher: Cipher, direction: Direction) -> Opener {
         Opener {
-            key: secret.key(cipher, flow, connection, direction),
-            names: Names {
-                cipher,
-                flow,
-                connection,
-            },
+            key: secret.key(cipher, direction),
+            names: secret.names(cipher),
             seen: ReplayWindow::new(),
             forged: 0,
             most_forged: cipher.most_forged(),
@@ -232,13 +233,6 @@ impl fmt::Debug for Opener {
     }
 }
 
-fn direction(of_data: bool) -> Direction {
-    match of_data {
-        true => Direction::Data,
-        false => Direction::Acks,
-    }
-}
-
 /// RFC 8446, 5.3: the number, to the left filled with zeros, XORed into the IV.
 fn nonce(iv: &[u8; IV_BYTES], number: u64) -> Nonce {
     let mut bytes = *iv;
@@ -252,22 +246,27 @@ fn nonce(iv: &[u8; IV_BYTES], number: u64) -> Nonce {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
+    use super::super::keys::Secret;
     use super::*;
     use proptest::prelude::*;
 
-    const NAMES: (u16, u32) = (3, 77);
+    /// Flow `number` of a transfer.
+    fn flow(transfer: u8, number: u16) -> FlowSecret {
+        let mut secret = Secret::agree(&[transfer; 32], &[7; 32]);
+        (0..number).for_each(|_| drop(secret.next_flow()));
+        secret.next_flow().unwrap()
+    }
 
     fn pair(cipher: Cipher) -> (Sealer, Opener) {
-        let secret = Secret::new([7; 32]);
         (
-            Sealer::new(&secret, cipher, NAMES, true),
-            Opener::new(&secret, cipher, NAMES, true),
+            flow(1, 3).of_sender(cipher).0,
+            flow(1, 3).of_receiver(cipher).1,
         )
     }
 
     fn sealed(sealer: &mut Sealer, frame: &[u8]) -> Vec<u8> {
         let mut datagram = [&[0; HEADER_BYTES], frame].concat();
-        sealer.seal(Kind::Data, &mut datagram).unwrap();
+        sealer.seal(Kind::Data, &mut datagram, 0).unwrap();
         datagram
     }
 
@@ -312,34 +311,29 @@ mod tests {
     }
 
     #[test]
-    fn directions_connections_and_flows_have_keys_of_their_own() {
-        let secret = Secret::new([7; 32]);
+    fn directions_transfers_and_flows_have_keys_of_their_own() {
         let cipher = Cipher::Aes128Gcm;
-        let mut sealer = Sealer::new(&secret, cipher, NAMES, true);
-        let datagram = sealed(&mut sealer, b"x");
+        let datagram = sealed(&mut flow(1, 3).of_sender(cipher).0, b"x");
         let refused = |mut opener: Opener| opener.open(&mut datagram.clone()).unwrap_err();
-        assert_eq!(
-            refused(Opener::new(&secret, cipher, NAMES, false)),
-            Refused::Forged
-        );
-        assert_eq!(
-            refused(Opener::new(&secret, cipher, (4, 77), true)),
-            Refused::Foreign
-        );
-        assert_eq!(
-            refused(Opener::new(&secret, cipher, (3, 78), true)),
-            Refused::Foreign
-        );
-        let other = Secret::new([8; 32]);
-        assert_eq!(
-            refused(Opener::new(&other, cipher, NAMES, true)),
-            Refused::Forged
-        );
-        let ciphertexts = [(3, 77), (4, 77), (3, 78)].map(|names| {
-            let mut sealer = Sealer::new(&secret, cipher, names, true);
+        assert_eq!(refused(flow(1, 3).of_sender(cipher).1), Refused::Forged);
+        assert_eq!(refused(flow(1, 4).of_receiver(cipher).1), Refused::Foreign);
+        assert_eq!(refused(flow(2, 3).of_receiver(cipher).1), Refused::Foreign);
+        let ciphertexts = [(1, 3), (1, 4), (2, 3)].map(|(transfer, number)| {
+            let (mut sealer, _) = flow(transfer, number).of_sender(cipher);
             sealed(&mut sealer, b"same text")[HEADER_BYTES..].to_vec()
         });
         assert!(ciphertexts[0] != ciphertexts[1] && ciphertexts[0] != ciphertexts[2]);
+        assert!(ciphertexts[1] != ciphertexts[2]);
+    }
+
+    #[test]
+    fn a_flow_is_given_once() {
+        let mut secret = Secret::agree(&[1; 32], &[2; 32]);
+        let mut flows = std::collections::BTreeSet::new();
+        while let Some(flow) = secret.next_flow() {
+            assert!(flows.insert(flow.flow));
+        }
+        assert_eq!(flows.len(), usize::from(u16::MAX));
     }
 
     /// RFC 9001, 6.6, with lower limits.
@@ -350,10 +344,13 @@ mod tests {
         opener.limit(3);
         sealed(&mut sealer, b"x");
         let datagram = sealed(&mut sealer, b"x");
-        assert_eq!(sealer.seal(Kind::Data, &mut vec![0; 16]), Err(KeyExhausted));
-        assert_eq!(sealer.seal(Kind::Close, &mut vec![0; 16]), Ok(2));
         assert_eq!(
-            sealer.seal(Kind::Close, &mut vec![0; 16]),
+            sealer.seal(Kind::Data, &mut vec![0; 16], 0),
+            Err(KeyExhausted)
+        );
+        assert_eq!(sealer.seal(Kind::Close, &mut vec![0; 16], 0), Ok(2));
+        assert_eq!(
+            sealer.seal(Kind::Close, &mut vec![0; 16], 0),
             Err(KeyExhausted)
         );
         let mut forged = datagram.clone();

@@ -8,10 +8,11 @@ use fatpath_tcp::{DropList, Segment, SenderFigures};
 use super::close::{CloseCode, Closing};
 use super::departures::Departures;
 use super::frame::{self, AckFrame};
-use super::keys::Secret;
+use super::keys::FlowSecret;
 use super::packet::{HEADER_BYTES, Kind};
 use super::queue::{Extent, Queue, Run};
 use super::seal::{KeyExhausted, Opener, Refused, Sealer};
+use super::silence::Silence;
 use super::spec::{Spec, SpecError};
 
 /// Why nothing could be sent.
@@ -40,6 +41,7 @@ pub struct Sender {
     departures: Departures,
     drops: DropList,
     closing: Closing,
+    silence: Silence,
     ack_delay_us: u32,
 }
 
@@ -50,20 +52,20 @@ impl Sender {
     /// What of `spec` is out of range.
     pub fn new(
         spec: &Spec,
-        secret: &Secret,
+        secret: FlowSecret,
         rtt_ns: u64,
         now_ns: u64,
     ) -> Result<Sender, SpecError> {
-        let names = (spec.flow, spec.connection);
         let tcp_spec = spec.tcp()?;
         let mut tcp = fatpath_tcp::Sender::new(&tcp_spec, rtt_ns, now_ns);
         // What the receiver, made of the same spec, offers before its first acknowledgement.
         let peer = fatpath_tcp::Receiver::new(&tcp_spec, rtt_ns, now_ns);
         tcp.set_peer_window(peer.window_bytes());
+        let (sealer, opener) = secret.of_sender(spec.cipher);
         Ok(Sender {
             tcp,
-            sealer: Sealer::new(secret, spec.cipher, names, true),
-            opener: Opener::new(secret, spec.cipher, names, false),
+            sealer,
+            opener,
             queue: Queue::default(),
             told_bytes: 0,
             sent: VecDeque::new(),
@@ -71,6 +73,7 @@ impl Sender {
             departures: Departures::default(),
             drops: DropList::new(&spec.tcp.drops),
             closing: Closing::default(),
+            silence: Silence::new(spec.silence_ns),
             ack_delay_us: 0,
         })
     }
@@ -81,6 +84,11 @@ impl Sender {
     /// If it ends beyond byte 2^62 of its object.
     pub fn send(&mut self, extent: Extent) {
         self.queue.push(extent);
+    }
+
+    /// Bytes that were given and are in no segment yet.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.queue.bytes()
     }
 
     /// All that was given has arrived.
@@ -104,7 +112,12 @@ impl Sender {
     /// Why it is refused; then nothing has changed, but that [`Refused::Nonsense`] is not opened again.
     pub fn handle_datagram(&mut self, now_ns: u64, datagram: &mut [u8]) -> Result<(), Refused> {
         let opened = self.opener.open(datagram)?;
+        self.silence.heard(now_ns);
         match opened.header.kind {
+            Kind::Hello => match opened.frame.is_empty() {
+                true => Ok(()),
+                false => Err(Refused::Nonsense),
+            },
             Kind::Ack => self.handle_ack(now_ns, opened.frame),
             Kind::Close => {
                 let code = frame::close(opened.frame).ok_or(Refused::Nonsense)?;
@@ -138,42 +151,51 @@ impl Sender {
 
     /// When [`Sender::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<u64> {
-        match self.closing.is_closed() {
-            true => None,
-            false => self.tcp.next_timeout_ns(),
+        if self.closing.is_closed() {
+            return None;
         }
+        let tcp_ns = self.tcp.next_timeout_ns();
+        tcp_ns.into_iter().chain(self.silence.ends_ns()).min()
     }
 
-    /// The next datagram to leave now, which `datagram` becomes, and whether there is one; to be asked until there is none.
-    /// `read` gives the bytes of a run, those of a lost one again.
+    /// The receiver owes acknowledgements and has said nothing that verifies for [`Spec::silence_ns`]: it is gone, or the
+    /// path carries nothing.
+    pub fn is_abandoned(&self, now_ns: u64) -> bool {
+        self.silence.is_over(now_ns)
+    }
+
+    /// Appends the next datagram that is to leave now to `datagrams`, and says whether there is one; to be asked until there
+    /// is none. `read` gives the bytes of a run, those of a lost one again.
     ///
     /// # Errors
     /// What `read` said, or the key is exhausted.
     pub fn poll_transmit<E>(
         &mut self,
         now_ns: u64,
-        datagram: &mut Vec<u8>,
+        datagrams: &mut Vec<u8>,
         read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
     ) -> Result<bool, PollError<E>> {
-        let left = self.put_datagram(now_ns, datagram, read);
+        let begin = datagrams.len();
+        let left = self.put_datagram(now_ns, datagrams, read);
         if !matches!(left, Ok(true)) {
-            datagram.clear(); // nothing that is not sealed leaves
+            datagrams.truncate(begin); // nothing that is not sealed leaves
         }
+        self.silence.expect(now_ns, !self.sent.is_empty());
         left
     }
 
     fn put_datagram<E>(
         &mut self,
         now_ns: u64,
-        datagram: &mut Vec<u8>,
+        datagrams: &mut Vec<u8>,
         read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
     ) -> Result<bool, PollError<E>> {
-        datagram.clear();
-        datagram.resize(HEADER_BYTES, 0);
-        let Some(kind) = self.put_frame(now_ns, datagram, read)? else {
+        let begin = datagrams.len();
+        datagrams.resize(begin + HEADER_BYTES, 0);
+        let Some(kind) = self.put_frame(now_ns, datagrams, read)? else {
             return Ok(false);
         };
-        let sealed = self.sealer.seal(kind, datagram);
+        let sealed = self.sealer.seal(kind, datagrams, begin);
         sealed.inspect_err(|_| self.closing.close(CloseCode::KEY_EXHAUSTED))?;
         self.departures.note(now_ns, self.sent.len());
         Ok(true)
@@ -192,12 +214,13 @@ impl Sender {
         if self.closing.is_closed() {
             return Ok(None);
         }
+        let begin = datagram.len();
         loop {
             self.tell();
             let Some(segment) = self.tcp.poll_transmit(now_ns) else {
                 return Ok(None);
             };
-            datagram.truncate(HEADER_BYTES);
+            datagram.truncate(begin);
             frame::push_segment(datagram, segment.number);
             if segment.payload_bytes == 0 {
                 return Ok(Some(Kind::Probe));

@@ -20,14 +20,12 @@ pub struct Spec {
     pub tcp: TcpSpec,
     /// What seals.
     pub cipher: Cipher,
-    /// Which of a transfer's flows.
-    pub flow: u16,
-    /// Which connection; with `flow`, used once under a secret.
-    pub connection: u32,
     /// UDP payload of a full datagram.
     pub datagram_bytes: u16,
     /// The most that may be on its way beyond what has arrived in order.
     pub window_bytes: u64,
+    /// An end that waits for the other this long, and hears nothing that verifies, gives up; more than 0.
+    pub silence_ns: u64,
 }
 
 /// A [`Spec`] that no connection can be made of.
@@ -48,18 +46,19 @@ pub enum SpecError {
 }
 
 impl Default for Spec {
-    /// Over Ethernet and IPv6, with more SACK blocks than a TCP header holds, and a window for 1 Gb/s by 500 ms.
+    /// Over Ethernet and IPv6, with more SACK blocks than a TCP header holds, and a window for 1 Gb/s by 500 ms; paced
+    /// in batches of a quarter of a millisecond.
     fn default() -> Spec {
         Spec {
             tcp: TcpSpec {
                 sack_blocks: MAX_BLOCKS as u8,
+                pacing_quantum_ns: 250_000,
                 ..TcpSpec::default()
             },
             cipher: Cipher::Aes128Gcm,
-            flow: 0,
-            connection: 0,
             datagram_bytes: 1452,
             window_bytes: 64 << 20,
+            silence_ns: 30_000_000_000,
         }
     }
 }

@@ -47,6 +47,10 @@ impl Sender {
                 Probe::Window => Some(self.window_probe_segment(now_ns)),
             };
         }
+        let waits = self.burst.paced_until_ns.is_some_and(|at| at > now_ns);
+        if waits && self.pacer.sends_batches() {
+            return None; // an acknowledgement does not break the next batch up
+        }
         self.burst.paced_until_ns = None;
         if self.window.cwnd_pkts <= self.board.in_flight() {
             return None;

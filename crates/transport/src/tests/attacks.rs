@@ -5,7 +5,7 @@
 use fatpath_link::{CellSpec, ChainSpec, LossSpec};
 
 use super::super::frame::AckFrame;
-use super::super::{Extent, HEADER_BYTES, Kind, Receiver, Refused, Sealer, Sender, Spec};
+use super::super::{Extent, HEADER_BYTES, Kind, Receiver, Refused, Sender, Spec};
 use super::transfer::{Datagram, MS, RTT, Transfer, secret};
 
 fn ways() -> [ChainSpec; 2] {
@@ -87,7 +87,7 @@ fn sent(sender: &mut Sender) -> usize {
 #[test]
 fn acks_of_what_never_left_are_refused() {
     let spec = Spec::default();
-    let mut sender = Sender::new(&spec, &secret(), RTT, 0).unwrap();
+    let mut sender = Sender::new(&spec, secret(), RTT, 0).unwrap();
     let bytes = 1 << 20;
     let (object, offset) = (0, 0);
     sender.send(Extent {
@@ -96,7 +96,7 @@ fn acks_of_what_never_left_are_refused() {
         bytes,
     });
     assert_eq!(sent(&mut sender), 10);
-    let mut sealer = Sealer::new(&secret(), spec.cipher, (0, 0), false);
+    let (mut sealer, _) = secret().of_receiver(spec.cipher);
     let mut told = |next: u64, echo: u64, block: Option<(u64, u64)>| {
         let mut ack = AckFrame::decode(&[0; 30]).unwrap();
         (ack.next, ack.echo, ack.window_bytes) = (next, echo, 1 << 20);
@@ -105,7 +105,7 @@ fn acks_of_what_never_left_are_refused() {
         }
         let mut datagram = vec![0; HEADER_BYTES];
         ack.push(&mut datagram);
-        sealer.seal(Kind::Ack, &mut datagram).unwrap();
+        sealer.seal(Kind::Ack, &mut datagram, 0).unwrap();
         sender.handle_datagram(RTT, &mut datagram)
     };
     assert_eq!(told(11, 9, None), Err(Refused::Nonsense));
@@ -120,11 +120,11 @@ fn acks_of_what_never_left_are_refused() {
 #[test]
 fn data_beyond_all_windows_are_refused() {
     let spec = Spec::default();
-    let mut receiver = Receiver::new(&spec, &secret(), RTT, 0).unwrap();
-    let mut sealer = Sealer::new(&secret(), spec.cipher, (0, 0), true);
+    let mut receiver = Receiver::new(&spec, secret(), RTT, 0).unwrap();
+    let (mut sealer, _) = secret().of_sender(spec.cipher);
     let mut told = |kind, frame: &[u8]| {
         let mut datagram = [&[0; HEADER_BYTES], frame].concat();
-        sealer.seal(kind, &mut datagram).unwrap();
+        sealer.seal(kind, &mut datagram, 0).unwrap();
         receiver
             .handle_datagram(RTT, &mut datagram)
             .map(|received| received.writes.count())
@@ -146,13 +146,13 @@ fn no_more_is_kept_than_was_offered() {
         window_bytes: 2 * 1452,
         ..Spec::default()
     };
-    let mut receiver = Receiver::new(&spec, &secret(), RTT, 0).unwrap();
-    let mut sealer = Sealer::new(&secret(), spec.cipher, (0, 0), true);
+    let mut receiver = Receiver::new(&spec, secret(), RTT, 0).unwrap();
+    let (mut sealer, _) = secret().of_sender(spec.cipher);
     let run = [&[0; 12][..], &1000_u16.to_be_bytes(), &[7; 1000]].concat();
     let mut writes = |segment: u64| {
         let frame = [&segment.to_be_bytes()[..], &run].concat();
         let mut datagram = [&[0; HEADER_BYTES][..], &frame].concat();
-        sealer.seal(Kind::Data, &mut datagram).unwrap();
+        sealer.seal(Kind::Data, &mut datagram, 0).unwrap();
         let received = receiver.handle_datagram(RTT, &mut datagram).unwrap();
         received.writes.count()
     };

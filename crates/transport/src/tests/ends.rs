@@ -6,14 +6,14 @@ use super::transfer::{RTT, secret};
 
 fn pair(bytes: u64) -> (Sender, Receiver) {
     let spec = Spec::default();
-    let mut sender = Sender::new(&spec, &secret(), RTT, 0).unwrap();
+    let mut sender = Sender::new(&spec, secret(), RTT, 0).unwrap();
     let (object, offset) = (0, 0);
     sender.send(Extent {
         object,
         offset,
         bytes,
     });
-    (sender, Receiver::new(&spec, &secret(), RTT, 0).unwrap())
+    (sender, Receiver::new(&spec, secret(), RTT, 0).unwrap())
 }
 
 fn from_sender(sender: &mut Sender, now_ns: u64) -> Option<Vec<u8>> {
@@ -130,7 +130,7 @@ fn what_no_connection_can_be_made_of_is_told() {
     let refused = |change: fn(&mut Spec)| {
         let mut spec = Spec::default();
         change(&mut spec);
-        Sender::new(&spec, &secret(), RTT, 0)
+        Sender::new(&spec, secret(), RTT, 0)
             .err()
             .map(|why| why.to_string())
     };
@@ -145,4 +145,46 @@ fn what_no_connection_can_be_made_of_is_told() {
         told(SpecError::Window)
     );
     assert!(refused(|spec| spec.tcp.sack_blocks = 17).is_some());
+}
+
+/// Nothing that verifies has come for as long as the spec allows: what others send does not count.
+#[test]
+fn a_peer_that_is_silent_is_given_up() {
+    let limit_ns = Spec::default().silence_ns;
+    let (mut sender, mut receiver) = pair(4000);
+    assert_eq!(
+        (
+            sender.is_abandoned(u64::MAX),
+            receiver.is_abandoned(u64::MAX)
+        ),
+        (false, false)
+    );
+    while let Some(mut data) = from_sender(&mut sender, 0) {
+        data[20] ^= 1;
+        assert!(receiver.handle_datagram(RTT, &mut data).is_err());
+    }
+    receiver.expect_data(RTT, true);
+    let mut now_ns = 0;
+    while !sender.is_abandoned(now_ns) {
+        now_ns = sender.poll_timeout().unwrap();
+        sender.handle_timeout(now_ns);
+        while from_sender(&mut sender, now_ns).is_some() {}
+    }
+    assert_eq!(now_ns, limit_ns);
+    assert!(!receiver.is_abandoned(limit_ns + RTT - 1));
+    assert!(receiver.is_abandoned(limit_ns + RTT));
+    assert_eq!(receiver.poll_timeout(), Some(limit_ns + RTT));
+}
+
+#[test]
+fn a_hello_tells_where_the_receiver_is_and_nothing_else() {
+    let (mut sender, mut receiver) = pair(4000);
+    assert_eq!(from_receiver(&mut receiver, 0), None);
+    receiver.say_hello();
+    let mut hello = from_receiver(&mut receiver, 0).unwrap();
+    assert_eq!(from_receiver(&mut receiver, 0), None);
+    let before = sender.figures();
+    assert_eq!(sender.handle_datagram(0, &mut hello.clone()), Ok(()));
+    assert_eq!(sender.figures(), before);
+    assert!(sender.handle_datagram(0, &mut hello).is_err(), "once");
 }

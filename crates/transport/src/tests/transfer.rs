@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use fatpath_link::{Cell, Chain, ChainSpec, Ecn, Flow, Packet, Wire};
 
-use super::super::{Extent, Receiver, Refused, Run, Secret, Sender, Spec};
+use super::super::{Extent, FlowSecret, Receiver, Refused, Run, Secret, Sender, Spec};
 
 pub const MS: u64 = 1_000_000;
 pub const RTT: u64 = 20 * MS;
@@ -73,8 +73,10 @@ pub struct Transfer {
     pub attack: Attack,
 }
 
-pub fn secret() -> Secret {
-    Secret::new([0x5a; 32])
+/// The first flow of one transfer, for one of its ends.
+pub fn secret() -> FlowSecret {
+    let mut secret = Secret::agree(&[0x5a; 32], &[0xa5; 32]);
+    secret.next_flow().unwrap()
 }
 
 /// Bytes that differ from object to object and from place to place.
@@ -86,7 +88,7 @@ fn content(object: usize, bytes: usize) -> Vec<u8> {
 impl Transfer {
     /// Objects of these sizes over these two ways.
     pub fn new(spec: &Spec, sizes: &[usize], ways: [ChainSpec; 2]) -> Transfer {
-        let mut sender = Sender::new(spec, &secret(), RTT, 0).unwrap();
+        let mut sender = Sender::new(spec, secret(), RTT, 0).unwrap();
         for (object, bytes) in sizes.iter().enumerate() {
             sender.send(Extent {
                 object: object as u32,
@@ -98,7 +100,7 @@ impl Transfer {
         Transfer {
             now_ns: 0,
             sender,
-            receiver: Receiver::new(spec, &secret(), RTT, 0).unwrap(),
+            receiver: Receiver::new(spec, secret(), RTT, 0).unwrap(),
             ways: ways.map(|way| way.build().unwrap()),
             objects: numbered
                 .map(|(object, bytes)| content(object, *bytes))
@@ -198,6 +200,7 @@ impl Transfer {
                 &payload,
                 true,
             );
+            payload.clear();
         }
         while self
             .receiver
@@ -211,6 +214,7 @@ impl Transfer {
                 &payload,
                 false,
             );
+            payload.clear();
         }
     }
 

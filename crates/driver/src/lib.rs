@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Drives the transport over UDP sockets: a thread of the program's own calls [`SendEnd::step`] or [`RecvEnd::step`] in a
+//! loop, and each step takes what has arrived, does what is due, sends what may leave, and waits.
+//!
+//! Datagrams leave and arrive many at a call (UDP segmentation offload and its counterpart, by `quinn-udp`); the pace of
+//! the transport sizes the batches. IP never fragments what leaves.
+//!
+//! It has no threads, no async runtime, no keys of its own, and knows no files: bytes come from a [`Source`] and go to a
+//! [`Sink`]. Errors of the network are losses: only silence of the peer ends a connection, so that nobody off the path
+//! can. Start reading at [`Socket`], then [`SendEnd`].
+
+mod receive;
+mod send;
+mod socket;
+
+use fatpath_transport::{CloseCode, Run, frame::Write};
+use std::net::SocketAddr;
+
+pub use receive::RecvEnd;
+pub use send::SendEnd;
+pub use socket::{BindError, Bound, Socket};
+
+/// Where the sender reads the bytes of runs.
+pub trait Source {
+    /// Fills `into`, which has the run's length. Runs come in the order in which they were given, and again when they were
+    /// lost. What cannot be read is the source's to report: the segment leaves with whatever `into` holds.
+    fn read(&mut self, run: &Run, into: &mut [u8]);
+}
+
+/// Where the receiver writes.
+pub trait Sink {
+    /// What arrived together, each byte once in a connection. It is acknowledged after this returns.
+    fn write(&mut self, writes: &[Write<'_>]);
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// Nothing that verifies came for as long as the specification allows.
+    #[error(
+        "nothing has arrived from {} for {silence_s} s: is UDP between the two ports open, and does the path carry \
+         datagrams of this size (give a smaller one, such as 1232 bytes)?",
+        peer.map_or("the other end".to_owned(), |peer| peer.to_string())
+    )]
+    Silent {
+        /// The other end, as far as it is known.
+        peer: Option<SocketAddr>,
+        /// How long.
+        silence_s: u64,
+    },
+    /// The other end closed for a reason of its own.
+    #[error("the other end closed the connection (code {})", .0.0)]
+    Closed(CloseCode),
+    /// The cipher's limit.
+    #[error(
+        "the key has sealed as many datagrams as it may: begin again, which goes on where this ended"
+    )]
+    KeyExhausted,
+    /// The datagrams do not fit the interface.
+    #[error(
+        "datagrams of {0} bytes do not fit the interface to the other end: give a smaller size"
+    )]
+    TooLong(usize),
+    /// The socket's.
+    #[error("UDP socket")]
+    Io(#[from] std::io::Error),
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests;

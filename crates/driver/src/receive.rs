@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end that writes the data.
+
+use crate::{Sink, Socket, StepError};
+use fatpath_tcp::ReceiverFigures;
+use fatpath_transport::{CloseCode, FlowSecret, Receiver, Spec, SpecError};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How often a receiver says where it is until the first datagram arrives.
+const HELLO_EVERY: Duration = Duration::from_millis(200);
+
+/// The receiving end of a connection over a socket.
+pub struct RecvEnd {
+    socket: Socket,
+    receiver: Receiver,
+    peer: Option<SocketAddr>,
+    begun: Instant,
+    /// When the next hello is due; `None`: none.
+    hello_at: Option<Instant>,
+    datagram_bytes: usize,
+    silence_s: u64,
+    acks: Vec<u8>,
+}
+
+impl RecvEnd {
+    /// Over `socket`; `peer`: where the sender is, if this is the end that knows it; then hellos open the way.
+    ///
+    /// # Errors
+    /// What of `spec` is out of range.
+    pub fn new(
+        socket: Socket,
+        spec: &Spec,
+        secret: FlowSecret,
+        peer: Option<SocketAddr>,
+        rtt: Duration,
+    ) -> Result<RecvEnd, SpecError> {
+        let begun = Instant::now();
+        Ok(RecvEnd {
+            socket,
+            receiver: Receiver::new(spec, secret, rtt.as_nanos() as u64, 0)?,
+            peer,
+            begun,
+            hello_at: peer.map(|_| begun),
+            datagram_bytes: spec.datagram_bytes.into(),
+            silence_s: spec.silence_ns / 1_000_000_000,
+            acks: Vec::new(),
+        })
+    }
+
+    /// Whether the sender owes data now: only then its silence is an error.
+    pub fn expect_data(&mut self, is_expected: bool) {
+        let now_ns = self.now_ns();
+        self.receiver.expect_data(now_ns, is_expected);
+    }
+
+    /// Ends the connection; the next step tells the sender.
+    pub fn close(&mut self, code: CloseCode) {
+        self.receiver.close(code);
+    }
+
+    /// The sender has ended the connection.
+    pub fn closed_by_peer(&self) -> Option<CloseCode> {
+        self.receiver.closed_by_peer()
+    }
+
+    /// How TCP stands.
+    pub fn figures(&self) -> ReceiverFigures {
+        self.receiver.figures()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+
+    /// Takes what arrived, gives it to `sink`, acknowledges it, and waits for at most `wait` when nothing had arrived.
+    ///
+    /// # Errors
+    /// The connection cannot go on.
+    pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
+        let received = self.receive(sink)?;
+        let now_ns = self.now_ns();
+        if self.receiver.is_abandoned(now_ns) {
+            let (peer, silence_s) = (self.peer, self.silence_s);
+            return Err(StepError::Silent { peer, silence_s });
+        }
+        if self.receiver.poll_timeout().is_some_and(|at| at <= now_ns) {
+            self.receiver.handle_timeout(now_ns);
+        }
+        self.greet();
+        self.transmit()?;
+        if received == 0 {
+            self.wait(wait)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, sink: &mut impl Sink) -> Result<usize, StepError> {
+        let now_ns = self.begun.elapsed().as_nanos() as u64;
+        let (receiver, peer, hello_at) = (&mut self.receiver, &mut self.peer, &mut self.hello_at);
+        let mut writes = Vec::new();
+        let count = self.socket.receive(|from, datagram| {
+            // What does not verify changes nothing.
+            if let Ok(received) = receiver.handle_datagram(now_ns, datagram) {
+                *peer = Some(from);
+                *hello_at = None;
+                writes.extend(received.writes);
+            }
+        })?;
+        if !writes.is_empty() {
+            sink.write(&writes);
+        }
+        Ok(count)
+    }
+
+    fn greet(&mut self) {
+        let now = Instant::now();
+        if self.hello_at.is_some_and(|at| at <= now) {
+            self.receiver.say_hello();
+            self.hello_at = Some(now + HELLO_EVERY);
+        }
+    }
+
+    fn transmit(&mut self) -> Result<(), StepError> {
+        let (Some(peer), now_ns) = (self.peer, self.now_ns()) else {
+            return Ok(());
+        };
+        while self
+            .receiver
+            .poll_transmit(now_ns, &mut self.acks)
+            .map_err(|_| StepError::KeyExhausted)?
+        {
+            // One that the kernel's buffer has no room for is lost, as on the path.
+            self.socket.send(peer, &self.acks, self.datagram_bytes)?;
+            self.acks.clear();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, most: Duration) -> Result<(), StepError> {
+        let now_ns = self.now_ns();
+        let due_ns = self.receiver.poll_timeout().unwrap_or(u64::MAX);
+        let due = Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        let hello = self.hello_at.map_or(HELLO_EVERY, |at| {
+            at.saturating_duration_since(Instant::now())
+        });
+        self.socket.wait(due.min(most).min(hello), false)?;
+        Ok(())
+    }
+}

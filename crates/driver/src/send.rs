@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end that has the data.
+
+use crate::{Socket, Source, StepError};
+use fatpath_tcp::SenderFigures;
+use fatpath_transport::{CloseCode, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
+use rustix::thread::set_current_timer_slack;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+/// Calls of the kernel for datagrams in one step, at most: acknowledgements are read in between.
+const MOST_BATCHES: usize = 8;
+
+/// The sending end of a connection over a socket.
+pub struct SendEnd {
+    socket: Socket,
+    sender: Sender,
+    /// Where the receiver is: as given, then where its newest datagram came from.
+    peer: Option<SocketAddr>,
+    begun: Instant,
+    datagram_bytes: usize,
+    silence_s: u64,
+    batch: Vec<u8>,
+    /// The kernel's buffer was full, and `batch` waits.
+    is_held: bool,
+    wakes_exactly: bool,
+}
+
+impl SendEnd {
+    /// Over `socket`; `peer`: where the receiver is, if that is known, else its hello tells. `rtt`: as far as is known.
+    ///
+    /// # Errors
+    /// What of `spec` is out of range.
+    pub fn new(
+        socket: Socket,
+        spec: &Spec,
+        secret: FlowSecret,
+        peer: Option<SocketAddr>,
+        rtt: Duration,
+    ) -> Result<SendEnd, SpecError> {
+        Ok(SendEnd {
+            socket,
+            sender: Sender::new(spec, secret, rtt.as_nanos() as u64, 0)?,
+            peer,
+            begun: Instant::now(),
+            datagram_bytes: spec.datagram_bytes.into(),
+            silence_s: spec.silence_ns / 1_000_000_000,
+            batch: Vec::new(),
+            is_held: false,
+            wakes_exactly: false,
+        })
+    }
+
+    /// This is to be sent, after what was given before.
+    pub fn send(&mut self, extent: Extent) {
+        self.sender.send(extent);
+    }
+
+    /// Bytes that were given and have not left.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.sender.unsent_bytes()
+    }
+
+    /// All that was given has arrived.
+    pub fn is_done(&self) -> bool {
+        self.sender.is_done()
+    }
+
+    /// Tells the receiver that this is the end; the next step sends it.
+    pub fn close(&mut self, code: CloseCode) {
+        self.sender.close(code);
+    }
+
+    /// How TCP stands.
+    pub fn figures(&self) -> SenderFigures {
+        self.sender.figures()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+
+    /// Takes acknowledgements, sends what may leave, and waits for at most `wait` when neither was there to do.
+    ///
+    /// # Errors
+    /// The connection cannot go on.
+    pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
+        let received = self.receive()?;
+        let now_ns = self.now_ns();
+        if self.sender.is_abandoned(now_ns) {
+            let (peer, silence_s) = (self.peer, self.silence_s);
+            return Err(StepError::Silent { peer, silence_s });
+        }
+        if self.sender.poll_timeout().is_some_and(|at| at <= now_ns) {
+            self.sender.handle_timeout(now_ns);
+        }
+        let sent = self.transmit(source)?;
+        if let Some(code) = self.sender.closed_by_peer() {
+            return Err(StepError::Closed(code));
+        }
+        if received == 0 && !sent {
+            self.wait(wait)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<usize, StepError> {
+        let now_ns = self.begun.elapsed().as_nanos() as u64;
+        let (sender, peer) = (&mut self.sender, &mut self.peer);
+        let count = self.socket.receive(|from, datagram| {
+            // What does not verify changes nothing.
+            if sender.handle_datagram(now_ns, datagram).is_ok() {
+                *peer = Some(from);
+            }
+        })?;
+        Ok(count)
+    }
+
+    /// Says whether anything left.
+    fn transmit(&mut self, source: &mut impl Source) -> Result<bool, StepError> {
+        let Some(peer) = self.peer else {
+            return Ok(false);
+        };
+        let mut sent = false;
+        for _ in 0..MOST_BATCHES {
+            if !self.is_held {
+                self.fill(source)?;
+            }
+            if self.batch.is_empty() {
+                break;
+            }
+            self.is_held = !self.socket.send(peer, &self.batch, self.datagram_bytes)?;
+            if self.is_held {
+                break;
+            }
+            self.batch.clear();
+            sent = true;
+        }
+        Ok(sent)
+    }
+
+    /// A batch: datagrams of full length, and after them one that may be shorter.
+    fn fill(&mut self, source: &mut impl Source) -> Result<(), StepError> {
+        let now_ns = self.now_ns();
+        let most = self.socket.batch_pkts(self.datagram_bytes) * self.datagram_bytes;
+        while self.batch.len() + self.datagram_bytes <= most {
+            let begin = self.batch.len();
+            let read = |run: &_, into: &mut [u8]| {
+                source.read(run, into);
+                Ok::<(), Infallible>(())
+            };
+            let left = self.sender.poll_transmit(now_ns, &mut self.batch, read);
+            match left {
+                Ok(true) if self.batch.len() - begin == self.datagram_bytes => {}
+                Ok(_) => break,
+                Err(PollError::KeyExhausted(_)) => return Err(StepError::KeyExhausted),
+                Err(PollError::Read(never)) => match never {},
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, most: Duration) -> Result<(), StepError> {
+        if !std::mem::replace(&mut self.wakes_exactly, true) {
+            // By default the kernel wakes a thread up to 50 µs late, a fifth of a batch (PR_SET_TIMERSLACK, prctl(2)).
+            let _ = set_current_timer_slack(NonZeroU64::new(1));
+        }
+        let now_ns = self.now_ns();
+        let due_ns = self.sender.poll_timeout().unwrap_or(u64::MAX);
+        let due = Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        self.socket.wait(due.min(most), self.is_held)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A UDP socket that sends and receives many datagrams at a call.
+
+use crate::StepError;
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// What is asked of the kernel for each direction: 100 ms of 1 Gb/s would be 12 MB, and a thread is never that late.
+const WANTED_BUFFER_BYTES: usize = 8 << 20;
+/// Room of one receive buffer: what one call of UDP's receive offload gives at most.
+const RECEIVE_BYTES: usize = 1 << 16;
+/// What one call may send: the longest IP packet, less headers.
+const MOST_BATCH_BYTES: usize = 65_000;
+
+/// Datagrams in, datagrams out.
+pub struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    buffers: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+}
+
+/// A socket has no free port.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// All are taken.
+    #[error("no UDP port from {} to {} is free: give other ports", .0.start(), .0.end())]
+    Taken(RangeInclusive<u16>),
+    /// Another error of the kernel.
+    #[error("UDP socket on {0}")]
+    Io(IpAddr, #[source] io::Error),
+}
+
+/// What a new socket got of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The kernel's buffers: sending, receiving; bytes, with the kernel's own overhead.
+    pub buffer_bytes: (usize, usize),
+    /// Less than what was asked for; `net.core.rmem_max` and `wmem_max` bound it.
+    pub is_short: bool,
+}
+
+impl Socket {
+    /// On a free port of `ports`, sought from `first` on, so that callers that give another `first` each seldom meet.
+    ///
+    /// # Errors
+    /// None is free, or the kernel's.
+    pub fn bind(
+        address: IpAddr,
+        ports: RangeInclusive<u16>,
+        first: u16,
+    ) -> Result<(Socket, Bound), BindError> {
+        let count = usize::from(ports.end().saturating_sub(*ports.start())) + 1;
+        let begin = usize::from(first) % count;
+        for port in ports.clone().cycle().skip(begin).take(count) {
+            match UdpSocket::bind((address, port)) {
+                Ok(socket) => {
+                    return Socket::of(socket).map_err(|error| BindError::Io(address, error));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(error) => return Err(BindError::Io(address, error)),
+            }
+        }
+        Err(BindError::Taken(ports))
+    }
+
+    fn of(socket: UdpSocket) -> io::Result<(Socket, Bound)> {
+        let state = UdpSocketState::new((&socket).into())?;
+        // Forcing needs CAP_NET_ADMIN; without it net.core.rmem_max and wmem_max hold.
+        use rustix::net::sockopt::{
+            set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
+        };
+        if set_socket_recv_buffer_size_force(&socket, WANTED_BUFFER_BYTES).is_err() {
+            state.set_recv_buffer_size((&socket).into(), WANTED_BUFFER_BYTES)?;
+        }
+        set_socket_send_buffer_size(&socket, WANTED_BUFFER_BYTES)?;
+        let buffer_bytes = (
+            state.send_buffer_size((&socket).into())?,
+            state.recv_buffer_size((&socket).into())?,
+        );
+        let bound = Bound {
+            address: socket.local_addr()?,
+            buffer_bytes,
+            is_short: buffer_bytes.1 < WANTED_BUFFER_BYTES,
+        };
+        let socket = Socket {
+            socket,
+            state,
+            buffers: vec![0; RECEIVE_BYTES * BATCH_SIZE],
+            metas: [RecvMeta::default(); BATCH_SIZE],
+        };
+        Ok((socket, bound))
+    }
+
+    /// The most datagrams of `datagram_bytes` that one call sends.
+    pub(crate) fn batch_pkts(&self, datagram_bytes: usize) -> usize {
+        let fitting = MOST_BATCH_BYTES / datagram_bytes;
+        self.state.max_gso_segments().min(fitting).max(1)
+    }
+
+    /// Sends `datagrams`, each of `datagram_bytes` but the last, which may be shorter. Says whether the kernel took them:
+    /// if not, its buffer is full. What it cannot send for another reason is lost.
+    pub(crate) fn send(
+        &self,
+        destination: SocketAddr,
+        datagrams: &[u8],
+        datagram_bytes: usize,
+    ) -> Result<bool, StepError> {
+        let most = self.batch_pkts(datagram_bytes) * datagram_bytes;
+        for contents in datagrams.chunks(most) {
+            let transmit = Transmit {
+                destination,
+                ecn: None,
+                contents,
+                segment_size: Some(datagram_bytes),
+                src_ip: None,
+            };
+            match self.state.try_send((&self.socket).into(), &transmit) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if quinn_udp::is_msg_size_err(&error) => {
+                    return Err(StepError::TooLong(datagram_bytes));
+                }
+                // A route that is away, a filter, a device that refuses offload (which quinn-udp then leaves off): the
+                // transport sends it again, and its limit of silence ends what lasts.
+                Err(_) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes what has arrived, a batch of many datagrams at most, and gives each with its sender; says how many.
+    pub(crate) fn receive<'b>(
+        &'b mut self,
+        mut take: impl FnMut(SocketAddr, &'b mut [u8]),
+    ) -> io::Result<usize> {
+        let mut slices: Vec<_> = self
+            .buffers
+            .chunks_mut(RECEIVE_BYTES)
+            .map(IoSliceMut::new)
+            .collect();
+        let received = self
+            .state
+            .recv((&self.socket).into(), &mut slices, &mut self.metas);
+        let count = match received {
+            Ok(count) => count,
+            Err(error) if is_passing(&error) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        drop(slices);
+        let mut datagrams = 0;
+        let buffers = self.buffers.chunks_mut(RECEIVE_BYTES);
+        for (buffer, meta) in buffers.zip(&self.metas[..count]) {
+            for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
+                take(meta.addr, datagram);
+                datagrams += 1;
+            }
+        }
+        Ok(datagrams)
+    }
+
+    /// Until something arrives, room is to send where `for_room`, or this much time has passed.
+    pub(crate) fn wait(&self, most: Duration, for_room: bool) -> io::Result<()> {
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, for_room);
+        let mut fds = [PollFd::new(&self.socket, events)];
+        let timeout = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Nothing is there, or an earlier datagram met no listener.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
+}

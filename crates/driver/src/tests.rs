@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two ends over the loopback interface.
+
+use super::*;
+use fatpath_transport::{Extent, FlowSecret, Secret, Spec};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const RTT: Duration = Duration::from_millis(1);
+const WAIT: Duration = Duration::from_millis(10);
+
+fn flow(transfer: u8) -> FlowSecret {
+    Secret::agree(&[transfer; 32], &[2; 32])
+        .next_flow()
+        .unwrap()
+}
+
+fn content(object: u32, place: u64) -> u8 {
+    (place.wrapping_mul(0x9e37_79b1) >> 7) as u8 ^ object as u8
+}
+
+struct Pattern;
+
+impl Source for Pattern {
+    fn read(&mut self, run: &Run, into: &mut [u8]) {
+        for (byte, place) in into.iter_mut().zip(run.offset..) {
+            *byte = content(run.object, place);
+        }
+    }
+}
+
+/// Checks what arrives and counts it.
+#[derive(Default)]
+struct Checked {
+    bytes: u64,
+}
+
+impl Sink for Checked {
+    fn write(&mut self, writes: &[Write<'_>]) {
+        for write in writes {
+            let expected = (write.offset..).map(|place| content(write.object, place));
+            assert!(
+                write
+                    .bytes
+                    .iter()
+                    .zip(expected)
+                    .all(|(byte, wanted)| *byte == wanted)
+            );
+            self.bytes += write.bytes.len() as u64;
+        }
+    }
+}
+
+fn socket() -> (Socket, Bound) {
+    Socket::bind(HERE, 50_000..=51_000, std::process::id() as u16).unwrap()
+}
+
+/// Moves `bytes` in two objects; `receiver_knows`: which of the two ends knows where the other is.
+fn moved(bytes: u64, receiver_knows: bool) {
+    let (spec, (here, at)) = (Spec::default(), socket());
+    let (there, there_at) = socket();
+    let known = |is_known: bool, bound: Bound| is_known.then_some(bound.address);
+    let mut receiver = RecvEnd::new(there, &spec, flow(1), known(receiver_knows, at), RTT).unwrap();
+    let sender = SendEnd::new(here, &spec, flow(1), known(!receiver_knows, there_at), RTT);
+    let mut sender = sender.unwrap();
+    let receiving = thread::spawn(move || {
+        let mut sink = Checked::default();
+        receiver.expect_data(true);
+        while receiver.closed_by_peer().is_none() {
+            receiver.step(&mut sink, WAIT).unwrap();
+        }
+        sink.bytes
+    });
+    for object in 0..2 {
+        let offset = u64::from(object) << 40;
+        let bytes = bytes / 2;
+        sender.send(Extent {
+            object,
+            offset,
+            bytes,
+        });
+    }
+    while !sender.is_done() {
+        sender.step(&mut Pattern, WAIT).unwrap();
+    }
+    while !receiving.is_finished() {
+        sender.close(CloseCode(0));
+        sender.step(&mut Pattern, WAIT).unwrap();
+    }
+    assert_eq!(receiving.join().unwrap(), bytes);
+}
+
+#[test]
+fn everything_arrives_whichever_end_knows_the_other() {
+    moved(20 << 20, false);
+    moved(20 << 20, true);
+}
+
+/// Somebody else sends to both ports all the time, and the peer goes away.
+#[test]
+fn others_end_nothing_and_a_peer_that_is_gone_is_named() {
+    let spec = Spec {
+        silence_ns: 300_000_000,
+        ..Spec::default()
+    };
+    let (here, at) = socket();
+    let gone = UdpSocket::bind((HERE, 0)).unwrap();
+    let peer = gone.local_addr().unwrap();
+    let mut sender = SendEnd::new(here, &spec, flow(1), Some(peer), RTT).unwrap();
+    let (object, offset, bytes) = (0, 0, 1 << 20);
+    sender.send(Extent {
+        object,
+        offset,
+        bytes,
+    });
+    let other = UdpSocket::bind((HERE, 0)).unwrap();
+    let failed = loop {
+        other.send_to(&[3; 60], at.address).unwrap();
+        if let Err(failed) = sender.step(&mut Pattern, WAIT) {
+            break failed.to_string();
+        }
+    };
+    let expected = format!("nothing has arrived from {peer} for 0 s");
+    assert!(failed.starts_with(&expected), "{failed}");
+}
+
+#[test]
+fn ports_that_are_taken_are_passed_over_and_none_is_named() {
+    let (_first, bound) = Socket::bind(HERE, 50_990..=51_000, 7).unwrap();
+    let port = bound.address.port();
+    let (_second, other) = Socket::bind(HERE, 50_990..=51_000, 7).unwrap();
+    assert_ne!(other.address.port(), port);
+    let failed = Socket::bind(HERE, port..=port, 0).err().unwrap();
+    let expected = format!("no UDP port from {port} to {port} is free: give other ports");
+    assert_eq!(failed.to_string(), expected);
+}
