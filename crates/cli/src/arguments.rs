@@ -73,6 +73,12 @@ pub enum Command {
     /// Analyse a packet capture: each TCP connection, its losses, round-trip times and windows
     #[command(after_help = analyse::HELP)]
     Analyse(analyse::Arguments),
+    /// Send files to another host, fast over long lossy paths
+    #[command(after_help = fatpath_mover::cli::SEND_HELP)]
+    Send(fatpath_mover::SendArguments),
+    /// Receive files from another host
+    #[command(visible_alias = "receive", after_help = fatpath_mover::cli::RECV_HELP)]
+    Recv(fatpath_mover::RecvArguments),
     /// Print whether fatpath runs, its policy, gate, counters and errors, and what it changed
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),

@@ -72,6 +72,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,
+        Command::Send(arguments) => return fatpath_mover::cli::run_send(&arguments),
+        Command::Recv(arguments) => return fatpath_mover::cli::run_recv(&arguments),
         Command::Lab(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command())?,

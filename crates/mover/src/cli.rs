@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands `fatpath send` and `fatpath recv`, as clap sees them.
+
+use crate::control::Control;
+use crate::protocol::{Agreed, Part, Receives, Sends};
+use crate::remote::{Place, Shell, on_one_host};
+use crate::report::{Progress, Report};
+use crate::session::Session;
+use crate::{receive, send};
+use anyhow::{Context, Result};
+use clap::Args;
+use fatpath_driver::Bound;
+use std::ffi::OsString;
+use std::io::{IsTerminal, stderr};
+use std::net::IpAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What `fatpath send --help` ends with.
+pub const SEND_HELP: &str = "\
+Starts `fatpath recv` on HOST by ssh, and sends the files by UDP, encrypted. A
+file appears under its name when all of it is there, verified and on the disk.
+A transfer that was interrupted goes on where it ended when the same command is
+given again. Files of the same size and time are left alone. docs/mover.md.
+
+Examples:
+  fatpath send results.tar dtn2:/data
+  fatpath send -r run-7 me@dtn2:/data --exclude '*.tmp' --limit 2gbit
+  fatpath send -r run-7 dtn2:/data --dry-run
+  fatpath send big.h5 dtn2: --law fp_cubic --json
+
+Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
+
+/// What `fatpath recv --help` ends with.
+pub const RECV_HELP: &str = "\
+Starts `fatpath send` on HOST by ssh, and receives the files by UDP, encrypted.
+DIR is made where it is missing. See `fatpath send --help`.
+
+Examples:
+  fatpath recv dtn2:/data/results.tar .
+  fatpath recv -r dtn2:/data/run-7 dtn2:/data/run-8 /scratch
+
+Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
+
+/// `fatpath send`.
+#[derive(Args)]
+pub struct SendArguments {
+    /// Files, and folders with -r; the last one is where they go: [USER@]HOST:DIR
+    #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
+    pub places: Vec<OsString>,
+    #[allow(missing_docs)] // a comment would become the text of --help
+    #[command(flatten)]
+    pub both: BothArguments,
+}
+
+/// `fatpath recv`.
+#[derive(Args)]
+pub struct RecvArguments {
+    /// [USER@]HOST:FILE, of one host; the last one is the folder here that they go to
+    #[arg(value_name = "PLACE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
+    pub places: Vec<OsString>,
+    #[allow(missing_docs)] // a comment would become the text of --help
+    #[command(flatten)]
+    pub both: BothArguments,
+}
+
+/// What both commands take.
+#[derive(Args)]
+pub struct BothArguments {
+    /// Folders with what is in them; symbolic links stay links
+    #[arg(short, long)]
+    pub recursive: bool,
+    /// Keep modes and access times; modification times are kept in any case
+    #[arg(short, long)]
+    pub preserve: bool,
+    /// Leave out what this pattern fits: a name, or a path when it has a slash; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+    /// Do not leave out what this pattern fits, though an --exclude does
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<String>,
+    /// Send files again that have the same size and time there
+    #[arg(short = 'I', long)]
+    pub ignore_times: bool,
+    /// Say what would be moved; move nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Send at most at this rate, such as 2gbit
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub limit: Option<u64>,
+    /// Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8)
+    #[arg(long, value_name = "LAW", default_value = "fp_bbr")]
+    pub law: String,
+    /// The most that may be on its way, or wait behind a hole
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = size)]
+    pub window: u64,
+    /// Payload of a datagram; 1452 fits Ethernet, 1232 fits any IPv6 path
+    #[arg(long, value_name = "BYTES", default_value_t = 1452)]
+    pub datagram_bytes: u16,
+    /// UDP ports that both ends choose one of
+    #[arg(long, value_name = "FIRST-LAST", default_value = "50000-51000", value_parser = ports)]
+    pub ports: (u16, u16),
+    /// Give up when the other end is silent for this long, such as 30s
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time_ms)]
+    pub timeout: u32,
+    /// Where datagrams to HOST go, if ssh goes by another address
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<IpAddr>,
+    /// Command that runs another one on a host, in the place of ssh, as rsync takes it
+    #[arg(short = 'e', long, value_name = "COMMAND")]
+    pub rsh: Option<String>,
+    /// The fatpath on the other host
+    #[arg(long, value_name = "PATH", default_value = "fatpath")]
+    pub remote_fatpath: String,
+    /// Print what became of it as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Be the end that another fatpath starts: what to do comes over standard input
+    #[arg(long, hide = true)]
+    pub stdio: bool,
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    let rate = fatpath_units::rate_bps(text).and_then(|rate| u64::try_from(rate).ok());
+    rate.filter(|rate| *rate > 0)
+        .ok_or_else(|| "give a rate, such as 2gbit".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = fatpath_units::bytes(text).and_then(|bytes| u64::try_from(bytes).ok());
+    bytes.ok_or_else(|| "give bytes, such as 256MiB".to_owned())
+}
+
+fn time_ms(text: &str) -> Result<u32, String> {
+    let time = fatpath_units::time_us(text).and_then(|time| u32::try_from(time / 1000).ok());
+    time.filter(|time| *time > 0)
+        .ok_or_else(|| "give a time, such as 30s".to_owned())
+}
+
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let ports = text
+        .split_once('-')
+        .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    let ports = ports.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
+    ports.ok_or_else(|| "give two ports, such as 50000-51000".to_owned())
+}
+
+/// `fatpath send`.
+///
+/// # Errors
+/// The transfer cannot go on.
+pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
+    let both = &arguments.both;
+    if both.stdio {
+        return be_called();
+    }
+    let (target, files) = arguments
+        .places
+        .split_last()
+        .context("give files and HOST:DIR")?;
+    let target = target.to_str().and_then(Place::parse);
+    let target = target
+        .context("the last argument says where files go: give HOST:DIR, or use cp on one host")?;
+    let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
+    let receives = both.receives(target.path.into_bytes(), vec![]);
+    let place = Place {
+        path: String::new(),
+        ..target
+    };
+    let session = both.call(&place, Part::Receive(receives))?;
+    both.finish(|report, progress| send::run(session, &sends, report, progress))
+}
+
+/// `fatpath recv`.
+///
+/// # Errors
+/// The transfer cannot go on.
+pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
+    let both = &arguments.both;
+    if both.stdio {
+        return be_called();
+    }
+    let (folder, places) = arguments
+        .places
+        .split_last()
+        .context("give HOST:FILE and a folder")?;
+    let texts = places.iter().map(|place| place.to_str().map(str::to_owned));
+    let texts: Option<Vec<_>> = texts.collect();
+    let places = on_one_host(&texts.context("names on another host have to be UTF-8")?)?;
+    let names = places.iter().map(last_name).collect::<Result<Vec<_>>>()?;
+    let paths = places
+        .iter()
+        .map(|place| place.path.clone().into_bytes())
+        .collect();
+    let session = both.call(&places[0], Part::Send(both.sends(paths)))?;
+    let receives = both.receives(folder.clone().into_vec(), names);
+    both.finish(|report, progress| receive::run(session, receives, report, progress))
+}
+
+/// What the other end may call it.
+fn last_name(place: &Place) -> Result<Vec<u8>> {
+    let name = Path::new(&place.path).file_name();
+    let name = name.with_context(|| {
+        format!(
+            "{}:{} has no name of its own: name a file or folder",
+            place.host, place.path
+        )
+    })?;
+    Ok(name.as_bytes().to_vec())
+}
+
+impl BothArguments {
+    fn sends(&self, paths: Vec<Vec<u8>>) -> Sends {
+        Sends {
+            paths,
+            is_recursive: self.recursive,
+            exclude: self.exclude.clone(),
+            include: self.include.clone(),
+        }
+    }
+
+    fn receives(&self, folder: Vec<u8>, names: Vec<Vec<u8>>) -> Receives {
+        Receives {
+            folder,
+            preserves: self.preserve,
+            is_dry: self.dry_run,
+            ignores_times: self.ignore_times,
+            names,
+        }
+    }
+
+    fn call(&self, place: &Place, part: Part) -> Result<Session> {
+        let shell = Shell {
+            rsh: self.rsh.clone(),
+            fatpath: self.remote_fatpath.clone(),
+        };
+        let agreed = Agreed {
+            datagram_bytes: self.datagram_bytes,
+            window_bytes: self.window,
+            silence_ms: self.timeout,
+            law: self.law.clone(),
+            limit_bps: self.limit,
+            ports: self.ports,
+        };
+        let session = Session::call(&shell, place, self.address, agreed, part)?;
+        if !self.quiet {
+            warn_of_short_buffer(&session.bound);
+        }
+        Ok(session)
+    }
+
+    fn finish(
+        &self,
+        work: impl FnOnce(&mut Report, &mut Progress) -> Result<()>,
+    ) -> Result<ExitCode> {
+        let mut report = Report::new(self.dry_run);
+        let mut progress = Progress::new(!self.quiet && stderr().is_terminal());
+        let done = work(&mut report, &mut progress);
+        progress.end();
+        report.end();
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&report)?);
+        } else if done.is_ok() || report.failed > 0 {
+            eprintln!("{}", report.summary());
+        }
+        done?;
+        Ok(match report.failed {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        })
+    }
+}
+
+/// A thread that is late loses what does not fit.
+fn warn_of_short_buffer(bound: &Bound) {
+    if bound.is_short {
+        eprintln!(
+            "fatpath: the kernel gives UDP sockets {} bytes to receive into; above 1 Gb/s some datagrams may be lost. \
+             As root: sysctl net.core.rmem_max=8388608",
+            bound.buffer_bytes.1
+        );
+    }
+}
+
+/// The end that another fatpath started.
+fn be_called() -> Result<ExitCode> {
+    let (session, part) = Session::be_called(Control::of_stdio()?)?;
+    warn_of_short_buffer(&session.bound);
+    let mut report = Report::new(false);
+    let mut progress = Progress::new(false);
+    match part {
+        Part::Send(sends) => send::run(session, &sends, &mut report, &mut progress)?,
+        Part::Receive(receives) => receive::run(session, receives, &mut report, &mut progress)?,
+    }
+    // What failed of single entries is what the caller says.
+    Ok(ExitCode::SUCCESS)
+}

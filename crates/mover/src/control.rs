@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The control channel: standard input and output of a program that was started, or of this one. A thread reads and a
+//! thread writes, so that neither end waits for the other while it moves data.
+
+use crate::protocol::{self, Message, ReadError};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Messages that were read and not yet looked at, at most.
+const MOST_WAITING: usize = 64;
+/// How long an end has to answer once it was asked, logging in of a person not counted.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long the other program has to end once all is said.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
+/// One end of the channel.
+pub struct Control {
+    incoming: mpsc::Receiver<Result<Message, ReadError>>,
+    outgoing: Option<mpsc::Sender<Message>>,
+    writer: Option<thread::JoinHandle<()>>,
+    child: Option<(Child, String)>,
+}
+
+impl Control {
+    /// Of this program, which another one started.
+    ///
+    /// # Errors
+    /// No more files may be open.
+    pub fn of_stdio() -> io::Result<Control> {
+        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok(Control::of(input, output))
+    }
+
+    /// Starts `words`, and talks to it.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(words: &[String]) -> Result<Control> {
+        let (program, arguments) = words.split_first().context("--rsh: give a command")?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start {program}"))?;
+        let (input, output) = (child.stdout.take(), child.stdin.take());
+        let (input, output) = input.zip(output).context("pipes were asked for")?;
+        let mut control = Control::of(input, output);
+        control.child = Some((child, program.clone()));
+        Ok(control)
+    }
+
+    fn of(input: impl io::Read + Send + 'static, output: impl Write + Send + 'static) -> Control {
+        let (read, incoming) = mpsc::sync_channel(MOST_WAITING);
+        thread::spawn(move || {
+            let mut input = BufReader::new(input);
+            loop {
+                let message = protocol::read(&mut input);
+                let is_last = message.is_err();
+                if read.send(message).is_err() || is_last {
+                    break;
+                }
+            }
+        });
+        let (outgoing, written) = mpsc::channel::<Message>();
+        let writer = thread::spawn(move || {
+            let mut output = BufWriter::new(output);
+            while let Ok(message) = written.recv() {
+                let more = std::iter::once(message).chain(written.try_iter());
+                // That the other end is gone is what the reader says.
+                let told = more.map(|message| protocol::write(&mut output, &message));
+                if told
+                    .collect::<io::Result<()>>()
+                    .and_then(|()| output.flush())
+                    .is_err()
+                {
+                    break;
+                }
+            }
+        });
+        Control {
+            incoming,
+            outgoing: Some(outgoing),
+            writer: Some(writer),
+            child: None,
+        }
+    }
+
+    /// Says something.
+    pub fn say(&self, message: Message) {
+        if let Some(outgoing) = &self.outgoing {
+            let _ = outgoing.send(message); // a channel that ended is what `poll` says
+        }
+    }
+
+    /// What the other end said, if it said something.
+    ///
+    /// # Errors
+    /// It failed, is gone, or says what is none of the protocol.
+    pub fn poll(&mut self) -> Result<Option<Message>> {
+        match self.incoming.try_recv() {
+            Ok(message) => self.judged(message).map(Some),
+            Err(mpsc::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::TryRecvError::Disconnected) => Err(self.ended()),
+        }
+    }
+
+    /// The next that it says.
+    ///
+    /// # Errors
+    /// As [`Control::poll`], or it says nothing.
+    pub fn answer(&mut self) -> Result<Message> {
+        match self.incoming.recv_timeout(ANSWER_WITHIN) {
+            Ok(message) => self.judged(message),
+            Err(mpsc::RecvTimeoutError::Timeout) => bail!("the other end does not answer"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.ended()),
+        }
+    }
+
+    /// The first that it says: a person may have to log in before.
+    ///
+    /// # Errors
+    /// As [`Control::poll`].
+    pub fn first_answer(&mut self) -> Result<Message> {
+        match self.incoming.recv() {
+            Ok(message) => self.judged(message),
+            Err(_) => Err(self.ended()),
+        }
+    }
+
+    fn judged(&mut self, message: Result<Message, ReadError>) -> Result<Message> {
+        match message {
+            Ok(Message::Failure(why)) => Err(anyhow!(
+                "the other end: {}",
+                crate::names::shown(why.as_bytes())
+            )),
+            Ok(message) => Ok(message),
+            Err(ReadError::Ended) => Err(self.ended()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn ended(&mut self) -> anyhow::Error {
+        let status = self.child.as_mut().and_then(|(child, program)| {
+            let status = within(END_WITHIN, || child.try_wait().ok().flatten())?;
+            let remedy = match status.code() {
+                Some(127) => {
+                    "; is fatpath there? Install it, or say where it is: --remote-fatpath PATH"
+                }
+                Some(255) => "; can you log in there?",
+                _ => "",
+            };
+            Some(format!("{program} ended with {status}{remedy}"))
+        });
+        match status {
+            Some(status) => anyhow!("{status}"),
+            None => anyhow!("the other end is gone; the same command goes on where this ended"),
+        }
+    }
+
+    /// Says `last`, if that is something, and waits until it was written and the program that was started has ended.
+    pub fn end(mut self, last: Option<Message>) {
+        last.into_iter().for_each(|message| self.say(message));
+        self.outgoing = None;
+        let writer = self.writer.take();
+        within(END_WITHIN, || {
+            writer
+                .as_ref()
+                .is_none_or(|writer| writer.is_finished())
+                .then_some(())
+        });
+        if let Some((mut child, _)) = self.child.take()
+            && within(END_WITHIN, || child.try_wait().ok().flatten()).is_none()
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if let Some((child, _)) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn within<T>(most: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + most;
+    loop {
+        let answer = ask();
+        if answer.is_some() || Instant::now() >= end {
+            return answer;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Moves files over the transport: `fatpath send` and `fatpath recv`.
+//!
+//! The end that a person starts (the caller) starts the other (the called) by ssh. The session of ssh is the control
+//! channel: it carries the keys' random bytes, what there is to move, what the other end wants of it, and what became of
+//! each file. The bytes of files go over UDP, and nothing else does.
+//!
+//! ```text
+//!  sender                                             receiver
+//!  walk ── Entries ───────────────► names ► target: what is there already?
+//!  queue ◄────────────── Wanted ───┘
+//!  source ══ transport, UDP ══════► sink: written at once, noted in the journal
+//!  hash ── Checksums ─────────────► finish: hash, sync, rename
+//!  report ◄─────────────── Stored ─┘
+//! ```
+//!
+//! Neither end trusts the other with more than the transfer: names stay below the folder, memory is bounded, and what does
+//! not parse ends the session. Start reading at `protocol.rs`, then `send/mod.rs` and `receive/mod.rs`; docs/mover.md has what
+//! is promised.
+
+pub mod cli;
+mod control;
+mod identity;
+mod journal;
+mod limits;
+mod names;
+pub mod protocol;
+mod ranges;
+mod receive;
+mod remote;
+mod report;
+mod send;
+mod session;
+
+pub use cli::{RecvArguments, SendArguments};

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the ends say over the control channel: messages, each with its length (4 bytes, little-endian) before it, in the
+//! form of `postcard`.
+//!
+//! ```text
+//! caller  Hello ─► ◄─ Ready  called          Ping ─► ◄─ Pong          Start ─►
+//! sender  Entries, Problems, Checksums, Figures, Finished ─►  receiver
+//! sender  ◄─ Answers  receiver
+//! either  Failure: what went wrong, and the end
+//! ```
+
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+
+/// Of this protocol. Ends of other versions refuse each other, and say so.
+pub const VERSION: u32 = 1;
+
+/// The longest message, bytes.
+const MOST_BYTES: u32 = 4 << 20;
+/// Entries, answers and the like in one message at most.
+pub const MOST_ITEMS: usize = 512;
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// The first: who calls, and for what.
+    Hello(Hello),
+    /// Its answer.
+    Ready(Ready),
+    /// To be answered at once: the round-trip time.
+    Ping,
+    /// The answer.
+    Pong,
+    /// The caller is ready too.
+    Start {
+        /// What the ping took, microseconds.
+        rtt_us: u32,
+    },
+    /// What there is to move, folders before what is in them.
+    Entries(Vec<Entry>),
+    /// What cannot be moved.
+    Problems(Vec<Problem>),
+    /// What was read of files.
+    Checksums(Vec<Checksum>),
+    /// How the transport stands.
+    Figures(Figures),
+    /// What becomes of entries.
+    Answers(Vec<Answer>),
+    /// Every entry has its answer.
+    Finished,
+    /// The session cannot go on.
+    Failure(String),
+}
+
+/// Of the caller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Its part of the secret.
+    pub random: [u8; 32],
+    /// What both ends have to agree on.
+    pub agreed: Agreed,
+    /// What the called does.
+    pub part: Part,
+}
+
+/// What both ends are set to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreed {
+    /// UDP payload of a full datagram.
+    pub datagram_bytes: u16,
+    /// The window.
+    pub window_bytes: u64,
+    /// How long silence may last, milliseconds.
+    pub silence_ms: u32,
+    /// The law, with its parameters.
+    pub law: String,
+    /// The most that the sender sends, bits a second.
+    pub limit_bps: Option<u64>,
+    /// First and last UDP port.
+    pub ports: (u16, u16),
+}
+
+/// The called's part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// It sends.
+    Send(Sends),
+    /// It receives.
+    Receive(Receives),
+}
+
+/// What a sender sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sends {
+    /// Files and folders, as they were given.
+    pub paths: Vec<Vec<u8>>,
+    /// Folders with what is in them.
+    pub is_recursive: bool,
+    /// Patterns of what is left out.
+    pub exclude: Vec<String>,
+    /// Patterns of what is not, though it matches one of those.
+    pub include: Vec<String>,
+}
+
+/// What a receiver does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receives {
+    /// The target folder.
+    pub folder: Vec<u8>,
+    /// Modes and access times are kept.
+    pub preserves: bool,
+    /// Nothing is written.
+    pub is_dry: bool,
+    /// Files of the same size and time are sent again.
+    pub ignores_times: bool,
+    /// What the first names of paths may be; empty: anything.
+    pub names: Vec<Vec<u8>>,
+}
+
+/// Of the called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Its part of the secret.
+    pub random: [u8; 32],
+    /// Where its socket is.
+    pub port: u16,
+    /// The address that the caller's ssh reached it by, as far as ssh told it.
+    pub address: Option<std::net::IpAddr>,
+}
+
+/// One thing to move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number: data and answers name it by that.
+    pub object: u32,
+    /// Below the target folder.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+    /// Permissions.
+    pub mode: u32,
+    /// When it changed last: seconds since 1970, nanoseconds.
+    pub modified: (i64, u32),
+    /// When it was read last.
+    pub accessed: (i64, u32),
+}
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A file.
+    File {
+        /// Bytes.
+        size: u64,
+    },
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link {
+        /// What it names, whatever that is.
+        target: Vec<u8>,
+    },
+}
+
+/// What cannot be moved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Of what.
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: String,
+}
+
+/// What was read of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checksum {
+    /// Which file.
+    pub object: u32,
+    /// BLAKE3 of all of it, or why it cannot be read.
+    pub blake3: Result<[u8; 32], String>,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Which.
+    pub object: u32,
+    /// What.
+    pub outcome: Outcome,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// These stretches of a file are to be sent: first byte, and one past the last. Another answer follows.
+    Wanted(Vec<(u64, u64)>),
+    /// It is there already.
+    Skipped,
+    /// It is there now.
+    Stored,
+    /// It would be moved.
+    WouldStore,
+    /// It is not.
+    Failed(String),
+}
+
+/// How the sender's transport stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Segments sent, retransmissions among them.
+    pub sent_pkts: u64,
+    /// Retransmissions.
+    pub retransmits: u64,
+}
+
+/// Why a message could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The other end is gone.
+    #[error("the control channel has ended")]
+    Ended,
+    /// What came is none of this protocol.
+    #[error("what the other end says is none of this protocol{}", .0.as_ref().map_or(String::new(), |text| format!(": {text}")))]
+    Nonsense(Option<String>),
+    /// The channel's.
+    #[error("control channel")]
+    Io(#[from] io::Error),
+}
+
+/// Writes a message.
+///
+/// # Errors
+/// The channel's.
+pub fn write(channel: &mut impl Write, message: &Message) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    channel.write_all(&length.to_le_bytes())?;
+    channel.write_all(&bytes)
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// It has ended, or what came is no message.
+pub fn read(channel: &mut impl Read) -> Result<Message, ReadError> {
+    let mut length = [0; 4];
+    match channel.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(ReadError::Ended),
+        read => read?,
+    }
+    let length = u32::from_le_bytes(length);
+    if length > MOST_BYTES {
+        return Err(ReadError::Nonsense(text_of(length, channel)));
+    }
+    let mut bytes = Vec::new();
+    channel.take(length.into()).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(ReadError::Ended);
+    }
+    decode(&bytes).ok_or(ReadError::Nonsense(None))
+}
+
+/// One message, of all of `bytes`.
+pub fn decode(bytes: &[u8]) -> Option<Message> {
+    let (message, rest) = postcard::take_from_bytes::<Message>(bytes).ok()?;
+    let items = match &message {
+        Message::Entries(entries) => entries.len(),
+        Message::Problems(problems) => problems.len(),
+        Message::Checksums(checksums) => checksums.len(),
+        Message::Answers(answers) => answers.len(),
+        _ => 0,
+    };
+    (rest.is_empty() && items <= MOST_ITEMS).then_some(message)
+}
+
+/// What a shell said instead of a message, such as a greeting of the login: its first line.
+fn text_of(length: u32, channel: &mut impl Read) -> Option<String> {
+    let mut bytes = length.to_le_bytes().to_vec();
+    channel.take(200).read_to_end(&mut bytes).ok()?;
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    let is_text = line.iter().all(|byte| (b' '..=b'~').contains(byte));
+    is_text.then(|| format!("it begins with {:?}", String::from_utf8_lossy(line)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let kind = prop_oneof![
+            any::<u64>().prop_map(|size| Kind::File { size }),
+            Just(Kind::Folder),
+            any::<Vec<u8>>().prop_map(|target| Kind::Link { target }),
+        ];
+        (
+            any::<u32>(),
+            any::<Vec<u8>>(),
+            kind,
+            any::<u32>(),
+            any::<(i64, u32)>(),
+        )
+            .prop_map(|(object, path, kind, mode, modified)| Entry {
+                object,
+                path,
+                kind,
+                mode,
+                modified,
+                accessed: (0, 0),
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_read_as_they_were_written(entries in prop::collection::vec(entry(), 0..20), cut in any::<prop::sample::Index>()) {
+            let messages = [Message::Entries(entries), Message::Ping];
+            let mut bytes = Vec::new();
+            messages.iter().for_each(|message| write(&mut bytes, message).unwrap());
+            let mut channel = &bytes[..];
+            for message in &messages {
+                prop_assert_eq!(&read(&mut channel).unwrap(), message);
+            }
+            prop_assert!(matches!(read(&mut channel), Err(ReadError::Ended)));
+            let mut channel = &bytes[..cut.index(bytes.len())];
+            let ended = std::iter::from_fn(|| Some(read(&mut channel))).find_map(Result::err);
+            prop_assert!(matches!(ended, Some(ReadError::Ended)));
+        }
+
+        /// Whatever comes, it is a message or an error, and takes no more memory than it is long.
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut channel = &bytes[..];
+            while read(&mut channel).is_ok() {}
+            let _ = decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn what_a_shell_says_is_shown() {
+        let mut channel = &b"Welcome to dtn1!\nlast login: today\n"[..];
+        let error = read(&mut channel).unwrap_err().to_string();
+        assert!(
+            error.ends_with("it begins with \"Welcome to dtn1!\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn no_message_has_items_without_end() {
+        let answer = Answer {
+            object: 0,
+            outcome: Outcome::Stored,
+        };
+        let message = Message::Answers(vec![answer; MOST_ITEMS + 1]);
+        assert_eq!(decode(&postcard::to_stdvec(&message).unwrap()), None);
+    }
+}

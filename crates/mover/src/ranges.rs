@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which bytes of a file are there.
+
+use std::collections::BTreeMap;
+
+/// A set of bytes, as stretches that do not touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    /// First byte, and one past the last.
+    stretches: BTreeMap<u64, u64>,
+    bytes: u64,
+}
+
+impl Ranges {
+    /// Adds the bytes from `from` to before `until`.
+    pub fn insert(&mut self, from: u64, until: u64) {
+        if from >= until {
+            return;
+        }
+        let (mut begin, mut end) = (from, until);
+        while let Some((&first, &last)) = self.stretches.range(..=end).next_back() {
+            if last < begin {
+                break;
+            }
+            (begin, end) = (begin.min(first), end.max(last));
+            self.bytes -= last - first;
+            self.stretches.remove(&first);
+        }
+        self.bytes += end - begin;
+        self.stretches.insert(begin, end);
+    }
+
+    /// How many there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All before this one are there.
+    pub fn prefix(&self) -> u64 {
+        self.stretches.get(&0).copied().unwrap_or_default()
+    }
+
+    /// The stretches, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.stretches.iter().map(|(from, until)| (*from, *until))
+    }
+
+    /// What lacks of a file of `size` bytes, in `most` stretches at most: beyond that the last one goes over what is there.
+    pub fn missing(&self, size: u64, most: usize) -> Vec<(u64, u64)> {
+        let mut missing = Vec::new();
+        let mut from = 0;
+        for (first, last) in self.iter().chain([(size, size)]) {
+            if first > from {
+                missing.push((from, first.min(size)));
+            }
+            from = from.max(last);
+        }
+        if missing.len() > most {
+            missing.truncate(most);
+            if let Some(last) = missing.last_mut() {
+                last.1 = size;
+            }
+        }
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against one flag for each byte.
+        #[test]
+        fn it_is_the_set_of_bytes(pieces in prop::collection::vec((0u64..200, 0u64..40), 0..40), most in 1usize..8) {
+            let (mut ranges, mut flags) = (Ranges::default(), [false; 256]);
+            for (from, bytes) in pieces {
+                ranges.insert(from, from + bytes);
+                flags[from as usize..(from + bytes) as usize].fill(true);
+                prop_assert_eq!(ranges.bytes(), flags.iter().filter(|flag| **flag).count() as u64);
+                prop_assert_eq!(ranges.prefix(), flags.iter().take_while(|flag| **flag).count() as u64);
+                let stretches: Vec<_> = ranges.iter().collect();
+                prop_assert!(stretches.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+            let size = 256;
+            let all = ranges.missing(size, usize::MAX);
+            let mut filled = ranges.clone();
+            for (from, until) in &all {
+                prop_assert!(flags[*from as usize..*until as usize].iter().all(|flag| !flag));
+                filled.insert(*from, *until);
+            }
+            prop_assert_eq!(filled.bytes(), size);
+            let few = ranges.missing(size, most);
+            prop_assert!(few.len() <= most);
+            let mut filled = ranges.clone();
+            few.iter().for_each(|(from, until)| filled.insert(*from, *until));
+            prop_assert_eq!(filled.bytes(), size);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The receiving end: opens what the sender names, says what it lacks, writes what arrives, and says what became of it.
+
+mod finish;
+mod part;
+mod target;
+
+use crate::control::Control;
+use crate::limits::{MOST_UNANSWERED, open_files};
+use crate::protocol::{Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Receives};
+use crate::report::{Progress, Report};
+use crate::session::Session;
+use anyhow::{Result, bail, ensure};
+use fatpath_driver::RecvEnd;
+use finish::{Ask, Finished};
+use part::Parts;
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use target::{Prepared, Target};
+
+/// How long a step waits when nothing happens; control messages wait as long.
+const WAIT: Duration = Duration::from_millis(5);
+/// Entries that are prepared between two looks at the socket.
+const PREPARE_AT_ONCE: usize = 32;
+/// A file's beginning is hashed while the rest arrives, so much at a time.
+const HASH_BYTES: u64 = 4 << 20;
+/// How often journals are noted, and how often data are synced so that their records hold after a reboot.
+const NOTE_EVERY: Duration = Duration::from_millis(100);
+const SYNC_EVERY: Duration = Duration::from_secs(2);
+/// A message with more stretches than this is told alone.
+const MANY_RANGES: usize = 100;
+
+/// Receives over `session` what the other end sends.
+///
+/// # Errors
+/// The session cannot go on. What fails of single entries is in the report.
+pub fn run(
+    session: Session,
+    receives: Receives,
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<()> {
+    let most_open = open_files();
+    let (control, end) = session.into_receiver()?;
+    let target = match Target::open(receives) {
+        Ok(target) => target,
+        Err(error) => {
+            control.end(Some(Message::Failure(format!("{error:#}"))));
+            return Err(error);
+        }
+    };
+    let (finisher, finished, thread) = finish::start();
+    let mut receiving = Receiving {
+        control,
+        end,
+        target,
+        most_open,
+        backlog: VecDeque::new(),
+        named: HashMap::new(),
+        parts: Parts::default(),
+        open: 0,
+        finisher,
+        finished,
+        answers: vec![],
+        noted: Instant::now(),
+        synced: Instant::now(),
+        named_bytes: 0,
+        there_bytes: 0,
+    };
+    let ended = receiving.all(report, progress);
+    let Receiving {
+        control,
+        finisher,
+        parts,
+        ..
+    } = receiving;
+    drop(parts); // journals are noted
+    drop(finisher);
+    let _ = thread.join();
+    match ended {
+        Ok(()) => {
+            control.end(None);
+            Ok(())
+        }
+        Err(error) => {
+            control.end(Some(Message::Failure(format!("{error:#}"))));
+            Err(error)
+        }
+    }
+}
+
+struct Receiving {
+    control: Control,
+    end: RecvEnd,
+    target: Target,
+    most_open: usize,
+    /// Named, and not looked at.
+    backlog: VecDeque<Entry>,
+    /// Without a final answer: path and size.
+    named: HashMap<u32, (Vec<u8>, u64)>,
+    parts: Parts,
+    /// Parts that are open, those that the finisher has among them.
+    open: usize,
+    finisher: mpsc::Sender<Ask>,
+    finished: mpsc::Receiver<Finished>,
+    answers: Vec<Answer>,
+    noted: Instant,
+    synced: Instant,
+    /// Bytes of all files that were named, and of these what was there before.
+    named_bytes: u64,
+    there_bytes: u64,
+}
+
+impl Receiving {
+    fn all(&mut self, report: &mut Report, progress: &mut Progress) -> Result<()> {
+        loop {
+            while let Some(message) = self.control.poll()? {
+                if self.take(message, report)? {
+                    return Ok(());
+                }
+            }
+            self.prepare(report);
+            let is_expected = self.parts.parts.values().any(|part| !part.is_whole());
+            self.end.expect_data(is_expected);
+            self.end.step(&mut self.parts, WAIT)?;
+            self.pass_on(report);
+            self.keep_journals();
+            self.tell();
+            report.moved_bytes = self.parts.bytes;
+            progress.show(
+                self.there_bytes + self.parts.bytes,
+                self.named_bytes,
+                report,
+            );
+        }
+    }
+
+    /// Says whether it was the last.
+    fn take(&mut self, message: Message, report: &mut Report) -> Result<bool> {
+        match message {
+            Message::Entries(entries) => {
+                for entry in entries {
+                    let size = match entry.kind {
+                        Kind::File { size } => size,
+                        _ => 0,
+                    };
+                    let before = self.named.insert(entry.object, (entry.path.clone(), size));
+                    ensure!(before.is_none(), "the other end gives a number twice");
+                    ensure!(
+                        self.named.len() <= MOST_UNANSWERED,
+                        "the other end names too much at once"
+                    );
+                    self.named_bytes = self.named_bytes.saturating_add(size);
+                    self.backlog.push_back(entry);
+                }
+            }
+            Message::Problems(problems) => problems
+                .iter()
+                .for_each(|problem| report.note_problem(problem)),
+            Message::Checksums(checksums) => checksums
+                .into_iter()
+                .for_each(|checksum| self.check(checksum, report)),
+            Message::Figures(figures) => report.note_figures(&figures),
+            Message::Finished => {
+                ensure!(
+                    self.named.is_empty(),
+                    "the other end ends before everything has an answer"
+                );
+                for (path, why) in self.target.finish() {
+                    report.note(&path, 0, &Outcome::Failed(why));
+                }
+                return Ok(true);
+            }
+            _ => bail!("the other end says what a sender does not say"),
+        }
+        Ok(false)
+    }
+
+    fn check(&mut self, checksum: Checksum, report: &mut Report) {
+        let Checksum { object, blake3 } = checksum;
+        match blake3 {
+            _ if !self.named.contains_key(&object) => {} // it failed here meanwhile
+            Ok(blake3) => self.ask(Ask::Checksum(object, blake3)),
+            Err(why) => match self.parts.parts.remove(&object) {
+                Some(mut part) => {
+                    part.discard();
+                    self.open -= 1;
+                    self.ask(Ask::Forget(object, None));
+                    self.answer(object, Outcome::Failed(why), report);
+                }
+                None => self.ask(Ask::Forget(object, Some(why))),
+            },
+        }
+    }
+
+    fn ask(&self, ask: Ask) {
+        let _ = self.finisher.send(ask); // it lives as long as this sender
+    }
+
+    /// Looks at some of what was named, as long as files may be opened.
+    fn prepare(&mut self, report: &mut Report) {
+        for _ in 0..PREPARE_AT_ONCE {
+            if self.open >= self.most_open {
+                return;
+            }
+            let Some(entry) = self.backlog.pop_front() else {
+                return;
+            };
+            match self.target.prepare(&entry) {
+                Prepared::Done(outcome) => self.answer(entry.object, outcome, report),
+                Prepared::Part(part, wanted) => {
+                    self.there_bytes += part.bytes();
+                    self.open += 1;
+                    if part.is_whole() {
+                        self.parts.ready.push(entry.object);
+                    }
+                    self.parts.parts.insert(entry.object, part);
+                    self.answer(entry.object, Outcome::Wanted(wanted), report);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
+        if let Outcome::Wanted(ranges) = &outcome {
+            let is_long = ranges.len() > MANY_RANGES;
+            self.answers.push(Answer { object, outcome });
+            if is_long {
+                self.tell();
+            }
+            return;
+        }
+        if let Some((path, size)) = self.named.remove(&object) {
+            report.note(&path, size, &outcome);
+            self.answers.push(Answer { object, outcome });
+        }
+    }
+
+    fn tell(&mut self) {
+        for answers in std::mem::take(&mut self.answers).chunks(MOST_ITEMS) {
+            self.control.say(Message::Answers(answers.to_vec()));
+        }
+    }
+
+    /// What is whole goes to the finisher, what it finished becomes answers.
+    fn pass_on(&mut self, report: &mut Report) {
+        for object in std::mem::take(&mut self.parts.ready) {
+            let Some(mut part) = self.parts.parts.remove(&object) else {
+                continue;
+            };
+            part.note();
+            match part.take_failure() {
+                None => self.ask(Ask::Whole(part)),
+                Some(error) => {
+                    self.open -= 1;
+                    self.ask(Ask::Forget(object, None));
+                    self.answer(object, Outcome::Failed(error.to_string()), report);
+                }
+            }
+        }
+        while let Ok(finished) = self.finished.try_recv() {
+            match finished {
+                Finished::Stored(object) => {
+                    self.open -= 1;
+                    self.answer(object, Outcome::Stored, report);
+                }
+                Finished::Failed(object, why) => {
+                    self.open -= 1;
+                    self.answer(object, Outcome::Failed(why), report);
+                }
+                Finished::Synced(object, stretches) => self.mark(object, stretches),
+            }
+        }
+    }
+
+    fn mark(&mut self, object: u32, stretches: u64) {
+        if let Some(part) = self.parts.parts.get_mut(&object)
+            && let Some(journal) = &mut part.spec.journal
+        {
+            let _ = journal.mark(stretches); // then a reboot costs more
+        }
+    }
+
+    fn keep_journals(&mut self) {
+        if self.noted.elapsed() < NOTE_EVERY {
+            return;
+        }
+        self.noted = Instant::now();
+        let syncs = self.synced.elapsed() >= SYNC_EVERY;
+        if syncs {
+            self.synced = Instant::now();
+        }
+        let with_journal = self
+            .parts
+            .parts
+            .values_mut()
+            .filter(|part| part.spec.journal.is_some());
+        for part in with_journal {
+            part.note();
+            let (object, file, prefix) = (part.spec.object, part.spec.file.clone(), part.prefix());
+            if prefix >= part.hashed_until + HASH_BYTES {
+                part.hashed_until = prefix;
+                let file = file.clone();
+                let _ = self.finisher.send(Ask::Hash {
+                    object,
+                    file,
+                    until: prefix,
+                });
+            }
+            let Some(journal) = part.spec.journal.as_ref().filter(|_| syncs) else {
+                continue;
+            };
+            let stretches = journal.stretches();
+            if stretches > part.synced_stretches
+                && let Ok(journal) = journal.file()
+            {
+                part.synced_stretches = stretches;
+                let _ = self.finisher.send(Ask::Sync {
+                    object,
+                    file,
+                    journal,
+                    stretches,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file that is arriving: its bytes are written where they belong as they come, and noted in its journal.
+
+use crate::journal::Journal;
+use crate::ranges::Ranges;
+use fatpath_driver::Sink;
+use fatpath_transport::frame::Write;
+use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, unlinkat};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Noted in the journal at the latest when so many bytes are not.
+const NOTE_BYTES: u64 = 1 << 20;
+/// Slices of one call (IOV_MAX).
+const MOST_SLICES: usize = 1024;
+
+/// What a part is of.
+pub struct PartSpec {
+    pub object: u32,
+    pub size: u64,
+    pub modified: (i64, u32),
+    /// `None`: it is not kept.
+    pub accessed: Option<(i64, u32)>,
+    pub mode: u32,
+    pub file: Arc<File>,
+    pub folder: Arc<OwnedFd>,
+    pub name: Vec<u8>,
+    pub path: Vec<u8>,
+    pub part_name: Vec<u8>,
+    pub journal_name: Vec<u8>,
+    pub journal: Option<Journal>,
+    /// What an earlier transfer has brought.
+    pub there: Ranges,
+}
+
+/// A file that is arriving.
+pub struct Part {
+    pub spec: PartSpec,
+    there: Ranges,
+    /// Written, and not noted.
+    unnoted: Ranges,
+    failed: Option<io::Error>,
+    /// It goes to the file's name, or is kept for a later transfer.
+    is_kept: bool,
+    /// Bytes from the beginning that were given to be hashed.
+    pub hashed_until: u64,
+    /// Stretches that the last sync was asked to cover.
+    pub synced_stretches: u64,
+}
+
+impl Part {
+    pub fn new(mut spec: PartSpec) -> Part {
+        Part {
+            there: std::mem::take(&mut spec.there),
+            is_kept: spec.journal.is_some(),
+            spec,
+            unnoted: Ranges::default(),
+            failed: None,
+            hashed_until: 0,
+            synced_stretches: 0,
+        }
+    }
+
+    /// What lacks, in `most` stretches at most.
+    pub fn missing(&self, most: usize) -> Vec<(u64, u64)> {
+        self.there.missing(self.spec.size, most)
+    }
+
+    /// Bytes that are there.
+    pub fn bytes(&self) -> u64 {
+        self.there.bytes()
+    }
+
+    /// All bytes from the beginning to here are there.
+    pub fn prefix(&self) -> u64 {
+        self.there.prefix()
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.there.bytes() == self.spec.size
+    }
+
+    /// What went wrong; it is said once.
+    pub fn take_failure(&mut self) -> Option<io::Error> {
+        self.failed.take()
+    }
+
+    fn write(&mut self, slices: &mut [IoSlice<'_>], offset: u64) {
+        let bytes: u64 = slices.iter().map(|slice| slice.len() as u64).sum();
+        let end = offset
+            .checked_add(bytes)
+            .filter(|end| *end <= self.spec.size);
+        let Some(end) = end else {
+            self.failed
+                .get_or_insert_with(|| io::Error::other("the other end sends more than it said"));
+            return;
+        };
+        if self.failed.is_some() {
+            return;
+        }
+        match write_all(&self.spec.file, slices, offset) {
+            Ok(()) => {
+                self.there.insert(offset, end);
+                self.unnoted.insert(offset, end);
+                if self.unnoted.bytes() >= NOTE_BYTES {
+                    self.note();
+                }
+            }
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Notes in the journal what was written since.
+    pub fn note(&mut self) {
+        let unnoted = std::mem::take(&mut self.unnoted);
+        if let Some(journal) = &mut self.spec.journal
+            && unnoted.bytes() > 0
+            && let Err(error) = journal.note(&unnoted)
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    /// What is in it is of no use.
+    pub fn discard(&mut self) {
+        self.is_kept = false;
+    }
+
+    /// It has its name now; its journal goes.
+    pub fn has_become_the_file(&mut self) {
+        self.spec.journal = None;
+        self.is_kept = true;
+        self.unlink(&self.spec.journal_name);
+    }
+
+    fn unlink(&self, name: &[u8]) {
+        // What is not there need not go.
+        let _ = unlinkat(&*self.spec.folder, name, AtFlags::empty());
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.note();
+        if !self.is_kept {
+            self.unlink(&self.spec.part_name);
+            self.unlink(&self.spec.journal_name);
+        }
+    }
+}
+
+fn write_all(file: &File, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+    while !slices.is_empty() {
+        let count = slices.len().min(MOST_SLICES);
+        let written = match &slices[..count] {
+            [one] => file.write_at(one, offset),
+            several => Ok(rustix::io::pwritev(file, several, offset)?),
+        };
+        match written {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                IoSlice::advance_slices(&mut slices, written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What `futimens` takes.
+pub fn times(modified: (i64, u32), accessed: Option<(i64, u32)>) -> Timestamps {
+    let time = |(tv_sec, tv_nsec): (i64, u32)| Timespec {
+        tv_sec,
+        tv_nsec: i64::from(tv_nsec).min(999_999_999),
+    };
+    let omitted = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_OMIT,
+    };
+    Timestamps {
+        last_access: accessed.map_or(omitted, time),
+        last_modification: time(modified),
+    }
+}
+
+/// The files that are arriving.
+#[derive(Default)]
+pub struct Parts {
+    pub parts: HashMap<u32, Box<Part>>,
+    /// Parts that became whole, or failed, since this was looked at last.
+    pub ready: Vec<u32>,
+    /// Bytes that were written.
+    pub bytes: u64,
+}
+
+impl Sink for Parts {
+    fn write(&mut self, writes: &[Write<'_>]) {
+        let mut rest = writes;
+        while let Some(first) = rest.first() {
+            let mut end = first.offset;
+            let follows = |write: &&Write<'_>| {
+                let follows = write.object == first.object && write.offset == end;
+                end = write.offset.saturating_add(write.bytes.len() as u64);
+                follows
+            };
+            let count = rest.iter().take_while(follows).count();
+            let (run, others) = rest.split_at(count.max(1));
+            rest = others;
+            self.write_run(run);
+        }
+    }
+}
+
+impl Parts {
+    /// Writes that follow one another.
+    fn write_run(&mut self, run: &[Write<'_>]) {
+        let first = &run[0];
+        // Of what has ended already nothing is wanted.
+        let Some(part) = self.parts.get_mut(&first.object) else {
+            return;
+        };
+        let was_done = part.is_whole() || part.failed.is_some();
+        let mut slices: Vec<_> = run.iter().map(|write| IoSlice::new(write.bytes)).collect();
+        let before = part.bytes();
+        part.write(&mut slices, first.offset);
+        self.bytes += part.bytes() - before;
+        if !was_done && (part.is_whole() || part.failed.is_some()) {
+            self.ready.push(first.object);
+        }
+    }
+}

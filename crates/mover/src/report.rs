@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
+
+use crate::names::shown;
+use crate::protocol::{Figures, Outcome, Problem};
+use fatpath_units::{show_bytes, show_count, show_rate, show_time};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Failures that are listed; more are counted.
+const MOST_LISTED: usize = 10_000;
+/// How often the line is drawn.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+
+/// What became of a transfer.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Entries that are at their place now.
+    pub stored: u64,
+    /// Entries that were there already.
+    pub skipped: u64,
+    /// Entries that are not.
+    pub failed: u64,
+    /// Bytes of the files that are at their place now.
+    pub bytes: u64,
+    /// Bytes of files that went over the network; what an earlier transfer had brought is not among them.
+    pub moved_bytes: u64,
+    /// From the first message to the last.
+    pub seconds: f64,
+    /// `bytes` over `seconds`.
+    pub rate_bps: f64,
+    /// Round-trip time.
+    pub rtt_us: u32,
+    /// Datagrams of data that were sent.
+    pub sent_pkts: u64,
+    /// Of these, sent again.
+    pub retransmits: u64,
+    /// Nothing was written: it is what would be.
+    pub is_dry: bool,
+    /// Why entries failed, the first 10000.
+    pub failures: Vec<Failure>,
+    #[serde(skip)]
+    begun: Instant,
+}
+
+/// Why an entry failed.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    /// Its path; what is no UTF-8 is replaced, control characters are escaped.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Report {
+    /// Of a transfer that begins now.
+    pub fn new(is_dry: bool) -> Report {
+        Report {
+            stored: 0,
+            skipped: 0,
+            failed: 0,
+            bytes: 0,
+            moved_bytes: 0,
+            seconds: 0.0,
+            rate_bps: 0.0,
+            rtt_us: 0,
+            sent_pkts: 0,
+            retransmits: 0,
+            is_dry,
+            failures: vec![],
+            begun: Instant::now(),
+        }
+    }
+
+    /// The final outcome of an entry.
+    pub fn note(&mut self, path: &[u8], bytes: u64, outcome: &Outcome) {
+        match outcome {
+            Outcome::Wanted(_) => {}
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Stored | Outcome::WouldStore => {
+                self.stored += 1;
+                self.bytes += bytes;
+            }
+            Outcome::Failed(why) => self.fail(path, why),
+        }
+    }
+
+    /// An entry that could not even be named to the other end.
+    pub fn note_problem(&mut self, problem: &Problem) {
+        self.fail(&problem.path, &problem.why);
+    }
+
+    fn fail(&mut self, path: &[u8], why: &str) {
+        self.failed += 1;
+        if self.failures.len() < MOST_LISTED {
+            self.failures.push(Failure {
+                path: shown(path),
+                why: shown(why.as_bytes()),
+            });
+        }
+    }
+
+    /// The transport's figures.
+    pub fn note_figures(&mut self, figures: &Figures) {
+        self.rtt_us = figures.rtt_us;
+        self.sent_pkts = figures.sent_pkts;
+        self.retransmits = figures.retransmits;
+    }
+
+    /// It has ended.
+    pub fn end(&mut self) {
+        self.seconds = self.begun.elapsed().as_secs_f64();
+        self.rate_bps = self.bytes as f64 * 8.0 / self.seconds;
+    }
+
+    /// Datagrams sent again, of all.
+    fn loss(&self) -> f64 {
+        self.retransmits as f64 / self.sent_pkts.max(1) as f64
+    }
+
+    /// The last lines for people.
+    pub fn summary(&self) -> String {
+        let verb = if self.is_dry {
+            "would be stored"
+        } else {
+            "stored"
+        };
+        let mut lines: Vec<_> = self
+            .failures
+            .iter()
+            .map(|failure| format!("{}: {}", failure.path, failure.why))
+            .collect();
+        let unlisted = self.failed - self.failures.len() as u64;
+        if unlisted > 0 {
+            lines.push(format!("and {unlisted} more"));
+        }
+        let mut parts = vec![format!(
+            "{} {verb}",
+            show_count(self.stored, "entry").replace("entrys", "entries")
+        )];
+        if self.skipped > 0 {
+            parts.push(format!("{} there already", self.skipped));
+        }
+        if self.failed > 0 {
+            parts.push(format!("{} failed", self.failed));
+        }
+        let rate = show_rate(self.rate_bps as u64);
+        lines.push(format!(
+            "{}; {} in {:.1} s, {rate}; {:.2} % of datagrams sent again, round trip {}",
+            parts.join(", "),
+            show_bytes(self.bytes),
+            self.seconds,
+            100.0 * self.loss(),
+            show_time(self.rtt_us.into()),
+        ));
+        lines.join("\n")
+    }
+}
+
+/// The line that shows how it goes.
+pub struct Progress {
+    bar: ProgressBar,
+    drawn: Instant,
+    /// At the last drawing: when, and bytes.
+    last: (Instant, u64),
+}
+
+impl Progress {
+    /// On standard error, where that is a terminal and `is_wanted`.
+    pub fn new(is_wanted: bool) -> Progress {
+        let target = match is_wanted {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let style =
+            ProgressStyle::with_template("{percent:>3}% {bytes}/{total_bytes}  {msg}  {eta} left");
+        bar.set_style(style.expect("the template is well-formed"));
+        Progress {
+            bar,
+            drawn: Instant::now(),
+            last: (Instant::now(), 0),
+        }
+    }
+
+    /// So many of so many bytes are there.
+    pub fn show(&mut self, bytes: u64, of: u64, report: &Report) {
+        if self.bar.is_hidden() || self.drawn.elapsed() < DRAW_EVERY {
+            return;
+        }
+        self.drawn = Instant::now();
+        let elapsed_s = self.last.0.elapsed().as_secs_f64().max(1e-3);
+        let rate_bps = bytes.saturating_sub(self.last.1) as f64 * 8.0 / elapsed_s;
+        self.last = (Instant::now(), bytes);
+        self.bar.set_length(of);
+        self.bar.set_position(bytes);
+        self.bar.set_message(format!(
+            "{}  rtt {}  {:.2} % sent again",
+            show_rate(rate_bps as u64),
+            show_time(report.rtt_us.into()),
+            100.0 * report.loss(),
+        ));
+    }
+
+    /// Takes the line away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sending end: names what there is, sends what is wanted of it, says what was read, and takes the answers.
+
+mod source;
+mod walk;
+
+use crate::control::Control;
+use crate::limits::MOST_UNANSWERED;
+use crate::protocol::{Answer, Entry, Figures, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends};
+use crate::report::{Progress, Report};
+use crate::session::Session;
+use anyhow::{Context, Result, bail, ensure};
+use fatpath_driver::SendEnd;
+use fatpath_transport::{CloseCode, Extent};
+use source::{Files, Found};
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{self, TryRecvError};
+use std::time::{Duration, Instant};
+use walk::Walked;
+
+/// The transport has this much to send where there is as much: what it was given cannot be taken back.
+const AHEAD_BYTES: u64 = 4 << 20;
+/// Extents that wait, at most.
+const MOST_QUEUED: usize = 1 << 20;
+/// How long a step waits when nothing happens; control messages wait as long.
+const WAIT: Duration = Duration::from_millis(5);
+/// How often the other end is told how the transport stands.
+const FIGURES_EVERY: Duration = Duration::from_millis(500);
+/// A message's entries: with the longest paths and links it stays below the longest message.
+const MOST_ENTRIES: usize = MOST_ITEMS / 2;
+
+/// Sends what `sends` names over `session`.
+///
+/// # Errors
+/// The session cannot go on. What fails of single entries is in the report.
+pub fn run(
+    session: Session,
+    sends: &Sends,
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<()> {
+    crate::limits::open_files();
+    let walked = walk::start(sends)?;
+    let (control, end) = session.into_sender()?;
+    let mut sending = Sending {
+        control,
+        end,
+        walked: Some(walked),
+        next_object: 0,
+        found: HashMap::new(),
+        files: Files::new(),
+        queue: VecDeque::new(),
+        told: Instant::now(),
+        named_bytes: 0,
+        settled_bytes: 0,
+    };
+    match sending.all(report, progress) {
+        Ok(()) => {
+            sending.figures(report);
+            sending.finish();
+            Ok(())
+        }
+        Err(error) => {
+            sending
+                .control
+                .end(Some(Message::Failure(format!("{error:#}"))));
+            Err(error)
+        }
+    }
+}
+
+struct Sending {
+    control: Control,
+    end: SendEnd,
+    /// `None`: all was found.
+    walked: Option<mpsc::Receiver<Walked>>,
+    next_object: u32,
+    /// What has no final answer.
+    found: HashMap<u32, Found>,
+    files: Files,
+    /// What is wanted and not yet given to the transport.
+    queue: VecDeque<Extent>,
+    told: Instant,
+    /// Bytes of all files that were named, and of those that have a final answer.
+    named_bytes: u64,
+    settled_bytes: u64,
+}
+
+impl Sending {
+    fn all(&mut self, report: &mut Report, progress: &mut Progress) -> Result<()> {
+        while self.walked.is_some() || !self.found.is_empty() {
+            self.name_entries(report)?;
+            while let Some(message) = self.control.poll()? {
+                let Message::Answers(answers) = message else {
+                    bail!("the other end says what a receiver does not say");
+                };
+                for answer in answers {
+                    self.take(answer, report)?;
+                }
+            }
+            self.top_up(report);
+            self.end.step(&mut self.files, WAIT)?;
+            self.tell_checksums();
+            if self.told.elapsed() >= FIGURES_EVERY {
+                self.figures(report);
+            }
+            let waiting = self.end.unsent_bytes()
+                + self
+                    .queue
+                    .iter()
+                    .take(64)
+                    .map(|extent| extent.bytes)
+                    .sum::<u64>();
+            progress.show(
+                report.moved_bytes.saturating_sub(waiting) + self.settled_bytes,
+                self.named_bytes,
+                report,
+            );
+        }
+        Ok(())
+    }
+
+    /// Tells of what was found, as far as answers keep up.
+    fn name_entries(&mut self, report: &mut Report) -> Result<()> {
+        let (mut entries, mut problems) = (vec![], vec![]);
+        while let Some(walked) = &self.walked
+            && self.found.len() < MOST_UNANSWERED
+            && entries.len().max(problems.len()) < MOST_ENTRIES
+        {
+            match walked.try_recv() {
+                Ok(Walked::Entry {
+                    entry,
+                    path,
+                    identity,
+                }) => {
+                    let object = self.next_object;
+                    self.next_object = object
+                        .checked_add(1)
+                        .context("there are more than 2^32 entries")?;
+                    let size = match entry.kind {
+                        Kind::File { size } => size,
+                        _ => 0,
+                    };
+                    self.named_bytes += size;
+                    let found = Found {
+                        name: entry.path.clone(),
+                        path,
+                        identity,
+                        size,
+                        is_file: matches!(entry.kind, Kind::File { .. }),
+                        is_wanted: false,
+                    };
+                    self.found.insert(object, found);
+                    entries.push(Entry { object, ..entry });
+                }
+                Ok(Walked::Problem(problem)) => problems.push(problem),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => self.walked = None,
+            }
+        }
+        problems
+            .iter()
+            .for_each(|problem: &Problem| report.note_problem(problem));
+        if !problems.is_empty() {
+            self.control.say(Message::Problems(problems));
+        }
+        if !entries.is_empty() {
+            self.control.say(Message::Entries(entries));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, answer: Answer, report: &mut Report) -> Result<()> {
+        let Answer { object, outcome } = answer;
+        let found = self
+            .found
+            .get_mut(&object)
+            .context("the other end answers what was not asked")?;
+        if let Outcome::Wanted(ranges) = outcome {
+            ensure!(
+                found.is_file && !std::mem::replace(&mut found.is_wanted, true),
+                "the other end wants what was not offered"
+            );
+            return self.want(object, &ranges);
+        }
+        report.note(&found.name, found.size, &outcome);
+        self.settled_bytes += if found.is_wanted { 0 } else { found.size };
+        self.found.remove(&object);
+        self.files.close(object);
+        Ok(())
+    }
+
+    fn want(&mut self, object: u32, ranges: &[(u64, u64)]) -> Result<()> {
+        let found = &self.found[&object];
+        let mut last = 0;
+        for (from, until) in ranges {
+            let is_sound = last <= *from && from < until && *until <= found.size;
+            ensure!(is_sound, "the other end wants what is not in a file");
+            last = *until;
+        }
+        ensure!(
+            self.queue.len() + ranges.len() <= MOST_QUEUED,
+            "the other end wants too many stretches"
+        );
+        let is_whole = ranges == [(0, found.size)] || found.size == 0;
+        if self
+            .files
+            .open(object, &found.path, found.identity, found.size, is_whole)
+        {
+            let wanted: u64 = ranges.iter().map(|(from, until)| until - from).sum();
+            self.settled_bytes += found.size - wanted;
+            let extents = ranges.iter().map(|(from, until)| Extent {
+                object,
+                offset: *from,
+                bytes: until - from,
+            });
+            self.queue.extend(extents);
+        }
+        Ok(())
+    }
+
+    /// Gives the transport what it can soon send, of files that can be read.
+    fn top_up(&mut self, report: &mut Report) {
+        while self.end.unsent_bytes() < AHEAD_BYTES
+            && let Some(mut extent) = self.queue.pop_front()
+        {
+            if !self.files.is_open(extent.object) {
+                continue;
+            }
+            if extent.bytes > AHEAD_BYTES {
+                self.queue.push_front(Extent {
+                    offset: extent.offset + AHEAD_BYTES,
+                    bytes: extent.bytes - AHEAD_BYTES,
+                    ..extent
+                });
+                extent.bytes = AHEAD_BYTES;
+            }
+            report.moved_bytes += extent.bytes;
+            self.end.send(extent);
+        }
+    }
+
+    fn tell_checksums(&mut self) {
+        let checksums = self.files.take_checksums();
+        for some in checksums.chunks(MOST_ITEMS) {
+            self.control.say(Message::Checksums(some.to_vec()));
+        }
+    }
+
+    fn figures(&mut self, report: &mut Report) {
+        self.told = Instant::now();
+        let figures = self.end.figures();
+        let figures = Figures {
+            rtt_us: figures.srtt_us,
+            sent_pkts: figures.sent_pkts,
+            retransmits: figures.retransmits,
+        };
+        report.note_figures(&figures);
+        self.control.say(Message::Figures(figures));
+    }
+
+    /// The receiver has all; a close that is lost is no loss.
+    fn finish(mut self) {
+        self.end.close(CloseCode(0));
+        let _ = self.end.step(&mut self.files, Duration::ZERO);
+        self.control.end(Some(Message::Finished));
+    }
+}

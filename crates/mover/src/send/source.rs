@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files that are being sent: their bytes, read again for what is lost, and their checksums.
+//!
+//! New data come in the order of the file, so that what is read for sending is hashed too. A file of which only a part is
+//! wanted is hashed by a thread of its own. A file is the one that was found, from before its first byte to after its last,
+//! or it fails.
+
+use crate::identity::Identity;
+use crate::protocol::Checksum;
+use fatpath_driver::Source;
+use fatpath_transport::Run;
+use rustix::fs::{Mode, OFlags, open};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+/// Read at a time: it stays in the processor's cache until it has left.
+const CHUNK_BYTES: u64 = 128 << 10;
+
+const CHANGED: &str = "it changed while it was being sent";
+
+/// One file.
+struct SourceFile {
+    file: File,
+    identity: Identity,
+    size: u64,
+    /// What is read is hashed; `None`: the thread does it.
+    hasher: Option<blake3::Hasher>,
+    /// All before this was read for sending.
+    read_until: u64,
+    has_failed: bool,
+}
+
+/// What was read last.
+#[derive(Default)]
+struct Chunk {
+    object: u32,
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+/// The files that are being sent.
+pub struct Files {
+    files: HashMap<u32, SourceFile>,
+    chunk: Chunk,
+    checksums: Vec<Checksum>,
+    hashing: mpsc::Sender<ToHash>,
+    hashed: mpsc::Receiver<Checksum>,
+}
+
+struct ToHash {
+    object: u32,
+    file: File,
+    identity: Identity,
+}
+
+impl Files {
+    pub fn new() -> Files {
+        let (hashing, to_hash) = mpsc::channel::<ToHash>();
+        let (done, hashed) = mpsc::channel();
+        thread::spawn(move || {
+            for ToHash {
+                object,
+                file,
+                identity,
+            } in to_hash
+            {
+                let blake3 = hash(&file, &identity).map_err(|error| error.to_string());
+                if done.send(Checksum { object, blake3 }).is_err() {
+                    break;
+                }
+            }
+        });
+        Files {
+            files: HashMap::new(),
+            chunk: Chunk::default(),
+            checksums: vec![],
+            hashing,
+            hashed,
+        }
+    }
+
+    /// A file is wanted, all of it or a part. Says whether it can be read; if not, its checksum tells why.
+    pub fn open(
+        &mut self,
+        object: u32,
+        path: &Path,
+        identity: Identity,
+        size: u64,
+        is_whole: bool,
+    ) -> bool {
+        let opened = open_same(path, &identity).and_then(|file| {
+            if !is_whole {
+                let file = file.try_clone()?;
+                let to_hash = ToHash {
+                    object,
+                    file,
+                    identity,
+                };
+                self.hashing.send(to_hash).map_err(io::Error::other)?;
+            }
+            Ok(file)
+        });
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) => {
+                let blake3 = Err(error.to_string());
+                self.checksums.push(Checksum { object, blake3 });
+                return false;
+            }
+        };
+        if is_whole && size == 0 {
+            let blake3 = Ok(*blake3::hash(b"").as_bytes());
+            self.checksums.push(Checksum { object, blake3 });
+        }
+        let file = SourceFile {
+            file,
+            identity,
+            size,
+            hasher: is_whole.then(blake3::Hasher::new),
+            read_until: 0,
+            has_failed: false,
+        };
+        self.files.insert(object, file);
+        true
+    }
+
+    /// Nothing more is wanted of it.
+    pub fn close(&mut self, object: u32) {
+        self.files.remove(&object);
+    }
+
+    /// Its bytes are still wanted, and can be read.
+    pub fn is_open(&self, object: u32) -> bool {
+        self.files.get(&object).is_some_and(|file| !file.has_failed)
+    }
+
+    /// Checksums that became known.
+    pub fn take_checksums(&mut self) -> Vec<Checksum> {
+        self.checksums.extend(self.hashed.try_iter());
+        std::mem::take(&mut self.checksums)
+    }
+
+    fn fail(&mut self, object: u32, why: String) {
+        if let Some(file) = self.files.get_mut(&object)
+            && !std::mem::replace(&mut file.has_failed, true)
+        {
+            let blake3 = Err(why);
+            self.checksums.push(Checksum { object, blake3 });
+        }
+    }
+
+    fn fill(&mut self, run: &Run, into: &mut [u8]) -> io::Result<()> {
+        let Some(file) = self.files.get_mut(&run.object) else {
+            return Ok(());
+        };
+        if file.has_failed {
+            return Ok(());
+        }
+        if self.chunk.copy(run, into) {
+            return Ok(());
+        }
+        let end = run.offset + into.len() as u64;
+        if end <= file.read_until {
+            return read_exact(&file.file, into, run.offset); // sent again
+        }
+        while file.read_until < end {
+            self.chunk.load(run, file)?;
+        }
+        if file.hasher.is_some() && file.read_until == file.size {
+            file.check()?;
+            let hasher = file.hasher.take();
+            let blake3 = hasher.map(|hasher| *hasher.finalize().as_bytes());
+            self.checksums.extend(blake3.map(|blake3| Checksum {
+                object: run.object,
+                blake3: Ok(blake3),
+            }));
+        }
+        match self.chunk.copy(run, into) {
+            true => Ok(()),
+            false => read_exact(&file.file, into, run.offset), // across the chunk's beginning
+        }
+    }
+}
+
+impl Source for Files {
+    fn read(&mut self, run: &Run, into: &mut [u8]) {
+        if let Err(error) = self.fill(run, into) {
+            self.fail(run.object, error.to_string());
+        }
+    }
+}
+
+impl Chunk {
+    /// Says whether it has the run.
+    fn copy(&self, run: &Run, into: &mut [u8]) -> bool {
+        let place = run
+            .offset
+            .checked_sub(self.from)
+            .and_then(|place| usize::try_from(place).ok());
+        let bytes = place.and_then(|place| self.bytes.get(place..place + into.len()));
+        match bytes {
+            Some(bytes) if self.object == run.object => into.copy_from_slice(bytes),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Reads on, and hashes it; over what is not wanted it goes where nothing is hashed.
+    fn load(&mut self, run: &Run, file: &mut SourceFile) -> io::Result<()> {
+        let from = match file.hasher {
+            Some(_) => file.read_until,
+            None => file.read_until.max(run.offset),
+        };
+        let length = CHUNK_BYTES.min(file.size - from);
+        (self.object, self.from) = (run.object, from);
+        self.bytes.resize(length as usize, 0);
+        let read = read_exact(&file.file, &mut self.bytes, from);
+        if read.is_err() {
+            self.bytes.clear();
+        }
+        read?;
+        if let Some(hasher) = &mut file.hasher {
+            hasher.update(&self.bytes);
+        }
+        file.read_until = from + length;
+        Ok(())
+    }
+}
+
+impl SourceFile {
+    fn check(&self) -> io::Result<()> {
+        match Identity::of(&self.file.metadata()?) == self.identity {
+            true => Ok(()),
+            false => Err(io::Error::other(CHANGED)),
+        }
+    }
+}
+
+/// Opens what was found, and nothing that has taken its place.
+fn open_same(path: &Path, identity: &Identity) -> io::Result<File> {
+    // What was a file may be a pipe by now, which an opening would wait for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    match Identity::of(&file.metadata()?) == *identity {
+        true => Ok(file),
+        false => Err(io::Error::other(CHANGED)),
+    }
+}
+
+fn hash(file: &File, identity: &Identity) -> io::Result<[u8; 32]> {
+    let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        let read = file.read_at(&mut bytes, at)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&bytes[..read]);
+        at += read as u64;
+    }
+    match Identity::of(&file.metadata()?) == *identity {
+        true => Ok(*hasher.finalize().as_bytes()),
+        false => Err(io::Error::other(CHANGED)),
+    }
+}
+
+/// A file that ends early has changed.
+fn read_exact(file: &File, into: &mut [u8], offset: u64) -> io::Result<()> {
+    file.read_exact_at(into, offset)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::other(CHANGED),
+            _ => error,
+        })
+}
+
+/// A file that was found, and has no final answer.
+pub struct Found {
+    /// As the other end knows it.
+    pub name: Vec<u8>,
+    pub path: PathBuf,
+    pub identity: Identity,
+    /// Of a file; 0 of anything else.
+    pub size: u64,
+    pub is_file: bool,
+    /// Its bytes were asked for.
+    pub is_wanted: bool,
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finds what there is to send, folders before what is in them, in a thread of its own that waits when it is far ahead.
+
+use crate::identity::Identity;
+use crate::protocol::{Entry, Kind, Problem, Sends};
+use anyhow::{Context, Result};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+/// How far it goes ahead, entries.
+const AHEAD: usize = 1024;
+
+/// What was found.
+pub enum Walked {
+    /// Something to send; its object's number is still to be given.
+    Entry {
+        entry: Entry,
+        /// Where it is here.
+        path: PathBuf,
+        identity: Identity,
+    },
+    /// What cannot be sent.
+    Problem(Problem),
+}
+
+/// Begins to walk.
+///
+/// # Errors
+/// A pattern is none.
+pub fn start(sends: &Sends) -> Result<mpsc::Receiver<Walked>> {
+    let (found, walked) = mpsc::sync_channel(AHEAD);
+    let walk = Walk {
+        is_recursive: sends.is_recursive,
+        exclude: patterns(&sends.exclude)?,
+        include: patterns(&sends.include)?,
+        found,
+    };
+    let paths: Vec<_> = sends
+        .paths
+        .iter()
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+        .collect();
+    thread::spawn(move || {
+        // Where nobody listens any more, the transfer has ended.
+        let _ = paths.iter().try_for_each(|path| walk.top(path));
+    });
+    Ok(walked)
+}
+
+/// A pattern without `/` fits the last name, another one the path.
+fn patterns(texts: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for text in texts {
+        let pattern = match text.trim_start_matches('/') {
+            text if text.contains('/') => text.to_owned(),
+            text => format!("**/{text}"),
+        };
+        let glob = GlobBuilder::new(pattern.trim_end_matches('/'))
+            .literal_separator(true)
+            .build();
+        set.add(glob.with_context(|| format!("{text} is no pattern"))?);
+    }
+    Ok(set.build()?)
+}
+
+struct Walk {
+    is_recursive: bool,
+    exclude: GlobSet,
+    include: GlobSet,
+    found: mpsc::SyncSender<Walked>,
+}
+
+/// Nobody listens any more.
+struct Gone;
+
+type Sent = Result<(), Gone>;
+
+impl Walk {
+    /// What was named: a link stands for what it names.
+    fn top(&self, path: &Path) -> Sent {
+        let name = match path.file_name() {
+            Some(name) => name.as_bytes().to_vec(),
+            None => match fs::canonicalize(path) {
+                Ok(whole) => whole.file_name().unwrap_or_default().as_bytes().to_vec(),
+                Err(error) => return self.problem(path.as_os_str().as_bytes(), &error.to_string()),
+            },
+        };
+        if name.is_empty() {
+            return self.problem(
+                path.as_os_str().as_bytes(),
+                "has no name of its own: name what is in it",
+            );
+        }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() && !self.is_recursive => {
+                self.problem(&name, "is a folder: give -r")
+            }
+            Ok(metadata) => self.visit(path, name, &metadata),
+            Err(error) => self.problem(&name, &error.to_string()),
+        }
+    }
+
+    fn visit(&self, path: &Path, name: Vec<u8>, metadata: &Metadata) -> Sent {
+        let as_path = Path::new(OsStr::from_bytes(&name));
+        if self.exclude.is_match(as_path) && !self.include.is_match(as_path) {
+            return Ok(());
+        }
+        let kind = match kind(path, metadata) {
+            Ok(Some(kind)) => kind,
+            Ok(None) => return self.problem(&name, "is no file, folder or symbolic link"),
+            Err(error) => return self.problem(&name, &error.to_string()),
+        };
+        let is_folder = kind == Kind::Folder;
+        self.say(Walked::Entry {
+            entry: Entry {
+                object: 0,
+                path: name.clone(),
+                kind,
+                mode: metadata.mode() & 0o7777,
+                modified: (metadata.mtime(), metadata.mtime_nsec() as u32),
+                accessed: (metadata.atime(), metadata.atime_nsec() as u32),
+            },
+            path: path.to_owned(),
+            identity: Identity::of(metadata),
+        })?;
+        match is_folder {
+            true => self.folder(path, &name),
+            false => Ok(()),
+        }
+    }
+
+    fn folder(&self, path: &Path, name: &[u8]) -> Sent {
+        let names = match names(path) {
+            Ok(names) => names,
+            Err(error) => return self.problem(name, &error.to_string()),
+        };
+        for below in names {
+            let path = path.join(&below);
+            let name = [name, b"/", below.as_bytes()].concat();
+            // Read by the name, so that a link is one.
+            match fs::symlink_metadata(&path) {
+                Ok(metadata) => self.visit(&path, name, &metadata)?,
+                Err(error) => self.problem(&name, &error.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, walked: Walked) -> Sent {
+        self.found.send(walked).map_err(|_| Gone)
+    }
+
+    fn problem(&self, name: &[u8], why: &str) -> Sent {
+        self.say(Walked::Problem(Problem {
+            path: name.to_owned(),
+            why: why.to_owned(),
+        }))
+    }
+}
+
+fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+    let mut names = names.collect::<io::Result<Vec<_>>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn kind(path: &Path, metadata: &Metadata) -> io::Result<Option<Kind>> {
+    Ok(match metadata.file_type() {
+        kind if kind.is_file() => Some(Kind::File {
+            size: metadata.size(),
+        }),
+        kind if kind.is_dir() => Some(Kind::Folder),
+        kind if kind.is_symlink() => Some(Kind::Link {
+            target: fs::read_link(path)?.into_os_string().into_vec(),
+        }),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_excluded_is_left_out_unless_it_is_included() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("top");
+        fs::create_dir_all(top.join("a/tmp")).unwrap();
+        for name in ["a/x.o", "a/keep.o", "a/tmp/y", "z"] {
+            fs::write(top.join(name), name).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", top.join("link")).unwrap();
+        let found = |exclude: &[&str], include: &[&str]| {
+            let sends = Sends {
+                paths: vec![top.as_os_str().as_bytes().to_vec()],
+                is_recursive: true,
+                exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
+                include: include.iter().map(|text| (*text).to_owned()).collect(),
+            };
+            let entries = start(&sends)
+                .unwrap()
+                .into_iter()
+                .map(|walked| match walked {
+                    Walked::Entry { entry, .. } => String::from_utf8(entry.path).unwrap(),
+                    Walked::Problem(problem) => panic!("{}", problem.why),
+                });
+            entries.collect::<Vec<_>>()
+        };
+        let all = [
+            "top",
+            "top/a",
+            "top/a/keep.o",
+            "top/a/tmp",
+            "top/a/tmp/y",
+            "top/a/x.o",
+            "top/link",
+            "top/z",
+        ];
+        assert_eq!(found(&[], &[]), all);
+        let some = ["top", "top/a", "top/a/keep.o", "top/link"];
+        assert_eq!(found(&["*.o", "tmp", "top/z"], &["keep.o"]), some);
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The beginning of a session: random bytes from both ends, sockets, and the round-trip time.
+
+use crate::control::Control;
+use crate::protocol::{Agreed, Hello, Message, Part, Ready, VERSION};
+use crate::remote::{Place, Shell, ssh_reached};
+use anyhow::{Context, Result, bail, ensure};
+use fatpath_cc::Law;
+use fatpath_driver::{BindError, Bound, RecvEnd, SendEnd, Socket};
+use fatpath_tcp::TcpSpec;
+use fatpath_transport::{FlowSecret, Secret, Spec};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// A session that has begun.
+pub struct Session {
+    pub control: Control,
+    flow: FlowSecret,
+    socket: Socket,
+    /// What the socket got.
+    pub bound: Bound,
+    /// Where the other end is; `None`: this is the called end.
+    peer: Option<SocketAddr>,
+    rtt: Duration,
+    spec: Spec,
+}
+
+impl Session {
+    /// Starts fatpath at `place`, to do `part` there.
+    ///
+    /// # Errors
+    /// What the other end, the shell or a socket says.
+    pub fn call(
+        shell: &Shell,
+        place: &Place,
+        address: Option<IpAddr>,
+        agreed: Agreed,
+        part: Part,
+    ) -> Result<Session> {
+        let spec = spec_of(&agreed)?;
+        let verb = match part {
+            Part::Send(_) => "send",
+            Part::Receive(_) => "recv",
+        };
+        let mut control = Control::start(&shell.words(place, verb))?;
+        let random = random()?;
+        let ports = agreed.ports;
+        control.say(Message::Hello(Hello {
+            version: VERSION,
+            random,
+            agreed,
+            part,
+        }));
+        let Message::Ready(ready) = control.first_answer()? else {
+            bail!("the other end does not begin as fatpath does");
+        };
+        check_version(ready.version)?;
+        let address = match address {
+            Some(address) => address,
+            None => shell.address(place, ready.address)?,
+        };
+        let (socket, bound) = bind(unspecified(address), ports, &random)?;
+        let rtt = ping(&mut control)?;
+        control.say(Message::Start {
+            rtt_us: u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX),
+        });
+        Ok(Session {
+            control,
+            flow: first_flow(&random, &ready.random)?,
+            socket,
+            bound,
+            peer: Some(SocketAddr::new(address, ready.port)),
+            rtt,
+            spec,
+        })
+    }
+
+    /// Is called: over standard input and output. Gives what is to be done.
+    ///
+    /// # Errors
+    /// What the caller says is out of range, or a socket's.
+    pub fn be_called(mut control: Control) -> Result<(Session, Part)> {
+        let begun = begin_called(&mut control);
+        match begun {
+            Ok((flow, socket, bound, rtt, spec, part)) => {
+                let session = Session {
+                    control,
+                    flow,
+                    socket,
+                    bound,
+                    peer: None,
+                    rtt,
+                    spec,
+                };
+                Ok((session, part))
+            }
+            Err(error) => {
+                control.end(Some(Message::Failure(format!("{error:#}"))));
+                Err(error)
+            }
+        }
+    }
+
+    /// The sender of the data.
+    ///
+    /// # Errors
+    /// The specification is out of range.
+    pub fn into_sender(self) -> Result<(Control, SendEnd)> {
+        let end = SendEnd::new(self.socket, &self.spec, self.flow, self.peer, self.rtt)?;
+        Ok((self.control, end))
+    }
+
+    /// Who receives them.
+    ///
+    /// # Errors
+    /// The specification is out of range.
+    pub fn into_receiver(self) -> Result<(Control, RecvEnd)> {
+        let end = RecvEnd::new(self.socket, &self.spec, self.flow, self.peer, self.rtt)?;
+        Ok((self.control, end))
+    }
+}
+
+type Begun = (FlowSecret, Socket, Bound, Duration, Spec, Part);
+
+fn begin_called(control: &mut Control) -> Result<Begun> {
+    let Message::Hello(hello) = control.answer()? else {
+        bail!("the caller does not begin as fatpath does");
+    };
+    check_version(hello.version)?;
+    let spec = spec_of(&hello.agreed)?;
+    let random = random()?;
+    let ports = hello.agreed.ports;
+    // Both families, where the host has IPv6.
+    let bound = bind(Ipv6Addr::UNSPECIFIED.into(), ports, &random);
+    let (socket, bound) = match bound {
+        Err(BindError::Io(..)) => bind(Ipv4Addr::UNSPECIFIED.into(), ports, &random),
+        bound => bound,
+    }?;
+    control.say(Message::Ready(Ready {
+        version: VERSION,
+        random,
+        port: bound.address.port(),
+        address: ssh_reached(),
+    }));
+    let rtt_us = loop {
+        match control.answer()? {
+            Message::Ping => control.say(Message::Pong),
+            Message::Start { rtt_us } => break rtt_us,
+            _ => bail!("the caller does not go on as fatpath does"),
+        }
+    };
+    let rtt = Duration::from_micros(rtt_us.into()).max(LEAST_RTT);
+    let flow = first_flow(&hello.random, &random)?;
+    Ok((flow, socket, bound, rtt, spec, hello.part))
+}
+
+/// What a round trip takes at least, as far as the transport reckons before it has measured.
+const LEAST_RTT: Duration = Duration::from_micros(100);
+
+fn ping(control: &mut Control) -> Result<Duration> {
+    let begun = Instant::now();
+    control.say(Message::Ping);
+    match control.answer()? {
+        Message::Pong => Ok(begun.elapsed().max(LEAST_RTT)),
+        _ => bail!("the other end does not go on as fatpath does"),
+    }
+}
+
+fn check_version(version: u32) -> Result<()> {
+    ensure!(
+        version == VERSION,
+        "the other end speaks version {version} of the protocol, this one {VERSION}: install the same fatpath at both"
+    );
+    Ok(())
+}
+
+fn first_flow(caller: &[u8; 32], called: &[u8; 32]) -> Result<FlowSecret> {
+    Secret::agree(caller, called)
+        .next_flow()
+        .context("a new secret has flows")
+}
+
+fn random() -> Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).context("the kernel gives no random bytes")?;
+    Ok(bytes)
+}
+
+fn unspecified(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// `random` chooses where to look first; it is known to both ends only, as ports are to everybody.
+fn bind(
+    address: IpAddr,
+    (first, last): (u16, u16),
+    random: &[u8; 32],
+) -> Result<(Socket, Bound), BindError> {
+    let seek = blake3::hash(random);
+    let seek = u16::from_le_bytes([seek.as_bytes()[0], seek.as_bytes()[1]]);
+    Socket::bind(address, first..=last, seek)
+}
+
+fn spec_of(agreed: &Agreed) -> Result<Spec> {
+    let silence_ns = u64::from(agreed.silence_ms) * 1_000_000;
+    ensure!(silence_ns > 0, "--timeout: give more than 0");
+    ensure!(
+        agreed.ports.0 > 0 && agreed.ports.0 <= agreed.ports.1,
+        "--ports: give FIRST-LAST"
+    );
+    let law = law(&agreed.law)?;
+    let default = Spec::default();
+    let spec = Spec {
+        tcp: TcpSpec {
+            law,
+            pacing: true,
+            pacing_rate_bps: agreed.limit_bps,
+            knows_sending: true,
+            ..default.tcp
+        },
+        datagram_bytes: agreed.datagram_bytes,
+        window_bytes: agreed.window_bytes,
+        silence_ns,
+        ..default
+    };
+    Ok(spec)
+}
+
+/// `fp_bbr`, or `fp_aimd,a=8,b=0.125`.
+pub fn law(text: &str) -> Result<Law> {
+    let mut words = text.split(',');
+    let name = words.next().unwrap_or_default();
+    let law = Law::named(name).with_context(|| {
+        format!("--law: there is no law {name}; docs/bbr.md and docs/policy.md list them")
+    })?;
+    let parameters = words.map(|word| {
+        let (key, value) = word.split_once('=')?;
+        Some((key, value.parse().ok()?))
+    });
+    let parameters: Option<Vec<(&str, f64)>> = parameters.collect();
+    let parameters = parameters.context("--law: give NAME,PARAMETER=VALUE,…")?;
+    Ok(law.with_all(&parameters)?)
+}
