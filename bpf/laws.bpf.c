@@ -15,6 +15,7 @@
 #include "include/count_ack.h"
 #include "include/going_polite.h"
 #include "include/pacing.h"
+#include "include/phase_flow.h"
 
 /* law_state.flags, in addition to those of law_flow.h */
 #define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
@@ -31,6 +32,7 @@ static __always_inline void bound_burst(struct tcp_sock *tp, const struct fp_rul
 	struct cc_window w;
 
 	flag(tp, LAW_MAX_BURST, most_pkts);
+	flag(tp, LAW_PHASES, rule && rule->has_phases);
 	if (!most_pkts || ca_state(tp) > TCP_CA_DISORDER)
 		return;
 	w = window_of(tp);
@@ -310,6 +312,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		window_is_restarted(tp);
 	if (event != CA_EVENT_TX_START)
 		return;
+	follow_phase(sk);
 	if (!is_start_paced(sk))
 		unpace(sk);
 	if (is_open(tp))
@@ -342,6 +345,8 @@ static __always_inline void ack_by(enum cc_law law, const struct law_name *name,
 	make_good(law, name, sk);
 	if (sample->pkts_acked || sample->rtt_us > 0)
 		learn(tcp(sk), sample);
+	if (is_flagged(tcp(sk), LAW_PHASES))
+		follow_phase(sk);
 	if (!is_start_paced(sk))
 		unpace(sk);
 }

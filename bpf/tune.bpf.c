@@ -75,6 +75,7 @@ static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp
 	leave_shares(flow, rude_of(sk));
 	take_back(flow, tp, target, NULL);
 	flow->rule_id = FP_NO_RULE;
+	flow->phase = FP_PHASE_OTHER;
 	__builtin_memset(&flow->wanted, 0, sizeof(flow->wanted));
 }
 
@@ -91,6 +92,9 @@ static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp
 	else if (!FP_IS_GIVEN(rule, FP_DIVIDE))
 		leave_share(flow);
 	take_back(flow, tp, target, rule);
+	if (flow->rule_id != rule_id || !rule->has_phases)
+		flow->phase = FP_PHASE_OTHER;
+	flow->phase_given = FP_PHASE_OTHER;
 	flow->rule_id = rule_id;
 	flow->wanted = *rule;
 	if (stage == FP_ESTABLISHED && FP_IS_GIVEN(rule, FP_DIVIDE))

@@ -2,8 +2,9 @@
 /*
  * The table of laws, and what a host stack calls: cc_acked(), cc_ssthresh(),
  * cc_undo_cwnd() here; cc_begin(), cc_transmission_starts(), cc_ack_arrived(),
- * cc_rtt_sample(), cc_idle_restart() in start.h; cc_bound_burst(), cc_end_burst_bound() in burst.h. Laws that set a
- * pacing rate too, from samples of the delivery rate, have calls of their own: rate_laws.h.
+ * cc_rtt_sample(), cc_idle_restart() in start.h; cc_change_phase() in kept.h; cc_bound_burst(),
+ * cc_end_burst_bound() in burst.h. Laws that set a pacing rate too, from samples of the delivery rate, have calls of
+ * their own: rate_laws.h.
  *
  * A new law: its file is included and its name stands in CC_LAWS, or in CC_RATE_LAWS. See
  * docs/new-law.md.
@@ -20,6 +21,7 @@
 
 #include "burst.h"
 #include "start.h"
+#include "kept.h"
 #include "reno.h"
 #include "aimd.h"
 #include "scalable.h"

@@ -74,6 +74,39 @@ struct fp_rule {
 	__u32 rude_fair_law; /* the law of the fair window, as CC_LAWS counts; see rude.bpf.c */
 	__u32 law_params[FP_LAW_PARAMS]; /* the law's own units: see bpf/cc/<law>.h */
 	__u8 law[FP_LAW_LEN];
+	__u32 has_phases; /* 1: fp_phase_rules has what the rule gives in a collective phase */
+	__u32 pad;
+};
+
+/* What the processes do that own flows: enum fp_phase. */
+enum fp_phase {
+	FP_PHASE_OTHER, /* what the rule itself is for */
+	FP_PHASE_COLLECTIVE,
+};
+
+/* Whose a socket is: of the process that made it, or its listening socket (cloned socket storage). */
+struct fp_owner {
+	__u64 start_ns; /* of the process: its number is given to others once it has ended */
+	__u32 process;	/* its number in the first PID namespace */
+	__u32 pad;
+};
+
+/* A process that called a function of a phase; key: its number. Times are CLOCK_MONOTONIC. */
+struct fp_process {
+	__u64 start_ns;	     /* as fp_owner has it */
+	__u64 since_ns;	     /* its first call */
+	__u64 entered_ns;    /* the latest collective phase began */
+	__u64 collective_ns; /* of all that have ended */
+	__u64 phases;	     /* collective ones that began */
+	__u64 calls;
+	__u32 threads; /* of it in a collective call now */
+	__u32 pad;
+};
+
+/* How long phases are heeded. User space writes it every few seconds. */
+struct fp_phase_gate {
+	__u64 until_ns; /* CLOCK_MONOTONIC; afterwards nobody follows the processes any more */
+	__u64 limit_ns; /* a phase that is longer has not ended properly, and is none */
 };
 
 struct fp_name {
@@ -175,6 +208,8 @@ struct fp_flow {
 	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
 	__u32 receive_buffer_set;
 	__u32 is_counted; /* it stands in its rule's fp_share */
+	__u32 phase;	  /* enum fp_phase: whose window and parameters its law has */
+	__u32 phase_given; /* and whose settings the socket has */
 	__u8 law_before
 		[FP_LAW_LEN];	  /* the program's, which law_set replaced; empty = it chose none */
 	__u8 law_set[FP_LAW_LEN]; /* as fatpath left it; empty = it set none */

@@ -311,6 +311,20 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 };
 
+struct signal_struct {
+	struct {
+		int counter;
+	} live; /* threads that have not ended */
+};
+
+struct task_struct {
+	int pid;  /* of the thread, in the first PID namespace */
+	int tgid; /* of the process */
+	u64 start_time;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+};
+
 struct sk_buff {
 	u8 ip_summed : 2;
 };

@@ -15,6 +15,7 @@
 #define LAW_HYSTART 2u	  /* the rule wants it, when it was last read */
 /* 4u is LAW_GOING_POLITE of laws.bpf.c */
 #define LAW_MAX_BURST 8u  /* the rule gives it, when it was last read */
+#define LAW_PHASES 32u	  /* the rule differs by phase, when it was last read: see phase_flow.h */
 #define LAW_HELD_BACK 16u /* until this ACK max_burst held a part of the window back */
 
 /* What is kept of a flow in icsk_ca_priv. */
@@ -63,7 +64,11 @@ static __always_inline struct fp_rule *rule_of(struct sock *sk)
 {
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 
-	return flow ? bpf_map_lookup_elem(&fp_rules, &flow->rule_id) : NULL;
+	if (!flow)
+		return NULL;
+	if (flow->phase == FP_PHASE_COLLECTIVE)
+		return bpf_map_lookup_elem(&fp_phase_rules, &flow->rule_id);
+	return bpf_map_lookup_elem(&fp_rules, &flow->rule_id);
 }
 
 /* A program may have chosen another law than its rule. */

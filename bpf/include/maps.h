@@ -23,6 +23,8 @@
 FP_ARRAY(fp_control, 1, struct fp_control);
 FP_ARRAY(fp_slots, 2, struct fp_slot);
 FP_ARRAY(fp_rules, FP_ALL_RULE_IDS, struct fp_rule);
+FP_ARRAY(fp_phase_rules, FP_MAX_RULE_IDS, struct fp_rule); /* in a collective phase, where has_phases */
+FP_ARRAY(fp_phase_gate, 1, struct fp_phase_gate);
 FP_ARRAY(fp_names, FP_ALL_RULE_IDS, struct fp_name); /* for user space: the daemon may be away */
 FP_ARRAY(fp_build, 1, struct fp_build);
 FP_ARRAY(fp_shares, FP_ALL_RULE_IDS, struct fp_share);
@@ -55,6 +57,25 @@ struct {
 	__type(value, struct fp_asked);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_asked SEC(".maps");
+
+/* The processes whose phases are followed: phases.bpf.c. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct fp_process);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_processes SEC(".maps");
+
+/* Of sockets made while phases are followed. Cloned: an accepted socket is the listening process's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct fp_owner);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fp_owners SEC(".maps");
 
 /* fp_rude_flow of every flow that asked to be rude, or whose rule wants it. */
 struct {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 16] = [
+const OBJECTS: [&str; 17] = [
     "tune",
     "override",
     "flows",
@@ -17,6 +17,7 @@ const OBJECTS: [&str; 16] = [
     "rude_trace",
     "mark",
     "mark_replay",
+    "phases",
     "police",
     "trace",
     "rude",

@@ -793,6 +793,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/phases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The phases of programs that are followed, and of which processes */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Phases"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/policy": {
         parameters: {
             query?: never;
@@ -2042,6 +2080,81 @@ export interface components {
         };
         /** @description What becomes of what a path could get. */
         PathState: "as_host" | "observed" | "tuned" | "quarantined";
+        /** @description A file of a library or program. */
+        PhaseLibrary: {
+            /**
+             * Format: uint
+             * @description Functions that have probes.
+             */
+            functions: number;
+            /** @description As it was found; in a container, as the container has it. */
+            path: string;
+            /** @description The tables that name it. */
+            phases: string[];
+            /** @description What is missing, and why. */
+            problem: string | null;
+            /** @description Of these the ones whose first instruction the kernel does not emulate: some 11 us a call. */
+            stepped: string[];
+        };
+        /** @description A process that called a function of a phase. */
+        PhaseProcess: {
+            /**
+             * Format: uint64
+             * @description Calls, those of one function by another too.
+             */
+            calls: number;
+            /**
+             * Format: double
+             * @description Calls a second.
+             */
+            calls_per_s: number;
+            /**
+             * Format: double
+             * @description Share of that time in collective phases, 0 to 1.
+             */
+            collective_share: number;
+            /** @description The name of its program. */
+            command: string;
+            /** @description Whether it is in a collective phase now. */
+            is_collective: boolean;
+            /**
+             * Format: double
+             * @description Since its first call.
+             */
+            observed_s: number;
+            /**
+             * Format: uint64
+             * @description Collective phases that began.
+             */
+            phases: number;
+            /**
+             * Format: uint32
+             * @description Its number.
+             */
+            pid: number;
+            /**
+             * Format: double
+             * @description Changes from one phase to the other, a second.
+             */
+            switches_per_s: number;
+        };
+        /** @description `GET /v1/phases`: which phases are followed, and of whom. */
+        Phases: {
+            /** @description The files that were found and tried. */
+            libraries: components["schemas"]["PhaseLibrary"][];
+            /**
+             * Format: double
+             * @description What a call costs the program at this host, entry and return together, in microseconds: measured when the
+             *     probes were attached; null: not measured.
+             */
+            probe_us: number | null;
+            /** @description Why phases are not followed, though the policy asks for it. */
+            problem: string | null;
+            /** @description The processes that have called a function of a phase, and live. */
+            processes: components["schemas"]["PhaseProcess"][];
+            /** @description The tables `[phases.NAME]` of the live policy. */
+            tables: string[];
+        };
         /** @description What a pin holds. */
         PinKind: "map" | "link" | "program" | "law";
         /** @description One pin. */

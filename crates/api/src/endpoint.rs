@@ -8,8 +8,8 @@
 use crate::{
     Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery,
     ForgetPathsQuery, ForgottenPaths, Gated, LearnedPaths, Listing, ListingQuery, NoQuery,
-    PathHistory, PathHistoryQuery, PathsQuery, RudeGate, RudeOnQuery, RudeStatus, RunTestQuery,
-    Status, TestOutcome, TunedFlow, UnloadReport, Why,
+    PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate, RudeOnQuery, RudeStatus,
+    RunTestQuery, Status, TestOutcome, TunedFlow, UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -85,6 +85,7 @@ endpoints! {
     GetPathHistory: Get "/v1/archive/path", PathHistoryQuery => PathHistory, "What flows to a path measured by time, and what happened to it";
     GetPaths: Get "/v1/paths", PathsQuery => LearnedPaths, "What was learned of paths, and what their flows get for it";
     ForgetPaths: Post "/v1/paths/forget", ForgetPathsQuery => ForgottenPaths, "Forget what was learned of paths; root, on the control socket";
+    GetPhases: Get "/v1/phases", NoQuery => Phases, "The phases of programs that are followed, and of which processes";
     RunTest: Post "/v1/measure/run", RunTestQuery => TestOutcome, "Run a scheduled test now, and answer when it has ended; root, on the control socket";
     GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
 }

@@ -67,6 +67,9 @@ pub enum Command {
     /// Show what was learned of paths, and what their flows get for it
     #[command(after_help = paths::HELP)]
     Paths(paths::Arguments),
+    /// Show the phases of programs that are followed: libraries, processes, and what the probes cost
+    #[command(after_help = PHASES_HELP)]
+    Phases(StatusArguments),
     /// Check, list and run tests, and print when each is due
     #[command(subcommand, after_help = measure::HELP)]
     Measure(measure::Command),
@@ -138,6 +141,15 @@ address and can reach this host sees the flows.
 Examples:
   fatpath daemon --listen 127.0.0.1:7070
   xdg-open \"$(sudo fatpath page)\"";
+
+const PHASES_HELP: &str = "\
+A process is in a collective phase while one of its threads is in a function
+that a table [phases.NAME] of the policy names. Rules say what differs then:
+phase.collective = { ... }. fatpath-policy(5) and fatpath-mpi(7) say how.
+
+Examples:
+  fatpath phases
+  fatpath phases --json | jq '.processes[] | {pid, collective_share}'";
 
 const STATUS_HELP: &str = "\
 Exit status: 0 a daemon runs; 3 none runs (tuning that is pinned goes on without

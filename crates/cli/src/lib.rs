@@ -19,6 +19,7 @@ mod not_running;
 mod observed;
 mod page;
 mod paths;
+mod phases;
 mod police;
 mod policy;
 mod rude;
@@ -68,6 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Measure(command) => return measure::run(&command),
         Command::Analyse(arguments) => return analyse::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments)?,
+        Command::Phases(arguments) => phases::run(&arguments)?,
         Command::Model(command) => model::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,

@@ -13,6 +13,7 @@ use crate::measure::{Measurements, Refusal};
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
 use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
 use crate::paths::{self, PathsState};
+use crate::phases::phases;
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -27,8 +28,8 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
-    GetListing, GetPathHistory, GetPaths, GetRude, GetRudeGate, GetStatus, GetWhy, Method, RudeOff,
-    RudeOn, RunTest, Unload,
+    GetListing, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate, GetStatus, GetWhy,
+    Method, RudeOff, RudeOn, RunTest, Unload,
 };
 use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
@@ -89,6 +90,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetPathHistory, _, _>(archive::answers::path),
         at::<GetPaths, _, _>(paths::answers::paths),
         at::<ForgetPaths, _, _>(forget_paths),
+        at::<GetPhases, _, _>(phases),
         at::<RunTest, _, _>(run_test),
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),

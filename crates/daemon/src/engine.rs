@@ -21,6 +21,7 @@ use crate::Instance;
 use crate::archive::{Archive, learned_applied, policy_applied};
 use crate::instruments::Instruments;
 use crate::paths::{Autotuned, Learned, PathsState, most_buffer_bytes};
+use crate::phases::PhasesState;
 
 /// Of sysctls on buffers, which the kernel doubles.
 const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;
@@ -32,6 +33,7 @@ pub(crate) struct Engine {
     pub(crate) instruments: Arc<Instruments>,
     pub(crate) archive: Arc<Archive>,
     pub(crate) paths: Arc<PathsState>,
+    pub(crate) phases: Arc<PhasesState>,
     pin_dir: PathBuf,
     /// What is live.
     pub(crate) policy: Policy,
@@ -121,6 +123,7 @@ impl Engine {
             instruments: Arc::new(Instruments::new(Arc::clone(&kernel))),
             archive,
             paths: Arc::default(),
+            phases: Arc::default(),
             kernel,
             host,
             pin_dir: instance.places.pin_dir.clone(),
@@ -173,6 +176,7 @@ impl Engine {
         self.archive.set_policy(policy.archive);
         let autotuned = Autotuned::of(&self.host);
         self.paths.set_policy(policy.auto, autotuned);
+        self.phases.set_policy(&policy.phases);
         self.policy_file = file.to_owned();
         let applied = Applied {
             rules,

@@ -25,6 +25,7 @@ mod notify;
 mod options;
 mod page;
 mod paths;
+mod phases;
 mod run;
 mod shares;
 mod signals;

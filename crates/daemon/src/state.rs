@@ -12,7 +12,9 @@ use crate::measure::Measurements;
 use crate::page::PageState;
 use crate::page::live::Streams;
 use crate::paths::PathsState;
+use crate::phases::PhasesState;
 use axum::extract::FromRef;
+use fatpath_kernel::Kernel;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,6 +28,8 @@ pub(crate) struct DaemonState {
     pub(crate) archive: Arc<Archive>,
     pub(crate) measurements: Arc<Measurements>,
     pub(crate) paths: Arc<PathsState>,
+    pub(crate) phases: Arc<PhasesState>,
+    pub(crate) kernel: Arc<Kernel>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) cgroups: Arc<CgroupPaths>,
     pub(crate) streams: Arc<Streams>,
@@ -46,6 +50,8 @@ impl DaemonState {
             instruments: Arc::clone(&engine.instruments),
             archive: Arc::clone(&engine.archive),
             paths: Arc::clone(&engine.paths),
+            phases: Arc::clone(&engine.phases),
+            kernel: Arc::clone(&engine.kernel),
             engine: SharedEngine(Arc::new(Mutex::new(Some(engine)))),
             measurements: Arc::new(measurements),
             logs: Arc::new(logs),

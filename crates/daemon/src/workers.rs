@@ -10,6 +10,7 @@ use crate::learning::follow_paths;
 use crate::measure;
 use crate::options::DaemonOptions;
 use crate::page::TcpEntrance;
+use crate::phases::follow_phases;
 use crate::shares::follow_shares;
 use crate::signals::{follow_ends, follow_hangups};
 use crate::state::DaemonState;
@@ -66,6 +67,10 @@ fn start_followers(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc<K
     let (followed, of_events) = (Arc::clone(kernel), state.clone());
     workers.spawn_thread("flow ends", move |heartbeat| {
         follow_tuning_events(&followed, &of_events, &share_changed, heartbeat)
+    });
+    let (phases, followed) = (Arc::clone(&state.phases), Arc::clone(kernel));
+    workers.spawn_thread("phases", move |heartbeat| {
+        follow_phases(&phases, &followed, heartbeat)
     });
     let engine = state.engine.clone();
     workers.spawn_thread("interfaces", move |heartbeat| {

@@ -229,10 +229,12 @@ pub struct fp_rule {
     pub rude_fair_law: __u32,
     pub law_params: [__u32; 6usize],
     pub law: [__u8; 16usize],
+    pub has_phases: __u32,
+    pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 224usize];
+    ["Size of fp_rule"][::core::mem::size_of::<fp_rule>() - 232usize];
     ["Alignment of fp_rule"][::core::mem::align_of::<fp_rule>() - 8usize];
     ["Offset of field: fp_rule::value"][::core::mem::offset_of!(fp_rule, value) - 0usize];
     ["Offset of field: fp_rule::initial_ssthresh_bytes"]
@@ -243,6 +245,105 @@ const _: () = {
     ["Offset of field: fp_rule::law_params"]
         [::core::mem::offset_of!(fp_rule, law_params) - 184usize];
     ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 208usize];
+    ["Offset of field: fp_rule::has_phases"]
+        [::core::mem::offset_of!(fp_rule, has_phases) - 224usize];
+    ["Offset of field: fp_rule::pad"][::core::mem::offset_of!(fp_rule, pad) - 228usize];
+};
+pub const FP_PHASE_OTHER: fp_phase = 0;
+pub const FP_PHASE_COLLECTIVE: fp_phase = 1;
+pub type fp_phase = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_owner {
+    pub start_ns: __u64,
+    pub process: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_owner"][::core::mem::size_of::<fp_owner>() - 16usize];
+    ["Alignment of fp_owner"][::core::mem::align_of::<fp_owner>() - 8usize];
+    ["Offset of field: fp_owner::start_ns"][::core::mem::offset_of!(fp_owner, start_ns) - 0usize];
+    ["Offset of field: fp_owner::process"][::core::mem::offset_of!(fp_owner, process) - 8usize];
+    ["Offset of field: fp_owner::pad"][::core::mem::offset_of!(fp_owner, pad) - 12usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_process {
+    pub start_ns: __u64,
+    pub since_ns: __u64,
+    pub entered_ns: __u64,
+    pub collective_ns: __u64,
+    pub phases: __u64,
+    pub calls: __u64,
+    pub threads: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_process"][::core::mem::size_of::<fp_process>() - 56usize];
+    ["Alignment of fp_process"][::core::mem::align_of::<fp_process>() - 8usize];
+    ["Offset of field: fp_process::start_ns"]
+        [::core::mem::offset_of!(fp_process, start_ns) - 0usize];
+    ["Offset of field: fp_process::since_ns"]
+        [::core::mem::offset_of!(fp_process, since_ns) - 8usize];
+    ["Offset of field: fp_process::entered_ns"]
+        [::core::mem::offset_of!(fp_process, entered_ns) - 16usize];
+    ["Offset of field: fp_process::collective_ns"]
+        [::core::mem::offset_of!(fp_process, collective_ns) - 24usize];
+    ["Offset of field: fp_process::phases"][::core::mem::offset_of!(fp_process, phases) - 32usize];
+    ["Offset of field: fp_process::calls"][::core::mem::offset_of!(fp_process, calls) - 40usize];
+    ["Offset of field: fp_process::threads"]
+        [::core::mem::offset_of!(fp_process, threads) - 48usize];
+    ["Offset of field: fp_process::pad"][::core::mem::offset_of!(fp_process, pad) - 52usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_phase_gate {
+    pub until_ns: __u64,
+    pub limit_ns: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_phase_gate"][::core::mem::size_of::<fp_phase_gate>() - 16usize];
+    ["Alignment of fp_phase_gate"][::core::mem::align_of::<fp_phase_gate>() - 8usize];
+    ["Offset of field: fp_phase_gate::until_ns"]
+        [::core::mem::offset_of!(fp_phase_gate, until_ns) - 0usize];
+    ["Offset of field: fp_phase_gate::limit_ns"]
+        [::core::mem::offset_of!(fp_phase_gate, limit_ns) - 8usize];
 };
 #[repr(C)]
 #[derive(
@@ -547,6 +648,8 @@ pub struct fp_flow {
     pub send_buffer_set: __u32,
     pub receive_buffer_set: __u32,
     pub is_counted: __u32,
+    pub phase: __u32,
+    pub phase_given: __u32,
     pub law_before: [__u8; 16usize],
     pub law_set: [__u8; 16usize],
     pub options: [fp_option; 4usize],
@@ -555,7 +658,7 @@ pub struct fp_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 392usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 408usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -568,12 +671,15 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow, receive_buffer_set) - 24usize];
     ["Offset of field: fp_flow::is_counted"]
         [::core::mem::offset_of!(fp_flow, is_counted) - 28usize];
+    ["Offset of field: fp_flow::phase"][::core::mem::offset_of!(fp_flow, phase) - 32usize];
+    ["Offset of field: fp_flow::phase_given"]
+        [::core::mem::offset_of!(fp_flow, phase_given) - 36usize];
     ["Offset of field: fp_flow::law_before"]
-        [::core::mem::offset_of!(fp_flow, law_before) - 32usize];
-    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 48usize];
-    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 64usize];
-    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 128usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 352usize];
+        [::core::mem::offset_of!(fp_flow, law_before) - 40usize];
+    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 56usize];
+    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 72usize];
+    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 136usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 368usize];
 };
 #[repr(C)]
 #[derive(
@@ -1329,7 +1435,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 816usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 832usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1344,19 +1450,19 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 288usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 680usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 696usize];
     ["Offset of field: fp_flow_record::socket_has"]
-        [::core::mem::offset_of!(fp_flow_record, socket_has) - 688usize];
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 704usize];
     ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 768usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 784usize];
     ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 772usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 788usize];
     ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 776usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 792usize];
     ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 780usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 796usize];
     ["Offset of field: fp_flow_record::bbr"]
-        [::core::mem::offset_of!(fp_flow_record, bbr) - 784usize];
+        [::core::mem::offset_of!(fp_flow_record, bbr) - 800usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

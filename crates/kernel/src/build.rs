@@ -20,7 +20,7 @@ pub(crate) const LAW_OBJECTS: [&str; 3] = ["laws", "rate_laws", "rude"];
 /// The objects of one build by name, and the version of their ABI.
 #[derive(Clone)]
 pub struct Build {
-    objects: [(&'static str, Cow<'static, [u8]>); 9],
+    objects: [(&'static str, Cow<'static, [u8]>); 10],
     abi_version: u32,
 }
 
@@ -34,6 +34,7 @@ impl Build {
                 object!("flows"),
                 object!("estats"),
                 object!("mark"),
+                object!("phases"),
                 object!("laws"),
                 object!("rate_laws"),
                 object!("rude"),

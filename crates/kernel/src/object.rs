@@ -37,17 +37,22 @@ impl Kernel {
         name: &str,
         pin: &str,
     ) -> Result<(), KernelError> {
+        let link = self.cgroup_link(object, name)?;
+        self.pin_link(link, pin)
+    }
+
+    /// Attached until the link is dropped.
+    pub(crate) fn cgroup_link(&self, object: &Object, name: &str) -> Result<Link, KernelError> {
         let cgroup = std::fs::File::open(&self.places.cgroup).map_err(KernelError::io(format!(
             "open {}",
             self.places.cgroup.display()
         )))?;
-        let link = program(object, name)?
+        program(object, name)?
             .attach_cgroup(cgroup.as_raw_fd())
             .map_err(KernelError::bpf(format!(
                 "attach to {}",
                 self.places.cgroup.display()
-            )))?;
-        self.pin_link(link, pin)
+            )))
     }
 
     pub(crate) fn pin_link(&self, mut link: Link, name: &str) -> Result<(), KernelError> {

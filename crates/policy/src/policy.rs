@@ -4,7 +4,7 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{Archive, Auto, HostSettings, Instruments, Problem, Rule};
+use crate::{Archive, Auto, HostSettings, Instruments, PhaseTable, Problem, Rule};
 use serde::Serialize;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
@@ -28,6 +28,8 @@ pub struct Policy {
     pub archive: Option<Archive>,
     /// What is learned of paths.
     pub auto: Auto,
+    /// What is a phase of a program.
+    pub phases: Vec<PhaseTable>,
     /// What is allowed but cannot be what was meant, in file order.
     pub warnings: Vec<Problem>,
 }

@@ -9,6 +9,7 @@ mod auto;
 mod host;
 mod instruments;
 mod law;
+mod phases;
 mod rude;
 mod rule;
 mod start;
@@ -59,7 +60,7 @@ pub fn parse(text: &str, registered_laws: Option<&[String]>) -> Result<Policy, V
 
 fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
     refuse_nothing(text, &root);
-    root.allow(["archive", "auto", "host", "instruments", "rule"]);
+    root.allow(["archive", "auto", "host", "instruments", "phases", "rule"]);
     let mut policy = Policy {
         rules: rules(&mut root, laws),
         ..Policy::default()
@@ -68,6 +69,7 @@ fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
     policy.instruments = instruments::read(&mut root, &policy.rules);
     policy.archive = archive::read(&mut root);
     policy.auto = auto::read(&mut root);
+    policy.phases = phases::read(&mut root, &policy.rules);
     root.note_unknown();
     policy
 }

@@ -18,6 +18,9 @@ pub struct Rule {
     pub path: Path,
     /// What the flows get.
     pub settings: Settings,
+    /// What they get while their process is in a collective phase, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collective: Option<Settings>,
 }
 
 /// Which flows a rule is for. Every part must hold; an empty or absent part holds for every flow.

@@ -12,7 +12,7 @@ use crate::maps::Table;
 use crate::pod::{field_of, text_of};
 use crate::tune::flow::tick_us;
 use crate::tune::options::OVERRIDES;
-use crate::tune::rule::rule_of;
+use crate::tune::rule::rules_of;
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use fatpath_policy::{Classifier, Policy, Prefix, Rule, Setting, Stage};
@@ -42,7 +42,7 @@ pub struct Published {
 #[derive(Default)]
 pub(crate) struct Written {
     ids: Vec<u32>,
-    before: Vec<(u32, abi::fp_rule, abi::fp_name)>,
+    before: Vec<(u32, [abi::fp_rule; 2], abi::fp_name)>,
 }
 
 /// A policy that is in the maps, and live once `control` is written.
@@ -208,6 +208,7 @@ impl Kernel {
     /// Gives every rule an id, that of its namesake if there is one, and writes its settings.
     fn write_rules(&self, rules: &[Rule], written: &mut Written) -> Result<(), KernelError> {
         let (names, settings) = (self.table("fp_names")?, self.table("fp_rules")?);
+        let in_phases = self.table("fp_phase_rules")?;
         let mut known = named_ids(&names, IDS)?;
         let mut free = free_ids(&known);
         for rule in rules {
@@ -217,8 +218,11 @@ impl Kernel {
                     .next()
                     .ok_or(KernelError::NoRuleId(abi::FP_MAX_RULE_IDS as usize))?,
             };
-            written.before.push((id, settings.get(id)?, names.get(id)?));
-            settings.set(id, &rule_of(&rule.settings))?;
+            let before = [settings.get(id)?, in_phases.get(id)?];
+            written.before.push((id, before, names.get(id)?));
+            let (other, collective) = rules_of(rule);
+            in_phases.set(id, &collective)?;
+            settings.set(id, &other)?;
             names.set(
                 id,
                 &abi::fp_name {
@@ -233,11 +237,13 @@ impl Kernel {
 
     /// Puts back what stood there before; the error that led here is the one that counts.
     fn unwrite(&self, written: &Written) {
-        let (Ok(names), Ok(settings)) = (self.table("fp_names"), self.table("fp_rules")) else {
+        let tables = ["fp_names", "fp_rules", "fp_phase_rules"].map(|name| self.table(name));
+        let [Ok(names), Ok(settings), Ok(in_phases)] = tables else {
             return;
         };
-        for (id, rule, name) in &written.before {
-            let _ = settings.set(*id, rule).and_then(|()| names.set(*id, name));
+        for (id, [other, collective], name) in &written.before {
+            let _ = in_phases.set(*id, collective);
+            let _ = settings.set(*id, other).and_then(|()| names.set(*id, name));
         }
     }
 

@@ -3,10 +3,20 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{AfterIdle, Law, Rude, SettingValue, Settings, Ssthresh};
+use fatpath_policy::{AfterIdle, Law, Rude, Rule, SettingValue, Settings, Ssthresh};
+
+/// What a rule gives, and what it gives in a collective phase: the same where it does not differ.
+pub(crate) fn rules_of(rule: &Rule) -> (abi::fp_rule, abi::fp_rule) {
+    let with = |settings| abi::fp_rule {
+        has_phases: u32::from(rule.has_phases()),
+        ..rule_of(settings)
+    };
+    let collective = rule.collective.as_ref().unwrap_or(&rule.settings);
+    (with(&rule.settings), with(collective))
+}
 
 /// Each setting in its place of `fp_rule.value`; what is more than a number has fields of its own.
-pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
+fn rule_of(settings: &Settings) -> abi::fp_rule {
     let mut rule = abi::fp_rule {
         // Without a law of its own: the first, Reno.
         rude_fair_law: settings.law().and_then(Law::number).unwrap_or(0),

@@ -2,6 +2,7 @@
 //! One `[[rule]]` of the policy file. Start at [`read`].
 
 use super::law::read_law;
+use super::phases::read_collective;
 use super::rude::{read_users, refuse_rude_terms, rude};
 use super::start::{after_idle, initial_ssthresh, refuse_start_without_our_law};
 use super::values::{self, RATE, RTT};
@@ -27,6 +28,7 @@ pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
             .map(|rate| rate.value),
     };
     let settings = read_settings(section, &path, laws);
+    let collective = read_collective(section, &settings, as_given(section, &path), laws);
     refuse_without_settings(section);
     refuse_route_metrics(section);
     section.note_unknown();
@@ -36,6 +38,7 @@ pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
         matches,
         path,
         settings,
+        collective,
     }
 }
 
@@ -86,7 +89,7 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
 }
 
 /// `path` is `None` when a part of it was refused.
-fn read_setting(
+pub(super) fn read_setting(
     section: &mut Section,
     setting: Setting,
     path: Option<&Path>,
