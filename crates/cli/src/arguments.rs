@@ -69,7 +69,7 @@ pub enum Command {
     Paths(paths::Arguments),
     /// Show the phases of programs that are followed: libraries, processes, and what the probes cost
     #[command(after_help = PHASES_HELP)]
-    Phases(StatusArguments),
+    Phases(PhasesArguments),
     /// Check, list and run tests, and print when each is due
     #[command(subcommand, after_help = measure::HELP)]
     Measure(measure::Command),
@@ -346,6 +346,15 @@ pub struct StatusArguments {
     /// Also print what is pinned, each rule and law, and each change of the host
     #[arg(long, short)]
     pub verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub of: Observed,
+}
+
+#[derive(Args)]
+pub struct PhasesArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath phases`: which libraries are probed, and what their programs do.
 
-use crate::arguments::StatusArguments;
+use crate::arguments::PhasesArguments;
 use crate::not_running::not_running;
 use crate::table::write_table;
 use anyhow::{Result, bail};
 use fatpath_api::endpoint::GetPhases;
 use fatpath_api::{PhaseLibrary, PhaseProcess, Phases};
-use fatpath_daemon::{Instance, client};
+use fatpath_daemon::client;
 use std::io::{self, Write, stdout};
 
-pub fn run(arguments: &StatusArguments) -> Result<()> {
-    let instance = Instance::new(&arguments.instance, None)?;
+pub fn run(arguments: &PhasesArguments) -> Result<()> {
+    let instance = arguments.of.instance()?;
     let Some(phases) = client::get::<GetPhases>(&instance.socket())? else {
         bail!(not_running(&instance));
     };

@@ -16,7 +16,7 @@ pub(crate) fn rules_of(rule: &Rule) -> (abi::fp_rule, abi::fp_rule) {
 }
 
 /// Each setting in its place of `fp_rule.value`; what is more than a number has fields of its own.
-fn rule_of(settings: &Settings) -> abi::fp_rule {
+pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     let mut rule = abi::fp_rule {
         // Without a law of its own: the first, Reno.
         rude_fair_law: settings.law().and_then(Law::number).unwrap_or(0),
