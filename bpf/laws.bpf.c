@@ -247,6 +247,14 @@ static __always_inline int is_syn_lost(struct tcp_sock *tp)
 	return !tp->data_segs_out && tp->snd_cwnd == 1;
 }
 
+/* What was learned of a path is for flows that were checked (paths.h), a rule of the policy file for all. */
+static __always_inline int is_start_unchecked(struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	return flow && flow->rule_id >= FP_MAX_RULE_IDS && !(flow->flags & FP_FLOW_AT_RATE);
+}
+
 /* Nothing is in flight, and a segment is about to leave. */
 static __always_inline void transmission_starts(struct sock *sk)
 {
@@ -256,6 +264,8 @@ static __always_inline void transmission_starts(struct sock *sk)
 	struct cc_window w = window_of(tp);
 	u64 rate_bytes_per_s = 0;
 
+	if (start.initial_rate_bps && is_start_unchecked(sk))
+		start.initial_rate_bps = 0;
 	if (!tp->data_segs_out)
 		begin(&w, &start);
 	else

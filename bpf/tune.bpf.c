@@ -184,6 +184,22 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct fp_flow *flow
 	count(FP_COUNT_MET);
 }
 
+/* A global function, as leave_share(). */
+__noinline int note_start(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	struct fp_flow *flow = tp ? bpf_sk_storage_get(&fp_flows, sk, NULL, 0) : NULL;
+	struct fp_path_key key = {};
+
+	if (!flow || !is_learned(flow->rule_id) || !FP_IS_GIVEN(&flow->wanted, FP_INITIAL_RATE))
+		return 0;
+	fill_path_key(&key, tp);
+	if (may_start_at_rate(&key, tp->srtt_us >> 3))
+		flow->flags |= FP_FLOW_AT_RATE;
+	return 0;
+}
+
 static __always_inline int is_ours(const struct tcp_sock *tp)
 {
 	return is_named_as_ours(tp->inet_conn.icsk_ca_ops->name);
@@ -297,9 +313,10 @@ static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
 	}
 	had_rule = old && old->rule_id != FP_NO_RULE;
 	flow = meet(ctx, sk, tp, stage);
-	if (stage == FP_ESTABLISHED)
+	if (stage == FP_ESTABLISHED) {
 		begin(ctx, flow);
-	else if (stage == FP_LIVE)
+		note_start(ctx);
+	} else if (stage == FP_LIVE)
 		follow_path(ctx, had_rule);
 }
 

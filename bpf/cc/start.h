@@ -118,21 +118,33 @@ static inline cc_u32 cc_initial_target_pkts(cc_u64 rate_bps, cc_u32 srtt_us, cc_
 	return target < CC_INFINITE_SSTHRESH ? (cc_u32)target : CC_INFINITE_SSTHRESH - 1;
 }
 
-/* The window that a paced start would go to; 0 = none is wanted. */
-static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_start *s,
-				    int is_first)
+/* The window that a paced start after a pause would go to; 0 = none is wanted. */
+static inline cc_u32 cc_pace_target(const struct cc_window *w, const struct cc_start *s)
 {
-	cc_u32 target = cc_has_ssthresh(w) ? w->ssthresh_pkts : w->memory.resume_pkts;
-
-	if (s->idle != CC_IDLE_PACE && !(is_first && s->initial_rate_bps))
+	if (s->idle != CC_IDLE_PACE)
 		return 0;
-	return target < w->clamp_pkts ? target : w->clamp_pkts;
+	return cc_has_ssthresh(w) ? w->ssthresh_pkts : w->memory.resume_pkts;
+}
+
+/*
+ * The window of a first paced start, which is the threshold, too, where none is known that is higher: then slow start
+ * goes on to that one after the paced start. So a flow can start at half of the rate that the path had (RFC 9959:
+ * no more than half of what is known is to be used before it is validated) and still find the other half fast.
+ */
+static inline cc_u32 cc_first_target(struct cc_window *w, const struct cc_start *s, cc_u32 srtt_us,
+				     cc_u32 mss_bytes)
+{
+	cc_u32 target = cc_initial_target_pkts(s->initial_rate_bps, srtt_us, mss_bytes);
+
+	w->ssthresh_pkts = s->initial_ssthresh_pkts > target ? s->initial_ssthresh_pkts : target;
+	return target;
 }
 
 /*
  * Nothing is in flight and a segment is about to leave. Where a paced start is due
- * (3.2: "no in-flight packets and cwnd < ssthresh") the window opens to ssthresh, and
- * the result is the rate at which to send, ssthresh x MSS / RTT, bytes a second; else 0.
+ * (3.2: "no in-flight packets and cwnd < ssthresh") the window opens to ssthresh, or to what
+ * the initial rate needs, and the result is the rate at which to send, that window x MSS / RTT,
+ * bytes a second; else 0.
  * Not to be called in recovery: after a timeout one segment goes first and alone
  * (RFC 5681, 3.1).
  */
@@ -146,8 +158,11 @@ static inline cc_u64 cc_transmission_starts(struct cc_window *w, const struct cc
 		return 0;
 	w->memory.flags |= CC_BEGAN;
 	if (is_first && s->initial_rate_bps)
-		w->ssthresh_pkts = cc_initial_target_pkts(s->initial_rate_bps, srtt_us, mss_bytes);
-	target = cc_pace_target(w, s, is_first);
+		target = cc_first_target(w, s, srtt_us, mss_bytes);
+	else
+		target = cc_pace_target(w, s);
+	if (target > w->clamp_pkts)
+		target = w->clamp_pkts;
 	if (target <= w->cwnd_pkts)
 		return 0;
 	w->memory.paced_from_pkts = w->cwnd_pkts;

@@ -159,6 +159,14 @@ struct fp_path_key {
 	__u8 remote[16];
 };
 
+/* What flows of a learned path get. */
+struct fp_path {
+	__u32 rule_id;
+	__u32 base_rtt_us;    /* of flows that start at its initial_rate */
+	__u64 start_until_ns; /* CLOCK_MONOTONIC: until then they may; 0: they may not */
+	__u64 started_ns;     /* when the last one did */
+};
+
 /* fp_control.flags */
 #define FP_BEFORE_SYN_TOO 1u /* some rule gives what the SYN carries, or overrides what it would */
 
@@ -186,6 +194,7 @@ struct fp_asked {
 #define FP_FLOW_WITHHELD 32u	/* a buffer of its rule was not given for want of TCP memory */
 #define FP_FLOW_PACED 64u	/* its rule has it paced: no law of ours ends that */
 #define FP_FLOW_PACING_SET 128u /* and before that it was not paced */
+#define FP_FLOW_AT_RATE 256u	/* of a learned path, it may start at the initial_rate */
 
 /* An option that fatpath set, as the socket has it: timers in ticks, rates in bytes a second. */
 struct fp_option {

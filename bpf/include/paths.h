@@ -15,7 +15,7 @@ struct {
 	__uint(max_entries, 2 * FP_MAX_PATHS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct fp_path_key);
-	__type(value, u32); /* id of a rule */
+	__type(value, struct fp_path);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_paths SEC(".maps");
 
@@ -50,9 +50,9 @@ static __always_inline u64 paths_version(void)
 
 static __always_inline u32 rule_in_trie(const struct fp_path_key *key)
 {
-	u32 *rule_id = bpf_map_lookup_elem(&fp_paths, key);
+	struct fp_path *path = bpf_map_lookup_elem(&fp_paths, key);
 
-	return rule_id ? *rule_id : FP_NO_RULE;
+	return path ? path->rule_id : FP_NO_RULE;
 }
 
 static __always_inline int is_of(const struct recent_path *recent, const u64 local[2],
@@ -93,16 +93,60 @@ __noinline u32 rule_of_path(const struct fp_path_key *given, u64 version)
 	return rule_id;
 }
 
+static __always_inline void fill_path_key(struct fp_path_key *key, struct tcp_sock *tp)
+{
+	key->prefix_len = 8 * (sizeof(key->local) + sizeof(key->remote));
+	addresses(tp, key->local, key->remote);
+}
+
 /* The id of the rule for what is known of the flow's path, or FP_NO_RULE. */
 static __always_inline u32 learned_rule(struct tcp_sock *tp)
 {
-	struct fp_path_key key = { .prefix_len = 8 * (sizeof(key.local) + sizeof(key.remote)) };
+	struct fp_path_key key = {};
 	u64 version = paths_version();
 
 	if (!version)
 		return FP_NO_RULE;
-	addresses(tp, key.local, key.remote);
+	fill_path_key(&key, tp);
 	return rule_of_path(&key, version);
+}
+
+/*
+ * A handshake that took longer than the path's base RTT by this met a queue: the capacity is somebody else's now. RFC
+ * 9959 allows ten times the RTT that is known, which it keeps from a whole connection, queues and all.
+ */
+static __always_inline u32 most_rtt_us(u32 base_rtt_us)
+{
+	u32 quarter = base_rtt_us / 4;
+
+	return base_rtt_us + (quarter > 5000 ? quarter : 5000);
+}
+
+/* The start of a flow is over after so many round trips: then the next one may. */
+#define START_ROUND_TRIPS 4
+
+/*
+ * Whether a flow whose handshake took `rtt_us` may start at the rate that was known of its path: the knowledge is fresh,
+ * the path is the same, and no other flow is about to do so (RFC 9959). A global function, as above.
+ */
+__noinline u32 may_start_at_rate(const struct fp_path_key *given, u32 rtt_us)
+{
+	u64 now_ns = bpf_ktime_get_ns(), started_ns;
+	struct fp_path_key key;
+	struct fp_path *path;
+
+	if (!given)
+		return 0;
+	key = *given;
+	path = bpf_map_lookup_elem(&fp_paths, &key);
+	if (!path || now_ns >= path->start_until_ns)
+		return 0;
+	if (rtt_us < path->base_rtt_us / 2 || rtt_us > most_rtt_us(path->base_rtt_us))
+		return 0;
+	started_ns = path->started_ns;
+	if (started_ns && now_ns - started_ns < START_ROUND_TRIPS * 1000ull * path->base_rtt_us)
+		return 0;
+	return __sync_val_compare_and_swap(&path->started_ns, started_ns, now_ns) == started_ns;
 }
 
 static __always_inline int is_learned(u32 rule_id)

@@ -4,7 +4,7 @@
 use crate::run::Run;
 use anyhow::{Context, Result};
 use rustix::net::sockopt::set_socket_linger;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Long against the clock and the first connection's misses, short against the machine's moods.
@@ -43,14 +43,23 @@ impl Slice {
 /// port in TIME_WAIT for a minute, and one second of this loop uses up all 28,000. A reset
 /// is also the cheapest end, so that our share of a connection shows at its largest.
 pub fn connect_for_a_slice() -> Result<Slice> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    connect_once(&listener, address).context("a connection over loopback")?;
+    connect_for_a_slice_to(|_| Ipv4Addr::LOCALHOST)
+}
+
+/// The same to the address of loopback that is given for each connection, which are counted from 0.
+pub fn connect_for_a_slice_to(peer: impl Fn(u64) -> Ipv4Addr) -> Result<Slice> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let port = listener.local_addr()?.port();
+    let connect = |n: u64| {
+        let address = (peer(n), port).into();
+        connect_once(&listener, address).context("a connection over loopback")
+    };
+    connect(0)?;
     let start = Instant::now();
     let mut connections = 0;
     while start.elapsed() < SLICE {
-        connect_once(&listener, address).context("a connection over loopback")?;
         connections += 1;
+        connect(connections)?;
     }
     Ok(Slice {
         connections,

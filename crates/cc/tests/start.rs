@@ -267,6 +267,38 @@ fn a_given_rate_opens_the_window_at_the_first_segment() {
     }
 }
 
+/// RFC 9959: half of what is known is used at once, and slow start goes on from what was.
+#[test]
+fn a_start_at_half_of_the_rate_leaves_slow_start_to_the_known_threshold() {
+    for law in every_law() {
+        let start = Start {
+            initial_rate_bps: 50_000_000,
+            initial_ssthresh_pkts: 863,
+            ..Start::default()
+        };
+        let (mut control, mut window) = begun(law, start);
+        let rate = control.transmission_starts(&mut window, &PATH).unwrap();
+        assert!(
+            rate.abs_diff(50_000_000 / 8) < 50_000_000 / 8 / 100,
+            "{law}"
+        );
+        assert_eq!(
+            (window.cwnd_pkts, window.ssthresh_pkts),
+            (431, 863),
+            "{law}"
+        );
+        // A loss now is of what was sent.
+        let mut lossy = (control.clone(), window);
+        let ssthresh_pkts = lossy.0.ssthresh(&mut lossy.1, 45);
+        assert!(ssthresh_pkts <= 45, "{law}: {ssthresh_pkts}");
+        // The peer's first window let 45 segments go.
+        assert!(control.ack_arrived(&mut window, 45), "{law}");
+        assert_eq!((window.cwnd_pkts, window.ssthresh_pkts), (45, 863), "{law}");
+        control.acked(&mut window, 45);
+        assert_eq!(window.cwnd_pkts, 90, "{law}");
+    }
+}
+
 #[test]
 fn a_short_message_leaves_the_window_that_it_used() {
     let start = Start {

@@ -202,7 +202,7 @@ impl Engine {
         if !has_other_rules {
             return Ok(());
         }
-        let paths = learned.len();
+        let paths = learned.paths.len();
         self.learned = learned.rules;
         self.name_rules()?;
         let rules = self.learned.rules.iter();

@@ -89,21 +89,24 @@ impl Learner {
     }
 
     fn tune(&mut self, state: &DaemonState) {
-        let changes = state.paths.assign();
-        if changes.is_empty() && !self.is_to_tell_all {
+        let are_all = self.is_to_tell_all;
+        let paths = state.paths.assign(are_all);
+        if paths.is_empty() && !are_all {
             return;
         }
+        self.is_to_tell_all = true;
         let mut engine = state.engine.lock();
         let Some(engine) = engine.as_mut() else {
             return;
         };
-        let paths = match self.is_to_tell_all {
-            true => state.paths.assigned(),
-            false => changes,
-        };
         let rules = state.paths.rules();
-        let tuned = rules
-            .and_then(|rules| engine.tune_learned(Learned::new(rules, paths, self.is_to_tell_all)));
+        let tuned = rules.and_then(|rules| {
+            engine.tune_learned(Learned {
+                rules,
+                paths,
+                are_all,
+            })
+        });
         self.is_to_tell_all = tuned.is_err();
         let failure = tuned.err().map(|error| format!("{error:#}"));
         if let Some(error) = failure.as_ref().filter(|_| failure != self.failure) {

@@ -22,6 +22,7 @@ use std::time::Instant;
 
 pub use host::defaults_of_host;
 pub(crate) use host::{Autotuned, most_buffer_bytes};
+use learned::Given;
 pub(crate) use learned::Learned;
 pub(crate) use memory::Memory;
 
@@ -80,23 +81,25 @@ impl PathsState {
         Ok(paths.len())
     }
 
-    /// Gives each path what it is to get now. Answers what has changed.
-    pub(crate) fn assign(&self) -> Vec<(PathKey, Option<Profile>)> {
-        self.paths.lock().assign(&self.host(), now_us())
+    /// Gives each path what it is to get now. Answers what has changed, or all.
+    pub(crate) fn assign(&self, is_to_tell_all: bool) -> Vec<(PathKey, Option<Given>)> {
+        let host = self.host();
+        let mut paths = self.paths.lock();
+        let changes = paths.assign(&host, now_us());
+        let told: Vec<(PathKey, Option<Profile>)> = match is_to_tell_all {
+            true => all_of(&paths),
+            false => changes,
+        };
+        let given = |(key, profile): (PathKey, Option<Profile>)| {
+            let given = profile.map(|profile| Given::new(&profile, paths.start(key)));
+            (key, given)
+        };
+        told.into_iter().map(given).collect()
     }
 
     /// What this host does by itself.
     fn host(&self) -> fatpath_path::Host {
         host::read(*self.autotuned.lock())
-    }
-
-    /// What all paths get.
-    pub(crate) fn assigned(&self) -> Vec<(PathKey, Option<Profile>)> {
-        let paths = self.paths.lock();
-        let assigned = paths.assigned();
-        let of_each = assigned
-            .flat_map(|(profile, keys)| keys.iter().map(move |key| (*key, Some(profile.clone()))));
-        of_each.collect()
     }
 
     /// The rules for what paths get.
@@ -120,6 +123,13 @@ impl PathsState {
         keys.iter().for_each(|key| _ = paths.forget(*key));
         keys.len()
     }
+}
+
+fn all_of(paths: &Paths) -> Vec<(PathKey, Option<Profile>)> {
+    let assigned = paths.assigned();
+    let of_each = assigned
+        .flat_map(|(profile, keys)| keys.iter().map(move |key| (*key, Some(profile.clone()))));
+    of_each.collect()
 }
 
 /// An address is part of its path, and a short prefix has several.

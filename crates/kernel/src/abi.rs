@@ -31,6 +31,7 @@ pub const FP_FLOW_RUDE: u32 = 16;
 pub const FP_FLOW_WITHHELD: u32 = 32;
 pub const FP_FLOW_PACED: u32 = 64;
 pub const FP_FLOW_PACING_SET: u32 = 128;
+pub const FP_FLOW_AT_RATE: u32 = 256;
 pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;
@@ -515,6 +516,37 @@ const _: () = {
     ["Offset of field: fp_path_key::local"][::core::mem::offset_of!(fp_path_key, local) - 4usize];
     ["Offset of field: fp_path_key::remote"]
         [::core::mem::offset_of!(fp_path_key, remote) - 20usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_path {
+    pub rule_id: __u32,
+    pub base_rtt_us: __u32,
+    pub start_until_ns: __u64,
+    pub started_ns: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_path"][::core::mem::size_of::<fp_path>() - 24usize];
+    ["Alignment of fp_path"][::core::mem::align_of::<fp_path>() - 8usize];
+    ["Offset of field: fp_path::rule_id"][::core::mem::offset_of!(fp_path, rule_id) - 0usize];
+    ["Offset of field: fp_path::base_rtt_us"]
+        [::core::mem::offset_of!(fp_path, base_rtt_us) - 4usize];
+    ["Offset of field: fp_path::start_until_ns"]
+        [::core::mem::offset_of!(fp_path, start_until_ns) - 8usize];
+    ["Offset of field: fp_path::started_ns"]
+        [::core::mem::offset_of!(fp_path, started_ns) - 16usize];
 };
 #[repr(C)]
 #[derive(

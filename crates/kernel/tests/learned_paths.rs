@@ -4,9 +4,9 @@
 
 mod support;
 
-use fatpath_kernel::{PathAddresses, PathChange};
+use fatpath_kernel::{PathAddresses, PathChange, PathRule, PathStart, monotonic_ns};
 use fatpath_policy::{Classifier, Policy, Prefix, parse};
-use libbpf_rs::MapCore;
+use libbpf_rs::{MapCore, MapFlags};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -36,6 +36,10 @@ fn path(local: &str, peers: &str) -> PathAddresses {
         local: local.parse().unwrap(),
         peers: peers.parse().unwrap(),
     }
+}
+
+fn gets(rule: &str) -> Option<PathRule<'_>> {
+    Some(PathRule { rule, start: None })
 }
 
 fn change(loaded: &Loaded, buffers: &[usize], changes: &[PathChange<'_>]) {
@@ -105,9 +109,9 @@ fn a_learned_path_speaks_where_no_rule_matches() {
     publish(&loaded, "");
     assert_given(HOST, "127.0.24.2", None);
     let changes = [
-        (path(HOST, "127.0.24.0/24"), Some("auto-30000")),
-        (path(HOST, "127.0.24.7/32"), Some("auto-31000")),
-        (path("::1", "::1/128"), Some("auto-31000")),
+        (path(HOST, "127.0.24.0/24"), gets("auto-30000")),
+        (path(HOST, "127.0.24.7/32"), gets("auto-31000")),
+        (path("::1", "::1/128"), gets("auto-31000")),
     ];
     change(&loaded, &[30_000, 31_000], &changes);
     assert_given(HOST, "127.0.24.2", Some(30_000));
@@ -140,19 +144,19 @@ fn live_flows_follow_at_their_next_round_trip() {
     publish(&loaded, "");
     let other = path("192.0.2.1", "198.51.100.0/24");
     let this = path(HOST, "127.0.24.0/24");
-    change(&loaded, &[30_000], &[(other, Some("auto-30000"))]);
+    change(&loaded, &[30_000], &[(other, gets("auto-30000"))]);
     let mut flow = Connection::new(HOST, "127.0.24.2");
     let has = flow.send_buffer();
     assert!(has > LARGEST);
-    change(&loaded, &[30_000, 31_000], &[(this, Some("auto-31000"))]);
+    change(&loaded, &[30_000, 31_000], &[(this, gets("auto-31000"))]);
     flow.follows(|bytes| bytes == 31_000);
-    change(&loaded, &[30_000, 32_000], &[(this, Some("auto-32000"))]);
+    change(&loaded, &[30_000, 32_000], &[(this, gets("auto-32000"))]);
     flow.follows(|bytes| bytes == 32_000);
     let law_of = |flow: &Connection| rustix::net::sockopt::tcp_congestion(&flow.client).unwrap();
     let hosts = law_of(&flow);
     let rule = "[[rule]]\nname = 'auto-law'\ncongestion_control = 'fp_bbr'\n";
     let rules = parse(rule, None).unwrap().rules;
-    let to_law = [(this, Some("auto-law"))];
+    let to_law = [(this, gets("auto-law"))];
     loaded.kernel.change_paths(&rules, &to_law).unwrap();
     let end = Instant::now() + Duration::from_secs(5);
     while law_of(&flow) != "fp_bbr" {
@@ -166,6 +170,50 @@ fn live_flows_follow_at_their_next_round_trip() {
     }
 }
 
+/// What a rule gives a flow to start at, and whether it did: fp_cubic then ends its first flight with that window.
+#[test]
+fn one_flow_at_a_time_starts_at_the_rate_of_a_fresh_path() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("paths-start");
+    publish(&loaded, "");
+    let rule =
+        "[[rule]]\nname = 'auto-rate'\ncongestion_control = 'fp_cubic'\ninitial_rate = '8gbit'\n";
+    let rules = parse(rule, None).unwrap().rules;
+    let started = |base_rtt_us: u32, for_ns: u64| {
+        let start = PathStart {
+            base_rtt_us,
+            until_ns: monotonic_ns() + for_ns,
+        };
+        let rule = PathRule {
+            rule: "auto-rate",
+            start: Some(start),
+        };
+        let this = [(path(HOST, "127.0.24.0/24"), Some(rule))];
+        loaded.kernel.change_paths(&rules, &this).unwrap();
+        let starts = (0..3).map(|_| {
+            let _flow = Connection::new(HOST, "127.0.24.2");
+            started_ns(&loaded)
+        });
+        let mut starts: Vec<u64> = starts.collect();
+        starts.retain(|at| *at > 0);
+        starts.dedup();
+        starts.len()
+    };
+    let hour_ns = 3_600_000_000_000;
+    // Handshakes over loopback take less than 5 ms, by which they may exceed the base RTT.
+    assert_eq!(started(1, 0), 0, "not fresh any more");
+    assert_eq!(started(1_000_000, hour_ns), 0, "far too short a handshake");
+    assert_eq!(started(1, hour_ns), 3, "one after the other");
+}
+
+/// When the last flow of the only path started at its rate.
+fn started_ns(loaded: &Loaded) -> u64 {
+    let paths = loaded.map("fp_paths");
+    let key = paths.keys().next().unwrap();
+    let value = paths.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+    u64::from_ne_bytes(value[16..24].try_into().unwrap())
+}
+
 #[test]
 fn profiles_come_and_go_without_end() {
     let Some(_alone) = alone() else { return };
@@ -175,7 +223,7 @@ fn profiles_come_and_go_without_end() {
     for first in (5_000..11_000).step_by(200) {
         let buffers: Vec<usize> = (first..first + 250).collect();
         let name = format!("auto-{first}");
-        change(&loaded, &buffers, &[(this, Some(&name))]);
+        change(&loaded, &buffers, &[(this, gets(&name))]);
         assert_given(HOST, "127.0.24.2", Some(first));
     }
     assert!(loaded.kernel.rule_names().unwrap().len() <= 512);
@@ -194,8 +242,8 @@ fn as_many_paths_as_are_known_are_looked_up_and_replaced() {
             PathAddresses { local, peers }
         })
         .collect();
-    let mut changes: Vec<PathChange<'_>> = all.iter().map(|p| (*p, Some("auto-30000"))).collect();
-    changes.push((path(HOST, "127.0.24.0/24"), Some("auto-31000")));
+    let mut changes: Vec<PathChange<'_>> = all.iter().map(|p| (*p, gets("auto-30000"))).collect();
+    changes.push((path(HOST, "127.0.24.0/24"), gets("auto-31000")));
     let set = |changes: &[PathChange<'_>]| {
         let rules = rules(&[30_000, 31_000]).rules;
         loaded.kernel.set_paths(&rules, changes).unwrap();

@@ -35,6 +35,11 @@ impl Assigned {
         self.moved.insert(key);
     }
 
+    /// The path is among the changes next time, whether it gets another profile or not.
+    pub(crate) fn tell_again(&mut self, key: PathKey) {
+        self.moved.insert(key);
+    }
+
     fn take_off(&mut self, profile: &Profile, key: PathKey) {
         let Some(paths) = self.paths.get_mut(profile) else {
             return;

@@ -3,7 +3,7 @@
 
 use crate::estimate::{Estimate, Rate};
 use crate::evidence::{Limit, Loss};
-use crate::profile::{Law, Profile, stepped};
+use crate::profile::{Law, Profile, stepped, stepped_down};
 use serde::{Deserialize, Serialize};
 
 /// Buffers are so many bandwidth-delay products: one in flight, one while a loss is repaired.
@@ -29,11 +29,18 @@ const LONG_US: f64 = 5_000.0;
 /// when it looks for more, which is part of what flows show.
 const MOST_LOST: f64 = 0.05;
 
+/// A flow starts at this share of the rate that is known, where no more than so much is lost (RFC 9959: half).
+const START_SHARE: f64 = 0.5;
+const MOST_LOST_TO_START: f64 = 0.01;
+/// A start at less is no faster than ten segments at once.
+const LEAST_START_PKTS: f64 = 20.0;
+
 /// Thresholds below this would end slow start where it does no harm.
 const LEAST_SSTHRESH_PKTS: u64 = 64;
 /// Bounds of the policy's settings.
 const MOST_SSTHRESH_PKTS: u64 = 1 << 20;
 const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+const MOST_RATE_BPS: u64 = 1_000_000_000_000;
 
 /// What the host does by itself, and what it can bear.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +138,23 @@ fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) 
         rate.bps.value / 1e6,
         estimate.base_rtt_us.value / 1e3
     ));
+    set_rate(choice, estimate, rate, bdp_bytes);
+}
+
+/// Slow start takes a round trip for each doubling: a flow that begins at half of the rate saves most of them.
+fn set_rate(choice: &mut Choice, estimate: &Estimate, rate: Rate, bdp_bytes: f64) {
+    let is_clean = matches!(estimate.loss, Some(Loss::None | Loss::Queue))
+        && estimate.retransmitted_share <= MOST_LOST_TO_START;
+    let start_pkts = START_SHARE * bdp_bytes / f64::from(estimate.mss_bytes.max(1));
+    if !is_clean || start_pkts < LEAST_START_PKTS {
+        return;
+    }
+    let bps = stepped_down(START_SHARE * rate.bps.value).min(MOST_RATE_BPS);
+    choice.profile.initial_rate_bps = Some(bps);
+    choice.because(format!(
+        "a start paced at {:.1} Mb/s, at most half of the known rate, for an hour after a flow had it",
+        bps as f64 / 1e6
+    ));
 }
 
 fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
@@ -218,7 +242,9 @@ mod tests {
         assert_eq!(choice.profile.receive_buffer_bytes, Some(94_906_266));
         assert_eq!(choice.profile.law, Some(Law::Cubic));
         assert_eq!(choice.profile.initial_ssthresh_pkts, Some(8192));
-        assert_eq!(choice.reasons.len(), 3, "{choice:?}");
+        let rate = choice.profile.initial_rate_bps.unwrap();
+        assert!((350_000_000..=500_000_000).contains(&rate), "{rate}");
+        assert_eq!(choice.reasons.len(), 4, "{choice:?}");
     }
 
     #[test]
@@ -231,7 +257,11 @@ mod tests {
             retransmitted_share: 0.06,
             ..path(1e9, 100e3, Loss::Random)
         };
-        assert_eq!(choose(&heavy, &host()).profile.law, Some(Law::Cubic));
+        let heavy = choose(&heavy, &host()).profile;
+        assert_eq!(
+            (heavy.law, heavy.initial_rate_bps),
+            (Some(Law::Cubic), None)
+        );
         let policed = choose(&path(20e6, 20e3, Loss::Policed), &host()).profile;
         assert_eq!(policed.law, Some(Law::Bbr));
         assert_eq!(policed.initial_ssthresh_pkts, None);

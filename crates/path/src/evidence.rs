@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 /// A flow that moved less says nothing of its path.
 const LEAST_BYTES: u64 = 64 << 10;
 
+/// A start is judged by so many segments at least.
+const LEAST_START_PKTS: u64 = 40;
+const MOST_LOST_IN_START: f64 = 0.01;
+
 /// A value above this is no measurement of a real path: 60 s, and 10 Tb/s.
 const MOST_RTT_US: f64 = 60e6;
 const MOST_BPS: f64 = 1e13;
@@ -101,6 +105,13 @@ impl Evidence {
             && is_time(self.mean_rtt_us)
             && self.mean_rtt_us >= self.min_rtt_us
             && self.rate_bps.is_none_or(is_rate)
+    }
+
+    /// Whether more than 1 % was sent again, in enough segments to tell: of a long flow that started at the path's rate
+    /// the start is not told apart.
+    pub(crate) fn is_start_lossy(&self) -> bool {
+        self.sent_pkts >= LEAST_START_PKTS
+            && self.retransmitted_pkts as f64 > MOST_LOST_IN_START * self.sent_pkts as f64
     }
 
     /// The rate where the path itself set it.

@@ -30,6 +30,9 @@ pub struct Guard {
     trial: Option<Trial>,
     quarantine: Option<Quarantine>,
     taken_back: u32,
+    /// Flows start by slow start until then, µs since 1970.
+    #[serde(default)]
+    no_start_until_us: i64,
 }
 
 /// A path is left alone.
@@ -129,6 +132,11 @@ impl Guard {
         quarantine.filter(|quarantine| now_us < quarantine.until_us)
     }
 
+    /// Whether flows that start at the path's rate lost too much lately.
+    pub(crate) fn forbids_starts(&self, now_us: i64) -> bool {
+        now_us < self.no_start_until_us
+    }
+
     /// Whether the path is on trial with other than the host's settings.
     pub fn profile(&self) -> Option<&Profile> {
         self.trial.as_ref().map(|trial| &trial.profile)
@@ -154,6 +162,9 @@ impl Guard {
         };
         if seen.begin_us < trial.since_us {
             return;
+        }
+        if trial.profile.initial_rate_bps.is_some() && seen.is_start_lossy() {
+            self.no_start_until_us = seen.seen_us.saturating_add(QUARANTINES_US[0]);
         }
         trial.flows.retain(|flow| flow.flow != seen.flow);
         trial.flows.push(seen.clone());

@@ -64,7 +64,13 @@ impl Path {
     /// What its flows would get now; none where nothing is known.
     pub fn choice(&self, host: &Host) -> Option<Choice> {
         let known = self.estimate()?;
-        Some(choose(&self.guard.without_trial(&known), host))
+        let mut choice = choose(&self.guard.without_trial(&known), host);
+        if choice.profile.initial_rate_bps.is_some() && self.guard.forbids_starts(self.seen_us()) {
+            choice.profile.initial_rate_bps = None;
+            let reason = "flows that started at its rate lost segments: none does for an hour";
+            choice.reasons.push(reason.to_owned());
+        }
+        Some(choice)
     }
 
     /// The flows that the estimate rests on, oldest first.

@@ -9,6 +9,9 @@ use crate::path::Path;
 use crate::profile::Profile;
 use std::collections::{BTreeSet, HashMap};
 
+/// The rate of a path is fresh for an hour after a flow.
+const FRESH_US: i64 = 3_600_000_000;
+
 /// How much is kept, and told apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -37,6 +40,8 @@ pub struct Paths {
     /// Those that something was learned of since they were assigned a profile.
     moved: BTreeSet<PathKey>,
     assigned: Assigned,
+    /// When paths whose flows start at their rates were seen, as it was last told.
+    fresh: HashMap<PathKey, i64>,
     host: Option<Host>,
 }
 
@@ -83,6 +88,7 @@ impl Paths {
             self.by_age.remove(&(path.seen_us(), key));
             self.moved.remove(&key);
             self.assigned.set(key, Profile::default());
+            self.fresh.remove(&key);
         }
         known.is_some()
     }
@@ -144,13 +150,35 @@ impl Paths {
         let now = path.guard.profile().filter(|now| now.is_near(&chosen));
         let profile = now.cloned().unwrap_or(chosen);
         path.guard.begin(&profile, &estimate, now_us);
+        if profile.initial_rate_bps.is_none() {
+            self.fresh.remove(&key);
+        } else if is_to_tell(self.fresh.get(&key), estimate.seen_us) {
+            self.fresh.insert(key, estimate.seen_us);
+            self.assigned.tell_again(key);
+        }
         self.assigned.set(key, profile);
+    }
+
+    /// How long flows of a path may start at its rate, and its base RTT, µs; none where they may not.
+    pub fn start(&self, key: PathKey) -> Option<(i64, f64)> {
+        let path = self.paths.get(&key)?;
+        path.guard.profile()?.initial_rate_bps?;
+        let known = path.estimate()?;
+        Some((
+            known.seen_us.saturating_add(FRESH_US),
+            known.base_rtt_us.value,
+        ))
     }
 
     /// Which paths get which profile, by the last answer of [`Paths::assign`]. Paths whose profile is left out get nothing.
     pub fn assigned(&self) -> impl Iterator<Item = (&Profile, &BTreeSet<PathKey>)> {
         self.assigned.all()
     }
+}
+
+/// What is known of a path that is seen all the time is told again so often.
+fn is_to_tell(told_us: Option<&i64>, seen_us: i64) -> bool {
+    told_us.is_none_or(|told_us| seen_us.saturating_sub(*told_us) > FRESH_US / 6)
 }
 
 #[cfg(test)]
@@ -249,17 +277,58 @@ mod tests {
     fn a_path_keeps_its_profile_while_the_estimate_moves_little() {
         let mut paths = Paths::default();
         paths.learn(key(0), flow(0, 1e9));
-        paths.assign(&host(), 0);
+        let given = paths.assign(&host(), 0);
         for number in 1..40 {
             let wave = if number % 2 == 0 { 1.15 } else { 0.85 };
             paths.learn(key(0), flow(number, 1e9 * wave));
-            assert_eq!(paths.assign(&host(), 0), [], "{number}");
+            let told = paths.assign(&host(), 0);
+            assert!(told.is_empty() || told == given, "{number}: {told:?}");
         }
         (40..60).for_each(|number| assert!(paths.learn(key(0), flow(number, 4e9))));
         assert_eq!(paths.assign(&host(), 0).len(), 1);
         paths.forget(key(0));
         assert_eq!(paths.assign(&host(), 0), [(key(0), None)]);
         assert!(paths.assigned().next().is_none());
+    }
+
+    #[test]
+    fn a_path_that_flows_use_stays_fresh() {
+        let mut paths = Paths::default();
+        let mut told = 0;
+        for number in 0..60 {
+            paths.learn(key(0), flow(number, 1e9));
+            told += paths.assign(&host(), 0).len();
+            let (until_us, rtt_us) = paths.start(key(0)).unwrap();
+            assert_eq!(until_us, flow(number, 1e9).seen_us + FRESH_US);
+            assert_eq!(rtt_us, 100e3);
+        }
+        // A flow a minute, told again after more than ten.
+        assert_eq!(told, 6);
+        assert_eq!(paths.start(key(1)), None);
+    }
+
+    #[test]
+    fn a_lossy_start_ends_starts_for_an_hour() {
+        let starts = |paths: &mut Paths| {
+            paths.assign(&host(), 0);
+            paths.start(key(0)).is_some()
+        };
+        let mut paths = Paths::default();
+        (0..20).for_each(|number| assert!(paths.learn(key(0), flow(number, 1e9))));
+        assert!(starts(&mut paths));
+        paths.learn(
+            key(0),
+            Evidence {
+                sent_pkts: 1_000,
+                retransmitted_pkts: 20,
+                ..flow(20, 1e9)
+            },
+        );
+        assert!(!starts(&mut paths));
+        paths.learn(key(0), flow(79, 1e9));
+        assert!(!starts(&mut paths));
+        paths.learn(key(0), flow(81, 1e9));
+        assert!(starts(&mut paths));
     }
 
     #[test]

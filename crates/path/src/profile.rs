@@ -15,6 +15,9 @@ pub struct Profile {
     pub law: Option<Law>,
     /// Slow-start threshold of a new flow, segments.
     pub initial_ssthresh_pkts: Option<u64>,
+    /// Rate at which a new flow starts, bits a second.
+    #[serde(default)]
+    pub initial_rate_bps: Option<u64>,
 }
 
 /// A law that a path can ask for.
@@ -54,6 +57,7 @@ impl Profile {
                 of.send_buffer_bytes,
                 of.receive_buffer_bytes,
                 of.initial_ssthresh_pkts,
+                of.initial_rate_bps,
             ]
         };
         let mut pairs = numbers(self).into_iter().zip(numbers(other));
@@ -83,6 +87,9 @@ impl fmt::Display for Profile {
                 writeln!(lines, "{key} = {value}")?;
             }
         }
+        if let Some(bps) = self.initial_rate_bps {
+            writeln!(lines, "initial_rate = \"{bps}bit\"")?;
+        }
         if let Some(law) = self.law {
             writeln!(lines, "congestion_control = \"{}\"", law.name())?;
         }
@@ -93,6 +100,11 @@ impl fmt::Display for Profile {
 /// The power of the square root of 2 next to a number, by ratio.
 pub(crate) fn stepped(value: f64) -> u64 {
     STEP.powf((value.ln() / STEP.ln()).round()).round() as u64
+}
+
+/// The greatest power of the square root of 2 that is no more than a number.
+pub(crate) fn stepped_down(value: f64) -> u64 {
+    STEP.powf((value.ln() / STEP.ln()).floor()) as u64
 }
 
 #[cfg(test)]
@@ -117,6 +129,8 @@ mod tests {
         fn steps_are_close(value in 1e3..1e12_f64) {
             let ratio = stepped(value) as f64 / value;
             prop_assert!((0.84..1.19).contains(&ratio), "{ratio}");
+            let down = stepped_down(value) as f64;
+            prop_assert!(down <= value && down > value / 1.5 - 1.0, "{down}");
         }
     }
 }

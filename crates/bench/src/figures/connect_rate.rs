@@ -22,6 +22,9 @@ use std::fmt::Write;
 const SAMPLES: u32 = 30;
 const PAIRS_A_SAMPLE: u32 = 10;
 
+/// A slice of the loop.
+pub type Connect = fn() -> Result<Slice>;
+
 const RULES: u32 = 1000;
 const PREFIXES_A_RULE: u32 = 10;
 
@@ -67,27 +70,39 @@ pub fn paired(
     policy: &str,
     check: impl Fn(&Loaded, Connections) -> Result<()>,
 ) -> Result<Vec<f64>> {
+    paired_by(run, policy, connect_for_a_slice, |_| Ok(()), check)
+}
+
+/// The same with a loop of the caller's, and what is to be done once the policy is live.
+pub fn paired_by(
+    run: &Run,
+    policy: &str,
+    connect: Connect,
+    prepare: impl Fn(&Loaded) -> Result<()>,
+    check: impl Fn(&Loaded, Connections) -> Result<()>,
+) -> Result<Vec<f64>> {
     let alone = Alone::wait(run)?;
     let group = Group::make()?;
     let loaded = Loaded::start(run, &alone, policy, Some(group.path()))?;
+    prepare(&loaded)?;
     let _one = OneProcessor::keep()?;
     let mut tuned = 0;
     let samples = (1..=SAMPLES).map(|n| {
         run.check()?;
-        sample(run, &group, n, &mut tuned)
+        sample(run, &group, connect, n, &mut tuned)
     });
     let samples = samples.collect::<Result<Vec<f64>>>()?;
     check(&loaded, Connections { count: tuned })?;
     Ok(samples)
 }
 
-fn sample(run: &Run, group: &Group, n: u32, tuned: &mut u64) -> Result<f64> {
+fn sample(run: &Run, group: &Group, connect: Connect, n: u32, tuned: &mut u64) -> Result<f64> {
     let pairs = (0..PAIRS_A_SAMPLE).map(|pair| {
         let (with, without) = match pair % 2 {
-            0 => (with(group, tuned)?, connect_for_a_slice()?),
+            0 => (with(group, connect, tuned)?, connect()?),
             _ => {
-                let without = connect_for_a_slice()?;
-                (with(group, tuned)?, without)
+                let without = connect()?;
+                (with(group, connect, tuned)?, without)
             }
         };
         Ok(with.per_s() / without.per_s())
@@ -99,9 +114,9 @@ fn sample(run: &Run, group: &Group, n: u32, tuned: &mut u64) -> Result<f64> {
     Ok(ratio)
 }
 
-fn with(group: &Group, tuned: &mut u64) -> Result<Slice> {
+fn with(group: &Group, connect: Connect, tuned: &mut u64) -> Result<Slice> {
     group.enter()?;
-    let slice = connect_for_a_slice();
+    let slice = connect();
     group.leave()?;
     let slice = slice?;
     *tuned += slice.connections;

@@ -20,6 +20,7 @@ mod load;
 mod mark_cpu;
 mod measure_overlap;
 mod model;
+mod paths;
 mod police;
 mod police_live;
 mod rate_error;
@@ -43,7 +44,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 50] = [
+const SINGLE: [&Figure; 53] = [
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
@@ -78,6 +79,9 @@ const SINGLE: [&Figure; 50] = [
     &why::FIGURE,
     &why::GAIN_ERROR,
     &why::FALSE_PER_1000,
+    &paths::CONNECT_RATE,
+    &paths::CORE_SHARE,
+    &paths::MEMORY,
     &upgrade::FIGURE,
     &sim_packets::FIGURE,
     &sim_window_cost::FIGURE,

@@ -40,6 +40,7 @@ pub(super) fn name(profile: &Profile) -> String {
         ("s", profile.send_buffer_bytes),
         ("r", profile.receive_buffer_bytes),
         ("t", profile.initial_ssthresh_pkts),
+        ("i", profile.initial_rate_bps),
     ];
     if let Some(law) = profile.law {
         name.push('-');
@@ -67,10 +68,12 @@ mod tests {
             receive_buffer_bytes: Some((1 << 30) - 1),
             law: Some(Law::Cubic),
             initial_ssthresh_pkts: Some(1 << 20),
+            initial_rate_bps: Some(1_000_000_000_000),
         };
         let other = Profile {
             law: Some(Law::Bbr),
             initial_ssthresh_pkts: None,
+            initial_rate_bps: None,
             ..profile.clone()
         };
         let policy = learned_policy([&profile, &other].into_iter()).unwrap();

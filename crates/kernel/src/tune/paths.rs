@@ -45,8 +45,38 @@ impl PathAddresses {
     }
 }
 
-/// A path, and the name of the rule that its flows get; none: they get nothing any more.
-pub type PathChange<'a> = (PathAddresses, Option<&'a str>);
+/// What flows of a path get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRule<'a> {
+    /// Name of the rule.
+    pub rule: &'a str,
+    /// Which flows start at the rule's `initial_rate`; none: no flow does.
+    pub start: Option<PathStart>,
+}
+
+/// Flows start at the rule's `initial_rate` one at a time, while their handshakes take what they took before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStart {
+    /// Round-trip time without queues, µs.
+    pub base_rtt_us: u32,
+    /// Until then, on CLOCK_MONOTONIC.
+    pub until_ns: u64,
+}
+
+impl PathRule<'_> {
+    fn value(&self, rule_id: u32) -> abi::fp_path {
+        let start = self.start;
+        abi::fp_path {
+            rule_id,
+            base_rtt_us: start.map_or(0, |start| start.base_rtt_us),
+            start_until_ns: start.map_or(0, |start| start.until_ns),
+            started_ns: 0,
+        }
+    }
+}
+
+/// A path, and what its flows get; none: nothing any more.
+pub type PathChange<'a> = (PathAddresses, Option<PathRule<'a>>);
 
 impl Kernel {
     /// Changes what the flows of some paths get. `rules` are all that any path has then.
@@ -65,12 +95,13 @@ impl Kernel {
         for (path, _) in changes.iter().filter(|(_, rule)| rule.is_none()) {
             remove(paths, path.key().as_bytes())?;
         }
-        for (path, rule) in changes {
-            let id = rule.and_then(|rule| ids.get(rule));
-            if let Some(id) = id {
-                let put = paths.update(path.key().as_bytes(), id.as_bytes(), MapFlags::ANY);
-                put.map_err(KernelError::bpf("write a learned path"))?;
-            }
+        let given = changes.iter().filter_map(|(path, rule)| {
+            let rule = rule.as_ref()?;
+            Some((path.key(), rule.value(*ids.get(rule.rule)?)))
+        });
+        for (key, value) in given {
+            let put = paths.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY);
+            put.map_err(KernelError::bpf("write a learned path"))?;
         }
         self.have_paths_looked_up(paths.keys().next().is_some())?;
         self.note_buffer_maxima()?;
