@@ -5,7 +5,9 @@
 mod support;
 
 use serde_json::Value;
-use support::transfer::mbps_received;
+use std::io::{Read, Write};
+use std::time::Instant;
+use support::transfer::{self, mbps_received};
 use support::{Daemon, Lab, alone, until};
 
 /// 100 Mb/s, 40 ms, and one segment of 500 lost: CUBIC gets a tenth of it.
@@ -122,5 +124,76 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     assert!(
         !paths.iter().any(|path| covers(&path["prefix"], &peer)),
         "{known:#}"
+    );
+}
+
+/// The law that new flows of this host have; put back when it is dropped.
+struct HostsLaw(String);
+
+impl HostsLaw {
+    const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+    fn set(law: &str) -> HostsLaw {
+        let before = std::fs::read_to_string(HostsLaw::SYSCTL).unwrap();
+        std::fs::write(HostsLaw::SYSCTL, law).unwrap();
+        HostsLaw(before.trim().to_owned())
+    }
+}
+
+impl Drop for HostsLaw {
+    fn drop(&mut self) {
+        let _ = std::fs::write(HostsLaw::SYSCTL, &self.0);
+    }
+}
+
+const OBJECT_BYTES: usize = 2_000_000;
+
+/// Median time of an object from the SYN to its last byte, of five.
+fn object_s(lab: &Lab) -> f64 {
+    let object = |_| {
+        let begun = Instant::now();
+        let (sender, mut receiver) = lab.connection(transfer::PORT);
+        let reader = std::thread::spawn(move || {
+            let mut rest = OBJECT_BYTES;
+            let mut piece = vec![0; 1 << 16];
+            while rest > 0 {
+                rest -= receiver.read(&mut piece).unwrap();
+            }
+        });
+        (&sender).write_all(&vec![0; OBJECT_BYTES]).unwrap();
+        reader.join().unwrap();
+        begun.elapsed().as_secs_f64()
+    };
+    let mut took: Vec<f64> = (0..5).map(object).collect();
+    took.sort_by(f64::total_cmp);
+    took[2]
+}
+
+#[test]
+fn an_object_on_a_known_path_starts_at_its_rate() {
+    let Some(_alone) = alone() else { return };
+    let _law = HostsLaw::set("cubic");
+    let lab = Lab::up(
+        "auto-start",
+        "rate = '200mbit'\ndelay = '40ms'\nqueue = '1bdp'",
+    );
+    let daemon = Daemon::start(&auto("tune"));
+    let before_s = object_s(&lab);
+    let _ = mbps_received(lab.transfer(6, &[]));
+    let path = learned(&daemon, &lab, "a start at the path's rate", |path| {
+        let settings = path["settings"].as_str().unwrap();
+        path["state"] == "tuned" && settings.contains("initial_rate")
+    });
+    until("the kernel half to know it", || {
+        let (sender, receiver) = lab.connection(transfer::PORT);
+        let flow = daemon.flow_of(&sender);
+        drop((sender, receiver));
+        (flow["law"] == "fp_cubic").then_some(())
+    });
+    let after_s = object_s(&lab);
+    println!("{before_s:.3} s, then {after_s:.3} s");
+    assert!(
+        after_s < 0.8 * before_s,
+        "{before_s} s, then {after_s} s: {path:#}"
     );
 }

@@ -53,7 +53,8 @@ struct cc_memory {
 	cc_u64 own[4];	     /* the law's own: a struct cc_memo, or one in its file */
 	struct cc_hystart hystart;
 	cc_u32 slow_start_credit; /* 2^-32 segments */
-	cc_u32 resume_pkts;	  /* the window before a pause, where no ssthresh is known */
+	cc_u32 resume_pkts;	/* the window before a pause, where no ssthresh is known; or, while
+				     CC_RESUMES, when the paced start began, microseconds */
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
 	cc_u32 undo_limit_pkts; /* an undo restores no more; 0 = no limit */
 	cc_u32 flags;		/* CC_BEGAN, CC_SLOW_STARTED, see start.h */

@@ -156,7 +156,7 @@ static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct c
 	m->slow_start_credit = 0;
 	m->hystart.prior_phase = m->hystart.phase;
 	m->hystart.phase = CC_HYSTART_DONE;
-	m->flags &= ~CC_SLOW_STARTED;
+	m->flags &= ~(CC_SLOW_STARTED | CC_RESUMES);
 	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
 }
 

@@ -31,6 +31,10 @@ struct cc_start {
 /* cc_memory.flags */
 #define CC_BEGAN 1u	   /* the flow has sent */
 #define CC_SLOW_STARTED 2u /* slow start grew the window since the last congestion event */
+#define CC_RESUMES 4u	   /* a paced start that outlasts its first acknowledgement */
+
+/* A paced start that goes on while the peer's window opens lasts no longer than so many round trips. */
+#define CC_RESUME_ROUND_TRIPS 5
 
 static inline int cc_in_slow_start(const struct cc_window *w)
 {
@@ -136,7 +140,12 @@ static inline cc_u32 cc_first_target(struct cc_window *w, const struct cc_start 
 {
 	cc_u32 target = cc_initial_target_pkts(s->initial_rate_bps, srtt_us, mss_bytes);
 
-	w->ssthresh_pkts = s->initial_ssthresh_pkts > target ? s->initial_ssthresh_pkts : target;
+	w->ssthresh_pkts = target;
+	if (s->initial_ssthresh_pkts > target) {
+		w->ssthresh_pkts = s->initial_ssthresh_pkts;
+		w->memory.flags |= CC_RESUMES;
+		w->memory.resume_pkts = (cc_u32)w->now_us;
+	}
 	return target;
 }
 
@@ -183,6 +192,22 @@ static inline cc_u32 cc_tried_pkts(const struct cc_window *w, cc_u32 in_flight_p
 }
 
 /*
+ * Where more is known of the path than the window of the paced start, the peer's first window may be all that bounds the
+ * first flight: the start goes on until the whole window was in flight, or for some round trips (RFC 9959's Unvalidated
+ * Phase). What was in flight meanwhile was tried.
+ */
+static inline int cc_resumes(struct cc_window *w, cc_u32 in_flight_pkts)
+{
+	cc_u32 since_us = (cc_u32)w->now_us - w->memory.resume_pkts;
+
+	if (!(w->memory.flags & CC_RESUMES) || in_flight_pkts >= w->cwnd_pkts ||
+	    since_us / CC_RESUME_ROUND_TRIPS > w->srtt_us)
+		return 0;
+	w->memory.paced_from_pkts = cc_tried_pkts(w, in_flight_pkts);
+	return 1;
+}
+
+/*
  * An acknowledgement arrived; `in_flight_pkts` were in flight before it. 1 = a paced
  * start ends now ("stopped immediately upon receiving an acknowledgement"). The
  * window is then what was tried: ssthresh, and congestion avoidance follows, if the
@@ -190,8 +215,11 @@ static inline cc_u32 cc_tried_pkts(const struct cc_window *w, cc_u32 in_flight_p
  */
 static inline int cc_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
 {
-	if (!w->memory.paced_from_pkts)
+	if (!w->memory.paced_from_pkts || cc_resumes(w, in_flight_pkts))
 		return 0;
+	if (w->memory.flags & CC_RESUMES)
+		w->memory.resume_pkts = 0;
+	w->memory.flags &= ~CC_RESUMES;
 	w->cwnd_pkts = cc_tried_pkts(w, in_flight_pkts);
 	w->memory.paced_from_pkts = 0;
 	return 1;
@@ -219,6 +247,7 @@ static inline void cc_idle_restart(struct cc_window *w, const struct cc_start *s
 
 	if (s->idle == CC_IDLE_KEEP || !halvings)
 		return;
+	w->memory.flags &= ~CC_RESUMES;
 	w->memory.resume_pkts = w->cwnd_pkts;
 	if (known > w->ssthresh_pkts)
 		w->ssthresh_pkts = known;

@@ -168,8 +168,20 @@ impl Host {
                 }
             }
             Event::AckArrived(in_flight_pkts) => {
+                let before = *window;
                 let is_end = control.ack_arrived(window, in_flight_pkts);
-                assert_eq!(is_end, self.paced_from_pkts.take().is_some());
+                match self.paced_from_pkts.take() {
+                    Some(from_pkts) if !is_end => {
+                        // It goes on to a higher threshold, and what is in flight meanwhile was tried.
+                        assert!(self.start.initial_rate_bps > 0);
+                        assert!(self.start.initial_ssthresh_pkts > 0);
+                        assert!(in_flight_pkts < before.cwnd_pkts);
+                        assert_eq!(window.cwnd_pkts, before.cwnd_pkts);
+                        let tried_pkts = from_pkts.max(in_flight_pkts).min(before.cwnd_pkts);
+                        self.paced_from_pkts = Some(tried_pkts);
+                    }
+                    paced => assert_eq!(is_end, paced.is_some()),
+                }
             }
             Event::Parameters(law) => control.set_law(law),
             Event::HostLowers(cwnd_pkts) => {

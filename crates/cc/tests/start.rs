@@ -277,6 +277,7 @@ fn a_start_at_half_of_the_rate_leaves_slow_start_to_the_known_threshold() {
             ..Start::default()
         };
         let (mut control, mut window) = begun(law, start);
+        window.srtt_us = PATH.srtt_us;
         let rate = control.transmission_starts(&mut window, &PATH).unwrap();
         assert!(
             rate.abs_diff(50_000_000 / 8) < 50_000_000 / 8 / 100,
@@ -291,11 +292,29 @@ fn a_start_at_half_of_the_rate_leaves_slow_start_to_the_known_threshold() {
         let mut lossy = (control.clone(), window);
         let ssthresh_pkts = lossy.0.ssthresh(&mut lossy.1, 45);
         assert!(ssthresh_pkts <= 45, "{law}: {ssthresh_pkts}");
-        // The peer's first window let 45 segments go.
-        assert!(control.ack_arrived(&mut window, 45), "{law}");
-        assert_eq!((window.cwnd_pkts, window.ssthresh_pkts), (45, 863), "{law}");
-        control.acked(&mut window, 45);
-        assert_eq!(window.cwnd_pkts, 90, "{law}");
+        assert!(lossy.0.ack_arrived(&mut lossy.1, 45), "{law}");
+        // The peer's first window let 45 segments go, its next one 135.
+        let mut late = (control.clone(), window);
+        for in_flight_pkts in [45, 135] {
+            window.now_us += 100_000;
+            assert!(!control.ack_arrived(&mut window, in_flight_pkts), "{law}");
+            assert_eq!(
+                (window.cwnd_pkts, window.ssthresh_pkts),
+                (431, 863),
+                "{law}"
+            );
+        }
+        let mut lossy = (control.clone(), window);
+        let ssthresh_pkts = lossy.0.ssthresh(&mut lossy.1, 100);
+        assert!(ssthresh_pkts <= 135, "{law}: {ssthresh_pkts}");
+        assert!(control.ack_arrived(&mut window, 431), "{law}");
+        control.acked(&mut window, 431);
+        assert_eq!(window.cwnd_pkts, 862, "{law}");
+        // A peer whose window does not open, or a program without data, ends it, too.
+        assert!(!late.0.ack_arrived(&mut late.1, 45), "{law}");
+        late.1.now_us += 700_000;
+        assert!(late.0.ack_arrived(&mut late.1, 50), "{law}");
+        assert_eq!((late.1.cwnd_pkts, late.1.ssthresh_pkts), (50, 863), "{law}");
     }
 }
 

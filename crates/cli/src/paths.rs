@@ -301,9 +301,18 @@ fn as_rule(path: &LearnedPath) -> String {
     }
     rule.push_str(&format!(
         "[[rule]]\nname = \"path-{name}\"\nsource = [\"{}\"]\ndestination = [\"{}\"]\n{}",
-        path.local, path.prefix, path.settings
+        path.local,
+        path.prefix,
+        lasting(&path.settings)
     ));
     rule
+}
+
+/// Without the rate of starts, which is right for an hour: a rule of the file has no guards.
+fn lasting(settings: &str) -> String {
+    let lines = settings.lines();
+    let lasting = lines.filter(|line| !line.starts_with("initial_rate"));
+    lasting.map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -180,6 +180,7 @@ impl Peers {
         let namespace = Namespace::create(&format!("{NETWORK}-host"))?;
         for command in [
             "link set lo up",
+            "addr add 10.255.0.1/32 dev lo",
             "route add local 10.0.0.0/8 dev lo src 10.255.0.1",
         ] {
             let ip = || Command::new("ip").args(command.split(' ')).status();

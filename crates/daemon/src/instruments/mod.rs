@@ -194,6 +194,7 @@ fn rule(policy: &Policy, name: String) -> Rule {
     Rule {
         sets_send_buffer: gives(Setting::SendBuffer),
         sets_receive_buffer: gives(Setting::ReceiveBuffer),
+        gives_nothing: rule.is_some_and(|rule| rule.settings.iter().next().is_none()),
         path_rate_bps: rule.and_then(|rule| rule.path.rate_bps),
         name,
     }
