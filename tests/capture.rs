@@ -385,6 +385,7 @@ fn check_lost(captured: &Captured) {
             .unwrap()
     };
     assert!(again(&sent) >= 3 && again(&received) >= 3, "{sent:#}");
+    draws(&captured.files[0], captured.lab.scratch());
     // No loss is on the way back, and each end's own half of the path is the whole.
     let rtt = sent["from_client"]["rtt"]["min_us"].as_f64().unwrap();
     assert!((40_000.0..60_000.0).contains(&rtt), "{rtt}");
@@ -392,6 +393,35 @@ fn check_lost(captured: &Captured) {
         .as_f64()
         .unwrap();
     assert!((39_000.0..60_000.0).contains(&rtt), "{rtt}");
+}
+
+/// All figures of the flow, and what is asked for of a part of it.
+fn draws(file: &Path, dir: &Path) {
+    let mut analyse = Command::new(FATPATH);
+    analyse
+        .arg("analyse")
+        .arg(file)
+        .args(["--flow", "1", "--xplot"]);
+    analyse.args(["--time", "0..0.5", "--plot"]).arg(dir);
+    assert!(analyse.output().unwrap().status.success());
+    let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+    for figure in ["time-sequence", "over-time"] {
+        let name = format!("flow-1-from-client-{figure}");
+        assert!(read(&format!("{name}.png")).starts_with(b"\x89PNG"));
+        assert!(read(&format!("{name}.svg")).starts_with(b"<svg"));
+    }
+    let xplot = String::from_utf8(read("flow-1-from-client-time-sequence.xpl")).unwrap();
+    assert!(xplot.starts_with("timeval unsigned\ntitle\n") && xplot.ends_with("\ngo\n"));
+    assert!(
+        xplot
+            .lines()
+            .filter(|line| line.starts_with("uarrow"))
+            .count()
+            > 10
+    );
+    assert!(read("flow-1.html").starts_with(b"<!doctype html>"));
+    let svg = String::from_utf8(read("flow-1-from-client-time-sequence.svg")).unwrap();
+    assert!(svg.contains("acknowledged up to here"), "a legend");
 }
 
 fn check_late(captured: &Captured) {

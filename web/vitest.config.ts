@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Two sets: tests/ needs nothing, browser/ a daemon and a browser (tests/page.rs runs it).
+// tests/ needs nothing; browser/ a daemon and a browser (tests/page.rs runs it); capture/ a plot and a browser
+// (tests/capture_page.rs).
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

@@ -2,9 +2,8 @@
 // A real browser on the page of a real daemon, and what must hold on every page: no request to outside, no
 // breach of the security policy, no error in the console, nothing that bars people with a screen reader.
 
-import axe from "axe-core";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, beforeAll } from "vitest";
 
 /** Set by tests/page.rs, which runs the daemon and the transfer. */
 export function given(name: string): string {
@@ -49,17 +48,6 @@ export async function open(look: Look = { width: 1360, height: 900 }, address = 
   });
   await page.goto(address);
   return { page, breaches };
-}
-
-/** Rules of WCAG 2.1 A and AA, contrast among them. */
-export async function expectAccessible(page: Page): Promise<void> {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: typeof import("axe-core") };
-    const results = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] });
-    return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
-  });
-  expect(found).toEqual([]);
 }
 
 /** For the README: make screenshots. */

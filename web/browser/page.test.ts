@@ -3,7 +3,8 @@
 
 import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { expectAccessible, given, open, ORIGIN, shoot } from "./browser";
+import { expectAccessible } from "./accessible";
+import { given, open, ORIGIN, shoot } from "./browser";
 
 /** The peer of the transfer, ADDRESS:PORT, and the finding that it must get. */
 const PEER = given("FATPATH_PEER");

@@ -4,6 +4,7 @@
 use crate::connection::State;
 use crate::decode::{NoSegment, decode};
 use crate::half::Room;
+use crate::history::{History, Watched};
 use crate::reader::Frame;
 use crate::report::Connection;
 use crate::segment::{End, Segment};
@@ -89,6 +90,7 @@ pub struct Analysis {
     last: Option<(Key, usize)>,
     last_ns: i64,
     ended: Vec<Connection>,
+    watched: Watched,
 }
 
 struct Slot {
@@ -114,7 +116,15 @@ impl Analysis {
             last: None,
             last_ns: 0,
             ended: Vec::new(),
+            watched: Watched::default(),
         }
+    }
+
+    /// Keeps the history of these connections, too, by their numbers.
+    #[must_use]
+    pub fn watching(mut self, flows: &[u64]) -> Analysis {
+        self.watched = Watched::new(flows);
+        self
     }
 
     /// Takes a frame; answers what its segment was, none when it has none.
@@ -168,6 +178,9 @@ impl Analysis {
         }
         slot.is_active |= known.is_some();
         let verdict = slot.state.take(segment, room);
+        if !self.watched.is_empty() {
+            self.watched.take(&slot.state, segment, &verdict);
+        }
         let bytes = slot.state.bytes();
         self.held_bytes = self.held_bytes + bytes - slot.held_bytes;
         slot.held_bytes = bytes;
@@ -247,6 +260,11 @@ impl Analysis {
     /// Connections that have ended since the last call.
     pub fn take_ended(&mut self) -> Vec<Connection> {
         std::mem::take(&mut self.ended)
+    }
+
+    /// Of the connections that were watched, so far; none of those that the capture does not have.
+    pub fn take_histories(&mut self) -> Vec<History> {
+        std::mem::take(&mut self.watched).into_histories()
     }
 
     /// Counts so far.

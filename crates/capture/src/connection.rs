@@ -78,6 +78,30 @@ impl State {
         !(is_same || is_simultaneous)
     }
 
+    /// Its number.
+    pub fn flow(&self) -> u64 {
+        self.flow
+    }
+
+    /// Client and server.
+    pub fn ends(&self) -> [End; 2] {
+        self.ends
+    }
+
+    /// Whether the client sent this.
+    pub fn is_from_client(&self, segment: &Segment) -> bool {
+        self.side(segment) == CLIENT
+    }
+
+    /// The sender's, and its peer's.
+    pub fn halves_of(&self, segment: &Segment) -> [&Half; 2] {
+        let [client, server] = &self.halves;
+        match self.side(segment) {
+            CLIENT => [client, server],
+            _ => [server, client],
+        }
+    }
+
     /// All that is held of it, bytes.
     pub fn bytes(&self) -> usize {
         let heap = self.halves.iter().map(Half::heap_bytes);

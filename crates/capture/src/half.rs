@@ -229,6 +229,31 @@ impl Half {
         room_bytes.is_some_and(|room| room <= 0 || is_waiting && room < segment_bytes)
     }
 
+    /// Where this number of the data's lies, counted from the first that was seen.
+    pub fn place_of_data(&self, number: u32) -> Option<i64> {
+        Some(unwrapped(self.base?, self.highest, number))
+    }
+
+    /// The same of a number in an ACK.
+    pub fn place_of_ack(&self, number: u32) -> Option<i64> {
+        Some(unwrapped(self.base?, self.una, number))
+    }
+
+    /// Everything below is acknowledged.
+    pub fn una(&self) -> i64 {
+        self.una
+    }
+
+    /// Right edge of the peer's window.
+    pub fn edge(&self) -> Option<i64> {
+        self.edge
+    }
+
+    /// Sent and not acknowledged.
+    pub fn outstanding_bytes(&self) -> i64 {
+        self.highest - self.una
+    }
+
     /// What it holds besides its own size, bytes.
     pub fn heap_bytes(&self) -> usize {
         self.seen.heap_bytes()

@@ -36,6 +36,8 @@ pub struct Verdict {
     pub is_after_hole: bool,
     /// As RFC 5681, section 2 defines it.
     pub is_duplicate_ack: bool,
+    /// The round trip from the capture to this ACK's sender and back, by data that it acknowledges (Karn).
+    pub rtt_ns: Option<i64>,
     /// It offers no window.
     pub is_zero_window: bool,
     /// Nothing new, one number below what is next: asks whether the peer lives.

@@ -4,15 +4,17 @@
 mod chosen;
 mod detail;
 mod open;
+mod plots;
 mod summary;
 
 use anyhow::{Context, Result, bail};
 use chosen::{Chosen, Filter, Sort};
 use clap::Args;
-use fatpath_capture::{About, Analysis, Connection, Counts, Limits, ReadError, Reader};
+use fatpath_capture::{About, Analysis, Connection, Counts, History, Limits, ReadError, Reader};
 use serde::Serialize;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +25,9 @@ connection, and the figures of the direction with more data; the arrow shows it.
 Examples:
   fatpath analyse transfer.pcap
   fatpath analyse transfer.pcap --flow 3
+  fatpath analyse transfer.pcap --flow 3 --plot figures
+  fatpath analyse transfer.pcap --flow 3 --flow 4 --plot figures --xplot
+  fatpath analyse transfer.pcap --flow 3 --plot figures --time 3.5..4.25
   fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 --filter 443
   fatpath analyse transfer.pcap --filter FP-RWND
   tcpdump -s 128 -w - tcp | fatpath analyse - --json | jq '.connections[].from_client.rtt'";
@@ -32,9 +37,19 @@ pub struct Arguments {
     /// Capture file, or - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Print all that is known of this connection, a number of the table's first column
+    /// Print all that is known of this connection, a number of the table's first column; may be repeated
     #[arg(long, value_name = "N")]
-    pub flow: Option<u64>,
+    pub flow: Vec<u64>,
+    /// Draw the chosen connections: time-sequence graphs, windows, round-trip times, goodput, as PNG, SVG, and one HTML
+    /// file that zooms
+    #[arg(long, value_name = "DIR", requires = "flow")]
+    pub plot: Option<PathBuf>,
+    /// Draw only this part, in seconds since the first segment, such as 3.5..4.25; the HTML file has all
+    #[arg(long, value_name = "FROM..TO", requires = "plot", value_parser = plots::part)]
+    pub time: Option<Range<f64>>,
+    /// Write the time-sequence graphs for xplot, too
+    #[arg(long, requires = "plot")]
+    pub xplot: bool,
     /// Order of the table; greatest first, but for flow
     #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Flow)]
     pub sort: Sort,
@@ -64,6 +79,8 @@ struct Analysed {
     counts: Counts,
     chosen: Chosen,
     stopped: Option<ReadError>,
+    /// Of what is drawn.
+    histories: Vec<History>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -71,10 +88,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let input = open::open(&arguments.file)?;
     let mut analysed = analyse(input, arguments).with_context(|| name.clone())?;
     analysed.chosen.order();
-    match (arguments.json, arguments.flow) {
+    match (arguments.json, &arguments.flow[..]) {
         (true, _) => print_json(&analysed)?,
-        (false, Some(flow)) => print_flow(&analysed, flow)?,
-        (false, None) => summary::print(&analysed, &mut std::io::stdout().lock())?,
+        (false, []) => summary::print(&analysed, &mut std::io::stdout().lock())?,
+        (false, flows) => print_flows(&analysed, flows)?,
+    }
+    if let Some(dir) = &arguments.plot {
+        let part = arguments.time.clone();
+        plots::write(&analysed.histories, dir, part, arguments.xplot)?;
     }
     match analysed.stopped {
         // Whoever interrupts a capture leaves this.
@@ -97,8 +118,12 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         seed: RandomState::new().hash_one(0),
         ..Limits::default()
     };
-    let mut analysis = Analysis::new(limits);
-    let mut chosen = Chosen::new(arguments.sort, arguments.filter.clone(), arguments.flow);
+    let watched: &[u64] = match arguments.plot {
+        Some(_) => &arguments.flow,
+        None => &[],
+    };
+    let mut analysis = Analysis::new(limits).watching(watched);
+    let mut chosen = Chosen::new(arguments.sort, arguments.filter.clone(), &arguments.flow);
     let stopped = loop {
         match reader.next_frame() {
             Ok(Some(frame)) => analysis.take(&frame),
@@ -109,6 +134,7 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
             chosen.extend(analysis.take_ended());
         }
     };
+    let histories = analysis.take_histories();
     let (left, counts) = analysis.finish();
     chosen.extend(left);
     Ok(Analysed {
@@ -116,6 +142,7 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         counts,
         chosen,
         stopped,
+        histories,
     })
 }
 
@@ -134,13 +161,23 @@ fn print_json(analysed: &Analysed) -> Result<()> {
     Ok(())
 }
 
-fn print_flow(analysed: &Analysed, flow: u64) -> Result<()> {
-    let Some(connection) = analysed.chosen.connections.first() else {
+fn print_flows(analysed: &Analysed, flows: &[u64]) -> Result<()> {
+    let found = &analysed.chosen.connections;
+    if let Some(flow) = flows
+        .iter()
+        .find(|flow| found.iter().all(|one| one.flow != **flow))
+    {
         bail!(
             "no connection {flow} among {}: `fatpath analyse` without --flow lists them",
             analysed.counts.connections
         );
-    };
-    detail::print(connection, &mut std::io::stdout().lock())?;
+    }
+    let mut out = std::io::stdout().lock();
+    for (number, connection) in found.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        detail::print(connection, &mut out)?;
+    }
     Ok(())
 }

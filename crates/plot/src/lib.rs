@@ -5,13 +5,19 @@
 //! its viewer, and only measured with that font. So no fonts are needed on the machine. It reads no
 //! files and computes nothing but axes. Start with [`picture`]; each [`Figure`] has a file.
 
+mod captured;
 mod flow;
+mod interactive;
+mod line_panel;
 mod observed;
 mod panels;
 mod rates;
 mod sweep;
+mod thin;
 mod throughput;
+mod time_sequence;
 mod windows;
+mod xplot;
 
 use std::error::Error as StdError;
 use std::io;
@@ -25,12 +31,16 @@ use plotters::prelude::*;
 use plotters::style::register_font;
 use thiserror::Error;
 
+pub use captured::CapturedOverTime;
 pub use flow::FlowOverTime;
+pub use interactive::interactive;
 pub use observed::{Observed, ObservedDirection};
 pub use rates::RatesOverLoss;
 pub use sweep::{CaseGoodput, Mean, Sweep, sweeps};
 pub use throughput::{Interval, Throughput, ThroughputOfRun};
+pub use time_sequence::TimeSequence;
 pub use windows::{Windows, WindowsOfRun};
+pub use xplot::xplot;
 
 /// Points of a line: seconds and what is measured.
 pub type Curve = Vec<(f64, f64)>;
@@ -155,7 +165,7 @@ struct Axes<'t> {
     y_desc: &'t str,
     x: Range<f64>,
     x_ticks: Vec<Tick>,
-    y_top: f64,
+    y: Range<f64>,
 }
 
 /// A place on the horizontal axis, and what is written there.
@@ -212,7 +222,7 @@ impl Axes<'_> {
             .margin_bottom(8)
             .x_label_area_size(46)
             .y_label_area_size(72)
-            .build_cartesian_2d(x, 0.0..self.y_top)?;
+            .build_cartesian_2d(x, self.y.clone())?;
         chart
             .configure_mesh()
             .x_desc(self.x_desc)

@@ -110,7 +110,7 @@ impl Observed {
             y_desc,
             x: self.x_range(),
             x_ticks: round_ticks(&self.x_range()),
-            y_top: top * 1.1,
+            y: 0.0..top * 1.1,
         }
     }
 

@@ -197,7 +197,7 @@ impl Figure for Sweep {
             y_desc: "goodput (Mb/s)",
             x: self.x_range(),
             x_ticks: self.ticks.clone(),
-            y_top: self.y_top(),
+            y: 0.0..self.y_top(),
         };
         let mut chart = axes.draw(area)?;
         for (line, colour) in self.lines.iter().zip(LINES.iter().cycle()) {

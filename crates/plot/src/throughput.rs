@@ -93,7 +93,7 @@ impl<'r> Throughput<'r> {
             y_desc: y_label(&panel.runs),
             x: 0.0..self.end_s,
             x_ticks: round_ticks(&(0.0..self.end_s)),
-            y_top: top_mbps(&panel.runs, limit_mbps),
+            y: 0.0..top_mbps(&panel.runs, limit_mbps),
         };
         let mut chart = axes.draw(area)?;
         if let Some(mbps) = limit_mbps {

@@ -69,7 +69,7 @@ impl<'r> Windows<'r> {
             y_desc: "cwnd (segments)",
             x: 0.0..self.end_s,
             x_ticks: round_ticks(&(0.0..self.end_s)),
-            y_top: tops.fold(1.0, f64::max) * 1.1,
+            y: 0.0..tops.fold(1.0, f64::max) * 1.1,
         };
         let mut chart = axes.draw(area)?;
         for run in &panel.runs {

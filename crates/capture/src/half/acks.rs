@@ -25,7 +25,7 @@ impl Half {
         let is_bare =
             segment.payload_bytes == 0 && !segment.has_any(flag::SYN | flag::FIN | flag::RST);
         if ack > self.una {
-            self.advance(segment, ack);
+            verdict.rtt_ns = self.advance(segment, ack);
         } else if ack == self.una && is_bare && self.highest > self.una && is_same_window {
             verdict.is_duplicate_ack = true;
             peer.duplicate_acks += 1;
@@ -38,7 +38,7 @@ impl Half {
         self.repair.ack_came(segment.time_ns);
     }
 
-    fn advance(&mut self, segment: &Segment, ack: i64) {
+    fn advance(&mut self, segment: &Segment, ack: i64) -> Option<i64> {
         let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
         let was_whole = self.sacked.is_empty() && self.repair.duplicate_acks == 0;
         self.report.spurious_by_timestamp += self.repair.acked(self.una, ack, tsecr);
@@ -46,24 +46,19 @@ impl Half {
         self.report.unseen_bytes = self.report.unseen_bytes.saturating_add(missing);
         self.highest = self.highest.max(ack);
         let acked = self.outstanding.ack(ack);
-        if let Some(sent) = acked.newest
-            && was_whole
-            && !acked.any_retransmitted
-        {
-            self.sample(segment.time_ns.saturating_sub(sent.time_ns));
+        let is_sample = was_whole && !acked.any_retransmitted;
+        let newest = acked.newest.filter(|_| is_sample);
+        let rtt_ns = newest.map(|sent| segment.time_ns.saturating_sub(sent.time_ns));
+        let rtt_ns = rtt_ns.filter(|rtt_ns| *rtt_ns >= 0);
+        if let Some(rtt_ns) = rtt_ns {
+            self.rtt.add(rtt_ns);
+            self.srtt_ns = Some(smoothed(self.srtt_ns, rtt_ns));
         }
         self.sacked.forget_below(self.una, ack);
         self.una = ack;
         self.last_acked_ns = Some(segment.time_ns);
         self.outstanding_until_acked = self.outstanding_integral;
-    }
-
-    fn sample(&mut self, rtt_ns: i64) {
-        if rtt_ns < 0 {
-            return;
-        }
-        self.rtt.add(rtt_ns);
-        self.srtt_ns = Some(smoothed(self.srtt_ns, rtt_ns));
+        rtt_ns
     }
 
     /// RFC 2883, section 4: the first block lies below the ACK, or within the second block.

@@ -70,18 +70,19 @@ impl Filter {
 pub struct Chosen {
     sort: Sort,
     filters: Vec<Filter>,
-    flow: Option<u64>,
+    /// All, if empty.
+    flows: Vec<u64>,
     pub connections: Vec<Connection>,
     /// That fit, and had no room.
     pub left_out: u64,
 }
 
 impl Chosen {
-    pub fn new(sort: Sort, filters: Vec<Filter>, flow: Option<u64>) -> Chosen {
+    pub fn new(sort: Sort, filters: Vec<Filter>, flows: &[u64]) -> Chosen {
         Chosen {
             sort,
             filters,
-            flow,
+            flows: flows.to_vec(),
             connections: Vec::new(),
             left_out: 0,
         }
@@ -90,7 +91,7 @@ impl Chosen {
     /// Takes those that fit; of too many those that come first.
     pub fn extend(&mut self, connections: Vec<Connection>) {
         for connection in connections {
-            let is_asked = self.flow.is_none_or(|flow| flow == connection.flow);
+            let is_asked = self.flows.is_empty() || self.flows.contains(&connection.flow);
             if is_asked && self.filters.iter().all(|filter| filter.fits(&connection)) {
                 self.connections.push(connection);
             }
