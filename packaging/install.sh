@@ -23,7 +23,7 @@ files() {
 644 README.md $DOC/README.md
 644 CHANGELOG.md $DOC/CHANGELOG.md
 END
-    for page in docs/*.md; do echo "644 $page $DOC/$page"; done
+    for page in docs/*.md docs/how-to/*.md; do echo "644 $page $DOC/$page"; done
 }
 
 # MODE FILE TARGET

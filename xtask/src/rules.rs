@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules that no compiler checks.
 
+use crate::links::Documents;
 use crate::{citations, modules, promises, purity};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -29,6 +30,7 @@ pub fn check(root: &Path) -> Result<()> {
             breaches.extend(tests_in_documentation(name, &text));
         }
     }
+    breaches.extend(links(root, &files)?);
     breaches.extend(promises::breaches(root, &files)?);
     breaches.extend(purity::breaches(root)?);
     breaches.extend(modules::breaches(root)?);
@@ -38,6 +40,17 @@ pub fn check(root: &Path) -> Result<()> {
         breaches.join("\n")
     );
     Ok(())
+}
+
+fn links(root: &Path, files: &[String]) -> Result<Vec<String>> {
+    let names = files.iter().map(Path::new);
+    let names: Vec<&Path> = names.filter(|name| has_extension(name, &["md"])).collect();
+    let read = |name: &&Path| std::fs::read_to_string(root.join(name));
+    let texts = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let both = || names.iter().copied().zip(texts.iter().map(String::as_str));
+    let documents = Documents::of(both());
+    let breaches = both().flat_map(|(name, text)| documents.breaches(name, text, files));
+    Ok(breaches.collect())
 }
 
 fn unlicensed(name: &Path, text: &str) -> Option<String> {

@@ -249,6 +249,9 @@ fn rule(destination: &str, address: IpAddr, facts: &PathFacts, forecast: &Foreca
     for reason in &forecast.reasons {
         text.push_str(&format!("# {}\n", safe(reason)));
     }
+    if forecast.settings.contains("_buffer = ") {
+        text.push_str("# Needs \"net.core.wmem_max\" and rmem_max = \"auto\" in [host.sysctl].\n");
+    }
     if !forecast.settings.is_empty() {
         let name = address.to_string().replace(':', "-");
         let settings = &forecast.settings;

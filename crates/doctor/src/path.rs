@@ -48,8 +48,10 @@ pub struct Forecast {
     pub defaults: Sending,
     /// The same of what arrives here: bits of data a second that this host's receive buffer allows.
     pub receive_bps: f64,
-    /// With the settings of `choice`; none while the path's rate is not known.
+    /// With these settings; none while the path's rate is not known.
     pub tuned: Option<Sending>,
+    /// What the path carries at least, where something else held back what showed it; bits of data a second.
+    pub at_least_bps: Option<f64>,
     /// What a peer takes that has Linux's own buffers.
     pub peer_default_bps: f64,
     /// Keys of a rule, a line each; empty: the host's settings do.
@@ -76,9 +78,9 @@ pub fn forecast(facts: &PathFacts, host: &Host) -> Forecast {
     let path = path_of(facts);
     let default_bytes = (host.send_autotuned_bytes as f64 * PAYLOAD_SHARE) as u64;
     let choice = facts.rate.map(|rate| choose(&estimate(facts, rate), host));
-    let tuned = choice
-        .as_ref()
-        .map(|choice| tuned(choice, &path, host, default_bytes));
+    let is_known = path.rate_bps.is_some();
+    let known = choice.as_ref().filter(|_| is_known);
+    let tuned = known.map(|choice| tuned(choice, &path, host, default_bytes));
     let choice = choice.unwrap_or_default();
     let bytes_per_rtt = |bytes: f64| bytes * 8.0 / path.rtt_s;
     Forecast {
@@ -86,6 +88,7 @@ pub fn forecast(facts: &PathFacts, host: &Host) -> Forecast {
         defaults: sending(&host.law, &path, default_bytes),
         receive_bps: bytes_per_rtt(host.receive_autotuned_bytes as f64 * PAYLOAD_SHARE),
         tuned,
+        at_least_bps: facts.rate.filter(|_| !is_known).map(|rate| rate.bps.value),
         peer_default_bps: bytes_per_rtt(PEER_BUFFER_BYTES as f64 * PAYLOAD_SHARE),
         settings: choice.profile.to_string(),
         reasons: choice.reasons,
@@ -105,9 +108,11 @@ fn path_of(facts: &PathFacts) -> Path {
     let headers_bytes = HEADERS_BYTES[usize::from(facts.is_ipv6)];
     let mss_bytes = facts.mtu_bytes.saturating_sub(headers_bytes).max(1);
     let packets = 1.0 + f64::from(headers_bytes) / f64::from(mss_bytes);
+    // What something else held back is no rate of the path.
+    let known = facts.rate.filter(|rate| rate.limit.is_none());
     Path {
         mss_bytes,
-        rate_bps: facts.rate.map(|rate| rate.bps.value * packets),
+        rate_bps: known.map(|rate| rate.bps.value * packets),
         ..Path::new(facts.rtt_us / 1e6, facts.loss)
     }
 }
@@ -156,6 +161,14 @@ impl Display for Forecast {
         let receives = rough_rate(self.receive_bps);
         let defaults = format!("{}; it receives up to {receives}", self.defaults);
         write_wrapped(f, "defaults       ", &defaults)?;
+        if let Some(bps) = self.at_least_bps {
+            let least = format!(
+                "lifts what holds flows back: the path carries at least {}",
+                rough_rate(bps)
+            );
+            write_wrapped(f, "fatpath        ", &least)?;
+            return self.write_reasons(f);
+        }
         let Some(tuned) = &self.tuned else {
             let how = "give it (--rate), measure it (--iperf3), or let the daemon learn it";
             let unknown = format!("the path's rate is not known: {how}");
@@ -165,15 +178,20 @@ impl Display for Forecast {
             true => write_wrapped(f, "fatpath        ", "leaves it to the host")?,
             false => write_wrapped(f, "fatpath        ", &tuned.to_string())?,
         }
-        for reason in &self.reasons {
-            write_wrapped(f, "  because      ", reason)?;
-        }
+        self.write_reasons(f)?;
         if tuned.rate_bps <= self.peer_default_bps {
             return Ok(());
         }
         let most = rough_rate(self.peer_default_bps);
         let peer = format!("takes {most} at most with Linux's own tcp_rmem: tune it, too");
         write_wrapped(f, "peer           ", &peer)
+    }
+}
+
+impl Forecast {
+    fn write_reasons(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut reasons = self.reasons.iter();
+        reasons.try_for_each(|reason| write_wrapped(f, "  because      ", reason))
     }
 }
 
@@ -263,6 +281,16 @@ mod tests {
         let tuned = forecast.tuned.unwrap();
         assert_eq!(tuned.law, "fp_bbr");
         assert!(tuned.rate_bps > 700e6, "{tuned:?}");
+    }
+
+    #[test]
+    fn a_rate_that_a_buffer_held_back_is_no_rate_of_the_path() {
+        let mut held = facts(Some(160e6));
+        held.rate.as_mut().unwrap().limit = Some(fatpath_path::Limit::OwnBuffer);
+        let forecast = forecast(&held, &host());
+        assert_eq!(forecast.defaults.limit, Limit::Window);
+        assert!(forecast.tuned.is_none() && forecast.settings.contains("send_buffer"));
+        assert!(forecast.to_string().contains("at least 160 Mb/s"));
     }
 
     #[test]

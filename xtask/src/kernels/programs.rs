@@ -15,7 +15,7 @@ const PACKAGES: [&str; 2] = ["crates/cli", "crates/kernel"];
 /// has none. `why` has two tests of the command line; its long one goes over a path. `auto` learns what a path is like, and the
 /// path of such a processor drops what it should carry. `capture` goes over paths, and needs tshark. What `archive`, `command_line`
 /// and `measure` ask is the same of any kernel; `service` bounds capabilities by an option of setpriv that a guest's busybox lacks.
-const LEFT_OUT: [&str; 17] = [
+const LEFT_OUT: [&str; 18] = [
     "archive",
     "auto",
     "capture",
@@ -32,6 +32,7 @@ const LEFT_OUT: [&str; 17] = [
     "top",
     "transfers",
     "try_path",
+    "tutorial",
     "why",
 ];
 
