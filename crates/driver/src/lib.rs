@@ -9,6 +9,7 @@
 //! [`Sink`]. Errors of the network are losses: only silence of the peer ends a connection, so that nobody off the path
 //! can. Start reading at [`Socket`], then [`SendEnd`].
 
+mod ping;
 mod receive;
 mod send;
 mod socket;
@@ -16,6 +17,7 @@ mod socket;
 use fatpath_transport::{CloseCode, Run, frame::Write};
 use std::net::SocketAddr;
 
+pub use ping::{Ping, Pong};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};

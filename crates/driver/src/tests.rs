@@ -2,7 +2,7 @@
 //! Two ends over the loopback interface.
 
 use super::*;
-use fatpath_transport::{Extent, FlowSecret, Secret, Spec};
+use fatpath_transport::{Cipher, Extent, FlowSecret, Secret, Spec};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -96,6 +96,30 @@ fn moved(bytes: u64, receiver_knows: bool) {
 fn everything_arrives_whichever_end_knows_the_other() {
     moved(20 << 20, false);
     moved(20 << 20, true);
+}
+
+/// The answer comes in time and is as long as the question; nobody else's is taken.
+#[test]
+fn the_path_is_asked_before_data_go_over_it() {
+    let ((mut here, at), (mut there, there_at)) = (socket(), socket());
+    let other = UdpSocket::bind((HERE, 0)).unwrap();
+    let answering = thread::spawn(move || {
+        let mut pong = Pong::new(flow(1), Cipher::Aes128Gcm);
+        loop {
+            if let Some(peer) = pong.answer(&mut there, WAIT).unwrap() {
+                return peer;
+            }
+        }
+    });
+    other.send_to(&[2; 1452], at.address).unwrap();
+    let mut ping = Ping::new(flow(1), Cipher::Aes128Gcm);
+    let mut ask = |peer, most| ping.ask(&mut here, peer, 1452, most).unwrap();
+    let nobody = other.local_addr().unwrap();
+    assert_eq!(ask(nobody, Duration::from_millis(150)), None);
+    assert!(ask(there_at.address, Duration::from_secs(5)).is_some());
+    assert_eq!(answering.join().unwrap(), at.address);
+    let mut longest = [0; 2000];
+    assert_eq!(other.recv(&mut longest).unwrap(), 1452);
 }
 
 /// Somebody else sends to both ports all the time, and the peer goes away.

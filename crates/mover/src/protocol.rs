@@ -3,7 +3,7 @@
 //! form of `postcard`.
 //!
 //! ```text
-//! caller  Hello ─► ◄─ Ready  called          Ping ─► ◄─ Pong          Start ─►
+//! caller  Hello ─►  ◄─ Ready  called     (UDP is tried)     Start ─►
 //! sender  Entries, Problems, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers  receiver
 //! either  Failure: what went wrong, and the end
@@ -27,14 +27,12 @@ pub enum Message {
     Hello(Hello),
     /// Its answer.
     Ready(Ready),
-    /// To be answered at once: the round-trip time.
-    Ping,
-    /// The answer.
-    Pong,
-    /// The caller is ready too.
+    /// The caller is ready too: it has asked the path.
     Start {
-        /// What the ping took, microseconds.
+        /// What a round trip of UDP took, microseconds.
         rtt_us: u32,
+        /// UDP payload of a full datagram, which the path carries.
+        datagram_bytes: u16,
     },
     /// What there is to move, folders before what is in them.
     Entries(Vec<Entry>),
@@ -68,7 +66,7 @@ pub struct Hello {
 /// What both ends are set to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreed {
-    /// UDP payload of a full datagram.
+    /// UDP payload of a full datagram, if the path carries it.
     pub datagram_bytes: u16,
     /// The window.
     pub window_bytes: u64,
@@ -320,7 +318,7 @@ mod tests {
     proptest! {
         #[test]
         fn messages_are_read_as_they_were_written(entries in prop::collection::vec(entry(), 0..20), cut in any::<prop::sample::Index>()) {
-            let messages = [Message::Entries(entries), Message::Ping];
+            let messages = [Message::Entries(entries), Message::Finished];
             let mut bytes = Vec::new();
             messages.iter().for_each(|message| write(&mut bytes, message).unwrap());
             let mut channel = &bytes[..];

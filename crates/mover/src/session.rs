@@ -6,11 +6,11 @@ use crate::protocol::{Agreed, Hello, Message, Part, Ready, VERSION};
 use crate::remote::{Place, Shell, ssh_reached};
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_cc::Law;
-use fatpath_driver::{BindError, Bound, RecvEnd, SendEnd, Socket};
+use fatpath_driver::{BindError, Bound, Ping, Pong, RecvEnd, SendEnd, Socket, StepError};
 use fatpath_tcp::TcpSpec;
 use fatpath_transport::{FlowSecret, Secret, Spec};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A session that has begun.
 pub struct Session {
@@ -19,8 +19,8 @@ pub struct Session {
     socket: Socket,
     /// What the socket got.
     pub bound: Bound,
-    /// Where the other end is; `None`: this is the called end.
-    peer: Option<SocketAddr>,
+    /// Where the other end is.
+    peer: SocketAddr,
     rtt: Duration,
     spec: Spec,
 }
@@ -37,7 +37,7 @@ impl Session {
         agreed: Agreed,
         part: Part,
     ) -> Result<Session> {
-        let spec = spec_of(&agreed)?;
+        let mut spec = spec_of(&agreed)?;
         let verb = match part {
             Part::Send(_) => "send",
             Part::Receive(_) => "recv",
@@ -59,17 +59,24 @@ impl Session {
             Some(address) => address,
             None => shell.address(place, ready.address)?,
         };
-        let (socket, bound) = bind(unspecified(address), ports, &random)?;
-        let rtt = ping(&mut control)?;
+        let (mut socket, bound) = bind(unspecified(address), ports, &random)?;
+        let peer = SocketAddr::new(address, ready.port);
+        let (pings, flow) = flows(&random, &ready.random)?;
+        let mut ping = Ping::new(pings, spec.cipher);
+        let (rtt, datagram_bytes) = ask_path(&mut ping, &mut socket, peer, spec.datagram_bytes)?;
+        spec.datagram_bytes = datagram_bytes;
+        let rtt = rtt.max(LEAST_RTT);
+        let rtt_us = u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX);
         control.say(Message::Start {
-            rtt_us: u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX),
+            rtt_us,
+            datagram_bytes,
         });
         Ok(Session {
             control,
-            flow: first_flow(&random, &ready.random)?,
+            flow,
             socket,
             bound,
-            peer: Some(SocketAddr::new(address, ready.port)),
+            peer,
             rtt,
             spec,
         })
@@ -82,17 +89,17 @@ impl Session {
     pub fn be_called(mut control: Control) -> Result<(Session, Part)> {
         let begun = begin_called(&mut control);
         match begun {
-            Ok((flow, socket, bound, rtt, spec, part)) => {
+            Ok(begun) => {
                 let session = Session {
                     control,
-                    flow,
-                    socket,
-                    bound,
-                    peer: None,
-                    rtt,
-                    spec,
+                    flow: begun.flow,
+                    socket: begun.socket,
+                    bound: begun.bound,
+                    peer: begun.peer,
+                    rtt: begun.rtt,
+                    spec: begun.spec,
                 };
-                Ok((session, part))
+                Ok((session, begun.part))
             }
             Err(error) => {
                 control.end(Some(Message::Failure(format!("{error:#}"))));
@@ -106,7 +113,13 @@ impl Session {
     /// # Errors
     /// The specification is out of range.
     pub fn into_sender(self) -> Result<(Control, SendEnd)> {
-        let end = SendEnd::new(self.socket, &self.spec, self.flow, self.peer, self.rtt)?;
+        let end = SendEnd::new(
+            self.socket,
+            &self.spec,
+            self.flow,
+            Some(self.peer),
+            self.rtt,
+        )?;
         Ok((self.control, end))
     }
 
@@ -115,24 +128,38 @@ impl Session {
     /// # Errors
     /// The specification is out of range.
     pub fn into_receiver(self) -> Result<(Control, RecvEnd)> {
-        let end = RecvEnd::new(self.socket, &self.spec, self.flow, self.peer, self.rtt)?;
+        let end = RecvEnd::new(
+            self.socket,
+            &self.spec,
+            self.flow,
+            Some(self.peer),
+            self.rtt,
+        )?;
         Ok((self.control, end))
     }
 }
 
-type Begun = (FlowSecret, Socket, Bound, Duration, Spec, Part);
+struct Begun {
+    flow: FlowSecret,
+    socket: Socket,
+    bound: Bound,
+    peer: SocketAddr,
+    rtt: Duration,
+    spec: Spec,
+    part: Part,
+}
 
 fn begin_called(control: &mut Control) -> Result<Begun> {
     let Message::Hello(hello) = control.answer()? else {
         bail!("the caller does not begin as fatpath does");
     };
     check_version(hello.version)?;
-    let spec = spec_of(&hello.agreed)?;
+    let mut spec = spec_of(&hello.agreed)?;
     let random = random()?;
     let ports = hello.agreed.ports;
     // Both families, where the host has IPv6.
     let bound = bind(Ipv6Addr::UNSPECIFIED.into(), ports, &random);
-    let (socket, bound) = match bound {
+    let (mut socket, bound) = match bound {
         Err(BindError::Io(..)) => bind(Ipv4Addr::UNSPECIFIED.into(), ports, &random),
         bound => bound,
     }?;
@@ -142,28 +169,59 @@ fn begin_called(control: &mut Control) -> Result<Begun> {
         port: bound.address.port(),
         address: ssh_reached(),
     }));
-    let rtt_us = loop {
-        match control.answer()? {
-            Message::Ping => control.say(Message::Pong),
-            Message::Start { rtt_us } => break rtt_us,
-            _ => bail!("the caller does not go on as fatpath does"),
+    let (pings, flow) = flows(&hello.random, &random)?;
+    let mut pong = Pong::new(pings, spec.cipher);
+    let mut peer = None;
+    let (rtt_us, datagram_bytes) = loop {
+        peer = pong.answer(&mut socket, ANSWER_WAIT)?.or(peer);
+        match control.poll()? {
+            None => {}
+            Some(Message::Start {
+                rtt_us,
+                datagram_bytes,
+            }) => break (rtt_us, datagram_bytes),
+            Some(_) => bail!("the caller does not go on as fatpath does"),
         }
     };
-    let rtt = Duration::from_micros(rtt_us.into()).max(LEAST_RTT);
-    let flow = first_flow(&hello.random, &random)?;
-    Ok((flow, socket, bound, rtt, spec, hello.part))
+    spec.datagram_bytes = datagram_bytes;
+    Ok(Begun {
+        flow,
+        socket,
+        bound,
+        peer: peer.context("the caller says that UDP gets through, and nothing came")?,
+        rtt: Duration::from_micros(rtt_us.into()).max(LEAST_RTT),
+        spec,
+        part: hello.part,
+    })
 }
 
+/// How long the called end waits for a question before it looks at the control channel.
+const ANSWER_WAIT: Duration = Duration::from_millis(5);
+/// How long a question to the path waits for its answer.
+const ASK_WITHIN: Duration = Duration::from_secs(3);
+/// What every path of IPv6 carries (RFC 8200, 5), less headers.
+const LEAST_DATAGRAM_BYTES: u16 = 1232;
 /// What a round trip takes at least, as far as the transport reckons before it has measured.
 const LEAST_RTT: Duration = Duration::from_micros(100);
 
-fn ping(control: &mut Control) -> Result<Duration> {
-    let begun = Instant::now();
-    control.say(Message::Ping);
-    match control.answer()? {
-        Message::Pong => Ok(begun.elapsed().max(LEAST_RTT)),
-        _ => bail!("the other end does not go on as fatpath does"),
+/// The round-trip time, and the size of datagrams that the path carries: what is wanted, or the least.
+fn ask_path(
+    ping: &mut Ping,
+    socket: &mut Socket,
+    peer: SocketAddr,
+    wanted: u16,
+) -> Result<(Duration, u16)> {
+    for datagram_bytes in [wanted, wanted.min(LEAST_DATAGRAM_BYTES)] {
+        match ping.ask(socket, peer, datagram_bytes, ASK_WITHIN) {
+            Ok(Some(rtt)) => return Ok((rtt, datagram_bytes)),
+            Ok(None) | Err(StepError::TooLong(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
+    bail!(
+        "UDP does not get through to {peer} and back: open the UDP ports of --ports in firewalls at both ends, or give \
+         --address if the other end has another address"
+    )
 }
 
 fn check_version(version: u32) -> Result<()> {
@@ -174,10 +232,11 @@ fn check_version(version: u32) -> Result<()> {
     Ok(())
 }
 
-fn first_flow(caller: &[u8; 32], called: &[u8; 32]) -> Result<FlowSecret> {
-    Secret::agree(caller, called)
-        .next_flow()
-        .context("a new secret has flows")
+/// The flow that asks the path, and the one of the data.
+fn flows(caller: &[u8; 32], called: &[u8; 32]) -> Result<(FlowSecret, FlowSecret)> {
+    let mut secret = Secret::agree(caller, called);
+    let flows = secret.next_flow().zip(secret.next_flow());
+    flows.context("a new secret has flows")
 }
 
 fn random() -> Result<[u8; 32]> {
