@@ -11,7 +11,7 @@
 #include "law.h"
 #include "start.h"
 
-/* All 0: the flow has not been in the phase yet. */
+/** What a flow keeps of a phase. All 0: it has not been in it yet. */
 struct cc_kept {
 	cc_u32 cwnd_pkts;
 	cc_u32 ssthresh_pkts;

@@ -23,7 +23,8 @@ static void send_bytes(int bytes)
 	static char block[1 << 16];
 
 	while (bytes > 0) {
-		int sent = send(flow, block, bytes < (int)sizeof(block) ? bytes : (int)sizeof(block), 0);
+		int sent = send(flow, block,
+				bytes < (int)sizeof(block) ? bytes : (int)sizeof(block), 0);
 
 		if (sent < 0)
 			exit(1);

@@ -18,11 +18,12 @@ const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(non_camel_case_types, dead_code)] // C's names; fields of which Rust reads nothing by name";
 
 /// The structs that Rust names, and whether the crate shows their fields to others.
-const NAMES: [(&str, &str, bool); 11] = [
+const NAMES: [(&str, &str, bool); 12] = [
     ("cc_window", "Window", true),
     ("cc_rtt", "RttSample", true),
     ("cc_rude_now", "RudeNow", true),
     ("cc_memory", "Memory", false),
+    ("cc_kept", "Kept", false),
     ("cc_rude", "RudeState", false),
     ("cc_rate_sample", "RateSample", true),
     ("cc_rate_flow", "RateFlow", false),

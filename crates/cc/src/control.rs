@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One flow's congestion control: a law with its parameters, and the start-up that every law shares.
 
-use crate::raw::{self, RawStart, RttSample, Window};
+use crate::raw::{self, Kept, RawStart, RttSample, Window};
 use crate::{Law, Start};
 
 /// One flow's congestion control. The host stack owns the [`Window`], decides what was lost and when
@@ -105,6 +105,23 @@ impl Control {
     /// The next acknowledgement, or a congestion event, ends that bound. True: it held a part of the window back.
     pub fn end_burst_bound(&mut self, window: &mut Window) -> bool {
         unsafe { raw::fatpath_end_burst_bound(window) != 0 }
+    }
+
+    /// The program goes from one phase to another, outside of recovery. `kept` is what the flow had when it left that one,
+    /// and afterwards what it has now. Of the window no more than `at_once_pkts`, 1 or more, opens at once; a phase
+    /// without history begins with `initial_window_pkts` at most.
+    pub fn change_phase(
+        &self,
+        window: &mut Window,
+        kept: &mut Kept,
+        in_flight_pkts: u32,
+        at_once_pkts: u32,
+        initial_window_pkts: u32,
+    ) {
+        let (now, next) = (in_flight_pkts, at_once_pkts);
+        unsafe {
+            raw::fatpath_change_phase(window, &self.start, kept, now, next, initial_window_pkts);
+        }
     }
 
     /// An acknowledgement arrived; `in_flight_pkts` were in flight before it. True: the paced start ends.

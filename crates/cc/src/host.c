@@ -103,6 +103,12 @@ cc_u64 fatpath_transmission_starts(struct cc_window *w, const struct cc_start *s
 	return cc_transmission_starts(w, s, srtt_us, mss_bytes);
 }
 
+void fatpath_change_phase(struct cc_window *w, const struct cc_start *s, struct cc_kept *kept,
+			  cc_u32 in_flight_pkts, cc_u32 at_once_pkts, cc_u32 initial_window_pkts)
+{
+	cc_change_phase(w, s, kept, in_flight_pkts, at_once_pkts, initial_window_pkts);
+}
+
 int fatpath_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
 {
 	return cc_ack_arrived(w, in_flight_pkts);

@@ -22,7 +22,7 @@ pub use bbr::{Bbr, BbrPhase};
 pub use control::{Control, PathNow};
 pub use law::{Law, ParameterError};
 pub use rate::RateControl;
-pub use raw::{Memory, RateFlow, RateSample, RttSample, RudeNow, RudeState, Window};
+pub use raw::{Kept, Memory, RateFlow, RateSample, RttSample, RudeNow, RudeState, Window};
 pub use rude::Rude;
 pub use spec::{Kind, LawSpec, ParameterSpec, Unit, laws, window_laws};
 pub use start::{Idle, Start};

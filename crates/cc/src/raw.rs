@@ -191,6 +191,21 @@ const _: () = {
     ["Offset of field: RawStart::idle"][::core::mem::offset_of!(RawStart, idle) - 16usize];
     ["Offset of field: RawStart::hystart"][::core::mem::offset_of!(RawStart, hystart) - 20usize];
 };
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub(crate) cwnd_pkts: cc_u32,
+    pub(crate) ssthresh_pkts: cc_u32,
+    pub(crate) memory: Memory,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of Kept"][::core::mem::size_of::<Kept>() - 104usize];
+    ["Alignment of Kept"][::core::mem::align_of::<Kept>() - 8usize];
+    ["Offset of field: Kept::cwnd_pkts"][::core::mem::offset_of!(Kept, cwnd_pkts) - 0usize];
+    ["Offset of field: Kept::ssthresh_pkts"][::core::mem::offset_of!(Kept, ssthresh_pkts) - 4usize];
+    ["Offset of field: Kept::memory"][::core::mem::offset_of!(Kept, memory) - 8usize];
+};
 #[doc = " An acknowledgement. Counts are segments since the flow began, modulo 2^32."]
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -727,6 +742,16 @@ unsafe extern "C" {
         srtt_us: cc_u32,
         mss_bytes: cc_u32,
     ) -> cc_u64;
+}
+unsafe extern "C" {
+    pub fn fatpath_change_phase(
+        w: *mut Window,
+        s: *const RawStart,
+        kept: *mut Kept,
+        in_flight_pkts: cc_u32,
+        at_once_pkts: cc_u32,
+        initial_window_pkts: cc_u32,
+    );
 }
 unsafe extern "C" {
     pub fn fatpath_ack_arrived(w: *mut Window, in_flight_pkts: cc_u32) -> ::core::ffi::c_int;

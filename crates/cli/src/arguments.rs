@@ -145,7 +145,7 @@ Examples:
 const PHASES_HELP: &str = "\
 A process is in a collective phase while one of its threads is in a function
 that a table [phases.NAME] of the policy names. Rules say what differs then:
-phase.collective = { ... }. fatpath-policy(5) and fatpath-mpi(7) say how.
+phase.collective = { ... }. fatpath-policy(5) and docs/mpi.md say how.
 
 Examples:
   fatpath phases

@@ -20,6 +20,7 @@ mod load;
 mod mark_cpu;
 mod measure_overlap;
 mod model;
+mod mpi;
 mod paths;
 mod police;
 mod police_live;
@@ -40,7 +41,7 @@ use std::sync::LazyLock;
 /// All of them, in the order in which they are measured.
 pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     let groups = rude_share::FIGURES.iter().chain(&bbr::FIGURES);
-    let groups = groups.chain(&gap::FIGURES);
+    let groups = groups.chain(&gap::FIGURES).chain(&mpi::FIGURES);
     SINGLE.into_iter().chain(groups).collect()
 });
 

@@ -17,6 +17,8 @@ const MEASUREMENTS: u32 = 5;
 #[cfg(target_arch = "x86_64")]
 mod probed {
     std::arch::global_asm!(
+        ".globl fatpath_phase_probe",
+        ".hidden fatpath_phase_probe",
         ".type fatpath_phase_probe, @function",
         "fatpath_phase_probe:",
         "push rbx",

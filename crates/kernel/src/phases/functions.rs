@@ -82,9 +82,10 @@ fn first_probed(code: &[u8]) -> usize {
 
 /// push, nop, call and jumps (arch/x86/kernel/uprobes.c: push_setup_xol_ops(), branch_setup_xol_ops()).
 fn is_emulated(code: &[u8]) -> bool {
-    match code {
-        [0x50..=0x57 | 0x70..=0x7f | 0x90 | 0xe8 | 0xe9 | 0xeb, ..] => true,
-        [0x41, 0x50..=0x57, ..] | [0x0f, 0x80..=0x8f, ..] => true,
-        _ => false,
-    }
+    matches!(
+        code,
+        [0x50..=0x57 | 0x70..=0x7f | 0x90 | 0xe8 | 0xe9 | 0xeb, ..]
+            | [0x41, 0x50..=0x57, ..]
+            | [0x0f, 0x80..=0x8f, ..]
+    )
 }
