@@ -184,7 +184,7 @@ mod tests {
         analysis.take_segment(&segment(true, 1120, 150_001, 1, 2000));
         analysis.take_segment(&segment(false, 1155, 1, 152_001, 0));
         let (connections, counts) = analysis.finish();
-        let mut chosen = Chosen::new(Sort::Flow, Vec::new(), None);
+        let mut chosen = Chosen::new(Sort::Flow, Vec::new(), &[]);
         chosen.extend(connections);
         let about = About {
             comments: vec!["made \u{1b}[31mhere".to_owned()],
@@ -196,6 +196,7 @@ mod tests {
             counts,
             chosen,
             stopped,
+            histories: Vec::new(),
         };
         let mut text = Vec::new();
         print(&analysed, &mut text).unwrap();
