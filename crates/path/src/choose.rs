@@ -3,7 +3,7 @@
 
 use crate::estimate::{Estimate, Rate};
 use crate::evidence::{Limit, Loss};
-use crate::profile::{Law, Profile, stepped, stepped_down};
+use crate::profile::{Law, Profile, finely_stepped_down, stepped, stepped_down};
 use serde::{Deserialize, Serialize};
 
 /// Buffers are so many bandwidth-delay products: one in flight, one while a loss is repaired.
@@ -34,6 +34,15 @@ const START_SHARE: f64 = 0.5;
 const MOST_LOST_TO_START: f64 = 0.01;
 /// A start at less is no faster than ten segments at once.
 const LEAST_START_PKTS: f64 = 20.0;
+
+/// Of the rate that was found, so much is used: rates over a second vary by some hundredths.
+const PACED_SHARE: f64 = 0.97;
+
+/// The threshold of a paced flow is not what bounds it; a step too low would.
+const BEYOND_BDP: f64 = 1.19;
+
+/// Bound of the policy's setting.
+const MOST_PACING_BPS: f64 = 34e9;
 
 /// Thresholds below this would end slow start where it does no harm.
 const LEAST_SSTHRESH_PKTS: u64 = 64;
@@ -102,23 +111,42 @@ pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
 }
 
 fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
-    let lost = estimate.retransmitted_share;
-    match estimate.loss {
-        Some(Loss::Random) if lost <= MOST_LOST => {
-            choice.profile.law = Some(Law::Bbr);
-            choice
-                .because("fp_bbr: segments are lost although no long queue delays them".to_owned());
-        }
-        // A law that answers to losses never reaches the rate of a policer: pacing below what flows had would lower it.
-        Some(Loss::Policed) if lost <= MOST_LOST => {
-            choice.profile.law = Some(Law::Bbr);
-            choice.because(
+    let is_without_queue = matches!(estimate.loss, Some(Loss::Random | Loss::Policed));
+    if !is_without_queue || estimate.retransmitted_share > MOST_LOST {
+        set_start(choice, estimate, rate, host);
+    } else if !set_pace(choice, estimate, rate, host) {
+        choice.profile.law = Some(Law::Bbr);
+        let reason = match estimate.loss {
+            Some(Loss::Policed) => {
                 "fp_bbr: what exceeds a rate is dropped without a queue, and fp_bbr finds that rate"
-                    .to_owned(),
-            );
-        }
-        _ => set_start(choice, estimate, rate, host),
+            }
+            _ => "fp_bbr: segments are lost although no long queue delays them",
+        };
+        choice.because(reason.to_owned());
     }
+}
+
+/// Once `fp_bbr` has found the rate, a flow below it loses nothing where losses come of exceeding it: at a policer, or a
+/// very short queue. Its law answers to losses, so it makes way for others. A flow that loses segments all the same shows
+/// that they are lost at any rate. Answers whether the path gets this.
+fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -> bool {
+    let bdp_bytes = estimate.bdp_bytes().unwrap_or_default();
+    let pkts = stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)) * BEYOND_BDP);
+    let bps = rate.bps.value * PACED_SHARE;
+    let is_known = estimate.is_found && rate.limit.is_none() && bps <= MOST_PACING_BPS;
+    if !is_known || estimate.loses_paced || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
+        return false;
+    }
+    let bps = finely_stepped_down(bps);
+    choice.profile.law = Some(Law::Cubic);
+    choice.profile.initial_ssthresh_pkts = Some(pkts.min(MOST_SSTHRESH_PKTS));
+    choice.profile.pacing_rate_bps = Some(bps);
+    choice.because(format!(
+        "fp_cubic, paced at {:.1} Mb/s: above {:.1} segments are lost without a queue",
+        bps as f64 / 1e6,
+        rate.bps.value / 1e6
+    ));
+    true
 }
 
 /// Slow start ends where the path is full. The host's law stays CUBIC, in the form that heeds the threshold.
@@ -228,6 +256,8 @@ mod tests {
                 limit: None,
             }),
             loss: Some(loss),
+            is_found: false,
+            loses_paced: false,
             retransmitted_share: 1e-4,
             is_mixed: false,
             mss_bytes: 1448,

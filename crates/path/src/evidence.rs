@@ -10,6 +10,9 @@ const LEAST_BYTES: u64 = 64 << 10;
 const LEAST_START_PKTS: u64 = 40;
 const MOST_LOST_IN_START: f64 = 0.01;
 
+/// Over a second a paced flow sends at most so many times its rate.
+const ABOVE_PACING: f64 = 1.02;
+
 /// A value above this is no measurement of a real path: 60 s, and 10 Tb/s.
 const MOST_RTT_US: f64 = 60e6;
 const MOST_BPS: f64 = 1e13;
@@ -41,6 +44,20 @@ pub struct Evidence {
     pub loss: Option<Loss>,
     /// Segment size, bytes.
     pub mss_bytes: u32,
+    /// What its settings tell of the path; what makes evidence of a flow does not know them.
+    #[serde(default)]
+    pub under: Under,
+}
+
+/// What a flow tells by the learned settings that it began with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Under {
+    /// It ran for long enough under a law that does not answer to losses: its rate is the path's.
+    pub found_rate: bool,
+    /// It never sent faster than this, bits a second.
+    pub paced_bps: Option<u64>,
+    /// It lost segments without a queue all the same.
+    pub lost_paced: bool,
 }
 
 /// What else than the path held a flow back.
@@ -55,6 +72,8 @@ pub enum Limit {
     PeerWindow,
     /// Its law, which took losses that meet no queue for congestion.
     Loss,
+    /// Its own pacing rate.
+    Pacing,
 }
 
 /// When segments are lost on a path.
@@ -79,6 +98,7 @@ impl Limit {
             Limit::OwnBuffer => "own_buffer",
             Limit::PeerWindow => "peer_window",
             Limit::Loss => "loss",
+            Limit::Pacing => "pacing",
         }
     }
 }
@@ -95,7 +115,31 @@ impl Loss {
     }
 }
 
+impl Under {
+    /// With what the flow told earlier: its settings may have changed since.
+    pub(crate) fn after(self, before: Option<&Evidence>) -> Under {
+        let before = before.map(|before| before.under).unwrap_or_default();
+        Under {
+            found_rate: self.found_rate || before.found_rate,
+            paced_bps: before.paced_bps.or(self.paced_bps),
+            lost_paced: self.lost_paced || before.lost_paced,
+        }
+    }
+}
+
 impl Evidence {
+    /// A flow that was paced below the path's rate shows neither that rate nor whether the path would lose more.
+    pub(crate) fn heed_pacing(&mut self) {
+        let Some(paced_bps) = self.under.paced_bps else {
+            return;
+        };
+        let is_of_pacing = |bps: f64| bps <= paced_bps as f64 * ABOVE_PACING;
+        if self.rate_bps.is_some_and(is_of_pacing) {
+            self.limit = self.limit.or(Some(Limit::Pacing));
+            self.loss = self.loss.filter(|loss| *loss != Loss::None);
+        }
+    }
+
     /// Whether it may move an estimate: the flow carried enough, and its numbers are possible.
     pub fn is_usable(&self) -> bool {
         let is_time = |us: f64| us > 0.0 && us <= MOST_RTT_US;

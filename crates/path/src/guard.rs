@@ -2,7 +2,7 @@
 //! Whether what a path gets does harm: then it is taken back, and the path is left alone for a time.
 
 use crate::estimate::Estimate;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Loss, Under};
 use crate::profile::{Law, Profile};
 use crate::quantile::quantile;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ const TIMES_BEFORE: f64 = 3.0;
 /// flow, which looks for the path's rate, loses more than the rest of it.
 const LEAST_PKTS: u64 = 1_000;
 const LEAST_TIME_US: i64 = 10_000_000;
+
+/// So long after its start a flow that does not answer to losses has found the path's rate.
+const FOUND_AFTER_US: i64 = 5_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
 const JUDGED_FLOWS: usize = 5;
@@ -142,14 +145,31 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
-    /// What is known, without what `fp_bbr` on trial itself sends again: whether that is too much is judged here, and would
+    /// What a flow tells by the settings that it began with; nothing of one that is older than these.
+    pub(crate) fn under(&self, seen: &Evidence) -> Under {
+        let began = |trial: &&Trial| seen.begin_us >= trial.since_us;
+        let Some(trial) = self.trial.as_ref().filter(began) else {
+            return Under::default();
+        };
+        let paced_bps = trial.profile.pacing_rate_bps;
+        let lasted = seen.seen_us.saturating_sub(seen.begin_us) >= FOUND_AFTER_US;
+        let without_queue = matches!(seen.loss, Some(Loss::Random | Loss::Policed));
+        Under {
+            found_rate: trial.profile.law == Some(Law::Bbr) && lasted,
+            paced_bps,
+            lost_paced: paced_bps.is_some() && without_queue,
+        }
+    }
+
+    /// What is known, without what the law on trial itself sends again where losses meet no queue: whether that is too much is judged here, and would
     /// otherwise end the trial and begin it anew for ever.
     pub(crate) fn without_trial(&self, known: &Estimate) -> Estimate {
-        let law = self.profile().and_then(|profile| profile.law);
+        let is_for_losses =
+            |profile: &Profile| profile.law == Some(Law::Bbr) || profile.pacing_rate_bps.is_some();
         Estimate {
-            retransmitted_share: match law {
-                Some(Law::Bbr) => 0.0,
-                _ => known.retransmitted_share,
+            retransmitted_share: match self.profile().is_some_and(is_for_losses) {
+                true => 0.0,
+                false => known.retransmitted_share,
             },
             ..known.clone()
         }

@@ -43,9 +43,12 @@ impl Path {
             return false;
         }
         self.age(seen.seen_us);
-        self.guard.learn(&seen);
         let known = self.evidence.iter().position(|one| one.flow == seen.flow);
-        match known.map(|place| self.evidence.remove(place)) {
+        let before = known.map(|place| self.evidence.remove(place));
+        seen.under = self.guard.under(&seen).after(before.as_ref());
+        seen.heed_pacing();
+        self.guard.learn(&seen);
+        match before {
             Some(before) => seen.loss = self.told_again(before.loss, seen.loss),
             None => self.flows += 1,
         }
@@ -142,6 +145,8 @@ fn is_off(value: f64, known: f64) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::evidence::{Limit, Under};
+    use crate::profile::Law;
     use proptest::prelude::*;
 
     pub(crate) fn flow(number: u64, rate_bps: f64) -> Evidence {
@@ -159,6 +164,7 @@ pub(crate) mod tests {
             limit: None,
             loss: Some(Loss::Queue),
             mss_bytes: 1448,
+            under: Under::default(),
         }
     }
 
@@ -222,6 +228,81 @@ pub(crate) mod tests {
         path.learn(with_loss(Some(Loss::Queue)));
         assert_eq!(path.estimate().unwrap().loss, Some(Loss::Queue));
         assert_eq!(path.losses.len(), 1);
+    }
+
+    /// As a daemon does: what the path gets follows what each flow told.
+    fn follow(path: &mut Path, seen: Evidence) -> Option<Law> {
+        let now_us = seen.seen_us;
+        path.learn(seen);
+        let host = Host {
+            law: "cubic".into(),
+            send_autotuned_bytes: 4 << 20,
+            receive_autotuned_bytes: 6 << 20,
+            most_buffer_bytes: 256 << 20,
+        };
+        let (chosen, known) = (path.choice(&host)?.profile, path.estimate()?);
+        path.guard.begin(&chosen, &known, now_us);
+        chosen.law
+    }
+
+    /// Of CUBIC, then of `fp_bbr`: the path loses segments without a queue, and carries 400 Mb/s.
+    fn path_whose_rate_is_found() -> Path {
+        let mut path = Path::default();
+        let lossy = Evidence {
+            loss: Some(Loss::Random),
+            limit: Some(Limit::Loss),
+            ..flow(0, 1e8)
+        };
+        assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
+        let found = Evidence {
+            loss: None,
+            ..flow(1, 4e8)
+        };
+        let begin_us = found.begin_us;
+        let after = |us| Evidence {
+            seen_us: begin_us + us,
+            ..found.clone()
+        };
+        assert_eq!(follow(&mut path, after(4_000_000)), Some(Law::Bbr));
+        assert_eq!(follow(&mut path, after(6_000_000)), Some(Law::Cubic));
+        path
+    }
+
+    fn pace_of(path: &Path) -> Option<u64> {
+        path.guard.profile()?.pacing_rate_bps
+    }
+
+    #[test]
+    fn once_its_rate_is_found_flows_stay_below_it_and_look_again_after_twenty() {
+        let mut path = path_whose_rate_is_found();
+        let pace = pace_of(&path).unwrap();
+        assert!((380_000_000..=388_000_000).contains(&pace), "{pace}");
+        let below = |number| Evidence {
+            loss: Some(Loss::None),
+            ..flow(number, 3.8e8)
+        };
+        for number in 2..20 {
+            assert_eq!(follow(&mut path, below(number)), Some(Law::Cubic));
+            assert_eq!(pace_of(&path), Some(pace), "it does not sink");
+        }
+        let mut later = (20..23).map(|number| follow(&mut path, below(number)));
+        assert!(later.any(|law| law == Some(Law::Bbr)));
+        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
+    }
+
+    #[test]
+    fn a_paced_flow_that_loses_segments_shows_that_any_rate_does() {
+        let mut path = path_whose_rate_is_found();
+        let lossy = Evidence {
+            loss: Some(Loss::Random),
+            ..flow(2, 5e7)
+        };
+        assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
+        let found_again = Evidence {
+            loss: None,
+            ..flow(3, 4e8)
+        };
+        assert_eq!(follow(&mut path, found_again), Some(Law::Bbr));
     }
 
     #[test]

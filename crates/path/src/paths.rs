@@ -254,6 +254,8 @@ mod tests {
         let lossy = |number: u64, of_100: u64| {
             let seen = flow(number, 1e9);
             Evidence {
+                // Too short to have found the path's rate.
+                seen_us: seen.begin_us + 3_000_000,
                 loss: Some(Loss::Random),
                 retransmitted_pkts: seen.sent_pkts * of_100 / 100,
                 ..seen

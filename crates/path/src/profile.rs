@@ -18,6 +18,9 @@ pub struct Profile {
     /// Rate at which a new flow starts, bits a second.
     #[serde(default)]
     pub initial_rate_bps: Option<u64>,
+    /// Rate above which a flow never sends, bits a second, in steps of a hundredth.
+    #[serde(default)]
+    pub pacing_rate_bps: Option<u64>,
 }
 
 /// A law that a path can ask for.
@@ -33,6 +36,9 @@ pub enum Law {
 
 /// The steps of sizes and thresholds.
 const STEP: f64 = std::f64::consts::SQRT_2;
+
+/// The steps of pacing rates: what they leave unused is lost to the flow.
+const FINE_STEP: f64 = 1.01;
 
 impl Law {
     /// Its name in the kernel.
@@ -62,14 +68,19 @@ impl Profile {
         };
         let mut pairs = numbers(self).into_iter().zip(numbers(other));
         self.law == other.law
-            && pairs.all(|pair| match pair {
-                (Some(one), Some(other)) => {
-                    let ratio = (one as f64 / other as f64).ln().abs();
-                    ratio <= STEP.ln() * 1.01
-                }
-                (None, None) => true,
-                _ => false,
-            })
+            && pairs.all(|(one, other)| are_near(one, other, STEP))
+            && are_near(self.pacing_rate_bps, other.pacing_rate_bps, FINE_STEP)
+    }
+}
+
+fn are_near(one: Option<u64>, other: Option<u64>, step: f64) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let ratio = (one as f64 / other as f64).ln().abs();
+            ratio <= step.ln() * 1.01
+        }
+        (None, None) => true,
+        _ => false,
     }
 }
 
@@ -90,6 +101,9 @@ impl fmt::Display for Profile {
         if let Some(bps) = self.initial_rate_bps {
             writeln!(lines, "initial_rate = \"{bps}bit\"")?;
         }
+        if let Some(bps) = self.pacing_rate_bps {
+            writeln!(lines, "pacing_rate = \"{bps}bit\"")?;
+        }
         if let Some(law) = self.law {
             writeln!(lines, "congestion_control = \"{}\"", law.name())?;
         }
@@ -100,6 +114,11 @@ impl fmt::Display for Profile {
 /// The power of the square root of 2 next to a number, by ratio.
 pub(crate) fn stepped(value: f64) -> u64 {
     STEP.powf((value.ln() / STEP.ln()).round()).round() as u64
+}
+
+/// The greatest of the steps of pacing rates that is no more than a rate.
+pub(crate) fn finely_stepped_down(bps: f64) -> u64 {
+    FINE_STEP.powf((bps.ln() / FINE_STEP.ln()).floor()) as u64
 }
 
 /// The greatest power of the square root of 2 that is no more than a number.

@@ -41,6 +41,7 @@ pub(super) fn name(profile: &Profile) -> String {
         ("r", profile.receive_buffer_bytes),
         ("t", profile.initial_ssthresh_pkts),
         ("i", profile.initial_rate_bps),
+        ("p", profile.pacing_rate_bps),
     ];
     if let Some(law) = profile.law {
         name.push('-');
@@ -69,6 +70,7 @@ mod tests {
             law: Some(Law::Cubic),
             initial_ssthresh_pkts: Some(1 << 20),
             initial_rate_bps: Some(1_000_000_000_000),
+            pacing_rate_bps: Some(34_000_000_000),
         };
         let other = Profile {
             law: Some(Law::Bbr),
