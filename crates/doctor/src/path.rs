@@ -128,6 +128,8 @@ fn estimate(facts: &PathFacts, rate: Rate) -> Estimate {
         high_rtt_us: facts.rtt_us,
         rate: Some(rate),
         loss: facts.loss_kind,
+        is_found: false,
+        loses_paced: false,
         retransmitted_share: facts.loss,
         is_mixed: false,
         mss_bytes: path_of(facts).mss_bytes,

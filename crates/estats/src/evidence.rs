@@ -4,7 +4,7 @@
 use crate::diagnosis::loss::{answers_to_loss, are_without_queue};
 use crate::record::Record;
 use crate::span::Span;
-use fatpath_path::{Evidence, Limit, Loss, PathKey};
+use fatpath_path::{Evidence, Limit, Loss, PathKey, Under};
 
 /// Fewer reductions of the window are chance.
 const LEAST_SIGNALS: u64 = 3;
@@ -41,6 +41,7 @@ impl Record {
             limit: self.best_window.and_then(|window| window.limit).or(by_loss),
             loss,
             mss_bytes: last.mss_bytes,
+            under: Under::default(),
         };
         let (local, remote) = (last.flow.local.ip(), last.flow.remote.ip());
         (PathKey::new(local, remote), evidence)

@@ -18,7 +18,7 @@ mod quantile;
 
 pub use choose::{Choice, Host, choose};
 pub use estimate::{Estimate, Rate, Value};
-pub use evidence::{Evidence, Limit, Loss};
+pub use evidence::{Evidence, Limit, Loss, Under};
 pub use guard::{Guard, Quarantine, TakenBack};
 pub use key::{PathKey, path_of};
 pub use path::Path;
