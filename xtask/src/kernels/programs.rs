@@ -40,7 +40,7 @@ const LEFT_OUT: [&str; 19] = [
 /// Parts of the names of tests that ask the same of any kernel: command line, API, files, locks and the journal;
 /// or last too long in an emulated machine, as the wait for a namespace's inode to be given out again; or compare rates
 /// over an emulated path.
-const SAME_ANYWHERE: [&str; 19] = [
+const SAME_ANYWHERE: [&str; 21] = [
     "a_bad_policy",
     "a_client_that_never_ends",
     "a_full_disk",
@@ -48,12 +48,14 @@ const SAME_ANYWHERE: [&str; 19] = [
     "a_second_daemon",
     "a_sysctl_set_by_hand",
     "an_unload_waits",
+    "as_many_paths_as",
     "kill_9_at_any_moment",
     "no_input_makes",
     "nobody_else",
     "only_root",
     "pins_at_another",
     "pins_have_one_owner",
+    "profiles_come_and_go",
     "sighup",
     "status_without_anything",
     "the_group",
