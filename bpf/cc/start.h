@@ -193,14 +193,16 @@ static inline cc_u32 cc_tried_pkts(const struct cc_window *w, cc_u32 in_flight_p
 
 /*
  * Where more is known of the path than the window of the paced start, the peer's first window may be all that bounds the
- * first flight: the start goes on until the whole window was in flight, or for some round trips (RFC 9959's Unvalidated
+ * first flight: the start goes on until most of the window was in flight, or for some round trips (RFC 9959's Unvalidated
  * Phase). What was in flight meanwhile was tried.
  */
 static inline int cc_resumes(struct cc_window *w, cc_u32 in_flight_pkts)
 {
 	cc_u32 since_us = (cc_u32)w->now_us - w->memory.resume_pkts;
+	/* Segments that wait to leave together keep a window from being used to the last one. */
+	cc_u32 used_pkts = w->cwnd_pkts - w->cwnd_pkts / 4;
 
-	if (!(w->memory.flags & CC_RESUMES) || in_flight_pkts >= w->cwnd_pkts ||
+	if (!(w->memory.flags & CC_RESUMES) || in_flight_pkts >= used_pkts ||
 	    since_us / CC_RESUME_ROUND_TRIPS > w->srtt_us)
 		return 0;
 	w->memory.paced_from_pkts = cc_tried_pkts(w, in_flight_pkts);
