@@ -464,3 +464,51 @@ fn check_closed(captured: &Captured) {
     }
     agrees_with_the_kernel(captured);
 }
+
+/// `fatpath capture` on the sender's host, to the end of its transfer.
+fn captured_live(lab: &Lab, more: &[&str]) -> (Vec<u8>, Value) {
+    let (sender, receiver) = lab.connection(PORT);
+    let (other, others_peer) = lab.connection(PORT + 1);
+    let ends = [sender.local_addr(), sender.peer_addr()].map(|end| end.unwrap().to_string());
+    let file = lab.scratch().join(format!("live-{}.pcapng", more.len()));
+    let mut command = Command::new(FATPATH);
+    command.arg("capture").args(&ends).arg("--out").arg(&file);
+    command.args(["--seconds", "60", "--json"]).args(more);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = lab.on("a", || command.spawn().unwrap());
+    // It is made when packets are being taken.
+    until("the file", || file.exists().then_some(()));
+    thread::scope(|scope| {
+        for (sender, receiver) in [(sender, receiver), (other, others_peer)] {
+            scope.spawn(|| send(sender));
+            scope.spawn(|| read_all(receiver));
+        }
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let report = serde_json::from_slice(&output.stdout).unwrap();
+    (std::fs::read(file).unwrap(), report)
+}
+
+#[test]
+fn a_live_connection_is_captured_alone_and_without_its_payload() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("cap-live", "delay = '1ms'\nrate = '1gbit'");
+    let has_payload = |file: &[u8]| file.windows(20).any(|bytes| bytes == [7; 20]);
+    let (file, report) = captured_live(&lab, &[]);
+    assert_eq!(report["counts"]["connections"], 1, "{report:#}");
+    let way = &report["connections"][0]["from_client"];
+    assert!(
+        way["payload_bytes"].as_u64().unwrap() >= BYTES as u64,
+        "{report:#}"
+    );
+    assert_eq!(way["unseen_bytes"], 0, "{report:#}");
+    assert_eq!(report["counts"]["cut_short"], 0, "{report:#}");
+    assert!(!has_payload(&file));
+    let comment = report["about"]["comments"][0].as_str().unwrap();
+    assert!(comment.contains("no payload"), "{comment}");
+    let (file, _) = captured_live(&lab, &["--snaplen", "200"]);
+    assert!(has_payload(&file));
+}

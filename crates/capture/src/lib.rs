@@ -29,6 +29,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod writer;
 
 pub use about::About;
 pub use analysis::{Analysis, Counts, Limits};
@@ -40,3 +41,4 @@ pub use reader::{Frame, ReadError, Reader};
 pub use report::{Connection, Direction, Ended, Finding, Handshake, Near, Retransmissions};
 pub use segment::{Ecn, End, Segment, flag};
 pub use verdict::{Retransmission, Verdict};
+pub use writer::{Writer, Written};

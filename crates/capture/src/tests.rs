@@ -600,6 +600,38 @@ fn a_file_that_is_cut_or_damaged_keeps_what_came_before() {
     assert!(whole(&b""[..]).3.contains("neither"));
 }
 
+#[test]
+fn what_the_writer_writes_is_read() {
+    let written = Written {
+        application: "fatpath",
+        comment: "headers",
+        interface: "wan0",
+        snaplen: 0,
+    };
+    let mut writer = Writer::new(Vec::new(), &written).unwrap();
+    let segments = transfer();
+    for segment in &segments {
+        let packet = segment.packet();
+        // The headers only.
+        let kept = &packet[..packet.len() - usize::from(segment.payload_bytes)];
+        writer
+            .packet(segment.time_ns, packet.len() as u32, kept)
+            .unwrap();
+    }
+    let bytes = writer.bytes();
+    let file = writer.finish(0, 7).unwrap();
+    assert!(bytes < file.len() as u64 && file.len() as u64 <= bytes + 40);
+    let (connections, counts, about, end) = whole(&file[..]);
+    let (expected, ..) = whole(&pcap(&segments, false, true)[..]);
+    assert_eq!((connections, end.as_str()), (expected, ""));
+    assert_eq!(counts.segments, segments.len() as u64);
+    assert_eq!(
+        (about.dropped_packets, about.comments),
+        (Some(7), vec!["headers".to_owned()])
+    );
+    assert_eq!(about.interfaces, ["wan0"]);
+}
+
 fn any_segment() -> impl Strategy<Value = Tcp> {
     let near = prop_oneof![0_u32..8000, any::<u32>()];
     let numbers = (near.clone(), near, any::<u8>(), any::<u16>(), 0_u16..3000);

@@ -61,6 +61,22 @@ pub struct Arguments {
     pub json: bool,
 }
 
+impl Arguments {
+    /// All connections of a file.
+    pub fn of(file: PathBuf, json: bool) -> Arguments {
+        Arguments {
+            file,
+            flow: Vec::new(),
+            plot: None,
+            time: None,
+            xplot: false,
+            sort: Sort::Flow,
+            filter: Vec::new(),
+            json,
+        }
+    }
+}
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Printed<'c> {

@@ -4,7 +4,7 @@
 use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
-    analyse, archive, completions, doctor, man, measure, model, paths, police, top, trace,
+    analyse, archive, capture, completions, doctor, man, measure, model, paths, police, top, trace,
     try_path, why,
 };
 use clap::{Args, Parser, Subcommand};
@@ -76,6 +76,9 @@ pub enum Command {
     /// Analyse a packet capture: each TCP connection, its losses, round-trip times and windows
     #[command(after_help = analyse::HELP)]
     Analyse(analyse::Arguments),
+    /// Capture the packets of one live connection, headers only, for a bounded time
+    #[command(after_help = capture::HELP)]
+    Capture(capture::Arguments),
     /// Send files to another host, fast over long lossy paths
     #[command(after_help = fatpath_mover::cli::SEND_HELP)]
     Send(fatpath_mover::SendArguments),
