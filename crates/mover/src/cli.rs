@@ -74,7 +74,7 @@ pub struct BothArguments {
     /// Keep modes and access times; modification times are kept in any case
     #[arg(short, long)]
     pub preserve: bool,
-    /// Leave out what this pattern fits: a name, or a path when it has a slash; may be repeated
+    /// Leave out what this pattern fits: the end of a path, or with / at the front all of it; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
     /// Do not leave out what this pattern fits, though an --exclude does

@@ -33,3 +33,10 @@ mod send;
 mod session;
 
 pub use cli::{RecvArguments, SendArguments};
+
+/// What reads bytes of others, for the fuzz target `control`.
+pub mod fuzzed {
+    pub use crate::journal::{Header, Recovered, recover};
+    pub use crate::names::{BadName, checked};
+    pub use crate::ranges::Ranges;
+}

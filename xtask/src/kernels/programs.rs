@@ -14,9 +14,9 @@ const PACKAGES: [&str; 2] = ["crates/cli", "crates/kernel"];
 /// slow for its packets. The examples and `phases` need compilers (the kernel's own test of phases does not), the page and plots of
 /// captures a browser, top a terminal, Slurm itself: a guest
 /// has none. `why` has two tests of the command line; its long one goes over a path. `auto` learns what a path is like, and the
-/// path of such a processor drops what it should carry. `capture` goes over paths, and needs tshark. What `archive`, `command_line`
-/// and `measure` ask is the same of any kernel; `service` bounds capabilities by an option of setpriv that a guest's busybox lacks.
-const LEFT_OUT: [&str; 20] = [
+/// path of such a processor drops what it should carry. `capture` goes over paths, and needs tshark. What `archive`, `command_line`,
+/// `measure` and `mover` ask is the same of any kernel; `service` bounds capabilities by an option of setpriv that a guest's busybox lacks.
+const LEFT_OUT: [&str; 21] = [
     "archive",
     "auto",
     "capture",
@@ -26,6 +26,7 @@ const LEFT_OUT: [&str; 20] = [
     "exports",
     "laws",
     "measure",
+    "mover",
     "page",
     "phases",
     "rude_examples",

@@ -29,7 +29,8 @@ const MOST_RANGES: usize = 10_000;
 
 /// The target folder.
 pub struct Target {
-    root: Arc<OwnedFd>,
+    /// `None`: it is not there, and nothing is to be written.
+    root: Option<Arc<OwnedFd>>,
     receives: Receives,
     boot: [u8; 16],
     umask: u32,
@@ -62,9 +63,12 @@ impl Target {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty());
-        let root = root.with_context(|| format!("cannot open the folder {name}"))?;
+        let root = match root {
+            Err(Errno::NOENT) if receives.is_dry => None,
+            root => Some(root.with_context(|| format!("cannot open the folder {name}"))?),
+        };
         Ok(Target {
-            root: Arc::new(root),
+            root: root.map(Arc::new),
             receives,
             boot: boot_id(),
             umask: umask(),
@@ -130,8 +134,9 @@ impl Target {
     }
 
     fn folder(&mut self, names: &[&[u8]]) -> rustix::io::Result<Arc<OwnedFd>> {
+        let root = self.root.clone().ok_or(Errno::NOENT)?;
         if names.is_empty() {
-            return Ok(self.root.clone());
+            return Ok(root);
         }
         let path = names.join(&b'/');
         if let Some(folder) = self.folders.get(&path) {
@@ -139,7 +144,7 @@ impl Target {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let folder = openat2(&*self.root, &path[..], flags, Mode::empty(), resolve)?;
+        let folder = openat2(&*root, &path[..], flags, Mode::empty(), resolve)?;
         if self.folders.len() >= MOST_FOLDERS {
             self.folders.clear();
         }

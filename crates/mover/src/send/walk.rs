@@ -54,13 +54,13 @@ pub fn start(sends: &Sends) -> Result<mpsc::Receiver<Walked>> {
     Ok(walked)
 }
 
-/// A pattern without `/` fits the last name, another one the path.
+/// A pattern fits the end of a path, from a name on; with `/` at its front, all of the path.
 fn patterns(texts: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for text in texts {
-        let pattern = match text.trim_start_matches('/') {
-            text if text.contains('/') => text.to_owned(),
-            text => format!("**/{text}"),
+        let pattern = match text.strip_prefix('/') {
+            Some(whole) => whole.to_owned(),
+            None => format!("**/{text}"),
         };
         let glob = GlobBuilder::new(pattern.trim_end_matches('/'))
             .literal_separator(true)
@@ -227,6 +227,6 @@ mod tests {
         ];
         assert_eq!(found(&[], &[]), all);
         let some = ["top", "top/a", "top/a/keep.o", "top/link"];
-        assert_eq!(found(&["*.o", "tmp", "top/z"], &["keep.o"]), some);
+        assert_eq!(found(&["*.o", "tmp", "/top/z", "/a"], &["a/keep.o"]), some);
     }
 }

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath send` and `fatpath recv`: whole files or nothing, over a path that loses, and after kill -9 of either end.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use support::{FATPATH, Lab, alone, until};
+
+/// What stands in ssh's place: it leaves the host out.
+fn here(folder: &Path) -> String {
+    let path = folder.join("rsh");
+    if !path.exists() {
+        fs::write(&path, "#!/bin/sh\nshift\nexec \"$@\"\n").unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    path.to_str().unwrap().to_owned()
+}
+
+/// `fatpath send` or `recv` to itself, over loopback.
+fn mover(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(FATPATH);
+    command.args(arguments);
+    command.args(["--rsh", &here(folder), "--remote-fatpath", FATPATH]);
+    command.args(["--address", "127.0.0.1", "--json"]);
+    command
+}
+
+fn report(output: &Output) -> Value {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"))
+}
+
+fn done(mut command: Command) -> Value {
+    let output = command.output().unwrap();
+    let report = report(&output);
+    assert!(output.status.success(), "{report}");
+    report
+}
+
+/// Bytes without a pattern.
+fn content(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..bytes / 8).flat_map(|_| next()).collect()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn target(folder: &Path) -> String {
+    format!("host:{}", text(folder))
+}
+
+/// Nothing of an unfinished transfer is there.
+fn is_clean(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.into_iter().all(|entry| {
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(".fatpath-"));
+        !is_ours && (!entry.file_type().unwrap().is_dir() || is_clean(&entry.path()))
+    })
+}
+
+fn tree(folder: &Path) -> PathBuf {
+    let top = folder.join("top");
+    fs::create_dir_all(top.join("a/deep")).unwrap();
+    fs::create_dir(top.join("empty folder")).unwrap();
+    fs::write(top.join("big"), content(9 << 20)).unwrap();
+    fs::write(top.join("empty"), "").unwrap();
+    fs::write(top.join("a/tool"), "run").unwrap();
+    fs::set_permissions(top.join("a/tool"), PermissionsExt::from_mode(0o750)).unwrap();
+    symlink("/etc/passwd", top.join("link")).unwrap();
+    for number in 0..500 {
+        fs::write(top.join(format!("a/deep/{number}")), content(8 * number)).unwrap();
+    }
+    top
+}
+
+fn same(left: &Path, right: &Path) {
+    let diff = Command::new("diff")
+        .args(["-r", "--no-dereference"])
+        .args([left, right])
+        .output()
+        .unwrap();
+    assert!(
+        diff.status.success(),
+        "{}",
+        String::from_utf8_lossy(&diff.stdout)
+    );
+}
+
+#[test]
+fn a_tree_arrives_whole_both_ways_and_what_is_there_is_not_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to, back) = (
+        tree(folder.path()),
+        folder.path().join("to/new"),
+        folder.path().join("back"),
+    );
+    let send = ["send", "-r", "-p", text(&top), &target(&to)];
+    let planned = done(mover(folder.path(), &[&send[..], &["--dry-run"]].concat()));
+    assert_eq!(
+        (&planned["stored"], to.exists()),
+        (&508.into(), false),
+        "{planned}"
+    );
+    let first = done(mover(folder.path(), &send));
+    assert_eq!(
+        (&first["stored"], &first["failed"]),
+        (&508.into(), &0.into()),
+        "{first}"
+    );
+    let arrived = to.join("top");
+    same(&top, &arrived);
+    assert!(is_clean(&to));
+    let of = |path: &Path| {
+        let there = fs::metadata(path).unwrap();
+        (there.mode(), there.mtime(), there.mtime_nsec())
+    };
+    for name in ["a/tool", "big", "a/deep/7", "a", "empty folder"] {
+        assert_eq!(of(&arrived.join(name)), of(&top.join(name)), "{name}");
+    }
+    let again = done(mover(folder.path(), &send));
+    assert_eq!(again["moved_bytes"], 0, "{again}");
+    let place = |name: &str| format!("host:{}", text(&arrived.join(name)));
+    let receive = [
+        "recv",
+        "-r",
+        &place("a"),
+        &place("big"),
+        text(&back),
+        "--exclude",
+        "deep/?",
+    ];
+    done(mover(folder.path(), &receive));
+    assert!(!back.join("a/deep/7").exists());
+    for number in 0..10 {
+        fs::remove_file(top.join(format!("a/deep/{number}"))).unwrap();
+    }
+    same(&top.join("a"), &back.join("a"));
+    same(&top.join("big"), &back.join("big"));
+}
+
+/// Each of them is named, the others go on, and the exit status is 1.
+#[test]
+fn what_fails_is_named_and_the_others_arrive() {
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to) = (tree(folder.path()), folder.path().join("to"));
+    fs::create_dir_all(to.join("top/empty")).unwrap(); // a folder where a file is to be
+    symlink("/tmp", to.join("top/a")).unwrap(); // a link out of the folder where a folder is to be
+    let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
+    let output = mover(folder.path(), &["send", "-r", text(&top), &target(&to)])
+        .output()
+        .unwrap();
+    let report = report(&output);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    let why = |path: &str| {
+        let failures = report["failures"].as_array().unwrap();
+        let failure = failures.iter().find(|failure| failure["path"] == path);
+        failure.unwrap_or_else(|| panic!("{path} of {report}"))["why"].to_string()
+    };
+    assert!(why("top/empty").contains("a folder of that name is there"));
+    assert!(why("top/socket").contains("is no file, folder or symbolic link"));
+    assert!(why("top/a").contains("a file of that name is there"));
+    assert!(
+        why("top/a/tool").contains("cross-device") || why("top/a/tool").contains("Cross-device")
+    );
+    assert!(!Path::new("/tmp/tool").exists() && !Path::new("/tmp/deep").exists());
+    same(&top.join("big"), &to.join("top/big"));
+    let output = mover(folder.path(), &["send", "nothing", &target(&to)])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let output = mover(folder.path(), &["send", text(&top), text(&to)])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("give HOST:DIR"), "{said}");
+}
+
+#[test]
+fn a_full_disk_fails_what_does_not_fit() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (top, small) = (tree(folder.path()), folder.path().join("small"));
+    fs::create_dir(&small).unwrap();
+    let mounted = |arguments: &[&str]| {
+        assert!(
+            Command::new(arguments[0])
+                .args(&arguments[1..])
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
+    mounted(&[
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        "size=6m",
+        "none",
+        text(&small),
+    ]);
+    let output = mover(folder.path(), &["send", "-r", text(&top), &target(&small)])
+        .output()
+        .unwrap();
+    let arrived = fs::read(small.join("top/a/deep/499"));
+    mounted(&["umount", text(&small)]);
+    let report = report(&output);
+    assert_eq!(
+        (output.status.code(), &report["failed"]),
+        (Some(1), &1.into()),
+        "{report}"
+    );
+    let why = report["failures"][0]["why"].to_string();
+    assert!(why.contains("No space left"), "{why}");
+    assert_eq!(arrived.unwrap(), content(8 * 499));
+}
+
+fn is_running(child: &mut Child) -> bool {
+    child.try_wait().unwrap().is_none()
+}
+
+/// The process that `fatpath send` started, found by its parent.
+fn called_by(parent: u32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Bytes of the part that are there.
+fn part_bytes(folder: &Path) -> Option<(PathBuf, u64)> {
+    let parts = fs::read_dir(folder)
+        .ok()?
+        .map(|entry| entry.unwrap().path());
+    let part = parts
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "part"))?;
+    let bytes = 512 * fs::metadata(&part).ok()?.blocks();
+    Some((part, bytes))
+}
+
+/// kill -9 of each end in turn, at any moment: the file is not there until it is whole, and of what had arrived less than
+/// a hundredth of the file is sent again.
+#[test]
+fn after_kill_9_of_either_end_it_goes_on_where_it_ended() {
+    const BYTES: usize = 400 << 20;
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(BYTES)).unwrap();
+    let arguments = ["send", text(&file), &target(&to), "--limit", "3gbit"];
+    let mut there = 0;
+    for kills_receiver in [false, true] {
+        let mut command = mover(folder.path(), &arguments);
+        let mut sender = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let receiver = until("the receiver to run", || called_by(sender.id()));
+        until("a part to grow", || {
+            assert!(is_running(&mut sender), "it ended before it was killed");
+            part_bytes(&to).filter(|(_, bytes)| *bytes > there + (40 << 20))
+        });
+        let victim = if kills_receiver {
+            receiver
+        } else {
+            sender.id() as i32
+        };
+        let victim = rustix::process::Pid::from_raw(victim).unwrap();
+        rustix::process::kill_process(victim, rustix::process::Signal::KILL).unwrap();
+        sender.wait().unwrap();
+        until("the receiver to end", || {
+            (!Path::new(&format!("/proc/{receiver}")).exists()).then_some(())
+        });
+        assert!(!to.join("file").exists());
+        there = part_bytes(&to).unwrap().1;
+    }
+    let report = done(mover(folder.path(), &["send", text(&file), &target(&to)]));
+    let moved = report["moved_bytes"].as_u64().unwrap();
+    let sent_again = (moved + there).saturating_sub(BYTES as u64);
+    assert!(
+        sent_again < BYTES as u64 / 100,
+        "{sent_again} bytes of {there} were sent again"
+    );
+    assert!(moved < BYTES as u64 * 9 / 10, "{moved}");
+    same(&file, &to.join("file"));
+    assert!(is_clean(&to));
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_fails_and_leaves_nothing() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(60 << 20)).unwrap();
+    let arguments = ["send", text(&file), &target(&to), "--limit", "200mbit"];
+    let sender = mover(folder.path(), &arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let sender = sender.unwrap();
+    until("a part to grow", || {
+        part_bytes(&to).filter(|(_, bytes)| *bytes > 1 << 20)
+    });
+    let open = fs::File::options().write(true).open(&file).unwrap();
+    open.write_at(b"other", 59 << 20).unwrap();
+    let output = sender.wait_with_output().unwrap();
+    let report = report(&output);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(
+        report["failures"][0]["why"],
+        "it changed while it was being sent"
+    );
+    assert!(!to.join("file").exists() && is_clean(&to));
+}
+
+/// A path of 20 ms that loses 2 % and reorders.
+#[test]
+fn over_a_path_that_loses_a_tree_arrives_whole() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up(
+        "mover",
+        "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = '2%'",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to) = (tree(folder.path()), folder.path().join("to"));
+    let place = format!("{}:{}", lab.namespace("b"), text(&to));
+    let arguments = [
+        FATPATH,
+        "send",
+        "-r",
+        text(&top),
+        &place,
+        "--rsh",
+        "ip netns exec",
+        "--remote-fatpath",
+        FATPATH,
+        "--address",
+        &lab.address("b"),
+        "--json",
+    ];
+    let report: Value = serde_json::from_str(&lab.output("a", &arguments)).unwrap();
+    same(&top, &to.join("top"));
+    let retransmits = report["retransmits"].as_u64().unwrap();
+    let sent = report["sent_pkts"].as_u64().unwrap();
+    assert!(
+        retransmits * 100 > sent && retransmits * 10 < sent,
+        "{report}"
+    );
+    assert!(report["rtt_us"].as_u64().unwrap() > 19_000, "{report}");
+}
