@@ -191,6 +191,7 @@ const _: () = {
     ["Offset of field: RawStart::idle"][::core::mem::offset_of!(RawStart, idle) - 16usize];
     ["Offset of field: RawStart::hystart"][::core::mem::offset_of!(RawStart, hystart) - 20usize];
 };
+#[doc = " What a flow keeps of a phase. All 0: it has not been in it yet."]
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct Kept {

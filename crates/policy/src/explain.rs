@@ -104,6 +104,7 @@ pub fn explain(policy: &Policy, flow: &Flow) -> Explanation {
         notes: foreign_metrics(policy, flow, rule)
             .into_iter()
             .chain(policy.instruments.note(rule))
+            .chain(rule.and_then(differs_by_phase))
             .chain(
                 rule.into_iter()
                     .flat_map(held_back)
@@ -201,6 +202,23 @@ fn some_of(entries: &[impl fmt::Display]) -> String {
 fn lines(settings: &Settings) -> Vec<SettingLine> {
     let applied = apply(settings, Stage::Established, &PathFacts::default());
     applied.iter().map(SettingLine::of).collect()
+}
+
+/// What differs while the flow's process is in a collective phase.
+fn differs_by_phase(rule: &Rule) -> Option<String> {
+    let (other, collective) = (lines(&rule.settings), lines(rule.collective.as_ref()?));
+    let has = |all: &[SettingLine], setting| all.iter().any(|line| line.setting == setting);
+    let is_same = |line: &SettingLine| {
+        let mut same = other.iter().filter(|one| one.setting == line.setting);
+        same.any(|one| one.value == line.value)
+    };
+    let differing = collective.iter().filter(|line| !is_same(line));
+    let differing = differing.map(|line| format!("{} {}", line.setting, line.value_text()));
+    let gone = other.iter().filter(|line| !has(&collective, line.setting));
+    let gone = gone.map(|line| format!("no {}", line.setting));
+    let all: Vec<String> = differing.chain(gone).collect();
+    let what = "while its process is in a collective phase the flow gets";
+    (!all.is_empty()).then(|| format!("{what} {}", all.join(", ")))
 }
 
 impl SettingLine {

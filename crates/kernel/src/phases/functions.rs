@@ -89,3 +89,57 @@ fn is_emulated(code: &[u8]) -> bool {
             | [0x0f, 0x80..=0x8f, ..]
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    fn own() -> File {
+        File::open(std::env::current_exe().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_function_lies_where_the_file_has_its_code() {
+        let found = functions(&own(), |name| name == "main").unwrap();
+        let [main] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(main.name, "main");
+        assert!(main.offset > 0 && main.offset < own().metadata().unwrap().len());
+        assert!(
+            functions(&own(), |name| name == "no_such_function")
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(functions(&own(), |_| true).unwrap().len(), MOST);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_short_or_lies_is_refused_or_has_none() {
+        let mut head = vec![0; 1 << 16];
+        own().read_exact(&mut head).unwrap();
+        let tried = |bytes: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            functions(&file, |_| true).unwrap_or_default().len()
+        };
+        for length in [0, 3, 64, 4096, 1 << 16] {
+            assert_eq!(tried(&head[..length]), 0, "{length} bytes");
+        }
+        // Fields of the header, one after the other, all ones.
+        for at in 16..64 {
+            let mut lies = head.clone();
+            lies[at] = 0xff;
+            assert!(tried(&lies) <= MOST);
+        }
+    }
+
+    #[test]
+    fn the_instruction_says_what_a_probe_costs() {
+        assert!(is_emulated(&[0x55]) && is_emulated(&[0x41, 0x57, 0x41]));
+        assert!(!is_emulated(&[0x48, 0x83, 0xec, 0x08]) && !is_emulated(&[]));
+        assert_eq!(first_probed(&[0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x57]), 4);
+        assert_eq!(first_probed(&[0x41, 0x57]), 0);
+    }
+}

@@ -204,6 +204,19 @@ mod tests {
     }
 
     #[test]
+    fn an_explanation_says_what_differs() {
+        let text =
+            format!("{RULE}phase.collective = {{ pacing = false, initial_ssthresh = 12 }}\n");
+        let policy = parse(&text, None).unwrap();
+        let flow = crate::Flow::to("192.0.2.1".parse().unwrap());
+        let notes = crate::explain(&policy, &flow).notes.join("\n");
+        assert!(
+            notes.contains("gets initial_ssthresh 12 segments, no pacing_rate"),
+            "{notes}"
+        );
+    }
+
+    #[test]
     fn own_tables_name_library_and_functions() {
         let text = "[phases.gloo]\nlibrary = \"libgloo.so*\"\ncollective = [\"*allreduce*\"]\n";
         let policy = parse(text, None).unwrap();
