@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Phases of programs: `[phases.NAME]`, and what a rule gives in one (`phase.collective`). Start at [`read`].
 
-use super::rule::read_setting;
-use super::start::initial_ssthresh;
-use super::values;
 use crate::phases::{MAX_PATTERN_LENGTH, MAX_PATTERNS, MAX_PHASE_TABLES};
-use crate::rule::Path;
 use crate::settings::Chosen;
 use crate::{Pattern, PhaseTable, Rule, Setting, SettingValue, Settings};
 use fatpath_toml::{Refusal, Section, Value};
@@ -101,12 +97,11 @@ fn pattern(value: &Value) -> Result<Pattern, Refusal> {
     }
 }
 
-/// `phase.collective` of a rule: all that the rule gives, with what differs in its place.
-pub(super) fn read_collective(
-    section: &mut Section,
+/// `phase.collective` of a rule: all that the rule gives, with what differs in its place, which `read` reads.
+pub(super) fn read_collective<'v>(
+    section: &mut Section<'v>,
     of_rule: &Settings,
-    path: Option<&Path>,
-    laws: Option<&[String]>,
+    read: impl Fn(&mut Section<'v>, Setting) -> Option<Chosen<SettingValue>>,
 ) -> Option<Settings> {
     let phase = section.read("phase", |value| value.section_or("a table of phases"))?;
     let mut phase = phase.titled("phase");
@@ -116,7 +111,7 @@ pub(super) fn read_collective(
     phase.note_unknown();
     let mut collective = collective?.titled("phase.collective");
     refuse_other_laws(section, &collective, of_rule);
-    let read = |setting| Some((setting, read_one(&mut collective, setting, path, laws)?));
+    let read = |setting| Some((setting, read(&mut collective, setting)?));
     let differs: Vec<_> = BY_PHASE.into_iter().filter_map(read).collect();
     let is_unpaced = collective
         .value("pacing")
@@ -127,24 +122,6 @@ pub(super) fn read_collective(
     });
     let kept = kept.map(|(setting, chosen)| (setting, chosen.clone()));
     Some(kept.chain(differs).collect())
-}
-
-fn read_one(
-    section: &mut Section,
-    setting: Setting,
-    path: Option<&Path>,
-    laws: Option<&[String]>,
-) -> Option<Chosen<SettingValue>> {
-    match setting {
-        Setting::InitialSsthresh => section
-            .read(setting.key(), |value| initial_ssthresh(value, path))
-            .flatten(),
-        Setting::Pacing => section
-            .read(setting.key(), values::truth)
-            .filter(|is_on| *is_on)
-            .map(|_| Chosen::new(SettingValue::Truth(true), "given as true")),
-        _ => read_setting(section, setting, path, laws),
-    }
 }
 
 /// A flow keeps its law in every phase: with another, nothing that the law remembers would mean anything.

@@ -28,7 +28,10 @@ pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
             .map(|rate| rate.value),
     };
     let settings = read_settings(section, &path, laws);
-    let collective = read_collective(section, &settings, as_given(section, &path), laws);
+    let known = as_given(section, &path);
+    let collective = read_collective(section, &settings, |phase, setting| {
+        read_setting(phase, setting, known, laws)
+    });
     refuse_without_settings(section);
     refuse_route_metrics(section);
     section.note_unknown();
@@ -89,7 +92,7 @@ fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) ->
 }
 
 /// `path` is `None` when a part of it was refused.
-pub(super) fn read_setting(
+fn read_setting(
     section: &mut Section,
     setting: Setting,
     path: Option<&Path>,
