@@ -14,6 +14,7 @@ use std::fs::{File, OpenOptions, remove_file};
 use std::io::{BufWriter, IsTerminal, stderr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -72,7 +73,7 @@ struct Captured {
     is_full: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let ends = flow::ends(&arguments.flow, &arguments.instance)?;
     let keep = arguments.snaplen.map_or(Keep::Headers, Keep::Bytes);
     let sniffer = Sniffer::open(ends, keep).map_err(with_remedy)?;
@@ -91,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     say(&captured, &name, keep);
     match arguments.no_summary {
-        true => Ok(()),
+        true => Ok(ExitCode::SUCCESS),
         false => analyse::run(&analyse::Arguments::of(
             arguments.out.clone(),
             arguments.json,

@@ -69,7 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Archive(command) => archive::run(&command)?,
         Command::Measure(command) => return measure::run(&command),
         Command::Analyse(arguments) => return analyse::run(&arguments),
-        Command::Capture(arguments) => capture::run(&arguments)?,
+        Command::Capture(arguments) => return capture::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments)?,
         Command::Phases(arguments) => phases::run(&arguments)?,
         Command::Model(command) => model::run(&command)?,
