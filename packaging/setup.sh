@@ -122,7 +122,7 @@ build_page() {
         npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
         touch node_modules/.package-lock.json
     fi
-    newer=$(find src index.html vite.config.ts package-lock.json -newer dist/index.html 2>&1 | head -n1)
+    newer=$(find src ../docs/why.md index.html vite.config.ts package-lock.json -newer dist/index.html 2>&1 | head -n1)
     [ -n "$newer" ] || return 0
     echo "setup: building the page"
     npm run --silent build -- --logLevel=error

@@ -4,5 +4,7 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
+  // docs/why.md, which the page explains findings by.
+  server: { fs: { allow: [".."] } },
   test: { testTimeout: 90_000, hookTimeout: 60_000, fileParallelism: false, watch: false },
 });

@@ -55,6 +55,13 @@ test("a transfer appears in the table, and filters and keys find it", async () =
   await expectAccessible(page);
   await shoot(page, "page-flows");
 
+  await page.getByRole("grid").focus();
+  await page.keyboard.press("?");
+  const keys = page.getByRole("dialog", { name: "Keys" });
+  await keys.getByText("into the filter").waitFor();
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+  await keys.waitFor({ state: "hidden" });
   const age = page.getByRole("columnheader", { name: "Age" });
   await age.getByRole("button").click();
   expect(await age.getAttribute("aria-sort")).toBe("descending");
@@ -80,6 +87,11 @@ test("the plots of a flow move, and the finding stands with its evidence and cur
     await expect.poll(() => seen(plot), { timeout: 10_000 }).not.toBe(before);
   }
   const finding = page.getByRole("listitem").filter({ hasText: FINDING });
+  await finding.getByRole("link", { name: FINDING }).click();
+  await page.getByRole("heading", { level: 1, name: FINDING }).waitFor();
+  await page.getByText("Not to be confused with").waitFor();
+  await expectAccessible(page);
+  await page.goBack();
   await finding.getByText("SndLimTimeRwin").waitFor();
   await finding.getByText(/receive_buffer = /).waitFor();
   await page.getByRole("img", { name: /Held back by: .*receiver/ }).waitFor();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What is shown, by the address: #/ the table, #/flow/COOKIE, #/path/PREFIX.
+// What is shown, by the address: #/ the table, #/flow/COOKIE, #/path/PREFIX, #/why/FINDING.
 
 import { useEffect, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import { setToken } from "./api";
+import { ExplanationPage } from "./explanation";
 import { FlowPage } from "./flow";
 import { useHash, useStore } from "./hooks";
+import { KeysDialog, openKeys } from "./keys";
 import { PathPage } from "./path";
 import type { Connection, Store } from "./store";
 import { TablePage } from "./table";
@@ -22,6 +24,7 @@ export function App({ store }: { store: Store }): JSX.Element {
   return (
     <>
       <Header store={store} />
+      <KeysDialog />
       <main>{store.connection.state === "token" ? <AskToken store={store} /> : shown(hash, store)}</main>
     </>
   );
@@ -32,14 +35,18 @@ function shown(hash: string, store: Store): JSX.Element {
   const rest = decodeURIComponent(hash.split("/").slice(2).join("/"));
   if (kind === "flow" && name && /^\d+$/.test(name)) return <FlowPage key={name} cookie={name} />;
   if (kind === "path" && rest) return <PathPage key={rest} prefix={rest} store={store} />;
+  if (kind === "why" && name && /^FP-[A-Z-]+$/.test(name)) return <ExplanationPage key={name} id={name} />;
   return <TablePage store={store} />;
 }
 
-/** Escape leads back to the table, "/" into its filter. */
+/** Escape leads back to the table, "/" into its filter, "?" shows the keys. */
 function onKey(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target instanceof HTMLElement ? event.target : null;
   const isTyping = target?.matches("input, select, textarea") ?? false;
+  // What is open above the page has its own keys.
+  if (document.querySelector("dialog[open]")) return;
+  if (event.key === "?" && !isTyping) openKeys();
   if (event.key === "Escape") {
     if (isTyping) target?.blur();
     else if (location.hash.length > 2) location.hash = "#/";
@@ -72,6 +79,9 @@ function Header({ store }: { store: Store }): JSX.Element {
           {digits(count)} {what.replaceAll("_", " ")}
         </span>
       ))}
+      <button type="button" class="keys" onClick={openKeys} title="Keys ( ? )">
+        keys
+      </button>
       <ThemeChoice />
     </header>
   );

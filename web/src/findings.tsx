@@ -22,7 +22,10 @@ function FindingCard({ finding, flows }: { finding: Finding; flows: number | und
   return (
     <li class={`finding ${finding.severity}`}>
       <h3>
-        {finding.title} <code>{finding.id}</code>
+        {finding.title}{" "}
+        <a href={`#/why/${finding.id}`} title="What it means">
+          <code>{finding.id}</code>
+        </a>
       </h3>
       <p>
         <span class={`badge ${finding.severity}`}>{finding.severity}</span>

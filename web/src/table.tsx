@@ -26,8 +26,30 @@ export function TablePage({ store }: { store: Store }): JSX.Element {
   return (
     <>
       <Filters all={[...store.rows.values()]} filter={filter} setFilter={setFilter} shown={rows.length} />
+      {store.rows.size === 0 && store.connection.state === "live" && <FirstRun />}
       <FlowTable rows={rows} choice={JSON.stringify(filter)} isFull />
     </>
+  );
+}
+
+/** Nothing was seen yet: what is to be expected, and how to get there. */
+function FirstRun(): JSX.Element {
+  return (
+    <section class="first" aria-label="No flow yet">
+      <p>
+        No flow was seen yet. Each TCP connection of this host appears here about a second after it carries data, whether it is
+        tuned or not.
+      </p>
+      <ul>
+        <li>
+          <code>fatpath try HOST</code> says what a path is like and what TCP makes of it;{" "}
+          <code>fatpath policy suggest HOST</code> prints a rule for it.
+        </li>
+        <li>
+          <code>[auto]</code> in the policy lets the daemon learn paths; <code>fatpath doctor</code> says what is in the way.
+        </li>
+      </ul>
+    </section>
   );
 }
 
