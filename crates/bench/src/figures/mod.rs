@@ -7,6 +7,7 @@ mod archive;
 mod bbr;
 mod bbr_ack_cost;
 mod capture;
+mod cli;
 mod connect_rate;
 mod connect_rate_tuned;
 mod emulator_delay;
@@ -45,7 +46,9 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 53] = [
+const SINGLE: [&Figure; 55] = [
+    &cli::HELP,
+    &cli::EXPLAIN,
     &connect_rate::FIGURE,
     &connect_rate_tuned::FIGURE,
     &unshaped::FIGURE,
