@@ -7,8 +7,6 @@ use std::sync::Arc;
 use aws_lc_rs::aead::{AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 
-use super::seal::Names;
-
 /// Bytes of the nonce of both ciphers (RFC 5116, 5.1; RFC 8439, 2.8).
 pub(crate) const IV_BYTES: usize = 12;
 
@@ -72,6 +70,14 @@ impl fmt::Debug for FlowSecret {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("FlowSecret(..)")
     }
+}
+
+/// Which connection, and how it is sealed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    pub(crate) cipher: Cipher,
+    pub(crate) flow: u16,
+    pub(crate) connection: u32,
 }
 
 /// Which way datagrams go.

@@ -6,7 +6,7 @@ use std::fmt;
 
 use aws_lc_rs::aead::{Aad, Nonce};
 
-use super::keys::{Cipher, Direction, FlowSecret, IV_BYTES, Key};
+use super::keys::{Cipher, Direction, FlowSecret, IV_BYTES, Key, Names};
 use super::packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
 use super::replay::ReplayWindow;
 
@@ -36,14 +36,6 @@ pub enum Refused {
     /// The peer sealed what its side may not say: acknowledgements of what was never sent, data without end.
     #[error("the peer breaks the protocol")]
     Nonsense,
-}
-
-/// Which connection, and how it is sealed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Names {
-    pub(crate) cipher: Cipher,
-    pub(crate) flow: u16,
-    pub(crate) connection: u32,
 }
 
 impl FlowSecret {
