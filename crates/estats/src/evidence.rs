@@ -14,6 +14,9 @@ const LEAST_SIGNALS: u64 = 3;
 const MANY_SIGNALS: u64 = 10;
 const FULL_QUEUE: f64 = 0.5;
 
+/// And more than this share of its bytes was sent again.
+const OVERFILLS: f64 = 0.005;
+
 /// So many segments without a reduction are a path without losses.
 const CLEAN_PKTS: u64 = 10_000;
 
@@ -67,13 +70,17 @@ impl Record {
     }
 }
 
-/// Whether the losses met a queue.
+/// Whether the losses met a queue. A law that does not answer to losses loses much where it overfills a queue, and a queue
+/// that it merely keeps is not what the few losses of a bad line come of.
 fn met_queue(life: &Span) -> bool {
-    let (least, queue_us) = match answers_to_loss(&life.last.law) {
+    let answers = answers_to_loss(&life.last.law);
+    let (least, queue_us) = match answers {
         true => (LEAST_SIGNALS, life.queue_threshold_us()),
         false => (MANY_SIGNALS, FULL_QUEUE * life.base_rtt_us()),
     };
-    life.passed.cong_signals >= least && life.queue_before_loss_us() >= Some(queue_us)
+    life.passed.cong_signals >= least
+        && life.queue_before_loss_us() >= Some(queue_us)
+        && (answers || life.retransmitted_share() >= OVERFILLS)
 }
 
 #[cfg(test)]
@@ -217,6 +224,7 @@ mod tests {
                 law: "fp_bbr".into(),
                 cong_signals: (tenth / 20) as u32,
                 segs_retrans: tenth / 20,
+                bytes_retrans: sample.bytes_sent / 100,
                 pre_cong_sum_rtt_us: tenth / 20 * rtt_us,
                 ..sample
             });

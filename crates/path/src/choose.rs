@@ -192,8 +192,11 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
         _ => 1.0,
     };
     let bdp_bytes = growth * rate.bps.value * rtt_us / 8e6;
+    // A flow that goes from fp_bbr to a pace keeps its buffers.
+    let is_paced = choice.profile.pacing_rate_bps.is_some();
     let send_bdps = match choice.profile.law {
         Some(Law::Bbr) => BBR_BUFFER_BDPS,
+        _ if is_paced => BBR_BUFFER_BDPS,
         _ => BUFFER_BDPS,
     };
     let most = host.most_buffer_bytes.min(MOST_BUFFER_BYTES);

@@ -13,6 +13,9 @@ const MOST_LOST_IN_START: f64 = 0.01;
 /// Over a second a paced flow sends at most so many times its rate.
 const ABOVE_PACING: f64 = 1.02;
 
+/// From this share of it on its rate was what held it back.
+const NEAR_PACING: f64 = 0.9;
+
 /// A value above this is no measurement of a real path: 60 s, and 10 Tb/s.
 const MOST_RTT_US: f64 = 60e6;
 const MOST_BPS: f64 = 1e13;
@@ -52,8 +55,9 @@ pub struct Evidence {
 /// What a flow tells by the learned settings that it began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Under {
-    /// It ran for long enough under a law that does not answer to losses: its rate is the path's.
-    pub found_rate: bool,
+    /// It ran for long enough under a law that does not answer to losses, and lost much: it has found the rate above which
+    /// segments are lost.
+    pub exceeded_rate: bool,
     /// It never sent faster than this, bits a second.
     pub paced_bps: Option<u64>,
     /// It lost segments without a queue all the same.
@@ -120,7 +124,7 @@ impl Under {
     pub(crate) fn after(self, before: Option<&Evidence>) -> Under {
         let before = before.map(|before| before.under).unwrap_or_default();
         Under {
-            found_rate: self.found_rate || before.found_rate,
+            exceeded_rate: self.exceeded_rate || before.exceeded_rate,
             paced_bps: before.paced_bps.or(self.paced_bps),
             lost_paced: self.lost_paced || before.lost_paced,
         }
@@ -133,9 +137,13 @@ impl Evidence {
         let Some(paced_bps) = self.under.paced_bps else {
             return;
         };
-        let is_of_pacing = |bps: f64| bps <= paced_bps as f64 * ABOVE_PACING;
-        if self.rate_bps.is_some_and(is_of_pacing) {
-            self.limit = self.limit.or(Some(Limit::Pacing));
+        let of_pacing = |bps: f64| bps / paced_bps as f64;
+        let Some(of_pacing) = self.rate_bps.map(of_pacing) else {
+            return;
+        };
+        if of_pacing <= ABOVE_PACING {
+            let is_limit = of_pacing >= NEAR_PACING;
+            self.limit = is_limit.then_some(Limit::Pacing).or(self.limit);
             self.loss = self.loss.filter(|loss| *loss != Loss::None);
         }
     }

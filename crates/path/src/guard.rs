@@ -17,8 +17,10 @@ const TIMES_BEFORE: f64 = 3.0;
 const LEAST_PKTS: u64 = 1_000;
 const LEAST_TIME_US: i64 = 10_000_000;
 
-/// So long after its start a flow that does not answer to losses has found the path's rate.
+/// So long after its start a flow that does not answer to losses has found the path's rate; and where losses come of
+/// exceeding that, it has lost more than this share.
 const FOUND_AFTER_US: i64 = 5_000_000;
+const EXCEEDED: f64 = 0.005;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
 const JUDGED_FLOWS: usize = 5;
@@ -106,8 +108,15 @@ impl Guard {
         if profile.is_empty() {
             self.trial = None;
         } else if !self.trial.as_ref().is_some_and(is_same) {
+            let is_paced = |profile: &Profile| profile.pacing_rate_bps.is_some();
+            let last = self.trial.take();
+            // Flows that were paced before tell the same as those that begin now.
+            let paced_since_us = last
+                .as_ref()
+                .filter(|last| is_paced(&last.profile) && is_paced(profile))
+                .map(|last| last.since_us);
             // A larger buffer than the last one is judged by what the path had before both.
-            let (retransmitted_share_before, bps_before) = match self.trial.take() {
+            let (retransmitted_share_before, bps_before) = match last {
                 // The start of a first flow may have lost more than the rest of it.
                 Some(last) => (
                     last.retransmitted_share_before
@@ -121,7 +130,7 @@ impl Guard {
             };
             self.trial = Some(Trial {
                 profile: profile.clone(),
-                since_us: now_us,
+                since_us: paced_since_us.unwrap_or(now_us),
                 retransmitted_share_before,
                 bps_before,
                 flows: Vec::new(),
@@ -153,9 +162,10 @@ impl Guard {
         };
         let paced_bps = trial.profile.pacing_rate_bps;
         let lasted = seen.seen_us.saturating_sub(seen.begin_us) >= FOUND_AFTER_US;
+        let exceeded = seen.retransmitted_pkts as f64 >= EXCEEDED * seen.sent_pkts as f64;
         let without_queue = matches!(seen.loss, Some(Loss::Random | Loss::Policed));
         Under {
-            found_rate: trial.profile.law == Some(Law::Bbr) && lasted,
+            exceeded_rate: trial.profile.law == Some(Law::Bbr) && lasted && exceeded,
             paced_bps,
             lost_paced: paced_bps.is_some() && without_queue,
         }

@@ -118,7 +118,9 @@ impl Path {
         let rtts_are_off = latest
             .iter()
             .all(|flow| is_off(flow.min_rtt_us, known.base_rtt_us.value));
-        let known_bps = known.rate.map(|rate| rate.bps.value);
+        // What held flows back was not the path: that a flow is faster without it makes no other path of it.
+        let of_path = known.rate.filter(|rate| rate.limit.is_none());
+        let known_bps = of_path.map(|rate| rate.bps.value);
         let rates_are_off = latest
             .iter()
             .all(|flow| match (flow.path_rate_bps(), known_bps) {
@@ -256,6 +258,7 @@ pub(crate) mod tests {
         assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
         let found = Evidence {
             loss: None,
+            retransmitted_pkts: 7_000,
             ..flow(1, 4e8)
         };
         let begin_us = found.begin_us;
@@ -288,6 +291,24 @@ pub(crate) mod tests {
         let mut later = (20..23).map(|number| follow(&mut path, below(number)));
         assert!(later.any(|law| law == Some(Law::Bbr)));
         assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
+    }
+
+    #[test]
+    fn a_path_that_loses_little_whatever_the_rate_keeps_bbr() {
+        let mut path = Path::default();
+        let lossy = Evidence {
+            loss: Some(Loss::Random),
+            limit: Some(Limit::Loss),
+            ..flow(0, 1e8)
+        };
+        follow(&mut path, lossy);
+        for number in 1..30 {
+            let found = Evidence {
+                loss: None,
+                ..flow(number, 4e8)
+            };
+            assert_eq!(follow(&mut path, found), Some(Law::Bbr));
+        }
     }
 
     #[test]
