@@ -35,8 +35,8 @@ static inline void cc_begin_phase(struct cc_window *w, const struct cc_start *s,
 	struct cc_memory none = { .flags = CC_BEGAN };
 
 	w->memory = none;
-	w->ssthresh_pkts = s->initial_ssthresh_pkts ? s->initial_ssthresh_pkts :
-						      CC_INFINITE_SSTHRESH;
+	w->ssthresh_pkts =
+		s->initial_ssthresh_pkts ? s->initial_ssthresh_pkts : CC_INFINITE_SSTHRESH;
 	if (w->cwnd_pkts > initial_window_pkts)
 		w->cwnd_pkts = initial_window_pkts;
 	w->memory.undo_limit_pkts = w->cwnd_pkts;
@@ -67,8 +67,8 @@ static inline void cc_resume(struct cc_window *w, const struct cc_kept *kept, cc
  * other, and afterwards what it has now. `at_once_pkts` is 1 or more.
  */
 static inline void cc_change_phase(struct cc_window *w, const struct cc_start *s,
-				   struct cc_kept *kept, cc_u32 in_flight_pkts,
-				   cc_u32 at_once_pkts, cc_u32 initial_window_pkts)
+				   struct cc_kept *kept, cc_u32 in_flight_pkts, cc_u32 at_once_pkts,
+				   cc_u32 initial_window_pkts)
 {
 	struct cc_kept leaving;
 

@@ -216,8 +216,8 @@ struct fp_flow {
 	__u32 initial_cwnd_pkts; /* read back when it was set */
 	__u32 send_buffer_set;	 /* sk_sndbuf as fatpath left it; 0 = it never set it */
 	__u32 receive_buffer_set;
-	__u32 is_counted; /* it stands in its rule's fp_share */
-	__u32 phase;	  /* enum fp_phase: whose window and parameters its law has */
+	__u32 is_counted;  /* it stands in its rule's fp_share */
+	__u32 phase;	   /* enum fp_phase: whose window and parameters its law has */
 	__u32 phase_given; /* and whose settings the socket has */
 	__u8 law_before
 		[FP_LAW_LEN];	  /* the program's, which law_set replaced; empty = it chose none */

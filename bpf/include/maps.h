@@ -23,7 +23,8 @@
 FP_ARRAY(fp_control, 1, struct fp_control);
 FP_ARRAY(fp_slots, 2, struct fp_slot);
 FP_ARRAY(fp_rules, FP_ALL_RULE_IDS, struct fp_rule);
-FP_ARRAY(fp_phase_rules, FP_MAX_RULE_IDS, struct fp_rule); /* in a collective phase, where has_phases */
+FP_ARRAY(fp_phase_rules, FP_MAX_RULE_IDS,
+	 struct fp_rule); /* in a collective phase, where has_phases */
 FP_ARRAY(fp_phase_gate, 1, struct fp_phase_gate);
 FP_ARRAY(fp_names, FP_ALL_RULE_IDS, struct fp_name); /* for user space: the daemon may be away */
 FP_ARRAY(fp_build, 1, struct fp_build);

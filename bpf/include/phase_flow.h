@@ -24,7 +24,8 @@ struct {
 /* What is kept as wanted is what take_back() undoes when the policy changes. */
 static __always_inline void want_of_phase(struct fp_flow *flow, const struct fp_rule *rule)
 {
-	flow->wanted.given = (flow->wanted.given & ~PHASE_SETTINGS) | (rule->given & PHASE_SETTINGS);
+	flow->wanted.given =
+		(flow->wanted.given & ~PHASE_SETTINGS) | (rule->given & PHASE_SETTINGS);
 	flow->wanted.value[FP_PACING] = rule->value[FP_PACING];
 	flow->wanted.value[FP_PACING_RATE] = rule->value[FP_PACING_RATE];
 }

@@ -36,7 +36,7 @@ const MOST_LOST_TO_START: f64 = 0.01;
 const LEAST_START_PKTS: f64 = 20.0;
 
 /// Of the rate that was found, so much is used: rates over a second vary by some hundredths.
-const PACED_SHARE: f64 = 0.97;
+const PACED_SHARE: f64 = 0.95;
 
 /// The threshold of a paced flow is not what bounds it; a step too low would.
 const BEYOND_BDP: f64 = 1.19;
