@@ -229,6 +229,7 @@ impl BothArguments {
             preserves: self.preserve,
             is_dry: self.dry_run,
             ignores_times: self.ignore_times,
+            is_recursive: self.recursive,
             names,
         }
     }

@@ -20,8 +20,8 @@ pub const HEADER_BYTES: usize = 8 + 32 + 16;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 24;
 const MARK: u64 = u64::MAX;
-/// A journal that is longer is not read to its end: 2^21 records, of which each stands for a hole.
-const MOST_BYTES: u64 = 48 << 20;
+/// A journal that is longer is not read to its end: 11 million records, one for each MiB at least and for each hole.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// What a journal belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

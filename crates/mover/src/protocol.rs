@@ -113,6 +113,8 @@ pub struct Receives {
     pub is_dry: bool,
     /// Files of the same size and time are sent again.
     pub ignores_times: bool,
+    /// Folders, links and what is below folders are taken.
+    pub is_recursive: bool,
     /// What the first names of paths may be; empty: anything.
     pub names: Vec<Vec<u8>>,
 }

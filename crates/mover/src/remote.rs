@@ -21,10 +21,11 @@ impl Place {
             Some(open) if !text[..open].contains([':', '/']) => open + text[open..].find("]:")? + 1,
             _ => text.find(':')?,
         };
-        let (host, path) = (&text[..end], &text[end + 1..]);
+        let (host, path) = (text[..end].replace(['[', ']'], ""), &text[end + 1..]);
+        // What begins with a dash is an option of ssh.
         let is_host = !host.is_empty() && !host.contains('/') && !host.starts_with('-');
         is_host.then(|| Place {
-            host: host.replace(['[', ']'], ""),
+            host,
             path: path.to_owned(),
         })
     }
@@ -125,7 +126,8 @@ mod tests {
         assert_eq!(read("me@dtn1:"), place("me@dtn1", ""));
         assert_eq!(read("me@[2001:db8::1]:a:b"), place("me@2001:db8::1", "a:b"));
         assert_eq!(read("[::1]:x"), place("::1", "x"));
-        for here in ["file", "./a:b", "/a:b", ":x", "-oProxyCommand=x:y"] {
+        let options = ["-oProxyCommand=x:y", "[-oProxyCommand=x]:y"];
+        for here in ["file", "./a:b", "/a:b", ":x"].into_iter().chain(options) {
             assert_eq!(read(here), None, "{here}");
         }
     }

@@ -15,19 +15,22 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType,
-    getsockopt, recvmsg, setsockopt, socket, sockopt,
+    getsockopt, recv, recvmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
 use socket2::{SockFilter, SockRef};
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Room for what comes while nobody reads: headers of 100,000 packets.
 const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
 /// The largest packet that an interface with offload is handed (BIG TCP, `GSO_MAX_SIZE`).
 const LARGEST_BYTES: usize = 8 * 65_536;
+
+/// No more packets are in the socket when its filter is attached.
+const MOST_BEFORE: usize = 1 << 20;
 /// `LINKTYPE_RAW`.
 const RAW_IP: i32 = 101;
 /// sll_pkttype of linux/if_packet.h.
@@ -103,6 +106,18 @@ struct Received {
     is_echo: bool,
 }
 
+/// What came before the filter was attached is of anybody, and whole.
+fn forget_what_came_before(socket: &OwnedFd) -> nix::Result<()> {
+    for _ in 0..MOST_BEFORE {
+        match recv(socket.as_raw_fd(), &mut [0; 1], MsgFlags::MSG_DONTWAIT) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 impl Sniffer {
     /// Of the connection between these two ends, in this network namespace.
     ///
@@ -125,6 +140,7 @@ impl Sniffer {
             .map(|one| SockFilter::new(one.code, one.if_true, one.if_false, one.operand))
             .collect();
         SockRef::from(&socket).attach_filter(&filter)?;
+        forget_what_came_before(&socket).map_err(io::Error::from)?;
         let set = || -> nix::Result<()> {
             setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
             setsockopt(&socket, option::AuxData, &true)?;
@@ -149,10 +165,14 @@ impl Sniffer {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn next(&mut self, wait: Duration) -> io::Result<Option<Packet<'_>>> {
-        let wait = TimeVal::microseconds(wait.as_micros().max(1) as i64);
+    pub fn next(&mut self, longest: Duration) -> io::Result<Option<Packet<'_>>> {
+        let wait = TimeVal::microseconds(longest.as_micros().max(1) as i64);
         setsockopt(&self.socket, sockopt::ReceiveTimeout, &wait)?;
+        let end = Instant::now() + longest;
         let received = loop {
+            if Instant::now() > end {
+                return Ok(None);
+            }
             match self.receive() {
                 Ok(received) if self.is_taken(&received) => break received,
                 Ok(_) => {}
@@ -169,8 +189,7 @@ impl Sniffer {
         }))
     }
 
-    /// Whether it is of the connection, and seen for the first time. What came before the filter was attached is of
-    /// anybody.
+    /// Whether it is of the connection, and seen for the first time.
     fn is_taken(&mut self, received: &Received) -> bool {
         let segment = decode(&Frame {
             time_ns: received.time_ns,

@@ -4,6 +4,7 @@
 use super::part::{Part, times};
 use crate::names::shown;
 use rustix::fs::{Mode, fchmod, fdatasync, fsync, futimens, renameat};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -67,6 +68,7 @@ pub fn start() -> (
             answer,
             hashing: HashMap::new(),
             checksums: HashMap::new(),
+            unsynced: HashMap::new(),
             whole: HashMap::new(),
             waiting: vec![],
             since: Instant::now(),
@@ -82,6 +84,8 @@ struct Finisher {
     /// Of files that arrive: what was hashed, and up to where.
     hashing: HashMap<u32, (blake3::Hasher, u64)>,
     checksums: HashMap<u32, [u8; 32]>,
+    /// Of which the disk refused something.
+    unsynced: HashMap<u32, Errno>,
     /// Whole, but the sender has not said what it read.
     whole: HashMap<u32, Box<Part>>,
     /// Verified, to be synced together, and since when the first of them waits.
@@ -133,6 +137,7 @@ impl Finisher {
             Ask::Forget(object, why) => {
                 self.hashing.remove(&object);
                 self.checksums.remove(&object);
+                self.unsynced.remove(&object);
                 if let (Some(mut part), Some(why)) = (self.whole.remove(&object), why) {
                     part.discard();
                     self.say(Finished::Failed(object, why));
@@ -144,9 +149,10 @@ impl Finisher {
                 journal,
                 stretches,
             } => {
-                // An error of the disk is said when the file is made whole.
-                if fdatasync(&*file).and_then(|()| fdatasync(&journal)).is_ok() {
-                    self.say(Finished::Synced(object, stretches));
+                match fdatasync(&*file).and_then(|()| fdatasync(&journal)) {
+                    Ok(()) => self.say(Finished::Synced(object, stretches)),
+                    // The kernel tells of it once: the last sync of the file would succeed.
+                    Err(error) => _ = self.unsynced.entry(object).or_insert(error),
                 }
             }
         }
@@ -173,9 +179,10 @@ impl Finisher {
             return;
         };
         self.checksums.remove(&object);
+        let synced = self.unsynced.remove(&object).map_or(Ok(()), Err);
         let hashed = self.hash(object, &part.spec.file.clone(), part.spec.size);
         let (hasher, _) = self.hashing.remove(&object).unwrap_or_default();
-        match hashed {
+        match synced.map_err(io::Error::from).and(hashed) {
             Ok(()) if *hasher.finalize().as_bytes() == checksum => {
                 if self.waiting.is_empty() {
                     self.since = Instant::now();
@@ -187,7 +194,11 @@ impl Finisher {
                 let why = "what arrived is not what was read there: it changed meanwhile, or a disk or memory is faulty";
                 self.say(Finished::Failed(object, why.to_owned()));
             }
-            Err(error) => self.say(Finished::Failed(object, error.to_string())),
+            // What the disk has of it is not known: no later transfer is to build on it.
+            Err(error) => {
+                part.discard();
+                self.say(Finished::Failed(object, error.to_string()));
+            }
         }
     }
 
@@ -199,7 +210,9 @@ impl Finisher {
         sync(&parts, &mut failed);
         let mut folders = HashMap::new();
         for (part, failed) in parts.iter_mut().zip(&mut failed) {
-            if failed.is_none() {
+            if failed.is_some() {
+                part.discard();
+            } else {
                 *failed = name(part).err();
                 folders.insert(Arc::as_ptr(&part.spec.folder), part.spec.folder.clone());
             }

@@ -7,8 +7,8 @@ use crate::names::{OURS, checked, shown};
 use crate::protocol::{Entry, Kind, Outcome, Receives};
 use anyhow::{Context, Result};
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, mkdirat, openat,
-    openat2, renameat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, chmodat, flock, mkdirat,
+    openat, openat2, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -90,6 +90,10 @@ impl Target {
             return Err("the other end offers what was not asked for".to_owned());
         }
         let (name, above) = names.split_last().ok_or("an empty path")?;
+        let is_plain = above.is_empty() && matches!(entry.kind, Kind::File { .. });
+        if !self.receives.is_recursive && !is_plain {
+            return Err("it is no file, and --recursive was not given".to_owned());
+        }
         let text = |error: Errno| io::Error::from(error).to_string();
         let folder = match self.folder(above) {
             Err(Errno::NOENT) if self.receives.is_dry => {
@@ -143,7 +147,8 @@ impl Target {
             return Ok(folder.clone());
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        // A link in the way may be the sender's own, and lead to a folder of ours.
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let folder = openat2(&*root, &path[..], flags, Mode::empty(), resolve)?;
         if self.folders.len() >= MOST_FOLDERS {
             self.folders.clear();
@@ -201,7 +206,13 @@ impl Target {
         let [part_name, journal_name] =
             [&b".part"[..], b".journal"].map(|end| [&stem[..], end].concat());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&**folder, &part_name[..], flags, Mode::RUSR | Mode::WUSR)?;
+        let ours = Mode::RUSR | Mode::WUSR;
+        let file = openat(&**folder, &part_name[..], flags, ours).or_else(|error| match error {
+            // It had its last mode already when its transfer was killed.
+            Errno::ACCESS => chmodat(&**folder, &part_name[..], ours, AtFlags::empty())
+                .and_then(|()| openat(&**folder, &part_name[..], flags, ours)),
+            error => Err(error),
+        })?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
             Errno::WOULDBLOCK => {
                 io::Error::other("another transfer is writing it: try again when that has ended")
@@ -220,7 +231,11 @@ impl Target {
                 Some(Journal::open(File::from(journal), header)?)
             }
         };
+        let file = File::from(file);
         let (journal, there) = journal.unzip();
+        let part_bytes = file.metadata()?.len();
+        // A journal whose part is gone, or was cut, tells nothing.
+        let there = there.filter(|there| there.iter().all(|(_, until)| until <= part_bytes));
         let part = Part::new(PartSpec {
             object: entry.object,
             size,
@@ -230,7 +245,7 @@ impl Target {
                 true => entry.mode & 0o1777, // nobody else's programs run with this user's rights
                 false => entry.mode & 0o777 & !self.umask,
             },
-            file: Arc::new(File::from(file)),
+            file: Arc::new(file),
             folder: folder.clone(),
             name: name.to_vec(),
             path: entry.path.clone(),
@@ -320,4 +335,69 @@ fn umask() -> u32 {
     let mask = rustix::process::umask(Mode::empty());
     rustix::process::umask(mask);
     mask.as_raw_mode()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(folder: &Path, is_recursive: bool) -> Target {
+        let receives = Receives {
+            folder: folder.as_os_str().as_bytes().to_vec(),
+            preserves: false,
+            is_dry: false,
+            ignores_times: false,
+            is_recursive,
+            names: vec![b"results.tar".to_vec()],
+        };
+        Target::open(receives).unwrap()
+    }
+
+    fn is_refused(target: &mut Target, path: &str, kind: Kind) -> bool {
+        let entry = Entry {
+            object: 1,
+            path: path.into(),
+            kind,
+            mode: 0o644,
+            modified: (0, 0),
+            accessed: (0, 0),
+        };
+        matches!(target.prepare(&entry), Prepared::Done(Outcome::Failed(_)))
+    }
+
+    #[test]
+    fn a_link_of_the_sender_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = target(folder.path(), true);
+        let link = Kind::Link {
+            target: b".".to_vec(),
+        };
+        assert!(!is_refused(&mut target, "results.tar", link));
+        let file = Kind::File { size: 1 };
+        assert!(is_refused(&mut target, "results.tar/.bashrc", file));
+        assert!(!folder.path().join(".bashrc").exists());
+    }
+
+    #[test]
+    fn who_asks_for_a_file_gets_no_folder_and_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = target(folder.path(), false);
+        let link = Kind::Link {
+            target: b"/tmp".to_vec(),
+        };
+        for (path, kind) in [
+            ("results.tar", link),
+            ("results.tar", Kind::Folder),
+            ("results.tar/x", Kind::File { size: 1 }),
+            ("other", Kind::File { size: 1 }),
+        ] {
+            assert!(
+                is_refused(&mut target, path, kind.clone()),
+                "{path} {kind:?}"
+            );
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let file = Kind::File { size: 1 };
+        assert!(!is_refused(&mut target, "results.tar", file));
+    }
 }
