@@ -132,7 +132,10 @@ fn a_daemon_runs_tests_and_archives_what_they_gave() {
         ))
     });
     assert!(
-        error.0.contains("measure.toml:8:1: unknown key `nam`") && error.1 == Some(2),
+        error
+            .0
+            .contains("measure.toml:8:1: error: unknown key `nam`")
+            && error.1 == Some(2),
         "{error:?}"
     );
     std::fs::remove_file(&file).unwrap();

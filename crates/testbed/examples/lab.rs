@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use fatpath_experiment::simulate::cli::Simulate;
+use fatpath_scenario::Refused;
 use fatpath_testbed::cli::LabCommand;
 
 #[derive(Parser)]
@@ -27,7 +28,13 @@ fn main() -> ExitCode {
         Group::Sim(arguments) => arguments.run(),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("fatpath: {error:#}");
+        let refused = error
+            .chain()
+            .find_map(|cause| cause.downcast_ref::<Refused>());
+        match refused {
+            Some(refused) => eprintln!("fatpath: {refused}"),
+            None => eprintln!("fatpath: {error:#}"),
+        }
         ExitCode::FAILURE
     })
 }

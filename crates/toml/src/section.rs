@@ -239,8 +239,15 @@ impl<'v, P: Placeholders> Section<'v, P> {
 
     /// Notes each key that nobody has asked for.
     pub fn note_unknown(&self) {
+        self.note_unknown_but("");
+    }
+
+    /// The same, but for one of which something better was said.
+    pub fn note_unknown_but(&self, told: &str) {
         for key in self.unknown() {
-            self.note(self.refused_key(key));
+            if key.get_ref() != told {
+                self.note(self.refused_key(key));
+            }
         }
     }
 

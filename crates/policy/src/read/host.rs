@@ -44,21 +44,21 @@ fn read_sysctls(table: Section, rules: &[Rule]) -> Vec<Sysctl> {
     let names = SysctlName::ALL.into_iter();
     let sysctls = names.filter_map(|name| read_sysctl(&mut section, name, rules));
     let sysctls = sysctls.collect();
-    if !refuse_unquoted(&section) {
-        section.note_unknown();
-    }
+    refuse_unquoted(&section);
+    section.note_unknown_but(UNQUOTED);
     sysctls
 }
 
+/// What the first of the tables is called then.
+const UNQUOTED: &str = "net";
+
 /// `net.core.rmem_max = …` without quotes is three nested tables to TOML.
-fn refuse_unquoted(section: &Section) -> bool {
-    let unquoted = section.table().get_key_value("net");
-    if let Some((key, _)) = unquoted {
+fn refuse_unquoted(section: &Section) {
+    if let Some((key, _)) = section.table().get_key_value(UNQUOTED) {
         let remedy = "write the name in quotes: \"net.core.rmem_max\" = \"auto\"";
         let refusal = Refusal::new(key.span().start, "the name of a sysctl without quotes");
         section.note(refusal.allowed(remedy));
     }
-    unquoted.is_some()
 }
 
 fn read_sysctl(section: &mut Section, name: SysctlName, rules: &[Rule]) -> Option<Sysctl> {
