@@ -178,6 +178,8 @@ void BPF_PROG(law_init, struct sock *sk)
 	struct law_state none = {};
 
 	*state_of(tcp(sk)) = none;
+	/* What is kept of a phase is another law's, or of another connection. */
+	bpf_sk_storage_delete(&kept_phases, sk);
 	flag(tcp(sk), LAW_GOING_POLITE, is_going_polite(sk));
 	sk->sk_pacing_rate = unheld_bytes_per_s(sk);
 	unpace(sk);
@@ -201,6 +203,8 @@ void BPF_PROG(law_release, struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w = window_of(tp);
 
+	/* A start that goes on would keep a window that no acknowledgement has confirmed. */
+	w.memory.flags &= ~CC_RESUMES;
 	cc_ack_arrived(&w, tp->packets_out);
 	set_window(tp, &w);
 	go_polite(sk);
@@ -252,7 +256,11 @@ static __always_inline int is_start_unchecked(struct sock *sk)
 {
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 
-	return flow && flow->rule_id >= FP_MAX_RULE_IDS && !(flow->flags & FP_FLOW_AT_RATE);
+	if (!flow || flow->rule_id < FP_MAX_RULE_IDS)
+		return 0;
+	/* Of a flow that waited, the check was too long ago: others may start now. */
+	return !(flow->flags & FP_FLOW_AT_RATE) ||
+	       bpf_ktime_get_ns() - flow->seen_ns > START_ROUND_TRIPS * 125ull * tcp(sk)->srtt_us;
 }
 
 /* Nothing is in flight, and a segment is about to leave. */

@@ -37,8 +37,11 @@ static __always_inline struct fp_process *process_of(struct task_struct *task)
 		return process;
 	fresh.start_ns = task->group_leader->start_time;
 	fresh.since_ns = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&fp_processes, &number, &fresh, BPF_ANY))
-		return NULL;
+	/* Of another process that had the number. */
+	if (process)
+		bpf_map_delete_elem(&fp_processes, &number);
+	/* Another thread may have made it meanwhile, and count already. */
+	bpf_map_update_elem(&fp_processes, &number, &fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&fp_processes, &number);
 }
 
@@ -113,16 +116,13 @@ static __always_inline void forget(struct task_struct *task, int is_last)
 {
 	u32 number = task->tgid, of_thread = task->pid;
 	struct fp_process *process = bpf_map_lookup_elem(&fp_processes, &number);
-	struct thread *thread;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &of_thread);
 
-	if (!process)
-		return;
-	thread = bpf_map_lookup_elem(&threads, &of_thread);
-	if (thread && thread->stack)
+	if (process && thread && thread->stack)
 		end_phase(process);
 	if (thread)
 		bpf_map_delete_elem(&threads, &of_thread);
-	if (is_last)
+	if (process && is_last)
 		bpf_map_delete_elem(&fp_processes, &number);
 }
 

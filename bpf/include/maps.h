@@ -20,6 +20,9 @@
 		__uint(pinning, LIBBPF_PIN_BY_NAME);                                               \
 	} map SEC(".maps")
 
+/* A start at the known rate of a path is over after so many round trips: then the next flow may. */
+#define START_ROUND_TRIPS 4
+
 FP_ARRAY(fp_control, 1, struct fp_control);
 FP_ARRAY(fp_slots, 2, struct fp_slot);
 FP_ARRAY(fp_rules, FP_ALL_RULE_IDS, struct fp_rule);

@@ -122,9 +122,6 @@ static __always_inline u32 most_rtt_us(u32 base_rtt_us)
 	return base_rtt_us + (quarter > 5000 ? quarter : 5000);
 }
 
-/* The start of a flow is over after so many round trips: then the next one may. */
-#define START_ROUND_TRIPS 4
-
 /*
  * Whether a flow whose handshake took `rtt_us` may start at the rate that was known of its path: the knowledge is fresh,
  * the path is the same, and no other flow is about to do so (RFC 9959). A global function, as above.

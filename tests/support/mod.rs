@@ -492,17 +492,19 @@ impl Lab {
 
     /// iperf3 from `a` to `b`; the child's output is its JSON.
     pub fn transfer(&self, seconds: u32, arguments: &[&str]) -> Child {
+        let is_listening = || {
+            let listening = self.output("b", &["ss", "-Hltn", "sport", "=", ":5201"]);
+            listening.contains("5201")
+        };
+        // The server of the transfer before may not have gone yet.
+        until("the last iperf3 to end", || (!is_listening()).then_some(()));
         let server = self
             .command("b", &["iperf3", "--server", "--one-off"])
             .spawn()
             .unwrap();
         drop(server);
         let address = self.address("b");
-        until("iperf3 to listen", || {
-            self.output("b", &["ss", "-Hltn", "sport", "=", ":5201"])
-                .contains("5201")
-                .then_some(())
-        });
+        until("iperf3 to listen", || is_listening().then_some(()));
         let seconds = seconds.to_string();
         let client = ["iperf3", "--json", "--client", &address, "--time", &seconds];
         self.command("a", &[&client, arguments].concat())

@@ -226,7 +226,10 @@ impl Engine {
         let mut notes = self.host.raise(&policy.host)?;
         if policy.auto.mode == AutoMode::Tune {
             let most_bytes = most_buffer_bytes().min(MOST_MAXIMUM_BYTES);
-            notes.extend(self.host.raise_maxima(most_bytes as u32)?);
+            match self.host.raise_maxima(most_bytes as u32) {
+                Ok(said) => notes.extend(said),
+                Err(error) => notes.push(format!("the maxima of buffers stay: {error}")),
+            }
         }
         let tables = Classifier::build(&policy);
         let published = self.publish(&policy, &tables)?;

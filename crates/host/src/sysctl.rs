@@ -76,7 +76,7 @@ impl Sysctls {
         at_least_bytes: u32,
     ) -> Result<Option<String>, HostError> {
         match self.without_us(journal, name) {
-            Some(bytes) if kernels_own(name) == Some(bytes) => {
+            Some(bytes) if kernels_own(name).contains(&bytes) => {
                 self.raise_to(journal, name, at_least_bytes)
             }
             _ => Ok(None),
@@ -197,12 +197,13 @@ fn note(
     }
 }
 
-/// To how many bytes mainline Linux grows a buffer on a host with half a gigabyte of memory or more (tcp_init()).
-fn kernels_own(name: SysctlName) -> Option<u64> {
+/// To how many bytes Linux grows a buffer by itself on a host with enough memory (tcp_init()): of the receive buffer newer
+/// kernels to more.
+fn kernels_own(name: SysctlName) -> &'static [u64] {
     match name {
-        SysctlName::TcpWmem => Some(4 << 20),
-        SysctlName::TcpRmem => Some(6 << 20),
-        _ => None,
+        SysctlName::TcpWmem => &[4 << 20],
+        SysctlName::TcpRmem => &[6 << 20, 32 << 20],
+        _ => &[],
     }
 }
 

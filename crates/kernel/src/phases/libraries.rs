@@ -7,6 +7,9 @@ use std::fs::{File, read_dir, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// A longer file is no library of message passing.
+const MOST_BYTES: u64 = 512 << 20;
+
 /// Processes looked at in one pass, beyond which they wait for the next.
 const PROCESSES_A_PASS: usize = 500;
 /// A program may load a library some time after it began: each process is looked at so often, pass after pass.
@@ -153,9 +156,11 @@ fn executable(line: &str) -> Option<&str> {
     is_code.then_some(path)
 }
 
-/// A path of which something else than a file was made is nothing: opening it must not wait.
+/// A path of which something else than a file was made is nothing: opening it must not wait. Nor is a file whose table
+/// of symbols could fill the memory.
 fn open(path: &Path, name: &str) -> Option<Library> {
-    if !std::fs::metadata(path).ok()?.is_file() {
+    let meta = std::fs::metadata(path).ok()?;
+    if !meta.is_file() || meta.len() > MOST_BYTES {
         return None;
     }
     let file = File::open(path).ok()?;

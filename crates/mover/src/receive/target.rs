@@ -94,7 +94,12 @@ impl Target {
         if !self.receives.is_recursive && !is_plain {
             return Err("it is no file, and --recursive was not given".to_owned());
         }
-        let text = |error: Errno| io::Error::from(error).to_string();
+        let text = |error: Errno| match error {
+            Errno::LOOP => {
+                "a symbolic link is in the way: nothing is written through one".to_owned()
+            }
+            error => io::Error::from(error).to_string(),
+        };
         let folder = match self.folder(above) {
             Err(Errno::NOENT) if self.receives.is_dry => {
                 return Ok(Prepared::Done(Outcome::WouldStore));
