@@ -117,6 +117,9 @@ impl Transfer {
         self.transmit();
         while let Some(at_ns) = self.next_ns().filter(|at_ns| *at_ns <= end_ns) {
             assert!(at_ns >= self.now_ns, "time runs backward");
+            let is_abandoned =
+                self.sender.is_abandoned(self.now_ns) || self.receiver.is_abandoned(self.now_ns);
+            assert!(!is_abandoned, "an end gave up at {} ns", self.now_ns);
             self.now_ns = at_ns;
             self.arrive();
             if self
