@@ -7,11 +7,11 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 # systemd mounts it; where it did not, tests that load programs without a daemon would depend on who ran before.
 mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf || exit 1
-# What a killed run of the benchmarks left loaded would keep the laws' names. One that lives has the lock: the
-# tests wait for it.
-if [ -d /sys/fs/bpf/fatpath-bench ]; then
+# What a killed test or benchmark left loaded would keep the laws' names. One that lives has the lock: the tests wait
+# for it.
+find /sys/fs/bpf -path '/sys/fs/bpf/fatpath-*/law_*' -printf '%h\n' | sort -u | while read -r pins; do
   flock --nonblock --conflict-exit-code 0 "${TMPDIR:-/tmp}/fatpath-tests.lock" \
     cargo run --quiet --locked --package fatpath-cli -- unload \
-    --pin-dir /sys/fs/bpf/fatpath-bench --run-dir /run/fatpath-bench || exit 1
-fi
+    --pin-dir "$pins" --run-dir "/run/${pins##*/}" </dev/null || exit 1
+done || exit 1
 exec cargo xtask test "$@"
