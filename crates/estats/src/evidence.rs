@@ -4,7 +4,7 @@
 use crate::diagnosis::loss::{answers_to_loss, are_without_queue};
 use crate::record::Record;
 use crate::span::Span;
-use fatpath_path::{Evidence, Limit, Loss, PathKey, Under};
+use fatpath_path::{Evidence, Law, Limit, Loss, PathKey, Under};
 
 /// Fewer reductions of the window are chance.
 const LEAST_SIGNALS: u64 = 3;
@@ -44,6 +44,8 @@ impl Record {
             limit: self.best_window.and_then(|window| window.limit).or(by_loss),
             loss,
             mss_bytes: last.mss_bytes,
+            law: Law::named(&last.law),
+            is_given: self.rule.as_ref().is_some_and(|rule| rule.is_learned),
             under: Under::default(),
         };
         let (local, remote) = (last.flow.local.ip(), last.flow.remote.ip());

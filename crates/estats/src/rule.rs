@@ -10,6 +10,8 @@ pub struct Rule {
     pub sets_send_buffer: bool,
     /// The same of the receive buffer.
     pub sets_receive_buffer: bool,
+    /// It is not of the policy's file: what was learned of a path gave it.
+    pub is_learned: bool,
     /// It gives nothing: its flows are left alone, and nothing is learned of them.
     pub gives_nothing: bool,
     /// What the administrator says that its path carries, bits a second.

@@ -58,7 +58,7 @@ pub use police::rehearsal::Rehearsal;
 pub use police::status::{PoliceStatus, Tallies, Tally};
 pub use police::watch::{Suspect, Watch};
 pub use rude::mark::Marking;
-pub use tune::paths::{PathAddresses, PathChange, PathRule, PathStart};
+pub use tune::paths::{PathAddresses, PathChange, PathRule, PathStart, is_path_rule};
 pub use tune::publish::Published;
 pub use tune::walk::Walked;
 pub use unload::Unloaded;

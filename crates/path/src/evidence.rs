@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What one flow showed of its path.
 
+use crate::profile::Law;
 use serde::{Deserialize, Serialize};
 
 /// A flow that moved less says nothing of its path.
@@ -47,6 +48,12 @@ pub struct Evidence {
     pub loss: Option<Loss>,
     /// Segment size, bytes.
     pub mss_bytes: u32,
+    /// Its law, where a path can ask for it.
+    #[serde(default)]
+    pub law: Option<Law>,
+    /// Whether what was learned of its path gave it its settings.
+    #[serde(default)]
+    pub is_given: bool,
     /// What its settings tell of the path; what makes evidence of a flow does not know them.
     #[serde(default)]
     pub under: Under,

@@ -154,10 +154,10 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
-    /// What a flow tells by the settings that it began with; nothing of one that is older than these.
+    /// What a flow tells by the settings that it began with; nothing of one that is older than these, or that a rule of
+    /// the policy file gave others.
     pub(crate) fn under(&self, seen: &Evidence) -> Under {
-        let began = |trial: &&Trial| seen.begin_us >= trial.since_us;
-        let Some(trial) = self.trial.as_ref().filter(began) else {
+        let Some(trial) = self.trial.as_ref().filter(|trial| trial.judges(seen)) else {
             return Under::default();
         };
         let paced_bps = trial.profile.pacing_rate_bps;
@@ -165,7 +165,7 @@ impl Guard {
         let exceeded = seen.retransmitted_pkts as f64 >= EXCEEDED * seen.sent_pkts as f64;
         let without_queue = matches!(seen.loss, Some(Loss::Random | Loss::Policed));
         Under {
-            exceeded_rate: trial.profile.law == Some(Law::Bbr) && lasted && exceeded,
+            exceeded_rate: seen.law == Some(Law::Bbr) && lasted && exceeded,
             paced_bps,
             lost_paced: paced_bps.is_some() && without_queue,
         }
@@ -190,7 +190,7 @@ impl Guard {
         let Some(trial) = &mut self.trial else {
             return;
         };
-        if seen.begin_us < trial.since_us {
+        if !trial.judges(seen) {
             return;
         }
         if trial.profile.initial_rate_bps.is_some() && seen.is_start_lossy() {
@@ -217,6 +217,11 @@ impl Guard {
 }
 
 impl Trial {
+    /// The flow began with what is on trial.
+    fn judges(&self, seen: &Evidence) -> bool {
+        seen.is_given && seen.begin_us >= self.since_us
+    }
+
     fn harm(&self) -> Option<TakenBack> {
         let sum = |of: fn(&Evidence) -> u64| self.judged().map(of).sum::<u64>();
         let sent = sum(|flow| flow.sent_pkts);

@@ -166,6 +166,8 @@ pub(crate) mod tests {
             limit: None,
             loss: Some(Loss::Queue),
             mss_bytes: 1448,
+            law: None,
+            is_given: true,
             under: Under::default(),
         }
     }
@@ -258,6 +260,7 @@ pub(crate) mod tests {
         assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
         let found = Evidence {
             loss: None,
+            law: Some(Law::Bbr),
             retransmitted_pkts: 7_000,
             ..flow(1, 4e8)
         };
@@ -291,6 +294,21 @@ pub(crate) mod tests {
         let mut later = (20..23).map(|number| follow(&mut path, below(number)));
         assert!(later.any(|law| law == Some(Law::Bbr)));
         assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
+    }
+
+    #[test]
+    fn flows_of_the_policys_rules_do_not_tell_what_is_on_trial() {
+        let mut path = path_whose_rate_is_found();
+        let pace = pace_of(&path);
+        let by_a_rule = |number| Evidence {
+            loss: Some(Loss::Random),
+            retransmitted_pkts: 350_000,
+            is_given: false,
+            ..flow(number, 3.7e8)
+        };
+        path.learn(by_a_rule(2));
+        assert!(!path.estimate().unwrap().loses_paced);
+        assert_eq!(pace_of(&path), pace, "it is not taken back");
     }
 
     #[test]

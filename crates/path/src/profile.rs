@@ -41,6 +41,12 @@ const STEP: f64 = std::f64::consts::SQRT_2;
 const FINE_STEP: f64 = 1.01;
 
 impl Law {
+    /// The law of a name in the kernel.
+    pub fn named(name: &str) -> Option<Law> {
+        let mut laws = [Law::Cubic, Law::Bbr].into_iter();
+        laws.find(|law| law.name() == name)
+    }
+
     /// Its name in the kernel.
     pub fn name(self) -> &'static str {
         match self {

@@ -21,7 +21,7 @@ use fatpath_estats::tally::Series;
 use fatpath_estats::{
     BadFormula, Bounds, Changed, Changes, Derived, FlowTable, Rule, Tally, TallyBounds,
 };
-use fatpath_kernel::Kernel;
+use fatpath_kernel::{Kernel, is_path_rule};
 use fatpath_path::{Evidence, PathKey};
 use fatpath_policy::{Policy, SampledFlows, Setting};
 use parking_lot::Mutex;
@@ -74,7 +74,7 @@ impl Instruments {
         let derived = derived(policy).unwrap_or_default();
         let rules: Vec<(u32, String)> = rules.into_iter().collect();
         self.tally.lock().set_rules(rules.clone());
-        let judged = rules.into_iter().map(|(id, name)| (id, rule(policy, name)));
+        let judged = rules.into_iter().map(|(id, name)| (id, rule(policy, id, name)));
         self.table.lock().set_policy(judged, derived);
         self.policies.fetch_add(1, Ordering::Relaxed);
     }
@@ -187,13 +187,14 @@ impl Instruments {
     }
 }
 
-/// What flows are judged by, of the rule of that name.
-fn rule(policy: &Policy, name: String) -> Rule {
+/// What flows are judged by, of the rule of that number and name.
+fn rule(policy: &Policy, id: u32, name: String) -> Rule {
     let rule = policy.rules.iter().find(|rule| rule.name == name);
     let gives = |setting| rule.is_some_and(|rule| rule.settings.gives(setting));
     Rule {
         sets_send_buffer: gives(Setting::SendBuffer),
         sets_receive_buffer: gives(Setting::ReceiveBuffer),
+        is_learned: is_path_rule(id),
         gives_nothing: rule.is_some_and(|rule| rule.settings.iter().next().is_none()),
         path_rate_bps: rule.and_then(|rule| rule.path.rate_bps),
         name,

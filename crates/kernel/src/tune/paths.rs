@@ -22,6 +22,11 @@ use zerocopy::IntoBytes;
 /// Ids of the rules for paths.
 const IDS: Range<u32> = abi::FP_MAX_RULE_IDS..abi::FP_ALL_RULE_IDS;
 
+/// Whether the rule of an id is one for paths, and not of the policy file.
+pub fn is_path_rule(id: u32) -> bool {
+    IDS.contains(&id)
+}
+
 /// From an address of this host to its peers of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathAddresses {
