@@ -11,12 +11,28 @@
 #include "phase.h"
 #include "settings.h"
 
-/* Of the phase that the flow is not in; freed with its socket. */
+struct phase_change {
+	struct cc_start start;
+	u32 in_flight_pkts;
+	u32 at_once_pkts;
+	u32 initial_window_pkts;
+};
+
+/*
+ * What is kept of the phase that the flow is not in; freed with its socket. What a change works on is here, too: on the
+ * stack it would be, with exchange()'s, more than 6.1 lets a program have.
+ */
+struct phase_of_flow {
+	struct cc_kept kept;
+	struct cc_window window;
+	struct phase_change change;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct cc_kept);
+	__type(value, struct phase_of_flow);
 } kept_phases SEC(".maps");
 
 #define PHASE_SETTINGS ((1u << FP_PACING) | (1u << FP_PACING_RATE))
@@ -55,13 +71,6 @@ static __always_inline u32 at_once_pkts(struct tcp_sock *tp, const struct fp_rul
 	return in_flight_pkts(tp) + restart_window_pkts(rule, 0);
 }
 
-struct phase_change {
-	struct cc_start start;
-	u32 in_flight_pkts;
-	u32 at_once_pkts;
-	u32 initial_window_pkts;
-};
-
 /* A global function, as grow(). */
 __noinline int exchange(struct cc_window *w, struct cc_kept *kept, const struct phase_change *to)
 {
@@ -75,27 +84,25 @@ __noinline int exchange(struct cc_window *w, struct cc_kept *kept, const struct 
 /* Without storage the flow goes on with one window for all phases. */
 static __always_inline void change_window(struct sock *sk, const struct fp_rule *rule)
 {
-	struct cc_kept *kept =
+	struct phase_of_flow *of =
 		bpf_sk_storage_get(&kept_phases, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	struct tcp_sock *tp = tcp(sk);
-	struct phase_change to = {};
-	struct cc_window w;
 
-	if (!kept) {
+	if (!of) {
 		count(FP_COUNT_NO_STORAGE);
 		return;
 	}
-	to.start = start_of(rule, tp);
-	to.in_flight_pkts = in_flight_pkts(tp);
-	to.at_once_pkts = at_once_pkts(tp, rule);
-	to.initial_window_pkts = restart_window_pkts(rule, 0);
-	w = window_of(tp);
+	of->change.start = start_of(rule, tp);
+	of->change.in_flight_pkts = in_flight_pkts(tp);
+	of->change.at_once_pkts = at_once_pkts(tp, rule);
+	of->change.initial_window_pkts = restart_window_pkts(rule, 0);
+	of->window = window_of(tp);
 	/* The kernel lowers the window after a pause before it asks: that is the next phase's affair. */
 	if (state_of(tp)->before_pause_pkts)
-		w.cwnd_pkts = state_of(tp)->before_pause_pkts;
+		of->window.cwnd_pkts = state_of(tp)->before_pause_pkts;
 	state_of(tp)->before_pause_pkts = 0;
-	exchange(&w, kept, &to);
-	set_window(tp, &w);
+	exchange(&of->window, &of->kept, &of->change);
+	set_window(tp, &of->window);
 }
 
 /* Recovery ends in the phase in which the loss was found, and what is left of the window belongs to it. */

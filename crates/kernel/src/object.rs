@@ -7,6 +7,11 @@ use crate::libbpf_log::{forget_what_was_said, last_said};
 use libbpf_rs::{Link, Object, ObjectBuilder, ProgramMut};
 use std::os::fd::AsRawFd;
 
+/// How libbpf ends what the verifier has said.
+fn is_verifiers(log: &str) -> bool {
+    log.contains("END PROG LOAD LOG")
+}
+
 impl Kernel {
     pub(crate) fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
         forget_what_was_said();
@@ -14,13 +19,18 @@ impl Kernel {
             .pin_root_path(&self.places.pin_dir)
             .and_then(|builder| builder.open_memory(image))
             .and_then(|open| open.load());
-        loaded.map_err(|source| match source.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => KernelError::NotPermitted,
-            _ => KernelError::Bpf {
-                step: format!("load {name}.bpf.o"),
-                source,
-                log: last_said(),
-            },
+        loaded.map_err(|source| {
+            let log = last_said();
+            // The verifier says EACCES, too, of a program that it refuses; it has then said why.
+            let is_verdict = log.as_deref().is_some_and(is_verifiers);
+            match source.kind() {
+                libbpf_rs::ErrorKind::PermissionDenied if !is_verdict => KernelError::NotPermitted,
+                _ => KernelError::Bpf {
+                    step: format!("load {name}.bpf.o"),
+                    source,
+                    log,
+                },
+            }
         })
     }
 
