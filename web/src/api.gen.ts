@@ -274,6 +274,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/flows/tune": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give one live flow other settings, or those of its rule again; root, on the control socket */
+        post: {
+            parameters: {
+                query: {
+                    /** @description For so many seconds; without it until the flow or the daemon ends. */
+                    for_s?: number | null;
+                    /** @description This host's end of the flow. */
+                    local: string;
+                    /** @description The peer's end. */
+                    remote: string;
+                    /** @description Lines of a policy's rule, `key = value`; without any the flow has what its rule gives. */
+                    settings: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TunedByHand"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                /** @description Over TCP, or from a browser */
+                405: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/instruments/flows": {
         parameters: {
             query?: never;
@@ -2671,6 +2736,11 @@ export interface components {
                     string
                 ];
             };
+        };
+        /** @description What became of a flow that was tuned by hand. */
+        TunedByHand: {
+            /** @description The flow as it is now; none when no rule gives it anything any more. */
+            flow: components["schemas"]["TunedFlow"] | null;
         };
         /** @description A tuned flow at one moment: `GET /v1/flows`, and a line of the flow log. */
         TunedFlow: {

@@ -9,7 +9,7 @@ use crate::{
     Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery,
     ForgetPathsQuery, ForgottenPaths, Gated, LearnedPaths, Listing, ListingQuery, NoQuery,
     PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate, RudeOnQuery, RudeStatus,
-    RunTestQuery, Status, TestOutcome, TunedFlow, UnloadReport, Why,
+    RunTestQuery, Status, TestOutcome, TuneQuery, TunedByHand, TunedFlow, UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -78,6 +78,7 @@ endpoints! {
     RudeOn: Post "/v1/rude/on", RudeOnQuery => Gated, "Open the gate; root, on the control socket";
     RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Shut the gate; root, on the control socket";
     Unload: Post "/v1/unload", NoQuery => UnloadReport, "Remove everything and end; root, on the control socket";
+    TuneFlow: Post "/v1/flows/tune", TuneQuery => TunedByHand, "Give one live flow other settings, or those of its rule again; root, on the control socket";
     GetFlowViews: Get "/v1/instruments/flows", NoQuery => Vec<FlowView>, "Every known flow as it is now";
     GetFlowDetail: Get "/v1/instruments/flows/{cookie}", NoQuery => FlowDetail, "One flow with its past";
     GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";

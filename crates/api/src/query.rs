@@ -4,6 +4,7 @@
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 /// The address takes no query.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -56,6 +57,21 @@ pub struct RudeOnQuery {
     pub mark: String,
     /// Network namespaces that mark, with commas between.
     pub netns: String,
+}
+
+/// `?local=10.0.0.1:40112&remote=10.5.128.74:443&settings=…&for_s=60`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct TuneQuery {
+    /// This host's end of the flow.
+    pub local: SocketAddr,
+    /// The peer's end.
+    pub remote: SocketAddr,
+    /// Lines of a policy's rule, `key = value`; without any the flow has what its rule gives.
+    pub settings: String,
+    /// For so many seconds; without it until the flow or the daemon ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_s: Option<u64>,
 }
 
 /// `?test=NAME`

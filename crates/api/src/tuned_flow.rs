@@ -38,6 +38,14 @@ pub struct TunedFlow {
     pub cgroup: Option<String>,
 }
 
+/// What became of a flow that was tuned by hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct TunedByHand {
+    /// The flow as it is now; none when no rule gives it anything any more.
+    pub flow: Option<TunedFlow>,
+}
+
 /// A line of the flow log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]

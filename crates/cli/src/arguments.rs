@@ -5,7 +5,7 @@ use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
     analyse, archive, capture, completions, doctor, man, measure, model, paths, police, top, trace,
-    try_path, why,
+    try_path, tune, why,
 };
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
@@ -52,6 +52,9 @@ pub enum Command {
     /// Report why flows are slow: the cause, its evidence, and the cure
     #[command(after_help = why::HELP)]
     Why(why::Arguments),
+    /// Give one live flow other settings, for a time or until it ends
+    #[command(after_help = tune::HELP)]
+    Tune(tune::Arguments),
     /// Show the live table of flows in the terminal
     #[command(after_help = top::HELP)]
     Top(top::Arguments),

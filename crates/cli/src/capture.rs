@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath capture`: the packets of one connection, into a file, for a bounded time.
 
-mod flow;
-
-use crate::analyse;
+use crate::{analyse, one_flow};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_capture::{Writer, Written};
-use fatpath_daemon::InstanceOptions;
+use fatpath_daemon::{Instance, InstanceOptions};
 use fatpath_sniffer::{Keep, OpenError, Sniffer};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{File, OpenOptions, remove_file};
@@ -74,7 +72,8 @@ struct Captured {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let ends = flow::ends(&arguments.flow, &arguments.instance)?;
+    let instance = Instance::new(&arguments.instance, None)?;
+    let ends = one_flow::ends(&arguments.flow, &instance)?;
     let keep = arguments.snaplen.map_or(Keep::Headers, Keep::Bytes);
     let sniffer = Sniffer::open(ends, keep).map_err(with_remedy)?;
     let name = arguments.out.display().to_string();

@@ -18,6 +18,7 @@ mod mistaken;
 mod model;
 mod not_running;
 mod observed;
+mod one_flow;
 mod page;
 mod paths;
 mod phases;
@@ -29,6 +30,7 @@ mod table;
 mod top;
 mod trace;
 mod try_path;
+mod tune;
 mod why;
 
 use arguments::{Arguments, Command};
@@ -59,6 +61,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Policy(command) => policy::run(command)?,
         Command::ImportWad(arguments) => policy::import_wad(&arguments)?,
         Command::Flows(arguments) => flows::run(&arguments)?,
+        Command::Tune(arguments) => tune::run(&arguments)?,
         Command::Top(arguments) => top::run(&arguments)?,
         Command::Why(arguments) => why::run(&arguments)?,
         Command::Status(arguments) => return status::status(&arguments),

@@ -29,11 +29,11 @@ use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
     GetListing, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate, GetStatus, GetWhy,
-    Method, RudeOff, RudeOn, RunTest, Unload,
+    Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
 };
 use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
-    Status, TunedFlow,
+    Status, TuneQuery, TunedByHand, TunedFlow,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,6 +76,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         (endpoint::DOCUMENT, get(document)),
         at::<GetStatus, _, _>(status),
         at::<GetFlows, _, _>(flows),
+        at::<TuneFlow, _, _>(tune_flow),
         (endpoint::POLICY, get(policy)),
         at::<ApplyPolicy, _, _>(apply),
         at::<GetRude, _, _>(rude),
@@ -241,6 +242,23 @@ async fn apply(
     on_engine(engine, move |engine| {
         let policy = read_policy(&body, &name.file).map_err(anyhow::Error::from)?;
         Ok(engine.apply(policy, &name.file)?)
+    })
+    .await
+}
+
+async fn tune_flow(
+    State(engine): State<SharedEngine>,
+    State(cgroups): State<Arc<CgroupPaths>>,
+    _: OnlyRoot,
+    Query(asked): Query<TuneQuery>,
+) -> AnswerTo<TuneFlow> {
+    on_engine(engine, move |engine| {
+        let refused = |error: anyhow::Error| {
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}"))
+        };
+        let mut flow = engine.tune_flow(&asked).map_err(refused)?;
+        name_cgroups(flow.as_mut_slice(), &cgroups);
+        Ok(TunedByHand { flow })
     })
     .await
 }

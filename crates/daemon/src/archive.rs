@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use event::{event_now, learned_applied, policy_applied};
+pub(crate) use event::{event_now, flow_tuned, learned_applied, policy_applied};
 pub(crate) use move_worker::follow_segments;
 pub(crate) use spool_worker::follow_events;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The live policy and what carries it: kernel half, sysctls, routes.
 
-use anyhow::{Context, Result};
-use fatpath_api::Applied;
+use anyhow::{Context, Result, bail, ensure};
+use fatpath_api::{Applied, TuneQuery, TunedFlow};
 use fatpath_archive::Kind;
 use fatpath_estats::Derived;
 use fatpath_host::Host;
@@ -10,15 +10,18 @@ use fatpath_kernel::{
     Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
 };
 use fatpath_policy::{
-    AutoMode, Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, Refused, RouteMetrics,
+    AutoMode, Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, Refused, RouteMetrics, Rule,
     our_laws, parse_bytes, routes,
 };
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::Instance;
-use crate::archive::{Archive, learned_applied, policy_applied};
+use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied};
+use crate::by_hand::{ByHand, Ends};
 use crate::instruments::Instruments;
 use crate::paths::{Autotuned, Learned, PathsState, most_buffer_bytes};
 use crate::phases::PhasesState;
@@ -39,6 +42,7 @@ pub(crate) struct Engine {
     pub(crate) policy: Policy,
     /// The rules of learned paths.
     learned: Policy,
+    by_hand: ByHand,
     /// Name of the file that the live policy came from.
     pub(crate) policy_file: String,
     cgroups: Vec<(String, Option<u64>)>,
@@ -129,6 +133,7 @@ impl Engine {
             pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
             learned: Policy::default(),
+            by_hand: ByHand::default(),
             policy_file: String::new(),
             cgroups: Vec::new(),
             metrics: Vec::new(),
@@ -215,14 +220,16 @@ impl Engine {
 
     /// The instruments judge flows by what their rules give.
     fn name_rules(&self) -> Result<()> {
-        let all = self.policy.clone().followed_by(&self.learned);
+        let all = self.by_hand.before(&self.policy)?;
+        let all = all.followed_by(&self.learned);
         self.instruments.set_policy(&all, self.kernel.rule_names()?);
         Ok(())
     }
 
     /// The kernel half, the sysctls, the routes and the instruments follow a policy.
     fn make_live(&mut self, policy: Policy) -> Result<Applied> {
-        refuse_laws_of_others(&policy, &self.pin_dir)?;
+        let all = self.by_hand.before(&policy)?;
+        refuse_laws_of_others(&all, &self.pin_dir)?;
         let mut notes = self.host.raise(&policy.host)?;
         if policy.auto.mode == AutoMode::Tune {
             let most_bytes = most_buffer_bytes().min(MOST_MAXIMUM_BYTES);
@@ -231,8 +238,8 @@ impl Engine {
                 Err(error) => notes.push(format!("the maxima of buffers stay: {error}")),
             }
         }
-        let tables = Classifier::build(&policy);
-        let published = self.publish(&policy, &tables)?;
+        let tables = Classifier::build(&all);
+        let published = self.publish(&all, &tables)?;
         let absent = published.absent_cgroups.iter();
         notes.extend(absent.map(|path| {
             format!("cgroup {path} does not exist now: its rules match no flow until it does")
@@ -248,7 +255,7 @@ impl Engine {
                 "{namespaces} network namespaces cannot be entered (without CAP_SYS_ADMIN): their live flows stay as they are"
             ));
         }
-        self.metrics = routes(&policy, &tables);
+        self.metrics = routes(&all, &tables);
         match self.host.set_routes(&self.metrics) {
             Ok(said) => notes.extend(said),
             Err(error) => notes.push(error.to_string()),
@@ -287,12 +294,71 @@ impl Engine {
     pub(crate) fn follow_host(&mut self) -> Result<()> {
         self.kernel.tidy_rude_runs()?;
         self.kernel.follow_marks()?;
-        if cgroups_of(&self.policy) != self.cgroups {
-            let policy = self.policy.clone();
-            self.publish(&policy, &Classifier::build(&policy))?;
+        self.end_by_hand()?;
+        let live = self.by_hand.before(&self.policy)?;
+        if cgroups_of(&live) != self.cgroups {
+            self.publish(&live, &Classifier::build(&live))?;
         }
         Ok(())
     }
+
+    /// A live flow is given settings by hand, besides what its rule gave it; without any it has what its rule gives. Answers
+    /// the flow as it is then.
+    pub(crate) fn tune_flow(&mut self, asked: &TuneQuery) -> Result<Option<TunedFlow>> {
+        let ends = [asked.local, asked.remote];
+        let before = self.by_hand.clone();
+        let is_end = asked.settings.trim().is_empty();
+        if is_end {
+            ensure!(
+                self.by_hand.take_back(ends),
+                "nobody tuned this flow by hand"
+            );
+        } else {
+            let rule = self.flow(ends)?.and_then(|flow| flow.rule);
+            let base = rule.and_then(|name| self.rule(&name).cloned());
+            let until = asked.for_s.map(|s| Instant::now() + Duration::from_secs(s));
+            self.by_hand
+                .give(ends, &asked.settings, base.as_ref(), until)?;
+        }
+        if let Err(error) = self.make_live(self.policy.clone()) {
+            self.by_hand = before;
+            return Err(error);
+        }
+        let flow = self.flow(ends)?;
+        if flow.is_none() && !is_end {
+            self.by_hand = before;
+            self.make_live(self.policy.clone())?;
+            bail!("no live flow from {} to {}", asked.local, asked.remote);
+        }
+        self.archive.put(Kind::Decision, flow_tuned(asked));
+        Ok(flow)
+    }
+
+    fn flow(&self, ends: Ends) -> Result<Option<TunedFlow>> {
+        let flows = self.kernel.flows()?.into_iter();
+        Ok(flows.into_iter().find(|flow| ends_of(flow) == ends))
+    }
+
+    fn rule(&self, name: &str) -> Option<&Rule> {
+        let files = self.policy.rules.iter().chain(&self.learned.rules);
+        let mut rules = self.by_hand.rule(name).into_iter().chain(files);
+        rules.find(|rule| rule.name == name)
+    }
+
+    fn end_by_hand(&mut self) -> Result<()> {
+        if self.by_hand.is_empty() {
+            return Ok(());
+        }
+        let live: HashSet<Ends> = self.kernel.flows()?.iter().map(ends_of).collect();
+        if self.by_hand.end(Instant::now(), |ends| live.contains(ends)) {
+            self.make_live(self.policy.clone())?;
+        }
+        Ok(())
+    }
+}
+
+fn ends_of(flow: &TunedFlow) -> Ends {
+    [flow.flow.local, flow.flow.remote]
 }
 
 /// The code of a law reads the policy of the instance that registered it, so here its flows would run

@@ -10,6 +10,7 @@ mod access;
 mod answer;
 mod api;
 mod archive;
+mod by_hand;
 mod cgroup_paths;
 pub mod client;
 mod collector;

@@ -35,6 +35,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// With these rules before its own; none where they do not all fit. A flow that one of them matches meets no other.
+    pub fn led_by(mut self, rules: impl IntoIterator<Item = Rule>) -> Option<Policy> {
+        self.rules.splice(0..0, rules);
+        (self.rules.len() <= MAX_RULES).then_some(self)
+    }
+
     /// With the rules of another policy behind its own, as many as fit, and what they need of the host. A flow that a
     /// rule of this policy matches meets none of them; nor does a rule that has the name of one of this policy.
     pub fn followed_by(mut self, other: &Policy) -> Policy {

@@ -140,6 +140,13 @@ impl Settings {
         matches!(self.rude(), Some(Rude::Allowed | Rude::Always))
     }
 
+    /// With those of a base that they do not give.
+    pub fn over(self, base: &Settings) -> Settings {
+        let mut all = base.clone();
+        all.0.extend(self.0);
+        all
+    }
+
     /// With what the law has by default and the rule does not say.
     pub(crate) fn with_defaults_of_law(mut self) -> Settings {
         let name = self.law().map(|law| law.name().to_owned());

@@ -80,10 +80,12 @@ impl Root {
         self.add_with_libraries(&path, &Path::new("/usr/bin").join(name))
     }
 
-    /// A program that was built here, at the same path in the guest, without its debug information.
+    /// A program that was built here, at the same path in the guest, without its debug information and its symbols, but
+    /// for those by which a test's probes find functions of the test.
     pub fn add_built(&self, path: &Path) -> Result<()> {
         self.add_with_libraries(path, path)?;
-        run(Command::new("strip").arg(self.inside(path)))
+        let strip = ["--wildcard", "--keep-symbol=fatpath_test_*"];
+        run(Command::new("strip").args(strip).arg(self.inside(path)))
     }
 
     fn add_with_libraries(&self, from: &Path, to: &Path) -> Result<()> {

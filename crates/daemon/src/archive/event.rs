@@ -2,7 +2,7 @@
 //! What becomes an event of the archive.
 
 use super::Archive;
-use fatpath_api::{Applied, FlowLogLine};
+use fatpath_api::{Applied, FlowLogLine, TuneQuery};
 use fatpath_archive::{Event, Kind};
 use serde::Serialize;
 use serde_json::json;
@@ -64,6 +64,13 @@ pub(crate) fn policy_applied(file: &str, applied: &Applied) -> Event {
         &json!({ "file": file, "applied": applied }),
     );
     event.value = Some(applied.rules as f64);
+    event
+}
+
+/// A live flow was given settings by hand, or has its rule's again.
+pub(crate) fn flow_tuned(asked: &TuneQuery) -> Event {
+    let mut event = event_now("flow.tuned", asked);
+    event.peer = Some(asked.remote.ip());
     event
 }
 

@@ -74,7 +74,9 @@ impl Instruments {
         let derived = derived(policy).unwrap_or_default();
         let rules: Vec<(u32, String)> = rules.into_iter().collect();
         self.tally.lock().set_rules(rules.clone());
-        let judged = rules.into_iter().map(|(id, name)| (id, rule(policy, id, name)));
+        let judged = rules
+            .into_iter()
+            .map(|(id, name)| (id, rule(policy, id, name)));
         self.table.lock().set_policy(judged, derived);
         self.policies.fetch_add(1, Ordering::Relaxed);
     }

@@ -5,20 +5,19 @@ use crate::not_running::not_running;
 use anyhow::{Context, Result, bail};
 use fatpath_api::TunedFlow;
 use fatpath_api::endpoint::GetFlows;
-use fatpath_daemon::{Instance, InstanceOptions, client};
+use fatpath_daemon::{Instance, client};
 use std::net::SocketAddr;
 
 /// Local and remote end.
-pub fn ends(given: &[String], options: &InstanceOptions) -> Result<[SocketAddr; 2]> {
+pub fn ends(given: &[String], instance: &Instance) -> Result<[SocketAddr; 2]> {
     match given {
         [local, remote] => Ok([end(local)?, end(remote)?]),
         [one] => {
-            let instance = Instance::new(options, None)?;
             let flows = client::get::<GetFlows>(&instance.socket())?;
             let flows = flows.with_context(|| {
                 format!(
                     "{}; without a daemon give both ends, local and remote ADDRESS:PORT",
-                    not_running(&instance)
+                    not_running(instance)
                 )
             })?;
             only(one, &flows)
