@@ -26,7 +26,17 @@ impl Record {
         let last = &self.last;
         let unix_us = |ns: u64| ((ns / 1000) as i64).saturating_add(unix_minus_monotonic_us);
         let life = self.life();
-        let loss = self.loss(&life);
+        let answers = answers_to_loss(&last.law);
+        let settled = self.settled_span().filter(|_| !answers);
+        let loss = match answers {
+            true => self.loss(&self.span_of_law()),
+            false => settled.as_ref().and_then(|span| self.loss(span)),
+        };
+        // That a law which finds the path's rate lost nothing does not mean that another would not.
+        let loss = match loss {
+            Some(Loss::None) if !answers => None,
+            loss => loss,
+        };
         // The diagnosis says so of laws alone that answer to losses.
         let without_queue = matches!(loss, Some(Loss::Random | Loss::Policed));
         let by_loss = without_queue.then_some(Limit::Loss);
@@ -44,6 +54,7 @@ impl Record {
             limit: self.best_window.and_then(|window| window.limit).or(by_loss),
             loss,
             mss_bytes: last.mss_bytes,
+            excess_share: settled.map(|span| span.retransmitted_share()),
             law: Law::named(&last.law),
             is_given: self.rule.as_ref().is_some_and(|rule| rule.is_learned),
             under: Under::default(),
@@ -53,18 +64,18 @@ impl Record {
     }
 
     /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue. A law that does not
-    /// answer to losses fills queues when it looks for more: only a long queue before its losses, on average, tells
-    /// something.
-    fn loss(&self, life: &Span) -> Option<Loss> {
+    /// answer to losses fills queues when it looks for more, most of all at its start: only a long queue before the losses
+    /// after that, on average, tells something.
+    fn loss(&self, span: &Span) -> Option<Loss> {
         let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
-        let (signals, sent) = (life.passed.cong_signals, life.passed.data_segs_out);
+        let (signals, sent) = (span.passed.cong_signals, span.passed.data_segs_out);
         if has("FP-POLICED") {
             Some(Loss::Policed)
-        } else if has("FP-LOSS-RANDOM") || are_without_queue(life) {
+        } else if has("FP-LOSS-RANDOM") || are_without_queue(span) {
             Some(Loss::Random)
-        } else if signals == 0 && life.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
+        } else if signals == 0 && span.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
             Some(Loss::None)
-        } else if met_queue(life) {
+        } else if met_queue(span) {
             Some(Loss::Queue)
         } else {
             None
@@ -74,15 +85,15 @@ impl Record {
 
 /// Whether the losses met a queue. A law that does not answer to losses loses much where it overfills a queue, and a queue
 /// that it merely keeps is not what the few losses of a bad line come of.
-fn met_queue(life: &Span) -> bool {
-    let answers = answers_to_loss(&life.last.law);
+fn met_queue(span: &Span) -> bool {
+    let answers = answers_to_loss(&span.last.law);
     let (least, queue_us) = match answers {
-        true => (LEAST_SIGNALS, life.queue_threshold_us()),
-        false => (MANY_SIGNALS, FULL_QUEUE * life.base_rtt_us()),
+        true => (LEAST_SIGNALS, span.queue_threshold_us()),
+        false => (MANY_SIGNALS, FULL_QUEUE * span.base_rtt_us()),
     };
-    life.passed.cong_signals >= least
-        && life.queue_before_loss_us() >= Some(queue_us)
-        && (answers || life.retransmitted_share() >= OVERFILLS)
+    span.passed.cong_signals >= least
+        && span.queue_before_loss_us() >= Some(queue_us)
+        && (answers || span.retransmitted_share() >= OVERFILLS)
 }
 
 #[cfg(test)]
@@ -224,10 +235,10 @@ mod tests {
         let after = |rtt_us: u64| {
             let (_, seen) = told(move |tenth, sample| Sample {
                 law: "fp_bbr".into(),
-                cong_signals: (tenth / 20) as u32,
-                segs_retrans: tenth / 20,
+                cong_signals: (tenth / 10) as u32,
+                segs_retrans: tenth / 10,
                 bytes_retrans: sample.bytes_sent / 100,
-                pre_cong_sum_rtt_us: tenth / 20 * rtt_us,
+                pre_cong_sum_rtt_us: tenth / 10 * rtt_us,
                 ..sample
             });
             seen.loss
@@ -235,6 +246,22 @@ mod tests {
         assert_eq!(after(21_000), None);
         assert_eq!(after(28_000), None);
         assert_eq!(after(60_000), Some(Loss::Queue));
+    }
+
+    #[test]
+    fn what_a_law_loses_when_it_looks_for_the_rate_says_nothing() {
+        let (_, seen) = told(|tenth, sample| Sample {
+            law: "fp_bbr".into(),
+            cong_signals: tenth.min(40) as u32,
+            bytes_retrans: 1_000_000 * tenth.min(40) / 10,
+            pre_cong_sum_rtt_us: tenth.min(40) * 60_000,
+            ..sample
+        });
+        assert_eq!(
+            (seen.loss, seen.excess_share),
+            (None, Some(0.0)),
+            "{seen:?}"
+        );
     }
 
     #[test]

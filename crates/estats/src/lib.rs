@@ -19,6 +19,7 @@ pub mod tally;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod totals;
+mod under_law;
 pub mod variables;
 mod window;
 

@@ -6,6 +6,7 @@ use crate::events::Events;
 use crate::rule::Rule;
 use crate::span::{Span, per_second};
 use crate::totals::{Seen, Totals};
+use crate::under_law::UnderLaw;
 use crate::window::{Window, window_ns};
 use fatpath_api::Finding;
 use fatpath_api::Point;
@@ -75,6 +76,7 @@ pub(crate) struct Record {
     windowed: Base,
     pub best_window: Option<Window>,
     best_rate_bps: f64,
+    under_law: UnderLaw,
 }
 
 impl Record {
@@ -101,11 +103,12 @@ impl Record {
             windowed: Base::new(base),
             best_window: None,
             best_rate_bps: 0.0,
+            under_law: UnderLaw::new(origin),
             last: first,
         };
         let rule = record.rule.as_ref().map(|rule| rule.name.as_str());
         record.events.begin(&record.last, rule);
-        record.follow(bounds);
+        record.follow(None, bounds);
         record
     }
 
@@ -117,19 +120,21 @@ impl Record {
         let name = rule.as_ref().map(|rule| rule.name.as_str());
         self.events.compare(&self.last, &sample, name);
         let begin_ns = self.last.begin_ns.min(sample.begin_ns);
-        self.last = Sample { begin_ns, ..sample };
+        let before = std::mem::replace(&mut self.last, Sample { begin_ns, ..sample });
         self.rule = rule.or(self.rule.take());
-        self.follow(bounds);
+        self.follow(Some(&before), bounds);
     }
 
     pub(crate) fn rule_name(&self) -> Option<&str> {
         self.rule.as_ref().map(|rule| rule.name.as_str())
     }
 
-    fn follow(&mut self, bounds: HistoryBounds) {
+    fn follow(&mut self, before: Option<&Sample>, bounds: HistoryBounds) {
         self.events.bound(bounds.events);
         let seen = self.totals.seen.and(&self.totals, &self.last);
         self.totals = Totals::of(&self.last, seen);
+        let before = before.unwrap_or(&self.last);
+        self.under_law.follow(before, &self.last, &self.totals);
         self.has_ended = self.last.kind == SampleKind::End;
         if let Some(rate) = self.last.delivery_rate_bytes_per_s
             && !self.last.delivery_rate_is_app_limited
@@ -199,6 +204,17 @@ impl Record {
     /// Its life, as far as it was seen.
     pub(crate) fn life(&self) -> Span<'_> {
         self.span_since(&self.origin)
+    }
+
+    /// Since it has its law, as far as it was seen.
+    pub(crate) fn span_of_law(&self) -> Span<'_> {
+        self.span_since(&self.under_law.since)
+    }
+
+    /// Since its law's start was over; none before.
+    pub(crate) fn settled_span(&self) -> Option<Span<'_>> {
+        let settled = self.under_law.settled.as_ref();
+        settled.map(|settled| self.span_since(settled))
     }
 
     pub(crate) fn rated_span(&self) -> Span<'_> {

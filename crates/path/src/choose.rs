@@ -129,15 +129,16 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
     }
 }
 
-/// Once `fp_bbr` has found the rate, a flow below it loses nothing where losses come of exceeding it: at a policer, or a
-/// very short queue. Its law answers to losses, so it makes way for others. A flow that loses segments all the same shows
-/// that they are lost at any rate. Answers whether the path gets this.
+/// Once `fp_bbr` has found the rate, a flow below it loses nothing where losses come of exceeding it: at a policer. Its
+/// law answers to losses, so it makes way for others. A flow that loses segments all the same shows that they are lost at
+/// any rate. Answers whether the path gets this.
 fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -> bool {
     let bdp_bytes = estimate.bdp_bytes().unwrap_or_default();
     let pkts = stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)) * BEYOND_BDP);
     let bps = rate.bps.value * PACED_SHARE;
+    let is_policed = estimate.loss == Some(Loss::Policed) && !estimate.loses_paced;
     let is_known = estimate.is_found && rate.limit.is_none() && bps <= MOST_PACING_BPS;
-    if !is_known || estimate.loses_paced || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
+    if !is_policed || !is_known || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
         return false;
     }
     let bps = finely_stepped_down(bps);

@@ -48,6 +48,9 @@ pub struct Evidence {
     pub loss: Option<Loss>,
     /// Segment size, bytes.
     pub mss_bytes: u32,
+    /// Under a law that does not answer to losses, the share of bytes sent again since its start was over.
+    #[serde(default)]
+    pub excess_share: Option<f64>,
     /// Its law, where a path can ask for it.
     #[serde(default)]
     pub law: Option<Law>,
@@ -62,7 +65,7 @@ pub struct Evidence {
 /// What a flow tells by the learned settings that it began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Under {
-    /// It ran for long enough under a law that does not answer to losses, and lost much: it has found the rate above which
+    /// Under a law that does not answer to losses it lost much after its start, too: it has found the rate above which
     /// segments are lost.
     pub exceeded_rate: bool,
     /// It never sent faster than this, bits a second.

@@ -17,10 +17,13 @@ const TIMES_BEFORE: f64 = 3.0;
 const LEAST_PKTS: u64 = 1_000;
 const LEAST_TIME_US: i64 = 10_000_000;
 
-/// So long after its start a flow that does not answer to losses has found the path's rate; and where losses come of
-/// exceeding that, it has lost more than this share.
-const FOUND_AFTER_US: i64 = 5_000_000;
+/// A flow that does not answer to losses, and after its start loses more than this share, exceeds the path's rate when it
+/// looks for more.
 const EXCEEDED: f64 = 0.005;
+
+/// A law is kept for so long at least: each change begins with a start, and a path that looks now like this and now like
+/// that would have nothing else.
+pub(crate) const LAW_KEPT_US: i64 = 30_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
 const JUDGED_FLOWS: usize = 5;
@@ -35,6 +38,9 @@ pub struct Guard {
     trial: Option<Trial>,
     quarantine: Option<Quarantine>,
     taken_back: u32,
+    /// When the law on trial became it, µs since 1970.
+    #[serde(default)]
+    law_since_us: i64,
     /// Flows start by slow start until then, µs since 1970.
     #[serde(default)]
     no_start_until_us: i64,
@@ -110,6 +116,9 @@ impl Guard {
         } else if !self.trial.as_ref().is_some_and(is_same) {
             let is_paced = |profile: &Profile| profile.pacing_rate_bps.is_some();
             let last = self.trial.take();
+            if last.as_ref().and_then(|last| last.profile.law) != profile.law {
+                self.law_since_us = now_us;
+            }
             // Flows that were paced before tell the same as those that begin now.
             let paced_since_us = last
                 .as_ref()
@@ -138,6 +147,13 @@ impl Guard {
         }
     }
 
+    /// Whether the path would go from one law to another too soon.
+    pub(crate) fn keeps_law(&self, chosen: &Profile, now_us: i64) -> bool {
+        let now = self.profile().and_then(|profile| profile.law);
+        let is_other = now.is_some() && chosen.law.is_some() && now != chosen.law;
+        is_other && now_us < self.law_since_us.saturating_add(LAW_KEPT_US)
+    }
+
     /// Why the path is left alone at a time; none where it is not.
     pub fn quarantine(&self, now_us: i64) -> Option<&Quarantine> {
         let quarantine = self.quarantine.as_ref();
@@ -154,18 +170,14 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
-    /// What a flow tells by the settings that it began with; nothing of one that is older than these, or that a rule of
-    /// the policy file gave others.
+    /// What a flow tells by its law, and by the settings that it began with; of the latter nothing where it is older than
+    /// these, or a rule of the policy file gave it others.
     pub(crate) fn under(&self, seen: &Evidence) -> Under {
-        let Some(trial) = self.trial.as_ref().filter(|trial| trial.judges(seen)) else {
-            return Under::default();
-        };
-        let paced_bps = trial.profile.pacing_rate_bps;
-        let lasted = seen.seen_us.saturating_sub(seen.begin_us) >= FOUND_AFTER_US;
-        let exceeded = seen.retransmitted_pkts as f64 >= EXCEEDED * seen.sent_pkts as f64;
+        let trial = self.trial.as_ref().filter(|trial| trial.judges(seen));
+        let paced_bps = trial.and_then(|trial| trial.profile.pacing_rate_bps);
         let without_queue = matches!(seen.loss, Some(Loss::Random | Loss::Policed));
         Under {
-            exceeded_rate: seen.law == Some(Law::Bbr) && lasted && exceeded,
+            exceeded_rate: seen.law == Some(Law::Bbr) && seen.excess_share >= Some(EXCEEDED),
             paced_bps,
             lost_paced: paced_bps.is_some() && without_queue,
         }

@@ -166,6 +166,7 @@ pub(crate) mod tests {
             limit: None,
             loss: Some(Loss::Queue),
             mss_bytes: 1448,
+            excess_share: None,
             law: None,
             is_given: true,
             under: Under::default(),
@@ -249,28 +250,26 @@ pub(crate) mod tests {
         chosen.law
     }
 
-    /// Of CUBIC, then of `fp_bbr`: the path loses segments without a queue, and carries 400 Mb/s.
+    /// Of CUBIC, then of `fp_bbr`: the path drops what exceeds 400 Mb/s.
     fn path_whose_rate_is_found() -> Path {
         let mut path = Path::default();
         let lossy = Evidence {
-            loss: Some(Loss::Random),
+            loss: Some(Loss::Policed),
             limit: Some(Limit::Loss),
             ..flow(0, 1e8)
         };
         assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
-        let found = Evidence {
+        let starting = Evidence {
             loss: None,
             law: Some(Law::Bbr),
-            retransmitted_pkts: 7_000,
             ..flow(1, 4e8)
         };
-        let begin_us = found.begin_us;
-        let after = |us| Evidence {
-            seen_us: begin_us + us,
-            ..found.clone()
+        let found = Evidence {
+            excess_share: Some(0.01),
+            ..starting.clone()
         };
-        assert_eq!(follow(&mut path, after(4_000_000)), Some(Law::Bbr));
-        assert_eq!(follow(&mut path, after(6_000_000)), Some(Law::Cubic));
+        assert_eq!(follow(&mut path, starting), Some(Law::Bbr));
+        assert_eq!(follow(&mut path, found), Some(Law::Cubic));
         path
     }
 
@@ -293,7 +292,7 @@ pub(crate) mod tests {
         }
         let mut later = (20..23).map(|number| follow(&mut path, below(number)));
         assert!(later.any(|law| law == Some(Law::Bbr)));
-        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
+        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Policed));
     }
 
     #[test]

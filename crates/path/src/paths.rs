@@ -147,7 +147,8 @@ impl Paths {
             Some(_) => Profile::default(),
             None => path.choice(host).unwrap_or_default().profile,
         };
-        let now = path.guard.profile().filter(|now| now.is_near(&chosen));
+        let stays = |now: &&Profile| now.is_near(&chosen) || path.guard.keeps_law(&chosen, now_us);
+        let now = path.guard.profile().filter(stays);
         let profile = now.cloned().unwrap_or(chosen);
         path.guard.begin(&profile, &estimate, now_us);
         if profile.initial_rate_bps.is_none() {
@@ -185,6 +186,7 @@ fn is_to_tell(told_us: Option<&i64>, seen_us: i64) -> bool {
 mod tests {
     use super::*;
     use crate::evidence::Loss;
+    use crate::guard::LAW_KEPT_US;
     use crate::path::tests::flow;
     use crate::profile::Law;
 
@@ -262,15 +264,19 @@ mod tests {
             }
         };
         let mut paths = Paths::default();
+        let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
         paths.learn(key(0), lossy(0, 10));
         paths.assign(&host(), 0);
         paths.learn(key(0), lossy(0, 4));
-        paths.assign(&host(), 0);
-        let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
+        paths.assign(&host(), LAW_KEPT_US - 1);
+        assert_eq!(law(&paths), Some(Law::Cubic), "a law is kept for a time");
+        paths.assign(&host(), LAW_KEPT_US);
+        paths.learn(key(0), lossy(0, 4));
+        paths.assign(&host(), LAW_KEPT_US);
         assert_eq!(law(&paths), Some(Law::Bbr));
         for number in 1..30 {
             paths.learn(key(0), lossy(number, 7));
-            paths.assign(&host(), 0);
+            paths.assign(&host(), LAW_KEPT_US);
             assert_eq!(law(&paths), Some(Law::Bbr), "{number}");
         }
     }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Since when a flow has its law, and since when it is past that law's start: what a law that looks for the path's rate
+//! loses meanwhile says nothing of the path.
+
+use crate::totals::Totals;
+use fatpath_api::Sample;
+
+/// A start is over after so long, and so many round trips.
+const START_NS: u64 = 5_000_000_000;
+const START_ROUND_TRIPS: u64 = 20;
+
+/// The counters at these two moments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnderLaw {
+    /// When it got the law.
+    pub(crate) since: Totals,
+    /// When the start was over; none before.
+    pub(crate) settled: Option<Totals>,
+}
+
+impl UnderLaw {
+    pub(crate) fn new(at: Totals) -> UnderLaw {
+        UnderLaw {
+            since: at,
+            settled: None,
+        }
+    }
+
+    pub(crate) fn follow(&mut self, before: &Sample, last: &Sample, now: &Totals) {
+        if last.law != before.law {
+            *self = UnderLaw::new(*now);
+        }
+        let round_trips_ns = START_ROUND_TRIPS * 1000 * u64::from(last.srtt_us);
+        let start_ns = START_NS.max(round_trips_ns);
+        if self.settled.is_none() && now.now_ns.saturating_sub(self.since.now_ns) >= start_ns {
+            self.settled = Some(*now);
+        }
+    }
+}
