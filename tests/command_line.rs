@@ -165,7 +165,7 @@ fn without_a_daemon_commands_say_how_to_start_one() {
         assert_eq!(output.status.code(), Some(1), "{command:?}");
         let said = text(&output.stderr);
         let wanted = format!(
-            "fatpath: the daemon is not running; start it: fatpath daemon --run-dir {dir}\n"
+            "fatpath: error: the daemon is not running; start it: fatpath daemon --run-dir {dir}\n"
         );
         assert_eq!(said, wanted, "{command:?}");
     }
@@ -174,12 +174,12 @@ fn without_a_daemon_commands_say_how_to_start_one() {
 #[test]
 fn what_is_no_flow_is_told() {
     let said = text(&fatpath(&["why", "foo"]).stderr);
-    let wanted = "fatpath: 'foo' is not a prefix, ADDRESS:PORT or flow number";
+    let wanted = "fatpath: error: 'foo' is not a prefix, ADDRESS:PORT or flow number";
     assert!(said.starts_with(wanted), "{said}");
     let plot = fatpath(&["trace", "plot", "a.parquet", "--out", "a.jpg"]);
     assert_eq!(
         text(&plot.stderr),
-        "fatpath: --out must end in .png or .svg\n"
+        "fatpath: error: --out must end in .png or .svg\n"
     );
 }
 
@@ -230,6 +230,45 @@ fn a_warning_has_the_same_form() {
     let said = text(&fatpath(&["policy", "check", name]).stderr);
     let wanted = format!("fatpath: {name}:4:1: warning: ");
     assert!(said.starts_with(&wanted), "{said}");
+}
+
+#[test]
+fn every_error_has_the_one_form() {
+    let run = run_dir();
+    let dir = run.path().to_str().unwrap();
+    let (policy, wad) = (run.path().join("policy.toml"), run.path().join("wad.conf"));
+    std::fs::write(&policy, "[[rule]]\nnonsense = 1\n").unwrap();
+    std::fs::write(&wad, "nonsense\n").unwrap();
+    let (policy, wad) = (policy.to_str().unwrap(), wad.to_str().unwrap());
+    let failures: [&[&str]; 14] = [
+        &["no-such-command"],
+        &["stop"],
+        &["flows", "--nonsense"],
+        &["flows", "--interval", "never"],
+        &["flows", "--interval"],
+        &["policy", "explain"],
+        &["policy", "explain", "nowhere", "--policy", policy],
+        &["policy", "check", policy],
+        &["policy", "check", "/nonexistent.toml"],
+        &["import-wad", wad],
+        &["sim", policy],
+        &["lab", "down", "no-such-lab"],
+        &["paths", "--run-dir", dir],
+        &["analyse", wad],
+    ];
+    for words in failures {
+        let output = fatpath(words);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{words:?}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+        let said = text(&output.stderr);
+        let first = said.lines().next().unwrap();
+        let (place, message) = first.split_once(" error: ").unwrap_or_default();
+        assert!(place.starts_with("fatpath:"), "{words:?}: {said}");
+        assert!(!message.is_empty(), "{words:?}: {said}");
+    }
+    let help = fatpath(&["policy"]);
+    assert_eq!(help.status.code(), Some(2));
+    assert!(text(&help.stderr).contains("\nUsage: fatpath policy"));
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(stopped) => {
-            eprintln!("fatpath: {name}: {stopped}");
+            eprintln!("fatpath: {name}: error: {stopped}");
             Ok(ExitCode::FAILURE)
         }
         None => Ok(ExitCode::SUCCESS),

@@ -181,12 +181,12 @@ fn say(captured: &Captured, name: &str, keep: Keep) {
     };
     eprintln!("{name}: {} packets, {what}", captured.packets);
     if captured.is_full {
-        eprintln!("it ended at --size");
+        eprintln!("fatpath: warning: the capture ended at the bound of --size");
     }
     if captured.dropped > 0 {
         let dropped = captured.dropped;
         eprintln!(
-            "{dropped} packets were lost, because this machine was busy: figures are too low"
+            "fatpath: warning: {dropped} packets were lost, because this machine was busy: figures are too low"
         );
     }
     if captured.elsewhere > 0 {

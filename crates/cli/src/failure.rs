@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a command says that it failed: a line for each error, as editors read them, and with `--json` the same
-//! as JSON on standard output.
+//! as JSON on standard output. Every line is `fatpath: FILE:LINE:COLUMN: error: …`, or `fatpath: error: …` where the
+//! error is of no file.
 
 use crate::log::Log;
 use clap::ArgMatches;
@@ -51,13 +52,15 @@ pub fn tell(error: &anyhow::Error, log: Log, as_json: bool) {
     }
 }
 
-/// The same for a wrong command line.
-pub fn print_usage_error(message: &str) {
-    print(&Failure {
-        errors: vec![OneError::Plain {
-            message: message.to_owned(),
-        }],
-    });
+/// The same for a wrong command line; `message` may have further lines, of which JSON has none.
+pub fn tell_usage_error(message: &str, as_json: bool) {
+    eprintln!("fatpath: error: {}", message.trim_end());
+    if as_json {
+        let first = message.lines().next().unwrap_or_default().to_owned();
+        print(&Failure {
+            errors: vec![OneError::Plain { message: first }],
+        });
+    }
 }
 
 /// One line, so that it also fits behind the lines of `--watch`.
@@ -69,7 +72,7 @@ fn print(failure: &Failure) {
 
 fn lines(error: &anyhow::Error) -> Vec<String> {
     let Some(refused) = refused(error) else {
-        return vec![with_causes(error)];
+        return vec![format!("error: {}", with_causes(error))];
     };
     let count = show_count(refused.problems.len(), "error");
     let mut lines = refused.lines();

@@ -201,7 +201,7 @@ fn print(outcome: TestOutcome, as_json: bool) -> Result<ExitCode> {
     }
     match outcome.note {
         Some(note) => {
-            eprintln!("fatpath: {}: {}", outcome.test, note.message);
+            eprintln!("fatpath: error: {}: {}", outcome.test, note.message);
             Ok(ExitCode::FAILURE)
         }
         None => Ok(ExitCode::SUCCESS),

@@ -3,9 +3,9 @@
 //!
 //! clap would suggest the name that is spelled most alike: for `reload`, `unload`, which ends all tuning.
 
-use crate::failure::print_usage_error;
+use crate::failure::tell_usage_error;
 use clap::Error;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Each with a sentence.
 const INSTEAD: [(&str, &str); 8] = [
@@ -33,18 +33,18 @@ const INSTEAD: [(&str, &str); 8] = [
 
 /// Prints what clap has to say, or what to do instead, and exits as clap does.
 pub fn exit(error: &Error) -> ! {
-    let instead = instead(error);
-    if error.use_stderr() && asked_for_json() {
-        let message = instead.clone().unwrap_or_else(|| first_line(error));
-        print_usage_error(&message);
+    if is_help(error) {
+        error.exit();
     }
-    match instead {
-        None => error.exit(),
-        Some(sentence) => {
-            eprintln!("fatpath: {sentence}");
-            std::process::exit(2)
-        }
-    }
+    let message = instead(error).unwrap_or_else(|| said(error));
+    tell_usage_error(&message, asked_for_json());
+    std::process::exit(2)
+}
+
+/// What was asked for, or is printed where a command is missing.
+fn is_help(error: &Error) -> bool {
+    let asked = !error.use_stderr();
+    asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
 /// Not among the words of another program's command line.
@@ -53,10 +53,10 @@ fn asked_for_json() -> bool {
     words.into_iter().any(|word| word == "--json")
 }
 
-fn first_line(error: &Error) -> String {
+/// As clap says it.
+fn said(error: &Error) -> String {
     let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default();
-    first.trim_start_matches("error: ").to_owned()
+    text.trim_start_matches("error: ").to_owned()
 }
 
 fn instead(error: &Error) -> Option<String> {
@@ -64,7 +64,7 @@ fn instead(error: &Error) -> Option<String> {
         return None;
     };
     let (_, sentence) = INSTEAD.iter().find(|(name, _)| name == tried)?;
-    Some(format!("there is no command `{tried}`; {sentence}"))
+    Some(format!("no such command '{tried}'; {sentence}"))
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     use crate::arguments::Arguments;
     use clap::Parser;
 
-    fn said(words: &[&str]) -> Option<String> {
+    fn answer(words: &[&str]) -> Option<String> {
         let words = std::iter::once(&"fatpath").chain(words);
         Arguments::try_parse_from(words)
             .err()
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn reload_never_leads_to_unload() {
-        let sentence = said(&["reload"]).unwrap();
+        let sentence = answer(&["reload"]).unwrap();
         assert!(sentence.contains("systemctl reload"), "{sentence}");
         assert!(!sentence.contains("unload"), "{sentence}");
     }
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn none_of_them_is_a_command() {
         for (name, _) in INSTEAD {
-            assert!(said(&[name]).is_some(), "{name}");
+            assert!(answer(&[name]).is_some(), "{name}");
         }
-        assert_eq!(said(&["no-such-thing"]), None);
-        assert_eq!(said(&["flows", "--nonsense"]), None);
+        assert_eq!(answer(&["no-such-thing"]), None);
+        assert_eq!(answer(&["flows", "--nonsense"]), None);
     }
 }

@@ -151,10 +151,9 @@ pub fn import_wad(arguments: &ImportWadArguments) -> Result<()> {
             return Err(refused).context("not a WAD configuration");
         }
     };
-    imported
-        .notes
-        .iter()
-        .for_each(|note| eprintln!("fatpath: {name}: {note}"));
+    for note in &imported.notes {
+        eprintln!("fatpath: {name}:{}: note: {}", note.line, note.message);
+    }
     match &arguments.output {
         Some(output) => std::fs::write(output, imported.toml)
             .with_context(|| format!("cannot write {}", output.display()))?,

@@ -312,7 +312,7 @@ pub fn unload(arguments: &UnloadArguments) -> Result<ExitCode> {
         false => fatpath_daemon::unload(&instance)?,
     };
     let failed = report.failed.iter();
-    failed.for_each(|line| eprintln!("fatpath: {line}"));
+    failed.for_each(|line| eprintln!("fatpath: error: {line}"));
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false if arguments.orphans => unregistered(&report),

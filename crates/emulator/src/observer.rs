@@ -142,7 +142,7 @@ fn write_all(mut file: File, first: &[u8], blocks: &Receiver<Vec<u8>>) -> io::Re
     let written = write();
     if let Err(error) = &written {
         eprintln!(
-            "cannot write the observation file: {error}; the observation ends, the links go on"
+            "fatpath: error: cannot write the observation file: {error}; the observation ends, the links go on"
         );
     }
     written

@@ -280,7 +280,7 @@ impl BothArguments {
 fn warn_of_short_buffer(bound: &Bound) {
     if bound.is_short {
         eprintln!(
-            "fatpath: the kernel gives UDP sockets {} bytes to receive into; above 1 Gb/s some datagrams may be lost. \
+            "fatpath: warning: the kernel gives UDP sockets {} bytes to receive into; above 1 Gb/s some datagrams may be lost. \
              As root: sysctl net.core.rmem_max=8388608",
             bound.buffer_bytes.1
         );

@@ -86,7 +86,7 @@ pub(crate) fn serve(listener: &UnixListener, links: &mut Links) {
         write_line(&mut Within::of(&stream, SERVE_LIMIT), &reply)
     });
     if let Err(error) = served {
-        eprintln!("a request was not served: {error}");
+        eprintln!("fatpath: error: a request was not served: {error}");
     }
 }
 

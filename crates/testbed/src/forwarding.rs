@@ -167,6 +167,6 @@ fn tell(stats: &Stats, file: Option<PathBuf>) {
     let Some(file) = file else { return };
     let text = serde_json::to_vec(stats).expect("numbers and strings are JSON");
     if let Err(error) = files::write(&file, text) {
-        eprintln!("{error}");
+        eprintln!("fatpath: error: {error}");
     }
 }

@@ -294,7 +294,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if let Err(error) = self.take_down() {
-            eprintln!("{error}");
+            eprintln!("fatpath: error: {error}");
         }
     }
 }

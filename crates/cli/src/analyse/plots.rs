@@ -34,7 +34,7 @@ pub fn write(
         }
         if history.left_out > 0 {
             eprintln!(
-                "flow {}: the last {} segments are not drawn: too many to hold",
+                "fatpath: warning: flow {}: the last {} segments are not drawn: too many to hold",
                 history.flow, history.left_out
             );
         }

@@ -109,7 +109,7 @@ impl Simulate {
         };
         let outcome = outcome.with_context(file)?;
         if let (Some(shard), []) = (options.shard, &outcome.runs[..]) {
-            eprintln!("part {shard} is empty: there are fewer runs than parts");
+            eprintln!("fatpath: warning: part {shard} is empty: there are fewer runs than parts");
         }
         match self.json {
             true => print_json(&outcome.rows())?,

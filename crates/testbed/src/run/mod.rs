@@ -82,7 +82,7 @@ enum CaseError {
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, ScenarioError> {
     let testbed = Testbed::of(scenario)?;
     if let Some(note) = detection::note(scenario).filter(|_| !options.quiet) {
-        eprintln!("{note}");
+        eprintln!("fatpath: {note}");
     }
     run::run(&testbed, options)
 }
