@@ -98,7 +98,7 @@ fn a_bad_formula_is_refused_with_its_line() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("policy.toml:2:1: error: AveBW: there is no variable DataByteOut"),
+        said.contains("policy.toml:2:1: error: AveBW: no such variable: DataByteOut"),
         "{said}"
     );
 }

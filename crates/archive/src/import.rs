@@ -19,8 +19,8 @@ pub enum BadLine {
     /// It has neither `time` (a flow log) nor `timestamp` (an event log) in RFC 3339.
     #[error("neither `time` nor `timestamp` is a date in RFC 3339")]
     NoDate,
-    /// It has no `event`.
-    #[error("no `event`")]
+    /// It has the key `event` is missing.
+    #[error("the key `event` is missing")]
     NoEvent,
 }
 

@@ -52,7 +52,7 @@ impl Place {
         let folder = self.archive.display();
         anyhow::ensure!(
             self.archive.is_dir(),
-            "{folder}: there is no archive; put a section [archive] into the policy, or import a log"
+            "{folder}: no archive here; add a section [archive] to the policy, or import a log"
         );
         Ok(self.store())
     }

@@ -108,7 +108,7 @@ fn list(arguments: &List) -> Result<()> {
         return Ok(());
     }
     if learned.mode == "off" {
-        println!("no path is learned: put a section [auto] into the policy");
+        println!("paths are not learned; add a section [auto] to the policy");
         return Ok(());
     }
     if learned.paths.is_empty() {

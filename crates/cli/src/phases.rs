@@ -24,7 +24,7 @@ pub fn run(arguments: &PhasesArguments) -> Result<()> {
 
 fn print(phases: &Phases, out: &mut impl Write) -> io::Result<()> {
     if phases.tables.is_empty() {
-        let remedy = "write [phases.mpi] into the policy (fatpath-policy(5))";
+        let remedy = "add [phases.mpi] to the policy (fatpath-policy(5))";
         return writeln!(out, "no phases are followed: {remedy}");
     }
     if let Some(problem) = &phases.problem {

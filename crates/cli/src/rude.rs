@@ -159,7 +159,8 @@ fn run_program(arguments: &RudeRunArguments) -> Result<()> {
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if let Some(name) = &arguments.user {
-        let account = account(name).with_context(|| format!("this host knows no user {name}"))?;
+        let account =
+            account(name).with_context(|| format!("no such user on this host: {name}"))?;
         command.uid(account.user).gid(account.group);
     }
     kernel.tidy_rude_runs()?;
@@ -172,7 +173,9 @@ fn run_program(arguments: &RudeRunArguments) -> Result<()> {
 fn enter_cgroup() -> Result<u64> {
     let present = std::fs::read_to_string("/proc/self/cgroup")?;
     let present = present.lines().find_map(|line| line.strip_prefix("0::"));
-    let present = present.context("this process is in no cgroup of version 2")?;
+    let present = present.context(
+        "this process is in no cgroup of version 2; fatpath doctor says how to mount it",
+    )?;
     let path = format!(
         "{}/fatpath-rude-{}",
         present.trim_end_matches('/'),

@@ -293,7 +293,7 @@ impl fmt::Display for Tried {
             let keys: Vec<String> = keys.map(|line| format!("  {line}")).collect();
             writeln!(
                 f,
-                "rule, if one is wanted (fatpath policy suggest prints it):"
+                "a rule for this path (fatpath policy suggest prints it):"
             )?;
             writeln!(f, "{}", keys.join("\n"))?;
         }

@@ -38,7 +38,7 @@ impl UnixSockets {
         let group = fatpath_group();
         if group.is_none() {
             tracing::warn!(
-                "there is no group fatpath, so only root may use the API (groupadd --system fatpath)"
+                "the group fatpath does not exist, so only root may use the API; create it: groupadd --system fatpath"
             );
         }
         Ok(UnixSockets {

@@ -246,7 +246,7 @@ impl Engine {
         }));
         let users = published.absent_users.iter();
         notes.extend(users.map(|user| {
-            format!("rude_users: this host knows no user {user}; the name permits nobody")
+            format!("rude_users: no such user on this host: {user}; the name permits nobody")
         }));
         notes.extend(published.problems.iter().cloned());
         if published.walked.passed_over > 0 {

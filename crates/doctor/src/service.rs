@@ -57,7 +57,7 @@ fn group(is_there: bool) -> Check {
         true => Check::ok(NAME, "its members may read what the daemon knows"),
         false => Check::warn(
             NAME,
-            "there is none: only root may read what the daemon knows",
+            "no such group: only root may read what the daemon knows",
             "groupadd --system fatpath, then restart the daemon",
         ),
     }

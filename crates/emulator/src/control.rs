@@ -55,7 +55,7 @@ pub(crate) struct Change {
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum ChangeError {
     /// The network has no such link.
-    #[error("there is no link `{link}`; there are: {links}")]
+    #[error("no such link: `{link}`; the links are: {links}")]
     UnknownLink {
         /// The name given.
         link: String,

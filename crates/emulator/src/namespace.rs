@@ -38,7 +38,7 @@ pub enum NamespaceError {
     #[error("a namespace `{0}` exists already: choose another name, or `ip netns del {0}`")]
     InUse(String),
     /// There is none.
-    #[error("there is no namespace `{0}`; `ip netns` lists the namespaces")]
+    #[error("no such namespace: `{0}`; `ip netns` lists them")]
     NotFound(String),
     /// It is someone else's.
     #[error(

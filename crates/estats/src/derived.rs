@@ -192,7 +192,7 @@ fn is_number(word: &str) -> bool {
 fn variable(word: &str) -> Result<Kind<'_>, String> {
     let Some(variable) = variables::named(word) else {
         return Err(format!(
-            "there is no variable {word}: give a name of RFC 4898, or now"
+            "no such variable: {word}; give a name of RFC 4898, or now"
         ));
     };
     match variable.source {

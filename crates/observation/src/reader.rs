@@ -19,7 +19,7 @@ pub enum ReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It does not begin as one.
-    #[error("this is no observation file of this version")]
+    #[error("not an observation file of this version of fatpath")]
     NotOne,
     /// It ends in the middle, as after a crash or on a full disk. All before is whole.
     #[error("the file is cut short: what was written last is missing")]

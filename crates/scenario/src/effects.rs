@@ -88,22 +88,22 @@ pub(super) enum DisciplineSpec {
 
 impl Stage {
     /// Takes the effect keys of a table.
-    pub(super) fn take(section: &mut Section, files: &NamedFiles) -> Result<Stage, Refusal> {
-        Ok(Stage {
-            path_mtu_bytes: path_mtu_bytes(section)?,
-            policer: section.take("policer").map(policer).transpose()?,
-            service: service(section, files)?,
-            queue: section.optional("queue", units::queue_limit)?,
-            discipline: section.take("discipline").map(discipline).transpose()?,
-            mark_above: section.optional("mark_above", units::depth)?,
-            overhead_bytes: section.optional("overhead", units::overhead_bytes)?,
-            losses: section.take("loss").map(losses).transpose()?,
-            corrupt: section.optional("corrupt", units::share)?,
-            duplicate: section.optional("duplicate", units::share)?,
-            reorder: section.take("reorder").map(reorder).transpose()?,
-            delay_ns: section.optional("delay", units::delay_ns)?,
-            jitter: section.take("jitter").map(jitter).transpose()?,
-        })
+    pub(super) fn take(section: &mut Section, files: &NamedFiles) -> Stage {
+        Stage {
+            path_mtu_bytes: section.read("path_mtu", path_mtu_bytes),
+            policer: section.read("policer", policer),
+            service: service(section, files),
+            queue: section.optional("queue", units::queue_limit),
+            discipline: section.read("discipline", discipline),
+            mark_above: section.optional("mark_above", units::depth),
+            overhead_bytes: section.optional("overhead", units::overhead_bytes),
+            losses: section.read("loss", losses),
+            corrupt: section.optional("corrupt", units::share),
+            duplicate: section.optional("duplicate", units::share),
+            reorder: section.read("reorder", reorder),
+            delay_ns: section.optional("delay", units::delay_ns),
+            jitter: section.read("jitter", jitter),
+        }
     }
 
     /// This, and what only `both` says.
@@ -145,20 +145,17 @@ impl Stage {
     }
 }
 
-fn truth(section: &mut Section, key: &'static str) -> Result<bool, Refusal> {
-    Ok(section.flag(key)?.unwrap_or(false))
+fn truth(section: &mut Section, key: &'static str) -> bool {
+    section.flag(key).unwrap_or(false)
 }
 
-fn path_mtu_bytes(section: &mut Section) -> Result<Option<u32>, Refusal> {
-    let Some(value) = section.take("path_mtu") else {
-        return Ok(None);
-    };
+fn path_mtu_bytes(value: &Value) -> Result<u32, Refusal> {
     let mtu_bytes = value.integer(68..=65_535)? as u32;
-    checked(&value, CellSpec::Mtu(MtuSpec { mtu_bytes }))?;
-    Ok(Some(mtu_bytes))
+    checked(value, CellSpec::Mtu(MtuSpec { mtu_bytes }))?;
+    Ok(mtu_bytes)
 }
 
-fn policer(value: Value) -> Result<PolicerSpec, Refusal> {
+fn policer(value: &Value) -> Result<PolicerSpec, Refusal> {
     const ALLOWED: &str = "one of \"drop\", \"mark\" (by ECN) and \"dscp\" (with dscp = 0 to 63)";
     if value.as_str().is_some() {
         return value.parsed(|text| match text {
@@ -168,8 +165,8 @@ fn policer(value: Value) -> Result<PolicerSpec, Refusal> {
     }
     let mut section = value.section()?;
     let (rate_bps, burst_bytes) = (
-        section.needed("rate", units::rate_bps)?,
-        section.needed("burst", units::depth_bytes)?,
+        section.needed("rate", units::rate_bps),
+        section.needed("burst", units::depth_bytes),
     );
     let exceed = match section.take("exceed") {
         None => Exceed::Drop,
@@ -189,15 +186,20 @@ fn policer(value: Value) -> Result<PolicerSpec, Refusal> {
         burst_bytes: Some(burst_bytes),
         exceed,
     };
-    checked(&value, CellSpec::Policer(spec))?;
+    checked(value, CellSpec::Policer(spec))?;
     Ok(spec)
 }
 
-fn service(section: &mut Section, files: &NamedFiles) -> Result<Option<Service>, Refusal> {
+fn service(section: &mut Section, files: &NamedFiles) -> Option<Service> {
+    let read = one_service(section, files);
+    section.noted(read).flatten()
+}
+
+fn one_service(section: &mut Section, files: &NamedFiles) -> Result<Option<Service>, Refusal> {
     let [rate, steps, trace] = ["rate", "rate_steps", "rate_trace"].map(|key| section.take(key));
     let repeat_after = section.take("repeat_after");
     if let (Some(value), None) = (&repeat_after, &steps) {
-        return Err(value.refusal("belongs to rate_steps, and there are none"));
+        return Err(value.refusal("is for rate_steps, which this table does not have"));
     }
     let repeat_after_ns = repeat_after
         .map(|value| value.parsed(units::period_ns))
@@ -222,10 +224,10 @@ fn rate_steps(value: &Value, repeat_after_ns: Option<u64>) -> Result<Service, Re
     let mut steps: Vec<RateStep> = vec![];
     for item in value.items(ALLOWED)? {
         let mut section = item.section()?;
-        let at_ns = section.needed("at", units::moment_ns)?;
-        let rate_bps = section.needed("rate", units::step_rate_bps)?;
+        let at_ns = section.needed("at", units::moment_ns);
+        let rate_bps = section.needed("rate", units::step_rate_bps);
         let is_next = steps.last().map_or(at_ns == 0, |last| at_ns > last.at_ns);
-        if !is_next {
+        if !is_next && !section.is_noted() {
             return Err(section.refusal_here(format!("is not {ALLOWED}")));
         }
         section.finish()?;
@@ -261,14 +263,15 @@ fn rate_cell(service: Service) -> CellSpec {
     })
 }
 
-fn discipline(value: Value) -> Result<DisciplineSpec, Refusal> {
+fn discipline(value: &Value) -> Result<DisciplineSpec, Refusal> {
     if value.as_str().is_some() {
         return value.parsed(discipline_of_name);
     }
     let mut section = value.section()?;
-    let spec = match section.needed("name", discipline_of_name)? {
-        DisciplineSpec::Codel { .. } => codel(&mut section)?,
-        DisciplineSpec::Red { .. } => red(&mut section)?,
+    let name = section.need("name", "the name of a discipline")?;
+    let spec = match name.parsed(discipline_of_name)? {
+        DisciplineSpec::Codel { .. } => codel(&mut section),
+        DisciplineSpec::Red { .. } => red(&mut section),
         plain => plain,
     };
     section.finish()?;
@@ -298,46 +301,43 @@ fn discipline_of_name(name: &str) -> Result<DisciplineSpec, &'static str> {
     }
 }
 
-fn codel(section: &mut Section) -> Result<DisciplineSpec, Refusal> {
-    let target_ns = section.optional("target", units::delay_ns)?;
-    let interval_ns = section.optional("interval", units::delay_ns)?;
-    Ok(DisciplineSpec::Codel {
+fn codel(section: &mut Section) -> DisciplineSpec {
+    let target_ns = section.optional("target", units::delay_ns);
+    let interval_ns = section.optional("interval", units::delay_ns);
+    DisciplineSpec::Codel {
         target_ns: target_ns.unwrap_or(CODEL_TARGET_NS),
         interval_ns: interval_ns.unwrap_or(CODEL_INTERVAL_NS),
-        ecn: truth(section, "ecn")?,
-    })
+        ecn: truth(section, "ecn"),
+    }
 }
 
-fn red(section: &mut Section) -> Result<DisciplineSpec, Refusal> {
-    let max_probability = section.optional("max_probability", units::share)?;
-    let weight = section.take("weight");
-    let weight = weight
-        .map(|value| value.number(0.000_001, 1.0))
-        .transpose()?;
-    Ok(DisciplineSpec::Red {
-        min_bytes: section.optional("min", units::depth_bytes)?,
-        max_bytes: section.optional("max", units::depth_bytes)?,
+fn red(section: &mut Section) -> DisciplineSpec {
+    let max_probability = section.optional("max_probability", units::share);
+    let weight = section.read("weight", |value| value.number(0.000_001, 1.0));
+    DisciplineSpec::Red {
+        min_bytes: section.optional("min", units::depth_bytes),
+        max_bytes: section.optional("max", units::depth_bytes),
         max_probability: max_probability.unwrap_or(RED_MAX_PROBABILITY),
         weight: weight.unwrap_or(RED_WEIGHT),
-        ecn: truth(section, "ecn")?,
-    })
+        ecn: truth(section, "ecn"),
+    }
 }
 
-fn reorder(value: Value) -> Result<ReorderSpec, Refusal> {
+fn reorder(value: &Value) -> Result<ReorderSpec, Refusal> {
     let mut section = value.section()?;
     let by = section.need("by", "how many later segments pass a displaced one, from 1")?;
-    let hold_limit_ns = section.optional("hold", units::delay_ns)?;
+    let hold_limit_ns = section.optional("hold", units::delay_ns);
     let spec = ReorderSpec {
-        probability: section.needed("share", units::share)?,
+        probability: section.needed("share", units::share),
         displacement_packets: by.integer(1..=100_000)? as u32,
         hold_limit_ns: hold_limit_ns.unwrap_or(HOLD_LIMIT_NS),
     };
     section.finish()?;
-    checked(&value, CellSpec::Reorder(spec))?;
+    checked(value, CellSpec::Reorder(spec))?;
     Ok(spec)
 }
 
-fn jitter(value: Value) -> Result<Option<JitterSpec>, Refusal> {
+fn jitter(value: &Value) -> Result<Option<JitterSpec>, Refusal> {
     if value.as_str().is_some() {
         let half_width_ns = value.parsed(units::delay_ns)?;
         let uniform = JitterSpec {
@@ -349,11 +349,11 @@ fn jitter(value: Value) -> Result<Option<JitterSpec>, Refusal> {
     let mut section = value.section()?;
     let spec = JitterSpec {
         distribution: distribution(&mut section)?,
-        reorders: truth(&mut section, "reorders")?,
+        reorders: truth(&mut section, "reorders"),
     };
     section.finish()?;
     checked(
-        &value,
+        value,
         CellSpec::Delay(DelaySpec {
             delay_ns: 0,
             jitter: Some(spec),
@@ -368,16 +368,16 @@ fn distribution(section: &mut Section) -> Result<Distribution, Refusal> {
     let value = section.need("distribution", ALLOWED)?;
     match value.text()?.as_str() {
         "uniform" => Ok(Distribution::Uniform {
-            half_width_ns: section.needed("half_width", units::delay_ns)?,
+            half_width_ns: section.needed("half_width", units::delay_ns),
         }),
         "normal" => Ok(Distribution::Normal {
-            std_dev_ns: section.needed("std_dev", units::delay_ns)?,
+            std_dev_ns: section.needed("std_dev", units::delay_ns),
         }),
         "exponential" => Ok(Distribution::Exponential {
-            mean_ns: section.needed("mean", units::delay_ns)?,
+            mean_ns: section.needed("mean", units::delay_ns),
         }),
         "pareto" => Ok(Distribution::Pareto {
-            mean_ns: section.needed("mean", units::delay_ns)?,
+            mean_ns: section.needed("mean", units::delay_ns),
             shape: section
                 .need(
                     "shape",

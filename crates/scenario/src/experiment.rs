@@ -13,20 +13,21 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Refusal> {
         return Ok(plain);
     };
     let mut section = value.section()?;
+    let order = order(&mut section);
     let experiment = Experiment {
-        repeats: count(&mut section, "repeats", 1..=u64::from(MOST_REPEATS))?
+        repeats: count(&mut section, "repeats", 1..=u64::from(MOST_REPEATS))
             .unwrap_or(plain.repeats),
-        retries: count(&mut section, "retries", 0..=u64::from(MOST_RETRIES))?
+        retries: count(&mut section, "retries", 0..=u64::from(MOST_RETRIES))
             .unwrap_or(plain.retries),
-        order: order(&mut section)?,
-        warm_up_runs: count(&mut section, "warm_up", 0..=100)?.unwrap_or(plain.warm_up_runs),
-        observe: section.take("observe").map(observe).transpose()?.flatten(),
+        order: section.noted(order).unwrap_or(plain.order),
+        warm_up_runs: count(&mut section, "warm_up", 0..=100).unwrap_or(plain.warm_up_runs),
+        observe: section.read("observe", observe).flatten(),
         sample_every_line: section
             .value("sample_every")
             .map(|value| value.line() as usize),
-        sample_every: section.optional("sample_every", units::interval)?,
+        sample_every: section.optional("sample_every", units::interval),
         lateness_limit: section
-            .optional("lateness_limit", lateness_limit)?
+            .optional("lateness_limit", lateness_limit)
             .unwrap_or(plain.lateness_limit),
     };
     section.finish()?;
@@ -37,9 +38,8 @@ fn count(
     section: &mut Section,
     key: &'static str,
     range: std::ops::RangeInclusive<u64>,
-) -> Result<Option<u32>, Refusal> {
-    let value = section.take(key).map(|value| value.integer(range));
-    Ok(value.transpose()?.map(|count| count as u32))
+) -> Option<u32> {
+    section.whole(key, range).map(|count| count as u32)
 }
 
 fn lateness_limit(text: &str) -> Result<LatenessLimit, &'static str> {
@@ -54,7 +54,7 @@ fn order(section: &mut Section) -> Result<Order, Refusal> {
         "file" => Ok(false),
         "random" => Ok(true),
         _ => Err("\"file\" or \"random\""),
-    })?;
+    });
     let seed = section.take("seed");
     match (is_random.unwrap_or(false), seed) {
         (true, seed) => {
@@ -70,7 +70,7 @@ fn order(section: &mut Section) -> Result<Order, Refusal> {
     }
 }
 
-fn observe(value: Value) -> Result<Option<Observe>, Refusal> {
+fn observe(value: &Value) -> Result<Option<Observe>, Refusal> {
     if value.as_toml().is_bool() {
         return Ok(value.boolean()?.then(Observe::default));
     }
@@ -78,8 +78,7 @@ fn observe(value: Value) -> Result<Option<Observe>, Refusal> {
         return Err(value.found("true, false, or a table such as { flows = true }"));
     }
     let mut section = value.section()?;
-    let flows = section.take("flows").map(|flows| flows.boolean());
-    let per_flow = flows.transpose()?.unwrap_or(false);
+    let per_flow = section.flag("flows").unwrap_or(false);
     section.finish()?;
     Ok(Some(Observe { per_flow }))
 }

@@ -14,7 +14,7 @@ use super::programs::{TIME_LIMIT, check_reached};
 use super::requests::requests;
 use super::routes::Map;
 use super::size::Size;
-use super::values::{Refusal, Section, Value, Values};
+use super::values::{Refusal, Section, Values};
 use super::{Host, Link, units};
 
 /// Connections of a flow.
@@ -84,18 +84,22 @@ impl Reading<'_> {
     fn flow(mut self, index: Option<u32>, groups: &Groups, map: &Map) -> Result<Flow, Refusal> {
         let section = &mut self.section;
         section.take("from");
-        let to = receiver(section, &self.from, index, groups, map)?;
-        let kind = section.need("source", KINDS)?;
-        let (kind, source) = source(section, &kind)?;
-        let start = section.optional("start", units::moment_ns)?.unwrap_or(0);
-        let lasts = lasts(section, start, &source)?;
-        let streams = section.take("streams");
-        let streams = streams.map(|value| value.integer(1..=MOST_STREAMS));
-        let time_limit = section.optional("time_limit", units::time_limit)?;
+        let to = receiver(section, &self.from, index, groups, map);
+        let to = section.noted(to).unwrap_or_default();
+        let start = section.optional("start", units::moment_ns).unwrap_or(0);
+        let streams = section.whole("streams", 1..=MOST_STREAMS).unwrap_or(1);
+        let time_limit = section.optional("time_limit", units::time_limit);
+        let kind = section.need("source", KINDS);
+        let kind = kind.and_then(|kind| kind.parsed(Kind::read));
         let requests = match kind {
-            Kind::Udp => Requests::default(),
-            _ => requests(section)?,
+            Ok(Kind::Udp) => Requests::default(),
+            _ => requests(section),
         };
+        // Which keys there are depends on it.
+        let kind = kind?;
+        let source = source(section, kind);
+        let lasts = lasts(section, start, &source);
+        let lasts = section.noted(lasts).flatten();
         let line = section.line() as usize;
         let flow = Flow {
             label: format!("{}-{}-{}", self.number, self.from, kind.name()),
@@ -104,7 +108,7 @@ impl Reading<'_> {
             opened_by_receiver: false,
             ipv6: false,
             ports: (None, FIRST_PORT + (self.number - 1) as u16),
-            streams: streams.transpose()?.unwrap_or(1) as u32,
+            streams: streams as u32,
             start: Duration::from_nanos(start),
             lasts,
             time_limit: time_limit.unwrap_or(TIME_LIMIT),
@@ -140,7 +144,8 @@ fn receiver(
     if to == from {
         return Err(value.refusal(format!("{to} is where the flow begins; it ends at another")));
     }
-    if let (Some(start), Some(goal)) = (map.host(from), map.host(&to)) {
+    // A link that was not read leads nowhere.
+    if let (Some(start), Some(goal), false) = (map.host(from), map.host(&to), value.is_noted()) {
         let reached = check_reached(&map.ways(start), goal, map);
         reached.map_err(|why| value.refusal(format!("{to} {why}")))?;
     }
@@ -174,47 +179,42 @@ impl Kind {
     }
 }
 
-fn source(section: &mut Section, kind: &Value) -> Result<(Kind, Source), Refusal> {
-    let kind = kind.parsed(Kind::read)?;
-    let source = match kind {
+fn source(section: &mut Section, kind: Kind) -> Source {
+    match kind {
         Kind::Bulk => Source::Bulk {
-            bytes: section.optional("bytes", units::data_bytes)?,
-            again: section.flag("again")?.unwrap_or(false),
+            bytes: section.optional("bytes", units::data_bytes),
+            again: section.flag("again").unwrap_or(false),
         },
         Kind::Chunks => Source::Chunks {
-            chunk_bytes: section.needed("chunk", units::data_bytes)?,
-            every_ns: section.needed("every", units::moment_ns)?,
-            count: section.whole("count", 1..=1_000_000_000)?,
+            chunk_bytes: section.needed("chunk", units::data_bytes),
+            every_ns: section.needed("every", units::moment_ns),
+            count: section.whole("count", 1..=1_000_000_000),
         },
-        Kind::Web => web(section)?,
-        Kind::Udp => udp(section)?,
-    };
-    Ok((kind, source))
+        Kind::Web => web(section),
+        Kind::Udp => udp(section),
+    }
 }
 
-fn web(section: &mut Section) -> Result<Source, Refusal> {
-    let users = section.need("users", "a whole number from 1 to 1000000")?;
-    let shape = section.take("shape").map(|value| value.number(1.01, 100.0));
-    Ok(Source::Web {
-        users: users.integer(1..=1_000_000)? as u32,
-        mean_object_bytes: section.needed("mean_object", units::data_bytes)? as f64,
-        shape: shape.transpose()?.unwrap_or(WEB_SHAPE),
-        objects_per_page: section.whole("objects_per_page", 1..=10_000)?.unwrap_or(1) as u32,
-        mean_think_ns: section.needed("think", units::moment_ns)?,
-    })
+fn web(section: &mut Section) -> Source {
+    let users = section.need("users", "a whole number from 1 to 1000000");
+    let users = users.and_then(|users| users.integer(1..=1_000_000));
+    let shape = section.read("shape", |value| value.number(1.01, 100.0));
+    Source::Web {
+        users: section.noted(users).unwrap_or_default() as u32,
+        mean_object_bytes: section.needed("mean_object", units::data_bytes) as f64,
+        shape: shape.unwrap_or(WEB_SHAPE),
+        objects_per_page: section.whole("objects_per_page", 1..=10_000).unwrap_or(1) as u32,
+        mean_think_ns: section.needed("think", units::moment_ns),
+    }
 }
 
-fn udp(section: &mut Section) -> Result<Source, Refusal> {
-    let payload = section
-        .take("payload")
-        .map(|value| value.integer(1..=65_507));
-    Ok(Source::ConstantRate {
-        rate_bps: section.needed("rate", units::rate_bps)?,
-        payload_bytes: payload
-            .transpose()?
-            // What iperf3 takes over Ethernet.
-            .map_or(ETHERNET_MSS_BYTES, |bytes| bytes as u32),
-    })
+fn udp(section: &mut Section) -> Source {
+    let payload = section.whole("payload", 1..=65_507);
+    Source::ConstantRate {
+        rate_bps: section.needed("rate", units::rate_bps),
+        // What iperf3 takes over Ethernet.
+        payload_bytes: payload.map_or(ETHERNET_MSS_BYTES, |bytes| bytes as u32),
+    }
 }
 
 /// From `start` to `stop`; what has no end by itself needs one.

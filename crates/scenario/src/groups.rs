@@ -6,11 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use fatpath_link::ChainSpec;
 use fatpath_toml::nearest;
 
 use super::files::NamedFiles;
-use super::link::link;
+use super::link::{link, unread};
 use super::size::{MOST_HOSTS, MOST_LINKS, Size};
 use super::values::{Refusal, Section, Value, Values};
 use super::{Host, Link, names};
@@ -126,21 +125,19 @@ pub(super) fn hosts(
     let mut hosts = vec![];
     for (name, table) in tables {
         let mut section = table.with(values);
-        let count = section
-            .take("count")
-            .map(|count| count.integer(1..=MOST_REPLICAS));
-        let count = count.transpose()?.map(|count| count as u32);
+        let count = section.whole("count", 1..=MOST_REPLICAS);
+        let count = count.map(|count| count as u32);
         let longest = count.map_or(name.clone(), |count| replica(name, count));
         if let Err(allowed) = names::device(&longest) {
             let message =
                 format!("hosts.{name}: \"{longest}\" is not a valid host name; give {allowed}");
-            return Err(section.refusal(message));
+            section.note(section.refusal(message));
         }
-        groups.add(name, count).map_err(|taken| {
-            table.refusal(format!(
-                "hosts.{name}: the name \"{taken}\" is taken; names are unique"
-            ))
-        })?;
+        if let Err(taken) = groups.add(name, count) {
+            let message = format!("hosts.{name}: the name \"{taken}\" is taken; names are unique");
+            table.note(table.refusal(message));
+            continue;
+        }
         for index in indexes(count) {
             let name = member(Who::Each(0), name, index);
             let read = host(name.clone(), table.with(values.of_replica(index)));
@@ -166,17 +163,17 @@ fn unread_host(name: String) -> Host {
 
 fn host(name: String, mut section: Section) -> Result<Host, Refusal> {
     section.take("count");
-    let router = section.take("router").map(|router| router.boolean());
-    let router = router.transpose()?.unwrap_or(false);
+    let router = section.flag("router").unwrap_or(false);
     let mut sysctls = vec![];
     for (name, value) in section.take_entries("sysctl")? {
         if !names::is_sysctl(&name) {
-            return Err(value.refusal(
+            section.note(value.refusal(
                 "is no sysctl of a host; they are written like \"net.ipv4.tcp_rmem\", begin with net. \
                  and are quoted",
             ));
         }
-        sysctls.push((name, value.filled(&value.plain()?)?));
+        let filled = value.plain().and_then(|text| value.filled(&text));
+        sysctls.extend(section.noted(filled).map(|filled| (name, filled)));
     }
     section.finish()?;
     Ok(Host {
@@ -197,26 +194,31 @@ pub(super) fn links(
     let mut groups = Groups::default();
     let mut links = vec![];
     for (name, table) in tables {
-        let (ends, count) = between(&mut table.with(values), hosts)?;
+        let read = between(&mut table.with(values), hosts);
+        let Some((ends, count)) = table.noted(read) else {
+            // The rest of it is read, and what names it is not wrong for that.
+            let section = table.with(values.of_replica(Some(1)));
+            table.noted(link(name, Default::default(), section, files));
+            drop(groups.add(name, None));
+            continue;
+        };
         let longest = count.map_or(name.clone(), |count| replica(name, count));
         if let Err(allowed) = names::device(&longest) {
             let message =
                 format!("links.{name}: \"{longest}\" is not a valid link name; give {allowed}");
-            return Err(table.refusal(message));
+            table.note(table.refusal(message));
         }
-        groups.add(name, count).map_err(|taken| {
-            table.refusal(format!(
-                "links.{name}: the name \"{taken}\" is taken; names are unique"
-            ))
-        })?;
+        if let Err(taken) = groups.add(name, count) {
+            let message = format!("links.{name}: the name \"{taken}\" is taken; names are unique");
+            table.note(table.refusal(message));
+            continue;
+        }
         for index in indexes(count) {
             let own = member(Who::Each(0), name, index);
             let between = ends.each_ref().map(|(host, who)| member(*who, host, index));
             let section = table.with(values.of_replica(index));
             let read = link(&own, between.clone(), section, files);
-            let link = table
-                .noted(read)
-                .unwrap_or_else(|| unread_link(own, between));
+            let link = table.noted(read).unwrap_or_else(|| unread(own, between));
             size.add_link(&link).map_err(|large| table.refusal(large))?;
             links.push(link);
         }
@@ -225,17 +227,6 @@ pub(super) fn links(
         }
     }
     Ok((groups, links))
-}
-
-/// In place of a link whose table is wrong, so that the tables that name it are read too.
-fn unread_link(name: String, between: [String; 2]) -> Link {
-    Link {
-        name,
-        between,
-        mtu_bytes: 1500,
-        exact: false,
-        directions: [ChainSpec::of([]), ChainSpec::of([])],
-    }
 }
 
 /// The ends of a link, and how many links it stands for.

@@ -26,14 +26,15 @@ pub(super) fn link(
     files: &NamedFiles,
 ) -> Result<Link, Refusal> {
     section.take("between");
-    let mtu_bytes = section.take("mtu").map(|mtu| mtu.integer(1280..=65535));
-    let exact = section.take("exact").map(|exact| exact.boolean());
-    let seed = section
-        .take("seed")
-        .map(|seed| seed.integer(0..=u64::MAX >> 2));
-    let seed = seed.transpose()?.unwrap_or(1);
+    let mtu_bytes = section.whole("mtu", 1280..=65535).unwrap_or(1500) as u16;
+    let exact = section.flag("exact").unwrap_or(false);
+    let seed = section.whole("seed", 0..=u64::MAX >> 2).unwrap_or(1);
     let courses = courses(&mut section, files)?;
     section.finish()?;
+    // What follows from a value that was noted to be wrong would be told as wrong too.
+    if section.is_noted() {
+        return Ok(unread(name.to_owned(), between));
+    }
     let wrong = |message: String| section.refusal(format!("{}.{message}", section.name()));
     let cells = cells::directions(&courses).map_err(wrong)?;
     let mut at = 0..;
@@ -48,10 +49,21 @@ pub(super) fn link(
     Ok(Link {
         name: name.to_owned(),
         between,
-        mtu_bytes: mtu_bytes.transpose()?.unwrap_or(1500) as u16,
-        exact: exact.transpose()?.unwrap_or(false),
+        mtu_bytes,
+        exact,
         directions,
     })
+}
+
+/// In place of a link whose table is wrong, so that the tables that name it are read too.
+pub(super) fn unread(name: String, between: [String; 2]) -> Link {
+    Link {
+        name,
+        between,
+        mtu_bytes: 1500,
+        exact: false,
+        directions: [ChainSpec::of([]), ChainSpec::of([])],
+    }
 }
 
 fn courses(section: &mut Section, files: &NamedFiles) -> Result<[Course; 2], Refusal> {
@@ -80,7 +92,7 @@ fn courses(section: &mut Section, files: &NamedFiles) -> Result<[Course; 2], Ref
 
 fn course(section: &mut Section, files: &NamedFiles) -> Result<Course, Refusal> {
     let effect = KEYS.iter().find(|key| section.has(key)).copied();
-    let stage = Stage::take(section, files)?;
+    let stage = Stage::take(section, files);
     let Some(list) = section.take("cells") else {
         return Ok(Course::Stage(Box::new(stage)));
     };
@@ -95,7 +107,7 @@ fn course(section: &mut Section, files: &NamedFiles) -> Result<Course, Refusal> 
     }
     let stages = items.into_iter().map(|item| {
         let mut section = item.section()?;
-        let stage = Stage::take(&mut section, files)?;
+        let stage = Stage::take(&mut section, files);
         section.finish()?;
         Ok(stage)
     });
@@ -109,12 +121,12 @@ pub(super) fn change(
     mut section: Section,
     files: &NamedFiles,
 ) -> Result<Link, Refusal> {
-    let both = Stage::take(&mut section, files)?;
+    let both = Stage::take(&mut section, files);
     let mut one_way = |key| match section.take(key) {
         None => Ok(both.clone()),
         Some(value) => {
             let mut own = value.section()?;
-            let stage = Stage::take(&mut own, files)?;
+            let stage = Stage::take(&mut own, files);
             own.finish()?;
             Ok(stage.or(&both))
         }
@@ -122,6 +134,9 @@ pub(super) fn change(
     let stages = [one_way("forward")?, one_way("backward")?];
     section.finish()?;
     let mut link = link.clone();
+    if section.is_noted() {
+        return Ok(link);
+    }
     let [forward, backward] = &mut link.directions;
     let changed = cells::change([&mut forward.cells, &mut backward.cells], &stages);
     changed.map_err(|message| section.refusal_here(format!("link {}: {message}", link.name)))?;
@@ -150,16 +165,17 @@ pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link
     }
     let document = document(&text)?;
     let section = document.root(Values::default());
-    change(link, section, &NamedFiles::of(&NoFiles)).map_err(|refusal| refusal.to_string())
+    let changed = change(link, section, &NamedFiles::of(&NoFiles));
+    document.finish().map_err(first)?;
+    changed.map_err(|refusal| refusal.to_string())
+}
+
+fn first(problems: Vec<Problem>) -> String {
+    let problem = problems.into_iter().next();
+    problem.map_or(String::new(), |one| one.sentence())
 }
 
 fn document(text: &str) -> Result<Document<'_>, String> {
-    let first = |problems: Vec<Problem>| {
-        let problem = problems.first();
-        problem.map_or(String::new(), |one| {
-            format!("{}; {}", one.message, one.allowed)
-        })
-    };
     Document::parse("a change of a link", text).map_err(first)
 }
 

@@ -10,15 +10,15 @@ use super::units;
 use super::values::{Refusal, Section, Value};
 
 /// One loss, or a list of them.
-pub(super) fn losses(value: Value) -> Result<Vec<LossSpec>, Refusal> {
+pub(super) fn losses(value: &Value) -> Result<Vec<LossSpec>, Refusal> {
     if value.as_toml().is_array() {
         let items = value.items("a list of losses")?;
-        return items.into_iter().map(loss).collect();
+        return items.iter().map(loss).collect();
     }
     Ok(vec![loss(value)?])
 }
 
-fn loss(value: Value) -> Result<LossSpec, Refusal> {
+fn loss(value: &Value) -> Result<LossSpec, Refusal> {
     const FORMS: &str = "a share (\"1%\") or a table with share, with to_bad and to_good, with packets, \
                          with every, or with windows";
     if value.as_str().is_some() {
@@ -31,10 +31,10 @@ fn loss(value: Value) -> Result<LossSpec, Refusal> {
     let mut section = value.section()?;
     let spec = if section.has("share") {
         LossSpec::Independent {
-            probability: section.needed("share", units::share)?,
+            probability: section.needed("share", units::share),
         }
     } else if section.has("to_bad") {
-        gilbert_elliott(&mut section)?
+        gilbert_elliott(&mut section)
     } else if section.has("packets") {
         exact_packets(&mut section)?
     } else if section.has("every") {
@@ -45,27 +45,24 @@ fn loss(value: Value) -> Result<LossSpec, Refusal> {
         return Err(value.refusal(format!("is not {FORMS}")));
     };
     section.finish()?;
-    checked(&value, CellSpec::Loss(spec.clone()))?;
+    checked(value, CellSpec::Loss(spec.clone()))?;
     Ok(spec)
 }
 
-fn gilbert_elliott(section: &mut Section) -> Result<LossSpec, Refusal> {
-    let loss_in_good = section.optional("loss_in_good", units::share)?;
-    let loss_in_bad = section.optional("loss_in_bad", units::share)?;
-    Ok(LossSpec::GilbertElliott {
-        to_bad: section.needed("to_bad", units::share)?,
-        to_good: section.needed("to_good", units::share)?,
+fn gilbert_elliott(section: &mut Section) -> LossSpec {
+    let loss_in_good = section.optional("loss_in_good", units::share);
+    let loss_in_bad = section.optional("loss_in_bad", units::share);
+    LossSpec::GilbertElliott {
+        to_bad: section.needed("to_bad", units::share),
+        to_good: section.needed("to_good", units::share),
         loss_in_good: loss_in_good.unwrap_or(0.0),
         loss_in_bad: loss_in_bad.unwrap_or(1.0),
-    })
+    }
 }
 
 fn exact_packets(section: &mut Section) -> Result<LossSpec, Refusal> {
     const ALLOWED: &str = "a list of numbers of data segments, rising, from 1, such as [20, 21]";
-    let flow = section.take("flow");
-    let flow = flow
-        .map(|flow| flow.integer(1..=u64::from(u32::MAX)))
-        .transpose()?;
+    let flow = section.whole("flow", 1..=u64::from(u32::MAX));
     let value = section.need("packets", ALLOWED)?;
     let items = value.items(ALLOWED)?;
     let packets: Vec<u64> = items
@@ -85,8 +82,7 @@ fn periodic(section: &mut Section) -> Result<LossSpec, Refusal> {
     let every = section
         .need("every", "a number of segments")?
         .integer(1..=1_000_000_000_000)?;
-    let first = section.take("first");
-    let first = first.map(|first| first.integer(1..=every)).transpose()?;
+    let first = section.whole("first", 1..=every);
     Ok(LossSpec::Periodic {
         every,
         first: first.unwrap_or(every),
@@ -101,14 +97,15 @@ fn windows(section: &mut Section) -> Result<LossSpec, Refusal> {
     for item in value.items(ALLOWED)? {
         let mut section = item.section()?;
         let window = LossWindow {
-            from_ns: section.needed("from", units::moment_ns)?,
-            until_ns: section.needed("until", units::moment_ns)?,
-            probability: section.needed("share", units::share)?,
+            from_ns: section.needed("from", units::moment_ns),
+            until_ns: section.needed("until", units::moment_ns),
+            probability: section.needed("share", units::share),
         };
         let is_next = windows
             .last()
             .is_none_or(|last| last.until_ns <= window.from_ns);
-        if !is_next || window.until_ns <= window.from_ns {
+        let is_wrong = !is_next || window.until_ns <= window.from_ns;
+        if is_wrong && !section.is_noted() {
             return Err(section.refusal_here(format!("is not {ALLOWED}")));
         }
         section.finish()?;

@@ -225,11 +225,7 @@ impl Making<'_, '_> {
         let network = (&hosts[..], &links[..]);
         let flows = flows(&tables.flows, values, &host_groups, network, size)?;
         let policy = self.place.noted(variant.policy(values, self.files));
-        // A change of a link whose own table is wrong would be told as wrong too.
-        let changes = match self.place.is_noted() {
-            true => Ok(vec![]),
-            false => self.changes(values, &link_groups, &links),
-        };
+        let changes = self.changes(values, &link_groups, &links);
         let vary: Vec<_> = combination
             .iter()
             .map(|(name, given)| ((*name).to_owned(), given.text.clone()))
@@ -273,7 +269,7 @@ impl Making<'_, '_> {
                 .map(|link| (link.name.as_str(), link.clone()))
                 .collect(),
         };
-        for (at, name, table) in timed(&self.tables.changes, values, groups)? {
+        for (at, name, table) in timed(&self.tables.changes, values, groups) {
             for index in groups::indexes(groups.who(&name).and_then(Who::count)) {
                 let name = groups::member(Who::Each(0), &name, index);
                 let mut section = table.with(values.of_replica(index));
@@ -282,7 +278,11 @@ impl Making<'_, '_> {
                 let Some(link) = links.get_mut(name.as_str()) else {
                     continue;
                 };
-                *link = change(link, section, self.files)?;
+                let changed = change(link, section, self.files);
+                let Some(changed) = table.noted(changed) else {
+                    continue;
+                };
+                *link = changed;
                 changes.push(TimedChange {
                     at,
                     link: name,
@@ -318,14 +318,11 @@ fn combinations(vary: &[Varied]) -> impl Iterator<Item = Vec<(&str, &Given)>> {
 
 fn defaults(root: &mut Section, hosts: &[(String, Section)]) -> Result<Givens, Refusal> {
     let entries = root.take_entries("set")?;
-    entries
-        .into_iter()
-        .map(|(name, value)| {
-            check_free(&name, &value, hosts)?;
-            let given = given(&value)?;
-            Ok((name, given))
-        })
-        .collect()
+    let entries = entries.into_iter().filter_map(|(name, value)| {
+        let given = check_free(&name, &value, hosts).and_then(|()| given(&value));
+        Some((name, root.noted(given)?))
+    });
+    Ok(entries.collect())
 }
 
 /// A placeholder means one thing.
@@ -359,9 +356,10 @@ fn changed_set(section: &mut Section, defaults: &Givens) -> Result<Givens, Refus
                 true => "none".to_owned(),
                 false => known.join(", "),
             };
-            return Err(value.refusal(format!("has no default; named in [set]: {known}")));
+            section.note(value.refusal(format!("has no default; named in [set]: {known}")));
         }
-        changed.insert(name, given(&value)?);
+        let given = section.noted(given(&value));
+        changed.extend(given.map(|given| (name, given)));
     }
     Ok(changed)
 }
@@ -373,13 +371,14 @@ fn paths<'s>(
 ) -> Result<Vec<PathTable<'s>>, Refusal> {
     let mut paths: Vec<PathTable> = vec![];
     for mut section in bounded(root, "path")? {
-        let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()))?;
+        let name = unique_name(&mut section, paths.iter().map(|path| path.name.as_str()));
+        let name = section.noted(name).unwrap_or_default();
         let changed = section.take_named("links")?;
-        changed
-            .iter()
-            .try_for_each(|over| check_known(over, links))?;
+        for over in &changed {
+            section.noted(check_known(over, links));
+        }
         let set = changed_set(&mut section, set)?;
-        section.finish()?;
+        section.note_unknown();
         paths.push(PathTable { name, changed, set });
     }
     if paths.is_empty() {
@@ -436,7 +435,8 @@ fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable
     let mut variants: Vec<VariantTable> = vec![];
     for mut section in bounded(root, "variant")? {
         let taken = variants.iter().map(|variant| variant.name.as_str());
-        let name = unique_name(&mut section, taken)?;
+        let name = unique_name(&mut section, taken);
+        let name = section.noted(name).unwrap_or_default();
         let set = changed_set(&mut section, set)?;
         variants.push(VariantTable {
             name,
@@ -461,42 +461,46 @@ impl VariantTable<'_> {
         };
         let mut section = section.with(values);
         section.allow(["name", "set"]);
-        let policy = section.take("policy").map(|policy| {
+        let policy = section.read("policy", |policy| {
             let found = files.existing(&policy.text()?);
             found.map_err(|wrong| policy.refusal(wrong))
         });
-        let policy = policy.transpose()?;
         section.finish()?;
         Ok(policy)
     }
 }
 
 fn vary(root: &mut Section, hosts: &[(String, Section)]) -> Result<Vec<Varied>, Refusal> {
-    const ALLOWED: &str = "a list of one value or more, such as [\"0%\", \"1%\"]";
     let mut vary = vec![];
     for (name, value) in root.take_entries("vary")? {
-        if let Err(allowed) = names::case(&name) {
-            return Err(value.refusal(format!("a name to vary is {allowed}")));
-        }
-        check_free(&name, &value, hosts)?;
-        let used = Rc::new(Cell::new(false));
-        let (mut values, mut known) = (vec![], BTreeSet::new());
-        for item in value.items(ALLOWED)? {
-            let given = Given {
-                used: Rc::clone(&used),
-                ..given(&item)?
-            };
-            if !known.insert(given.text.clone()) {
-                return Err(item.refusal("occurs twice; the cases would be alike"));
-            }
-            values.push(given);
-        }
-        if values.is_empty() {
-            return Err(value.found(ALLOWED));
-        }
-        vary.push(Varied { name, values });
+        let values = varied(&name, &value, hosts);
+        vary.extend(root.noted(values).map(|values| Varied { name, values }));
     }
     Ok(vary)
+}
+
+fn varied(name: &str, value: &Value, hosts: &[(String, Section)]) -> Result<Vec<Given>, Refusal> {
+    const ALLOWED: &str = "a list of one value or more, such as [\"0%\", \"1%\"]";
+    if let Err(allowed) = names::case(name) {
+        return Err(value.refusal(format!("a name to vary is {allowed}")));
+    }
+    check_free(name, value, hosts)?;
+    let used = Rc::new(Cell::new(false));
+    let (mut values, mut known) = (vec![], BTreeSet::new());
+    for item in value.items(ALLOWED)? {
+        let given = Given {
+            used: Rc::clone(&used),
+            ..given(&item)?
+        };
+        if !known.insert(given.text.clone()) {
+            return Err(item.refusal("occurs twice; the cases would be alike"));
+        }
+        values.push(given);
+    }
+    match values.is_empty() {
+        true => Err(value.found(ALLOWED)),
+        false => Ok(values),
+    }
 }
 
 /// The changes with their times and links, by time.
@@ -504,21 +508,28 @@ fn timed<'t, 's>(
     tables: &'t [Section<'s>],
     values: Values,
     groups: &Groups,
-) -> Result<Vec<(Duration, String, &'t Section<'s>)>, Refusal> {
+) -> Vec<(Duration, String, &'t Section<'s>)> {
     let mut timed = vec![];
     for table in tables {
         let mut section = table.with(values);
-        let at = section.need("at", "when, since the programs started, such as \"5s\"")?;
-        let at = Duration::from_nanos(at.parsed(units::moment_ns)?);
-        let value = section.need("link", &format!("one of: {}", groups.named()))?;
-        let name = value.text()?;
-        if groups.who(&name).is_none() {
-            return Err(value
-                .refusal(format!("\"{name}\" is not a link"))
-                .allowed(groups.meant(&name, "the links are")));
-        }
-        timed.push((at, name, table));
+        let at = section.need("at", "when, since the programs started, such as \"5s\"");
+        let at = at.and_then(|at| at.parsed(units::moment_ns));
+        let at = section.noted(at).map(Duration::from_nanos);
+        let link = changed_link(&mut section, groups);
+        let link = section.noted(link);
+        timed.extend(at.zip(link).map(|(at, name)| (at, name, table)));
     }
     timed.sort_by_key(|(at, ..)| *at);
-    Ok(timed)
+    timed
+}
+
+fn changed_link(section: &mut Section, groups: &Groups) -> Result<String, Refusal> {
+    let value = section.need("link", &format!("one of: {}", groups.named()))?;
+    let name = value.text()?;
+    match groups.who(&name) {
+        Some(_) => Ok(name),
+        None => Err(value
+            .refusal(format!("\"{name}\" is not a link"))
+            .allowed(groups.meant(&name, "the links are"))),
+    }
 }

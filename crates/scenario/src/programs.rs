@@ -60,13 +60,14 @@ fn program(
     map: &Map,
 ) -> Result<Program, Refusal> {
     section.take("host");
-    let time_limit = section.optional("time_limit", units::time_limit)?;
+    let time_limit = section.optional("time_limit", units::time_limit);
+    let run = command(&mut section, &host, groups, map);
     let program = Program {
-        run: command(&mut section, &host, groups, map)?,
+        run: section.noted(run).unwrap_or_default(),
         host,
-        ready_port: ready_port(&mut section)?,
-        result: section.optional("result", result_kind)?,
-        lasts: section.optional("lasts", units::time_limit)?,
+        ready_port: section.read("ready", ready_port),
+        result: section.optional("result", result_kind),
+        lasts: section.optional("lasts", units::time_limit),
         time_limit: time_limit.unwrap_or(TIME_LIMIT),
         line: section.line() as usize,
     };
@@ -95,7 +96,8 @@ fn command(
     let ways = map.host(host).map(|from| map.ways(from));
     for name in command::names(&filled).map_err(wrong)? {
         let (to, _) = host_and_family(name);
-        if let (Some(ways), Some(at)) = (&ways, map.host(to)) {
+        // A link that was not read leads nowhere.
+        if let (Some(ways), Some(at), false) = (&ways, map.host(to), value.is_noted()) {
             let reached = check_reached(ways, at, map);
             reached.map_err(|why| value.refusal(format!("{{{to}}}: {to} {why}")))?;
         }
@@ -128,7 +130,9 @@ fn filled_name(
                 Some(text) => Ok(text.replace('{', "{{")),
                 None if name == INDEX => Err(value
                     .refusal("{n} is the index of a replica, and the program's host has no count")),
-                None => Err(value.refusal(CommandError::Unknown(name.to_owned()).to_string())),
+                None => Err(value
+                    .refusal(CommandError::Unknown(name.to_owned()).to_string())
+                    .allowed(groups.meant(host, "the hosts are"))),
             }
         }
     }
@@ -145,16 +149,13 @@ pub(super) fn check_reached(ways: &Ways, to: usize, map: &Map) -> Result<(), &'s
     }
 }
 
-fn ready_port(section: &mut Section) -> Result<Option<u16>, Refusal> {
-    let Some(value) = section.take("ready") else {
-        return Ok(None);
-    };
+fn ready_port(value: &Value) -> Result<u16, Refusal> {
     let mut ready = value.section()?;
     let port = ready
         .need("port", "the TCP port on which it listens, 1 to 65535")?
         .integer(1..=65535)?;
     ready.finish()?;
-    Ok(Some(port as u16))
+    Ok(port as u16)
 }
 
 fn result_kind(text: &str) -> Result<ResultKind, &'static str> {

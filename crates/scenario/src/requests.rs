@@ -20,51 +20,51 @@ const MOST_DROPS: usize = 10_000;
 const MOST_SEGMENT: u64 = 1_000_000_000_000_000;
 
 /// The keys that are not of the flow's source.
-pub(super) fn requests(section: &mut Section) -> Result<Requests, Refusal> {
-    Ok(Requests {
-        law: section.take("law").map(law_request).transpose()?,
-        mss_bytes: section.whole("mss", 64..=65_000)?.map(|bytes| bytes as u32),
+pub(super) fn requests(section: &mut Section) -> Requests {
+    Requests {
+        law: section.read("law", law_request),
+        mss_bytes: section.whole("mss", 64..=65_000).map(|bytes| bytes as u32),
         window_bytes: section
-            .optional("window", units::buffer_bytes)?
+            .optional("window", units::buffer_bytes)
             .map(|bytes| bytes as u32),
-        pacing_rate_bps: section.optional("pacing_rate", units::rate_bps)?,
-        ends: inner(section)?,
-    })
+        pacing_rate_bps: section.optional("pacing_rate", units::rate_bps),
+        ends: inner(section),
+    }
 }
 
-fn inner(section: &mut Section) -> Result<EndSettings, Refusal> {
+fn inner(section: &mut Section) -> EndSettings {
     let packets = |section: &mut Section, key, least| {
-        let packets = section.whole(key, least..=1 << 30)?;
-        Ok(packets.map(|packets| packets as u32))
+        let packets = section.whole(key, least..=1 << 30);
+        packets.map(|packets| packets as u32)
     };
-    Ok(EndSettings {
-        send_buffer_bytes: section.optional("send_buffer", units::buffer_bytes)?,
-        receive_buffer_bytes: section.optional("receive_buffer", units::buffer_bytes)?,
-        initial_window_pkts: packets(section, "initial_window", 1)?,
-        cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2)?,
-        detection: section.optional("detection", detection)?,
-        dupthresh: packets(section, "dupthresh", 1)?,
+    EndSettings {
+        send_buffer_bytes: section.optional("send_buffer", units::buffer_bytes),
+        receive_buffer_bytes: section.optional("receive_buffer", units::buffer_bytes),
+        initial_window_pkts: packets(section, "initial_window", 1),
+        cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2),
+        detection: section.optional("detection", detection),
+        dupthresh: packets(section, "dupthresh", 1),
         sack_blocks: section
-            .whole("sack_blocks", 1..=MAX_BLOCKS as u64)?
+            .whole("sack_blocks", 1..=MAX_BLOCKS as u64)
             .map(|blocks| blocks as u8),
-        reduction: section.optional("reduction", reduction)?,
-        growth: section.optional("growth", growth)?,
-        max_burst_pkts: packets(section, "max_burst", 1)?,
-        drops: section.take("drop").map_or(Ok(vec![]), drops)?,
-        rto_min_ns: section.optional("rto_min", units::period_ns)?,
-        delayed_acks: section.optional("delayed_acks", delayed_acks)?,
-        tail_loss_probe: section.flag("tail_loss_probe")?,
-        max_ssthresh_pkts: packets(section, "max_ssthresh", 2)?,
-        initial_ssthresh_pkts: packets(section, "initial_ssthresh", 2)?,
-        initial_rate_bps: section.optional("initial_rate", units::rate_bps)?,
-        idle: section.optional("idle", idle)?,
-        hystart: section.flag("hystart")?,
-        rude: section.take("rude").map(rude::request).transpose()?,
-    })
+        reduction: section.optional("reduction", reduction),
+        growth: section.optional("growth", growth),
+        max_burst_pkts: packets(section, "max_burst", 1),
+        drops: section.read("drop", drops).unwrap_or_default(),
+        rto_min_ns: section.optional("rto_min", units::period_ns),
+        delayed_acks: section.optional("delayed_acks", delayed_acks),
+        tail_loss_probe: section.flag("tail_loss_probe"),
+        max_ssthresh_pkts: packets(section, "max_ssthresh", 2),
+        initial_ssthresh_pkts: packets(section, "initial_ssthresh", 2),
+        initial_rate_bps: section.optional("initial_rate", units::rate_bps),
+        idle: section.optional("idle", idle),
+        hystart: section.flag("hystart"),
+        rude: section.read("rude", rude::request),
+    }
 }
 
 /// A name, or a table of it and parameters; the parameters of laws that the simulator has are checked.
-fn law_request(value: Value) -> Result<LawRequest, Refusal> {
+fn law_request(value: &Value) -> Result<LawRequest, Refusal> {
     if !value.as_toml().is_table() {
         let name = value.parsed(names::law)?;
         let parameters = vec![];
@@ -115,7 +115,7 @@ fn growth(text: &str) -> Result<Growth, &'static str> {
 }
 
 /// Segments are counted from 1 in a file, as the papers do.
-fn drops(value: Value) -> Result<Vec<u64>, Refusal> {
+fn drops(value: &Value) -> Result<Vec<u64>, Refusal> {
     let items = value.items(DROPS)?;
     if items.len() > MOST_DROPS {
         return Err(value.refusal(format!("names more than {MOST_DROPS} segments")));

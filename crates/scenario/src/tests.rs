@@ -508,6 +508,37 @@ fn long_lists_are_refused() {
 }
 
 #[test]
+fn all_that_is_wrong_is_told_at_once_within_one_table_too() {
+    let text = "name = \"x\"\n[experiment]\nrepeats = 0\norder = \"shuffled\"\nwarm_up = 200\n\
+        [hosts.a]\nrouter = 1\nsysctl = { \"kernel.panic\" = 1, \"net.ipv4.tcp_sack\" = true }\n[hosts.b]\n\
+        [links.wan]\nbetween = [\"a\", \"b\"]\nrate = \"fast\"\nqueue = \"1bpd\"\ndelay = 5\nloss = \"2\"\n\
+        forward.jitter = \"x\"\npolicer = { rate = 1, burst = 2 }\nlos = 1\n\
+        [links.lan]\nbetween = [\"a\", \"c\"]\nmtu = 1\n\
+        [[program]]\nhost = \"a\"\nrun = \"x {sever}\"\ntime_limit = \"60\"\nresult = \"x\"\n\
+        [[flow]]\nfrom = \"a\"\nto = \"bb\"\nsource = \"chunks\"\nchunk = 1\nlaw = 5\nmss = 1\nstreams = 0\n\
+        [[change]]\nlink = \"wann\"\n[[change]]\nat = \"1s\"\nlink = \"wan\"\ndelay = 1\nloss = 2\n\
+        [[path]]\nname = \"../p\"\nlinks.wam.loss = \"1%\"\n[vary]\nx = []\ny = [\"1\", \"1\"]\n";
+    let refused = Scenario::parse("x.toml", text).unwrap_err();
+    insta::assert_snapshot!(refused.to_string());
+}
+
+#[test]
+fn one_mistake_is_told_once() {
+    let once = [
+        with("rate = \"fast\"\nqueue = \"1bdp\"\nmark_above = \"1bdp\""),
+        with("policer = { rate = \"0\", burst = \"1MB\" }"),
+        with(
+            "[hosts.c]\n[links.two]\nbetween = [\"b\", \"d\"]\n[[program]]\nhost = \"a\"\nrun = \"x {c}\"",
+        ),
+        with("loss = \"{x}\"\n[vary]\nx = [\"1%\", \"2\", \"3%\"]"),
+    ];
+    for text in once {
+        let refused = Scenario::parse("x.toml", &text).unwrap_err();
+        assert_eq!(refused.problems.len(), 1, "{refused}");
+    }
+}
+
+#[test]
 fn errors_name_the_place_the_key_and_what_is_allowed() {
     let wrong = [
         "".to_owned(),

@@ -40,7 +40,7 @@ pub enum SpecError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowProblem {
     /// It names a host that is not there.
-    #[error("there is no host {0}")]
+    #[error("no such host: {0}")]
     UnknownHost(usize),
     /// It goes to where it comes from.
     #[error("from a host to itself")]

@@ -267,7 +267,7 @@ impl Links {
             (true, true) => {
                 let known: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
                 let known = known.join(", ");
-                Err(format!("there is no link {name}; there are: {known}"))
+                Err(format!("no such link: {name}; the links are: {known}"))
             }
         }
     }
@@ -368,7 +368,7 @@ mod tests {
             change(Duration::ZERO, "lan", 0.1),
         ];
         let refused = links.answer(Request::Schedule(changes)).unwrap_err();
-        assert_eq!(refused, "there is no link lan; there are: wan");
+        assert_eq!(refused, "no such link: lan; the links are: wan");
         assert!(links.scheduled.is_empty());
         let never = vec![change(Duration::MAX, "wan", 0.1)];
         assert!(links.answer(Request::Schedule(never)).is_err());

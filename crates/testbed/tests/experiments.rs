@@ -401,7 +401,7 @@ fn a_link_can_be_set_while_traffic_runs() {
     for (arguments, why) in [
         (
             ["set", "lan", "rate=10mbit"],
-            "there is no link lan; there are: wan",
+            "no such link: lan; the links are: wan",
         ),
         (["set", "wan", "rate=fast"], "rate"),
         (["set", "wan", "colour=red"], "colour"),

@@ -195,7 +195,7 @@ fn parts_count_from_one_and_end_at_their_number() {
     });
     insta::assert_snapshot!(message.join("\n"), @r"
     error: invalid value '0/4' for '--shard <K/N>': parts count from 1; of a job array that begins at 0, give its index plus 1
-    error: invalid value '5/4' for '--shard <K/N>': there is no part 5 of 4
+    error: invalid value '5/4' for '--shard <K/N>': part 5 of 4 does not exist; give 1 to 4
     error: invalid value '4' for '--shard <K/N>': give K/N, such as 1/4: the first of four parts
     ");
 }

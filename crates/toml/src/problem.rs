@@ -35,6 +35,11 @@ impl Problem {
         InFile(self, file_name)
     }
 
+    /// Without its place: `message; allowed`.
+    pub fn sentence(&self) -> String {
+        Sentence(&self.message, &self.allowed).to_string()
+    }
+
     /// The problem as a warning: `FILE:LINE:COLUMN: warning: message; allowed`.
     pub fn warning_in(&self, file_name: &str) -> String {
         self.line_in(file_name, "warning")
@@ -42,7 +47,7 @@ impl Problem {
 
     fn line_in(&self, file_name: &str, severity: &str) -> String {
         let (line, column) = (self.line, self.column);
-        let sentence = Sentence(&self.message, &self.allowed);
+        let sentence = self.sentence();
         format!("{file_name}:{line}:{column}: {severity}: {sentence}")
     }
 }

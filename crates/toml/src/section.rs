@@ -119,37 +119,35 @@ impl<'v, P: Placeholders> Section<'v, P> {
             .allowed(format!("it is {allowed}"))
     }
 
-    /// The text under a key, if it is there, read by `parse`.
+    /// The text under a key, read by `parse`; `None` when it is absent, or refused and noted.
     pub fn optional<T>(
         &mut self,
         key: &'static str,
         parse: fn(&str) -> Result<T, &'static str>,
-    ) -> Result<Option<T>, Refusal> {
-        self.take(key).map(|value| value.parsed(parse)).transpose()
+    ) -> Option<T> {
+        self.read(key, |value| value.parsed(parse))
     }
 
-    /// The text under a key, which must be there.
-    pub fn needed<T>(
+    /// The text under a key, which must be there; the default when that is noted to be wrong or missing.
+    pub fn needed<T: Default>(
         &mut self,
         key: &'static str,
         parse: fn(&str) -> Result<T, &'static str>,
-    ) -> Result<T, Refusal> {
+    ) -> T {
         let allowed = parse("").err().unwrap_or("given");
-        self.need(key, allowed)?.parsed(parse)
+        let value = self.need(key, allowed);
+        let read = value.and_then(|value| value.parsed(parse));
+        self.noted(read).unwrap_or_default()
     }
 
-    /// A whole number within `range`, if it is there.
-    pub fn whole(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, Refusal> {
-        self.take(key).map(|value| value.integer(range)).transpose()
+    /// A whole number within `range`; `None` when it is absent, or refused and noted.
+    pub fn whole(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        self.read(key, |value| value.integer(range.clone()))
     }
 
-    /// `true` or `false`, if it is there.
-    pub fn flag(&mut self, key: &'static str) -> Result<Option<bool>, Refusal> {
-        self.take(key).map(|value| value.boolean()).transpose()
+    /// `true` or `false`; `None` when it is absent, or refused and noted.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.read(key, Value::boolean)
     }
 
     /// The tables of `[[key]]`; none if the key is absent.

@@ -27,8 +27,8 @@ impl Placeholders for Seven {
     }
 }
 
-fn parse_a(text: &str) -> Result<(), &'static str> {
-    (text == "a").then_some(()).ok_or("\"a\"")
+fn parse_a(text: &str) -> Result<u8, &'static str> {
+    (text == "a").then_some(1).ok_or("\"a\"")
 }
 
 #[test]
@@ -36,11 +36,11 @@ fn values_are_read_as_their_types() {
     let document =
         document("s = 'a'\nn = 0x10\nf = 1.5\nt = true\nl = [1, 2]\n[[x]]\ny = 1\n[[x]]");
     let mut root = document.root(());
-    assert_eq!(root.needed("s", parse_a), Ok(()));
-    assert_eq!(root.whole("n", 0..=16), Ok(Some(16)));
+    assert_eq!(root.needed("s", parse_a), 1);
+    assert_eq!(root.whole("n", 0..=16), Some(16));
     assert_eq!(root.take("f").map(|f| f.number(1.0, 2.0)), Some(Ok(1.5)));
-    assert_eq!(root.flag("t"), Ok(Some(true)));
-    assert_eq!(root.flag("absent"), Ok(None));
+    assert_eq!(root.flag("t"), Some(true));
+    assert_eq!(root.flag("absent"), None);
     let list = root.read_list("l", |item| item.integer(1..=2));
     let list: Vec<u64> = list.into_iter().map(|(number, _)| number).collect();
     assert_eq!(list, [1, 2]);
@@ -50,7 +50,7 @@ fn values_are_read_as_their_types() {
         tables[0].finish().unwrap_err().to_string(),
         "unknown key `y` in x[1]; allowed: none"
     );
-    assert_eq!(tables[0].whole("y", 0..=1), Ok(Some(1)));
+    assert_eq!(tables[0].whole("y", 0..=1), Some(1));
     assert_eq!(tables[0].finish(), Ok(()));
     assert_eq!(root.finish(), Ok(()));
     assert_eq!(document.finish(), Ok(()));
@@ -69,8 +69,7 @@ fn a_value_of_another_kind_or_range_is_refused_with_what_is_allowed() {
     root.read_list("l", |item| item.integer(1..=2));
     root.read("x", |value| value.text());
     root.read("d", |value| value.section());
-    let needed = root.needed("z", parse_a);
-    root.noted(needed);
+    assert_eq!(root.needed("z", parse_a), 0);
     let told = document.finish().unwrap_err();
     let told: Vec<String> = told
         .iter()
@@ -100,10 +99,11 @@ fn a_value_of_another_kind_or_range_is_refused_with_what_is_allowed() {
 fn placeholders_stand_for_numbers_too_and_are_refused_where_their_value_is() {
     let document = document("\n# {n}\na = '{n}'\nb = '1{n}'\nc = 'x{n}'");
     let mut root = document.root(Seven);
-    assert_eq!(root.whole("a", 0..=9), Ok(Some(7)));
-    assert_eq!(root.whole("b", 0..=99), Ok(Some(17)));
+    assert_eq!(root.whole("a", 0..=9), Some(7));
+    assert_eq!(root.whole("b", 0..=99), Some(17));
     let mut refused = |key, most| {
-        let refusal = root.whole(key, 0..=most).unwrap_err();
+        let value = root.take(key).unwrap();
+        let refusal = value.integer(0..=most).unwrap_err();
         document.problem(refusal).to_string()
     };
     let allowed = "allowed: a whole number from 0 to 5";
@@ -124,7 +124,10 @@ fn a_title_names_the_section_and_leaves_its_keys_their_own_names() {
     let mut tables = root.take_named("a").unwrap();
     let (name, section) = tables.remove(0);
     let mut bare = section.clone().titled("the b");
-    let refused = |section: &mut Section| section.whole("key", 2..=3).unwrap_err().to_string();
+    let refused = |section: &mut Section| {
+        let value = section.take("key").unwrap();
+        value.integer(2..=3).unwrap_err().to_string()
+    };
     assert_eq!(name, "b");
     assert!(refused(&mut section.with(())).starts_with("a.b.key: found 1"));
     assert!(refused(&mut bare).starts_with("key: found 1"));
@@ -169,7 +172,9 @@ fn first(text: &str, known: &[&'static str]) -> Option<Problem> {
     let mut root = document.root(());
     let read = |root: &mut Section| -> Result<(), Refusal> {
         for key in known {
-            root.whole(key, 0..=9)?;
+            root.take(key)
+                .map(|value| value.integer(0..=9))
+                .transpose()?;
         }
         root.finish()
     };
@@ -217,7 +222,7 @@ proptest! {
         let text = format!("{before}\"{name}\" = {{ rate ={}10 }}\n", " ".repeat(spaces));
         let document = document(&text);
         let (_, value) = document.root(()).entries().remove(0);
-        let refusal = value.section().unwrap().whole("rate", 0..=9).unwrap_err();
+        let refusal = value.section().unwrap().take("rate").unwrap().integer(0..=9).unwrap_err();
         let line = before.matches('\n').count() + 1;
         let column = name.chars().count() + "\"\" = { rate =".len() + spaces + 1;
         prop_assert_eq!(place(&document.problem(refusal)), (line as u32, column as u32));
@@ -229,7 +234,7 @@ proptest! {
             format!("{number}"), format!("{number:#x}"), format!("{number:#o}"), format!("{number:#b}"),
         ];
         let text = format!("n = {}", written[notation]);
-        prop_assert_eq!(document(&text).root(()).whole("n", 0..=u64::MAX), Ok(Some(number)));
+        prop_assert_eq!(document(&text).root(()).whole("n", 0..=u64::MAX), Some(number));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let Put { stored, known, .. } = importer.put;
     println!(
-        "{stored} events stored, {known} were there already, {} lines are no events",
+        "{stored} events stored, {known} were there already, {} lines are not events",
         importer.bad
     );
     ensure!(

@@ -99,7 +99,7 @@ fn daemon(status: Result<Option<Status>, String>, pins: &Path) -> Seen<Daemon> {
     match std::fs::metadata(pins) {
         Ok(_) => Ok(Daemon::OnlyPins),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Err(format!("no daemon answers; {NOT_ROOT}"))
+            Err(format!("the daemon does not answer; {NOT_ROOT}"))
         }
         Err(_) => Ok(Daemon::NotLoaded),
     }

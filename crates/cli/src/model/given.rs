@@ -75,7 +75,7 @@ impl LawOptions {
         };
         let Some(law) = Law::named(name) else {
             let known: Vec<String> = all.map(|law| kernel_name(&law)).collect();
-            bail!("there is no law '{name}'; there are {}", known.join(", "));
+            bail!("no such law: '{name}'; the laws are {}", known.join(", "));
         };
         let given: Vec<(&str, f64)> = self
             .set

@@ -159,7 +159,7 @@ pub fn transfer(address: IpAddr, port: u16, seconds: u32, mss_bytes: u32) -> Res
         bail!("iperf3: {}", note.message);
     }
     let value = |name: &str| outcome.values.get(name).map(|(value, _)| *value);
-    let goodput_bps = value("goodput").context("iperf3 told no rate")?;
+    let goodput_bps = value("goodput").context("the output of iperf3 has no rate")?;
     let sent = value("bytes").unwrap_or_default() / f64::from(mss_bytes.max(1));
     Ok(Transfer {
         goodput_bps,

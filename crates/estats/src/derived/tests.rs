@@ -62,7 +62,7 @@ fn what_has_no_value_is_left_out() {
 #[test]
 fn each_error_has_its_place() {
     for (text, place, word) in [
-        ("CurCwnd * CurMss", 11, "there is no variable CurMss"),
+        ("CurCwnd * CurMss", 11, "no such variable: CurMss"),
         ("CurCwnd + MaxRTO", 11, "Linux has no MaxRTO"),
         ("CurCwnd * ", 10, "too early"),
         ("", 1, "too early"),
@@ -73,7 +73,7 @@ fn each_error_has_its_place() {
         ("sqrt CurCwnd", 6, "needs ("),
         ("CurCwnd; 1", 8, "not allowed"),
         ("1.2.3 + 1", 1, "not a number"),
-        ("system(1)", 1, "there is no variable"),
+        ("system(1)", 1, "no such variable"),
         ("{CurCwnd", 1, "not allowed"),
         ("1 + é", 5, "not allowed"),
     ] {

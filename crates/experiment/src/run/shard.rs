@@ -33,7 +33,7 @@ pub enum ShardError {
     #[error("parts count from 1; of a job array that begins at 0, give its index plus 1")]
     Zero,
     /// Of four parts, the fifth.
-    #[error("there is no part {index} of {count}")]
+    #[error("part {index} of {count} does not exist; give 1 to {count}")]
     Beyond {
         /// K.
         index: u32,

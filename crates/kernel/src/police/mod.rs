@@ -243,9 +243,7 @@ fn find(name: &str) -> Result<Interface, KernelError> {
     there
         .find(|interface| interface.name == name)
         .ok_or_else(|| {
-            let none = io::Error::other(
-                "there is no interface of that name; `ip link` lists the interfaces",
-            );
+            let none = io::Error::other("no such interface; `ip link` lists them");
             KernelError::io(format!("find the interface {name}"))(none)
         })
 }

@@ -23,7 +23,7 @@ fn refusal(change: impl Fn(&mut Spec)) -> String {
 fn ways_that_lead_nowhere() {
     let to = |to| move |spec: &mut Spec| spec.flows[0].to = to;
     assert_eq!(refusal(to(0)), "flow 0: from a host to itself");
-    assert_eq!(refusal(to(7)), "flow 0: there is no host 7");
+    assert_eq!(refusal(to(7)), "flow 0: no such host: 7");
     let no_way_back = refusal(|spec| {
         spec.flows[0].to = 2;
         spec.routes[1][0] = None;

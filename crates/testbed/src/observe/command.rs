@@ -186,7 +186,11 @@ impl Observe {
             take(bin).map_err(Stopped::Output)
         })?;
         if is_cut.get() {
-            eprintln!("fatpath: {}: warning: {}", self.file.display(), ReadError::Cut);
+            eprintln!(
+                "fatpath: {}: warning: {}",
+                self.file.display(),
+                ReadError::Cut
+            );
         }
         Ok(())
     }

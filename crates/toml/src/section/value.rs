@@ -144,6 +144,11 @@ impl<'v, P: Placeholders> Value<'v, P> {
         }
     }
 
+    /// Whether anything was noted of the file so far.
+    pub fn is_noted(&self) -> bool {
+        !self.report.is_empty()
+    }
+
     /// What is wrong with it, told where it is written: for a text that is one placeholder, where its
     /// value is.
     pub fn refusal(&self, message: impl AsRef<str>) -> Refusal {
