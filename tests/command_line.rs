@@ -295,12 +295,50 @@ fn a_scenarios_errors_are_told_at_once() {
     let run = run_dir();
     let file = run.path().join("x.toml");
     let scenario = "name = \"x\"\n[hosts.client]\nrouter = 1\n[hosts.server]\n[links.wan]\n\
-                    between = [\"client\", \"server\"]\nlos = 1\n[[flow]]\nfrom = \"clent\"\n";
+                    between = [\"client\", \"server\"]\nlos = 1\nrate = 5\n[[flow]]\nfrom = \"clent\"\n";
     std::fs::write(&file, scenario).unwrap();
     let said = text(&fatpath(&["sim", file.to_str().unwrap()]).stderr);
-    for part in [":3:10: error: ", "`loss`?", "\"client\"?", ": 3 errors\n"] {
+    for part in [
+        ":3:10: error: ",
+        "`loss`?",
+        "links.wan.rate: ",
+        "\"client\"?",
+        ": 4 errors\n",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+/// What cannot be simulated is told in one line, with its place.
+#[test]
+fn every_scenario_of_experiments_is_simulated_or_says_why_not() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+    let mut folders = vec![std::path::PathBuf::from(root)];
+    let (mut simulated, mut told) = (0, 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.to_str().unwrap();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if !name.ends_with(".toml") || name.ends_with("policy.toml") {
+                continue;
+            }
+            let output = fatpath(&["sim", name, "--list"]);
+            let said = text(&output.stderr);
+            if output.status.success() {
+                simulated += 1;
+                continue;
+            }
+            let why = said.lines().next().unwrap();
+            assert!(why.starts_with(&format!("fatpath: {name}:")), "{said}");
+            assert!(why.contains(": error: "), "{said}");
+            told += 1;
+        }
+    }
+    assert!(simulated > 50 && told > 0, "{simulated}, {told}");
 }
 
 #[test]
@@ -431,6 +469,9 @@ fn every_command_has_a_man_page_without_backticks() {
         assert!(!page.contains('`'), "{name}");
         assert!(page.contains(".SH \"SEE ALSO\""), "{name}");
     }
-    let policy = std::fs::read_to_string(folder.path().join("man5/fatpath-policy.5")).unwrap();
-    assert!(policy.contains(".TS"), "tables are tables");
+    for file in ["policy", "measure", "scenario"] {
+        let page = folder.path().join(format!("man5/fatpath-{file}.5"));
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(page.contains(".TS"), "tables are tables: {file}");
+    }
 }

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The Debian package in a clean Debian: deb.sh BINARY. Installs, upgrades, removes, purges, and looks at what is there.
 # As root. Each check prints `ok NAME` or `FAILED NAME`. The Debian is fetched once, into target/debian;
-# the packages, of a build for tests, are made where they are forgotten. What systemd does
-# with the service in a guest is the affair of `make test-systemd`.
+# the packages, of a build for tests, are made where they are forgotten. The first minute after the installation is
+# tried on an emulated path, with the daemon started by hand. What systemd does with the service in a guest is the
+# affair of `make test-systemd`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=target/debian
@@ -31,7 +32,57 @@ package() { FATPATH_DEB_VERSION=$1 packaging/deb.sh "$binary" "$scratch"; }
 put() { cp "$1" "$root/tmp/fatpath.deb" && inside dpkg --install /tmp/fatpath.deb && rm "$root/tmp/fatpath.deb"; }
 same() { diff <(echo "$1") <(echo "$2"); }
 
-binary=${1:?usage: deb.sh BINARY}
+# The first host of the lab, in the clean Debian.
+here() { nsenter --net=/run/netns/fp-deb-here chroot "$root" "$@"; }
+on() { "$binary" lab exec --lab deb "$@"; }
+until_so() {
+    local end=$((SECONDS + 20))
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.2
+    done
+}
+listens() { [ -n "$(on there -- ss -Hltn sport = :5201)" ]; }
+# 2 MB from here to there.
+sends() { on here -- iperf3 --client 10.77.0.2 --bytes "${1:-2M}"; }
+prints() { # TEXT COMMAND...
+    local text=$1
+    shift
+    "$@" | grep -q -- "$text"
+}
+suggests_and_applies() {
+    here fatpath policy suggest 10.77.0.2 --rate 100mbit >>"$root/etc/fatpath/policy.toml" && inside fatpath policy apply
+}
+# README.md, "Install, use, undo": the package is installed (1), the daemon is started (2), and a rule is written and
+# applied (3). From then on flows of the path are tuned.
+first_minute() {
+    local began=$SECONDS
+    printf 'name = "deb"\n[hosts.here]\n[hosts.there]\n[links.far]\nbetween = ["here", "there"]
+rate = "100mbit"\ndelay = "25ms"\nqueue = "1bdp"\n' >"$scratch/deb.toml"
+    check "a far path" "$binary" lab up "$scratch/deb.toml"
+    check "its other end listens" on there -- iperf3 --server --daemon
+    until_so listens
+    mount --rbind /sys "$root/sys" && mount --make-rslave "$root/sys"
+    inside fatpath daemon >"$scratch/daemon" 2>&1 &
+    check "the daemon starts with the installed policy" until_so inside fatpath status
+    check "a first transfer" sends
+    check "paths: its path was learned" until_so prints 10.77.0.0/24 inside fatpath paths
+    check "policy suggest writes a rule, and policy apply gives it" suggests_and_applies
+    sends 40M >/dev/null &
+    check "flows: the next transfer is tuned by it" until_so prints to-10.77.0.2 inside fatpath flows
+    wait $!
+    check "all that takes less than a minute" test $((SECONDS - began)) -lt 60
+    check "unload takes everything back" inside fatpath unload
+    wait
+    away
+}
+# What the first minute needs, and nothing of it is left.
+away() {
+    ! [ -d /run/netns ] || ! ip netns list | grep -q '^fp-deb-' || "$binary" lab down deb >/dev/null
+    ! mountpoint -q "$root/sys" || umount -R "$root/sys"
+}
+
+binary=$(realpath "${1:?usage: deb.sh BINARY}")
 mkdir -p "$work"
 if [ ! -d "$debian" ]; then
     echo "fetching Debian 12"
@@ -42,6 +93,7 @@ fi
 scratch=$(mktemp -d) || exit 1
 root=$scratch/root
 clean() {
+    away
     ! mountpoint -q "$root/proc" || umount "$root/proc"
     rm -rf --one-file-system "$scratch"
 }
@@ -59,6 +111,7 @@ check "the unit is good" inside systemd-analyze verify --man=no /usr/lib/systemd
 check "it is not enabled" not test -e "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
 check "man pages are compressed" test -s "$root/usr/share/man/man1/fatpath-flows.1.gz"
 check "completions are there" inside bash -c '. /usr/share/bash-completion/completions/fatpath && complete -p fatpath'
+first_minute
 check "the administrator enables it" inside systemctl enable fatpath
 echo '# mine' >>"$root/etc/fatpath/policy.toml"
 check "it upgrades" put "$two"

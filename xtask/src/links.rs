@@ -32,6 +32,23 @@ impl Documents {
         breaches
     }
 
+    /// One line for each page below the folder of the table of contents `name` that it does not name once.
+    pub fn left_out(&self, name: &Path, contents: &str) -> Vec<String> {
+        let named: Vec<PathBuf> = prose(contents)
+            .flat_map(|(_, line)| targets(line))
+            .map(|target| resolved(name, target))
+            .collect();
+        let folder = name.parent().unwrap_or(Path::new(""));
+        let pages = self.0.keys().filter(|page| page.starts_with(folder));
+        let mut breaches: Vec<String> = pages
+            .filter(|page| *page != name)
+            .filter(|page| named.iter().filter(|other| other == page).count() != 1)
+            .map(|page| format!("  {}: must name {} once", name.display(), page.display()))
+            .collect();
+        breaches.sort();
+        breaches
+    }
+
     fn wrong(&self, name: &Path, target: &str, files: &[String]) -> Option<String> {
         if target.contains("://") || target.starts_with("mailto:") {
             return None;
@@ -136,6 +153,17 @@ mod tests {
                     [web](https://example.org/x#y) [file](../../crates/x/src/lib.rs) [folder](../../crates/x)\n\
                     `[no](link.md)`\n```\n[no](link.md)\n```\n";
         assert_eq!(breaches(text), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_page_that_the_table_of_contents_lacks_is_told() {
+        let pages = ["docs/SUMMARY.md", "docs/a.md", "docs/b/c.md", "README.md"].map(Path::new);
+        let documents = Documents::of(pages.map(|page| (page, "")));
+        let left_out = |contents| documents.left_out(pages[0], contents);
+        assert_eq!(left_out("[a](a.md)\n[c](b/c.md)\n"), Vec::<String>::new());
+        let told = left_out("[a](a.md)\n[again](a.md)\n");
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[1].contains("docs/b/c.md"), "{told:?}");
     }
 
     #[test]

@@ -12,6 +12,9 @@ const LICENSED: [&str; 8] = ["rs", "c", "h", "sh", "py", "ts", "tsx", "css"];
 /// Other files in which people write to people.
 const CITING: [&str; 2] = ["md", "toml"];
 
+/// What mdBook makes the book of.
+const CONTENTS: &str = "docs/SUMMARY.md";
+
 /// Checks every rule; all breaches are named at once.
 pub fn check(root: &Path) -> Result<()> {
     let mut breaches = Vec::new();
@@ -49,8 +52,13 @@ fn links(root: &Path, files: &[String]) -> Result<Vec<String>> {
     let texts = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let both = || names.iter().copied().zip(texts.iter().map(String::as_str));
     let documents = Documents::of(both());
-    let breaches = both().flat_map(|(name, text)| documents.breaches(name, text, files));
-    Ok(breaches.collect())
+    let mut breaches: Vec<String> = both()
+        .flat_map(|(name, text)| documents.breaches(name, text, files))
+        .collect();
+    let contents = both().find(|(name, _)| *name == Path::new(CONTENTS));
+    let (name, text) = contents.context("the book has a table of contents")?;
+    breaches.extend(documents.left_out(name, text));
+    Ok(breaches)
 }
 
 fn unlicensed(name: &Path, text: &str) -> Option<String> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SOURCE: &str = concat!("fatpath ", env!("CARGO_PKG_VERSION"));
 
 /// Pages of the documentation that are man pages, too.
-const PAGES: [Page<'static>; 2] = [
+const PAGES: [Page<'static>; 4] = [
     Page {
         name: "fatpath-policy",
         section: 5,
@@ -20,6 +20,26 @@ const PAGES: [Page<'static>; 2] = [
         see_also: &["fatpath(1)", "fatpath-daemon(1)", "fatpath-rude(7)"],
     },
     Page {
+        name: "fatpath-measure",
+        section: 5,
+        title: "measure.toml: active tests on a schedule",
+        source: SOURCE,
+        text: include_str!("../../../docs/measure.md"),
+        see_also: &[
+            "fatpath-measure(1)",
+            "fatpath-daemon(1)",
+            "fatpath-policy(5)",
+        ],
+    },
+    Page {
+        name: "fatpath-scenario",
+        section: 5,
+        title: "scenario files: emulated networks and experiments",
+        source: SOURCE,
+        text: include_str!("../../../docs/lab.md"),
+        see_also: &["fatpath-lab(1)", "fatpath-sim(1)", "fatpath-policy(5)"],
+    },
+    Page {
         name: "fatpath-rude",
         section: 7,
         title: "Rude TCP: flows without congestion control",
@@ -27,6 +47,14 @@ const PAGES: [Page<'static>; 2] = [
         text: include_str!("../../../docs/rude.md"),
         see_also: &["fatpath(1)", "fatpath-policy(5)"],
     },
+];
+
+/// What fatpath(1) leads to besides its commands.
+const RELATED: [&str; 4] = [
+    "fatpath-policy(5)",
+    "fatpath-measure(5)",
+    "fatpath-scenario(5)",
+    "fatpath-rude(7)",
 ];
 
 #[derive(clap::Args)]
@@ -42,11 +70,7 @@ pub fn run(arguments: &Arguments, mut command: Command) -> Result<()> {
         write(&arguments.directory.join(name), &page.to_roff())?;
     }
     command.build();
-    write_command(
-        &arguments.directory.join("man1"),
-        &command,
-        &["fatpath-policy(5)", "fatpath-rude(7)"],
-    )
+    write_command(&arguments.directory.join("man1"), &command, &RELATED)
 }
 
 /// The page of a command, and of those below it.

@@ -41,7 +41,7 @@ use std::time::Duration;
 use fatpath_link::{ChainSpec, Service};
 use serde::{Deserialize, Serialize};
 
-pub use fatpath_toml::{Refused, nearest};
+pub use fatpath_toml::{Problem, Refused, nearest};
 use files::NamedFiles;
 pub use files::{Files, NamedText, NoFiles};
 pub use flow::{

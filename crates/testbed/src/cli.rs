@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use fatpath_experiment::load;
 use fatpath_experiment::print::{print_json, print_lines};
 use fatpath_experiment::report::{exit_code, list_runs, outcome_lines};
-use fatpath_experiment::run::{Choice, Options, setting};
+use fatpath_experiment::run::{Choice, Options, ScenarioError, setting};
 use fatpath_scenario::describe;
 use fatpath_scenario::plan::{Family, Plan};
 use fatpath_scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order};
@@ -309,15 +309,15 @@ fn run_scenario(args: &Run) -> Result<ExitCode> {
         fresh: args.fresh,
         quiet: args.quiet,
     };
-    let file = || args.file.display().to_string();
+    let in_file = |error: ScenarioError| error.in_file(&args.file);
     if args.list {
-        let testbed = Testbed::of(&scenario).with_context(file)?;
-        let names = fatpath_experiment::run::names(&testbed, &options).with_context(file)?;
+        let testbed = Testbed::of(&scenario).map_err(in_file)?;
+        let names = fatpath_experiment::run::names(&testbed, &options).map_err(in_file)?;
         return list_runs(&names, args.json);
     }
     // Before there is a folder of results.
     lab::need_root()?;
-    let outcome = run::run(&scenario, &options).with_context(file)?;
+    let outcome = run::run(&scenario, &options).map_err(in_file)?;
     match args.json {
         true => print_json(&outcome.rows())?,
         false => print_lines(&outcome_lines(&outcome))?,

@@ -289,9 +289,9 @@ fn what_is_not_simulated_is_refused_with_its_place_before_anything_runs() {
         message("between = [\"a\", \"b\"]", "between = [\"a\", \"c\"]").replace("\n", ""),
     ];
     insta::assert_snapshot!(message.join(""), @r#"
-    fatpath: x.toml: line 23: --bidir: the simulator cannot do what this option of iperf3 asks for
-    fatpath: x.toml: line 23: ping: the simulator runs no programs but iperf3; write a [[flow]]
-    fatpath: x.toml: line 23: no iperf3 before it listens on port 5300 of b
+    fatpath: x.toml:23:1: error: --bidir: the simulator cannot do what this option of iperf3 asks for
+    fatpath: x.toml:23:1: error: ping: the simulator runs no programs but iperf3; write a [[flow]]
+    fatpath: x.toml:23:1: error: no iperf3 before it listens on port 5300 of b
     fatpath: x.toml: host a: net.ipv4.tcp_sack = 0: is not simulated; leave it out, or run the scenario in the lab
     fatpath: x.toml:29:6: error: flow[1].to: a is where the flow begins; it ends at another
     fatpath: x.toml:33:1: error: unknown key `sleep` in flow[1]; allowed: from, to, source, chunk, every, count, start, stop, streams, time_limit, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, sack_blocks, reduction, growth, max_burst, drop, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fatpath_plot::PlotError;
-use fatpath_scenario::{Case, Scenario};
+use fatpath_scenario::{Case, Problem, Refused, Scenario};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
 
@@ -119,9 +119,35 @@ pub enum ScenarioError {
     /// A plot could not be made.
     #[error(transparent)]
     Plot(#[from] PlotError),
+    /// The runner cannot do what a line of the scenario's file asks for.
+    #[error("line {line}: {why}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What, in words.
+        why: String,
+    },
     /// The runner cannot do what the scenario asks for, or can make no run at all.
     #[error(transparent)]
     Runner(Box<dyn StdError + Send + Sync>),
+}
+
+impl ScenarioError {
+    /// With the name of the scenario's file: where a line of it is the cause, as what else is wrong with a file is told.
+    pub fn in_file(self, file: &Path) -> anyhow::Error {
+        let file = file.display().to_string();
+        let ScenarioError::Line { line, why } = self else {
+            return anyhow::Error::new(self).context(file);
+        };
+        let problem = Problem {
+            line: line.try_into().unwrap_or(u32::MAX),
+            column: 1,
+            message: why,
+            allowed: String::new(),
+        };
+        let problems = vec![problem];
+        Refused { file, problems }.into()
+    }
 }
 
 /// Makes the runs that the folder of the results does not have yet, of all cases or only those asked

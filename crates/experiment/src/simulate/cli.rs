@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use fatpath_scenario::MOST_REPEATS;
@@ -14,7 +14,7 @@ use super::{How, Simulator};
 use crate::load;
 use crate::print::{print_json, print_lines};
 use crate::report::{exit_code, list_runs, outcome_lines};
-use crate::run::{self, Choice, Options, Shard};
+use crate::run::{self, Choice, Options, ScenarioError, Shard};
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
@@ -93,21 +93,21 @@ impl Simulate {
             fresh: self.fresh,
             quiet: self.quiet,
         };
-        let file = || self.file.display().to_string();
+        let in_file = |error: ScenarioError| error.in_file(&self.file);
         let how = How {
             jobs: jobs(self.jobs),
             seed: self.seed,
         };
-        let simulator = Simulator::of(&scenario, how).with_context(file)?;
+        let simulator = Simulator::of(&scenario, how).map_err(in_file)?;
         if self.list {
-            let names = run::names(&simulator, &options).with_context(file)?;
+            let names = run::names(&simulator, &options).map_err(in_file)?;
             return list_runs(&names, self.json);
         }
         let outcome = match &self.merge[..] {
             [] => run::run(&simulator, &options),
             parts => run::merge(&simulator, &options, parts),
         };
-        let outcome = outcome.with_context(file)?;
+        let outcome = outcome.map_err(in_file)?;
         if let (Some(shard), []) = (options.shard, &outcome.runs[..]) {
             eprintln!("fatpath: warning: part {shard} is empty: there are fewer runs than parts");
         }

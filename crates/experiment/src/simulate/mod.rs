@@ -66,7 +66,10 @@ pub struct Simulator {
 
 impl From<MapError> for ScenarioError {
     fn from(error: MapError) -> ScenarioError {
-        ScenarioError::Runner(Box::new(error))
+        match error {
+            MapError::Line { line, why } => ScenarioError::Line { line, why },
+            error => ScenarioError::Runner(Box::new(error)),
+        }
     }
 }
 

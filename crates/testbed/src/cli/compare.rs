@@ -12,7 +12,7 @@ use fatpath_experiment::print::{print_json, print_lines};
 use fatpath_experiment::report::INTERRUPTED;
 use fatpath_experiment::results::files::{self, WriteError};
 use fatpath_experiment::results::{Row, Run};
-use fatpath_experiment::run::{Choice, Maker, Options, earlier};
+use fatpath_experiment::run::{Choice, Maker, Options, ScenarioError, earlier};
 use fatpath_experiment::simulate::cli::jobs;
 use fatpath_experiment::simulate::{How, Simulator, without_warm_up};
 use fatpath_scenario::{MOST_REPEATS, MOST_RETRIES, Scenario};
@@ -134,9 +134,10 @@ impl Compare {
             jobs: jobs(self.jobs),
             seed: None,
         };
-        let simulator = Simulator::of(scenario, how)?;
+        let in_file = |error: ScenarioError| error.in_file(&self.file);
+        let simulator = Simulator::of(scenario, how).map_err(in_file)?;
         let options = self.options(out.join("sim"));
-        let outcome = fatpath_experiment::run::run(&simulator, &options)?;
+        let outcome = fatpath_experiment::run::run(&simulator, &options).map_err(in_file)?;
         Ok((outcome.runs, outcome.interrupted))
     }
 
@@ -145,7 +146,8 @@ impl Compare {
             return self.taken(scenario, folder);
         }
         lab::need_root()?;
-        let outcome = run::run(scenario, &self.options(out.join("lab")))?;
+        let outcome = run::run(scenario, &self.options(out.join("lab")));
+        let outcome = outcome.map_err(|error| error.in_file(&self.file))?;
         Ok((outcome.runs, outcome.interrupted))
     }
 

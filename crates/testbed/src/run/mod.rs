@@ -48,7 +48,13 @@ pub enum CannotRun {
 
 impl From<CannotRun> for ScenarioError {
     fn from(error: CannotRun) -> ScenarioError {
-        ScenarioError::Runner(Box::new(error))
+        match error {
+            CannotRun::OnlySimulated(OnlySimulated { line, why }) => ScenarioError::Line {
+                line,
+                why: format!("{why}; `fatpath sim` can do it"),
+            },
+            error => ScenarioError::Runner(Box::new(error)),
+        }
     }
 }
 
