@@ -53,7 +53,7 @@ prints() { # TEXT COMMAND...
 suggests_and_applies() {
     here fatpath policy suggest 10.77.0.2 --rate 100mbit >>"$root/etc/fatpath/policy.toml" && inside fatpath policy apply
 }
-# README.md, "Install, use, undo": the package is installed (1), the daemon is started (2), and a rule is written and
+# docs/install.md, "The first minute": the package is installed (1), the daemon is started (2), and a rule is written and
 # applied (3). From then on flows of the path are tuned.
 first_minute() {
     local began=$SECONDS

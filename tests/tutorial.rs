@@ -49,10 +49,23 @@ fn received(said: &str) -> Vec<f64> {
     rates.collect()
 }
 
+/// The lab that the tutorial brings up; down again also where a command fails.
+struct LabOfTheTutorial;
+
+impl Drop for LabOfTheTutorial {
+    fn drop(&mut self) {
+        let down = Command::new(FATPATH)
+            .args(["lab", "down", "tutorial"])
+            .output();
+        drop(down);
+    }
+}
+
 #[test]
 fn the_path_on_ones_own_machine_is_faster_after_it() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
+    let _lab = LabOfTheTutorial;
     let said = typed(
         Command::new("env"),
         &commands("A long path on your own machine"),

@@ -650,7 +650,7 @@ fn what_is_wrong_in_each_table_is_told_at_once() {
     x.toml:10:1: unknown key `los` in links.wan; did you mean `loss`?
     x.toml:11:1: unknown key `queu` in links.wan; did you mean `queue`?
     x.toml:13:8: flow[1].from: "cleint" is not a host; did you mean "client"?
-    x.toml:18:7: program[1].run: {nobody} is neither a host nor named in [set]
+    x.toml:18:7: program[1].run: {nobody} is neither a host nor named in [set]; the hosts are: client, server
     x.toml:20:11: experiment.repeats: found 0; allowed: a whole number from 1 to 10000
     "#);
 }

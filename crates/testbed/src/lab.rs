@@ -154,7 +154,10 @@ pub enum LabError {
 fn no_choice(names: &[String]) -> String {
     match names {
         [] => "no lab is up; bring one up: fatpath lab up FILE".to_owned(),
-        names => format!("more than one lab is up ({}); name one", names.join(", ")),
+        names => format!(
+            "more than one lab is up ({}); give one: --lab NAME",
+            names.join(", ")
+        ),
     }
 }
 

@@ -118,6 +118,18 @@ fn placeholders_stand_for_numbers_too_and_are_refused_where_their_value_is() {
 }
 
 #[test]
+fn a_rate_in_bps_is_answered_with_the_one_that_was_meant() {
+    let document = document("rate = '500mbps'");
+    let value = document.root(()).take("rate").unwrap();
+    let told = value.parsed(parse_a).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "rate: \"500mbps\" is ambiguous (tc reads bytes); write \"500mbit\""
+    );
+    assert_eq!(value.found("a rate").to_string(), told);
+}
+
+#[test]
 fn a_title_names_the_section_and_leaves_its_keys_their_own_names() {
     let document = document("[a.b]\nkey = 1\nother = 2");
     let mut root = document.root(());

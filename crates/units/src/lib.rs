@@ -105,6 +105,13 @@ pub fn rate_bps(text: &str) -> Option<u128> {
     Some(quantity.times(factor))
 }
 
+/// What was probably meant by a rate in `bps`, which tc(8) takes for bytes: `500mbit` of `500mbps`.
+pub fn meant_by_bps(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let rate = format!("{}bit", lower.strip_suffix("bps")?);
+    rate_bps(&rate).map(|_| rate)
+}
+
 /// Microseconds of `100ms`, `20us`, `1.5s`.
 pub fn time_us(text: &str) -> Option<u128> {
     let quantity = Quantity::split(text)?;
@@ -249,6 +256,11 @@ mod tests {
             "1.MB",
         ] {
             assert_eq!(bytes(text), None, "{text}");
+        }
+        assert_eq!(meant_by_bps("1.5Mbps").as_deref(), Some("1.5mbit"));
+        assert_eq!(meant_by_bps("9 bps").as_deref(), Some("9 bit"));
+        for text in ["1mbit", "bps", "x1kbps", "1MBps/s", "1xbps"] {
+            assert_eq!(meant_by_bps(text), None, "{text}");
         }
         for text in ["1Mb", "1MB", "1MB/s", "1mbps", "1gbps", "1000", "1 bits"] {
             assert_eq!(rate_bps(text), None, "{text}");

@@ -102,7 +102,10 @@ pub fn time_s(text: &str) -> Result<f64, String> {
 pub fn rate_bps(text: &str) -> Result<f64, String> {
     match fatpath_units::rate_bps(text) {
         Some(bps) if bps > 0 => Ok(bps as f64),
-        _ => Err("give a rate above 0, such as 1gbit".to_owned()),
+        _ => Err(match fatpath_units::meant_by_bps(text) {
+            Some(meant) => format!("ambiguous (tc reads bytes); write {meant}"),
+            None => "give a rate above 0, such as 1gbit".to_owned(),
+        }),
     }
 }
 

@@ -161,7 +161,10 @@ impl<'v, P: Placeholders> Value<'v, P> {
 
     /// The refusal of a value that is not what is allowed.
     pub fn found(&self, allowed: &str) -> Refusal {
-        self.found_as(&show(self.as_toml()), allowed)
+        match self.as_str() {
+            Some(text) => self.found_text(text, allowed),
+            None => self.found_as(&show(self.as_toml()), allowed),
+        }
     }
 
     /// Where it is written, as a byte offset.
@@ -175,7 +178,12 @@ impl<'v, P: Placeholders> Value<'v, P> {
     }
 
     fn found_text(&self, text: &str, allowed: &str) -> Refusal {
-        self.found_as(&show_text(text), allowed)
+        match fatpath_units::meant_by_bps(text) {
+            None => self.found_as(&show_text(text), allowed),
+            Some(meant) => self
+                .refusal(format!("{text:?} is ambiguous (tc reads bytes)"))
+                .allowed(format!("write {meant:?}")),
+        }
     }
 
     fn found_as(&self, shown: &str, allowed: &str) -> Refusal {
