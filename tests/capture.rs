@@ -386,6 +386,7 @@ fn check_lost(captured: &Captured) {
     };
     assert!(again(&sent) >= 3 && again(&received) >= 3, "{sent:#}");
     draws(&captured.files[0], captured.lab.scratch());
+    writes_a_table(&captured.files[0], captured.lab.scratch());
     // No loss is on the way back, and each end's own half of the path is the whole.
     let rtt = sent["from_client"]["rtt"]["min_us"].as_f64().unwrap();
     assert!((40_000.0..60_000.0).contains(&rtt), "{rtt}");
@@ -422,6 +423,22 @@ fn draws(file: &Path, dir: &Path) {
     assert!(read("flow-1.html").starts_with(b"<!doctype html>"));
     let svg = String::from_utf8(read("flow-1-from-client-time-sequence.svg")).unwrap();
     assert!(svg.contains("acknowledged up to here"), "a legend");
+}
+
+/// As Parquet, which begins and ends with its magic number.
+fn writes_a_table(file: &Path, dir: &Path) {
+    let table = dir.join("connections.parquet");
+    let mut analyse = Command::new(FATPATH);
+    analyse
+        .arg("analyse")
+        .arg(file)
+        .arg("--parquet")
+        .arg(&table);
+    let output = analyse.output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty());
+    let bytes = std::fs::read(&table).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    assert!(!dir.join("connections.parquet.part").exists());
 }
 
 fn check_late(captured: &Captured) {

@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use chosen::{Chosen, Filter, Sort};
 use clap::Args;
 use fatpath_capture::{About, Analysis, Connection, Counts, History, Limits, ReadError, Reader};
+use fatpath_record::CapturedFile;
+use fatpath_units::show_bytes;
 use serde::Serialize;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
@@ -30,6 +32,7 @@ Examples:
   fatpath analyse transfer.pcap --flow 3 --plot figures --time 3.5..4.25
   fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 --filter 443
   fatpath analyse transfer.pcap --filter FP-RWND
+  fatpath analyse big.pcapng.zst --parquet connections.parquet
   tcpdump -s 128 -w - tcp | fatpath analyse - --json | jq '.connections[].from_client.rtt'";
 
 #[derive(Args)]
@@ -56,6 +59,10 @@ pub struct Arguments {
     /// Only connections with this address or prefix, port, or finding (FP-…); of several, those that all of them fit
     #[arg(long, value_name = "ADDRESS|PORT|FINDING")]
     pub filter: Vec<Filter>,
+    /// Write all connections that fit to this file, two rows each, instead of printing a table; the file is
+    /// replaced if it exists
+    #[arg(long, value_name = "OUT")]
+    pub parquet: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -72,6 +79,7 @@ impl Arguments {
             xplot: false,
             sort: Sort::Flow,
             filter: Vec::new(),
+            parquet: None,
             json,
         }
     }
@@ -106,6 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     analysed.chosen.order();
     match (arguments.json, &arguments.flow[..]) {
         (true, _) => print_json(&analysed)?,
+        (false, []) if arguments.parquet.is_some() => {}
         (false, []) => summary::print(&analysed, &mut std::io::stdout().lock())?,
         (false, flows) => print_flows(&analysed, flows)?,
     }
@@ -140,6 +149,9 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
     };
     let mut analysis = Analysis::new(limits).watching(watched);
     let mut chosen = Chosen::new(arguments.sort, arguments.filter.clone(), &arguments.flow);
+    if let Some(file) = &arguments.parquet {
+        chosen = chosen.writing(CapturedFile::begin(file)?);
+    }
     let stopped = loop {
         match reader.next_frame() {
             Ok(Some(frame)) => analysis.take(&frame),
@@ -147,12 +159,15 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
             Err(error) => break Some(error),
         };
         if analysis.has_ended() {
-            chosen.extend(analysis.take_ended());
+            chosen.extend(analysis.take_ended())?;
         }
     };
     let histories = analysis.take_histories();
     let (left, counts) = analysis.finish();
-    chosen.extend(left);
+    chosen.extend(left)?;
+    if let (Some(bytes), Some(file)) = (chosen.finish_file()?, &arguments.parquet) {
+        eprintln!("wrote {} ({})", file.display(), show_bytes(bytes));
+    }
     Ok(Analysed {
         about: reader.about().clone(),
         counts,

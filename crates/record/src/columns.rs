@@ -5,36 +5,7 @@
 //! connection comes near 2^63. What the kernel does not have is null.
 
 use crate::Row;
-use serde::Serialize;
-
-/// One column.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// As in [`fatpath_estats::Sample`], with the unit as suffix where it has one.
-    pub name: &'static str,
-    /// Unit of the values; empty for names and flags.
-    pub unit: &'static str,
-    /// The variable of RFC 4898 that it tells of, in the column's own unit; empty where that has none.
-    pub variable: &'static str,
-    pub(crate) value: Value,
-}
-
-/// How a row gives the column's value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
-    Time(fn(&Row) -> i64),
-    Whole(fn(&Row) -> i64),
-    Maybe(fn(&Row) -> Option<i64>),
-    Flag(fn(&Row) -> bool),
-    Text(fn(&Row) -> String),
-    MaybeText(fn(&Row) -> Option<String>),
-}
-
-/// The name that serde gives a variant.
-fn word(variant: &impl Serialize) -> String {
-    let value = serde_json::to_value(variant).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
-}
+use crate::column::{Column, Table, Value, word};
 
 macro_rules! columns {
     (@time $row:ident $s:ident $value:expr) => { Value::Time(|$row| $value) };
@@ -54,13 +25,16 @@ macro_rules! columns {
         Value::MaybeText(|$row| { let $s = &$row.sample; $value })
     };
     ($row:ident, $s:ident; $($kind:ident $name:ident, $unit:literal, $variable:literal, $value:expr;)*) => {
-        /// Every column, in the order of the file.
-        pub const COLUMNS: &[Column] = &[$(Column {
-            name: stringify!($name),
-            unit: $unit,
-            variable: $variable,
-            value: columns!(@$kind $row $s $value),
-        },)*];
+        impl Table for Row {
+            const NAME: &str = "sample";
+            /// Named as in [`fatpath_estats::Sample`].
+            const COLUMNS: &'static [Column<Row>] = &[$(Column {
+                name: stringify!($name),
+                unit: $unit,
+                variable: $variable,
+                value: columns!(@$kind $row $s $value),
+            },)*];
+        }
     };
 }
 
@@ -178,10 +152,13 @@ mod tests {
 
     #[test]
     fn columns_have_one_name_each_and_variables_are_the_rfcs() {
-        let mut names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+        let mut names: Vec<&str> = Row::COLUMNS.iter().map(|column| column.name).collect();
         names.sort_unstable();
         assert!(names.is_sorted_by(|a, b| a < b));
-        for column in COLUMNS.iter().filter(|column| !column.variable.is_empty()) {
+        for column in Row::COLUMNS
+            .iter()
+            .filter(|column| !column.variable.is_empty())
+        {
             let variable = variables::named(column.variable);
             let variable = variable.unwrap_or_else(|| panic!("no {}", column.variable));
             assert_eq!(variable.name, column.variable);

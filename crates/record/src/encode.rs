@@ -3,14 +3,12 @@
 //!
 //! The bytes stay in memory until they are taken: who writes them can try again.
 
-use crate::Row;
-use crate::columns::{COLUMNS, Column, Value};
-use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use crate::column::{Column, Table};
+use parquet::basic::Compression;
 use parquet::errors::Result;
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
@@ -21,34 +19,36 @@ const FORMAT_VERSION: i32 = 1;
 const ABOUT_COLUMNS: &str = "fatpath.columns";
 
 /// The groups of one file.
-pub(crate) struct Encoder {
+pub(crate) struct Encoder<R: Table> {
+    columns: &'static [Column<R>],
     writer: SerializedFileWriter<Vec<u8>>,
     about: KeyValue,
     rows: i64,
 }
 
-impl Encoder {
-    pub(crate) fn new() -> Result<Encoder> {
+impl<R: Table> Encoder<R> {
+    pub(crate) fn new() -> Result<Encoder<R>> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             // Of groups, not of pages: enough to skip a group by its times or its flow.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .build();
-        let writer = SerializedFileWriter::new(Vec::new(), schema()?, Arc::new(properties))?;
+        let writer = SerializedFileWriter::new(Vec::new(), schema::<R>()?, Arc::new(properties))?;
         Ok(Encoder {
+            columns: R::COLUMNS,
             writer,
-            about: about(),
+            about: about(R::COLUMNS),
             rows: 0,
         })
     }
 
     /// Adds a row group; its bytes, to be put behind those of before.
-    pub(crate) fn group(&mut self, rows: &[Row]) -> Result<Vec<u8>> {
+    pub(crate) fn group(&mut self, rows: &[R]) -> Result<Vec<u8>> {
         let mut group = self.writer.next_row_group()?;
-        for column in COLUMNS {
+        for column in self.columns {
             if let Some(writer) = group.next_column()? {
-                write_column(writer, column, rows)?;
+                column.write(writer, rows)?;
             }
         }
         group.close()?;
@@ -81,8 +81,8 @@ impl Encoder {
 }
 
 /// What the file says of itself, for whoever reads it without this program.
-fn about() -> KeyValue {
-    let columns: serde_json::Map<_, _> = COLUMNS
+fn about<R>(columns: &[Column<R>]) -> KeyValue {
+    let columns: serde_json::Map<_, _> = columns
         .iter()
         .map(|column| {
             let metadata = serde_json::json!({ "unit": column.unit, "rfc4898": column.variable });
@@ -93,70 +93,8 @@ fn about() -> KeyValue {
     KeyValue::new(ABOUT_COLUMNS.to_owned(), columns)
 }
 
-fn schema() -> Result<TypePtr> {
-    let fields: Result<Vec<TypePtr>> = COLUMNS.iter().map(|c| field(c).map(Arc::new)).collect();
-    let root = Type::group_type_builder("sample").with_fields(fields?);
+fn schema<R: Table>() -> Result<TypePtr> {
+    let fields: Result<Vec<TypePtr>> = R::COLUMNS.iter().map(|c| c.field().map(Arc::new)).collect();
+    let root = Type::group_type_builder(R::NAME).with_fields(fields?);
     root.build().map(Arc::new)
-}
-
-fn field(column: &Column) -> Result<Type> {
-    let (physical, logical) = match column.value {
-        Value::Time(_) => {
-            let utc = LogicalType::timestamp(true, TimeUnit::MICROS);
-            (Physical::INT64, Some(utc))
-        }
-        Value::Whole(_) | Value::Maybe(_) => (Physical::INT64, None),
-        Value::Flag(_) => (Physical::BOOLEAN, None),
-        Value::Text(_) | Value::MaybeText(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-    };
-    let repetition = match column.value {
-        Value::Maybe(_) | Value::MaybeText(_) => Repetition::OPTIONAL,
-        _ => Repetition::REQUIRED,
-    };
-    Type::primitive_type_builder(column.name, physical)
-        .with_repetition(repetition)
-        .with_logical_type(logical)
-        .build()
-}
-
-fn write_column(
-    mut writer: SerializedColumnWriter<'_>,
-    column: &Column,
-    rows: &[Row],
-) -> Result<()> {
-    match column.value {
-        Value::Time(of) | Value::Whole(of) => {
-            let values: Vec<i64> = rows.iter().map(of).collect();
-            let typed = writer.typed::<Int64Type>();
-            typed.write_batch(&values, None, None)?;
-        }
-        Value::Maybe(of) => {
-            let values: Vec<Option<i64>> = rows.iter().map(of).collect();
-            let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
-            let values: Vec<i64> = values.into_iter().flatten().collect();
-            let typed = writer.typed::<Int64Type>();
-            typed.write_batch(&values, Some(&levels), None)?;
-        }
-        Value::Flag(of) => {
-            let values: Vec<bool> = rows.iter().map(of).collect();
-            writer
-                .typed::<BoolType>()
-                .write_batch(&values, None, None)?;
-        }
-        Value::Text(of) => {
-            let text = |row| ByteArray::from(of(row).into_bytes());
-            let values: Vec<ByteArray> = rows.iter().map(text).collect();
-            let typed = writer.typed::<ByteArrayType>();
-            typed.write_batch(&values, None, None)?;
-        }
-        Value::MaybeText(of) => {
-            let values: Vec<Option<String>> = rows.iter().map(of).collect();
-            let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
-            let texts = values.into_iter().flatten().map(String::into_bytes);
-            let values: Vec<ByteArray> = texts.map(ByteArray::from).collect();
-            let typed = writer.typed::<ByteArrayType>();
-            typed.write_batch(&values, Some(&levels), None)?;
-        }
-    }
-    writer.close()
 }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples of flows on disk, as Parquet: what the tracer daemon of the WAD wrote, for today's readers.
+//! Tables on disk, as Parquet: samples of flows, which the tracer daemon of the WAD wrote, and the connections of a
+//! capture, for today's readers.
 //!
 //! A [`Recorder`] takes samples and keeps a folder of finished files within bounds; a crash of the host or
 //! of the program costs what was taken since the last row group. [`read`] gives a file's flows back as
 //! series of points. The crate asks nobody for samples, knows no clock, and draws nothing. Start at
-//! [`Recorder`]; [`COLUMNS`] is what a row has.
+//! [`Recorder`], or at [`CapturedFile`] for connections; [`Table::COLUMNS`] is what a row has.
 
+mod captured;
+mod captured_file;
+mod column;
 mod columns;
 mod encode;
 mod part;
 mod read;
 mod recorder;
 
-pub use columns::{COLUMNS, Column};
+pub use captured::CapturedRow;
+pub use captured_file::CapturedFile;
+pub use column::{Column, Table};
 pub use part::{Recovered, recover};
 pub use read::{Traced, read};
 pub use recorder::{Bounds, Recorded, Recorder};

@@ -5,8 +5,9 @@
 //! `NAME.part`; beside it, `NAME.footer` holds how many bytes of it are whole, and the end that would
 //! finish it there. Each is written before the other says more than is so: a crash costs one row group.
 
+use crate::RecordError;
+use crate::column::Table;
 use crate::encode::Encoder;
-use crate::{RecordError, Row};
 use parquet::errors::ParquetError;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
@@ -16,20 +17,20 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// One file that grows.
-pub(crate) struct Part {
+pub(crate) struct Part<R: Table> {
     /// Name of the finished file.
     path: PathBuf,
     file: File,
-    encoder: Encoder,
+    encoder: Encoder<R>,
     /// Bytes on disk that whole row groups fill.
     whole_bytes: u64,
     /// Encoded, but not on disk yet: the disk was full.
     pending: Vec<u8>,
 }
 
-impl Part {
+impl<R: Table> Part<R> {
     /// Begins `path`, as `path.part`, and locks that until it is dropped: [`recover`] leaves it alone.
-    pub(crate) fn begin(path: PathBuf) -> Result<Part, RecordError> {
+    pub(crate) fn begin(path: PathBuf) -> Result<Part<R>, RecordError> {
         let part = with_ending(&path, "part");
         let open = || {
             let file = create(&part)?;
@@ -48,7 +49,7 @@ impl Part {
     }
 
     /// Adds the rows as a row group, and writes what there is to write.
-    pub(crate) fn add(&mut self, rows: &[Row]) -> Result<(), RecordError> {
+    pub(crate) fn add(&mut self, rows: &[R]) -> Result<(), RecordError> {
         let bytes = self.encoder.group(rows);
         let bytes = bytes.map_err(|error| of_parquet(&self.path, error))?;
         self.pending.extend(bytes);
@@ -158,6 +159,17 @@ pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
         });
     }
     Ok(recovered)
+}
+
+/// Removes what an earlier program left of this unfinished file; of one that writes it still, nothing is touched.
+pub(crate) fn discard(path: &Path) {
+    let part = with_ending(path, "part");
+    let is_left = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if own(&part).is_ok_and(|file| is_left(&file)) {
+        // What stays is reported when the new one cannot be made.
+        let _ = std::fs::remove_file(with_ending(path, "footer"));
+        let _ = std::fs::remove_file(part);
+    }
 }
 
 /// Puts the end behind the whole groups of `path.part`, and gives it its name.

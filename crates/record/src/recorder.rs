@@ -55,7 +55,7 @@ pub struct Recorder {
     folder: PathBuf,
     name: String,
     bounds: Bounds,
-    part: Option<Part>,
+    part: Option<Part<Row>>,
     rows: Vec<Row>,
     /// In encoded groups that the disk has not taken yet.
     pending_rows: u64,
@@ -127,7 +127,7 @@ impl Recorder {
     }
 
     /// The file that grows, once what waits is written.
-    fn part_with_room(&mut self) -> Result<&mut Part, RecordError> {
+    fn part_with_room(&mut self) -> Result<&mut Part<Row>, RecordError> {
         if self.part.is_none() {
             self.part = Some(Part::begin(self.next_path())?);
         }
@@ -149,8 +149,9 @@ impl Recorder {
     }
 
     fn rotate(&mut self) -> Result<(), RecordError> {
-        let is_full =
-            |part: &Part| part.bytes() >= self.bounds.file_bytes || part.groups() >= MOST_GROUPS;
+        let is_full = |part: &Part<Row>| {
+            part.bytes() >= self.bounds.file_bytes || part.groups() >= MOST_GROUPS
+        };
         match self.part.take_if(|part| is_full(part)) {
             Some(part) => self.keep(part),
             None => Ok(()),
@@ -158,7 +159,7 @@ impl Recorder {
     }
 
     /// Finishes a file, and removes the oldest ones beyond the bound.
-    fn keep(&mut self, part: Part) -> Result<(), RecordError> {
+    fn keep(&mut self, part: Part<Row>) -> Result<(), RecordError> {
         let path = part.path().to_path_buf();
         let bytes = part.finish();
         let pending = std::mem::take(&mut self.pending_rows);

@@ -6,7 +6,7 @@
 
 mod support;
 
-use fatpath_record::{Bounds, COLUMNS, Recorder};
+use fatpath_record::{Bounds, Recorder, Row, Table};
 use std::path::Path;
 use std::process::{Command, Output};
 use support::row;
@@ -64,7 +64,7 @@ fn pandas_and_duckdb_read_it_as_it_is() {
         String::from_utf8_lossy(&output.stderr)
     );
     let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
+    let names: Vec<_> = Row::COLUMNS.iter().map(|column| column.name).collect();
     assert_eq!(read["columns"], serde_json::json!(names));
     assert_eq!(read["rows"], 200);
     assert_eq!(read["nulls"], 20);

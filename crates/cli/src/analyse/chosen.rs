@@ -4,6 +4,7 @@
 use clap::ValueEnum;
 use fatpath_capture::{Connection, Direction};
 use fatpath_policy::Prefix;
+use fatpath_record::{CapturedFile, RecordError};
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -75,6 +76,8 @@ pub struct Chosen {
     pub connections: Vec<Connection>,
     /// That fit, and had no room.
     pub left_out: u64,
+    /// All that fit are written to it, however many.
+    file: Option<CapturedFile>,
 }
 
 impl Chosen {
@@ -85,20 +88,37 @@ impl Chosen {
             flows: flows.to_vec(),
             connections: Vec::new(),
             left_out: 0,
+            file: None,
         }
     }
 
+    /// Writes them to a file, too, as they end.
+    #[must_use]
+    pub fn writing(mut self, file: CapturedFile) -> Chosen {
+        self.file = Some(file);
+        self
+    }
+
+    /// The bytes of the file, now that nothing more comes.
+    pub fn finish_file(&mut self) -> Result<Option<u64>, RecordError> {
+        self.file.take().map(CapturedFile::finish).transpose()
+    }
+
     /// Takes those that fit; of too many those that come first.
-    pub fn extend(&mut self, connections: Vec<Connection>) {
+    pub fn extend(&mut self, connections: Vec<Connection>) -> Result<(), RecordError> {
         for connection in connections {
             let is_asked = self.flows.is_empty() || self.flows.contains(&connection.flow);
             if is_asked && self.filters.iter().all(|filter| filter.fits(&connection)) {
+                if let Some(file) = &mut self.file {
+                    file.take(connection.clone())?;
+                }
                 self.connections.push(connection);
             }
             if self.connections.len() >= 2 * MOST {
                 self.order();
             }
         }
+        Ok(())
     }
 
     /// Sorts, and keeps no more than are listed.

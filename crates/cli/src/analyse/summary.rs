@@ -185,7 +185,7 @@ mod tests {
         analysis.take_segment(&segment(false, 1155, 1, 152_001, 0));
         let (connections, counts) = analysis.finish();
         let mut chosen = Chosen::new(Sort::Flow, Vec::new(), &[]);
-        chosen.extend(connections);
+        chosen.extend(connections).unwrap();
         let about = About {
             comments: vec!["made \u{1b}[31mhere".to_owned()],
             ..About::default()
