@@ -7,67 +7,24 @@
 
 mod support;
 
-use fatpath_capture::{Analysis, Ended, Limits, Reader, Retransmission, Segment, Verdict, decode};
+use fatpath_capture::{Analysis, Limits, Reader, Retransmission, Segment, Verdict, decode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
+use support::tcpdump::{Tcpdump, is_closed};
 use support::{FATPATH, Lab, alone, until};
 
 const PORT: u16 = 7001;
 const BYTES: usize = 2_000_000;
+const PATH: &str = "delay = '20ms'\nrate = '20mbit'\nqueue = '4MB'";
 /// Of data in an Ethernet frame with timestamps.
 const SEGMENT_BYTES: u32 = 1448;
-
-/// A running tcpdump on a host of a lab.
-struct Tcpdump {
-    child: Child,
-    file: PathBuf,
-}
-
-impl Tcpdump {
-    fn start(lab: &Lab, host: &str) -> Tcpdump {
-        let file = lab.scratch().join(format!("{host}.pcap"));
-        let mut command = Command::new("tcpdump");
-        command.args([
-            "-i",
-            "any",
-            "-s",
-            "128",
-            "-B",
-            "16384",
-            "-Z",
-            "root",
-            "-U",
-            "--immediate-mode",
-        ]);
-        command
-            .arg("-w")
-            .arg(&file)
-            .args(["tcp", "port", &PORT.to_string()]);
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        // A child of a thread that is on the host.
-        let mut child = lab.on(host, || command.spawn().unwrap());
-        let said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = said.map_while(Result::ok);
-        assert!(said.any(|line| line.contains("listening on")), "no tcpdump");
-        thread::spawn(move || said.for_each(drop));
-        Tcpdump { child, file }
-    }
-
-    /// The capture's file, when all has been written.
-    fn stop(mut self) -> PathBuf {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::INT).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        self.file.clone()
-    }
-}
 
 /// What happened to one transfer from `a` to `b`, at both ends.
 struct Captured {
@@ -78,11 +35,12 @@ struct Captured {
 
 /// `between` runs while the transfer does; the receiver reads when it has ended if `waits`.
 fn transfer(name: &str, link: &str, waits: bool, between: impl FnOnce(&Lab) + Send) -> Captured {
-    let lab = Lab::up(
-        name,
-        &format!("delay = '20ms'\nrate = '20mbit'\nqueue = '4MB'\n{link}"),
-    );
-    let dumps = ["a", "b"].map(|host| Tcpdump::start(&lab, host));
+    let link = format!("{PATH}\n{link}");
+    transfer_over(Lab::up(name, &link), waits, between)
+}
+
+fn transfer_over(lab: Lab, waits: bool, between: impl FnOnce(&Lab) + Send) -> Captured {
+    let dumps = ["a", "b"].map(|host| Tcpdump::start(&lab, host, PORT));
     let (sender, receiver) = lab.connection(PORT);
     thread::scope(|scope| {
         let sends = scope.spawn(|| send(sender));
@@ -100,19 +58,6 @@ fn transfer(name: &str, link: &str, waits: bool, between: impl FnOnce(&Lab) + Se
     }
     let files = dumps.map(Tcpdump::stop);
     Captured { lab, files }
-}
-
-/// Both ends have closed the connection, as far as the file has been written.
-fn is_closed(file: &Path) -> bool {
-    let mut reader = Reader::new(File::open(file).unwrap()).unwrap();
-    let mut analysis = Analysis::new(Limits::default());
-    while let Ok(Some(frame)) = reader.next_frame() {
-        analysis.take(&frame);
-    }
-    let (connections, _) = analysis.finish();
-    connections
-        .first()
-        .is_some_and(|one| one.ended == Ended::Closed)
 }
 
 fn send(mut sender: TcpStream) {
@@ -528,4 +473,75 @@ fn a_live_connection_is_captured_alone_and_without_its_payload() {
     assert!(comment.contains("no payload"), "{comment}");
     let (file, _) = captured_live(&lab, &["--snaplen", "200"]);
     assert!(has_payload(&file));
+}
+
+/// Segments of the connection that the emulator took from `host`, and that it gave to the other one.
+fn passed(observation: &Path, host: &str) -> [u64; 2] {
+    let mut observe = Command::new(FATPATH);
+    observe.args(["lab", "observe", "--flows", "--csv", "-"]);
+    let output = observe.arg(observation).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let column = |name: &str| header.iter().position(|one| *one == name).unwrap();
+    let columns = ["arrived_packets", "left_packets"].map(column);
+    let (from, flow, port) = (column("from"), column("flow"), PORT.to_string());
+    let own = lines.filter(|line| line[from] == host && line[flow].contains(&port));
+    own.fold([0, 0], |sum, line| {
+        [0, 1].map(|at| sum[at] + line[columns[at]].parse::<u64>().unwrap())
+    })
+}
+
+fn compare(files: &[PathBuf; 2]) -> Value {
+    let mut compare = Command::new(FATPATH);
+    compare.arg("analyse").arg(&files[0]).arg("--compare");
+    let output = compare.arg(&files[1]).arg("--json").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["connections"][0].take()
+}
+
+#[test]
+fn two_captures_tell_what_the_emulator_lost_and_how_long_it_took() {
+    if !has_tools() {
+        return;
+    }
+    let Some(_alone) = alone() else { return };
+    let losses = "forward = { loss = '2%' }\nbackward = { loss = '2%' }";
+    let link = format!("{PATH}\n{losses}");
+    let captured = transfer_over(Lab::observed("cap-both", &link), false, |_| {});
+    let files = captured.files;
+    let _kept = captured.lab.into_scratch();
+    let observation = files[0].with_file_name("observation");
+    let one = compare(&files);
+    assert_eq!(one["nearer_client"], 1, "{one:#}");
+    for (host, way) in [("a", "from_client"), ("b", "from_server")] {
+        let [arrived, left] = passed(&observation, host);
+        let way = &one[way];
+        let of = |name: &str| way[name].as_u64().unwrap();
+        let lost = of("lost_segments") + of("lost_bare");
+        // The last ACK may be lost when the other capture has its last frame.
+        let lost = lost..=lost + of("not_judged");
+        assert!(lost.contains(&(arrived - left)), "{arrived} {left} {way:#}");
+        assert!(arrived > left + 3, "nothing was lost: {way:#}");
+        assert!(of("not_judged") <= 2, "{way:#}");
+        assert_eq!(of("added_segments") + of("added_bare"), 0, "{way:#}");
+        let least = way["delay"]["min_us"].as_f64().unwrap();
+        assert!((20_000.0..25_000.0).contains(&least), "{way:#}");
+    }
+    // The clock is one; what ACKs and data take differs by less than a segment at 20 Mb/s and the emulator's lateness.
+    let offset_us = one["clock_offset_us"].as_f64().unwrap();
+    assert!(offset_us.abs() < 2000.0, "{offset_us}");
+    let median_us = one["from_client"]["delay"]["median_us"].as_f64().unwrap();
+    assert!(median_us > 20_000.0, "{median_us}");
+    let swapped = compare(&[files[1].clone(), files[0].clone()]);
+    assert_eq!(swapped["nearer_client"], 2);
+    for way in ["from_client", "from_server"] {
+        let lost = ["lost_bytes", "lost_segments", "lost_bare"];
+        assert_eq!(
+            lost.map(|name| &swapped[way][name]),
+            lost.map(|name| &one[way][name])
+        );
+    }
 }

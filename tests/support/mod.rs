@@ -10,10 +10,12 @@ pub mod host;
 pub mod lent;
 pub mod ordinary;
 pub mod rude;
+pub mod tcpdump;
 pub mod transfer;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -383,6 +385,18 @@ pub struct Lab {
 impl Lab {
     /// `link` is the body of a scenario's link: `rate = …`, `delay = …`.
     pub fn up(name: &str, link: &str) -> Lab {
+        Lab::up_with(name, link, |_| Vec::new())
+    }
+
+    /// Counts what passes, of each flow, in `observation` of its scratch directory.
+    pub fn observed(name: &str, link: &str) -> Lab {
+        Lab::up_with(name, link, |dir| {
+            let file = dir.join("observation").into_os_string();
+            vec!["--observe".into(), file, "--flows".into()]
+        })
+    }
+
+    fn up_with(name: &str, link: &str, more: impl FnOnce(&Path) -> Vec<OsString>) -> Lab {
         let dir = tempfile::tempdir().unwrap();
         let name = format!("t-{name}-{}", std::process::id());
         let file = dir.path().join("scenario.toml");
@@ -393,6 +407,7 @@ impl Lab {
         let output = Command::new(FATPATH)
             .args(["lab", "up"])
             .arg(&file)
+            .args(more(dir.path()))
             .output()
             .unwrap();
         assert!(
@@ -514,6 +529,11 @@ impl Lab {
 
     pub fn scratch(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Takes the lab down, and keeps the directory.
+    pub fn into_scratch(mut self) -> TempDir {
+        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
     }
 }
 

@@ -328,7 +328,7 @@ fn sum_ns(a: i64, b: i64) -> i64 {
 }
 
 /// The place of `number` that is nearest to `reference`.
-fn unwrapped(base: u32, reference: i64, number: u32) -> i64 {
+pub(crate) fn unwrapped(base: u32, reference: i64, number: u32) -> i64 {
     let expected = base.wrapping_add(reference as u32);
     reference + i64::from(number.wrapping_sub(expected) as i32)
 }

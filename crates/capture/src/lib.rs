@@ -7,10 +7,11 @@
 //!
 //! Start at [`Analysis`]: frames of a [`Reader`] come in, [`Connection`]s go out. `decode` makes a [`Segment`] of a frame;
 //! `connection` has the two directions of a connection; `half` is one direction, where everything is judged; `loss` tells
-//! why a segment was sent again. docs/capture.md defines each field beside what tshark and tcptrace say.
+//! why a segment was sent again; `compare` has two captures of one connection. docs/capture.md defines each field beside what tshark and tcptrace say.
 
 mod about;
 mod analysis;
+mod compare;
 mod connection;
 mod decode;
 mod distribution;
@@ -33,6 +34,7 @@ mod writer;
 
 pub use about::About;
 pub use analysis::{Analysis, Counts, Limits};
+pub use compare::{Capture, Compared, ComparedWay, Comparison, DelaySummary, Known, Lost};
 pub use decode::{NoSegment, decode};
 pub use distribution::Summary;
 pub use history::{History, Mark, Point, Span, Way, goodput};

@@ -706,3 +706,131 @@ proptest! {
         prop_assert_eq!(whole(pieces), whole(file));
     }
 }
+
+/// A transfer of 200 segments as two captures have it: the second clock is 3 s ahead, 20 ms to the server and 30 ms back.
+/// `cut` says how many segments a packet of the first capture has; `is_lost` which segments do not reach the second.
+fn both_ends(cut: u32, is_lost: impl Fn(u32) -> bool) -> [Vec<Tcp>; 2] {
+    let [mut near, mut far] = [Vec::new(), Vec::new()];
+    let shifted = |segment: &Tcp, by_ms: i64| Tcp {
+        time_ns: segment.time_ns + by_ms * MS,
+        ..segment.clone()
+    };
+    for segment in handshake() {
+        // The SYN-ACK is seen by the server first.
+        let by_ms = if segment.from == CLIENT { 3020 } else { 2970 };
+        far.push(shifted(&segment, by_ms));
+        near.push(segment);
+    }
+    for first in (0..200).step_by(cut as usize) {
+        let time_ms = 100 + i64::from(first);
+        let packet = Tcp {
+            payload_bytes: 1000 * cut as u16,
+            ..data(1 + first * 1000, time_ms)
+        };
+        near.push(packet);
+        let arrived = (first..first + cut).filter(|number| !is_lost(*number));
+        far.extend(arrived.map(|number| data(1 + number * 1000, time_ms + 3020)));
+        let answer = ack(1 + first * 1000, time_ms + 50);
+        far.push(shifted(&answer, 2970));
+        near.push(answer);
+    }
+    for capture in [&mut near, &mut far] {
+        capture.push(ack(200_001, capture.last().unwrap().time_ns / MS + 100));
+        capture.sort_by_key(|segment| segment.time_ns);
+    }
+    [near, far]
+}
+
+fn compared(captures: &[Vec<Tcp>; 2]) -> Compared {
+    let connections = captures.each_ref().map(|one| analysed(one).1.remove(0));
+    let known = [0, 1].map(|at| Known {
+        connection: &connections[at],
+        first_ns: captures[at].first().unwrap().time_ns,
+        last_ns: captures[at].last().unwrap().time_ns,
+    });
+    let mut comparison = Comparison::new(known, 1).unwrap();
+    let offset_ns = comparison.offset_ns();
+    let segments = |at: usize| {
+        let segments = captures[at]
+            .iter()
+            .map(|one| decode(&raw(&one.packet(), one.time_ns)));
+        segments.map(Result::unwrap).collect::<Vec<Segment>>()
+    };
+    let first = segments(0)
+        .into_iter()
+        .map(|one| (one.time_ns, Capture::First, one));
+    let second = segments(1).into_iter();
+    let second = second.map(|one| (one.time_ns - offset_ns, Capture::Second, one));
+    let mut all: Vec<_> = first.chain(second).collect();
+    all.sort_by_key(|(time_ns, ..)| *time_ns);
+    for (_, capture, segment) in &all {
+        comparison.take(*capture, segment);
+    }
+    comparison.finish()
+}
+
+#[test]
+fn two_captures_tell_losses_and_delays_whatever_their_clocks_and_offload() {
+    let is_lost = |number: u32| number % 40 == 7;
+    for cut in [1, 10] {
+        let captures = both_ends(cut, is_lost);
+        let one = compared(&captures);
+        assert_eq!((one.nearer_client, one.round_trip_us), (1, Some(50_000.0)));
+        // Half of the difference of 10 ms between the two ways is taken for the clock's.
+        assert_eq!(one.clock_offset_us, Some(2_995_000.0));
+        assert_eq!(one.clock_doubt_us, Some(25_000.0));
+        let way = &one.from_client;
+        assert_eq!((way.lost_segments, way.lost_bytes), (5, 5000), "{cut}");
+        let places: Vec<i64> = way.lost.iter().map(|lost| lost.offset_bytes).collect();
+        assert_eq!(places, [7000, 47_000, 87_000, 127_000, 167_000]);
+        assert_eq!(way.delay.unwrap().median_us, 25_000.0);
+        assert_eq!((way.added_segments, way.given_up), (0, 0));
+        let [near, far] = captures;
+        let other = compared(&[far, near]);
+        assert_eq!(
+            (other.nearer_client, other.from_client.lost_segments),
+            (2, 5)
+        );
+        assert_eq!(other.clock_offset_us, Some(-2_995_000.0));
+        assert_eq!(other.from_client.delay, one.from_client.delay);
+    }
+}
+
+#[test]
+fn what_was_sent_before_the_other_capture_began_is_not_lost() {
+    let [near, far] = both_ends(1, |_| false);
+    let late = far
+        .into_iter()
+        .filter(|one| one.time_ns >= 3200 * MS)
+        .collect();
+    let connections = [near.clone(), late];
+    let one = compared(&connections);
+    assert_eq!(one.from_client.lost_segments, 0);
+    assert!(one.from_client.not_judged > 10, "{one:?}");
+}
+
+proptest! {
+    #[test]
+    fn each_byte_is_lost_or_arrives(lost in prop::collection::hash_set(0_u32..200, 0..60), cut in 1_u32..=4) {
+        let cut = [1, 2, 5, 10][cut as usize - 1];
+        let one = compared(&both_ends(cut, |number| lost.contains(&number)));
+        prop_assert_eq!(one.from_client.lost_bytes, 1000 * lost.len() as u64);
+        prop_assert_eq!(one.from_client.lost_segments, lost.len() as u64);
+        prop_assert_eq!(one.from_client.added_bytes, 0);
+    }
+
+    #[test]
+    fn captures_that_have_nothing_to_do_with_each_other_do_no_harm(
+        captures in prop::collection::vec(
+            (any::<bool>(), any::<bool>(), any::<u32>(), any::<u32>(), 0_u16..3000, any::<i64>()), 2..60)
+    ) {
+        let ends = |is_back: bool| if is_back { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
+        let mut both = [handshake(), handshake()];
+        for (is_second, is_back, seq, ack, payload_bytes, time_ns) in captures {
+            let (from, to) = ends(is_back);
+            both[usize::from(is_second)].push(Tcp { seq, ack, payload_bytes, time_ns, ..tcp(from, to, 0) });
+        }
+        let one = compared(&both);
+        prop_assert!(one.from_client.lost_bytes <= one.from_client.sent_bytes);
+    }
+}

@@ -2,6 +2,7 @@
 //! `fatpath analyse`: what a packet capture says of each TCP connection.
 
 mod chosen;
+mod compare;
 mod detail;
 mod open;
 mod plots;
@@ -33,6 +34,7 @@ Examples:
   fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 --filter 443
   fatpath analyse transfer.pcap --filter FP-RWND
   fatpath analyse big.pcapng.zst --parquet connections.parquet
+  fatpath analyse sender.pcap --compare receiver.pcap
   tcpdump -s 128 -w - tcp | fatpath analyse - --json | jq '.connections[].from_client.rtt'";
 
 #[derive(Args)]
@@ -63,6 +65,10 @@ pub struct Arguments {
     /// replaced if it exists
     #[arg(long, value_name = "OUT")]
     pub parquet: Option<PathBuf>,
+    /// Compare with another capture of the same transfer, made at the other end or on the way: what was lost between
+    /// them, and one-way delays; of the connection with most data, or those of --flow
+    #[arg(long, value_name = "OTHER", conflicts_with_all = ["plot", "parquet"])]
+    pub compare: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -80,6 +86,7 @@ impl Arguments {
             sort: Sort::Flow,
             filter: Vec::new(),
             parquet: None,
+            compare: None,
             json,
         }
     }
@@ -108,6 +115,9 @@ struct Analysed {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(other) = &arguments.compare {
+        return compare::run(arguments, other);
+    }
     let name = arguments.file.display().to_string();
     let input = open::open(&arguments.file)?;
     let mut analysed = analyse(input, arguments).with_context(|| name.clone())?;
@@ -139,8 +149,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
     let mut reader = Reader::new(input)?;
     let limits = Limits {
-        // Nobody who writes a capture can know it.
-        seed: RandomState::new().hash_one(0),
+        seed: seed(),
         ..Limits::default()
     };
     let watched: &[u64] = match arguments.plot {
@@ -175,6 +184,11 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         stopped,
         histories,
     })
+}
+
+/// Nobody who writes a capture can know it.
+fn seed() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 fn print_json(analysed: &Analysed) -> Result<()> {
