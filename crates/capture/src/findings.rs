@@ -16,20 +16,38 @@ const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 /// Fewer are chance.
 const LEAST_SPURIOUS: u64 = 5;
 
+/// Of the time, as `fatpath why` has it; below that timeouts cost little.
+const LEAST_TIMEOUT_SHARE: f64 = 0.1;
+
+/// As `fatpath why` has them: a queue that is much longer than the path, and ACKs that wait.
+const BLOAT_RATIO: f64 = 3.0;
+const LEAST_BLOAT_US: f64 = 40_000.0;
+const LEAST_ACK_DELAY_US: f64 = 10_000.0;
+
+/// Round trips that tell of delayed ACKs.
+const LEAST_ROUND_TRIPS: u64 = 20;
+
+/// TCP's timestamps in each segment (RFC 7323, appendix A).
+const TIMESTAMP_BYTES: u16 = 12;
+
 pub(crate) fn findings(connection: &Connection) -> Vec<Finding> {
     let both = [
         ("client", &connection.from_client, &connection.from_server),
         ("server", &connection.from_server, &connection.from_client),
     ];
-    let causes = [reader, window, timeouts, reordering];
     both.into_iter()
-        .filter(|(_, way, _)| way.acked_bytes >= LEAST_BYTES && way.data_time_us > 0.0)
         .flat_map(|(from, way, peer)| {
-            let found = causes.into_iter().filter_map(|cause| cause(way, peer));
+            let causes: &[Cause] = match way.acked_bytes >= LEAST_BYTES && way.data_time_us > 0.0 {
+                true => &[reader, window, silence, reordering, queue, delayed_acks],
+                false => &[silence, delayed_acks],
+            };
+            let found = causes.iter().filter_map(|cause| cause(way, peer));
             found.map(move |(id, evidence)| Finding { id, from, evidence })
         })
         .collect()
 }
+
+type Cause = fn(&Direction, &Direction) -> Found;
 
 type Found = Option<(&'static str, String)>;
 
@@ -68,16 +86,78 @@ fn window(way: &Direction, peer: &Direction) -> Found {
     Some((id, evidence))
 }
 
-/// Timeouts repair what ACKs should.
-fn timeouts(way: &Direction, _: &Direction) -> Found {
-    let kinds = &way.retransmissions;
-    let is_most = kinds.timeout >= 3 && kinds.timeout * 4 >= way.retransmitted_packets;
-    is_most.then(|| {
+/// The flow waits for its timer: what nobody answers, losses at the end of messages, or segments that are too long.
+fn silence(way: &Direction, peer: &Direction) -> Found {
+    let timeouts = way.retransmissions.timeout;
+    if timeouts < 2 {
+        return None;
+    }
+    let full_bytes = full_bytes(way, peer);
+    let is_never_full = way.segment_max_bytes >= full_bytes
+        && way.acked_segment_max_bytes < full_bytes
+        && way.is_heard_after_timeout;
+    if is_never_full {
         let evidence = format!(
-            "{} timeouts among {} retransmissions",
-            kinds.timeout, way.retransmitted_packets
+            "no segment of {full_bytes} bytes was ever acknowledged in {timeouts} timeouts, and the peer is there"
         );
-        ("FP-RTO", evidence)
+        return Some(("FP-PMTU-BLACKHOLE", evidence));
+    }
+    let share = way.timeout_wait_us / way.data_time_us.max(way.timeout_wait_us);
+    let id = match way.tail_timeouts * 2 > timeouts && way.acked_bytes > 0 {
+        true => "FP-TAIL-LOSS",
+        false => "FP-RTO",
+    };
+    (share >= LEAST_TIMEOUT_SHARE).then(|| {
+        let evidence = format!(
+            "{timeouts} timeouts, {} of them with three segments or fewer outstanding, took {:.0} % of the time",
+            way.tail_timeouts,
+            share * 100.0
+        );
+        (id, evidence)
+    })
+}
+
+fn full_bytes(way: &Direction, peer: &Direction) -> u64 {
+    let options_bytes = if way.has_timestamps {
+        TIMESTAMP_BYTES
+    } else {
+        0
+    };
+    let mss_bytes = peer.mss_bytes.map(|mss| mss.saturating_sub(options_bytes));
+    mss_bytes.map_or(way.segment_max_bytes, u64::from)
+}
+
+/// The flow keeps a queue that is much longer than the path. A silence lengthens round trips, too.
+fn queue(way: &Direction, peer: &Direction) -> Found {
+    let rtt = way.rtt?;
+    let is_long =
+        rtt.mean_us >= BLOAT_RATIO * rtt.min_us && rtt.mean_us >= rtt.min_us + LEAST_BLOAT_US;
+    let is_full = way.outstanding_mean_bytes >= 4.0 * full_bytes(way, peer) as f64;
+    (is_long && is_full && silence(way, peer).is_none()).then(|| {
+        let evidence = format!(
+            "round trips of {:.0} ms on average and {:.0} ms at least",
+            rtt.mean_us / 1000.0,
+            rtt.min_us / 1000.0
+        );
+        ("FP-BUFFERBLOAT", evidence)
+    })
+}
+
+/// Short segments wait for ACKs that the peer delays.
+fn delayed_acks(way: &Direction, peer: &Direction) -> Found {
+    let rtt = way.rtt.filter(|rtt| rtt.samples >= LEAST_ROUND_TRIPS)?;
+    let is_short = way.segment_max_bytes * 2 < full_bytes(way, peer);
+    let is_alone = way.outstanding_max_bytes <= 2 * way.segment_max_bytes;
+    let is_late = rtt.mean_us >= rtt.min_us + LEAST_ACK_DELAY_US;
+    (is_short && is_alone && is_late && silence(way, peer).is_none()).then(|| {
+        let evidence = format!(
+            "segments of {} bytes at most, one or two at a time, were acknowledged after {:.0} ms on average and {:.0} ms \
+             at least",
+            way.segment_max_bytes,
+            rtt.mean_us / 1000.0,
+            rtt.min_us / 1000.0
+        );
+        ("FP-DELACK", evidence)
     })
 }
 

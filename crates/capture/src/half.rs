@@ -53,6 +53,8 @@ pub(crate) struct Half {
     sacked: Ranges,
     outstanding: Outstanding,
     repair: Repair,
+    /// When that was sent which was sent last of what has been acknowledged.
+    delivered_sent_ns: Option<i64>,
     /// Right edge of the window that the peer offers.
     edge: Option<i64>,
     peer_mss_bytes: Option<u16>,
@@ -83,6 +85,7 @@ pub(crate) struct Half {
     /// Idle, if data follows.
     pending_idle_ns: i64,
     closed_ns: i64,
+    timeout_wait_ns: i64,
     reordering_ns: i64,
     pub report: Direction,
 }
@@ -222,11 +225,16 @@ impl Half {
     }
 
     fn is_window_limited(&self) -> bool {
-        let mss_bytes = self.peer_mss_bytes.map_or(DEFAULT_MSS_BYTES, i64::from);
-        let segment_bytes = mss_bytes.min(self.report.segment_max_bytes.max(1) as i64);
+        let segment_bytes = self.full_bytes();
         let room_bytes = self.edge.map(|edge| edge - self.highest);
         let is_waiting = self.highest > self.una;
         room_bytes.is_some_and(|room| room <= 0 || is_waiting && room < segment_bytes)
+    }
+
+    /// Data of a full segment, as far as it is known.
+    fn full_bytes(&self) -> i64 {
+        let mss_bytes = self.peer_mss_bytes.map_or(DEFAULT_MSS_BYTES, i64::from);
+        mss_bytes.min(self.report.segment_max_bytes.max(1) as i64)
     }
 
     /// Where this number of the data's lies, counted from the first that was seen.
@@ -311,6 +319,7 @@ impl Half {
         report.zero_window_us = us(self.closed_ns);
         report.window_limited_us = us(self.limited_ns);
         report.idle_us = us(self.idle_ns);
+        report.timeout_wait_us = us(self.timeout_wait_ns);
         report.reordering_us = us(self.reordering_ns);
         report.rtt = self.rtt.summary();
         report.rtt_by_timestamps = self.echo_rtt.summary();

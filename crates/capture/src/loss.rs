@@ -40,6 +40,8 @@ pub(crate) struct Moment {
     pub last_sent_ns: i64,
     /// Whether the receiver has bytes above the segment.
     pub is_sacked_above: bool,
+    /// Whether something that was sent after it has been acknowledged: that tells of a loss, too (RFC 8985, section 6.2).
+    pub is_overtaken: bool,
     /// Without SACK there is no tail-loss probe (RFC 8985, section 7.1).
     pub uses_sack: bool,
 }
@@ -100,7 +102,9 @@ impl Repair {
     }
 
     fn answered(&self, moment: &Moment) -> Retransmission {
-        let is_told = moment.is_sacked_above || self.duplicate_acks >= DUPLICATE_THRESHOLD;
+        let is_overtaken = moment.uses_sack && moment.is_overtaken;
+        let is_told =
+            moment.is_sacked_above || is_overtaken || self.duplicate_acks >= DUPLICATE_THRESHOLD;
         match () {
             () if self.loss_point.is_some() => Retransmission::AfterTimeout,
             () if is_told || self.recovery_point.is_some() => Retransmission::Fast,
@@ -148,6 +152,11 @@ impl Repair {
     /// What it holds besides its own size.
     pub fn heap_bytes(&self) -> usize {
         self.judged.capacity() * size_of::<Judged>()
+    }
+
+    /// When the last ACK came.
+    pub fn last_ack_ns(&self) -> Option<i64> {
+        self.last_ack_ns
     }
 
     /// An ACK came, whatever it acknowledges.
@@ -226,7 +235,25 @@ mod tests {
             rtt_ns: Some(50 * MS),
             last_sent_ns: 0,
             is_sacked_above: false,
+            is_overtaken: false,
             uses_sack: true,
+        }
+    }
+
+    #[test]
+    fn an_ack_of_what_was_sent_later_makes_it_fast_with_sack() {
+        for (uses_sack, expected) in [
+            (true, Retransmission::Fast),
+            (false, Retransmission::Unclear),
+        ] {
+            let mut repair = Repair::default();
+            repair.ack_came(MS);
+            let overtaken = Moment {
+                is_overtaken: true,
+                uses_sack,
+                ..moment()
+            };
+            assert_eq!(kind(&mut repair, again(0, MS), &overtaken), expected);
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Acked {
     pub newest: Option<Sent>,
     /// Whether a retransmitted one is among them.
     pub any_retransmitted: bool,
+    /// When the one that was sent last of them was sent.
+    pub last_sent_ns: Option<i64>,
 }
 
 impl Outstanding {
@@ -77,12 +79,16 @@ impl Outstanding {
         self.segments.capacity() * size_of::<Sent>()
     }
 
-    /// Everything below `ack` has been received.
-    pub fn ack(&mut self, ack: i64) -> Acked {
+    /// Everything below `ack` has been received. What was sent again after `before_ns` cannot be what was received: its
+    /// original was (RFC 8985, section 6.2, step 2).
+    pub fn ack(&mut self, ack: i64, before_ns: i64) -> Acked {
         let mut acked = Acked::default();
         while let Some(sent) = self.segments.get(self.acked).filter(|s| s.end <= ack) {
             acked.any_retransmitted |= sent.is_retransmitted;
             acked.newest = Some(*sent);
+            if !sent.is_retransmitted || sent.time_ns <= before_ns {
+                acked.last_sent_ns = acked.last_sent_ns.max(Some(sent.time_ns));
+            }
             self.acked += 1;
         }
         while self.acked > KEPT_ACKED {
@@ -109,6 +115,12 @@ impl Outstanding {
         let from = self.segments.iter().skip(from).take(4);
         from.take_while(|sent| sent.start <= copy.start)
             .any(|sent| is_copy(&sent))
+    }
+
+    /// When the segment with this byte was sent last.
+    pub fn sent_ns(&self, place: i64) -> Option<i64> {
+        let sent = self.segments.get(self.first_from(place))?;
+        (sent.start <= place).then_some(sent.time_ns)
     }
 
     /// These bytes were sent again.
@@ -157,13 +169,15 @@ mod tests {
     fn an_ack_answers_the_newest_segment_that_it_covers() {
         let mut outstanding = Outstanding::default();
         (0..4).for_each(|i| outstanding.push(sent(i * 10, i), 100));
-        let acked = outstanding.ack(25);
+        let acked = outstanding.ack(25, i64::MAX);
         assert_eq!(acked.newest.map(|s| s.time_ns), Some(1));
         assert!(!acked.any_retransmitted);
+        assert_eq!(acked.last_sent_ns, Some(1));
+        assert_eq!(outstanding.sent_ns(35), Some(3));
         outstanding.mark(&sent(20, 9));
-        let acked = outstanding.ack(40);
+        let acked = outstanding.ack(40, i64::MAX);
         assert!(acked.any_retransmitted);
-        assert_eq!(outstanding.ack(40), Acked::default());
+        assert_eq!(outstanding.ack(40, i64::MAX), Acked::default());
     }
 
     #[test]
@@ -172,7 +186,7 @@ mod tests {
         outstanding.push(sent(0, 100), 100);
         assert!(outstanding.has_copy(&sent(0, 150), 100));
         assert!(!outstanding.has_copy(&sent(0, 250), 100), "too late");
-        outstanding.ack(10);
+        outstanding.ack(10, i64::MAX);
         assert!(
             outstanding.has_copy(&sent(0, 150), 100),
             "also when acknowledged"
@@ -193,6 +207,6 @@ mod tests {
             end: i64::MAX,
             ..sent(0, 5)
         });
-        assert!(outstanding.ack(i64::MAX).any_retransmitted);
+        assert!(outstanding.ack(i64::MAX, i64::MAX).any_retransmitted);
     }
 }

@@ -126,6 +126,12 @@ pub struct Direction {
     pub retransmitted_bytes: u64,
     /// Why they were.
     pub retransmissions: Retransmissions,
+    /// Timeouts with three segments or fewer outstanding.
+    pub tail_timeouts: u64,
+    /// From the last data or ACK to each timeout's retransmission, together, µs.
+    pub timeout_wait_us: f64,
+    /// The peer sent something after the first timeout.
+    pub is_heard_after_timeout: bool,
     /// Retransmissions that the peer reported as unneeded (DSACK, RFC 2883).
     pub spurious_by_dsack: u64,
     /// Retransmissions whose ACK echoes the time of the original (Eifel, RFC 3522).
@@ -209,6 +215,8 @@ pub struct Direction {
     pub has_timestamps: bool,
     /// Longest segment, bytes of data.
     pub segment_max_bytes: u64,
+    /// Longest segment that the peer acknowledged, of the newest of each ACK.
+    pub acked_segment_max_bytes: u64,
     /// Segments above the peer's MSS: what an interface with offload is handed, or hands over, at once.
     pub super_packets: u64,
     /// Segments whose options the snaplen cut.

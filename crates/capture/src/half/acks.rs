@@ -36,6 +36,7 @@ impl Half {
             self.edge = Some(ack + window_bytes);
         }
         self.repair.ack_came(segment.time_ns);
+        self.report.is_heard_after_timeout |= self.report.retransmissions.timeout > 0;
     }
 
     fn advance(&mut self, segment: &Segment, ack: i64) -> Option<i64> {
@@ -45,7 +46,15 @@ impl Half {
         let missing = self.seen.forget_below(self.una, ack) as u64;
         self.report.unseen_bytes = self.report.unseen_bytes.saturating_add(missing);
         self.highest = self.highest.max(ack);
-        let acked = self.outstanding.ack(ack);
+        let least_ns = self.rtt.min_ns().unwrap_or(0);
+        let before_ns = segment.time_ns.saturating_sub(least_ns);
+        let acked = self.outstanding.ack(ack, before_ns);
+        self.delivered_sent_ns = self.delivered_sent_ns.max(acked.last_sent_ns);
+        let longest = acked
+            .newest
+            .map_or(0, |sent| (sent.end - sent.start) as u64);
+        let most = &mut self.report.acked_segment_max_bytes;
+        *most = longest.max(*most);
         let is_sample = was_whole && !acked.any_retransmitted;
         let newest = acked.newest.filter(|_| is_sample);
         let rtt_ns = newest.map(|sent| segment.time_ns.saturating_sub(sent.time_ns));

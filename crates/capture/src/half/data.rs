@@ -14,6 +14,9 @@ const REORDERING_NS: i64 = 3_000_000;
 /// Linux counts the identification of IPv4 by segments; a super-packet has up to 45 of them.
 const MAX_ID_STEP: u16 = 64;
 
+/// As `fatpath why` has it: fewer cannot draw three duplicate ACKs.
+const MOST_TAIL_SEGMENTS: i64 = 3;
+
 /// Where a segment's sequence numbers lie.
 #[derive(Clone, Copy)]
 struct Span {
@@ -206,9 +209,18 @@ impl Half {
             rtt_ns,
             last_sent_ns: self.last_data_ns,
             is_sacked_above: self.sacked.end().is_some_and(|end| end > sent.start),
+            is_overtaken: self.is_overtaken(sent.start),
             uses_sack: self.report.is_sack_permitted,
         };
+        let heard_ns = self.repair.last_ack_ns().unwrap_or(self.last_data_ns);
         let kind = self.repair.judge(again, &moment, room.retransmissions);
+        if kind == Retransmission::Timeout {
+            let since_ns = self.last_data_ns.max(heard_ns);
+            let waited_ns = sent.time_ns.saturating_sub(since_ns);
+            self.timeout_wait_ns = sum_ns(self.timeout_wait_ns, waited_ns);
+            let is_tail = self.outstanding_bytes() <= MOST_TAIL_SEGMENTS * self.full_bytes();
+            self.report.tail_timeouts += u64::from(is_tail);
+        }
         let report = &mut self.report;
         report.retransmitted_packets += 1;
         report.retransmitted_bytes += u64::from(segment.payload_bytes);
@@ -221,6 +233,12 @@ impl Half {
         };
         *of_kind += 1;
         kind
+    }
+
+    /// Whether something has been acknowledged that was sent after this byte was sent last.
+    fn is_overtaken(&self, place: i64) -> bool {
+        let times = self.outstanding.sent_ns(place).zip(self.delivered_sent_ns);
+        times.is_some_and(|(sent_ns, delivered_ns)| sent_ns < delivered_ns)
     }
 }
 
