@@ -7,13 +7,16 @@ use std::thread::available_parallelism;
 
 use anyhow::Result;
 use clap::Args;
+use serde::Serialize;
 
 use fatpath_scenario::MOST_REPEATS;
 
-use super::{How, Simulator};
+use super::models::lines;
+use super::{CaseModels, How, Simulator};
 use crate::load;
 use crate::print::{print_json, print_lines};
 use crate::report::{exit_code, list_runs, outcome_lines};
+use crate::results::Row;
 use crate::run::{self, Choice, Options, ScenarioError, Shard};
 
 /// Arguments of `sim`.
@@ -32,6 +35,7 @@ Examples:
   fatpath sim experiments/agreement.toml
   fatpath sim experiments/demo.toml --path lossy --variant tuned --repeats 5
   fatpath sim experiments/agreement.toml --jobs 1 --seed 7 --out out/other-seed
+  fatpath sim experiments/agreement.toml --model
   fatpath sim experiments/agreement.toml --shard 2/4 --out out/parts/2
   fatpath sim experiments/agreement.toml --merge out/parts/* \\
     --out out/agreement-sim
@@ -68,6 +72,9 @@ pub struct Simulate {
     /// List the runs in their order, and run nothing
     #[arg(long)]
     list: bool,
+    /// Print what models of TCP expect of each case, too (docs/model.md)
+    #[arg(long, conflicts_with = "list")]
+    model: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -111,12 +118,27 @@ impl Simulate {
         if let (Some(shard), []) = (options.shard, &outcome.runs[..]) {
             eprintln!("fatpath: warning: part {shard} is empty: there are fewer runs than parts");
         }
-        match self.json {
-            true => print_json(&outcome.rows())?,
-            false => print_lines(&outcome_lines(&outcome))?,
+        let models = self.model.then(|| simulator.models(&outcome.rows()));
+        match (self.json, &models) {
+            (true, None) => print_json(&outcome.rows())?,
+            (true, Some(models)) => print_json(&WithModels {
+                runs: outcome.rows(),
+                models,
+            })?,
+            (false, None) => print_lines(&outcome_lines(&outcome))?,
+            (false, Some(models)) => {
+                print_lines(&[outcome_lines(&outcome), lines(models)].concat())?;
+            }
         }
         Ok(exit_code(&outcome))
     }
+}
+
+/// What `--json` prints with `--model`.
+#[derive(Serialize)]
+struct WithModels<'m> {
+    runs: Vec<Row>,
+    models: &'m [CaseModels],
 }
 
 fn default_folder(scenario: &str, shard: Option<Shard>) -> PathBuf {

@@ -13,6 +13,7 @@ mod host;
 mod law;
 mod mapped;
 mod mapping;
+mod models;
 mod options;
 mod outcome;
 mod series;
@@ -22,7 +23,7 @@ mod spec;
 mod tests;
 mod window;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,12 +32,14 @@ use fatpath_policy::Policy;
 use fatpath_scenario::plan::Plan;
 use fatpath_scenario::{Case, Scenario};
 
+use crate::results::summary::summaries;
 use crate::results::{Row, files};
 use crate::run::{Made, Maker, Planned, Runner, ScenarioError, Shard, Watch};
 use mapped::Mapped;
 use spec::Randomness;
 
 pub use mapped::MapError;
+pub use models::{CaseModels, Expected};
 
 const NO_END: Duration = Duration::MAX;
 
@@ -173,6 +176,22 @@ impl Simulator {
         let seed = self.how.seed;
         let random = Randomness { repeat, seed };
         Mapped::of(case, plan, policy, &self.scenario.experiment, random)
+    }
+
+    /// What models expect of the cases of which these are the runs.
+    pub fn models(&self, rows: &[Row]) -> Vec<CaseModels> {
+        let of_case = |case: &Case, path: &str, variant: &str, vary: &BTreeMap<String, String>| {
+            let own: BTreeMap<String, String> = case.vary.iter().cloned().collect();
+            case.path == path && case.variant == variant && own == *vary
+        };
+        let cases = summaries(rows);
+        let laid = cases.iter().filter_map(|one| {
+            let mut all = self.scenario.cases.iter();
+            let case = all.find(|case| of_case(case, &one.path, &one.variant, &one.vary))?;
+            let mapped = self.mapped(case, &self.plan(case), 1);
+            Some(models::laid_over(one, mapped.as_ref().map_err(|_| ())))
+        });
+        laid.collect()
     }
 
     /// Of a run that fails, `row` has what was known by then.

@@ -2,6 +2,7 @@
 //! Scenarios as simulations.
 
 mod classic;
+mod models;
 mod synchronised;
 
 use std::path::Path;
