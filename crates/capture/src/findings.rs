@@ -19,13 +19,12 @@ const LEAST_SPURIOUS: u64 = 5;
 /// Of the time, as `fatpath why` has it; below that timeouts cost little.
 const LEAST_TIMEOUT_SHARE: f64 = 0.1;
 
-/// As `fatpath why` has them: a queue that is much longer than the path, and ACKs that wait.
+/// As `fatpath why` has them: a queue that is much longer than the path.
 const BLOAT_RATIO: f64 = 3.0;
 const LEAST_BLOAT_US: f64 = 40_000.0;
-const LEAST_ACK_DELAY_US: f64 = 10_000.0;
 
-/// Round trips that tell of delayed ACKs.
-const LEAST_ROUND_TRIPS: u64 = 20;
+/// Segments that waited for a delayed ACK.
+const LEAST_HELD: u64 = 10;
 
 /// TCP's timestamps in each segment (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u16 = 12;
@@ -145,30 +144,24 @@ fn queue(way: &Direction, peer: &Direction) -> Found {
 
 /// Short segments wait for ACKs that the peer delays.
 fn delayed_acks(way: &Direction, peer: &Direction) -> Found {
-    let rtt = way.rtt.filter(|rtt| rtt.samples >= LEAST_ROUND_TRIPS)?;
     let is_short = way.segment_max_bytes * 2 < full_bytes(way, peer);
-    let is_alone = way.outstanding_max_bytes <= 2 * way.segment_max_bytes;
-    let is_late = rtt.mean_us >= rtt.min_us + LEAST_ACK_DELAY_US;
-    (is_short && is_alone && is_late && silence(way, peer).is_none()).then(|| {
+    (is_short && way.held_segments >= LEAST_HELD && silence(way, peer).is_none()).then(|| {
         let evidence = format!(
-            "segments of {} bytes at most, one or two at a time, were acknowledged after {:.0} ms on average and {:.0} ms \
-             at least",
-            way.segment_max_bytes,
-            rtt.mean_us / 1000.0,
-            rtt.min_us / 1000.0
+            "{} of {} segments, of {} bytes at most, were sent only when a delayed ACK came",
+            way.held_segments, way.data_packets, way.segment_max_bytes
         );
         ("FP-DELACK", evidence)
     })
 }
 
-/// What was retransmitted had not been lost.
+/// What was retransmitted had not been lost, or what was late was not even sent again.
 fn reordering(way: &Direction, _: &Direction) -> Found {
     let spurious = way.spurious_by_dsack.max(way.spurious_by_timestamp);
     let is_most = spurious >= LEAST_SPURIOUS && spurious * 2 >= way.retransmitted_packets;
-    is_most.then(|| {
+    (is_most || way.late_arrivals >= LEAST_SPURIOUS).then(|| {
         let evidence = format!(
-            "{spurious} of {} retransmissions were not needed",
-            way.retransmitted_packets
+            "{spurious} of {} retransmissions were not needed, and {} times what was missing came late by itself",
+            way.retransmitted_packets, way.late_arrivals
         );
         ("FP-REORDERING", evidence)
     })

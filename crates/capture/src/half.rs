@@ -53,6 +53,8 @@ pub(crate) struct Half {
     sacked: Ranges,
     outstanding: Outstanding,
     repair: Repair,
+    /// When the last ACK came, if it was late and of all data.
+    late_ack_ns: Option<i64>,
     /// When that was sent which was sent last of what has been acknowledged.
     delivered_sent_ns: Option<i64>,
     /// Right edge of the window that the peer offers.

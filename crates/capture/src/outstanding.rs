@@ -117,6 +117,12 @@ impl Outstanding {
             .any(|sent| is_copy(&sent))
     }
 
+    /// Whether the first segment that is not acknowledged was sent once.
+    pub fn is_first_sent_once(&self) -> bool {
+        let first = self.segments.get(self.acked);
+        first.is_some_and(|sent| !sent.is_retransmitted)
+    }
+
     /// When the segment with this byte was sent last.
     pub fn sent_ns(&self, place: i64) -> Option<i64> {
         let sent = self.segments.get(self.first_from(place))?;

@@ -147,6 +147,8 @@ pub struct Direction {
 
     /// Segments that were sent once and overtaken.
     pub out_of_order: u64,
+    /// Times at which the peer got what it had reported missing (SACK), and nobody had sent that again: it was late.
+    pub late_arrivals: u64,
     /// By how many segments with data at most (RFC 4737, section 4.2).
     pub reordering_packets: u64,
     /// By how many bytes at most.
@@ -183,6 +185,9 @@ pub struct Direction {
     pub outstanding_max_bytes: u64,
     /// Mean over `data_time_us`.
     pub outstanding_mean_bytes: f64,
+    /// Segments sent within 1 ms after the ACK of all before them, which took 10 ms longer than the least: the sender had
+    /// waited for it.
+    pub held_segments: u64,
     /// How long all data was acknowledged, between the first data and the last, µs.
     pub idle_us: f64,
     /// Longest time between two segments of this end, µs.

@@ -206,6 +206,37 @@ fn a_hole_that_fills_soon_is_reordering_and_one_that_fills_late_a_loss_before_th
 }
 
 #[test]
+fn what_sack_reported_missing_and_nobody_sent_again_was_late() {
+    let sack = |from: u32, to: u32| {
+        let block = [from, to].map(u32::to_be_bytes).concat();
+        [&[1, 1, 5, 10][..], &block].concat()
+    };
+    let reported = Tcp {
+        options: sack(1001, 3001),
+        ..ack(1, 110)
+    };
+    for (is_sent_again, late) in [(false, 1), (true, 0)] {
+        let mut segments = handshake();
+        segments.extend((0..3).map(|i| data(1 + i * 1000, 60)));
+        segments.push(reported.clone());
+        segments.extend(is_sent_again.then(|| data(1, 111)));
+        segments.push(ack(3001, 165));
+        let way = &analysed(&segments).1[0].from_client;
+        assert_eq!(way.late_arrivals, late);
+    }
+}
+
+#[test]
+fn a_segment_that_follows_a_late_ack_was_held() {
+    let mut segments = handshake();
+    // In time, late and answered, late and not answered.
+    segments.extend([data(1, 60), ack(1001, 110), data(1001, 110)]);
+    segments.extend([ack(2001, 200), data(2001, 200), ack(3001, 290)]);
+    segments.push(data(3001, 400));
+    assert_eq!(analysed(&segments).1[0].from_client.held_segments, 1);
+}
+
+#[test]
 fn a_closed_window_is_timed_and_probed() {
     let mut segments = handshake();
     let closed = Tcp {

@@ -7,6 +7,9 @@ use crate::report::Direction;
 use crate::segment::{Segment, flag};
 use crate::verdict::Verdict;
 
+/// As `fatpath why` has it: an ACK that takes so much longer than the least was delayed.
+const LATE_ACK_NS: i64 = 10_000_000;
+
 impl Half {
     /// An ACK of the peer for this end's data. `window_bytes` is what it offers, `is_same_window` whether it offered the
     /// same before.
@@ -26,6 +29,11 @@ impl Half {
             segment.payload_bytes == 0 && !segment.has_any(flag::SYN | flag::FIN | flag::RST);
         if ack > self.una {
             verdict.rtt_ns = self.advance(segment, ack);
+            let is_late = verdict
+                .rtt_ns
+                .is_some_and(|rtt_ns| self.is_late_ack(rtt_ns));
+            let is_all = self.una >= self.highest;
+            self.late_ack_ns = (is_bare && is_late && is_all).then_some(segment.time_ns);
         } else if ack == self.una && is_bare && self.highest > self.una && is_same_window {
             verdict.is_duplicate_ack = true;
             peer.duplicate_acks += 1;
@@ -39,15 +47,23 @@ impl Half {
         self.report.is_heard_after_timeout |= self.report.retransmissions.timeout > 0;
     }
 
+    fn is_late_ack(&self, rtt_ns: i64) -> bool {
+        let least_ns = self.min_rtt_ns().unwrap_or(rtt_ns);
+        rtt_ns.saturating_sub(least_ns) >= LATE_ACK_NS
+    }
+
     fn advance(&mut self, segment: &Segment, ack: i64) -> Option<i64> {
         let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+        let was_late = !self.sacked.is_empty() && self.outstanding.is_first_sent_once();
+        self.report.late_arrivals += u64::from(was_late);
         let was_whole = self.sacked.is_empty() && self.repair.duplicate_acks == 0;
         self.report.spurious_by_timestamp += self.repair.acked(self.una, ack, tsecr);
         let missing = self.seen.forget_below(self.una, ack) as u64;
         self.report.unseen_bytes = self.report.unseen_bytes.saturating_add(missing);
         self.highest = self.highest.max(ack);
         let least_ns = self.rtt.min_ns().unwrap_or(0);
-        let before_ns = segment.time_ns.saturating_sub(least_ns);
+        // The sender may know a shorter round trip: less of them is measured here.
+        let before_ns = segment.time_ns.saturating_sub(least_ns - least_ns / 8);
         let acked = self.outstanding.ack(ack, before_ns);
         self.delivered_sent_ns = self.delivered_sent_ns.max(acked.last_sent_ns);
         let longest = acked

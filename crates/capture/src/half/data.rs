@@ -14,6 +14,9 @@ const REORDERING_NS: i64 = 3_000_000;
 /// Linux counts the identification of IPv4 by segments; a super-packet has up to 45 of them.
 const MAX_ID_STEP: u16 = 64;
 
+/// A sender answers an ACK that it waited for within this time.
+const HELD_NS: i64 = 1_000_000;
+
 /// As `fatpath why` has it: fewer cannot draw three duplicate ACKs.
 const MOST_TAIL_SEGMENTS: i64 = 3;
 
@@ -97,6 +100,12 @@ impl Half {
 
     fn new_data(&mut self, sent: Sent, segment: &Segment, room: Room, verdict: &mut Verdict) {
         verdict.is_after_hole = sent.start > self.highest;
+        let waited_ns = self
+            .late_ack_ns
+            .take()
+            .map(|at| sent.time_ns.saturating_sub(at));
+        let is_held = waited_ns.is_some_and(|ns| ns < HELD_NS);
+        self.report.held_segments += u64::from(is_held);
         let step = sent.ip_id.wrapping_sub(self.top.ip_id);
         self.top = Top {
             tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
