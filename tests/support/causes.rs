@@ -337,6 +337,16 @@ impl Cause {
         )
     }
 
+    /// Emulates the cause on a lab with its link, without a daemon.
+    pub fn happen(&self, lab: &Lab) {
+        for (host, sysctl) in self.sysctls {
+            lab.output(host, &["sysctl", "-w", sysctl]);
+        }
+        let flows = Flows::start(lab, self.traffic);
+        sleep(LASTS);
+        flows.end();
+    }
+
     /// Emulates the cause and asks.
     pub fn judge(&self) -> Verdict {
         let lab = Lab::up("why", self.link);

@@ -484,6 +484,17 @@ impl Lab {
         named.map(|(_, value)| value.parse::<u64>().unwrap()).sum()
     }
 
+    /// A counter of TCP of a host's kernel, of /proc/net/snmp.
+    pub fn counted_tcp(&self, host: &str, name: &str) -> u64 {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/snmp");
+        let snmp = self.on(host, read).unwrap();
+        let mut rows = snmp.lines().filter(|line| line.starts_with("Tcp:"));
+        let (keys, values) = (rows.next().unwrap(), rows.next().unwrap());
+        let mut both = keys.split(' ').zip(values.split(' '));
+        let (_, value) = both.find(|(key, _)| *key == name).unwrap();
+        value.parse().unwrap()
+    }
+
     /// Changes the link: `forward.loss=1%`.
     pub fn set(&self, change: &str) {
         let output = Command::new(FATPATH)

@@ -22,6 +22,7 @@ mod loaded;
 mod memory;
 mod one_processor;
 mod peer;
+mod printed;
 mod results;
 mod run;
 mod simulated;

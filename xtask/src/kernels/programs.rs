@@ -14,12 +14,13 @@ const PACKAGES: [&str; 2] = ["crates/cli", "crates/kernel"];
 /// slow for its packets. The examples and `phases` need compilers (the kernel's own test of phases does not), the page and plots of
 /// captures a browser, top a terminal, Slurm itself: a guest
 /// has none. `why` has two tests of the command line; its long one goes over a path. `auto` learns what a path is like, and the
-/// path of such a processor drops what it should carry. `capture` goes over paths, and needs tshark. What `archive`, `command_line`,
+/// path of such a processor drops what it should carry. `capture` and `capture_kernel` go over paths, and need tshark and tcpdump. What `archive`, `command_line`,
 /// `measure` and `mover` ask is the same of any kernel; `service` bounds capabilities by an option of setpriv that a guest's busybox lacks.
-const LEFT_OUT: [&str; 21] = [
+const LEFT_OUT: [&str; 22] = [
     "archive",
     "auto",
     "capture",
+    "capture_kernel",
     "capture_page",
     "command_line",
     "ecn_queue",

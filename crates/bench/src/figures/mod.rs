@@ -7,6 +7,7 @@ mod archive;
 mod bbr;
 mod bbr_ack_cost;
 mod capture;
+mod capture_kernel;
 mod cli;
 mod connect_rate;
 mod connect_rate_tuned;
@@ -46,7 +47,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 55] = [
+const SINGLE: [&Figure; 58] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -102,6 +103,9 @@ const SINGLE: [&Figure; 55] = [
     &capture::MPPS_20K,
     &capture::OVER_TSHARK,
     &capture::MEMORY,
+    &capture_kernel::KINDS_EXACT,
+    &capture_kernel::RTT_ERROR,
+    &capture_kernel::FINDINGS,
 ];
 
 pub use sim_bytes_per_flow::simulate_flows;

@@ -4,9 +4,9 @@
 //! A verdict is right when the findings at both ends are the wanted ones and no other.
 
 use crate::figure::{Better, Figure, Summary};
+use crate::printed::printed;
 use crate::run::Run;
-use anyhow::{Context, Result, ensure};
-use std::process::Command;
+use anyhow::{Result, ensure};
 
 const REPEATS: u32 = 5;
 
@@ -33,7 +33,7 @@ pub const GAIN_ERROR: Figure = Figure {
 };
 
 fn measure_gains(run: &Run) -> Result<Vec<f64>> {
-    let printed = printed("what_cures_give_is_printed_with_what_was_expected")?;
+    let printed = printed("why", "what_cures_give_is_printed_with_what_was_expected")?;
     let lines = printed
         .lines()
         .filter_map(|line| line.strip_prefix("gain: "));
@@ -60,7 +60,7 @@ pub const FALSE_PER_1000: Figure = Figure {
 };
 
 fn measure_false(run: &Run) -> Result<Vec<f64>> {
-    let printed = printed("findings_of_ordinary_traffic_are_printed")?;
+    let printed = printed("why", "findings_of_ordinary_traffic_are_printed")?;
     let lines = printed
         .lines()
         .filter_map(|line| line.strip_prefix("ordinary: "));
@@ -91,7 +91,7 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
     let (mut right, mut all) = (0, 0);
     for repeat in 1..=REPEATS {
         run.check()?;
-        let said = printed("each_cause_is_found_and_no_other")?;
+        let said = printed("why", "each_cause_is_found_and_no_other")?;
         for line in said
             .lines()
             .filter_map(|line| line.strip_prefix("verdict: "))
@@ -103,25 +103,6 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
     }
     ensure!(all > 0, "no cause could be emulated: is this root?");
     Ok(vec![f64::from(right) / f64::from(all)])
-}
-
-/// What a test of tests/why.rs prints; one fails where a verdict is wrong, and that is counted here.
-fn printed(test: &str) -> Result<String> {
-    let arguments = [
-        "test",
-        "--quiet",
-        "-p",
-        "fatpath-cli",
-        "--test",
-        "why",
-        "--",
-        "--nocapture",
-        "--ignored",
-        test,
-    ];
-    let output = Command::new("cargo").args(arguments).output();
-    let output = output.context("cannot run cargo test")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]
