@@ -16,7 +16,7 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint oldest-rust bench fmt install uninstall deb clean
+.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint oldest-rust bench papers fmt install uninstall deb clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -28,6 +28,7 @@ help:
 	@echo 'make lint       formats, clippy, the rules of the repository'
 	@echo 'make oldest-rust  builds with the oldest Rust that Cargo.toml permits'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
+	@echo 'make papers     the commands of docs/papers.md, for hours; goes on where it was interrupted'
 	@echo 'make screenshots  the pictures of the page in the README, from a real transfer'
 	@echo 'make install    binary, header, man pages, completions, systemd unit, default policy; PREFIX and DESTDIR count'
 	@echo 'make deb        a Debian package, in target/deb'
@@ -77,6 +78,9 @@ lint: setup
 
 oldest-rust: setup
 	packaging/oldest-rust.sh
+
+papers: build
+	$(SUDO) $(CARGO) xtask papers $(WORD)
 
 fmt: setup
 	$(CARGO) fmt --all

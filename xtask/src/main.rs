@@ -6,7 +6,8 @@
 //! check` fails when one of them differs, when a source file lacks its licence line, when a comment or document
 //! cites a file that is not there or docs/promises.md a test, when a link leads nowhere, when a pure crate depends on what it may not, or when modules depend on one another
 //! in a circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
-//! runs all tests on this host, `cargo xtask kernels` those of the kernel under other kernels.
+//! runs all tests on this host, `cargo xtask kernels` those of the kernel under other kernels; `cargo xtask papers` runs
+//! the commands of docs/papers.md.
 
 mod abi;
 mod citations;
@@ -15,6 +16,7 @@ mod laws;
 mod links;
 mod modules;
 mod openapi;
+mod papers;
 mod programs;
 mod promises;
 mod purity;
@@ -62,10 +64,11 @@ fn run() -> Result<()> {
         Some("openapi") => openapi::write(&root),
         Some("modules") => modules::print(&root, &words[1..]),
         Some("test") => tests::test(&root, &words[1..]),
+        Some("papers") => papers::papers(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!(
             "usage: cargo xtask abi | docs | openapi | check | modules [CRATE...] | test [long] \
-             | kernels [VERSION...] [-- TEST ARGUMENTS]"
+             | kernels [VERSION...] [-- TEST ARGUMENTS] | papers [--list] [--fresh] [WORD...]"
         ),
     }
 }
