@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// What a test of `tests/PROGRAM.rs` prints; one fails where a verdict is wrong, and that is for the figure to count.
+/// What a test of `tests/<program>.rs` prints; one fails where a verdict is wrong, and that is for the figure to count.
 pub fn printed(program: &str, test: &str) -> Result<String> {
     let arguments = [
         "test",

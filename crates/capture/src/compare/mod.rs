@@ -5,11 +5,13 @@
 //! that cuts or joins segments makes others of them. Each may come first, so that clocks may be wrong by seconds.
 
 mod delays;
+mod lost;
 mod pieces;
 mod report;
 mod way;
 
-pub use report::{Compared, ComparedWay, DelaySummary, Lost};
+pub use lost::Lost;
+pub use report::{Compared, ComparedWay, DelaySummary};
 
 use crate::report::{Connection, Direction};
 use crate::segment::{End, Segment};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What two captures say together, as `fatpath analyse --compare --json` prints it.
 
+use super::lost::Lost;
 use super::way::Way;
 use super::{Capture, Places};
 use crate::segment::End;
@@ -78,19 +79,6 @@ pub struct DelaySummary {
     pub p99_us: f64,
     /// The greatest.
     pub max_us: f64,
-}
-
-/// Data that passed the capture near its sender only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Lost {
-    /// When, by that capture's clock, since 1970.
-    pub time_ns: i64,
-    /// First byte, from the first data that was captured.
-    pub offset_bytes: i64,
-    /// How many.
-    pub bytes: u64,
-    /// Whether they had been sent before.
-    pub is_retransmission: bool,
 }
 
 /// What the clocks say of each direction: second less first, turned so that it is the delay, more or less the offset.

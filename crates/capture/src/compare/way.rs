@@ -2,8 +2,8 @@
 //! What one end sent, in two captures.
 
 use super::delays::Delays;
+use super::lost::Lost;
 use super::pieces::{Key, Piece, Pieces};
-use super::report::Lost;
 use super::{Capture, Places, WINDOW_NS};
 use crate::half::unwrapped;
 use crate::segment::{Segment, flag};
