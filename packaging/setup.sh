@@ -63,8 +63,17 @@ skip() {
 
 install_judges() {
     install_one tshark tshark
+    # Debian's package would start a server of its own; the tests start theirs.
+    [ -n "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || install_postgresql
     has_python_packages || install_python_packages || skip "no $PYTHON_PACKAGES from PyPI"
     has_promtool || unpack_promtool || skip "no promtool"
+}
+
+install_postgresql() {
+    as_root mkdir -p /etc/postgresql-common
+    [ -e /etc/postgresql-common/createcluster.conf ] ||
+        echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+    install_one initdb postgresql
 }
 
 # A command, and the package that has it.

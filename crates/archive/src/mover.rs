@@ -25,7 +25,7 @@ pub enum MoveError {
 /// When the store does not take it: it waits on, and is moved by a later call.
 pub fn move_oldest(
     sealed: &Arc<SealedSegments>,
-    store: &mut impl Store,
+    store: &mut dyn Store,
 ) -> Result<Option<Put>, MoveError> {
     let Some(claimed) = sealed.claim_oldest() else {
         return Ok(None);

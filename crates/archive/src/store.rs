@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every store of the archive does: it takes batches of events, and answers queries.
 
+mod calendar;
 mod day;
 mod histogram;
+mod location;
 mod path_history;
 mod path_key;
+mod postgres;
 mod rollup;
 mod sqlite;
 
@@ -13,10 +16,12 @@ use ipnet::IpNet;
 use std::collections::BTreeMap;
 
 pub use histogram::Histogram;
+pub use location::Location;
 pub use path_history::{PathHistory, PathQuery, path_history};
 pub use path_key::{parse_prefix, path_of};
+pub use postgres::{PostgresStore, SCHEMA_VERSION, ServerAddress};
 pub use rollup::{Measure, Rollup, Width};
-pub use sqlite::{Retention, SqliteStore, StoreStatus};
+pub use sqlite::SqliteStore;
 
 /// Events of one segment.
 #[derive(Clone, Debug)]
@@ -96,11 +101,19 @@ pub enum StoreError {
     /// Of the database.
     #[error("{0}")]
     Database(String, #[source] rusqlite::Error),
+    /// Of the server, which is named without its password.
+    #[error("{server}: {why}")]
+    Server {
+        /// Its address.
+        server: String,
+        /// What it says, or why it says nothing.
+        why: String,
+    },
     /// Of the folder or a file.
     #[error("{0}")]
     File(String, #[source] std::io::Error),
     /// Made by another version of fatpath.
-    #[error("{file}: schema version {found}; this fatpath reads and writes version {known}")]
+    #[error("{file}: schema version {found}; this fatpath reads and writes version {known}{}", remedy(*found, *known))]
     Version {
         /// The database.
         file: String,
@@ -109,6 +122,39 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+}
+
+/// What to do about a schema of another version.
+fn remedy(found: i64, known: i64) -> &'static str {
+    match found > known {
+        true => {
+            ": update fatpath here, or take the schema back with the later one's `fatpath archive migrate --to`"
+        }
+        false => {
+            ": `fatpath archive migrate` brings it forward, as does a daemon that writes to it"
+        }
+    }
+}
+
+/// What is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Events of so many days, today included.
+    pub days: u32,
+    /// Of SQLite all databases together; the oldest day goes first. When today alone has more, only tests, estimates and
+    /// decisions are stored. The size of a server's database is its administrator's.
+    pub total_bytes: u64,
+}
+
+/// How a store fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Of all its tables.
+    pub bytes: u64,
+    /// Days whose events are there, the oldest first: `2026-11-23`.
+    pub days: Vec<String>,
+    /// Nothing but tests, estimates and decisions is stored.
+    pub is_full: bool,
 }
 
 /// A store.
@@ -136,4 +182,16 @@ pub trait Store {
         since_us: i64,
         until_us: i64,
     ) -> Result<History, StoreError>;
+
+    /// Removes what is kept no longer.
+    ///
+    /// # Errors
+    /// When it cannot be removed: it goes later.
+    fn retain(&mut self, retention: Retention, now_us: i64) -> Result<(), StoreError>;
+
+    /// How it fares.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn status(&self) -> Result<StoreStatus, StoreError>;
 }

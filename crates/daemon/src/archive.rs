@@ -12,6 +12,7 @@ mod move_worker;
 mod spool_worker;
 
 use fatpath_api::ArchiveStatus;
+use fatpath_archive::store::{Location, ServerAddress};
 use fatpath_archive::{Event, Kind, SealedSegments};
 use fatpath_policy::Archive as Settings;
 use parking_lot::Mutex;
@@ -69,9 +70,30 @@ impl Archive {
         self.settings.send_replace(settings);
     }
 
-    /// Where its databases are.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    /// Where events are stored.
+    ///
+    /// # Errors
+    /// What is wrong with the URL of the policy.
+    pub(crate) fn location(&self) -> Result<Location, String> {
+        self.location_of(self.settings().as_ref())
+    }
+
+    fn location_of(&self, settings: Option<&Settings>) -> Result<Location, String> {
+        match settings.and_then(|settings| settings.server.as_ref()) {
+            None => Ok(Location::Folder(self.folder.clone())),
+            Some(server) => {
+                let address = ServerAddress::new(&server.url, server.password_file.as_deref());
+                address.map(Location::Server)
+            }
+        }
+    }
+
+    /// What this host stored, in a store that may be of many: none of another host is asked for.
+    pub(crate) fn own_host() -> String {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// The live policy asks for an archive.
@@ -91,7 +113,7 @@ impl Archive {
     }
 
     fn settings(&self) -> Option<Settings> {
-        *self.settings.borrow()
+        self.settings.borrow().clone()
     }
 
     /// Never waits: where the queue is full the event is counted, and lost.

@@ -2,11 +2,15 @@
 //! What the archive keeps: the `[archive]` section. Without one the daemon keeps no archive.
 
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// The `[archive]` section; the default is what holds for keys that it leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Archive {
+    /// Events are stored there, instead of in files of this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ArchiveServer>,
     /// Events of so many days, today included; 1 to 3,650.
     pub days: u32,
     /// All databases together, 16 MiB to 16 TiB; the oldest day goes first.
@@ -19,9 +23,19 @@ pub struct Archive {
     pub one_in: u32,
 }
 
+/// A PostgreSQL server that stores the events of many hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArchiveServer {
+    /// `postgres://USER@HOST/DATABASE`, without a password.
+    pub url: String,
+    /// The file that has the password, where one is needed.
+    pub password_file: Option<PathBuf>,
+}
+
 impl Default for Archive {
     fn default() -> Self {
         Archive {
+            server: None,
             days: 30,
             total_bytes: 2_000_000_000,
             spool_bytes: 256 << 20,

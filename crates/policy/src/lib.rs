@@ -36,7 +36,7 @@ mod settings;
 mod wad;
 
 pub use apply::{Applied, Given, PathFacts, Segment, apply};
-pub use archive::Archive;
+pub use archive::{Archive, ArchiveServer};
 pub use auto::{Auto, AutoMode};
 pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
 pub use explain::{Bound, Explanation, PassedOver, RuleName, SettingLine, explain};

@@ -36,13 +36,38 @@ fn what_is_out_of_range_or_unknown_is_refused_with_its_place() {
         ("size = '1MB'", "16 MiB to 16 TiB"),
         ("spool_size = 7", "1 MiB to 64 GiB"),
         ("one_in = 0", "1 to 1000000"),
-        ("url = 'postgres://x'", "unknown key `url`"),
+        ("url = '/var/lib'", "postgres://USER@HOST/DATABASE"),
+        ("url = 'postgres://u:secret@h/d'", "it has a password"),
+        (
+            "url = 'postgres://u@h/d?password=secret'",
+            "it has a password",
+        ),
+        ("password_file = '/etc/x'", "there is none"),
     ] {
         let problems = parse(&format!("[archive]\n{line}\n"), None).unwrap_err();
         let text = problems[0].in_file("p.toml").to_string();
         assert!(
-            text.starts_with("p.toml:2:") && text.contains(said),
+            text.starts_with("p.toml:") && text.contains(said) && !text.contains("secret"),
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_server_has_a_url_and_a_password_in_a_file() {
+    let url = "postgresql://fatpath@db.example:5433/site?sslmode=require";
+    let read = archive(&format!(
+        "[archive]\nurl = '{url}'\npassword_file = '/etc/x'"
+    ));
+    let server = read.unwrap().server.unwrap();
+    assert_eq!(
+        (server.url.as_str(), server.password_file),
+        (url, Some("/etc/x".into()))
+    );
+    let with_size = parse(&format!("[archive]\nurl = '{url}'\nsize = '1GB'\n"), None).unwrap_err();
+    assert!(
+        with_size[0]
+            .to_string()
+            .contains("with `url` there are none")
+    );
 }

@@ -33,7 +33,7 @@ pub struct PathHistory {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn path_history(store: &impl Store, asked: &PathQuery) -> Result<PathHistory, StoreError> {
+pub fn path_history(store: &dyn Store, asked: &PathQuery) -> Result<PathHistory, StoreError> {
     let PathQuery {
         prefix,
         width,

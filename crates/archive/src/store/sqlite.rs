@@ -2,8 +2,9 @@
 //! The store of one host: a folder of SQLite databases, one for each day (UTC), so that to forget a day is to remove a
 //! file. Its roll-ups are added to one more database before.
 
+use super::calendar::{DAY_US, begin_of, day_of};
 use super::day::Database;
-use super::{Batch, History, Put, Query, Record, Store, StoreError, Width};
+use super::{Batch, History, Put, Query, Record, Retention, Store, StoreError, StoreStatus, Width};
 use crate::{Event, Kind};
 use ipnet::IpNet;
 use std::cell::RefCell;
@@ -11,9 +12,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
-
-const DAY_US: i64 = 86_400_000_000;
 
 /// Days that are open to write at once: events of other days come only by an import.
 const MOST_OPEN: usize = 4;
@@ -26,30 +24,6 @@ const ROLLUPS: &str = "rollups.db";
 
 /// SQLite's own files beside a database.
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
-
-/// The last second that has a date of four digits for its year.
-const LAST_S: u64 = 253_402_300_799;
-
-/// What is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// Events of so many days, today included.
-    pub days: u32,
-    /// All databases together; the oldest day goes first. When today alone has more, only tests, estimates and
-    /// decisions are stored.
-    pub total_bytes: u64,
-}
-
-/// How a store fares.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreStatus {
-    /// Of all databases.
-    pub bytes: u64,
-    /// Days whose events are there, the oldest first: `2026-11-23`.
-    pub days: Vec<String>,
-    /// Nothing but tests, estimates and decisions is stored.
-    pub is_full: bool,
-}
 
 /// The store. Nothing is opened, nor made, before it is needed.
 #[derive(Debug)]
@@ -70,43 +44,6 @@ impl SqliteStore {
             readers: RefCell::default(),
             is_full: false,
         }
-    }
-
-    /// Removes what is kept no longer.
-    ///
-    /// # Errors
-    /// When a file cannot be removed, or the roll-ups not be written.
-    pub fn retain(&mut self, retention: Retention, now_us: i64) -> Result<(), StoreError> {
-        self.finish_removals()?;
-        let oldest = day_of(now_us.saturating_sub((i64::from(retention.days) - 1) * DAY_US));
-        let mut days = self.days()?;
-        let mut bytes = self.bytes()?;
-        while let Some(day) = days.first() {
-            let is_last = days.len() == 1;
-            if *day >= oldest && (bytes <= retention.total_bytes || is_last) {
-                break;
-            }
-            self.remove(day)?;
-            days.remove(0);
-            bytes = self.bytes()?;
-        }
-        self.is_full = bytes > retention.total_bytes;
-        if self.folder.join(ROLLUPS).exists() {
-            self.rollups()?.remove_old_rollups(now_us)?;
-        }
-        Ok(())
-    }
-
-    /// How it fares.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
-    pub fn status(&self) -> Result<StoreStatus, StoreError> {
-        Ok(StoreStatus {
-            bytes: self.bytes()?,
-            days: self.days()?,
-            is_full: self.is_full,
-        })
     }
 
     /// Its roll-ups stay. A crash at any moment doubles none: see [`SqliteStore::finish_removals`].
@@ -295,20 +232,35 @@ impl Store for SqliteStore {
         }
         Ok(history)
     }
-}
 
-/// `2026-11-23`. A time that has no such date counts as the first or the last day that has one.
-fn day_of(time_us: i64) -> String {
-    let seconds = u64::try_from(time_us / 1_000_000).unwrap_or_default();
-    let time = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST_S));
-    let mut date = humantime::format_rfc3339_seconds(time).to_string();
-    date.truncate("2026-11-23".len());
-    date
-}
+    fn retain(&mut self, retention: Retention, now_us: i64) -> Result<(), StoreError> {
+        self.finish_removals()?;
+        let oldest = day_of(now_us.saturating_sub((i64::from(retention.days) - 1) * DAY_US));
+        let mut days = self.days()?;
+        let mut bytes = self.bytes()?;
+        while let Some(day) = days.first() {
+            let is_last = days.len() == 1;
+            if *day >= oldest && (bytes <= retention.total_bytes || is_last) {
+                break;
+            }
+            self.remove(day)?;
+            days.remove(0);
+            bytes = self.bytes()?;
+        }
+        self.is_full = bytes > retention.total_bytes;
+        if self.folder.join(ROLLUPS).exists() {
+            self.rollups()?.remove_old_rollups(now_us)?;
+        }
+        Ok(())
+    }
 
-/// Its first moment; none of a name that is no day.
-fn begin_of(day: &str) -> Option<std::time::SystemTime> {
-    humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()
+    fn status(&self) -> Result<StoreStatus, StoreError> {
+        Ok(StoreStatus {
+            bytes: self.bytes()?,
+            days: self.days()?,
+            is_full: self.is_full,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::Place;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_archive::import::{batch, import};
-use fatpath_archive::store::{Put, SqliteStore, Store};
+use fatpath_archive::store::{Put, Store};
 use fatpath_archive::{Event, Kind};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     });
     let mut importer = Importer {
         host,
-        store: arguments.place.store(),
+        store: arguments.place.store()?,
         waiting: BTreeMap::new(),
         put: Put::default(),
         bad: 0,
@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 struct Importer {
     host: String,
-    store: SqliteStore,
+    store: Box<dyn Store + Send>,
     waiting: BTreeMap<Kind, Vec<(u64, Event)>>,
     put: Put,
     bad: u64,

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         until_us,
         most_marks: MOST_MARKS,
     };
-    let history = path_history(&store, &asked)?;
+    let history = path_history(&*store, &asked)?;
     if arguments.json {
         println!(
             "{}",

@@ -7,7 +7,7 @@ use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_archive::Kind;
-use fatpath_archive::store::{Query, Record, Store};
+use fatpath_archive::store::{Query, Record};
 use fatpath_daemon::archived_event;
 use ipnet::IpNet;
 use std::io::{BufWriter, Write, stdout};

@@ -14,13 +14,13 @@ use fatpath_api::{
     PathHistory, PathHistoryQuery, PathInterval,
 };
 use fatpath_archive::store::{
-    self, PathQuery, Record, Rollup, SqliteStore, Store, StoreError, Width, parse_prefix,
-    path_history,
+    self, PathQuery, Record, Rollup, Store, StoreError, Width, parse_prefix, path_history,
 };
 use fatpath_archive::{Kind, rfc3339};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 const DAY_US: i64 = 86_400_000_000;
@@ -31,6 +31,8 @@ const MOST_SKIPPED: usize = 10_000;
 /// Of a history: 7 days by minute, which is more than 400 days by hour.
 const MOST_INTERVALS: i64 = 7 * 24 * 60;
 const MOST_MARKS: usize = 200;
+/// For a server's answer.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A question may read much: so many are answered at once, and others wait.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
@@ -65,15 +67,15 @@ fn wrong(error: String) -> Failure {
 
 async fn of_store<T: Send + 'static>(
     archive: &Archive,
-    read: impl FnOnce(&SqliteStore) -> Result<T, StoreError> + Send + 'static,
+    read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Answer<T> {
-    let store = SqliteStore::at(archive.folder());
+    let failure = |error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error);
+    let location = archive.location().map_err(failure)?;
     // It is never closed.
     let _turn = AT_ONCE.acquire().await;
-    let read = tokio::task::spawn_blocking(move || read(&store)).await;
+    let read = tokio::task::spawn_blocking(move || read(&*location.open_within(DEADLINE)?)).await;
     let read = read.map_err(anyhow::Error::from)?;
-    let failure = |error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, with_cause(&error));
-    read.map(Json).map_err(failure)
+    read.map(Json).map_err(|error| failure(with_cause(&error)))
 }
 
 /// The query, whose limit includes what is skipped, and how many that is.
@@ -201,7 +203,7 @@ fn summary(rollup: &Rollup) -> MeasureSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_archive::store::Batch;
+    use fatpath_archive::store::{Batch, SqliteStore};
     use fatpath_archive::{Event, Origin};
 
     /// Seven events; the third to the fifth have one time.

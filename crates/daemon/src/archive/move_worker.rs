@@ -5,7 +5,7 @@ use super::event::now_us;
 use super::spool_worker::with_cause;
 use super::{Archive, Settings};
 use anyhow::Result;
-use fatpath_archive::store::{Retention, SqliteStore};
+use fatpath_archive::store::{Location, Retention, Store};
 use fatpath_archive::{SealedSegments, move_oldest};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ const RETAIN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Moves segments until `shutdown`. Where the store is away they wait in the spool, and nothing else waits.
 pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -> Result<()> {
-    let mut store = SqliteStore::at(&archive.folder);
+    let mut opened = None;
     let mut retained: Option<(Settings, Instant)> = None;
     while !shutdown.is_cancelled() {
         archive.wait_until_on(shutdown);
-        let rest = match work(archive, &mut store, &mut retained) {
+        let rest = match work(archive, &mut opened, &mut retained) {
             Ok(true) => Duration::ZERO,
             Ok(false) => TICK,
             Err(_) => RETRY_INTERVAL,
@@ -42,7 +42,7 @@ pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -
 /// Whether there may be more to do at once.
 fn work(
     archive: &Archive,
-    store: &mut SqliteStore,
+    opened: &mut Option<(Location, Box<dyn Store + Send>)>,
     retained: &mut Option<(Settings, Instant)>,
 ) -> Result<bool, ()> {
     let Some(settings) = archive.settings() else {
@@ -52,8 +52,15 @@ fn work(
     let Some(sealed) = sealed else {
         return Ok(false);
     };
-    let is_due = retained.is_none_or(|(of, at)| of != settings || at.elapsed() >= RETAIN_INTERVAL);
-    let done = move_and_retain(archive, store, &sealed, is_due.then_some(settings));
+    let is_due = retained
+        .as_ref()
+        .is_none_or(|(of, at)| *of != settings || at.elapsed() >= RETAIN_INTERVAL);
+    let retention = is_due.then_some(Retention {
+        days: settings.days,
+        total_bytes: settings.total_bytes,
+    });
+    let store = store_of(archive, &settings, opened);
+    let done = store.and_then(|store| move_and_retain(archive, store, &sealed, retention));
     let failure = done.as_ref().err().cloned();
     archive.note("the store", failure, |status| &mut status.store_error);
     if done.is_ok() && is_due {
@@ -62,19 +69,30 @@ fn work(
     done.map_err(drop)
 }
 
+/// The store that the policy asks for, opened when it is another one than before.
+fn store_of<'o>(
+    archive: &Archive,
+    settings: &Settings,
+    opened: &'o mut Option<(Location, Box<dyn Store + Send>)>,
+) -> Result<&'o mut dyn Store, String> {
+    let location = archive.location_of(Some(settings))?;
+    if opened.as_ref().is_none_or(|(of, _)| *of != location) {
+        let store = location.open().map_err(|error| with_cause(&error))?;
+        *opened = Some((location, store));
+    }
+    let (_, store) = opened.as_mut().expect("it was opened above");
+    Ok(store.as_mut())
+}
+
 /// Whether a segment was moved.
 fn move_and_retain(
     archive: &Archive,
-    store: &mut SqliteStore,
+    store: &mut dyn Store,
     sealed: &Arc<SealedSegments>,
-    retention: Option<Settings>,
+    retention: Option<Retention>,
 ) -> Result<bool, String> {
     let moved = move_oldest(sealed, store).map_err(|error| with_cause(&error))?;
-    if let Some(settings) = retention {
-        let retention = Retention {
-            days: settings.days,
-            total_bytes: settings.total_bytes,
-        };
+    if let Some(retention) = retention {
         let retained = store.retain(retention, now_us());
         retained.map_err(|error| with_cause(&error))?;
     }

@@ -59,14 +59,10 @@ impl Writer<'_> {
     fn new(archive: &Archive) -> Result<Writer<'_>> {
         let boot = "/proc/sys/kernel/random/boot_id";
         let boot = std::fs::read_to_string(boot).context(boot)?;
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
         let mut writer = Writer {
             archive,
             origin: Origin {
-                host,
+                host: Archive::own_host(),
                 boot: boot.trim().to_owned(),
             },
             spool: None,
@@ -86,8 +82,8 @@ impl Writer<'_> {
 
     fn follow_settings(&mut self) {
         let wanted = self.archive.settings();
-        let is_open = self.spool.as_ref().map(|(settings, _)| *settings);
-        if wanted == is_open {
+        let is_open = self.spool.as_ref().map(|(settings, _)| settings);
+        if wanted.as_ref() == is_open {
             return;
         }
         self.close();

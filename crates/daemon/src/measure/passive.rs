@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether ordinary flows said enough of a path lately, so that a test of its rate is left out.
 
+use crate::archive::Archive;
 use fatpath_archive::Kind;
-use fatpath_archive::store::{Query, Record, SqliteStore, Store, path_of};
+use fatpath_archive::store::{Location, Query, Record, path_of};
 use fatpath_measure::{Test, Tool};
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::time::Duration;
+
+/// A server that does not answer within this does not hold a test up.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 const LATELY_US: i64 = 3_600_000_000;
 
@@ -17,21 +21,25 @@ const LEAST_BYTES: f64 = 1e6;
 
 /// How many flows to the peer's path lately said something of its rate, where these are enough.
 pub(super) fn enough_flows(
-    archive: &Path,
+    archive: &Location,
     test: &Test,
     peer: IpAddr,
     now_us: i64,
 ) -> Option<usize> {
-    if !test.passive_first || !test.tool.measures_rate() || !archive.is_dir() {
+    if !test.passive_first || !test.tool.measures_rate() || !archive.may_exist() {
         return None;
     }
     let query = Query {
         prefix: Some(path_of(peer)),
+        host: archive.is_shared().then(Archive::own_host),
         kinds: vec![Kind::Flow],
         limit: 1000,
         ..Query::between(now_us - LATELY_US, i64::MAX)
     };
-    let flows = SqliteStore::at(archive).query(&query).unwrap_or_default();
+    let flows = archive
+        .open_within(DEADLINE)
+        .and_then(|store| store.query(&query));
+    let flows = flows.unwrap_or_default();
     let count = flows.iter().filter(|flow| says_a_rate(flow, test)).count();
     (count >= ENOUGH).then_some(count)
 }
@@ -50,7 +58,7 @@ fn says_a_rate(flow: &Record, test: &Test) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_archive::store::Batch;
+    use fatpath_archive::store::{Batch, SqliteStore, Store};
     use fatpath_archive::{Event, Origin};
 
     const NOW_US: i64 = 1_795_392_000_000_000;
@@ -84,7 +92,7 @@ mod tests {
         let text = "[[test]]\nname = 'a'\ntool = 'iperf3'\nto = '192.0.2.1'\nevery = '1h'\n";
         let plan = fatpath_measure::parse(text).unwrap();
         enough_flows(
-            folder.path(),
+            &Location::Folder(folder.path().to_path_buf()),
             &plan.tests[0],
             "192.0.2.1".parse().unwrap(),
             NOW_US,

@@ -229,7 +229,10 @@ fn run(
     let peer = peer_address(&test);
     // Who asks for a test wants it, whatever flows said.
     let flows = due_us.and(peer);
-    let flows = flows.and_then(|peer| enough_flows(parts.archive.folder(), &test, peer, now_us()));
+    let flows = flows.and_then(|peer| {
+        let archive = parts.archive.location().ok()?;
+        enough_flows(&archive, &test, peer, now_us())
+    });
     let outcome = match flows {
         Some(flows) => {
             let message =

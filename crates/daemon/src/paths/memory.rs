@@ -3,7 +3,7 @@
 
 use crate::archive::{Archive, event_now};
 use anyhow::{Context, Result};
-use fatpath_archive::store::{Query, SqliteStore, Store};
+use fatpath_archive::store::Query;
 use fatpath_archive::{Event, Kind};
 use fatpath_path::{Path, PathKey, Paths};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ const STORE_INTERVAL: Duration = Duration::from_secs(600);
 const MOST_READ: usize = 200_000;
 const DAYS_READ: i64 = 30;
 const DAY_US: i64 = 86_400_000_000;
+
+/// Learning does not wait longer for a server.
+const DEADLINE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
 struct Known<P> {
@@ -71,16 +74,19 @@ fn path_event(key: PathKey, path: &Path) -> Event {
 /// # Errors
 /// When the archive cannot be read.
 pub(super) fn known(archive: &Archive, now_us: i64) -> Result<Vec<(PathKey, Path)>> {
-    if !archive.folder().is_dir() {
+    let location = archive.location().map_err(anyhow::Error::msg)?;
+    if !location.may_exist() {
         return Ok(Vec::new());
     }
     let query = Query {
+        host: location.is_shared().then(Archive::own_host),
         kinds: vec![Kind::Path],
         limit: MOST_READ,
         ..Query::between(now_us - DAYS_READ * DAY_US, now_us.saturating_add(DAY_US))
     };
-    let store = SqliteStore::at(archive.folder());
-    let events = store.query(&query).context("what is known of paths")?;
+    let store = location.open_within(DEADLINE);
+    let events = store.and_then(|store| store.query(&query));
+    let events = events.context("what is known of paths")?;
     let newest_first = events.iter().rev();
     // An event of another version of fatpath is passed over.
     let known = newest_first.filter_map(|event| serde_json::from_str(&event.event.body).ok());

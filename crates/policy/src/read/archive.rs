@@ -2,8 +2,9 @@
 //! The `[archive]` section of the policy file. Start at [`read`].
 
 use super::values::{ARCHIVE_BYTES, ARCHIVE_DAYS, ARCHIVE_FLOW_BYTES, ONE_IN, SPOOL_BYTES};
-use crate::Archive;
-use fatpath_toml::Section;
+use crate::{Archive, ArchiveServer};
+use fatpath_toml::{Refusal, Section, Value};
+use std::path::PathBuf;
 
 pub(super) fn read(root: &mut Section) -> Option<Archive> {
     let allowed = "a table, under a line `[archive]`";
@@ -29,6 +30,47 @@ pub(super) fn read(root: &mut Section) -> Option<Archive> {
         let read = section.read(key, |value| measure.read(value));
         *number = read.map_or(*number, |chosen| chosen.value);
     }
+    archive.server = read_server(&mut section);
     section.note_unknown();
     Some(archive)
+}
+
+/// A server's database is as large as its administrator lets it be: `size` would bound nothing.
+fn read_server(section: &mut Section) -> Option<ArchiveServer> {
+    let is_given = section.has("url");
+    let url = section.read("url", read_url);
+    let file = section.read("password_file", |value| value.text().map(PathBuf::from));
+    if is_given && section.has("size") {
+        let refusal =
+            section.refusal("`size` bounds the files of this host; with `url` there are none");
+        section.note(refusal.allowed("allowed: url with days, or size without url"));
+    }
+    if !is_given && file.is_some() {
+        let refusal = section.refusal("`password_file` is for a server, and there is none");
+        section.note(refusal.allowed("write url = \"postgres://USER@HOST/DATABASE\", too"));
+    }
+    Some(ArchiveServer {
+        url: url?,
+        password_file: file,
+    })
+}
+
+/// The policy is shown to whoever may ask for it, and so would be a password.
+fn read_url(value: &Value) -> Result<String, Refusal> {
+    let allowed = "\"postgres://USER@HOST/DATABASE\"";
+    let url = value.text().map_err(|_| value.found(allowed))?;
+    let schemes = ["postgres://", "postgresql://"];
+    let rest = schemes.iter().find_map(|scheme| url.strip_prefix(scheme));
+    let rest = rest.ok_or_else(|| value.found(allowed))?;
+    let user = rest
+        .split(['/', '?'])
+        .next()
+        .and_then(|host| host.rsplit_once('@'));
+    if user.is_some_and(|(user, _)| user.contains(':')) || rest.contains("password=") {
+        let refusal = value.refusal("it has a password, which others may read here");
+        return Err(refusal.allowed(
+            "allowed: a file that has it, password_file = \"/etc/fatpath/archive.password\"",
+        ));
+    }
+    Ok(url)
 }

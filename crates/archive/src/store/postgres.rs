@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The store of a site: one PostgreSQL database for many hosts. Events are in a table with a partition for each day (UTC),
+//! so that to forget a day is to drop a table. Start at [`PostgresStore`]; what is in the database is in `schema`.
+//!
+//! Each question has a deadline: a server that does not answer delays the caller, and is left; the next question connects
+//! anew. What a transaction did until then is undone by the server.
+
+mod address;
+mod connect;
+mod events;
+mod partitions;
+mod put;
+mod rollups;
+mod schema;
+
+use super::{Batch, History, Put, Query, Record, Retention, Store, StoreError, StoreStatus, Width};
+use connect::Cause;
+use ipnet::IpNet;
+use std::cell::RefCell;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use tokio_postgres::Client;
+
+pub use address::ServerAddress;
+pub use schema::SCHEMA_VERSION;
+
+/// The store. It connects when it is first asked. Its methods wait: call them on a thread that may.
+#[derive(Debug)]
+pub struct PostgresStore {
+    address: ServerAddress,
+    /// For one question or batch.
+    deadline: Duration,
+    runtime: Runtime,
+    session: RefCell<Option<Session>>,
+    /// What moves the bytes of the session.
+    connections: RefCell<JoinSet<()>>,
+}
+
+/// A connection, and what is known of the database since it was made.
+#[derive(Debug)]
+struct Session {
+    client: Client,
+    /// None: there is no archive yet.
+    version: Option<i64>,
+    /// Days that have a partition.
+    days: Vec<String>,
+}
+
+impl PostgresStore {
+    /// The store in a database, whose server has so long for each question.
+    ///
+    /// # Errors
+    /// When the process has no file descriptors left.
+    pub fn at(address: ServerAddress, deadline: Duration) -> Result<PostgresStore, StoreError> {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build();
+        let runtime = runtime.map_err(|error| StoreError::File("the runtime".into(), error))?;
+        Ok(PostgresStore {
+            address,
+            deadline,
+            runtime,
+            session: RefCell::default(),
+            connections: RefCell::default(),
+        })
+    }
+
+    /// Brings the schema to a version, forward or back. Answers the version before, 0 where there was no archive.
+    ///
+    /// # Errors
+    /// When the server does not do it, or this fatpath does not know the way.
+    pub fn migrate(&mut self, to: i64) -> Result<i64, StoreError> {
+        self.ask(async |session| {
+            let from = session.version.unwrap_or_default();
+            session.migrate(to).await?;
+            Ok(from)
+        })
+    }
+
+    /// Asks the server, connected anew where it is not. After a failure the connection is of no use.
+    fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&mut Session) -> Result<T, Cause>,
+    ) -> Result<T, StoreError> {
+        let mut kept = self.session.borrow_mut();
+        let session = kept.take().filter(|session| !session.client.is_closed());
+        let mut connections = self.connections.borrow_mut();
+        let asked = async {
+            let mut session = match session {
+                Some(session) => session,
+                None => Session::open(&self.address, &mut connections).await?,
+            };
+            let answer = question(&mut session).await?;
+            Ok((session, answer))
+        };
+        // The timer is of the runtime.
+        let limited = async { tokio::time::timeout(self.deadline, asked).await };
+        let answered = self.runtime.block_on(limited);
+        match answered.unwrap_or(Err(Cause::Late(self.deadline))) {
+            Ok((session, answer)) => {
+                *kept = Some(session);
+                Ok(answer)
+            }
+            Err(cause) => {
+                // Nothing moves between two questions: the server would wait with its locks for the end of a transaction.
+                self.runtime.block_on(connections.shutdown());
+                Err(cause.of(&self.address))
+            }
+        }
+    }
+}
+
+impl Session {
+    async fn open(
+        address: &ServerAddress,
+        connections: &mut JoinSet<()>,
+    ) -> Result<Session, Cause> {
+        let client = connect::connect(address, connections).await?;
+        let version = schema::version(&client).await?;
+        let days = match version {
+            Some(_) => partitions::days(&client).await?,
+            None => Vec::new(),
+        };
+        Ok(Session {
+            client,
+            version,
+            days,
+        })
+    }
+
+    async fn migrate(&mut self, to: i64) -> Result<(), Cause> {
+        schema::migrate(&mut self.client, to).await?;
+        self.version = Some(to);
+        Ok(())
+    }
+
+    /// An older schema is brought forward, for whoever writes.
+    async fn bring_forward(&mut self) -> Result<(), Cause> {
+        match self.version {
+            Some(found) if found > SCHEMA_VERSION => Err(Cause::Version(found)),
+            Some(SCHEMA_VERSION) => Ok(()),
+            _ => self.migrate(SCHEMA_VERSION).await,
+        }
+    }
+
+    /// Whether there is something to read. An older schema has the same tables for who reads.
+    fn has_events(&self) -> Result<bool, Cause> {
+        match self.version {
+            Some(found) if found > SCHEMA_VERSION => Err(Cause::Version(found)),
+            found => Ok(found.is_some()),
+        }
+    }
+}
+
+impl Store for PostgresStore {
+    fn put(&mut self, batch: &Batch) -> Result<Put, StoreError> {
+        self.ask(async |session| {
+            session.bring_forward().await?;
+            partitions::make(session, batch.events.iter().map(|(_, event)| event.time_us)).await?;
+            put::put(&mut session.client, batch).await
+        })
+    }
+
+    fn query(&self, query: &Query) -> Result<Vec<Record>, StoreError> {
+        self.ask(async |session| match session.has_events()? {
+            true => events::query(&session.client, query).await,
+            false => Ok(Vec::new()),
+        })
+    }
+
+    fn history(
+        &self,
+        prefix: IpNet,
+        width: Width,
+        since_us: i64,
+        until_us: i64,
+    ) -> Result<History, StoreError> {
+        self.ask(async |session| match session.has_events()? {
+            true => rollups::history(&session.client, prefix, width, (since_us, until_us)).await,
+            false => Ok(History::new()),
+        })
+    }
+
+    fn retain(&mut self, retention: Retention, now_us: i64) -> Result<(), StoreError> {
+        self.ask(async |session| {
+            session.bring_forward().await?;
+            partitions::retain(session, retention.days, now_us).await?;
+            rollups::remove_old(&session.client, now_us).await
+        })
+    }
+
+    fn status(&self) -> Result<StoreStatus, StoreError> {
+        self.ask(async |session| match session.has_events()? {
+            true => partitions::status(&session.client).await,
+            false => Ok(StoreStatus::default()),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The partitions of the table of events, one a day: `record_20261123`.
+
+use super::Session;
+use super::connect::Cause;
+use super::schema::LOCK;
+use crate::store::StoreStatus;
+use crate::store::calendar::{DAY_US, begin_of, day_of};
+use std::collections::BTreeMap;
+use std::time::UNIX_EPOCH;
+use tokio_postgres::Client;
+
+/// A partition is made and attached: to attach one does not stop those who write to the others, to create it in place does.
+fn partition_sql(day: &str, begin_us: i64) -> String {
+    let (table, end_us) = (table(day), begin_us + DAY_US);
+    format!(
+        "CREATE TABLE {table} (LIKE record INCLUDING DEFAULTS INCLUDING CONSTRAINTS); \
+         ALTER TABLE record ATTACH PARTITION {table} FOR VALUES FROM ({begin_us}) TO ({end_us})"
+    )
+}
+
+/// Of a day that has a date.
+fn table(day: &str) -> String {
+    format!("record_{}", day.replace('-', ""))
+}
+
+/// `2026-11-23` of `record_20261123`.
+fn day_of_table(name: &str) -> Option<String> {
+    let date = name.strip_prefix("record_")?;
+    let (year, month, day) = (date.get(..4)?, date.get(4..6)?, date.get(6..)?);
+    let day = format!("{year}-{month}-{day}");
+    begin_of(&day).map(|_| day)
+}
+
+/// Its first moment; none of a day that is no date.
+pub(super) fn begin_us(day: &str) -> Option<i64> {
+    let since = begin_of(day)?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_micros()).ok()
+}
+
+/// Days that have a partition, the oldest first.
+pub(super) async fn days(client: &Client) -> Result<Vec<String>, Cause> {
+    let sql = "SELECT relname::text FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid \
+         WHERE inhparent = 'fatpath.record'::regclass";
+    let names = client.query(sql, &[]).await?;
+    let names = names.iter().map(|row| row.try_get::<_, String>(0));
+    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    let mut days: Vec<String> = names.iter().filter_map(|name| day_of_table(name)).collect();
+    days.sort_unstable();
+    Ok(days)
+}
+
+/// Makes the partitions of these times that are missing. A time without a date goes to the partition of all others.
+pub(super) async fn make(
+    session: &mut Session,
+    times_us: impl Iterator<Item = i64>,
+) -> Result<(), Cause> {
+    let with_day = times_us.filter_map(|time_us| {
+        let day = day_of(time_us);
+        let begin_us = begin_us(&day)?;
+        (begin_us..begin_us + DAY_US)
+            .contains(&time_us)
+            .then_some((day, begin_us))
+    });
+    let mut wanted: BTreeMap<String, i64> = with_day.collect();
+    wanted.retain(|day, _| !session.days.contains(day));
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let transaction = session.client.transaction().await?;
+    transaction.batch_execute(LOCK).await?;
+    let there = days(transaction.client()).await?;
+    for (day, begin_us) in wanted.iter().filter(|(day, _)| !there.contains(day)) {
+        transaction
+            .batch_execute(&partition_sql(day, *begin_us))
+            .await?;
+    }
+    transaction.commit().await?;
+    session.days = days(&session.client).await?;
+    Ok(())
+}
+
+/// Drops the days that no host of the store wants any more.
+pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Result<(), Cause> {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let client = &mut session.client;
+    let sql = "INSERT INTO retention (host, days) VALUES ($1, $2) \
+         ON CONFLICT (host) DO UPDATE SET days = excluded.days";
+    client.execute(sql, &[&host, &i64::from(days)]).await?;
+    let longest = client
+        .query_one("SELECT max(days) FROM retention", &[])
+        .await?;
+    let longest: i64 = longest.try_get(0)?;
+    let oldest = day_of(now_us.saturating_sub((longest - 1).saturating_mul(DAY_US)));
+    if session.days.first().is_none_or(|first| *first >= oldest) {
+        return Ok(());
+    }
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(LOCK).await?;
+    let there = self::days(transaction.client()).await?;
+    for day in there.iter().filter(|day| **day < oldest) {
+        transaction
+            .batch_execute(&format!("DROP TABLE {}", table(day)))
+            .await?;
+    }
+    transaction.commit().await?;
+    session.days = self::days(&session.client).await?;
+    Ok(())
+}
+
+pub(super) async fn status(client: &Client) -> Result<StoreStatus, Cause> {
+    let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
+         WHERE relnamespace = 'fatpath'::regnamespace AND relkind = 'r'";
+    let bytes: i64 = client.query_one(sql, &[]).await?.try_get(0)?;
+    Ok(StoreStatus {
+        bytes: bytes.unsigned_abs(),
+        days: days(client).await?,
+        is_full: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_and_its_table_name_one_another() {
+        assert_eq!(table("2026-11-23"), "record_20261123");
+        assert_eq!(
+            day_of_table("record_20261123").as_deref(),
+            Some("2026-11-23")
+        );
+        for other in [
+            "record_other",
+            "record_2026112",
+            "record_20261323",
+            "origin",
+            "record_2026112é",
+        ] {
+            assert_eq!(day_of_table(other), None, "{other}");
+        }
+        assert_eq!(begin_us("2026-11-23"), Some(1_795_392_000_000_000));
+    }
+}

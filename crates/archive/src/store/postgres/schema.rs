@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables and views, and the way from each version to the next and back.
+
+use super::connect::Cause;
+use tokio_postgres::Client;
+
+/// From the version before, and back to it. A step that others have taken never changes.
+const STEPS: [(&str, &str); 2] = [
+    (
+        include_str!("schema/1.forward.sql"),
+        include_str!("schema/1.back.sql"),
+    ),
+    (
+        include_str!("schema/2.forward.sql"),
+        include_str!("schema/2.back.sql"),
+    ),
+];
+
+/// The version that this fatpath writes.
+pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
+
+/// Of hosts that change tables, one at a time ("fatpath" as a number).
+pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(28825340302586984)";
+
+/// `None`: there is no archive.
+pub(super) async fn version(client: &Client) -> Result<Option<i64>, Cause> {
+    // Asked of the catalogue's tables: `to_regclass` may answer from before the wait for a lock.
+    let there = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'fatpath' AND tablename = 'schema_version')";
+    let table = client.query_one(there, &[]).await?;
+    match table.try_get(0)? {
+        true => Ok(Some(
+            client
+                .query_one("SELECT version FROM fatpath.schema_version", &[])
+                .await?
+                .try_get(0)?,
+        )),
+        false => Ok(None),
+    }
+}
+
+/// Step by step to a version, all or none.
+pub(super) async fn migrate(client: &mut Client, to: i64) -> Result<(), Cause> {
+    if !(0..=SCHEMA_VERSION).contains(&to) {
+        return Err(Cause::Local(format!(
+            "this fatpath knows schema versions 1 to {SCHEMA_VERSION}, and 0 for none"
+        )));
+    }
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(LOCK).await?;
+    // Another host may have done it meanwhile.
+    let mut at = version(transaction.client()).await?.unwrap_or_default();
+    if at > SCHEMA_VERSION {
+        return Err(Cause::Version(at));
+    }
+    while at != to {
+        let (sql, next) = match at < to {
+            true => (STEPS[at as usize].0, at + 1),
+            false => (STEPS[at as usize - 1].1, at - 1),
+        };
+        transaction.batch_execute(sql).await?;
+        at = next;
+        if at > 0 {
+            transaction
+                .execute("UPDATE schema_version SET version = $1", &[&at])
+                .await?;
+        }
+    }
+    Ok(transaction.commit().await?)
+}

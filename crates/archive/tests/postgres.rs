@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The store in PostgreSQL, with servers that the tests start: it answers as the one in SQLite does, and survives what
+//! can happen to a server.
+
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+#[path = "postgres/cluster.rs"]
+mod cluster;
+
+use cluster::{Cluster, PASSWORD};
+use fatpath_archive::store::{
+    Batch, History, Measure, PostgresStore, Query, Record, Retention, ServerAddress, SqliteStore,
+    Store, Width,
+};
+use fatpath_archive::{Bounds, Event, Kind, Origin, Spool, move_oldest};
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// 2026-11-23T00:00:00Z
+const TODAY_US: i64 = 1_795_392_000_000_000;
+const DAY_US: i64 = 86_400_000_000;
+const SECOND_US: i64 = 1_000_000;
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The server of the tests that leave it alone; each has a database of its own.
+fn shared() -> Option<Arc<Cluster>> {
+    static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap();
+    if let Some(cluster) = shared.upgrade() {
+        return Some(cluster);
+    }
+    let cluster = Arc::new(Cluster::start()?);
+    *shared = Arc::downgrade(&cluster);
+    Some(cluster)
+}
+
+/// An empty database.
+fn empty(cluster: &Cluster, name: &str) -> PostgresStore {
+    cluster.sql(&format!("CREATE DATABASE {name}"));
+    store(cluster, &cluster.url_of(name))
+}
+
+fn store(cluster: &Cluster, url: &str) -> PostgresStore {
+    let file = cluster.password_file(PASSWORD);
+    PostgresStore::at(ServerAddress::new(url, Some(&file)).unwrap(), DEADLINE).unwrap()
+}
+
+fn event(name: &str, time_us: i64, peer: Option<&str>, body: &str) -> Event {
+    Event {
+        time_us,
+        name: name.into(),
+        peer: peer.map(|peer| peer.parse().unwrap()),
+        rule: peer.map(|_| "far".into()),
+        value: Some(1e6),
+        weight: 1,
+        body: body.into(),
+    }
+}
+
+fn flow(time_us: i64, peer: &str, goodput_mbps: f64) -> Event {
+    let body = format!(
+        r#"{{"remote":"{peer}:443","goodput_mbps":{goodput_mbps},"srtt_us":1000,"min_rtt_us":null,"segments_sent":10,"segments_retransmitted":1}}"#
+    );
+    event("flow.end", time_us, Some(peer), &body)
+}
+
+fn batch(host: &str, kind: Kind, first: u64, events: Vec<Event>) -> Batch {
+    Batch {
+        origin: Origin {
+            host: host.into(),
+            boot: "1".into(),
+        },
+        kind,
+        events: (first..).zip(events).collect(),
+    }
+}
+
+/// Flows of three days and two hosts, and some of every other kind.
+fn batches() -> Vec<Batch> {
+    let peers = [
+        "192.0.2.1",
+        "192.0.2.200",
+        "198.51.100.7",
+        "2001:db8::1",
+        "::ffff:192.0.2.9",
+    ];
+    let mut batches = Vec::new();
+    for (host, first) in [("a", 0), ("b", 1000)] {
+        let flows = (0..90).map(|number| {
+            let peer = peers[number as usize % peers.len()];
+            let time_us = TODAY_US - (number % 3) * DAY_US + (number * 377 + first) * SECOND_US;
+            flow(time_us, peer, 1.0 + number as f64)
+        });
+        batches.push(batch(host, Kind::Flow, 0, flows.collect()));
+        for (kind, number) in Kind::ALL.into_iter().zip(1..) {
+            let later_us = TODAY_US + (first + number) * SECOND_US;
+            let all = vec![
+                event("of a path", later_us, Some("192.0.2.77"), r#"{"x":1}"#),
+                event("of none", later_us - DAY_US, None, "{}"),
+            ];
+            batches.push(batch(host, kind, 500 + 10 * number as u64, all));
+        }
+    }
+    let far = vec![
+        event("of a wrong clock", i64::MAX - 1, None, "{}"),
+        event("before", -5, None, "{}"),
+    ];
+    batches.push(batch("c", Kind::Event, 0, far));
+    batches
+}
+
+fn questions() -> Vec<Query> {
+    let all = Query::between(i64::MIN, i64::MAX);
+    let with_prefix = |prefix: &str| Query {
+        prefix: Some(prefix.parse().unwrap()),
+        ..all.clone()
+    };
+    vec![
+        all.clone(),
+        Query {
+            limit: 0,
+            ..all.clone()
+        },
+        Query {
+            limit: 70,
+            kinds: vec![Kind::Flow],
+            ..all.clone()
+        },
+        Query {
+            host: Some("b".into()),
+            ..all.clone()
+        },
+        Query {
+            rule: Some("far".into()),
+            kinds: vec![Kind::Test, Kind::Decision],
+            ..all.clone()
+        },
+        Query {
+            kinds: vec![Kind::Event, Kind::Path],
+            ..with_prefix("192.0.2.0/24")
+        },
+        with_prefix("192.0.2.0/24"),
+        with_prefix("192.0.2.9/32"),
+        with_prefix("128.0.0.0/1"),
+        with_prefix("2001:db8::/32"),
+        Query::between(TODAY_US - DAY_US, TODAY_US),
+    ]
+}
+
+/// Those of one time are in no order.
+fn sorted(mut records: Vec<Record>) -> Vec<String> {
+    records.sort_by_key(|r| (r.event.time_us, r.origin.host.clone(), r.sequence));
+    records.iter().map(|record| format!("{record:?}")).collect()
+}
+
+/// Sums to nine digits: they are added in another order.
+fn rounded(history: &History) -> Vec<String> {
+    let rounded = history.iter().map(|(place, rollup)| {
+        let histogram = &rollup.histogram;
+        format!(
+            "{place:?} {} {:.9} {:.9} {histogram:?}",
+            rollup.n, rollup.sum_ln, rollup.sum_ln2
+        )
+    });
+    rounded.collect()
+}
+
+#[test]
+fn a_server_answers_as_sqlite_does() {
+    let Some(cluster) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut sqlite = SqliteStore::at(folder.path());
+    let mut server = empty(&cluster, "same");
+    assert_eq!(
+        server.query(&questions()[0]).unwrap(),
+        vec![],
+        "nothing is there yet"
+    );
+    for batch in batches() {
+        assert_eq!(server.put(&batch).unwrap(), sqlite.put(&batch).unwrap());
+        let again = server.put(&batch).unwrap();
+        assert_eq!((again.stored, again.known), (0, batch.events.len() as u64));
+    }
+    for question in questions() {
+        let (ours, theirs) = (
+            server.query(&question).unwrap(),
+            sqlite.query(&question).unwrap(),
+        );
+        assert_eq!(sorted(ours), sorted(theirs), "{question:?}");
+    }
+    for prefix in [
+        "192.0.2.0/24",
+        "192.0.2.1/32",
+        "192.0.0.0/8",
+        "2001:db8::/48",
+    ] {
+        for width in Width::ALL {
+            let prefix = prefix.parse().unwrap();
+            let history = |store: &dyn Store| {
+                rounded(
+                    &store
+                        .history(prefix, width, TODAY_US - DAY_US, TODAY_US + DAY_US)
+                        .unwrap(),
+                )
+            };
+            assert!(!history(&server).is_empty());
+            assert_eq!(history(&server), history(&sqlite), "{prefix} {width:?}");
+        }
+    }
+    assert_eq!(
+        server.status().unwrap().days,
+        ["2026-11-21", "2026-11-22", "2026-11-23"]
+    );
+    assert!(server.status().unwrap().bytes > 100_000);
+}
+
+#[test]
+fn the_views_have_the_columns_of_sqlite() {
+    let Some(cluster) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = empty(&cluster, "views");
+    for batch in batches() {
+        server.put(&batch).unwrap();
+        SqliteStore::at(folder.path()).put(&batch).unwrap();
+    }
+    let day = rusqlite::Connection::open(folder.path().join("2026-11-23.db")).unwrap();
+    for view in ["event", "flow", "test", "path", "decision"] {
+        let statement = day.prepare(&format!("SELECT * FROM {view}")).unwrap();
+        let columns = statement.column_names().join(",");
+        let theirs = cluster.psql(
+            "views",
+            &format!(
+                "SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute \
+             WHERE attrelid = 'fatpath.{view}'::regclass AND attnum > 0"
+            ),
+        );
+        assert_eq!(theirs.unwrap(), columns, "{view}");
+        let count = format!(
+            "SELECT count(*) FROM fatpath.{view} WHERE time_us >= {TODAY_US} AND time_us < {}",
+            TODAY_US + DAY_US
+        );
+        let rows: i64 = day
+            .query_row(&format!("SELECT count(*) FROM {view}"), [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        // A clock that is far off is of the last day there, and of no day here.
+        assert_eq!(
+            cluster.psql("views", &count).unwrap(),
+            rows.to_string(),
+            "{view}"
+        );
+    }
+    let flow = cluster.psql(
+        "views",
+        "SELECT max(goodput_mbps), min(time) FROM fatpath.flow WHERE peer <<= '192.0.2.1'",
+    );
+    assert_eq!(flow.unwrap(), "86|2026-11-21 00:31:25+00");
+}
+
+#[test]
+fn what_no_server_can_keep_holds_nothing_up() {
+    let Some(cluster) = shared() else { return };
+    let mut server = empty(&cluster, "hostile");
+    let body = r#"{"law":"a\u0000b'); DROP TABLE record; --"}"#;
+    let mut hostile = event("a\0b", TODAY_US, None, body);
+    hostile.rule = Some("'; DROP SCHEMA fatpath CASCADE; --".into());
+    let put = server
+        .put(&batch("h\0", Kind::Flow, u64::MAX - 1, vec![hostile]))
+        .unwrap();
+    assert_eq!(put.stored, 1);
+    let found = server.query(&Query::between(0, i64::MAX)).unwrap();
+    assert_eq!(
+        (found[0].sequence, found[0].event.name.as_str()),
+        (u64::MAX - 1, "a\u{fffd}b")
+    );
+    let law = cluster.psql("hostile", "SELECT law FROM fatpath.flow");
+    assert_eq!(law.unwrap(), "a\u{fffd}b'); DROP TABLE record; --");
+}
+
+#[test]
+fn hosts_write_at_the_same_time() {
+    let Some(cluster) = shared() else { return };
+    drop(empty(&cluster, "many"));
+    let write = |cluster: &Cluster, host: usize| {
+        let mut server = store(cluster, &cluster.url_of("many"));
+        for round in 0..5 {
+            let times = (0..40).map(|n| TODAY_US + (n % 4) * DAY_US + n);
+            let flows = times
+                .map(|time_us| flow(time_us, "192.0.2.1", 8.0))
+                .collect();
+            let host = format!("host{}", host / 2);
+            // The first of each two writes what the other one does.
+            server
+                .put(&batch(&host, Kind::Flow, round * 40, flows))
+                .unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        for host in 0..6 {
+            let cluster = &*cluster;
+            scope.spawn(move || write(cluster, host));
+        }
+    });
+    let server = store(&cluster, &cluster.url_of("many"));
+    assert_eq!(
+        server.query(&Query::between(0, i64::MAX)).unwrap().len(),
+        3 * 200
+    );
+    assert_eq!(flows_counted(&server), 3 * 200);
+}
+
+/// By the roll-ups.
+fn flows_counted(store: &dyn Store) -> u64 {
+    let prefix = "192.0.2.0/24".parse().unwrap();
+    let history = store.history(prefix, Width::Hour, 0, i64::MAX).unwrap();
+    let of_one = history
+        .iter()
+        .filter(|((_, measure), _)| *measure == Measure::GoodputBps);
+    of_one.map(|(_, rollup)| rollup.n).sum()
+}
+
+#[test]
+fn a_day_goes_when_no_host_wants_it() {
+    let Some(cluster) = shared() else { return };
+    let mut server = empty(&cluster, "old");
+    for day in 0..4 {
+        let flows = vec![flow(TODAY_US - day * DAY_US, "192.0.2.1", 8.0)];
+        server
+            .put(&batch("a", Kind::Flow, day as u64, flows))
+            .unwrap();
+    }
+    let kept = |days| Retention {
+        days,
+        total_bytes: 0,
+    };
+    server.retain(kept(2), TODAY_US).unwrap();
+    assert_eq!(server.status().unwrap().days, ["2026-11-22", "2026-11-23"]);
+    assert_eq!(flows_counted(&server), 4, "the roll-ups by hour stay");
+    cluster
+        .psql(
+            "old",
+            "INSERT INTO fatpath.retention VALUES ('another', 30)",
+        )
+        .unwrap();
+    server.retain(kept(1), TODAY_US).unwrap();
+    assert_eq!(
+        server.status().unwrap().days.len(),
+        2,
+        "another host wants 30 days"
+    );
+    server.retain(kept(1), TODAY_US + 401 * DAY_US).unwrap();
+    assert_eq!(
+        (server.status().unwrap().days.len(), flows_counted(&server)),
+        (0, 0)
+    );
+    // A connection from before knows days that are gone: it fails once, and makes them again.
+    let mut other = store(&cluster, &cluster.url_of("old"));
+    let late = |number| {
+        batch(
+            "b",
+            Kind::Flow,
+            number,
+            vec![flow(TODAY_US, "192.0.2.1", 8.0)],
+        )
+    };
+    other.put(&late(0)).unwrap();
+    cluster
+        .psql("old", "DROP TABLE fatpath.record_20261123")
+        .unwrap();
+    assert!(other.put(&late(1)).is_err());
+    assert_eq!(other.put(&late(1)).unwrap().stored, 1);
+}
+
+#[test]
+fn a_schema_of_another_version_is_migrated_or_refused() {
+    let Some(cluster) = shared() else { return };
+    let mut server = empty(&cluster, "versions");
+    let sql = |sql: &str| cluster.psql("versions", sql).unwrap();
+    assert_eq!(server.migrate(1).unwrap(), 0);
+    sql("INSERT INTO fatpath.origin (host, boot) VALUES ('old', '1')");
+    sql(
+        "INSERT INTO fatpath.record SELECT id, 7, -5, 'test', 'ping', '192.0.2.1', NULL, 1, 1, '{}' FROM fatpath.origin",
+    );
+    let all = Query::between(i64::MIN, i64::MAX);
+    let reader = store(&cluster, &cluster.url_of("versions"));
+    assert_eq!(reader.query(&all).unwrap().len(), 1);
+    assert_eq!(
+        sql("SELECT version FROM fatpath.schema_version"),
+        "1",
+        "who reads changes nothing"
+    );
+    server
+        .put(&batch(
+            "new",
+            Kind::Test,
+            0,
+            vec![event("ping", 6, None, "{}")],
+        ))
+        .unwrap();
+    assert_eq!(sql("SELECT version FROM fatpath.schema_version"), "2");
+    assert_eq!(
+        sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
+        "f"
+    );
+    assert_eq!(server.migrate(1).unwrap(), 2);
+    assert_eq!(
+        sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
+        "t"
+    );
+    assert_eq!(reader.query(&all).unwrap().len(), 2);
+    sql("UPDATE fatpath.schema_version SET version = 9");
+    let mut late = store(&cluster, &cluster.url_of("versions"));
+    let refused = late
+        .put(&batch("new", Kind::Test, 1, vec![]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("schema version 9") && refused.contains("archive migrate --to"),
+        "{refused}"
+    );
+    assert!(late.query(&all).is_err() && late.migrate(2).is_err());
+    sql("UPDATE fatpath.schema_version SET version = 1");
+    assert_eq!(
+        store(&cluster, &cluster.url_of("versions"))
+            .migrate(0)
+            .unwrap(),
+        1
+    );
+    assert_eq!(
+        sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'fatpath'"),
+        "0"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_without_the_password() {
+    let Some(cluster) = shared() else { return };
+    let said = |url: &str, password: &str| {
+        let address = ServerAddress::new(url, Some(&cluster.password_file(password))).unwrap();
+        let mut store = PostgresStore::at(address, DEADLINE).unwrap();
+        let put = store.put(&batch("a", Kind::Test, 0, vec![])).unwrap_err();
+        format!("{put} {put:?}")
+    };
+    let wrong = said(&cluster.url(), "a wrong password");
+    assert!(
+        wrong.contains("password authentication failed for user \"fatpath\""),
+        "{wrong}"
+    );
+    assert!(!wrong.contains("a wrong password"), "{wrong}");
+    let missing = said(&cluster.url_of("nowhere"), PASSWORD);
+    assert!(
+        missing.contains("database \"nowhere\" does not exist"),
+        "{missing}"
+    );
+    let absent = said("postgres://fatpath@127.0.0.1:1/site", PASSWORD);
+    assert!(
+        absent.contains("127.0.0.1/site: error connecting to server"),
+        "{absent}"
+    );
+    let unencrypted = said(&format!("{}?sslmode=require", cluster.url()), PASSWORD);
+    assert!(unencrypted.contains("TLS"), "{unencrypted}");
+}
+
+#[test]
+fn a_slow_server_is_left_and_asked_again() {
+    let Some(cluster) = shared() else { return };
+    drop(empty(&cluster, "slow"));
+    let url = format!(
+        "{}?options=-c%20lock_timeout%3D200ms",
+        cluster.url_of("slow")
+    );
+    let mut server = store(&cluster, &url);
+    let one = |number| {
+        batch(
+            "a",
+            Kind::Flow,
+            number,
+            vec![flow(TODAY_US, "192.0.2.1", 8.0)],
+        )
+    };
+    server.put(&one(0)).unwrap();
+    let mut holder = cluster.session("slow");
+    holder.args([
+        "-c",
+        "BEGIN",
+        "-c",
+        "LOCK fatpath.record",
+        "-c",
+        "SELECT pg_sleep(60)",
+    ]);
+    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+    let held =
+        "SELECT count(*) FROM pg_locks WHERE relation = 'fatpath.record'::regclass AND granted";
+    while cluster.psql("slow", held).unwrap() == "0" {}
+    let late = server.put(&one(1)).unwrap_err().to_string();
+    assert!(late.contains("lock timeout"), "{late}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    cluster.psql("slow", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)' AND pid <> pg_backend_pid()").unwrap();
+    while server.put(&one(1)).is_err() {}
+    assert_eq!(
+        (server.put(&one(1)).unwrap().known, flows_counted(&server)),
+        (1, 2)
+    );
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_while_the_server_crashes() {
+    let Some(mut cluster) = Cluster::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let origin = batch("a", Kind::Flow, 0, vec![]).origin;
+    let bounds = Bounds {
+        segment_bytes: 4 << 10,
+        ..Bounds::of(64 << 20)
+    };
+    let mut spool = Spool::open(folder.path(), origin, bounds, TODAY_US).unwrap();
+    let mut server = store(&cluster, &cluster.url());
+    let mut appended = BTreeSet::new();
+    for round in 0..4 {
+        for number in 0..500 {
+            let flow = flow(TODAY_US + number, "192.0.2.1", 8.0);
+            appended.insert(spool.append(Kind::Flow, &flow).unwrap());
+        }
+        spool.sync(TODAY_US).unwrap();
+        spool.seal_all(TODAY_US).unwrap();
+        // It crashes while segments are moved, each time after others.
+        std::thread::scope(|scope| {
+            let (sealed, server) = (Arc::clone(spool.sealed()), &mut server);
+            scope.spawn(move || while matches!(move_oldest(&sealed, server), Ok(Some(_))) {});
+            std::thread::sleep(Duration::from_millis(9 * round));
+            cluster.crash();
+        });
+        appended.insert(
+            spool
+                .append(Kind::Flow, &flow(TODAY_US, "192.0.2.1", 8.0))
+                .unwrap(),
+        );
+        spool.seal_all(TODAY_US).unwrap();
+        assert!(
+            move_oldest(spool.sealed(), &mut server).is_err(),
+            "it is away"
+        );
+        cluster.run();
+    }
+    while move_oldest(spool.sealed(), &mut server).unwrap().is_some() {}
+    assert_eq!(spool.status().events, 0);
+    let found = server.query(&Query::between(0, i64::MAX)).unwrap();
+    assert_eq!(found.len(), appended.len());
+    let found: BTreeSet<u64> = found.iter().map(|record| record.sequence).collect();
+    assert_eq!(found, appended);
+    assert_eq!(flows_counted(&server), appended.len() as u64);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A PostgreSQL cluster of a test's own, in a temporary folder: its server is started and stopped by the test, and ends
+//! with it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Write;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::{NamedTempFile, TempDir};
+
+pub const PASSWORD: &str = "not a secret";
+
+/// A starting server is asked so often.
+const POLL: Duration = Duration::from_millis(20);
+
+pub struct Cluster {
+    folder: TempDir,
+    programs: PathBuf,
+    /// `initdb` and `postgres` refuse to run for root.
+    user: (u32, u32),
+    server: Option<Server>,
+}
+
+struct Server {
+    pid: Pid,
+    /// Waits for its end.
+    waiter: JoinHandle<()>,
+}
+
+impl Cluster {
+    /// A cluster that runs, with an empty database `site`. `None`, and said, where PostgreSQL is not installed.
+    pub fn start() -> Option<Cluster> {
+        let Some(programs) = programs() else {
+            println!("skipped: no PostgreSQL under /usr/lib/postgresql (packaging/setup.sh tests)");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let user = user();
+        chown(folder.path(), Some(user.0), Some(user.1)).unwrap();
+        let mut cluster = Cluster {
+            folder,
+            programs,
+            user,
+            server: None,
+        };
+        std::fs::write(cluster.folder.path().join("password"), PASSWORD).unwrap();
+        let mut initdb = cluster.program("initdb");
+        initdb.args([
+            "--username=fatpath",
+            "--auth=scram-sha-256",
+            "--pwfile=password",
+        ]);
+        initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C", "data"]);
+        let made = initdb.output().unwrap();
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+        cluster.run();
+        cluster.sql_in("postgres", "CREATE DATABASE site");
+        Some(cluster)
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        command
+            .current_dir(self.folder.path())
+            .env("PGPASSWORD", PASSWORD);
+        if rustix::process::geteuid().is_root() {
+            command.uid(self.user.0).gid(self.user.1);
+        }
+        command
+    }
+
+    /// Starts the server, and waits until it answers.
+    pub fn run(&mut self) {
+        let mut command = Command::new("setpriv");
+        command.current_dir(self.folder.path());
+        if rustix::process::geteuid().is_root() {
+            let (user, group) = (self.user.0, self.user.1);
+            command.args([
+                format!("--reuid={user}"),
+                format!("--regid={group}"),
+                "--clear-groups".into(),
+            ]);
+        }
+        // Only the server crashes, not the host: nothing needs to be on the disk.
+        // The signal comes when the thread that made the process ends: that one waits for it.
+        command
+            .args(["--pdeathsig", "QUIT", "--"])
+            .arg(self.programs.join("postgres"))
+            .args([
+                "-D",
+                "data",
+                "-c",
+                "listen_addresses=",
+                "-c",
+                "shared_buffers=16MB",
+                "-c",
+                "fsync=off",
+            ])
+            .arg("-k")
+            .arg(self.folder.path())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(self.folder.path().join("log")).unwrap());
+        let (told, heard) = channel();
+        let waiter = std::thread::spawn(move || {
+            let mut child = command.spawn().unwrap();
+            told.send(Pid::from_child(&child)).unwrap();
+            child.wait().unwrap();
+        });
+        let pid = heard.recv().unwrap();
+        self.server = Some(Server { pid, waiter });
+        let begun = Instant::now();
+        while self.psql("postgres", "SELECT 1").is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{}", self.log());
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Ends the server as a crash does: at the next start it recovers what was committed.
+    pub fn crash(&mut self) {
+        if let Some(server) = self.server.take() {
+            // It may have ended.
+            let _ = kill_process(server.pid, Signal::QUIT);
+            let _ = server.waiter.join();
+        }
+    }
+
+    /// As `fatpath`, in the database `site`; what `psql` prints.
+    pub fn sql(&self, sql: &str) -> String {
+        self.sql_in("site", sql)
+    }
+
+    fn sql_in(&self, database: &str, sql: &str) -> String {
+        self.psql(database, sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// What it prints, or why it failed.
+    pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        let output = self.session(database).arg("-c").arg(sql).output().unwrap();
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout)
+                .unwrap()
+                .trim_end()
+                .to_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    /// `psql`, without its headings.
+    pub fn session(&self, database: &str) -> Command {
+        let mut psql = self.program("psql");
+        psql.args([
+            "-X",
+            "-A",
+            "-t",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-U",
+            "fatpath",
+            "-d",
+            database,
+        ])
+        .arg("-h")
+        .arg(self.folder.path());
+        psql
+    }
+
+    /// Of the database `site`.
+    pub fn url(&self) -> String {
+        self.url_of("site")
+    }
+
+    /// Of a database.
+    pub fn url_of(&self, database: &str) -> String {
+        let folder = self.folder.path().display().to_string().replace('/', "%2F");
+        format!("postgres://fatpath@{folder}/{database}")
+    }
+
+    /// A file that only its owner reads.
+    pub fn password_file(&self, password: &str) -> PathBuf {
+        let file = self
+            .folder
+            .path()
+            .join(format!("password of {} bytes", password.len()));
+        // Renamed: another thread may be reading it.
+        let mut whole = NamedTempFile::new_in(self.folder.path()).unwrap();
+        whole.write_all(password.as_bytes()).unwrap();
+        whole.persist(&file).unwrap();
+        file
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+/// Of the newest version that is installed.
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let programs = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let installed = programs.filter(|programs| programs.join("initdb").exists());
+    installed.max_by_key(|programs| version(programs))
+}
+
+fn version(programs: &Path) -> u32 {
+    let version = programs.parent().and_then(Path::file_name);
+    version
+        .and_then(|name| name.to_str()?.parse().ok())
+        .unwrap_or_default()
+}
+
+/// The package's user.
+fn user() -> (u32, u32) {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let postgres = users.lines().find(|line| line.starts_with("postgres:"));
+    let mut fields = postgres
+        .into_iter()
+        .flat_map(|line| line.split(':'))
+        .skip(2);
+    let mut id = || {
+        fields
+            .next()
+            .and_then(|id| id.parse().ok())
+            .unwrap_or(65534)
+    };
+    (id(), id())
+}
