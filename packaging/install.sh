@@ -23,6 +23,9 @@ files() {
 644 README.md $DOC/README.md
 644 CHANGELOG.md $DOC/CHANGELOG.md
 END
+    for dashboard in packaging/grafana/*.json; do
+        echo "644 $dashboard $SHARE/fatpath/grafana/${dashboard##*/}"
+    done
     for page in docs/*.md docs/how-to/*.md; do echo "644 $page $DOC/$page"; done
 }
 
@@ -68,7 +71,7 @@ take_all() {
     completions | while read -r _ target; do rm -f "$DESTDIR$target"; done
     files | while read -r _ _ target; do rm -f "$DESTDIR$target"; done
     rm -rf "$DESTDIR$DOC"
-    rmdir "$DESTDIR$PREFIX/include/fatpath" 2>/dev/null || true
+    rmdir "$DESTDIR$SHARE/fatpath/grafana" "$DESTDIR$SHARE/fatpath" "$DESTDIR$PREFIX/include/fatpath" 2>/dev/null || true
 }
 
 case "${1:-}" in

@@ -6,6 +6,8 @@
 
 #[path = "postgres/cluster.rs"]
 mod cluster;
+#[path = "postgres/grafana.rs"]
+mod grafana;
 
 use cluster::{Cluster, PASSWORD};
 use fatpath_archive::store::{
