@@ -3,8 +3,12 @@
 //! wait and tuning goes on.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
+#[path = "../crates/archive/tests/postgres/cluster.rs"]
+#[allow(dead_code)] // the store's own tests use the rest
+mod cluster;
 mod support;
 
+use cluster::{Cluster, PASSWORD};
 use fatpath_api::endpoint::{GetArchive, GetPathHistory};
 use fatpath_api::{ArchiveQuery, HistoryInterval, PathHistoryQuery};
 use fatpath_daemon::client;
@@ -164,6 +168,70 @@ fn while_the_store_is_away_events_wait_and_flows_are_tuned() {
     until("the store's return", || {
         status(&daemon)["store_error"].is_null().then_some(())
     });
+}
+
+#[test]
+fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
+    let Some(_alone) = alone() else { return };
+    let Some(mut cluster) = Cluster::start() else {
+        return;
+    };
+    let (url, file) = (cluster.url(), cluster.password_file("a wrong one"));
+    let server = format!("url = '{url}'\npassword_file = '{}'", file.display());
+    let daemon = Daemon::start(&policy().replace("[archive]", &format!("[archive]\n{server}")));
+    let first = ended_flow();
+    until("the wrong password to be said", || {
+        let said = status(&daemon)["store_error"].as_str()?.to_owned();
+        said.contains("password authentication failed")
+            .then_some(())
+    });
+    // The daemon reads it for each connection.
+    std::fs::rename(cluster.password_file(PASSWORD), &file).unwrap();
+    let flows = |cluster: &Cluster, local: SocketAddr| {
+        let counted = format!("SELECT count(*) FROM fatpath.flow WHERE local = '{local}'");
+        cluster.psql("site", &counted).unwrap_or_default()
+    };
+    until("the flow at the site", || {
+        (flows(&cluster, first) == "1").then_some(())
+    });
+    cluster.crash();
+    let second = ended_flow();
+    until("the server to be missed", || {
+        status(&daemon)["store_error"].as_str().map(drop)
+    });
+    cluster.run();
+    until("the second flow at the site", || {
+        (flows(&cluster, second) == "1").then_some(())
+    });
+    assert_eq!(flows(&cluster, first), "1");
+    let socket = daemon.path("run/view.sock");
+    let query = ArchiveQuery {
+        kinds: Some("flow".into()),
+        ..ArchiveQuery::default()
+    };
+    let page = client::ask::<GetArchive>(&socket, &query).unwrap().unwrap();
+    assert_eq!(page.events.len(), 2);
+    let arguments = [
+        "archive", "query", "--json", "--kind", "flow", "--url", &url,
+    ];
+    let output = std::process::Command::new(support::FATPATH)
+        .args(arguments)
+        .arg("--password-file")
+        .arg(&file)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        lines.lines().count(),
+        2,
+        "{output:?}",
+        output = output.stderr
+    );
+    let said = daemon.stderr();
+    assert!(
+        !said.contains(PASSWORD) && !said.contains("a wrong one"),
+        "{said}"
+    );
 }
 
 #[test]
