@@ -504,9 +504,12 @@ fn a_transfer_is_seen_in_a_browser() {
     let lab = Lab::up("page", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
     lab.output("b", &["sysctl", "-w", RECEIVER]);
     let daemon = Daemon::start_listening(
-        "[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 10",
+        "[archive]\nevery_flow_from = 0\n[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 10",
     );
     let sockets = Sockets::of(&daemon);
+    // One that ends, for the history. It is slow by itself, and so has not the finding that the browser looks for.
+    let slow = ["--bitrate", "1M"];
+    lab.transfer(1, &slow).wait().unwrap();
     let mut transfer = lab.transfer(TRANSFER_S, &["--parallel", "3"]);
     let peer = format!("{}:5201", lab.address("b"));
     until("the transfer to be listed", || {
@@ -514,6 +517,12 @@ fn a_transfer_is_seen_in_a_browser() {
         flows
             .contains(&format!("\"remote\":\"{peer}\""))
             .then_some(())
+    });
+    let asked = format!("GET /v1/archive/path?prefix={}&by=hour", lab.address("b"));
+    until("a flow and a finding in the archive", || {
+        let history = sockets.with_token(&asked).body;
+        let has_both = history.contains("goodput_bps") && history.contains("FP-RWND");
+        has_both.then_some(())
     });
     let variables = [
         ("FATPATH_PAGE", sockets.page.as_str()),

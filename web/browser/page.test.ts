@@ -101,7 +101,7 @@ test("the plots of a flow move, and the finding stands with its evidence and cur
   expect(breaches).toEqual([]);
 });
 
-test("a path shows the distribution of its flows and what is found on them", async () => {
+test("a path shows the distribution of its flows, what is found on them, and what was archived", async () => {
   const { page, breaches } = await open();
   await openFlow(page);
   await page.getByRole("link", { name: /^path / }).click();
@@ -110,6 +110,14 @@ test("a path shows the distribution of its flows and what is found on them", asy
   await page.getByRole("img", { name: /Average rate of \d+ flows/ }).waitFor();
   await page.getByRole("listitem").filter({ hasText: FINDING }).getByText(/\d+ flows?/).waitFor();
   await row(page).waitFor();
+  const past = page.getByRole("region", { name: "History" });
+  const goodput = past.getByRole("img", { name: /^Goodput of flows: now .*median [\d.]+ [kM]b\/s/ });
+  await goodput.locator("canvas").waitFor();
+  await past.getByRole("row").filter({ hasText: FINDING }).first().waitFor();
+  await past.getByRole("row").filter({ hasText: "policy.applied" }).first().waitFor();
+  const hours = await seen(goodput);
+  await past.getByRole("combobox", { name: "Time" }).selectOption("1 day");
+  await expect.poll(() => seen(goodput), { timeout: 10_000 }).not.toBe(hours);
   await expectAccessible(page);
   await shoot(page, "page-path");
   expect(breaches).toEqual([]);

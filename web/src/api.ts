@@ -18,6 +18,8 @@ export type EventKind = Schemas["EventKind"];
 export type FlowEvent = Schemas["Event"];
 export type FlowDetail = Schemas["FlowDetail"];
 export type Why = Schemas["Why"];
+export type PathHistory = Schemas["PathHistory"];
+export type ArchivedEvent = Schemas["ArchivedEvent"];
 export type Lost = Schemas["Lost"];
 export type LiveFrame = Schemas["LiveFrame"];
 

@@ -10,7 +10,7 @@ import { bytes, digits, duration, milliseconds, percent, rate, si } from "./form
 import { usePolled } from "./hooks";
 import { Plot } from "./plot";
 import { pathOf } from "./prefix";
-import { PLOTS } from "./plots";
+import { PLOTS, type Mark } from "./plots";
 
 /** Between two answers, ms. */
 const INTERVAL_MS = 500;
@@ -40,6 +40,7 @@ function PathLink({ view }: { view: FlowView }): JSX.Element {
 function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
   const { view, points, events } = detail;
   const columns = useMemo(() => PLOTS.map((plot) => plot.columns(points)), [points]);
+  const marks = useMemo(() => events.flatMap(mark), [events]);
   return (
     <>
       <h1>
@@ -54,12 +55,28 @@ function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
       </section>
       <section class="plots" aria-label="Plots">
         {PLOTS.map((plot, i) => (
-          <Plot key={plot.title} plot={plot} columns={columns[i] ?? [[]]} events={events} />
+          <Plot key={plot.title} plot={plot} columns={columns[i] ?? [[]]} marks={marks} time="elapsed" />
         ))}
       </section>
       <Events events={events} />
     </>
   );
+}
+
+/** Events whose marks would hide the line are marked in the list alone. */
+const MARKED: Record<EventKind, string | null> = {
+  begin: null,
+  tuned: "mark-tuned",
+  congestion: "mark-congestion",
+  timeout: "mark-timeout",
+  retransmission: null,
+  finding: "mark-finding",
+  end: "mark-end",
+};
+
+function mark({ kind, t_s }: FlowEvent): Mark[] {
+  const colour = MARKED[kind];
+  return colour === null ? [] : [{ t_s, colour }];
 }
 
 function Facts({ view }: { view: FlowView }): JSX.Element {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A path: the flows to one prefix together, their distribution, and what is found on them.
+// A path: the flows to one prefix together, their distribution, what is found on them, and what was archived.
 
 import type { JSX } from "preact";
 import type { Finding, FlowRow, Why } from "./api";
@@ -9,6 +9,7 @@ import { Findings } from "./findings";
 import { milliseconds, rate } from "./format";
 import { Histogram } from "./histogram";
 import { usePolled } from "./hooks";
+import { Past } from "./past";
 import { addressOf, contains, parsePrefix } from "./prefix";
 import { throughput } from "./rows";
 import type { Store } from "./store";
@@ -37,6 +38,7 @@ export function PathPage({ prefix, store }: { prefix: string; store: Store }): J
         <Histogram title="Average rate" values={rows.map((row) => row.average_bps)} show={rate} />
       </section>
       <PathFindings prefix={prefix} />
+      <Past prefix={prefix} />
       <section aria-label="Flows">
         <h2>Flows</h2>
         <FlowTable rows={rows} choice={prefix} />

@@ -6,19 +6,34 @@ import { digits, milliseconds, rate } from "./format";
 
 export type Columns = (number | null)[][];
 
-export interface Line {
+export interface LineStyle {
   title: string;
   /** A colour of the style sheet. */
   colour: string;
-  value: (point: Point) => number | null;
   isBars?: boolean;
   isDashed?: boolean;
 }
 
-export interface PlotOf {
+/** What a plot looks like. */
+export interface Drawn {
   title: string;
-  lines: Line[];
+  lines: LineStyle[];
   show: (value: number) => string;
+}
+
+/** What happened at a time of a plot. */
+export interface Mark {
+  t_s: number;
+  /** A colour of the style sheet. */
+  colour: string;
+}
+
+export interface Line extends LineStyle {
+  value: (point: Point) => number | null;
+}
+
+export interface PlotOf extends Drawn {
+  lines: Line[];
   /** First the times, s, then each line. */
   columns: (points: Point[]) => Columns;
 }
