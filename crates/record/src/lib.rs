@@ -5,13 +5,14 @@
 //! A [`Recorder`] takes samples and keeps a folder of finished files within bounds; a crash of the host or
 //! of the program costs what was taken since the last row group. [`read`] gives a file's flows back as
 //! series of points. The crate asks nobody for samples, knows no clock, and draws nothing. Start at
-//! [`Recorder`], or at [`CapturedFile`] for connections; [`Table::COLUMNS`] is what a row has.
+//! [`Recorder`], at [`CapturedFile`] for connections, or at [`EventFile`] for archived events; [`Table::COLUMNS`] is what a row has.
 
 mod captured;
 mod captured_file;
 mod column;
 mod columns;
 mod encode;
+mod events;
 mod part;
 mod read;
 mod recorder;
@@ -19,6 +20,7 @@ mod recorder;
 pub use captured::CapturedRow;
 pub use captured_file::CapturedFile;
 pub use column::{Column, Table};
+pub use events::EventFile;
 pub use part::{Recovered, recover};
 pub use read::{Traced, read};
 pub use recorder::{Bounds, Recorded, Recorder};

@@ -9,8 +9,11 @@ use clap::Args;
 use fatpath_archive::Kind;
 use fatpath_archive::store::{Query, Record};
 use fatpath_daemon::archived_event;
+use fatpath_record::EventFile;
+use fatpath_units::show_count;
 use ipnet::IpNet;
 use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -44,9 +47,15 @@ pub struct Arguments {
     /// Print lines of NetLogger, with ts= and event= first, or in the older form with DATE=, HOST= and PROG=
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "ts", conflicts_with_all = ["json", "csv"])]
     netlogger: Option<netlogger::Form>,
+    /// Write a Parquet file, with everything that is known of each event
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "netlogger"])]
+    parquet: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
 }
+
+/// Rows of a group of a Parquet file.
+const GROUP: usize = 50_000;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let query = Query {
@@ -59,6 +68,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         limit: arguments.limit,
     };
     let records = arguments.place.existing()?.query(&query)?;
+    if let Some(path) = &arguments.parquet {
+        write_parquet(path, &records)?;
+        println!(
+            "{} in {}",
+            show_count(records.len(), "event"),
+            path.display()
+        );
+        note_limit(arguments, &records);
+        return Ok(());
+    }
     let mut out = BufWriter::new(stdout().lock());
     match (arguments.json, arguments.csv, arguments.netlogger) {
         (true, ..) => print_json(&mut out, &records)?,
@@ -66,13 +85,28 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (.., Some(form)) => print_netlogger(&mut out, &records, form)?,
         _ => print_table(&mut out, &records)?,
     }
-    if !arguments.json && records.len() == arguments.limit {
+    if !arguments.json {
+        note_limit(arguments, &records);
+    }
+    Ok(out.flush()?)
+}
+
+fn note_limit(arguments: &Arguments, records: &[Record]) {
+    if records.len() == arguments.limit {
         eprintln!(
             "fatpath: note: only the newest {} events are shown; see --limit",
             records.len()
         );
     }
-    Ok(out.flush()?)
+}
+
+fn write_parquet(path: &Path, records: &[Record]) -> Result<()> {
+    let mut file = EventFile::begin(path)?;
+    for group in records.chunks(GROUP) {
+        let events: Vec<_> = group.iter().map(archived_event).collect();
+        file.add(&events)?;
+    }
+    Ok(file.finish()?)
 }
 
 fn print_json(out: &mut impl Write, records: &[Record]) -> Result<()> {
