@@ -356,7 +356,10 @@ impl Sender {
 
     /// A time that [`Sender::next_timeout_ns`] named has come.
     pub fn handle_timeout(&mut self, now_ns: u64) {
-        self.burst.paced_until_ns = self.burst.paced_until_ns.filter(|at| *at > now_ns);
+        if self.burst.paced_until_ns.is_some_and(|at| at <= now_ns) {
+            self.burst.paced_until_ns = None;
+            self.pacer.wake(now_ns);
+        }
         match self.alarm.take_due(now_ns) {
             Some(AlarmKind::Retransmission) => self.time_out(now_ns),
             Some(AlarmKind::Reordering) => self.reordering_ends(now_ns),
