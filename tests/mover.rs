@@ -189,6 +189,109 @@ fn what_fails_is_named_and_the_others_arrive() {
     assert!(said.contains("give HOST:DIR"), "{said}");
 }
 
+/// One document, whatever fails; and two arguments that would become one are refused before anything goes.
+#[test]
+fn a_session_that_fails_says_so_in_one_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, twin, to) = (
+        folder.path().join("file"),
+        folder.path().join("other/file"),
+        folder.path().join("to"),
+    );
+    fs::create_dir(folder.path().join("other")).unwrap();
+    fs::write(&file, "one").unwrap();
+    fs::write(&twin, "two").unwrap();
+    let errors = |arguments: &[&str]| {
+        let output = mover(folder.path(), arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        report(&output)["errors"][0]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let said = errors(&["send", text(&file), text(&twin), &target(&to)]);
+    assert!(
+        said.contains("two of what was given are called file"),
+        "{said}"
+    );
+    let places = [target(&file), target(&twin)];
+    let said = errors(&["recv", &places[0], &places[1], text(&to)]);
+    assert!(
+        said.contains("two of what was given are called file"),
+        "{said}"
+    );
+    assert!(!to.exists());
+    // The session has begun when the other end finds no folder.
+    let said = errors(&["send", text(&file), &target(&file)]);
+    assert!(said.contains("cannot make"), "{said}");
+}
+
+fn run(words: &[&str]) {
+    let done = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{words:?}: {said}");
+}
+
+/// Folders get their modes when all files are there; the end that was asked says what fails then.
+#[test]
+fn a_folder_that_cannot_be_changed_is_named_at_the_other_end() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to) = (folder.path().join("top"), folder.path().join("to"));
+    let fixed = to.join("top/fixed");
+    fs::create_dir_all(top.join("fixed")).unwrap();
+    fs::create_dir_all(&fixed).unwrap();
+    run(&["mount", "-t", "tmpfs", "-o", "ro", "none", text(&fixed)]);
+    let output = mover(folder.path(), &["send", "-rp", text(&top), &target(&to)]).output();
+    run(&["umount", text(&fixed)]);
+    let output = output.unwrap();
+    let report = report(&output);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(report["failures"][0]["path"], "top/fixed", "{report}");
+}
+
+/// A file system that is frozen in the middle, for longer than the other end may be silent.
+#[test]
+fn a_disk_that_stands_still_ends_nothing() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (file, image) = (folder.path().join("file"), folder.path().join("image"));
+    let to = folder.path().join("to");
+    fs::create_dir(&to).unwrap();
+    fs::write(&file, content(24 << 20)).unwrap();
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    run(&["mkfs.ext4", "-q", text(&image)]);
+    run(&["mount", "-o", "loop", text(&image), text(&to)]);
+    let limits = ["--limit", "100mbit", "--timeout", "500ms"];
+    let place = target(&to);
+    let arguments = [&["send", text(&file), &place], &limits[..]].concat();
+    let mut command = mover(folder.path(), &arguments);
+    let sender = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut sender = sender.unwrap();
+    let stood = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("a part to grow", || {
+            part_bytes(&to).filter(|(_, bytes)| *bytes > 4 << 20)
+        });
+        run(&["fsfreeze", "-f", text(&to)]);
+        let frozen = std::time::Instant::now();
+        until("the silence to be long", || {
+            let runs = is_running(&mut sender);
+            (!runs || frozen.elapsed().as_millis() > 2500).then_some(())
+        });
+        run(&["fsfreeze", "-u", text(&to)]);
+    }));
+    let output = sender.wait_with_output().unwrap();
+    let arrived = fs::read(to.join("file"));
+    run(&["umount", text(&to)]);
+    stood.unwrap();
+    let report = report(&output);
+    assert!(output.status.success(), "{report}");
+    assert_eq!(arrived.unwrap(), content(24 << 20));
+}
+
 #[test]
 fn a_full_disk_fails_what_does_not_fit() {
     let Some(_alone) = alone() else { return };

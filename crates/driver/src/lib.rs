@@ -22,6 +22,9 @@ pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};
 
+/// An end whose source or sink took so long did not listen meanwhile: silence of the other one does not count.
+const LATE_NS: u64 = 100_000_000;
+
 /// Where the sender reads the bytes of runs.
 pub trait Source {
     /// Fills `into`, which has the run's length. Runs come in the order in which they were given, and again when they were

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that writes the data.
 
-use crate::{Sink, Socket, StepError};
+use crate::{LATE_NS, Sink, Socket, StepError};
 use fatpath_tcp::ReceiverFigures;
 use fatpath_transport::{CloseCode, FlowSecret, Receiver, Spec, SpecError};
 use std::net::SocketAddr;
@@ -64,6 +64,12 @@ impl RecvEnd {
         self.receiver.closed_by_peer()
     }
 
+    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
+    pub fn peer_is_alive(&mut self) {
+        let now_ns = self.now_ns();
+        self.receiver.peer_is_alive(now_ns);
+    }
+
     /// How TCP stands.
     pub fn figures(&self) -> ReceiverFigures {
         self.receiver.figures()
@@ -109,6 +115,9 @@ impl RecvEnd {
         })?;
         if !writes.is_empty() {
             sink.write(&writes);
+        }
+        if self.now_ns() - now_ns >= LATE_NS {
+            self.peer_is_alive(); // it may have spoken while the sink stood
         }
         Ok(count)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has the data.
 
-use crate::{Socket, Source, StepError};
+use crate::{LATE_NS, Socket, Source, StepError};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
 use rustix::thread::set_current_timer_slack;
@@ -73,6 +73,12 @@ impl SendEnd {
         self.sender.close(code);
     }
 
+    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
+    pub fn peer_is_alive(&mut self) {
+        let now_ns = self.now_ns();
+        self.sender.peer_is_alive(now_ns);
+    }
+
     /// How TCP stands.
     pub fn figures(&self) -> SenderFigures {
         self.sender.figures()
@@ -97,6 +103,9 @@ impl SendEnd {
             self.sender.handle_timeout(now_ns);
         }
         let sent = self.transmit(source)?;
+        if self.now_ns() - now_ns >= LATE_NS {
+            self.peer_is_alive(); // it may have spoken while the source stood
+        }
         if let Some(code) = self.sender.closed_by_peer() {
             return Err(StepError::Closed(code));
         }

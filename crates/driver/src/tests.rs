@@ -150,6 +150,62 @@ fn others_end_nothing_and_a_peer_that_is_gone_is_named() {
     assert!(failed.starts_with(&expected), "{failed}");
 }
 
+/// A disk that stands for longer than silence may last: an end that stood does not take the other for gone, and the other
+/// goes on while it is told that the first one lives.
+#[test]
+fn a_sink_that_stands_still_is_no_dead_path() {
+    struct Standing(Option<Duration>, u64);
+    impl Sink for Standing {
+        fn write(&mut self, writes: &[Write<'_>]) {
+            self.0.take().into_iter().for_each(thread::sleep);
+            self.1 += writes
+                .iter()
+                .map(|write| write.bytes.len() as u64)
+                .sum::<u64>();
+        }
+    }
+    const BYTES: u64 = 4 << 20;
+    let spec = Spec {
+        silence_ns: 300_000_000,
+        ..Spec::default()
+    };
+    let moved = |is_told: bool| {
+        let ((here, _), (there, there_at)) = (socket(), socket());
+        let mut receiver = RecvEnd::new(there, &spec, flow(1), None, RTT).unwrap();
+        let mut sender = SendEnd::new(here, &spec, flow(1), Some(there_at.address), RTT).unwrap();
+        let receiving = thread::spawn(move || {
+            let mut sink = Standing(Some(Duration::from_millis(900)), 0);
+            receiver.expect_data(true);
+            while sink.1 < BYTES && receiver.step(&mut sink, WAIT).is_ok() {}
+            receiver.close(CloseCode(1));
+            let _ = receiver.step(&mut sink, WAIT);
+            sink.1
+        });
+        let (object, offset, bytes) = (0, 0, BYTES);
+        sender.send(Extent {
+            object,
+            offset,
+            bytes,
+        });
+        let failed = loop {
+            match sender.step(&mut Pattern, WAIT) {
+                Ok(()) if is_told => sender.peer_is_alive(),
+                Ok(()) => {}
+                Err(error) => break error,
+            }
+        };
+        let arrived = match &failed {
+            StepError::Closed(CloseCode(1)) => receiving.join().unwrap(),
+            _ => 0,
+        };
+        (arrived, failed)
+    };
+    let (arrived, failed) = moved(true);
+    assert_eq!(arrived, BYTES, "{failed}");
+    let (_, failed) = moved(false);
+    assert!(matches!(failed, StepError::Silent { .. }), "{failed}");
+}
+
 #[test]
 fn ports_that_are_taken_are_passed_over_and_none_is_named() {
     let (_first, bound) = Socket::bind(HERE, 50_990..=51_000, 7).unwrap();

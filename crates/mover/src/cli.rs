@@ -2,14 +2,17 @@
 //! The commands `fatpath send` and `fatpath recv`, as clap sees them.
 
 use crate::control::Control;
+use crate::names::shown;
 use crate::protocol::{Agreed, Part, Receives, Sends};
 use crate::remote::{Place, Shell, on_one_host};
 use crate::report::{Progress, Report};
+use crate::send::own_name;
 use crate::session::Session;
 use crate::{receive, send};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_driver::Bound;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
 use std::net::IpAddr;
@@ -165,6 +168,11 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     let target = target.to_str().and_then(Place::parse);
     let target = target
         .context("the last argument says where files go: give HOST:DIR, or use cp on one host")?;
+    // One that leads nowhere is told of later.
+    let names = files
+        .iter()
+        .filter_map(|file| own_name(Path::new(file)).ok());
+    refuse_twins(names)?;
     let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
     let receives = both.receives(target.path.into_bytes(), vec![]);
     let place = Place {
@@ -192,6 +200,7 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
     let texts: Option<Vec<_>> = texts.collect();
     let places = on_one_host(&texts.context("names on another host have to be UTF-8")?)?;
     let names = places.iter().map(last_name).collect::<Result<Vec<_>>>()?;
+    refuse_twins(names.iter().cloned())?;
     let paths = places
         .iter()
         .map(|place| place.path.clone().into_bytes())
@@ -199,6 +208,19 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
     let session = both.call(&places[0], Part::Send(both.sends(paths)))?;
     let receives = both.receives(folder.clone().into_vec(), names);
     both.finish(|report, progress| receive::run(session, receives, report, progress))
+}
+
+/// Two that would become one are refused before anything goes.
+fn refuse_twins(names: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+    let mut seen = HashSet::new();
+    for name in names {
+        ensure!(
+            seen.insert(name.clone()),
+            "two of what was given are called {}, and would be one in the folder: give one command for each",
+            shown(&name)
+        );
+    }
+    Ok(())
 }
 
 /// What the other end may call it.
@@ -263,15 +285,22 @@ impl BothArguments {
         let done = work(&mut report, &mut progress);
         progress.end();
         report.end();
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&report)?);
-        } else if done.is_ok() || report.failed > 0 {
-            eprintln!("{}", report.summary());
+        match (done, self.json) {
+            (done, true) => {
+                report.note_error(done.err());
+                println!("{}", serde_json::to_string_pretty(&report)?);
+            }
+            (Ok(()), false) => eprintln!("{}", report.summary()),
+            (Err(error), false) => {
+                if report.failed > 0 {
+                    eprintln!("{}", report.summary());
+                }
+                return Err(error);
+            }
         }
-        done?;
-        Ok(match report.failed {
-            0 => ExitCode::SUCCESS,
-            _ => ExitCode::FAILURE,
+        Ok(match report.is_success() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
         })
     }
 }

@@ -8,12 +8,17 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Messages that were read and not yet looked at, at most.
-const MOST_WAITING: usize = 64;
+const MOST_WAITING: usize = 16;
+/// With so many that are not written, no more is to be said.
+const MOST_UNWRITTEN: u64 = 64;
+/// An end that looks at nothing for so long says that it lives: its disk stands still, and the path is not dead.
+const BUSY_EVERY: Duration = Duration::from_millis(500);
 /// How long an end has to answer once it was asked, logging in of a person not counted.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long the other program has to end once all is said.
@@ -22,9 +27,19 @@ const END_WITHIN: Duration = Duration::from_secs(10);
 /// One end of the channel.
 pub struct Control {
     incoming: mpsc::Receiver<Result<Message, ReadError>>,
+    counts: Arc<Counts>,
     outgoing: Option<mpsc::Sender<Message>>,
     writer: Option<thread::JoinHandle<()>>,
     child: Option<(Child, String)>,
+}
+
+/// What the threads of an end count.
+#[derive(Default)]
+struct Counts {
+    /// Looks at what came.
+    looks: AtomicU64,
+    /// Messages that were said and not written.
+    unwritten: AtomicU64,
 }
 
 impl Control {
@@ -71,24 +86,18 @@ impl Control {
                 }
             }
         });
-        let (outgoing, written) = mpsc::channel::<Message>();
+        let (outgoing, said) = mpsc::channel();
+        let counts = Arc::new(Counts::default());
+        let counted = counts.clone();
         let writer = thread::spawn(move || {
-            let mut output = BufWriter::new(output);
-            while let Ok(message) = written.recv() {
-                let more = std::iter::once(message).chain(written.try_iter());
-                // That the other end is gone is what the reader says.
-                let told = more.map(|message| protocol::write(&mut output, &message));
-                if told
-                    .collect::<io::Result<()>>()
-                    .and_then(|()| output.flush())
-                    .is_err()
-                {
-                    break;
-                }
-            }
+            // That the other end is gone is what the reader says.
+            let _ = write_all(&mut BufWriter::new(output), &said, &counted);
+            drop(said);
+            counted.unwritten.store(0, Ordering::Relaxed);
         });
         Control {
             incoming,
+            counts,
             outgoing: Some(outgoing),
             writer: Some(writer),
             child: None,
@@ -98,8 +107,17 @@ impl Control {
     /// Says something.
     pub fn say(&self, message: Message) {
         if let Some(outgoing) = &self.outgoing {
-            let _ = outgoing.send(message); // a channel that ended is what `poll` says
+            self.counts.unwritten.fetch_add(1, Ordering::Relaxed);
+            if outgoing.send(message).is_err() {
+                self.counts.unwritten.store(0, Ordering::Relaxed); // a channel that ended is what `poll` says
+            }
         }
+    }
+
+    /// The other end reads what is said. Where it does not, nothing more is to be said, and nothing more taken that would
+    /// have to be answered: memory is bounded.
+    pub fn has_room(&self) -> bool {
+        self.counts.unwritten.load(Ordering::Relaxed) < MOST_UNWRITTEN
     }
 
     /// What the other end said, if it said something.
@@ -107,6 +125,7 @@ impl Control {
     /// # Errors
     /// It failed, is gone, or says what is none of the protocol.
     pub fn poll(&mut self) -> Result<Option<Message>> {
+        self.counts.looks.fetch_add(1, Ordering::Relaxed);
         match self.incoming.try_recv() {
             Ok(message) => self.judged(message).map(Some),
             Err(mpsc::TryRecvError::Empty) => Ok(None),
@@ -196,6 +215,39 @@ impl Drop for Control {
     }
 }
 
+/// Writes what is said, until nobody can say any more; where the end looks at nothing meanwhile, that it lives.
+fn write_all(
+    output: &mut BufWriter<impl Write>,
+    said: &mpsc::Receiver<Message>,
+    counts: &Counts,
+) -> io::Result<()> {
+    let mut looks = 0;
+    loop {
+        match said.recv_timeout(BUSY_EVERY) {
+            Ok(message) => {
+                for message in std::iter::once(message).chain(said.try_iter()) {
+                    protocol::write(output, &message)?;
+                    let written = |unwritten: u64| Some(unwritten.saturating_sub(1));
+                    let _ = counts.unwritten.fetch_update(
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                        written,
+                    );
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let before = std::mem::replace(&mut looks, counts.looks.load(Ordering::Relaxed));
+                if looks == 0 || looks != before {
+                    continue; // it has not begun, or it looks
+                }
+                protocol::write(output, &Message::Busy)?;
+            }
+        }
+        output.flush()?;
+    }
+}
+
 fn within<T>(most: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + most;
     loop {
@@ -204,5 +256,41 @@ fn within<T>(most: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
             return answer;
         }
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests {
+    use super::*;
+
+    /// An end that looks says nothing of itself; one that stands says that it lives.
+    #[test]
+    fn an_end_that_stands_says_so() {
+        let (read, write) = io::pipe().unwrap();
+        let (idle, _open) = io::pipe().unwrap();
+        let mut standing = Control::of(idle, write);
+        let mut other = Control::of(read, io::sink());
+        let end = Instant::now() + 3 * BUSY_EVERY;
+        while Instant::now() < end {
+            assert!(standing.poll().unwrap().is_none());
+            assert!(other.poll().unwrap().is_none());
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(other.answer().unwrap(), Message::Busy);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_bounded() {
+        let (_read, write) = io::pipe().unwrap();
+        let (idle, _open) = io::pipe().unwrap();
+        let control = Control::of(idle, write);
+        let mut said = 0;
+        let long = "x".repeat(10_000);
+        while control.has_room() {
+            control.say(Message::Failure(long.clone()));
+            said += 1;
+            assert!(said < 1000);
+        }
     }
 }

@@ -13,6 +13,7 @@
 use super::ranges::Ranges;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"fatpath1";
 /// Bytes of the header.
@@ -110,7 +111,7 @@ pub fn recover(bytes: &[u8], now: &Header) -> Recovered {
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Arc<File>,
     header: Header,
     stretches: u64,
 }
@@ -126,7 +127,7 @@ impl Journal {
         (&mut file).take(MOST_BYTES).read_to_end(&mut bytes)?;
         let recovered = recover(&bytes, &header);
         let mut journal = Journal {
-            file,
+            file: Arc::new(file),
             header,
             stretches: recovered.stretches,
         };
@@ -137,7 +138,7 @@ impl Journal {
         }
         journal.stretches = 0;
         journal.file.set_len(0)?;
-        journal.file.write_all(&header.encode())?;
+        (&*journal.file).write_all(&header.encode())?;
         journal.note(&recovered.ranges)?;
         // What was synced before a reboot is.
         journal.mark(journal.stretches)?;
@@ -154,7 +155,7 @@ impl Journal {
             bytes.extend_from_slice(&self.header.record(from, until));
             self.stretches += 1;
         }
-        self.file.write_all(&bytes)
+        (&*self.file).write_all(&bytes)
     }
 
     /// Stretches that were noted.
@@ -167,15 +168,12 @@ impl Journal {
     /// # Errors
     /// The file system's.
     pub fn mark(&mut self, stretches: u64) -> io::Result<()> {
-        self.file.write_all(&self.header.record(MARK, stretches))
+        (&*self.file).write_all(&self.header.record(MARK, stretches))
     }
 
     /// Its file, to be synced.
-    ///
-    /// # Errors
-    /// No more files may be open.
-    pub fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+    pub fn file(&self) -> Arc<File> {
+        self.file.clone()
     }
 }
 

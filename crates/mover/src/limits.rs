@@ -5,15 +5,17 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Entries that a sender has named and that have no final answer, at most.
 pub const MOST_UNANSWERED: usize = 16_384;
-/// Parts of files that a receiver has open, at most.
+/// Files that an end has open, at most.
 const MOST_OPEN: usize = 4096;
 /// Open files beside those.
-const SPARE_FILES: u64 = 64;
+const SPARE_FILES: u64 = 256; // folders that stay open among them
+/// Of a part: its file, its journal, its folder.
+const FILES_OF_PART: u64 = 3;
 
-/// Raises the limit of open files as far as it goes, and gives how many files of a transfer may be open.
+/// Raises the limit of open files as far as it goes, and gives how many files of a transfer an end may have open.
 pub fn open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = 2 * MOST_OPEN as u64 + SPARE_FILES; // a part, and its journal
+    let wanted = FILES_OF_PART * MOST_OPEN as u64 + SPARE_FILES;
     let most = limit.maximum.unwrap_or(u64::MAX).min(wanted);
     let current = limit.current.unwrap_or(u64::MAX).max(most);
     // Refused, the old limit holds.
@@ -25,5 +27,5 @@ pub fn open_files() -> usize {
         Ok(()) => most,
         Err(_) => limit.current.unwrap_or(wanted),
     };
-    (holds.saturating_sub(SPARE_FILES) / 2).clamp(16, MOST_OPEN as u64) as usize
+    (holds.saturating_sub(SPARE_FILES) / FILES_OF_PART).clamp(16, MOST_OPEN as u64) as usize
 }

@@ -6,19 +6,23 @@
 //! caller  Hello ─►  ◄─ Ready  called     (UDP is tried)     Start ─►
 //! sender  Entries, Problems, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers  receiver
-//! either  Failure: what went wrong, and the end
+//! sender  ◄─ Problems, Finished  receiver     (its answer to Finished)
+//! either  Busy: it waits for a disk; Failure: what went wrong, and the end
 //! ```
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
 /// Entries, answers and the like in one message at most.
 pub const MOST_ITEMS: usize = 512;
+/// A path, a link's target or a reason is no longer. Paths have 4095 bytes at most (PATH_MAX), or that and a name where they
+/// are reported as too long; a reason may have one in it, escaped.
+const MOST_TEXT_BYTES: usize = 32 << 10;
 
 /// What is said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,10 +48,12 @@ pub enum Message {
     Figures(Figures),
     /// What becomes of entries.
     Answers(Vec<Answer>),
-    /// Every entry has its answer.
+    /// Every entry has its answer; the receiver's: and folders have their modes and times.
     Finished,
     /// The session cannot go on.
     Failure(String),
+    /// This end waits for its disk, and lives.
+    Busy,
 }
 
 /// Of the caller.
@@ -269,14 +275,50 @@ pub fn read(channel: &mut impl Read) -> Result<Message, ReadError> {
 /// One message, of all of `bytes`.
 pub fn decode(bytes: &[u8]) -> Option<Message> {
     let (message, rest) = postcard::take_from_bytes::<Message>(bytes).ok()?;
-    let items = match &message {
-        Message::Entries(entries) => entries.len(),
-        Message::Problems(problems) => problems.len(),
-        Message::Checksums(checksums) => checksums.len(),
-        Message::Answers(answers) => answers.len(),
-        _ => 0,
+    (rest.is_empty() && is_bounded(&message)).then_some(message)
+}
+
+/// What is kept of a message has bounds: how many items, and how long each of their texts is.
+fn is_bounded(message: &Message) -> bool {
+    let (items, text) = match message {
+        Message::Entries(entries) => (
+            entries.len(),
+            longest(entries.iter().map(Entry::text_bytes)),
+        ),
+        Message::Problems(problems) => {
+            let texts = problems.iter();
+            let texts = texts.map(|problem| problem.path.len().max(problem.why.len()));
+            (problems.len(), longest(texts))
+        }
+        Message::Checksums(checksums) => {
+            let texts = checksums.iter();
+            let texts = texts.filter_map(|checksum| checksum.blake3.as_ref().err());
+            (checksums.len(), longest(texts.map(String::len)))
+        }
+        Message::Answers(answers) => {
+            let texts = answers.iter().map(|answer| match &answer.outcome {
+                Outcome::Failed(why) => why.len(),
+                _ => 0,
+            });
+            (answers.len(), longest(texts))
+        }
+        _ => (0, 0),
     };
-    (rest.is_empty() && items <= MOST_ITEMS).then_some(message)
+    items <= MOST_ITEMS && text <= MOST_TEXT_BYTES
+}
+
+fn longest(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.max().unwrap_or_default()
+}
+
+impl Entry {
+    fn text_bytes(&self) -> usize {
+        let target = match &self.kind {
+            Kind::Link { target } => target.len(),
+            _ => 0,
+        };
+        self.path.len().max(target)
+    }
 }
 
 /// What a shell said instead of a message, such as a greeting of the login: its first line.
@@ -350,6 +392,16 @@ mod tests {
             error.ends_with("it begins with \"Welcome to dtn1!\""),
             "{error}"
         );
+    }
+
+    #[test]
+    fn no_message_has_texts_without_end() {
+        let problem = |bytes: usize| {
+            let (path, why) = (vec![b'x'; bytes], String::new());
+            postcard::to_stdvec(&Message::Problems(vec![Problem { path, why }])).unwrap()
+        };
+        assert!(decode(&problem(MOST_TEXT_BYTES)).is_some());
+        assert_eq!(decode(&problem(MOST_TEXT_BYTES + 1)), None);
     }
 
     #[test]

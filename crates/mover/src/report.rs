@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Failures that are listed; more are counted.
 const MOST_LISTED: usize = 10_000;
+/// What is listed of a path or a reason, characters.
+const MOST_SHOWN: usize = 4096;
 /// How often the line is drawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
@@ -40,8 +42,17 @@ pub struct Report {
     pub is_dry: bool,
     /// Why entries failed, the first 10000.
     pub failures: Vec<Failure>,
+    /// Why the session ended before its time; nothing if it did not.
+    pub errors: Vec<SessionError>,
     #[serde(skip)]
     begun: Instant,
+}
+
+/// Why a session failed, in the form that every command gives its errors.
+#[derive(Debug, Serialize)]
+pub struct SessionError {
+    /// The error and its causes.
+    pub message: String,
 }
 
 /// Why an entry failed.
@@ -69,6 +80,7 @@ impl Report {
             retransmits: 0,
             is_dry,
             failures: vec![],
+            errors: vec![],
             begun: Instant::now(),
         }
     }
@@ -95,8 +107,8 @@ impl Report {
         self.failed += 1;
         if self.failures.len() < MOST_LISTED {
             self.failures.push(Failure {
-                path: shown(path),
-                why: shown(why.as_bytes()),
+                path: listed(path),
+                why: listed(why.as_bytes()),
             });
         }
     }
@@ -106,6 +118,23 @@ impl Report {
         self.rtt_us = figures.rtt_us;
         self.sent_pkts = figures.sent_pkts;
         self.retransmits = figures.retransmits;
+    }
+
+    /// The session failed, if it did; standard error has it too.
+    pub fn note_error(&mut self, error: Option<anyhow::Error>) {
+        self.errors = error
+            .map(|error| {
+                let message = format!("{error:#}");
+                eprintln!("fatpath: {message}");
+                SessionError { message }
+            })
+            .into_iter()
+            .collect();
+    }
+
+    /// Everything is at its place.
+    pub fn is_success(&self) -> bool {
+        self.failed == 0 && self.errors.is_empty()
     }
 
     /// It has ended.
@@ -155,6 +184,15 @@ impl Report {
             show_time(self.rtt_us.into()),
         ));
         lines.join("\n")
+    }
+}
+
+/// The beginning of what is very long.
+fn listed(text: &[u8]) -> String {
+    let text = shown(text);
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 

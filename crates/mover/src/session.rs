@@ -113,13 +113,9 @@ impl Session {
     /// # Errors
     /// The specification is out of range.
     pub fn into_sender(self) -> Result<(Control, SendEnd)> {
-        let end = SendEnd::new(
-            self.socket,
-            &self.spec,
-            self.flow,
-            Some(self.peer),
-            self.rtt,
-        )?;
+        let mut spec = self.spec;
+        spec.tcp.initial_window_pkts = first_window_pkts(&spec, self.rtt);
+        let end = SendEnd::new(self.socket, &spec, self.flow, Some(self.peer), self.rtt)?;
         Ok((self.control, end))
     }
 
@@ -195,6 +191,13 @@ fn begin_called(control: &mut Control) -> Result<Begun> {
     })
 }
 
+/// 10 Gb/s by 3.4 s. What the caller wants of the called has a bound: some 100 bytes of memory for each datagram on its way.
+const MOST_WINDOW_BYTES: u64 = 4 << 30;
+/// A transfer begins at this rate, spread over the first round trip, where that is more than 10 segments (RFC 6928): over
+/// 268 ms and 1 Gb/s, doubling from 10 would take a second longer.
+const FIRST_RATE_BPS: u64 = 30_000_000;
+const LEAST_FIRST_PKTS: u64 = 10;
+const MOST_FIRST_PKTS: u64 = 1000;
 /// How long the called end waits for a question before it looks at the control channel.
 const ANSWER_WAIT: Duration = Duration::from_millis(5);
 /// How long a question to the path waits for its answer.
@@ -270,6 +273,10 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
         agreed.ports.0 > 0 && agreed.ports.0 <= agreed.ports.1,
         "--ports: give FIRST-LAST"
     );
+    ensure!(
+        agreed.window_bytes <= MOST_WINDOW_BYTES,
+        "--window: give 4GiB at most"
+    );
     let law = law(&agreed.law)?;
     let default = Spec::default();
     let spec = Spec {
@@ -288,6 +295,17 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
     Ok(spec)
 }
 
+fn first_window_pkts(spec: &Spec, rtt: Duration) -> u32 {
+    let rate_bps = spec
+        .tcp
+        .pacing_rate_bps
+        .unwrap_or(u64::MAX)
+        .min(FIRST_RATE_BPS);
+    let bytes = rate_bps / 8 * rtt.as_micros().min(1_000_000) as u64 / 1_000_000;
+    let pkts = bytes / u64::from(spec.datagram_bytes);
+    pkts.clamp(LEAST_FIRST_PKTS, MOST_FIRST_PKTS) as u32
+}
+
 /// `fp_bbr`, or `fp_aimd,a=8,b=0.125`.
 pub fn law(text: &str) -> Result<Law> {
     let mut words = text.split(',');
@@ -302,4 +320,22 @@ pub fn law(text: &str) -> Result<Law> {
     let parameters: Option<Vec<(&str, f64)>> = parameters.collect();
     let parameters = parameters.context("--law: give NAME,PARAMETER=VALUE,…")?;
     Ok(law.with_all(&parameters)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_window_is_a_first_rate() {
+        let first = |rtt_ms: u64, limit_bps: Option<u64>| {
+            let mut spec = Spec::default();
+            spec.tcp.pacing_rate_bps = limit_bps;
+            first_window_pkts(&spec, Duration::from_millis(rtt_ms))
+        };
+        assert_eq!(first(1, None), 10);
+        assert_eq!(first(100, None), 258);
+        assert_eq!(first(100, Some(3_000_000)), 25);
+        assert_eq!(first(2000, None), 1000);
+    }
 }

@@ -77,6 +77,11 @@ impl Receiver {
         self.silence.is_over(now_ns)
     }
 
+    /// The program knows by another way that the other end lives, or did not listen itself: silence counts from now on.
+    pub fn peer_is_alive(&mut self, now_ns: u64) {
+        self.silence.heard(now_ns);
+    }
+
     /// Ends the connection.
     pub fn close(&mut self, code: CloseCode) {
         self.closing.close(code);

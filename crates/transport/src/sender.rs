@@ -40,6 +40,8 @@ pub struct Sender {
     first: u64,
     departures: Departures,
     drops: DropList,
+    /// No more is on its way, whatever the receiver offers.
+    window_bytes: u64,
     closing: Closing,
     silence: Silence,
     ack_delay_us: u32,
@@ -72,6 +74,7 @@ impl Sender {
             first: 0,
             departures: Departures::default(),
             drops: DropList::new(&spec.tcp.drops),
+            window_bytes: spec.window_bytes,
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
             ack_delay_us: 0,
@@ -94,6 +97,11 @@ impl Sender {
     /// All that was given has arrived.
     pub fn is_done(&self) -> bool {
         self.queue.is_empty() && self.sent.is_empty()
+    }
+
+    /// The program knows by another way that the other end lives, or did not listen itself: silence counts from now on.
+    pub fn peer_is_alive(&mut self, now_ns: u64) {
+        self.silence.heard(now_ns);
     }
 
     /// Ends the connection, whether all has arrived or not.
@@ -129,12 +137,13 @@ impl Sender {
     }
 
     fn handle_ack(&mut self, now_ns: u64, frame: &[u8]) -> Result<(), Refused> {
-        let ack = AckFrame::decode(frame).ok_or(Refused::Nonsense)?;
+        let mut ack = AckFrame::decode(frame).ok_or(Refused::Nonsense)?;
         let sent_end = self.first + self.sent.len() as u64;
         let echo_ns = self.departures.at_ns(ack.echo).ok_or(Refused::Nonsense)?;
         if ack.end() > sent_end {
             return Err(Refused::Nonsense);
         }
+        ack.window_bytes = ack.window_bytes.min(self.window_bytes);
         self.closing.heard();
         self.ack_delay_us = ack.delay_us;
         self.tcp.handle_ack(now_ns, &ack.as_tcp(echo_ns));

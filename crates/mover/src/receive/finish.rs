@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that makes parts files: it hashes what has arrived, compares, syncs, and renames, many small ones at a time.
+//! The threads that make parts files: this one hashes what has arrived and compares, the one of `store.rs` syncs and
+//! renames. Each works while the other waits.
 
-use super::part::{Part, times};
-use crate::names::shown;
-use rustix::fs::{Mode, fchmod, fdatasync, fsync, futimens, renameat};
-use rustix::io::Errno;
+use super::part::Part;
+use super::store;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// Read at a time for hashing.
 const HASH_BYTES: usize = 1 << 20;
-/// Files are synced by so many threads at once: a file system commits together what is asked for together. `syncfs` would
-/// wait for everybody's data.
-const SYNC_THREADS: usize = 8;
-/// Files wait for one another's sync, so many or so long at most.
-const MOST_WAITING: usize = 512;
-const MOST_WAIT: Duration = Duration::from_millis(50);
-
-/// What the thread is asked.
+/// What the threads are asked.
 pub enum Ask {
     /// The file's bytes up to this one are there and can be hashed.
     Hash {
@@ -40,79 +32,107 @@ pub enum Ask {
     Sync {
         object: u32,
         file: Arc<File>,
-        journal: File,
+        journal: Arc<File>,
         stretches: u64,
     },
 }
 
-/// What it answers.
+/// What they answer.
 pub enum Finished {
     /// The part became the file.
     Stored(u32),
     /// It did not.
     Failed(u32, String),
-    /// So many stretches of the journal are on the disk.
-    Synced(u32, u64),
+    /// So many stretches of the journal are on the disk; `None`: the disk refused, which is told when the part is whole.
+    Synced(u32, Option<u64>),
 }
 
-/// Starts the thread. It ends when nobody can ask any more.
-pub fn start() -> (
-    mpsc::Sender<Ask>,
-    mpsc::Receiver<Finished>,
-    thread::JoinHandle<()>,
-) {
-    let (ask, asked) = mpsc::channel();
-    let (answer, answered) = mpsc::channel();
-    let thread = thread::spawn(move || {
+/// Both threads.
+pub struct Threads {
+    ask: mpsc::Sender<Ask>,
+    store: mpsc::Sender<store::Ask>,
+    is_given_up: Arc<AtomicBool>,
+    threads: [thread::JoinHandle<()>; 2],
+}
+
+impl Threads {
+    /// Starts them; what they finish is received.
+    pub fn start() -> (Threads, mpsc::Receiver<Finished>) {
+        let (ask, asked) = mpsc::channel();
+        let (answer, answered) = mpsc::channel();
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        let (store, storing) = store::start(answer.clone(), is_given_up.clone());
         let mut finisher = Finisher {
             answer,
+            store: store.clone(),
+            is_given_up: is_given_up.clone(),
             hashing: HashMap::new(),
             checksums: HashMap::new(),
-            unsynced: HashMap::new(),
             whole: HashMap::new(),
-            waiting: vec![],
-            since: Instant::now(),
             buffer: vec![0; HASH_BYTES],
         };
-        finisher.run(&asked);
-    });
-    (ask, answered, thread)
+        let finishing = thread::spawn(move || finisher.run(&asked));
+        let threads = Threads {
+            ask,
+            store,
+            is_given_up,
+            threads: [finishing, storing],
+        };
+        (threads, answered)
+    }
+
+    /// Asks them.
+    pub fn ask(&self, ask: Ask) {
+        // They live as long as this.
+        let _ = match ask {
+            Ask::Sync {
+                object,
+                file,
+                journal,
+                stretches,
+            } => {
+                let ask = store::Ask::Sync {
+                    object,
+                    file,
+                    journal,
+                    stretches,
+                };
+                self.store.send(ask).is_ok()
+            }
+            ask => self.ask.send(ask).is_ok(),
+        };
+    }
+
+    /// Waits until what was asked is done; or, where the session failed, only for what has begun.
+    pub fn end(self, has_failed: bool) {
+        self.is_given_up.store(has_failed, Ordering::Relaxed);
+        drop((self.ask, self.store));
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
 }
 
 struct Finisher {
     answer: mpsc::Sender<Finished>,
+    store: mpsc::Sender<store::Ask>,
+    is_given_up: Arc<AtomicBool>,
     /// Of files that arrive: what was hashed, and up to where.
     hashing: HashMap<u32, (blake3::Hasher, u64)>,
     checksums: HashMap<u32, [u8; 32]>,
-    /// Of which the disk refused something.
-    unsynced: HashMap<u32, Errno>,
     /// Whole, but the sender has not said what it read.
     whole: HashMap<u32, Box<Part>>,
-    /// Verified, to be synced together, and since when the first of them waits.
-    waiting: Vec<Part>,
-    since: Instant,
     buffer: Vec<u8>,
 }
 
 impl Finisher {
     fn run(&mut self, asked: &mpsc::Receiver<Ask>) {
-        loop {
-            let ask = match self.waiting.is_empty() {
-                true => asked
-                    .recv()
-                    .map_err(|_| mpsc::RecvTimeoutError::Disconnected),
-                false => asked.recv_timeout(MOST_WAIT.saturating_sub(self.since.elapsed())),
-            };
-            match ask {
-                Ok(ask) => self.take(ask),
-                Err(mpsc::RecvTimeoutError::Timeout) => self.commit(),
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        for ask in asked {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return; // the parts stay for the next transfer
             }
-            if self.waiting.len() >= MOST_WAITING {
-                self.commit();
-            }
+            self.take(ask);
         }
-        self.commit();
     }
 
     fn take(&mut self, ask: Ask) {
@@ -137,30 +157,22 @@ impl Finisher {
             Ask::Forget(object, why) => {
                 self.hashing.remove(&object);
                 self.checksums.remove(&object);
-                self.unsynced.remove(&object);
+                let _ = self.store.send(store::Ask::Forget(object));
                 if let (Some(mut part), Some(why)) = (self.whole.remove(&object), why) {
                     part.discard();
                     self.say(Finished::Failed(object, why));
                 }
             }
-            Ask::Sync {
-                object,
-                file,
-                journal,
-                stretches,
-            } => {
-                match fdatasync(&*file).and_then(|()| fdatasync(&journal)) {
-                    Ok(()) => self.say(Finished::Synced(object, stretches)),
-                    // The kernel tells of it once: the last sync of the file would succeed.
-                    Err(error) => _ = self.unsynced.entry(object).or_insert(error),
-                }
-            }
+            Ask::Sync { .. } => {} // the other thread's
         }
     }
 
     fn hash(&mut self, object: u32, file: &File, until: u64) -> io::Result<()> {
         let (hasher, at) = self.hashing.entry(object).or_default();
         while *at < until {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let most = (until - *at).min(self.buffer.len() as u64) as usize;
             let bytes = &mut self.buffer[..most];
             file.read_exact_at(bytes, *at)?;
@@ -179,22 +191,18 @@ impl Finisher {
             return;
         };
         self.checksums.remove(&object);
-        let synced = self.unsynced.remove(&object).map_or(Ok(()), Err);
         let hashed = self.hash(object, &part.spec.file.clone(), part.spec.size);
         let (hasher, _) = self.hashing.remove(&object).unwrap_or_default();
-        match synced.map_err(io::Error::from).and(hashed) {
+        match hashed {
             Ok(()) if *hasher.finalize().as_bytes() == checksum => {
-                if self.waiting.is_empty() {
-                    self.since = Instant::now();
-                }
-                self.waiting.push(*part);
+                let _ = self.store.send(store::Ask::Store(part)); // it lives as long as this sender
             }
+            Err(_) if self.is_given_up.load(Ordering::Relaxed) => {} // the part stays
             Ok(()) => {
                 part.discard();
                 let why = "what arrived is not what was read there: it changed meanwhile, or a disk or memory is faulty";
                 self.say(Finished::Failed(object, why.to_owned()));
             }
-            // What the disk has of it is not known: no later transfer is to build on it.
             Err(error) => {
                 part.discard();
                 self.say(Finished::Failed(object, error.to_string()));
@@ -202,88 +210,7 @@ impl Finisher {
         }
     }
 
-    /// Syncs what waits, and gives it its names.
-    fn commit(&mut self) {
-        let mut parts = std::mem::take(&mut self.waiting);
-        let mut failed: Vec<Option<io::Error>> =
-            parts.iter().map(|part| dress(part).err()).collect();
-        sync(&parts, &mut failed);
-        let mut folders = HashMap::new();
-        for (part, failed) in parts.iter_mut().zip(&mut failed) {
-            if failed.is_some() {
-                part.discard();
-            } else {
-                *failed = name(part).err();
-                folders.insert(Arc::as_ptr(&part.spec.folder), part.spec.folder.clone());
-            }
-        }
-        // The names themselves are on the disk, too.
-        let folders: HashMap<_, _> = folders
-            .into_iter()
-            .map(|(folder, fd)| (folder, fsync(&*fd).err()))
-            .collect();
-        for (part, failed) in parts.iter().zip(failed) {
-            let unsynced = folders
-                .get(&Arc::as_ptr(&part.spec.folder))
-                .copied()
-                .flatten();
-            let failed = failed.or(unsynced.map(io::Error::from));
-            let object = part.spec.object;
-            self.say(match failed {
-                None => Finished::Stored(object),
-                Some(error) => {
-                    Finished::Failed(object, format!("{}: {error}", shown(&part.spec.path)))
-                }
-            });
-        }
-    }
-
     fn say(&self, finished: Finished) {
         let _ = self.answer.send(finished); // nobody asks any more
     }
-}
-
-/// Size, times and mode.
-fn dress(part: &Part) -> io::Result<()> {
-    let spec = &part.spec;
-    if spec.file.metadata()?.size() != spec.size {
-        spec.file.set_len(spec.size)?;
-    }
-    fchmod(&*spec.file, Mode::from_raw_mode(spec.mode))?;
-    futimens(&*spec.file, &times(spec.modified, spec.accessed))?;
-    Ok(())
-}
-
-/// Where there are several, at once.
-fn sync(parts: &[Part], failed: &mut [Option<io::Error>]) {
-    let each = parts.len().div_ceil(SYNC_THREADS).max(1);
-    let one = |parts: &[Part], failed: &mut [Option<io::Error>]| {
-        for (part, failed) in parts.iter().zip(failed) {
-            if failed.is_none() {
-                *failed = fsync(&*part.spec.file).err().map(io::Error::from);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        let mut shares = parts.chunks(each).zip(failed.chunks_mut(each));
-        let own = shares.next();
-        for (parts, failed) in shares {
-            scope.spawn(move || one(parts, failed));
-        }
-        if let Some((parts, failed)) = own {
-            one(parts, failed);
-        }
-    });
-}
-
-fn name(part: &mut Part) -> io::Result<()> {
-    let spec = &part.spec;
-    renameat(
-        &*spec.folder,
-        &spec.part_name[..],
-        &*spec.folder,
-        &spec.name[..],
-    )?;
-    part.has_become_the_file();
-    Ok(())
 }

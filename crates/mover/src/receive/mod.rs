@@ -3,6 +3,7 @@
 
 mod finish;
 mod part;
+mod store;
 mod target;
 
 use crate::control::Control;
@@ -12,7 +13,7 @@ use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_driver::RecvEnd;
-use finish::{Ask, Finished};
+use finish::{Ask, Finished, Threads};
 use part::Parts;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc;
@@ -50,7 +51,7 @@ pub fn run(
             return Err(error);
         }
     };
-    let (finisher, finished, thread) = finish::start();
+    let (threads, finished) = Threads::start();
     let mut receiving = Receiving {
         control,
         end,
@@ -60,7 +61,7 @@ pub fn run(
         named: HashMap::new(),
         parts: Parts::default(),
         open: 0,
-        finisher,
+        threads,
         finished,
         answers: vec![],
         noted: Instant::now(),
@@ -71,13 +72,12 @@ pub fn run(
     let ended = receiving.all(report, progress);
     let Receiving {
         control,
-        finisher,
+        threads,
         parts,
         ..
     } = receiving;
     drop(parts); // journals are noted
-    drop(finisher);
-    let _ = thread.join();
+    threads.end(ended.is_err());
     match ended {
         Ok(()) => {
             control.end(None);
@@ -100,9 +100,9 @@ struct Receiving {
     /// Without a final answer: path and size.
     named: HashMap<u32, (Vec<u8>, u64)>,
     parts: Parts,
-    /// Parts that are open, those that the finisher has among them.
+    /// Parts that are open, those that the threads have among them.
     open: usize,
-    finisher: mpsc::Sender<Ask>,
+    threads: Threads,
     finished: mpsc::Receiver<Finished>,
     answers: Vec<Answer>,
     noted: Instant,
@@ -115,7 +115,9 @@ struct Receiving {
 impl Receiving {
     fn all(&mut self, report: &mut Report, progress: &mut Progress) -> Result<()> {
         loop {
-            while let Some(message) = self.control.poll()? {
+            while self.control.has_room()
+                && let Some(message) = self.control.poll()?
+            {
                 if self.take(message, report)? {
                     return Ok(());
                 }
@@ -167,41 +169,48 @@ impl Receiving {
                     self.named.is_empty(),
                     "the other end ends before everything has an answer"
                 );
-                for (path, why) in self.target.finish() {
-                    report.note(&path, 0, &Outcome::Failed(why));
-                }
+                self.finish(report);
                 return Ok(true);
             }
+            Message::Busy => self.end.peer_is_alive(),
             _ => bail!("the other end says what a sender does not say"),
         }
         Ok(false)
+    }
+
+    /// What fails after the last file is told too.
+    fn finish(&mut self, report: &mut Report) {
+        let problems = self.target.finish();
+        problems
+            .iter()
+            .for_each(|problem| report.note_problem(problem));
+        for some in problems.chunks(MOST_ITEMS / 2) {
+            self.control.say(Message::Problems(some.to_vec()));
+        }
+        self.control.say(Message::Finished);
     }
 
     fn check(&mut self, checksum: Checksum, report: &mut Report) {
         let Checksum { object, blake3 } = checksum;
         match blake3 {
             _ if !self.named.contains_key(&object) => {} // it failed here meanwhile
-            Ok(blake3) => self.ask(Ask::Checksum(object, blake3)),
+            Ok(blake3) => self.threads.ask(Ask::Checksum(object, blake3)),
             Err(why) => match self.parts.parts.remove(&object) {
                 Some(mut part) => {
                     part.discard();
                     self.open -= 1;
-                    self.ask(Ask::Forget(object, None));
+                    self.threads.ask(Ask::Forget(object, None));
                     self.answer(object, Outcome::Failed(why), report);
                 }
-                None => self.ask(Ask::Forget(object, Some(why))),
+                None => self.threads.ask(Ask::Forget(object, Some(why))),
             },
         }
-    }
-
-    fn ask(&self, ask: Ask) {
-        let _ = self.finisher.send(ask); // it lives as long as this sender
     }
 
     /// Looks at some of what was named, as long as files may be opened.
     fn prepare(&mut self, report: &mut Report) {
         for _ in 0..PREPARE_AT_ONCE {
-            if self.open >= self.most_open {
+            if self.open >= self.most_open || !self.control.has_room() {
                 return;
             }
             let Some(entry) = self.backlog.pop_front() else {
@@ -237,13 +246,17 @@ impl Receiving {
         }
     }
 
+    /// Answers wait here where the other end does not read.
     fn tell(&mut self) {
+        if !self.control.has_room() {
+            return;
+        }
         for answers in std::mem::take(&mut self.answers).chunks(MOST_ITEMS) {
             self.control.say(Message::Answers(answers.to_vec()));
         }
     }
 
-    /// What is whole goes to the finisher, what it finished becomes answers.
+    /// What is whole goes to the threads, what they finished becomes answers.
     fn pass_on(&mut self, report: &mut Report) {
         for object in std::mem::take(&mut self.parts.ready) {
             let Some(mut part) = self.parts.parts.remove(&object) else {
@@ -251,10 +264,10 @@ impl Receiving {
             };
             part.note();
             match part.take_failure() {
-                None => self.ask(Ask::Whole(part)),
+                None => self.threads.ask(Ask::Whole(part)),
                 Some(error) => {
                     self.open -= 1;
-                    self.ask(Ask::Forget(object, None));
+                    self.threads.ask(Ask::Forget(object, None));
                     self.answer(object, Outcome::Failed(error.to_string()), report);
                 }
             }
@@ -274,8 +287,12 @@ impl Receiving {
         }
     }
 
-    fn mark(&mut self, object: u32, stretches: u64) {
-        if let Some(part) = self.parts.parts.get_mut(&object)
+    fn mark(&mut self, object: u32, stretches: Option<u64>) {
+        let Some(part) = self.parts.parts.get_mut(&object) else {
+            return;
+        };
+        part.is_syncing = false;
+        if let Some(stretches) = stretches
             && let Some(journal) = &mut part.spec.journal
         {
             let _ = journal.mark(stretches); // then a reboot costs more
@@ -302,21 +319,22 @@ impl Receiving {
             if prefix >= part.hashed_until + HASH_BYTES {
                 part.hashed_until = prefix;
                 let file = file.clone();
-                let _ = self.finisher.send(Ask::Hash {
+                self.threads.ask(Ask::Hash {
                     object,
                     file,
                     until: prefix,
                 });
             }
-            let Some(journal) = part.spec.journal.as_ref().filter(|_| syncs) else {
+            // One at a time: a disk that is slow, or stands, is asked for no more meanwhile.
+            let due = syncs && !part.is_syncing;
+            let Some(journal) = part.spec.journal.as_ref().filter(|_| due) else {
                 continue;
             };
             let stretches = journal.stretches();
-            if stretches > part.synced_stretches
-                && let Ok(journal) = journal.file()
-            {
-                part.synced_stretches = stretches;
-                let _ = self.finisher.send(Ask::Sync {
+            if stretches > part.synced_stretches {
+                (part.synced_stretches, part.is_syncing) = (stretches, true);
+                let journal = journal.file();
+                self.threads.ask(Ask::Sync {
                     object,
                     file,
                     journal,

@@ -50,6 +50,8 @@ pub struct Part {
     pub hashed_until: u64,
     /// Stretches that the last sync was asked to cover.
     pub synced_stretches: u64,
+    /// That sync has no answer.
+    pub is_syncing: bool,
 }
 
 impl Part {
@@ -62,6 +64,7 @@ impl Part {
             failed: None,
             hashed_until: 0,
             synced_stretches: 0,
+            is_syncing: false,
         }
     }
 

@@ -4,18 +4,19 @@
 use super::part::{Part, PartSpec};
 use crate::journal::{Header, Journal};
 use crate::names::{OURS, checked, shown};
-use crate::protocol::{Entry, Kind, Outcome, Receives};
+use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, chmodat, flock, mkdirat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat, mkdirat,
     openat, openat2, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -210,25 +211,12 @@ impl Target {
         let stem = [OURS, hex(&file_key[..12]).as_bytes()].concat();
         let [part_name, journal_name] =
             [&b".part"[..], b".journal"].map(|end| [&stem[..], end].concat());
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let ours = Mode::RUSR | Mode::WUSR;
-        let file = openat(&**folder, &part_name[..], flags, ours).or_else(|error| match error {
-            // It had its last mode already when its transfer was killed.
-            Errno::ACCESS => chmodat(&**folder, &part_name[..], ours, AtFlags::empty())
-                .and_then(|()| openat(&**folder, &part_name[..], flags, ours)),
-            error => Err(error),
-        })?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-            Errno::WOULDBLOCK => {
-                io::Error::other("another transfer is writing it: try again when that has ended")
-            }
-            error => error.into(),
-        })?;
+        let file = File::from(open_own(folder, &part_name, OFlags::empty())?);
+        lock(&file, folder, &part_name)?;
         let journal = match size >= JOURNAL_FROM_BYTES {
             false => None,
             true => {
-                let flags = flags | OFlags::APPEND;
-                let journal = openat(&**folder, &journal_name[..], flags, Mode::RUSR | Mode::WUSR)?;
+                let journal = open_own(folder, &journal_name, OFlags::APPEND)?;
                 let header = Header {
                     file: file_key,
                     boot: self.boot,
@@ -236,7 +224,6 @@ impl Target {
                 Some(Journal::open(File::from(journal), header)?)
             }
         };
-        let file = File::from(file);
         let (journal, there) = journal.unzip();
         let part_bytes = file.metadata()?.len();
         // A journal whose part is gone, or was cut, tells nothing.
@@ -264,7 +251,7 @@ impl Target {
     }
 
     /// Gives the folders that were made their modes and times, the deepest first. What fails stays as it is, and is told.
-    pub fn finish(&mut self) -> Vec<(Vec<u8>, String)> {
+    pub fn finish(&mut self) -> Vec<Problem> {
         let mut failed = vec![];
         for entry in std::mem::take(&mut self.made).into_iter().rev() {
             let names: Vec<_> = entry.path.split(|byte| *byte == b'/').collect();
@@ -276,10 +263,77 @@ impl Target {
                 )
             });
             if let Err(error) = set {
-                failed.push((entry.path, io::Error::from(error).to_string()));
+                let why = io::Error::from(error).to_string();
+                failed.push(Problem {
+                    path: entry.path,
+                    why,
+                });
             }
         }
         failed
+    }
+}
+
+/// Opens a file of an unfinished transfer, or begins it. The folder may be one that others write to: what is theirs, or has
+/// a second name that they may have given it, is not written to.
+fn open_own(folder: &OwnedFd, name: &[u8], more: OFlags) -> io::Result<OwnedFd> {
+    let ours = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | more;
+    let open = |more: OFlags| openat(folder, name, flags | more, ours);
+    let file = match open(OFlags::CREATE | OFlags::EXCL) {
+        Err(Errno::EXIST) => open(OFlags::empty()).or_else(|error| match error {
+            // It had its last mode already when its transfer was killed.
+            Errno::ACCESS => make_writable(folder, name, ours).and_then(|()| open(OFlags::empty())),
+            error => Err(error),
+        })?,
+        file => file?,
+    };
+    match is_own(&fstat(&file)?) {
+        true => Ok(file),
+        false => Err(not_own(name)),
+    }
+}
+
+fn is_own(there: &Stat) -> bool {
+    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+        && there.st_uid == geteuid().as_raw()
+        && there.st_nlink == 1
+}
+
+fn not_own(name: &[u8]) -> io::Error {
+    io::Error::other(format!(
+        "{} in its folder is not this user's alone, and in the way: remove it",
+        shown(name)
+    ))
+}
+
+/// Not by its name: that may be somebody's link by now.
+fn make_writable(folder: &OwnedFd, name: &[u8], mode: Mode) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::empty())?;
+    match is_own(&fstat(&file)?) {
+        true => rustix::fs::chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), mode),
+        false => Err(Errno::ACCESS),
+    }
+}
+
+/// One transfer writes a part. Another one that had it may have given it its name, or removed it, between its opening here
+/// and the lock.
+fn lock(file: &File, folder: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let other =
+        || io::Error::other("another transfer is writing it: try again when that has ended");
+    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+        Errno::WOULDBLOCK => other(),
+        error => error.into(),
+    })?;
+    let (locked, named) = (
+        fstat(file)?,
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),
+    );
+    match named {
+        Ok(named) if (named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino) => Ok(()),
+        Ok(_) | Err(Errno::NOENT) => Err(other()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -404,5 +458,77 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let file = Kind::File { size: 1 };
         assert!(!is_refused(&mut target, "results.tar", file));
+    }
+
+    fn part(target: &mut Target) -> Prepared {
+        let entry = Entry {
+            object: 1,
+            path: b"results.tar".to_vec(),
+            kind: Kind::File { size: 1 },
+            mode: 0o644,
+            modified: (0, 0),
+            accessed: (0, 0),
+        };
+        target.prepare(&entry)
+    }
+
+    /// The name of the part that `target` would make.
+    fn part_name(folder: &Path) -> std::path::PathBuf {
+        let mut target = target(folder, false);
+        let Prepared::Part(part, _) = part(&mut target) else {
+            panic!("a file is taken");
+        };
+        folder.join(OsStr::from_bytes(&part.spec.part_name))
+    }
+
+    fn failure(prepared: Prepared) -> String {
+        match prepared {
+            Prepared::Done(Outcome::Failed(why)) => why,
+            _ => panic!("it is taken"),
+        }
+    }
+
+    #[test]
+    fn a_part_that_others_may_write_to_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, other) = (part_name(folder.path()), folder.path().join("other"));
+        let mut target = target(folder.path(), false);
+        let mut refused = || failure(part(&mut target));
+        std::fs::write(&other, "x").unwrap();
+        std::fs::hard_link(&other, &name).unwrap();
+        assert!(refused().contains("is not this user's alone"));
+        std::fs::remove_file(&name).unwrap();
+        std::os::unix::fs::symlink(&other, &name).unwrap();
+        assert!(
+            refused().contains("symbolic link"),
+            "a link is not followed"
+        );
+        std::fs::remove_file(&name).unwrap();
+        if geteuid().is_root() {
+            std::fs::write(&name, "").unwrap();
+            std::os::unix::fs::chown(&name, Some(65534), None).unwrap();
+            assert!(refused().contains("is not this user's alone"));
+            std::fs::remove_file(&name).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "x");
+    }
+
+    #[test]
+    fn a_part_that_lost_its_name_before_it_was_locked_is_another_transfers() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = part_name(folder.path());
+        let mut target = target(folder.path(), false);
+        let root = target.root.clone().unwrap();
+        let part_name = name.file_name().unwrap().as_bytes();
+        let opened = File::from(open_own(&root, part_name, OFlags::empty()).unwrap());
+        std::fs::rename(&name, folder.path().join("results.tar")).unwrap();
+        assert!(lock(&opened, &root, part_name).is_err());
+        // While one has it, another does not get it.
+        let Prepared::Part(..) = part(&mut target) else {
+            panic!("the name is free");
+        };
+        let holds = File::from(open_own(&root, part_name, OFlags::empty()).unwrap());
+        lock(&holds, &root, part_name).unwrap();
+        assert!(failure(part(&mut target)).contains("another transfer"));
     }
 }

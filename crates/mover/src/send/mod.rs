@@ -5,7 +5,7 @@ mod source;
 mod walk;
 
 use crate::control::Control;
-use crate::limits::MOST_UNANSWERED;
+use crate::limits::{MOST_UNANSWERED, open_files};
 use crate::protocol::{Answer, Entry, Figures, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends};
 use crate::report::{Progress, Report};
 use crate::session::Session;
@@ -17,6 +17,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 use walk::Walked;
+
+pub use walk::own_name;
 
 /// The transport has this much to send where there is as much: what it was given cannot be taken back.
 const AHEAD_BYTES: u64 = 4 << 20;
@@ -39,7 +41,7 @@ pub fn run(
     report: &mut Report,
     progress: &mut Progress,
 ) -> Result<()> {
-    crate::limits::open_files();
+    let most_open = open_files();
     let walked = walk::start(sends)?;
     let (control, end) = session.into_sender()?;
     let mut sending = Sending {
@@ -49,15 +51,18 @@ pub fn run(
         next_object: 0,
         found: HashMap::new(),
         files: Files::new(),
+        most_open,
         queue: VecDeque::new(),
         told: Instant::now(),
         named_bytes: 0,
         settled_bytes: 0,
     };
-    match sending.all(report, progress) {
+    let done = sending
+        .all(report, progress)
+        .and_then(|()| sending.finish(report));
+    match done {
         Ok(()) => {
-            sending.figures(report);
-            sending.finish();
+            sending.control.end(None);
             Ok(())
         }
         Err(error) => {
@@ -78,6 +83,8 @@ struct Sending {
     /// What has no final answer.
     found: HashMap<u32, Found>,
     files: Files,
+    /// Files that are open at once.
+    most_open: usize,
     /// What is wanted and not yet given to the transport.
     queue: VecDeque<Extent>,
     told: Instant,
@@ -91,17 +98,18 @@ impl Sending {
         while self.walked.is_some() || !self.found.is_empty() {
             self.name_entries(report)?;
             while let Some(message) = self.control.poll()? {
-                let Message::Answers(answers) = message else {
-                    bail!("the other end says what a receiver does not say");
-                };
-                for answer in answers {
-                    self.take(answer, report)?;
+                match message {
+                    Message::Answers(answers) => answers
+                        .into_iter()
+                        .try_for_each(|answer| self.take(answer, report))?,
+                    Message::Busy => self.end.peer_is_alive(),
+                    _ => bail!("the other end says what a receiver does not say"),
                 }
             }
             self.top_up(report);
             self.end.step(&mut self.files, WAIT)?;
             self.tell_checksums();
-            if self.told.elapsed() >= FIGURES_EVERY {
+            if self.told.elapsed() >= FIGURES_EVERY && self.control.has_room() {
                 self.figures(report);
             }
             let waiting = self.end.unsent_bytes()
@@ -123,7 +131,8 @@ impl Sending {
     /// Tells of what was found, as far as answers keep up.
     fn name_entries(&mut self, report: &mut Report) -> Result<()> {
         let (mut entries, mut problems) = (vec![], vec![]);
-        while let Some(walked) = &self.walked
+        while self.control.has_room()
+            && let Some(walked) = &self.walked
             && self.found.len() < MOST_UNANSWERED
             && entries.len().max(problems.len()) < MOST_ENTRIES
         {
@@ -149,6 +158,8 @@ impl Sending {
                         size,
                         is_file: matches!(entry.kind, Kind::File { .. }),
                         is_wanted: false,
+                        is_wanted_whole: false,
+                        is_opened: false,
                     };
                     self.found.insert(object, found);
                     entries.push(Entry { object, ..entry });
@@ -191,7 +202,9 @@ impl Sending {
     }
 
     fn want(&mut self, object: u32, ranges: &[(u64, u64)]) -> Result<()> {
-        let found = &self.found[&object];
+        let Some(found) = self.found.get_mut(&object) else {
+            return Ok(());
+        };
         let mut last = 0;
         for (from, until) in ranges {
             let is_sound = last <= *from && from < until && *until <= found.size;
@@ -202,29 +215,28 @@ impl Sending {
             self.queue.len() + ranges.len() <= MOST_QUEUED,
             "the other end wants too many stretches"
         );
-        let is_whole = ranges == [(0, found.size)] || found.size == 0;
-        if self
-            .files
-            .open(object, &found.path, found.identity, found.size, is_whole)
-        {
-            let wanted: u64 = ranges.iter().map(|(from, until)| until - from).sum();
-            self.settled_bytes += found.size - wanted;
-            let extents = ranges.iter().map(|(from, until)| Extent {
-                object,
-                offset: *from,
-                bytes: until - from,
-            });
-            self.queue.extend(extents);
-        }
+        found.is_wanted_whole = ranges == [(0, found.size)] || found.size == 0;
+        let wanted: u64 = ranges.iter().map(|(from, until)| until - from).sum();
+        self.settled_bytes += found.size - wanted;
+        // A file of which nothing is wanted is opened too, for its checksum.
+        let nothing = [(0, 0)];
+        let ranges = if ranges.is_empty() { &nothing } else { ranges };
+        let extents = ranges.iter().map(|(from, until)| Extent {
+            object,
+            offset: *from,
+            bytes: until - from,
+        });
+        self.queue.extend(extents);
         Ok(())
     }
 
     /// Gives the transport what it can soon send, of files that can be read.
     fn top_up(&mut self, report: &mut Report) {
         while self.end.unsent_bytes() < AHEAD_BYTES
+            && self.files.count() < self.most_open
             && let Some(mut extent) = self.queue.pop_front()
         {
-            if !self.files.is_open(extent.object) {
+            if !self.is_readable(extent.object) {
                 continue;
             }
             if extent.bytes > AHEAD_BYTES {
@@ -238,6 +250,16 @@ impl Sending {
             report.moved_bytes += extent.bytes;
             self.end.send(extent);
         }
+    }
+
+    /// Opens the file when its turn comes.
+    fn is_readable(&mut self, object: u32) -> bool {
+        if let Some(found) = self.found.get_mut(&object)
+            && !std::mem::replace(&mut found.is_opened, true)
+        {
+            self.files.open(object, found);
+        }
+        self.files.is_open(object)
     }
 
     fn tell_checksums(&mut self) {
@@ -259,10 +281,21 @@ impl Sending {
         self.control.say(Message::Figures(figures));
     }
 
-    /// The receiver has all; a close that is lost is no loss.
-    fn finish(mut self) {
+    /// The receiver has all; a close that is lost is no loss. It may still tell of folders.
+    fn finish(&mut self, report: &mut Report) -> Result<()> {
+        self.figures(report);
         self.end.close(CloseCode(0));
         let _ = self.end.step(&mut self.files, Duration::ZERO);
-        self.control.end(Some(Message::Finished));
+        self.control.say(Message::Finished);
+        loop {
+            match self.control.answer()? {
+                Message::Problems(problems) => problems
+                    .iter()
+                    .for_each(|problem| report.note_problem(problem)),
+                Message::Busy => {}
+                Message::Finished => return Ok(()),
+                _ => bail!("the other end says what a receiver does not say"),
+            }
+        }
     }
 }

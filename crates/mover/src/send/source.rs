@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// Read at a time: it stays in the processor's cache until it has left.
@@ -25,7 +25,7 @@ const CHANGED: &str = "it changed while it was being sent";
 
 /// One file.
 struct SourceFile {
-    file: File,
+    file: Arc<File>,
     identity: Identity,
     size: u64,
     /// What is read is hashed; `None`: the thread does it.
@@ -54,7 +54,7 @@ pub struct Files {
 
 struct ToHash {
     object: u32,
-    file: File,
+    file: Arc<File>,
     identity: Identity,
 }
 
@@ -84,21 +84,15 @@ impl Files {
         }
     }
 
-    /// A file is wanted, all of it or a part. Says whether it can be read; if not, its checksum tells why.
-    pub fn open(
-        &mut self,
-        object: u32,
-        path: &Path,
-        identity: Identity,
-        size: u64,
-        is_whole: bool,
-    ) -> bool {
-        let opened = open_same(path, &identity).and_then(|file| {
+    /// A file is wanted, all of it or a part. Where it cannot be read, its checksum tells why.
+    pub fn open(&mut self, object: u32, found: &Found) {
+        let (identity, is_whole) = (found.identity, found.is_wanted_whole);
+        let opened = open_same(&found.path, &identity).and_then(|file| {
+            let file = Arc::new(file);
             if !is_whole {
-                let file = file.try_clone()?;
                 let to_hash = ToHash {
                     object,
-                    file,
+                    file: file.clone(),
                     identity,
                 };
                 self.hashing.send(to_hash).map_err(io::Error::other)?;
@@ -110,23 +104,27 @@ impl Files {
             Err(error) => {
                 let blake3 = Err(error.to_string());
                 self.checksums.push(Checksum { object, blake3 });
-                return false;
+                return;
             }
         };
-        if is_whole && size == 0 {
+        if is_whole && found.size == 0 {
             let blake3 = Ok(*blake3::hash(b"").as_bytes());
             self.checksums.push(Checksum { object, blake3 });
         }
         let file = SourceFile {
             file,
             identity,
-            size,
+            size: found.size,
             hasher: is_whole.then(blake3::Hasher::new),
             read_until: 0,
             has_failed: false,
         };
         self.files.insert(object, file);
-        true
+    }
+
+    /// Files that are open.
+    pub fn count(&self) -> usize {
+        self.files.len()
     }
 
     /// Nothing more is wanted of it.
@@ -287,6 +285,8 @@ pub struct Found {
     /// Of a file; 0 of anything else.
     pub size: u64,
     pub is_file: bool,
-    /// Its bytes were asked for.
+    /// Its bytes were asked for, all of them or a part, and it was opened for that.
     pub is_wanted: bool,
+    pub is_wanted_whole: bool,
+    pub is_opened: bool,
 }

@@ -70,6 +70,21 @@ fn patterns(texts: &[String]) -> Result<GlobSet> {
     Ok(set.build()?)
 }
 
+/// The last name of what was given; `..` and the like have that of the folder that they lead to, and the root has none.
+///
+/// # Errors
+/// It leads nowhere.
+pub fn own_name(path: &Path) -> io::Result<Vec<u8>> {
+    let name = match path.file_name() {
+        Some(name) => name.as_bytes().to_vec(),
+        None => {
+            let whole = fs::canonicalize(path)?;
+            whole.file_name().unwrap_or_default().as_bytes().to_vec()
+        }
+    };
+    Ok(name)
+}
+
 struct Walk {
     is_recursive: bool,
     exclude: GlobSet,
@@ -85,12 +100,9 @@ type Sent = Result<(), Gone>;
 impl Walk {
     /// What was named: a link stands for what it names.
     fn top(&self, path: &Path) -> Sent {
-        let name = match path.file_name() {
-            Some(name) => name.as_bytes().to_vec(),
-            None => match fs::canonicalize(path) {
-                Ok(whole) => whole.file_name().unwrap_or_default().as_bytes().to_vec(),
-                Err(error) => return self.problem(path.as_os_str().as_bytes(), &error.to_string()),
-            },
+        let name = match own_name(path) {
+            Ok(name) => name,
+            Err(error) => return self.problem(path.as_os_str().as_bytes(), &error.to_string()),
         };
         if name.is_empty() {
             return self.problem(
