@@ -262,7 +262,7 @@ fn a_disk_that_stands_still_ends_nothing() {
     fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
     run(&["mkfs.ext4", "-q", text(&image)]);
     run(&["mount", "-o", "loop", text(&image), text(&to)]);
-    let limits = ["--limit", "100mbit", "--timeout", "500ms"];
+    let limits = ["--limit", "100mbit", "--timeout", "1s"];
     let place = target(&to);
     let arguments = [&["send", text(&file), &place], &limits[..]].concat();
     let mut command = mover(folder.path(), &arguments);

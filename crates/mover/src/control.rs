@@ -18,7 +18,7 @@ const MOST_WAITING: usize = 16;
 /// With so many that are not written, no more is to be said.
 const MOST_UNWRITTEN: u64 = 64;
 /// An end that looks at nothing for so long says that it lives: its disk stands still, and the path is not dead.
-const BUSY_EVERY: Duration = Duration::from_millis(500);
+const BUSY_EVERY: Duration = Duration::from_millis(100);
 /// How long an end has to answer once it was asked, logging in of a person not counted.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long the other program has to end once all is said.
