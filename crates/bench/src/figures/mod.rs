@@ -22,6 +22,7 @@ mod load;
 mod mark_cpu;
 mod measure_overlap;
 mod model;
+mod mover;
 mod mpi;
 mod paths;
 mod police;
@@ -33,6 +34,7 @@ mod schedule_error;
 mod sim_bytes_per_flow;
 mod sim_packets;
 mod sim_window_cost;
+mod transport;
 mod unshaped;
 mod upgrade;
 mod why;
@@ -47,7 +49,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 58] = [
+const SINGLE: [&Figure; 68] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -106,6 +108,16 @@ const SINGLE: [&Figure; 58] = [
     &capture_kernel::KINDS_EXACT,
     &capture_kernel::RTT_ERROR,
     &capture_kernel::FINDINGS,
+    &transport::GBPS,
+    &transport::CPU,
+    &mover::GBPS,
+    &mover::CPU,
+    &mover::SHARE,
+    &mover::SHARE_001,
+    &mover::SHARE_1,
+    &mover::SHARE_268,
+    &mover::SMALL,
+    &mover::RESENT,
 ];
 
 pub use sim_bytes_per_flow::simulate_flows;

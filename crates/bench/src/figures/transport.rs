@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The transport from memory to memory over loopback: a thread for each end, encrypted, one flow, datagrams that fit
+//! Ethernet. Nothing is read or written, but each byte is sealed, sent, and opened.
+
+use crate::alone::Alone;
+use crate::cpu_time;
+use crate::figure::{Better, Figure, Summary};
+use crate::run::Run;
+use anyhow::{Context, Result, ensure};
+use fatpath_cc::Law;
+use fatpath_driver::{Bound, RecvEnd, SendEnd, Sink, Socket, Source};
+use fatpath_tcp::TcpSpec;
+use fatpath_transport::frame::Write;
+use fatpath_transport::{CloseCode, Extent, FlowSecret, Run as Stretch, Secret, Spec};
+use std::net::{IpAddr, Ipv4Addr};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const RUNS: u32 = 5;
+const BYTES: u64 = 5_000_000_000;
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const RTT: Duration = Duration::from_micros(100);
+const WAIT: Duration = Duration::from_millis(10);
+
+pub const GBPS: Figure = Figure {
+    name: "transport.gbps",
+    what: "memory to memory over loopback, encrypted, one flow, datagrams of 1452 bytes",
+    unit: "Gb/s",
+    better: Better::Higher,
+    goal: Some(10.0),
+    summary: Summary::Median,
+    measure: |run| measure(run, |taken, _| BYTES as f64 * 8e-9 / taken.as_secs_f64()),
+};
+
+pub const CPU: Figure = Figure {
+    name: "transport.cpu_s_per_gb",
+    what: "processor time of both ends for it",
+    unit: "s/GB",
+    better: Better::Lower,
+    goal: Some(1.4),
+    summary: Summary::Median,
+    measure: |run| measure(run, |_, cpu| cpu.as_secs_f64() / (BYTES as f64 / 1e9)),
+};
+
+struct Zeros;
+
+impl Source for Zeros {
+    fn read(&mut self, _: &Stretch, into: &mut [u8]) {
+        into.fill(0);
+    }
+}
+
+#[derive(Default)]
+struct Counted(u64);
+
+impl Sink for Counted {
+    fn write(&mut self, writes: &[Write<'_>]) {
+        self.0 += writes
+            .iter()
+            .map(|write| write.bytes.len() as u64)
+            .sum::<u64>();
+    }
+}
+
+fn measure(run: &Run, of: fn(Duration, Duration) -> f64) -> Result<Vec<f64>> {
+    let _alone = Alone::wait(run)?;
+    run.say_load()?;
+    let one = |n: u32| {
+        run.check()?;
+        let (begun, cpu) = (Instant::now(), cpu_time::own());
+        moved(n as u8)?;
+        let (taken, cpu) = (begun.elapsed(), cpu_time::own() - cpu);
+        run.say(format!(
+            "  run {n} of {RUNS}: {:.2} Gb/s, {:.2} s of processor",
+            BYTES as f64 * 8e-9 / taken.as_secs_f64(),
+            cpu.as_secs_f64()
+        ));
+        Ok(of(taken, cpu))
+    };
+    (1..=RUNS).map(one).collect()
+}
+
+fn moved(number: u8) -> Result<()> {
+    let spec = Spec {
+        tcp: TcpSpec {
+            law: Law::named("fp_bbr").context("the law of movers")?,
+            pacing: true,
+            knows_sending: true,
+            ..Spec::default().tcp
+        },
+        ..Spec::default()
+    };
+    let (here, _) = socket()?;
+    let (there, at) = socket()?;
+    let mut receiver = RecvEnd::new(there, &spec, flow(number)?, None, RTT)?;
+    let mut sender = SendEnd::new(here, &spec, flow(number)?, Some(at.address), RTT)?;
+    let receiving = thread::spawn(move || {
+        let mut sink = Counted::default();
+        receiver.expect_data(true);
+        while receiver.closed_by_peer().is_none() {
+            receiver.step(&mut sink, WAIT)?;
+        }
+        anyhow::Ok(sink.0)
+    });
+    sender.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes: BYTES,
+    });
+    while !sender.is_done() {
+        sender.step(&mut Zeros, WAIT)?;
+    }
+    while !receiving.is_finished() {
+        sender.close(CloseCode(0));
+        sender.step(&mut Zeros, WAIT)?;
+    }
+    let arrived = receiving.join().ok().context("the receiver's thread")??;
+    ensure!(arrived == BYTES, "{arrived} bytes of {BYTES} arrived");
+    Ok(())
+}
+
+fn socket() -> Result<(Socket, Bound)> {
+    Ok(Socket::bind(
+        HERE,
+        50_000..=51_000,
+        std::process::id() as u16,
+    )?)
+}
+
+fn flow(number: u8) -> Result<FlowSecret> {
+    let flow = Secret::agree(&[number; 32], &[1; 32]).next_flow();
+    flow.context("a new secret has flows")
+}
