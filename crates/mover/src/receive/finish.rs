@@ -3,7 +3,7 @@
 //! renames. Each works while the other waits.
 
 use super::part::Part;
-use super::store;
+use super::store::{self, Finished};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -35,16 +35,6 @@ pub enum Ask {
         journal: Arc<File>,
         stretches: u64,
     },
-}
-
-/// What they answer.
-pub enum Finished {
-    /// The part became the file.
-    Stored(u32),
-    /// It did not.
-    Failed(u32, String),
-    /// So many stretches of the journal are on the disk; `None`: the disk refused, which is told when the part is whole.
-    Synced(u32, Option<u64>),
 }
 
 /// Both threads.

@@ -13,11 +13,12 @@ use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_driver::RecvEnd;
-use finish::{Ask, Finished, Threads};
+use finish::{Ask, Threads};
 use part::Parts;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use store::Finished;
 use target::{Prepared, Target};
 
 /// How long a step waits when nothing happens; control messages wait as long.

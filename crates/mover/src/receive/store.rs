@@ -2,7 +2,6 @@
 //! The thread that waits for the disk: it syncs what has arrived, and gives verified parts their names, many small ones at
 //! a time. Nothing else waits for it: a disk may stand still for long.
 
-use super::finish::Finished;
 use super::part::{Part, times};
 use crate::names::shown;
 use rustix::fs::{Mode, fchmod, fdatasync, fsync, futimens, renameat};
@@ -36,6 +35,16 @@ pub enum Ask {
     },
     /// Nothing will come of it.
     Forget(u32),
+}
+
+/// What it answers, and the thread that verifies before it.
+pub enum Finished {
+    /// The part became the file.
+    Stored(u32),
+    /// It did not.
+    Failed(u32, String),
+    /// So many stretches of the journal are on the disk; `None`: the disk refused, which is told when the part is whole.
+    Synced(u32, Option<u64>),
 }
 
 /// Starts the thread. It ends when nobody can ask any more; once `is_given_up`, without doing what was asked.
