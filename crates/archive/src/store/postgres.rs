@@ -104,7 +104,7 @@ impl PostgresStore {
             Err(cause) => {
                 // Nothing moves between two questions: the server would wait with its locks for the end of a transaction.
                 self.runtime.block_on(connections.shutdown());
-                Err(cause.of(&self.address))
+                Err(cause.of(&self.address, SCHEMA_VERSION))
             }
         }
     }

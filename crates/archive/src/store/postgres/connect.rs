@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A connection to the server, and what can be wrong with it.
 
-use super::{SCHEMA_VERSION, ServerAddress};
+use super::ServerAddress;
 use crate::store::StoreError;
 use rustls::{ClientConfig, RootCertStore};
 use std::error::Error;
@@ -37,14 +37,15 @@ impl From<tokio_postgres::Error> for Cause {
 }
 
 impl Cause {
-    pub(super) fn of(self, address: &ServerAddress) -> StoreError {
+    /// `known` is the version of the schema that this program writes.
+    pub(super) fn of(self, address: &ServerAddress, known: i64) -> StoreError {
         let server = address.to_string();
         let why = match self {
             Cause::Version(found) => {
                 return StoreError::Version {
                     file: server,
                     found,
-                    known: SCHEMA_VERSION,
+                    known,
                 };
             }
             Cause::Server(error) => with_causes(&error),
