@@ -49,7 +49,7 @@ fn pacing(daemon: &Daemon, socket: &TcpStream) -> Value {
 #[test]
 fn one_flow_has_other_settings_until_its_time_is_over() {
     let Some(_alone) = alone() else { return };
-    let daemon = Daemon::start(POLICY);
+    let mut daemon = Daemon::start(POLICY);
     let flows = connections(2);
     let [tuned, other] = &flows.ours[..] else {
         unreachable!()
@@ -63,7 +63,10 @@ fn one_flow_has_other_settings_until_its_time_is_over() {
     assert_eq!(setting(&now, "pacing_rate_bps").1, json!(100_000_000));
     assert_eq!(setting(&now, "send_buffer_bytes").1, json!(1_000_000));
     assert_eq!(pacing(&daemon, other), rate, "the other keeps its rule's");
-    assert!(daemon.apply(POLICY).status.success());
+    let other_policy = POLICY.replace("1000000", "2000000");
+    assert!(daemon.apply(&other_policy).status.success());
+    let buffer = setting(&daemon.flow_of(tuned), "send_buffer_bytes").1;
+    assert_eq!(buffer, json!(2_000_000), "the rest follows the rule");
     assert_eq!(
         pacing(&daemon, tuned),
         json!(100_000_000),
@@ -77,10 +80,16 @@ fn one_flow_has_other_settings_until_its_time_is_over() {
     );
     assert_ne!(undone["law"], "fp_bbr");
 
-    tune(&daemon, tuned, &["pacing_rate=50mbit", "--for", "1"]);
+    let now = tune(&daemon, tuned, &["pacing_rate=50mbit", "--for", "3"])["flow"].take();
+    assert_eq!(setting(&now, "pacing_rate_bps").1, json!(50_000_000));
     until("its time to be over", || {
         (pacing(&daemon, tuned) == rate).then_some(())
     });
+
+    tune(&daemon, tuned, &["pacing_rate=50mbit"]);
+    daemon.end();
+    let pacing_then = pacing(&daemon, tuned);
+    assert_eq!(pacing_then, rate, "it ends with the daemon");
 }
 
 #[test]

@@ -336,6 +336,13 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
+    /// As systemd ends it: what it gave stays.
+    pub fn end(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub fn unload(&mut self) -> Value {
         let report = self.json(&["unload"]);
         let _ = self.child.wait();

@@ -69,9 +69,21 @@ pub struct TuneQuery {
     pub remote: SocketAddr,
     /// Lines of a policy's rule, `key = value`; without any the flow has what its rule gives.
     pub settings: String,
-    /// For so many seconds; without it until the flow or the daemon ends.
+    /// For so many seconds, 1 to 86,400; without it until the flow or the daemon ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_s: Option<u64>,
+}
+
+impl TuneQuery {
+    /// The flow has what its rule gives.
+    pub fn end(local: SocketAddr, remote: SocketAddr) -> TuneQuery {
+        TuneQuery {
+            local,
+            remote,
+            settings: String::new(),
+            for_s: None,
+        }
+    }
 }
 
 /// `?test=NAME`

@@ -44,6 +44,9 @@ pub struct TunedFlow {
 pub struct TunedByHand {
     /// The flow as it is now; none when no rule gives it anything any more.
     pub flow: Option<TunedFlow>,
+    /// What could not be done for it, for people.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// A line of the flow log.

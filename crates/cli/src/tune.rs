@@ -18,9 +18,9 @@ FLOW is a connection as `fatpath flows` lists it: its two ends, or the remote en
 one flow has it, or the flow's cookie. KEY=VALUE is a setting as a rule of the policy file has it
 (docs/policy.md). What the flow's rule gives besides stays.
 
-The settings last until --for is over, the flow ends, --undo, or the daemon ends: then the flow
-has what its rule gives again. A program's own settings win, as always, unless
-override_application=true is among the settings.
+The settings last until --for is over, the flow ends, --undo, or the daemon ends (where it is
+killed, until the next one starts): then the flow has what its rule gives again. A program's own
+settings win, as always, unless override_application=true is among the settings.
 
 Examples:
   fatpath tune 10.5.128.74:443 pacing_rate=500mbit --for 60
@@ -73,6 +73,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             "{}",
             serde_json::to_string_pretty(&tuned)?
         )?);
+    }
+    for note in &tuned.notes {
+        eprintln!("fatpath: warning: {note}");
     }
     match tuned.flow {
         Some(flow) => print(&flow),

@@ -33,7 +33,7 @@ use fatpath_api::endpoint::{
 };
 use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
-    Status, TuneQuery, TunedByHand, TunedFlow,
+    Status, TuneQuery, TunedFlow,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -256,9 +256,9 @@ async fn tune_flow(
         let refused = |error: anyhow::Error| {
             Failure::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}"))
         };
-        let mut flow = engine.tune_flow(&asked).map_err(refused)?;
-        name_cgroups(flow.as_mut_slice(), &cgroups);
-        Ok(TunedByHand { flow })
+        let mut tuned = engine.tune_flow(&asked).map_err(refused)?;
+        name_cgroups(tuned.flow.as_mut_slice(), &cgroups);
+        Ok(tuned)
     })
     .await
 }

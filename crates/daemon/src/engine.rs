@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The live policy and what carries it: kernel half, sysctls, routes.
 
-use anyhow::{Context, Result, bail, ensure};
-use fatpath_api::{Applied, TuneQuery, TunedFlow};
+use anyhow::{Context, Result, ensure};
+use fatpath_api::{Applied, TuneQuery, TunedByHand, TunedFlow};
 use fatpath_archive::Kind;
 use fatpath_estats::Derived;
 use fatpath_host::Host;
@@ -15,6 +15,7 @@ use fatpath_policy::{
 };
 use std::collections::HashSet;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,10 @@ use crate::phases::PhasesState;
 
 /// Of sysctls on buffers, which the kernel doubles.
 const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;
+
+/// Flows that are tuned by hand are looked up so often, and are given something for a day at most.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+const MOST_BY_HAND_S: u64 = 86_400;
 
 /// The one owner of what fatpath changes.
 pub(crate) struct Engine {
@@ -43,6 +48,9 @@ pub(crate) struct Engine {
     /// The rules of learned paths.
     learned: Policy,
     by_hand: ByHand,
+    /// The kernel half may have other rules for these than are known.
+    is_by_hand_due: bool,
+    looked_by_hand: Instant,
     /// Name of the file that the live policy came from.
     pub(crate) policy_file: String,
     cgroups: Vec<(String, Option<u64>)>,
@@ -134,6 +142,8 @@ impl Engine {
             policy: Policy::default(),
             learned: Policy::default(),
             by_hand: ByHand::default(),
+            is_by_hand_due: false,
+            looked_by_hand: Instant::now(),
             policy_file: String::new(),
             cgroups: Vec::new(),
             metrics: Vec::new(),
@@ -163,6 +173,10 @@ impl Engine {
         let rules = policy.rules.len();
         let warnings = policy.warnings.iter();
         let mut notes: Vec<String> = warnings.map(|it| it.warning_in(file)).collect();
+        if self.by_hand.before(&policy, &self.learned).is_err() {
+            self.by_hand = ByHand::default();
+            notes.push("flows that were tuned by hand are not any more: the policy leaves no place for their rules".to_owned());
+        }
         let made = self.make_live(policy.clone())?;
         notes.extend(made.notes);
         if policy.auto.mode != AutoMode::Tune {
@@ -209,7 +223,11 @@ impl Engine {
         }
         let paths = learned.paths.len();
         self.learned = learned.rules;
-        self.name_rules()?;
+        match self.by_hand.is_empty() {
+            true => self.name_rules()?,
+            // What these have besides may be of rules that were learned.
+            false => self.make_live(self.policy.clone()).map(drop)?,
+        }
         let rules = self.learned.rules.iter();
         let rules: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
         tracing::info!("learned paths: {} sets of settings", rules.len());
@@ -220,7 +238,7 @@ impl Engine {
 
     /// The instruments judge flows by what their rules give.
     fn name_rules(&self) -> Result<()> {
-        let all = self.by_hand.before(&self.policy)?;
+        let all = self.by_hand.before(&self.policy, &self.learned)?;
         let all = all.followed_by(&self.learned);
         self.instruments.set_policy(&all, self.kernel.rule_names()?);
         Ok(())
@@ -228,7 +246,7 @@ impl Engine {
 
     /// The kernel half, the sysctls, the routes and the instruments follow a policy.
     fn make_live(&mut self, policy: Policy) -> Result<Applied> {
-        let all = self.by_hand.before(&policy)?;
+        let all = self.by_hand.before(&policy, &self.learned)?;
         refuse_laws_of_others(&all, &self.pin_dir)?;
         let mut notes = self.host.raise(&policy.host)?;
         if policy.auto.mode == AutoMode::Tune {
@@ -294,18 +312,19 @@ impl Engine {
     pub(crate) fn follow_host(&mut self) -> Result<()> {
         self.kernel.tidy_rude_runs()?;
         self.kernel.follow_marks()?;
-        self.end_by_hand()?;
-        let live = self.by_hand.before(&self.policy)?;
+        if let Err(error) = self.end_by_hand() {
+            tracing::error!("flows tuned by hand: {error:#}");
+        }
+        let live = self.by_hand.before(&self.policy, &self.learned)?;
         if cgroups_of(&live) != self.cgroups {
             self.publish(&live, &Classifier::build(&live))?;
         }
         Ok(())
     }
 
-    /// A live flow is given settings by hand, besides what its rule gave it; without any it has what its rule gives. Answers
-    /// the flow as it is then.
-    pub(crate) fn tune_flow(&mut self, asked: &TuneQuery) -> Result<Option<TunedFlow>> {
-        let ends = [asked.local, asked.remote];
+    /// A live flow is given settings by hand, besides what its rule gives; without any it has what its rule gives.
+    pub(crate) fn tune_flow(&mut self, asked: &TuneQuery) -> Result<TunedByHand> {
+        let ends = [asked.local, asked.remote].map(canonical);
         let before = self.by_hand.clone();
         let is_end = asked.settings.trim().is_empty();
         if is_end {
@@ -314,51 +333,104 @@ impl Engine {
                 "nobody tuned this flow by hand"
             );
         } else {
+            let until = asked.for_s.map(until).transpose()?;
             let rule = self.flow(ends)?.and_then(|flow| flow.rule);
-            let base = rule.and_then(|name| self.rule(&name).cloned());
-            let until = asked.for_s.map(|s| Instant::now() + Duration::from_secs(s));
+            let base = rule.and_then(|name| self.base(&name).cloned());
             self.by_hand
                 .give(ends, &asked.settings, base.as_ref(), until)?;
         }
-        if let Err(error) = self.make_live(self.policy.clone()) {
-            self.by_hand = before;
-            return Err(error);
+        let tuned = self.publish_by_hand(ends, is_end);
+        match &tuned {
+            Ok(_) => self.archive.put(Kind::Decision, flow_tuned(asked)),
+            Err(_) => {
+                self.by_hand = before;
+                self.is_by_hand_due = true;
+            }
         }
+        tuned
+    }
+
+    fn publish_by_hand(&mut self, ends: Ends, is_end: bool) -> Result<TunedByHand> {
+        let notes = self.make_live(self.policy.clone())?.notes;
         let flow = self.flow(ends)?;
-        if flow.is_none() && !is_end {
-            self.by_hand = before;
-            self.make_live(self.policy.clone())?;
-            bail!("no live flow from {} to {}", asked.local, asked.remote);
+        match &flow {
+            Some(flow) => self.by_hand.is_seen(ends, flow.flow.cookie),
+            None => ensure!(is_end, "no live flow from {} to {}", ends[0], ends[1]),
         }
-        self.archive.put(Kind::Decision, flow_tuned(asked));
-        Ok(flow)
+        Ok(TunedByHand { flow, notes })
     }
 
     fn flow(&self, ends: Ends) -> Result<Option<TunedFlow>> {
-        let flows = self.kernel.flows()?.into_iter();
-        Ok(flows.into_iter().find(|flow| ends_of(flow) == ends))
+        let mut flows = self.kernel.flows()?;
+        flows.retain(|flow| [flow.flow.local, flow.flow.remote] == ends);
+        ensure!(
+            flows.len() <= 1,
+            "{} flows have these ends, in different network namespaces",
+            flows.len()
+        );
+        Ok(flows.pop())
     }
 
-    fn rule(&self, name: &str) -> Option<&Rule> {
-        let files = self.policy.rules.iter().chain(&self.learned.rules);
-        let mut rules = self.by_hand.rule(name).into_iter().chain(files);
+    /// The rule that a flow has, or has below what it was given by hand.
+    fn base(&self, name: &str) -> Option<&Rule> {
+        let name = self.by_hand.base_of(name)?;
+        let mut rules = self.policy.rules.iter().chain(&self.learned.rules);
         rules.find(|rule| rule.name == name)
     }
 
+    /// Flows whose time is over, or that ended, are forgotten; who has ended is looked up less often.
     fn end_by_hand(&mut self) -> Result<()> {
-        if self.by_hand.is_empty() {
-            return Ok(());
+        if !self.by_hand.is_empty() {
+            let now = Instant::now();
+            let is_look = now.duration_since(self.looked_by_hand) >= LOOK_INTERVAL;
+            let live: Option<HashSet<u64>> = match is_look {
+                true => Some(
+                    self.kernel
+                        .flows()?
+                        .iter()
+                        .map(|flow| flow.flow.cookie)
+                        .collect(),
+                ),
+                false => None,
+            };
+            if is_look {
+                self.looked_by_hand = now;
+            }
+            let is_live = live.as_ref().map(|live| |cookie| live.contains(&cookie));
+            for [local, remote] in self.by_hand.end(now, is_live) {
+                self.archive
+                    .put(Kind::Decision, flow_tuned(&TuneQuery::end(local, remote)));
+                self.is_by_hand_due = true;
+            }
         }
-        let live: HashSet<Ends> = self.kernel.flows()?.iter().map(ends_of).collect();
-        if self.by_hand.end(Instant::now(), |ends| live.contains(ends)) {
+        if self.is_by_hand_due {
             self.make_live(self.policy.clone())?;
+            self.is_by_hand_due = false;
         }
         Ok(())
     }
+
+    /// Before the daemon ends: nobody would end it later.
+    pub(crate) fn forget_by_hand(&mut self) -> Result<()> {
+        if self.by_hand.is_empty() {
+            return Ok(());
+        }
+        self.by_hand = ByHand::default();
+        self.make_live(self.policy.clone()).map(drop)
+    }
 }
 
-fn ends_of(flow: &TunedFlow) -> Ends {
-    [flow.flow.local, flow.flow.remote]
+/// As the kernel half tells addresses.
+fn canonical(end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(end.ip().to_canonical(), end.port())
+}
+
+fn until(for_s: u64) -> Result<Instant> {
+    ensure!(
+        (1..=MOST_BY_HAND_S).contains(&for_s),
+        "for_s is 1 to {MOST_BY_HAND_S}"
+    );
+    Ok(Instant::now() + Duration::from_secs(for_s))
 }
 
 /// The code of a law reads the policy of the instance that registered it, so here its flows would run

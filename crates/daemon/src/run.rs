@@ -57,6 +57,10 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         // Unloaded: nothing stays.
         let _ = std::fs::remove_file(token_file(&instance.run_dir));
     }
+    let forgotten = state.engine.lock().as_mut().map(Engine::forget_by_hand);
+    if let Some(Err(error)) = forgotten {
+        tracing::error!("flows tuned by hand keep what they have: {error:#}");
+    }
     instance.remove_sockets();
     ended
 }

@@ -30,12 +30,11 @@ impl Record {
         let settled = self.settled_span().filter(|_| !answers);
         let loss = match answers {
             true => self.loss(&self.span_of_law()),
-            false => settled.as_ref().and_then(|span| self.loss(span)),
-        };
-        // That a law which finds the path's rate lost nothing does not mean that another would not.
-        let loss = match loss {
-            Some(Loss::None) if !answers => None,
-            loss => loss,
+            // That it lost nothing does not mean that a law which answers to losses would not.
+            false => settled
+                .as_ref()
+                .filter(|span| met_queue(span))
+                .map(|_| Loss::Queue),
         };
         // The diagnosis says so of laws alone that answer to losses.
         let without_queue = matches!(loss, Some(Loss::Random | Loss::Policed));
@@ -55,6 +54,7 @@ impl Record {
             loss,
             mss_bytes: last.mss_bytes,
             excess_share: settled.map(|span| span.retransmitted_share()),
+            paced_bps: self.rule.as_ref().and_then(|rule| rule.pacing_rate_bps),
             law: Law::named(&last.law),
             is_given: self.rule.as_ref().is_some_and(|rule| rule.is_learned),
             under: Under::default(),
@@ -63,9 +63,8 @@ impl Record {
         (PathKey::new(local, remote), evidence)
     }
 
-    /// The diagnosis tells losses of a bad line and of a policer apart; what is left met a queue. A law that does not
-    /// answer to losses fills queues when it looks for more, most of all at its start: only a long queue before the losses
-    /// after that, on average, tells something.
+    /// Of a law that answers to losses. The diagnosis tells losses of a bad line and of a policer apart; what is left met a
+    /// queue.
     fn loss(&self, span: &Span) -> Option<Loss> {
         let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
         let (signals, sent) = (span.passed.cong_signals, span.passed.data_segs_out);

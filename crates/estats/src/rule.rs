@@ -12,8 +12,10 @@ pub struct Rule {
     pub sets_receive_buffer: bool,
     /// It is not of the policy's file: what was learned of a path gave it.
     pub is_learned: bool,
-    /// It gives nothing: its flows are left alone, and nothing is learned of them.
-    pub gives_nothing: bool,
+    /// Its flows are left alone, or tuned by hand: nothing is learned of them.
+    pub teaches_nothing: bool,
+    /// The most that its flows send, bits a second.
+    pub pacing_rate_bps: Option<u64>,
     /// What the administrator says that its path carries, bits a second.
     pub path_rate_bps: Option<u64>,
 }

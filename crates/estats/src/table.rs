@@ -249,8 +249,12 @@ impl FlowTable {
         unix_minus_monotonic_us: i64,
     ) -> Vec<(PathKey, Evidence)> {
         let records = cookies.iter().filter_map(|cookie| self.records.get(cookie));
-        let is_left_alone =
-            |record: &&Record| record.rule.as_ref().is_some_and(|rule| rule.gives_nothing);
+        let is_left_alone = |record: &&Record| {
+            record
+                .rule
+                .as_ref()
+                .is_some_and(|rule| rule.teaches_nothing)
+        };
         let told = records
             .filter(|record| !is_left_alone(record))
             .map(|record| record.evidence(unix_minus_monotonic_us));

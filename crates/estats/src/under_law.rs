@@ -31,8 +31,10 @@ impl UnderLaw {
             *self = UnderLaw::new(*now);
         }
         let round_trips_ns = START_ROUND_TRIPS * 1000 * u64::from(last.srtt_us);
-        let start_ns = START_NS.max(round_trips_ns);
-        if self.settled.is_none() && now.now_ns.saturating_sub(self.since.now_ns) >= start_ns {
+        let start_us = START_NS.max(round_trips_ns) / 1000;
+        // A pause is no part of a start.
+        let busy_us = now.busy_us.saturating_sub(self.since.busy_us);
+        if self.settled.is_none() && busy_us >= start_us {
             self.settled = Some(*now);
         }
     }

@@ -18,6 +18,9 @@ const RECEIVE_BDPS: f64 = BBR_BUFFER_BDPS;
 /// While buffers, or losses without a queue, held flows back, the path's rate may be so many times the one that is known.
 const GROWTH: f64 = 4.0;
 
+/// A receiver sees only the least that the path carries: so many times that are given.
+const HEADROOM: f64 = 2.0;
+
 /// Below this a flow's first window does.
 const LEAST_WINDOW_BYTES: f64 = 1e6;
 
@@ -243,8 +246,9 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
 /// The kernel opens a new flow's window from 64 KiB on as the program reads. A peer that starts at the path's rate needs
 /// all of it in the first round trips: the buffer is given at once. What the peer could send more is not known here.
 fn open_window(choice: &mut Choice, rate: Rate, bdp_bytes: f64, host: &Host) {
-    let bytes = RECEIVE_BDPS * GROWTH * bdp_bytes;
-    let most = host.receive_autotuned_bytes.min(host.most_buffer_bytes);
+    let bytes = RECEIVE_BDPS * HEADROOM * bdp_bytes;
+    // The kernel doubles what is given.
+    let most = (host.receive_autotuned_bytes / 2).min(host.most_buffer_bytes);
     if bytes < LEAST_WINDOW_BYTES || LEAST_WINDOW_BYTES > most as f64 {
         return;
     }

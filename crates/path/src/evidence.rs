@@ -51,6 +51,9 @@ pub struct Evidence {
     /// Under a law that does not answer to losses, the share of bytes sent again since its start was over.
     #[serde(default)]
     pub excess_share: Option<f64>,
+    /// The most that its rule lets it send, bits a second.
+    #[serde(default)]
+    pub paced_bps: Option<u64>,
     /// Its law, where a path can ask for it.
     #[serde(default)]
     pub law: Option<Law>,

@@ -150,8 +150,9 @@ impl Guard {
     /// Whether the path would go from one law to another too soon.
     pub(crate) fn keeps_law(&self, chosen: &Profile, now_us: i64) -> bool {
         let now = self.profile().and_then(|profile| profile.law);
-        let is_other = now.is_some() && chosen.law.is_some() && now != chosen.law;
-        is_other && now_us < self.law_since_us.saturating_add(LAW_KEPT_US)
+        let is_other = now.is_some() && now != chosen.law && !chosen.is_empty();
+        let kept_us = now_us.saturating_sub(self.law_since_us);
+        is_other && (0..LAW_KEPT_US).contains(&kept_us)
     }
 
     /// Why the path is left alone at a time; none where it is not.
@@ -170,16 +171,17 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
-    /// What a flow tells by its law, and by the settings that it began with; of the latter nothing where it is older than
+    /// What a flow tells by its law, and by the settings that it began with; of those on trial nothing where it is older than
     /// these, or a rule of the policy file gave it others.
     pub(crate) fn under(&self, seen: &Evidence) -> Under {
         let trial = self.trial.as_ref().filter(|trial| trial.judges(seen));
-        let paced_bps = trial.and_then(|trial| trial.profile.pacing_rate_bps);
+        let of_trial = trial.and_then(|trial| trial.profile.pacing_rate_bps);
+        let of_file = seen.paced_bps.filter(|_| !seen.is_given);
         let without_queue = matches!(seen.loss, Some(Loss::Random | Loss::Policed));
         Under {
             exceeded_rate: seen.law == Some(Law::Bbr) && seen.excess_share >= Some(EXCEEDED),
-            paced_bps,
-            lost_paced: paced_bps.is_some() && without_queue,
+            paced_bps: of_trial.or(of_file),
+            lost_paced: of_trial.is_some() && without_queue,
         }
     }
 

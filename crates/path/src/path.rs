@@ -23,6 +23,17 @@ const OFF: f64 = 0.25;
 const PRIOR_AFTER_US: i64 = 86_400_000_000;
 const PRIOR_FLOWS: usize = 5;
 
+/// What a flow told of losses is worth so long: flows of a law that does not answer to them tell of a queue alone, so a path
+/// that has become better would never show it.
+const TOLD_FOR_US: i64 = 3_600_000_000;
+
+/// A kind of loss, and when a flow told of it, µs since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Told {
+    loss: Loss,
+    at_us: i64,
+}
+
 /// What is known of one path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Path {
@@ -31,7 +42,7 @@ pub struct Path {
     /// How often it has become another path.
     pub epochs: u32,
     evidence: Vec<Evidence>,
-    losses: Vec<Loss>,
+    losses: Vec<Told>,
     /// Whether what it gets does harm.
     pub guard: Guard,
 }
@@ -48,11 +59,10 @@ impl Path {
         seen.under = self.guard.under(&seen).after(before.as_ref());
         seen.heed_pacing();
         self.guard.learn(&seen);
-        match before {
-            Some(before) => seen.loss = self.told_again(before.loss, seen.loss),
-            None => self.flows += 1,
-        }
-        self.note_loss(seen.loss);
+        self.flows += u64::from(before.is_none());
+        let told_before = before.and_then(|before| before.loss);
+        self.note_loss(told_before, seen.loss, seen.seen_us);
+        seen.loss = seen.loss.or(told_before);
         self.evidence.push(seen);
         keep_latest(&mut self.evidence, MOST_FLOWS);
         self.begin_epoch_where_off();
@@ -61,7 +71,8 @@ impl Path {
 
     /// What is known; none before the first usable flow.
     pub fn estimate(&self) -> Option<Estimate> {
-        Estimate::of(&self.evidence, &self.losses)
+        let losses: Vec<Loss> = self.losses.iter().map(|told| told.loss).collect();
+        Estimate::of(&self.evidence, &losses)
     }
 
     /// What its flows would get now; none where nothing is known.
@@ -94,17 +105,17 @@ impl Path {
     }
 
     /// A live flow tells again and again: it counts once. One whose law changed may be unable to tell any more, and what
-    /// it told before stays.
-    fn told_again(&mut self, before: Option<Loss>, now: Option<Loss>) -> Option<Loss> {
-        let place = self.losses.iter().rposition(|known| Some(*known) == before);
-        if let Some(place) = place {
-            self.losses.remove(place);
-        }
-        now.or(before)
-    }
-
-    fn note_loss(&mut self, loss: Option<Loss>) {
-        self.losses.extend(loss);
+    /// it told before stays for its time.
+    fn note_loss(&mut self, before: Option<Loss>, now: Option<Loss>, at_us: i64) {
+        let place = self
+            .losses
+            .iter()
+            .rposition(|told| Some(told.loss) == before);
+        let earlier = place.map(|place| self.losses.remove(place));
+        let told = now.map(|loss| Told { loss, at_us }).or(earlier);
+        self.losses.extend(told);
+        let is_old = |told: &Told| at_us.saturating_sub(told.at_us) > TOLD_FOR_US;
+        self.losses.retain(|told| !is_old(told));
         keep_latest(&mut self.losses, MOST_LOSSES);
     }
 
@@ -129,7 +140,11 @@ impl Path {
             });
         if rtts_are_off || rates_are_off {
             keep_latest(&mut self.evidence, OFF_FLOWS);
-            self.losses = self.evidence.iter().filter_map(|flow| flow.loss).collect();
+            let told = |flow: &Evidence| {
+                let at_us = flow.seen_us;
+                flow.loss.map(|loss| Told { loss, at_us })
+            };
+            self.losses = self.evidence.iter().filter_map(told).collect();
             self.epochs += 1;
         }
     }
@@ -167,6 +182,7 @@ pub(crate) mod tests {
             loss: Some(Loss::Queue),
             mss_bytes: 1448,
             excess_share: None,
+            paced_bps: None,
             law: None,
             is_given: true,
             under: Under::default(),
@@ -293,6 +309,28 @@ pub(crate) mod tests {
         let mut later = (20..23).map(|number| follow(&mut path, below(number)));
         assert!(later.any(|law| law == Some(Law::Bbr)));
         assert_eq!(path.estimate().unwrap().loss, Some(Loss::Policed));
+    }
+
+    #[test]
+    fn a_path_whose_losses_nobody_sees_any_more_is_asked_again_after_an_hour() {
+        let mut path = Path::default();
+        let lossy = Evidence {
+            loss: Some(Loss::Random),
+            limit: Some(Limit::Loss),
+            ..flow(0, 4e8)
+        };
+        assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
+        let clean = |number| Evidence {
+            loss: None,
+            law: Some(Law::Bbr),
+            excess_share: Some(0.0),
+            ..flow(number, 4e8)
+        };
+        // One flow a minute.
+        for number in 1..=60 {
+            assert_eq!(follow(&mut path, clean(number)), Some(Law::Bbr), "{number}");
+        }
+        assert_eq!(follow(&mut path, clean(61)), Some(Law::Cubic));
     }
 
     #[test]

@@ -125,17 +125,18 @@ impl Paths {
     /// Gives every path of which something was learned since the last time what it is to get now, and begins its trial.
     /// A path that is left alone gets nothing. Answers what has changed: which of the paths get what from now on.
     pub fn assign(&mut self, host: &Host, now_us: i64) -> Vec<(PathKey, Option<Profile>)> {
-        if self.host.as_ref() != Some(host) {
+        let is_other_host = self.host.as_ref() != Some(host);
+        if is_other_host {
             self.host = Some(host.clone());
             self.moved = self.paths.keys().copied().collect();
         }
         for key in std::mem::take(&mut self.moved) {
-            self.assign_one(key, host, now_us);
+            self.assign_one(key, host, now_us, is_other_host);
         }
         self.assigned.changes(self.bounds.profiles)
     }
 
-    fn assign_one(&mut self, key: PathKey, host: &Host, now_us: i64) {
+    fn assign_one(&mut self, key: PathKey, host: &Host, now_us: i64, is_other_host: bool) {
         let Some((path, estimate)) = self
             .paths
             .get_mut(&key)
@@ -147,7 +148,8 @@ impl Paths {
             Some(_) => Profile::default(),
             None => path.choice(host).unwrap_or_default().profile,
         };
-        let stays = |now: &&Profile| now.is_near(&chosen) || path.guard.keeps_law(&chosen, now_us);
+        let keeps_law = !is_other_host && path.guard.keeps_law(&chosen, now_us);
+        let stays = |now: &&Profile| now.is_near(&chosen) || keeps_law;
         let now = path.guard.profile().filter(stays);
         let profile = now.cloned().unwrap_or(chosen);
         path.guard.begin(&profile, &estimate, now_us);
@@ -158,6 +160,10 @@ impl Paths {
             self.assigned.tell_again(key);
         }
         self.assigned.set(key, profile);
+        if keeps_law {
+            // Another one is due in a moment, whether or not a flow tells anything until then.
+            self.moved.insert(key);
+        }
     }
 
     /// How long flows of a path may start at its rate, and its base RTT, µs; none where they may not.
@@ -270,8 +276,6 @@ mod tests {
         paths.learn(key(0), lossy(0, 4));
         paths.assign(&host(), LAW_KEPT_US - 1);
         assert_eq!(law(&paths), Some(Law::Cubic), "a law is kept for a time");
-        paths.assign(&host(), LAW_KEPT_US);
-        paths.learn(key(0), lossy(0, 4));
         paths.assign(&host(), LAW_KEPT_US);
         assert_eq!(law(&paths), Some(Law::Bbr));
         for number in 1..30 {

@@ -4,7 +4,9 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{Archive, Auto, HostSettings, Instruments, PhaseTable, Problem, Rule};
+use crate::{
+    Archive, Auto, HostSettings, Instruments, MAX_PORT_CUTS, Match, PhaseTable, Problem, Rule,
+};
 use serde::Serialize;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
@@ -37,8 +39,23 @@ pub struct Policy {
 impl Policy {
     /// With these rules before its own; none where they do not all fit. A flow that one of them matches meets no other.
     pub fn led_by(mut self, rules: impl IntoIterator<Item = Rule>) -> Option<Policy> {
+        let before = self.rules.len();
         self.rules.splice(0..0, rules);
-        (self.rules.len() <= MAX_RULES).then_some(self)
+        (self.rules.len() == before || self.fits()).then_some(self)
+    }
+
+    /// Whether the kernel half has place for all rules. Ports that several ranges share are counted for each.
+    fn fits(&self) -> bool {
+        let most = |of: [fn(&Match) -> usize; 2]| {
+            let sum =
+                |of: fn(&Match) -> usize| self.rules.iter().map(|rule| of(&rule.matches)).sum();
+            of.map(sum).into_iter().fold(0, usize::max)
+        };
+        let prefixes = most([|it| it.destination.len(), |it| it.source.len()]);
+        let ranges = most([|it| it.destination_ports.len(), |it| it.source_ports.len()]);
+        self.rules.len() <= MAX_RULES
+            && prefixes <= MAX_PREFIXES_PER_SIDE
+            && 2 * ranges < MAX_PORT_CUTS
     }
 
     /// With the rules of another policy behind its own, as many as fit, and what they need of the host. A flow that a

@@ -65,6 +65,11 @@ impl Prefix {
         Some(Prefix(network.trunc()))
     }
 
+    /// Of one address.
+    pub fn of(address: IpAddr) -> Prefix {
+        Prefix(IpNet::from(address.to_canonical()))
+    }
+
     /// The key in a trie of both families: IPv6 as it is, IPv4 as `::ffff:a.b.c.d`; network byte order.
     pub fn key(&self) -> [u8; 16] {
         match self.address() {

@@ -3,6 +3,7 @@
 
 use crate::{PortRange, Prefix, Settings};
 use serde::Serialize;
+use std::net::SocketAddr;
 
 /// One named rule: which flows, and what they get.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,6 +48,29 @@ pub struct Path {
     pub rtt_us: Option<u32>,
     /// Bottleneck rate in bits a second, 1 kb/s to 100 Tb/s.
     pub rate_bps: Option<u64>,
+}
+
+impl Rule {
+    /// Of one flow alone, by its ends.
+    pub fn for_flow(name: &str, local: SocketAddr, remote: SocketAddr) -> Rule {
+        let port = |end: SocketAddr| {
+            vec![PortRange {
+                first: end.port(),
+                last: end.port(),
+            }]
+        };
+        Rule {
+            name: name.to_owned(),
+            matches: Match {
+                destination: vec![Prefix::of(remote.ip())],
+                source: vec![Prefix::of(local.ip())],
+                destination_ports: port(remote),
+                source_ports: port(local),
+                cgroup: None,
+            },
+            ..Rule::default()
+        }
+    }
 }
 
 impl Path {

@@ -14,6 +14,7 @@ pub(crate) mod metrics;
 pub(crate) mod otlp;
 pub(crate) mod samples;
 
+use crate::by_hand::is_by_hand;
 use budget::{Budget, Spent};
 use fatpath_api::{FlowDetail, FlowView, Listing, ListingQuery, Sample, SampleCounts, Why};
 use fatpath_estats::listing;
@@ -197,7 +198,10 @@ fn rule(policy: &Policy, id: u32, name: String) -> Rule {
         sets_send_buffer: gives(Setting::SendBuffer),
         sets_receive_buffer: gives(Setting::ReceiveBuffer),
         is_learned: is_path_rule(id),
-        gives_nothing: rule.is_some_and(|rule| rule.settings.iter().next().is_none()),
+        // A flow that is tuned by hand tells what was tried, not what its path is like.
+        teaches_nothing: is_by_hand(&name)
+            || rule.is_some_and(|rule| rule.settings.iter().next().is_none()),
+        pacing_rate_bps: rule.and_then(|rule| rule.settings.number(Setting::PacingRate)),
         path_rate_bps: rule.and_then(|rule| rule.path.rate_bps),
         name,
     }
