@@ -16,15 +16,18 @@ use fatpath_archive::store::{
 };
 use fatpath_archive::{Bounds, Event, Kind, Origin, Spool, move_oldest};
 use std::collections::BTreeSet;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// 2026-11-23T00:00:00Z
 const TODAY_US: i64 = 1_795_392_000_000_000;
 const DAY_US: i64 = 86_400_000_000;
 const SECOND_US: i64 = 1_000_000;
-const DEADLINE: Duration = Duration::from_secs(10);
+/// Longer than what the server gives up after: it says why.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// For what comes by itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The server of the tests that leave it alone; each has a database of its own.
 fn shared() -> Option<Arc<Cluster>> {
@@ -167,6 +170,14 @@ fn rounded(history: &History) -> Vec<String> {
         )
     });
     rounded.collect()
+}
+
+fn until(what: &str, mut is_there: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < LONGEST_WAIT, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
@@ -324,36 +335,55 @@ fn flows_counted(store: &dyn Store) -> u64 {
     of_one.map(|(_, rollup)| rollup.n).sum()
 }
 
-#[test]
-fn a_day_goes_when_no_host_wants_it() {
-    let Some(cluster) = shared() else { return };
-    let mut server = empty(&cluster, "old");
-    for day in 0..4 {
-        let flows = vec![flow(TODAY_US - day * DAY_US, "192.0.2.1", 8.0)];
+/// 2019-11-23T00:00:00Z: what is asked of the store then is not later than the server's clock.
+const PAST_US: i64 = TODAY_US - 2557 * DAY_US;
+
+fn kept(days: u32) -> Retention {
+    Retention {
+        days,
+        total_bytes: 0,
+    }
+}
+
+/// All hosts had the time to tell for how long they want events kept.
+const ALL_TOLD: &str = "UPDATE fatpath.retention SET told_at = now() - interval '2 days'";
+
+/// A store with one flow of each of the last days of a time.
+fn with_flows(cluster: &Cluster, name: &str, now_us: i64, days: i64) -> PostgresStore {
+    let mut server = empty(cluster, name);
+    for day in 0..days {
+        let flows = vec![flow(now_us - day * DAY_US, "192.0.2.1", 8.0)];
         server
             .put(&batch("a", Kind::Flow, day as u64, flows))
             .unwrap();
     }
-    let kept = |days| Retention {
-        days,
-        total_bytes: 0,
-    };
-    server.retain(kept(2), TODAY_US).unwrap();
-    assert_eq!(server.status().unwrap().days, ["2026-11-22", "2026-11-23"]);
+    server
+}
+
+#[test]
+fn a_day_goes_when_no_host_wants_it() {
+    let Some(cluster) = shared() else { return };
+    let mut server = with_flows(&cluster, "old", PAST_US, 4);
+    let sql = |sql: &str| cluster.psql("old", sql).unwrap();
+    server.retain(kept(2), PAST_US).unwrap();
+    assert_eq!(
+        server.status().unwrap().days.len(),
+        4,
+        "others may not have told yet"
+    );
+    sql(ALL_TOLD);
+    server.retain(kept(2), PAST_US).unwrap();
+    assert_eq!(server.status().unwrap().days, ["2019-11-22", "2019-11-23"]);
     assert_eq!(flows_counted(&server), 4, "the roll-ups by hour stay");
-    cluster
-        .psql(
-            "old",
-            "INSERT INTO fatpath.retention VALUES ('another', 30)",
-        )
-        .unwrap();
-    server.retain(kept(1), TODAY_US).unwrap();
+    sql("INSERT INTO fatpath.retention (host, days) VALUES ('another', 30)");
+    sql(ALL_TOLD);
+    server.retain(kept(1), PAST_US).unwrap();
     assert_eq!(
         server.status().unwrap().days.len(),
         2,
         "another host wants 30 days"
     );
-    server.retain(kept(1), TODAY_US + 401 * DAY_US).unwrap();
+    server.retain(kept(1), PAST_US + 401 * DAY_US).unwrap();
     assert_eq!(
         (server.status().unwrap().days.len(), flows_counted(&server)),
         (0, 0)
@@ -374,6 +404,78 @@ fn a_day_goes_when_no_host_wants_it() {
         .unwrap();
     assert!(other.put(&late(1)).is_err());
     assert_eq!(other.put(&late(1)).unwrap().stored, 1);
+}
+
+#[test]
+fn a_host_whose_clock_is_ahead_removes_nothing() {
+    let Some(cluster) = shared() else { return };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now_us = now.as_micros() as i64;
+    let mut server = with_flows(&cluster, "ahead", now_us, 2);
+    server.retain(kept(30), now_us).unwrap();
+    cluster.psql("ahead", ALL_TOLD).unwrap();
+    server.retain(kept(30), now_us + 1000 * DAY_US).unwrap();
+    assert_eq!(
+        (server.status().unwrap().days.len(), flows_counted(&server)),
+        (2, 2)
+    );
+}
+
+#[test]
+fn a_day_that_somebody_reads_goes_later_and_holds_nobody_up() {
+    let Some(cluster) = shared() else { return };
+    let mut server = with_flows(&cluster, "read", PAST_US, 2);
+    server.retain(kept(2), PAST_US).unwrap();
+    cluster.psql("read", ALL_TOLD).unwrap();
+    let reading = "SELECT 1 FROM fatpath.record LIMIT 1";
+    let mut reader = hold(&cluster, "read", reading);
+    let begun = Instant::now();
+    server.retain(kept(1), PAST_US).unwrap();
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "less than the server's lock_timeout"
+    );
+    assert_eq!(server.status().unwrap().days.len(), 2);
+    reader.end(&cluster);
+    let mut changer = hold(
+        &cluster,
+        "read",
+        "SELECT pg_advisory_xact_lock(28825340302586984)",
+    );
+    server.retain(kept(1), PAST_US).unwrap();
+    assert_eq!(server.status().unwrap().days.len(), 2);
+    changer.end(&cluster);
+    until("the day to go", || {
+        server.retain(kept(1), PAST_US).unwrap();
+        server.status().unwrap().days == ["2019-11-23"]
+    });
+}
+
+/// A transaction that holds its locks.
+struct Holder {
+    psql: Child,
+    database: &'static str,
+}
+
+fn hold(cluster: &Cluster, database: &'static str, sql: &str) -> Holder {
+    let mut psql = cluster.session(database);
+    psql.args(["-c", "BEGIN", "-c", sql, "-c", "SELECT pg_sleep(600)"]);
+    let psql = psql.stdout(Stdio::null()).spawn().unwrap();
+    // It sleeps when it has its locks.
+    let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()";
+    until("its locks", || {
+        cluster.psql(database, sleeping).unwrap() != "0"
+    });
+    Holder { psql, database }
+}
+
+impl Holder {
+    fn end(&mut self, cluster: &Cluster) {
+        self.psql.kill().unwrap();
+        self.psql.wait().unwrap();
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()";
+        cluster.psql(self.database, end).unwrap();
+    }
 }
 
 #[test]
@@ -407,12 +509,20 @@ fn a_schema_of_another_version_is_migrated_or_refused() {
         sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
         "f"
     );
+    sql("INSERT INTO fatpath.retention VALUES ('old', 30, now() - interval '9 days')");
     assert_eq!(server.migrate(1).unwrap(), 2);
     assert_eq!(
         sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
         "t"
     );
     assert_eq!(reader.query(&all).unwrap().len(), 2);
+    assert_eq!(server.migrate(2).unwrap(), 1);
+    assert_eq!(
+        sql("SELECT days, told_at > now() - interval '1 hour' FROM fatpath.retention"),
+        "30|t",
+        "what hosts want stays known, and each has a day to tell it anew"
+    );
+    assert_eq!(server.migrate(1).unwrap(), 2);
     sql("UPDATE fatpath.schema_version SET version = 9");
     let mut late = store(&cluster, &cluster.url_of("versions"));
     let refused = late
@@ -484,25 +594,11 @@ fn a_slow_server_is_left_and_asked_again() {
         )
     };
     server.put(&one(0)).unwrap();
-    let mut holder = cluster.session("slow");
-    holder.args([
-        "-c",
-        "BEGIN",
-        "-c",
-        "LOCK fatpath.record",
-        "-c",
-        "SELECT pg_sleep(60)",
-    ]);
-    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-    let held =
-        "SELECT count(*) FROM pg_locks WHERE relation = 'fatpath.record'::regclass AND granted";
-    while cluster.psql("slow", held).unwrap() == "0" {}
+    let mut holder = hold(&cluster, "slow", "LOCK fatpath.record");
     let late = server.put(&one(1)).unwrap_err().to_string();
     assert!(late.contains("lock timeout"), "{late}");
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    cluster.psql("slow", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)' AND pid <> pg_backend_pid()").unwrap();
-    while server.put(&one(1)).is_err() {}
+    holder.end(&cluster);
+    until("the lock's end", || server.put(&one(1)).is_ok());
     assert_eq!(
         (server.put(&one(1)).unwrap().known, flows_counted(&server)),
         (1, 2)

@@ -31,7 +31,8 @@ pub struct PostgresStore {
     address: ServerAddress,
     /// For one question or batch.
     deadline: Duration,
-    runtime: Runtime,
+    /// Until it is dropped.
+    runtime: Option<Runtime>,
     session: RefCell<Option<Session>>,
     /// What moves the bytes of the session.
     connections: RefCell<JoinSet<()>>,
@@ -59,7 +60,7 @@ impl PostgresStore {
         Ok(PostgresStore {
             address,
             deadline,
-            runtime,
+            runtime: Some(runtime),
             session: RefCell::default(),
             connections: RefCell::default(),
         })
@@ -95,7 +96,8 @@ impl PostgresStore {
         };
         // The timer is of the runtime.
         let limited = async { tokio::time::timeout(self.deadline, asked).await };
-        let answered = self.runtime.block_on(limited);
+        let runtime = self.runtime.as_ref().expect("it is there until the drop");
+        let answered = runtime.block_on(limited);
         match answered.unwrap_or(Err(Cause::Late(self.deadline))) {
             Ok((session, answer)) => {
                 *kept = Some(session);
@@ -103,11 +105,25 @@ impl PostgresStore {
             }
             Err(cause) => {
                 // Nothing moves between two questions: the server would wait with its locks for the end of a transaction.
-                self.runtime.block_on(connections.shutdown());
+                runtime.block_on(connections.shutdown());
                 Err(cause.of(&self.address, SCHEMA_VERSION))
             }
         }
     }
+}
+
+/// A name that is being looked up is not waited for: the resolver has no deadline.
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn server_now_us(client: &Client) -> Result<i64, Cause> {
+    let sql = "SELECT (extract(epoch FROM now()) * 1000000)::bigint";
+    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
 impl Session {
@@ -184,8 +200,10 @@ impl Store for PostgresStore {
     fn retain(&mut self, retention: Retention, now_us: i64) -> Result<(), StoreError> {
         self.ask(async |session| {
             session.bring_forward().await?;
-            partitions::retain(session, retention.days, now_us).await?;
-            rollups::remove_old(&session.client, now_us).await
+            // A host whose clock is ahead removes nothing of the others.
+            let now_us = now_us.min(server_now_us(&session.client).await?);
+            rollups::remove_old(&session.client, now_us).await?;
+            partitions::retain(session, retention.days, now_us).await
         })
     }
 

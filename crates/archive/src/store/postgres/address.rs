@@ -62,7 +62,11 @@ impl ServerAddress {
     pub(super) fn has_tls(&self) -> bool {
         match self.config.get_ssl_mode() {
             SslMode::Disable => false,
-            SslMode::Prefer => !self.config.get_hosts().iter().all(is_here),
+            SslMode::Prefer => {
+                // The addresses are those that are connected to, whatever the names.
+                let mut addresses = self.config.get_hostaddrs().iter();
+                !self.config.get_hosts().iter().all(is_here) || !addresses.all(IpAddr::is_loopback)
+            }
             _ => true,
         }
     }
@@ -143,6 +147,8 @@ mod tests {
     fn what_leaves_the_host_is_encrypted_unless_told_otherwise() {
         assert!(address("postgres://a@db.example/x").has_tls());
         assert!(address("postgres://a@localhost/x?sslmode=require").has_tls());
+        assert!(address("postgres://a@localhost/x?hostaddr=192.0.2.1").has_tls());
+        assert!(!address("postgres://a@localhost/x?hostaddr=127.0.0.1").has_tls());
         assert!(!address("postgres://a@db.example/x?sslmode=disable").has_tls());
         assert!(!address("postgres://a@127.0.0.1/x").has_tls());
         assert!(!address("postgres:///x?host=/run/postgresql").has_tls());

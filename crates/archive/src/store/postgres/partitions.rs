@@ -3,12 +3,13 @@
 
 use super::Session;
 use super::connect::Cause;
-use super::schema::LOCK;
+use super::schema::{lock, try_lock};
 use crate::store::StoreStatus;
 use crate::store::calendar::{DAY_US, begin_of, day_of};
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 /// A partition is made and attached: to attach one does not stop those who write to the others, to create it in place does.
 fn partition_sql(day: &str, begin_us: i64) -> String {
@@ -68,7 +69,7 @@ pub(super) async fn make(
         return Ok(());
     }
     let transaction = session.client.transaction().await?;
-    transaction.batch_execute(LOCK).await?;
+    lock(&transaction).await?;
     let there = days(transaction.client()).await?;
     for (day, begin_us) in wanted.iter().filter(|(day, _)| !there.contains(day)) {
         transaction
@@ -80,7 +81,10 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Drops the days that no host of the store wants any more.
+/// Who waits for a table stops all who come later: a drop gives up instead, and is tried when it is due again.
+const DROP_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
+
+/// Drops the days that no host of the store wants any more, once all had a day to tell what they want.
 pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Result<(), Cause> {
     let host = rustix::system::uname()
         .nodename()
@@ -90,25 +94,35 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
     let sql = "INSERT INTO retention (host, days) VALUES ($1, $2) \
          ON CONFLICT (host) DO UPDATE SET days = excluded.days";
     client.execute(sql, &[&host, &i64::from(days)]).await?;
-    let longest = client
-        .query_one("SELECT max(days) FROM retention", &[])
-        .await?;
-    let longest: i64 = longest.try_get(0)?;
+    let sql = "SELECT max(days), min(told_at) < now() - interval '1 day' FROM retention";
+    let told = client.query_one(sql, &[]).await?;
+    let (longest, have_all_told): (i64, bool) = (told.try_get(0)?, told.try_get(1)?);
     let oldest = day_of(now_us.saturating_sub((longest - 1).saturating_mul(DAY_US)));
-    if session.days.first().is_none_or(|first| *first >= oldest) {
+    if !have_all_told || session.days.first().is_none_or(|first| *first >= oldest) {
         return Ok(());
     }
+    match drop_before(client, &oldest).await {
+        Err(Cause::Server(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
+        dropped => dropped?,
+    }
+    session.days = self::days(&session.client).await?;
+    Ok(())
+}
+
+/// All of them, or none while somebody else uses the tables.
+async fn drop_before(client: &mut Client, oldest: &str) -> Result<(), Cause> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute(LOCK).await?;
-    let there = self::days(transaction.client()).await?;
-    for day in there.iter().filter(|day| **day < oldest) {
+    transaction.batch_execute(DROP_LOCK_TIMEOUT).await?;
+    if !try_lock(&transaction).await? {
+        return Ok(());
+    }
+    let there = days(transaction.client()).await?;
+    for day in there.iter().filter(|day| day.as_str() < oldest) {
         transaction
             .batch_execute(&format!("DROP TABLE {}", table(day)))
             .await?;
     }
-    transaction.commit().await?;
-    session.days = self::days(&session.client).await?;
-    Ok(())
+    Ok(transaction.commit().await?)
 }
 
 pub(super) async fn status(client: &Client) -> Result<StoreStatus, Cause> {

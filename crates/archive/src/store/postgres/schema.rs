@@ -2,7 +2,7 @@
 //! The tables and views, and the way from each version to the next and back.
 
 use super::connect::Cause;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Transaction};
 
 /// From the version before, and back to it. A step that others have taken never changes.
 const STEPS: [(&str, &str); 2] = [
@@ -19,8 +19,21 @@ const STEPS: [(&str, &str); 2] = [
 /// The version that this fatpath writes.
 pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 
-/// Of hosts that change tables, one at a time ("fatpath" as a number).
-pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(28825340302586984)";
+/// Of hosts that change tables, one at a time: "fatpath" as a number.
+const LOCK: i64 = 28_825_340_302_586_984;
+
+/// Waits until no other host changes tables, and has them wait until the transaction ends.
+pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<(), Cause> {
+    let sql = "SELECT pg_advisory_xact_lock($1)";
+    transaction.execute(sql, &[&LOCK]).await?;
+    Ok(())
+}
+
+/// The same without a wait. Answers whether no other host changes tables.
+pub(super) async fn try_lock(transaction: &Transaction<'_>) -> Result<bool, Cause> {
+    let sql = "SELECT pg_try_advisory_xact_lock($1)";
+    Ok(transaction.query_one(sql, &[&LOCK]).await?.try_get(0)?)
+}
 
 /// `None`: there is no archive.
 pub(super) async fn version(client: &Client) -> Result<Option<i64>, Cause> {
@@ -46,7 +59,7 @@ pub(super) async fn migrate(client: &mut Client, to: i64) -> Result<(), Cause> {
         )));
     }
     let transaction = client.transaction().await?;
-    transaction.batch_execute(LOCK).await?;
+    lock(&transaction).await?;
     // Another host may have done it meanwhile.
     let mut at = version(transaction.client()).await?.unwrap_or_default();
     if at > SCHEMA_VERSION {
