@@ -179,7 +179,7 @@ fn begin_called(control: &mut Control) -> Result<Begun> {
             Some(_) => bail!("the caller does not go on as fatpath does"),
         }
     };
-    spec.datagram_bytes = datagram_bytes;
+    spec.datagram_bytes = allowed_datagram(datagram_bytes)?;
     Ok(Begun {
         flow,
         socket,
@@ -287,12 +287,20 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
             knows_sending: true,
             ..default.tcp
         },
-        datagram_bytes: agreed.datagram_bytes,
+        datagram_bytes: allowed_datagram(agreed.datagram_bytes)?,
         window_bytes: agreed.window_bytes,
         silence_ns,
         ..default
     };
     Ok(spec)
+}
+
+fn allowed_datagram(bytes: u16) -> Result<u16> {
+    ensure!(
+        Spec::DATAGRAM_BYTES.contains(&bytes),
+        "--datagram-bytes: give 512 to 65507"
+    );
+    Ok(bytes)
 }
 
 fn first_window_pkts(spec: &Spec, rtt: Duration) -> u32 {
@@ -337,5 +345,24 @@ mod tests {
         assert_eq!(first(100, None), 258);
         assert_eq!(first(100, Some(3_000_000)), 25);
         assert_eq!(first(2000, None), 1000);
+    }
+
+    #[test]
+    fn datagrams_of_a_size_that_none_can_have_are_refused() {
+        let spec = |datagram_bytes| {
+            spec_of(&Agreed {
+                datagram_bytes,
+                window_bytes: 1 << 20,
+                silence_ms: 1000,
+                law: "fp_bbr".to_owned(),
+                limit_bps: None,
+                ports: (50_000, 51_000),
+            })
+        };
+        assert!(spec(512).is_ok());
+        for wrong in [0, 511, 65_508] {
+            let refused = spec(wrong).unwrap_err().to_string();
+            assert!(refused.contains("--datagram-bytes"), "{refused}");
+        }
     }
 }

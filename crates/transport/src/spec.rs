@@ -2,14 +2,13 @@
 //! What both ends of a connection are set to, which they have to agree on.
 
 use fatpath_tcp::{Buffer, MAX_BLOCKS, OutOfRange, TcpSpec};
+use std::ops::RangeInclusive;
 
 use super::keys::Cipher;
 use super::packet::{HEADER_BYTES, TAG_BYTES};
 
 /// A segment's number.
 const SEGMENT_BYTES: u32 = 8;
-/// Least and most UDP payload of a datagram: what fits IPv4's least MTU with something to spare, and what UDP carries.
-const DATAGRAM_BYTES: std::ops::RangeInclusive<u16> = 512..=65_507;
 /// A sender holds no data, so nothing bounds what is written but this.
 const SEND_BUFFER_BYTES: u64 = 1 << 50;
 
@@ -64,6 +63,9 @@ impl Default for Spec {
 }
 
 impl Spec {
+    /// Least and most UDP payload of a datagram: what fits IPv4's least MTU with something to spare, and what UDP carries.
+    pub const DATAGRAM_BYTES: RangeInclusive<u16> = 512..=65_507;
+
     /// Bytes of a segment for runs with their headers.
     pub(crate) fn segment_bytes(&self) -> u32 {
         let overhead = (HEADER_BYTES + TAG_BYTES) as u32 + SEGMENT_BYTES;
@@ -72,7 +74,7 @@ impl Spec {
 
     /// TCP's part of an end.
     pub(crate) fn tcp(&self) -> Result<TcpSpec, SpecError> {
-        if !DATAGRAM_BYTES.contains(&self.datagram_bytes) {
+        if !Spec::DATAGRAM_BYTES.contains(&self.datagram_bytes) {
             return Err(SpecError::Datagram);
         }
         if !(2 * u64::from(self.datagram_bytes)..=1 << 40).contains(&self.window_bytes) {
