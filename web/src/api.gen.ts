@@ -1361,7 +1361,7 @@ export interface components {
              * @description Size of the store.
              */
             store_bytes: number;
-            /** @description Why events wait in the spool. */
+            /** @description Why events wait in the spool, or old days stay in the store. */
             store_error?: string | null;
             /**
              * Format: uint64

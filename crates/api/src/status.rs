@@ -195,7 +195,7 @@ pub struct ArchiveStatus {
     /// Why events are not durable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spool_error: Option<String>,
-    /// Why events wait in the spool.
+    /// Why events wait in the spool, or old days stay in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_error: Option<String>,
 }

@@ -34,12 +34,47 @@ pub(crate) fn follow_paths(state: &DaemonState, heartbeat: &Heartbeat) -> Result
     Ok(())
 }
 
+/// A server of the archive that is away is asked again so often: each time learning waits for it.
+const RESTORE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Whether what was known before is known again.
+#[derive(Default)]
+struct Restoring {
+    is_done: bool,
+    tried: Option<Instant>,
+}
+
+impl Restoring {
+    /// Until the archive could be read, everything is learned anew.
+    fn turn(&mut self, now: Instant, restore: impl FnOnce() -> Result<usize>) {
+        let is_due = |tried: Instant| now.duration_since(tried) >= RESTORE_INTERVAL;
+        if self.is_done || !self.tried.is_none_or(is_due) {
+            return;
+        }
+        let is_first = self.tried.replace(now).is_none();
+        match restore() {
+            Ok(paths) => {
+                self.is_done = true;
+                if paths > 0 {
+                    tracing::info!("{paths} paths are known from before");
+                }
+            }
+            Err(error) if is_first => {
+                tracing::error!(
+                    "{error:#}; paths are learned anew, and it is tried again each minute"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 #[derive(Default)]
 struct Learner {
     /// Of the table of flows.
     mark: u64,
     memory: Memory,
-    has_restored: bool,
+    restoring: Restoring,
     mode: AutoMode,
     /// The kernel half is given all paths, and not what has changed: at first, and after it could not be changed.
     is_to_tell_all: bool,
@@ -55,25 +90,14 @@ impl Learner {
             self.mode = mode;
         }
         if mode != AutoMode::Off {
-            self.restore_once(state);
+            self.restoring
+                .turn(Instant::now(), || state.paths.restore(&state.archive));
             self.learn(&state.paths, &state.instruments);
             let now = Some(Instant::now());
             state.paths.store(&mut self.memory, &state.archive, now);
         }
         if mode == AutoMode::Tune {
             self.tune(state);
-        }
-    }
-
-    /// Where the archive cannot be read, everything is learned anew.
-    fn restore_once(&mut self, state: &DaemonState) {
-        if std::mem::replace(&mut self.has_restored, true) {
-            return;
-        }
-        match state.paths.restore(&state.archive) {
-            Ok(0) => {}
-            Ok(paths) => tracing::info!("{paths} paths are known from before"),
-            Err(error) => tracing::error!("{error:#}; paths are learned anew"),
         }
     }
 
@@ -115,5 +139,24 @@ impl Learner {
             );
         }
         self.failure = failure;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_is_away_is_asked_each_minute_until_it_answers() {
+        let (mut restoring, begun, mut asked) = (Restoring::default(), Instant::now(), vec![]);
+        for second in 0..300 {
+            let now = begun + Duration::from_secs(second);
+            restoring.turn(now, || {
+                asked.push(second);
+                anyhow::ensure!(second >= 120, "it is away");
+                Ok(7)
+            });
+        }
+        assert_eq!(asked, [0, 60, 120]);
     }
 }

@@ -42,6 +42,14 @@ fn what_is_out_of_range_or_unknown_is_refused_with_its_place() {
             "url = 'postgres://u@h/d?password=secret'",
             "it has a password",
         ),
+        ("url = 'postgres://u:sec/secret@h/d'", "it has a password"),
+        ("url = 'postgres://u:sec?secret@h/d'", "it has a password"),
+        (
+            "url = 'postgres://u@h/d?a=b&p%61ssword=secret'",
+            "it has a password",
+        ),
+        ("url = 'http://u:secret@h/d'", "not the URL"),
+        ("url = ['postgres://u:secret@h/d']", "not the URL"),
         ("password_file = '/etc/x'", "there is none"),
     ] {
         let problems = parse(&format!("[archive]\n{line}\n"), None).unwrap_err();

@@ -23,10 +23,10 @@ const RETAIN_INTERVAL: Duration = Duration::from_secs(60);
 /// Moves segments until `shutdown`. Where the store is away they wait in the spool, and nothing else waits.
 pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -> Result<()> {
     let mut opened = None;
-    let mut retained: Option<(Settings, Instant)> = None;
+    let mut retaining = Retaining::default();
     while !shutdown.is_cancelled() {
         archive.wait_until_on(shutdown);
-        let rest = match work(archive, &mut opened, &mut retained) {
+        let rest = match work(archive, &mut opened, &mut retaining) {
             Ok(true) => Duration::ZERO,
             Ok(false) => TICK,
             Err(_) => RETRY_INTERVAL,
@@ -39,11 +39,36 @@ pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -
     Ok(())
 }
 
+/// When the store was last asked to forget what is kept no longer, and why it did not.
+#[derive(Default)]
+struct Retaining {
+    asked: Option<(Settings, Instant)>,
+    failure: Option<String>,
+}
+
+impl Retaining {
+    fn is_due(&self, settings: &Settings) -> bool {
+        let asked = self.asked.as_ref();
+        asked.is_none_or(|(of, at)| of != settings || at.elapsed() >= RETAIN_INTERVAL)
+    }
+
+    /// Where it fails, old days go later: segments are moved meanwhile.
+    fn ask(&mut self, store: &mut dyn Store, settings: &Settings) {
+        let retention = Retention {
+            days: settings.days,
+            total_bytes: settings.total_bytes,
+        };
+        let failed = store.retain(retention, now_us()).err();
+        self.failure = failed.map(|error| format!("old days stay: {}", with_cause(&error)));
+        self.asked = Some((settings.clone(), Instant::now()));
+    }
+}
+
 /// Whether there may be more to do at once.
 fn work(
     archive: &Archive,
     opened: &mut Option<(Location, Box<dyn Store + Send>)>,
-    retained: &mut Option<(Settings, Instant)>,
+    retaining: &mut Retaining,
 ) -> Result<bool, ()> {
     let Some(settings) = archive.settings() else {
         return Ok(false);
@@ -52,20 +77,11 @@ fn work(
     let Some(sealed) = sealed else {
         return Ok(false);
     };
-    let is_due = retained
-        .as_ref()
-        .is_none_or(|(of, at)| *of != settings || at.elapsed() >= RETAIN_INTERVAL);
-    let retention = is_due.then_some(Retention {
-        days: settings.days,
-        total_bytes: settings.total_bytes,
-    });
     let store = store_of(archive, &settings, opened);
-    let done = store.and_then(|store| move_and_retain(archive, store, &sealed, retention));
-    let failure = done.as_ref().err().cloned();
+    let done =
+        store.and_then(|store| move_and_retain(archive, store, &sealed, &settings, retaining));
+    let failure = done.as_ref().err().or(retaining.failure.as_ref()).cloned();
     archive.note("the store", failure, |status| &mut status.store_error);
-    if done.is_ok() && is_due {
-        *retained = Some((settings, Instant::now()));
-    }
     done.map_err(drop)
 }
 
@@ -89,19 +105,24 @@ fn move_and_retain(
     archive: &Archive,
     store: &mut dyn Store,
     sealed: &Arc<SealedSegments>,
-    retention: Option<Retention>,
+    settings: &Settings,
+    retaining: &mut Retaining,
 ) -> Result<bool, String> {
     let moved = move_oldest(sealed, store).map_err(|error| with_cause(&error))?;
-    if let Some(retention) = retention {
-        let retained = store.retain(retention, now_us());
-        retained.map_err(|error| with_cause(&error))?;
-    }
-    if moved.is_some() || retention.is_some() {
-        let now = store.status().map_err(|error| with_cause(&error))?;
-        let put = moved.unwrap_or_default();
+    if let Some(put) = &moved {
         let mut status = archive.status.lock();
         status.stored += put.stored;
         status.refused += put.refused;
+        // The store works again.
+        retaining.failure = None;
+    }
+    let is_due = retaining.is_due(settings);
+    if is_due {
+        retaining.ask(store, settings);
+    }
+    if retaining.failure.is_none() && (moved.is_some() || is_due) {
+        let now = store.status().map_err(|error| with_cause(&error))?;
+        let mut status = archive.status.lock();
         (status.store_bytes, status.days) = (now.bytes, now.days);
     }
     Ok(moved.is_some())

@@ -55,22 +55,29 @@ fn read_server(section: &mut Section) -> Option<ArchiveServer> {
     })
 }
 
-/// The policy is shown to whoever may ask for it, and so would be a password.
+/// The policy is shown to whoever may ask for it, and so would be a password; so is what is wrong with it.
 fn read_url(value: &Value) -> Result<String, Refusal> {
-    let allowed = "\"postgres://USER@HOST/DATABASE\"";
-    let url = value.text().map_err(|_| value.found(allowed))?;
+    let other = || {
+        let refusal = value.refusal("not the URL of a PostgreSQL server");
+        refusal.allowed("allowed: \"postgres://USER@HOST/DATABASE\"")
+    };
+    let url = value.text().map_err(|_| other())?;
     let schemes = ["postgres://", "postgresql://"];
     let rest = schemes.iter().find_map(|scheme| url.strip_prefix(scheme));
-    let rest = rest.ok_or_else(|| value.found(allowed))?;
-    let user = rest
-        .split(['/', '?'])
-        .next()
-        .and_then(|host| host.rsplit_once('@'));
-    if user.is_some_and(|(user, _)| user.contains(':')) || rest.contains("password=") {
+    if has_password(rest.ok_or_else(other)?) {
         let refusal = value.refusal("it has a password, which others may read here");
         return Err(refusal.allowed(
             "allowed: a file that has it, password_file = \"/etc/fatpath/archive.password\"",
         ));
     }
     Ok(url)
+}
+
+/// Or what a reader of URLs may take for one: a password may have any character, and the name of an option be escaped.
+fn has_password(rest: &str) -> bool {
+    let user = rest.split_once('@').map(|(user, _)| user);
+    let options = rest.split(['?', '&']).skip(1);
+    let mut names = options.map(|option| option.split_once('=').map_or(option, |(name, _)| name));
+    user.is_some_and(|user| user.contains(':'))
+        || names.any(|name| name.contains('%') || name.to_lowercase().contains("password"))
 }
