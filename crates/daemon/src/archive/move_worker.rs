@@ -127,3 +127,28 @@ fn move_and_retain(
     }
     Ok(moved.is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_archive::store::ServerAddress;
+
+    #[test]
+    fn old_days_that_could_not_go_are_tried_when_they_are_due_again() {
+        // Nobody listens there.
+        let address = ServerAddress::new("postgres://a@127.0.0.1:1/x", None).unwrap();
+        let mut store = Location::Server(address).open().unwrap();
+        let (mut retaining, settings) = (Retaining::default(), Settings::default());
+        assert!(retaining.is_due(&settings));
+        retaining.ask(&mut *store, &settings);
+        let failure = retaining.failure.as_ref().unwrap();
+        assert!(
+            failure.starts_with("old days stay: postgres://"),
+            "{failure}"
+        );
+        assert!(!retaining.is_due(&settings));
+        let mut changed = settings;
+        changed.days += 1;
+        assert!(retaining.is_due(&changed));
+    }
+}
