@@ -97,16 +97,16 @@ impl ByHand {
     /// Forgets flows whose time is over, and those whose cookies are not among the live ones, where these are known.
     /// Answers which.
     pub(crate) fn end(&mut self, now: Instant, is_live: Option<impl Fn(u64) -> bool>) -> Vec<Ends> {
-        let is_over = |_: &Ends, given: &mut Given| {
+        let is_over = |given: &Given| {
             let is_due = given.until.is_some_and(|until| until <= now);
             let is_gone =
                 |is_live: &dyn Fn(u64) -> bool| given.cookie.is_none_or(|cookie| !is_live(cookie));
             is_due || is_live.as_ref().is_some_and(|is_live| is_gone(is_live))
         };
-        self.flows
-            .extract_if(.., is_over)
-            .map(|(ends, _)| ends)
-            .collect()
+        let over = self.flows.iter().filter(|(_, given)| is_over(given));
+        let over: Vec<Ends> = over.map(|(ends, _)| *ends).collect();
+        self.flows.retain(|ends, _| !over.contains(ends));
+        over
     }
 
     pub(crate) fn is_empty(&self) -> bool {
