@@ -287,7 +287,7 @@ export interface paths {
         post: {
             parameters: {
                 query: {
-                    /** @description For so many seconds; without it until the flow or the daemon ends. */
+                    /** @description For so many seconds, 1 to 86,400; without it until the flow or the daemon ends. */
                     for_s?: number | null;
                     /** @description This host's end of the flow. */
                     local: string;
@@ -2741,6 +2741,11 @@ export interface components {
         TunedByHand: {
             /** @description The flow as it is now; none when no rule gives it anything any more. */
             flow: components["schemas"]["TunedFlow"] | null;
+            /**
+             * @description What could not be done for it, for people.
+             * @default []
+             */
+            notes: string[];
         };
         /** @description A tuned flow at one moment: `GET /v1/flows`, and a line of the flow log. */
         TunedFlow: {
