@@ -19,9 +19,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::{BitAnd, BitOr};
 
-/// The most cuts of one port table. [`parse`](crate::parse) refuses a policy that needs more.
-pub const MAX_PORT_CUTS: usize = 2048;
-
 /// An index into [`Classifier::sets`].
 pub type Class = u32;
 

@@ -38,7 +38,7 @@ mod wad;
 pub use apply::{Applied, Given, PathFacts, Segment, apply};
 pub use archive::{Archive, ArchiveServer};
 pub use auto::{Auto, AutoMode};
-pub use classifier::{Class, Classifier, MAX_PORT_CUTS, RuleSet};
+pub use classifier::{Class, Classifier, RuleSet};
 pub use explain::{Bound, Explanation, PassedOver, RuleName, SettingLine, explain};
 pub use fatpath_toml::{Problem, Refused};
 pub use flow::{Dimension, Flow, FlowParseError, Verdict};
@@ -47,7 +47,7 @@ pub use instruments::{DerivedText, Instruments, MAX_SAMPLED_FLOWS, SampledFlows}
 pub use laws::{Law, OUR_PREFIX, Parameter, RUDE_LAW, our_laws, our_window_laws};
 pub use memory::memory_warnings;
 pub use phases::{MAX_PHASE_TABLES, Pattern, PhaseTable};
-pub use policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES, Policy};
+pub use policy::{MAX_FILE_BYTES, MAX_PORT_CUTS, MAX_PREFIXES_PER_SIDE, MAX_RULES, Policy};
 pub use ports::PortRange;
 pub use prefix::{Prefix, PrefixError};
 pub use read::{parse, parse_bytes};

@@ -4,15 +4,15 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{
-    Archive, Auto, HostSettings, Instruments, MAX_PORT_CUTS, Match, PhaseTable, Problem, Rule,
-};
+use crate::{Archive, Auto, HostSettings, Instruments, Match, PhaseTable, Problem, Rule};
 use serde::Serialize;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
 pub const MAX_RULES: usize = 1024;
 /// The most prefixes that all rules together may name as destination, and as source.
 pub const MAX_PREFIXES_PER_SIDE: usize = 65_536;
+/// The most cuts of one port table. [`parse`](crate::parse) refuses a policy that needs more.
+pub const MAX_PORT_CUTS: usize = 2048;
 /// The longest policy file, in bytes.
 pub const MAX_FILE_BYTES: usize = 16 << 20;
 
