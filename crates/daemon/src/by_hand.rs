@@ -2,7 +2,7 @@
 //! What single live flows are given by hand (`fatpath tune`): a rule for each, before those of the policy file, until its
 //! time is over, the flow ends, or somebody takes it back. The daemon's end ends all.
 
-use crate::engine::read_policy;
+use crate::policy_file::read_policy;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use fatpath_policy::{Path, Policy, Rule, Setting, Settings, Way};
 use std::collections::BTreeMap;

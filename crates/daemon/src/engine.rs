@@ -4,17 +4,10 @@
 use anyhow::{Context, Result, ensure};
 use fatpath_api::{Applied, TuneQuery, TunedByHand, TunedFlow};
 use fatpath_archive::Kind;
-use fatpath_estats::Derived;
 use fatpath_host::Host;
-use fatpath_kernel::{
-    Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others, registered_laws,
-};
-use fatpath_policy::{
-    AutoMode, Classifier, MAX_FILE_BYTES, Policy, Problem, RUDE_LAW, Refused, RouteMetrics, Rule,
-    our_laws, parse_bytes, routes,
-};
+use fatpath_kernel::{Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others};
+use fatpath_policy::{AutoMode, Classifier, Policy, RUDE_LAW, RouteMetrics, Rule, routes};
 use std::collections::HashSet;
-use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +19,7 @@ use crate::by_hand::{ByHand, Ends};
 use crate::instruments::Instruments;
 use crate::paths::{Autotuned, Learned, PathsState, most_buffer_bytes};
 use crate::phases::PhasesState;
+use crate::policy_file::read_policy_file;
 
 /// Of sysctls on buffers, which the kernel doubles.
 const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;
@@ -56,62 +50,6 @@ pub(crate) struct Engine {
     cgroups: Vec<(String, Option<u64>)>,
     /// Of the live policy's routes.
     metrics: Vec<RouteMetrics>,
-}
-
-/// Reads a policy file.
-///
-/// # Errors
-/// A [`Refused`] with every problem, or what kept the file from being read.
-pub fn read_policy_file(file: &Path) -> Result<Policy> {
-    let name = file.display().to_string();
-    let mut bytes = Vec::new();
-    let one_too_many = MAX_FILE_BYTES as u64 + 1;
-    std::fs::File::open(file)
-        .and_then(|file| file.take(one_too_many).read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read the policy {name}"))?;
-    Ok(read_policy(&bytes, &name)?)
-}
-
-/// Reads a policy. The laws that fatpath brings count as registered; where the registry cannot be
-/// read, no law is refused.
-pub(crate) fn read_policy(bytes: &[u8], file: &str) -> Result<Policy, Refused> {
-    let laws = registered_laws().ok().map(|mut laws| {
-        let unregistered = our_laws().filter(|law| !laws.contains(law));
-        let unregistered: Vec<String> = unregistered.collect();
-        laws.extend(unregistered);
-        // A rule asks for it by its setting `rude`.
-        laws.retain(|law| law != RUDE_LAW);
-        laws
-    });
-    let policy = parse_bytes(bytes, laws.as_deref()).map_err(|problems| Refused {
-        file: file.to_owned(),
-        problems,
-    })?;
-    refuse_bad_formulas(&policy, file)?;
-    Ok(policy)
-}
-
-/// The policy's reader keeps formulas as text: what variables there are is the instruments' affair.
-fn refuse_bad_formulas(policy: &Policy, file: &str) -> Result<(), Refused> {
-    let texts = policy.instruments.derived.iter();
-    let problems: Vec<Problem> = texts
-        .filter_map(|text| {
-            let read = Derived::parse([(text.name.as_str(), text.formula.as_str())]);
-            Some(Problem {
-                line: text.line,
-                column: 1,
-                message: read.err()?.to_string(),
-                allowed: String::new(),
-            })
-        })
-        .collect();
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(Refused {
-            file: file.to_owned(),
-            problems,
-        }),
-    }
 }
 
 impl Engine {

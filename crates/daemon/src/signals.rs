@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signals: SIGHUP reads the policy again, SIGTERM and SIGINT end the daemon.
 
-use crate::engine::read_policy_file;
+use crate::policy_file::read_policy_file;
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_api::Applied;
