@@ -80,8 +80,12 @@ install_postgresql() {
 install_one() {
     command -v "$1" >/dev/null && return 0
     echo "setup: installing $2"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" \
-        >/dev/null 2>&1 || skip "no $2 from $ID"
+    install_quietly "$2" || { as_root apt-get update -qq && install_quietly "$2"; } || skip "no $2 from $ID"
+}
+
+# The lists of packages may be missing, or too old.
+install_quietly() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null 2>&1
 }
 
 has_python_packages() {
