@@ -18,12 +18,6 @@ const RECEIVE_BDPS: f64 = BBR_BUFFER_BDPS;
 /// While buffers, or losses without a queue, held flows back, the path's rate may be so many times the one that is known.
 const GROWTH: f64 = 4.0;
 
-/// A receiver sees only the least that the path carries: so many times that are given.
-const HEADROOM: f64 = 2.0;
-
-/// Below this a flow's first window does.
-const LEAST_WINDOW_BYTES: f64 = 1e6;
-
 /// Of the kernel's largest buffer about half is payload; the rest is its own overhead.
 const PAYLOAD_SHARE: f64 = 0.5;
 
@@ -238,27 +232,6 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
     if rate.limit == Some(Limit::PeerWindow) {
         choice.because("the peer's window holds flows back: only the peer can raise it".to_owned());
     }
-    if receive.is_none() {
-        open_window(choice, rate, bdp_bytes, host);
-    }
-}
-
-/// The kernel opens a new flow's window from 64 KiB on as the program reads. A peer that starts at the path's rate needs
-/// all of it in the first round trips: the buffer is given at once. What the peer could send more is not known here.
-fn open_window(choice: &mut Choice, rate: Rate, bdp_bytes: f64, host: &Host) {
-    let bytes = RECEIVE_BDPS * HEADROOM * bdp_bytes;
-    // The kernel doubles what is given.
-    let most = (host.receive_autotuned_bytes / 2).min(host.most_buffer_bytes);
-    if bytes < LEAST_WINDOW_BYTES || LEAST_WINDOW_BYTES > most as f64 {
-        return;
-    }
-    let bytes = stepped(bytes).min(most).min(MOST_BUFFER_BYTES);
-    choice.profile.receive_buffer_bytes = Some(bytes);
-    choice.because(format!(
-        "receive buffer of {:.1} MB from the start: its peer may send at {:.1} Mb/s at once",
-        bytes as f64 / 1e6,
-        rate.bps.value / 1e6
-    ));
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ const LEAST_TIME_US: i64 = 10_000_000;
 /// looks for more.
 const EXCEEDED: f64 = 0.005;
 
-/// A law is kept for so long at least: each change begins with a start, and a path that looks now like this and now like
-/// that would have nothing else.
+/// `fp_bbr` is kept for so long at least: it begins with a start, and a path that looks now like this and now like that would
+/// have nothing else. A flow that loses segments without a queue gets it at once.
 pub(crate) const LAW_KEPT_US: i64 = 30_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
@@ -147,12 +147,12 @@ impl Guard {
         }
     }
 
-    /// Whether the path would go from one law to another too soon.
+    /// Whether the path would leave `fp_bbr` too soon.
     pub(crate) fn keeps_law(&self, chosen: &Profile, now_us: i64) -> bool {
         let now = self.profile().and_then(|profile| profile.law);
-        let is_other = now.is_some() && now != chosen.law && !chosen.is_empty();
+        let leaves = now == Some(Law::Bbr) && chosen.law != now && !chosen.is_empty();
         let kept_us = now_us.saturating_sub(self.law_since_us);
-        is_other && (0..LAW_KEPT_US).contains(&kept_us)
+        leaves && (0..LAW_KEPT_US).contains(&kept_us)
     }
 
     /// Why the path is left alone at a time; none where it is not.

@@ -273,16 +273,37 @@ mod tests {
         let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
         paths.learn(key(0), lossy(0, 10));
         paths.assign(&host(), 0);
+        assert_eq!(law(&paths), Some(Law::Cubic));
         paths.learn(key(0), lossy(0, 4));
-        paths.assign(&host(), LAW_KEPT_US - 1);
-        assert_eq!(law(&paths), Some(Law::Cubic), "a law is kept for a time");
-        paths.assign(&host(), LAW_KEPT_US);
+        paths.assign(&host(), 0);
         assert_eq!(law(&paths), Some(Law::Bbr));
         for number in 1..30 {
             paths.learn(key(0), lossy(number, 7));
-            paths.assign(&host(), LAW_KEPT_US);
+            paths.assign(&host(), 0);
             assert_eq!(law(&paths), Some(Law::Bbr), "{number}");
         }
+    }
+
+    #[test]
+    fn a_path_does_not_leave_bbr_at_once() {
+        let told = |number, loss| Evidence {
+            loss: Some(loss),
+            ..flow(number, 1e9)
+        };
+        let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
+        let mut paths = Paths::default();
+        paths.learn(key(0), told(0, Loss::Random));
+        paths.assign(&host(), 0);
+        assert_eq!(law(&paths), Some(Law::Bbr));
+        (1..4).for_each(|number| assert!(paths.learn(key(0), told(number, Loss::Queue))));
+        paths.assign(&host(), LAW_KEPT_US - 1);
+        assert_eq!(law(&paths), Some(Law::Bbr));
+        paths.assign(&host(), LAW_KEPT_US);
+        assert_eq!(
+            law(&paths),
+            Some(Law::Cubic),
+            "and nobody has to tell again"
+        );
     }
 
     #[test]
