@@ -335,12 +335,7 @@ fn rollup(row: &Row, first: usize) -> rusqlite::Result<Rollup> {
 /// `None`: a width or a measure of another version.
 fn place(row: &Row) -> rusqlite::Result<Option<Place>> {
     let (path, seconds, name): (Key, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let width = Width::ALL
-        .into_iter()
-        .find(|width| width.seconds() == seconds);
-    let measure = Measure::ALL
-        .into_iter()
-        .find(|measure| measure.name() == name);
+    let (width, measure) = (Width::of_seconds(seconds), Measure::named(&name));
     let begin_s = row.get(3)?;
     Ok(width.zip(measure).map(|(width, measure)| Place {
         path,

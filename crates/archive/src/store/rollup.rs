@@ -20,6 +20,12 @@ impl Width {
     /// Both.
     pub const ALL: [Width; 2] = [Width::Minute, Width::Hour];
 
+    /// The width of so many seconds; none: one of another version.
+    pub(super) fn of_seconds(seconds: i64) -> Option<Width> {
+        let mut widths = Width::ALL.into_iter();
+        widths.find(|width| width.seconds() == seconds)
+    }
+
     /// In seconds.
     pub fn seconds(self) -> i64 {
         match self {
@@ -59,6 +65,12 @@ impl Measure {
         Measure::MinRttUs,
         Measure::RetransmittedShare,
     ];
+
+    /// The measure of a name; none: one of another version.
+    pub(super) fn named(name: &str) -> Option<Measure> {
+        let mut measures = Measure::ALL.into_iter();
+        measures.find(|measure| measure.name() == name)
+    }
 
     /// Its name, as serde writes it.
     pub fn name(self) -> &'static str {

@@ -74,12 +74,7 @@ fn address(key: [u8; 16]) -> IpAddr {
 fn place(row: &Row) -> Result<Option<Place>, Cause> {
     let path: IpAddr = row.try_get(0)?;
     let (seconds, name): (i64, String) = (row.try_get(1)?, row.try_get(2)?);
-    let width = Width::ALL
-        .into_iter()
-        .find(|width| width.seconds() == seconds);
-    let measure = Measure::ALL
-        .into_iter()
-        .find(|measure| measure.name() == name);
+    let (width, measure) = (Width::of_seconds(seconds), Measure::named(&name));
     let begin_s = row.try_get(3)?;
     let path = crate::store::path_key::key(path);
     Ok(width.zip(measure).map(|(width, measure)| Place {
