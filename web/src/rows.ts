@@ -119,13 +119,17 @@ function textMatcher(text: string): (row: FlowRow) => boolean {
   };
 }
 
-/** Equal rows stand by age, so that the table does not flicker. */
+/**
+ * Flows that ended stand below those that live: a host's many short connections would push them off the screen.
+ * Equal rows stand by age, so that the table does not flicker.
+ */
 export function sorted(rows: FlowRow[], order: Order): FlowRow[] {
   const column = COLUMNS.find((candidate) => candidate.key === order.key);
   if (!column) return rows;
   const sign = order.isDown ? -1 : 1;
   const keyed = rows.map((row) => ({ row, key: column.value(row) }));
-  keyed.sort((a, b) => sign * compare(a.key, b.key) || a.row.cookie - b.row.cookie);
+  const life = ({ row }: { row: FlowRow }): number => Number(row.has_ended);
+  keyed.sort((a, b) => life(a) - life(b) || sign * compare(a.key, b.key) || a.row.cookie - b.row.cookie);
   return keyed.map(({ row }) => row);
 }
 

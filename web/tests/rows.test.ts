@@ -39,6 +39,12 @@ test("sorts by every column, both ways, and leaves equal rows in the order of th
   for (const column of COLUMNS) expect(sorted(rows, { key: column.key, isDown: true })).toHaveLength(3);
 });
 
+test("flows that ended stand below those that live, in every order", () => {
+  const rows = [row(1, { goodput_bps: 9, has_ended: true }), row(2, { goodput_bps: 1 }), row(3, { goodput_bps: 5 })];
+  expect(cookies(sorted(rows, { key: "goodput", isDown: true }))).toEqual([3, 2, 1]);
+  expect(cookies(sorted(rows, { key: "goodput", isDown: false }))).toEqual([2, 3, 1]);
+});
+
 test("20,000 rows are sorted", () => {
   const rows = Array.from({ length: 20_000 }, (_, i) => row(i, { goodput_bps: (i * 7919) % 20_011 }));
   const order = sorted(rows, { key: "goodput", isDown: true });

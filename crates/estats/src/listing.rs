@@ -177,10 +177,13 @@ fn line(view: &FlowView) -> String {
     COLUMNS.map(|column| (column.text)(view)).join(" ")
 }
 
+/// Flows that ended stand below those that live, whatever the order: a host's many short connections
+/// would otherwise push them off the screen.
 fn sort(views: &mut [FlowView], wanted: &ListingQuery) {
     let column = Column::of(wanted);
     views.sort_by_key(|view| view.flow.cookie);
     column.sort(views, wanted.reversed);
+    views.sort_by_key(|view| view.has_ended);
 }
 
 /// The chosen flow stays chosen wherever sorting puts it.
@@ -306,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn ended_flows_come_when_wanted() {
+    fn ended_flows_come_when_wanted_and_below_those_that_live() {
         let mut table = table(2);
         table.take(Sample {
-            kind: SampleKind::End,
+            cwnd_pkts: 9,
             ..sample(2, SampleKind::End, 1)
         });
         assert_eq!(listed(&table, &by_cwnd()).0, [1]);
@@ -317,6 +320,6 @@ mod tests {
             ended: true,
             ..by_cwnd()
         };
-        assert_eq!(listed(&table, &ended).0.len(), 2);
+        assert_eq!(listed(&table, &ended).0, [1, 2]);
     }
 }
