@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
 use fatpath_daemon::{DaemonOptions, InstanceOptions};
 use fatpath_experiment::simulate::cli::Simulate;
+use fatpath_gap::cli::GapCommand;
 use fatpath_testbed::cli::LabCommand;
 use std::path::PathBuf;
 
@@ -109,6 +110,9 @@ pub enum Command {
     /// Emulated networks and experiments
     #[command(subcommand)]
     Lab(LabCommand),
+    /// How much of the gap to an expert's settings learned paths close
+    #[command(subcommand)]
+    Gap(GapCommand),
     /// Run a scenario in the simulator, in every case, and compare; needs no root
     #[command(alias = "simulate")]
     Sim(Simulate),

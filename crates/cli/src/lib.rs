@@ -82,6 +82,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Send(arguments) => return fatpath_mover::cli::run_send(&arguments),
         Command::Recv(arguments) => return fatpath_mover::cli::run_recv(&arguments),
         Command::Lab(command) => return command.run(),
+        Command::Gap(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command())?,
         Command::Man(arguments) => man::run(&arguments, Arguments::command())?,

@@ -6,6 +6,7 @@
 //! files and computes nothing but axes. Start with [`picture`]; each [`Figure`] has a file.
 
 mod captured;
+mod dots;
 mod flow;
 mod interactive;
 mod line_panel;
@@ -24,14 +25,15 @@ use std::io;
 use std::ops::Range;
 use std::sync::Once;
 
-use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::coord::types::RangedCoordf64;
+use plotters::coord::{CoordTranslate, Shift};
 use plotters::prelude::*;
 use plotters::style::register_font;
 use thiserror::Error;
 
 pub use captured::CapturedOverTime;
+pub use dots::Dots;
 pub use flow::FlowOverTime;
 pub use interactive::interactive;
 pub use observed::{Observed, ObservedDirection};
@@ -241,8 +243,8 @@ impl Axes<'_> {
     }
 }
 
-fn draw_legend<'a, B: DrawingBackend + 'a>(
-    chart: &mut Chart<'a, B>,
+fn draw_legend<'a, B: DrawingBackend + 'a, C: CoordTranslate>(
+    chart: &mut ChartContext<'a, B, C>,
     place: SeriesLabelPosition,
 ) -> Drawn
 where

@@ -11,6 +11,7 @@ use crate::figure::{Better, Figure, Summary};
 use crate::lab::{self, Case, Reached};
 use crate::run::Run;
 use anyhow::{Context, Result};
+use fatpath_gap::report::closure;
 
 const SCENARIO: &str = "gap/bulk.toml";
 const HARM: &str = "gap/harm.toml";
@@ -46,9 +47,6 @@ const EXPERTS: [&str; 5] = [
     "oracle-cubic",
     "oracle-scalable",
 ];
-
-/// On a path whose gap is smaller, closure would be a ratio of noise.
-const LEAST_GAP: f64 = 1.1;
 
 /// Of the three flows of a run.
 const FIRST: usize = 0;
@@ -159,12 +157,6 @@ fn closures(run: &Run, flow: usize) -> Result<Vec<f64>> {
     Ok(closures)
 }
 
-/// `None` where no expert reaches more than the default by `LEAST_GAP`.
-fn closure(default: f64, auto: f64, experts: &[f64]) -> Option<f64> {
-    let oracle = experts.iter().copied().fold(default, f64::max);
-    (oracle >= LEAST_GAP * default).then(|| (auto - default) / (oracle - default))
-}
-
 fn over_recipe(run: &Run) -> Result<Vec<f64>> {
     let ratio = |path| {
         let mbps = |variant| flow_mbps(run, path, variant, THIRD);
@@ -197,16 +189,4 @@ fn harm_points(run: &Run) -> Result<Vec<f64>> {
     };
     let harms: Result<Vec<f64>> = SHARED.into_iter().map(harm).collect();
     Ok(vec![harms?.iter().sum::<f64>() / SHARED.len() as f64])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn closure_is_a_share_of_the_gap() {
-        assert_eq!(closure(100.0, 175.0, &[150.0, 200.0]), Some(0.75));
-        assert_eq!(closure(100.0, 50.0, &[200.0]), Some(-0.5));
-        assert_eq!(closure(100.0, 109.0, &[109.0]), None);
-    }
 }

@@ -20,8 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::measured::{Measured, Transfers, Udp, Window};
 
 pub(crate) use pairs::pairs;
-pub(crate) use table::aligned;
-pub use table::{name, table};
+pub use table::{aligned, name, table};
 
 /// One row of `results.json`: a run. Rates in Mb/s, decimal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

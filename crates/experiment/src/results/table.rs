@@ -124,7 +124,7 @@ fn or_dash(text: Option<impl ToString>) -> String {
 }
 
 /// The first `left` columns to the left, figures to the right.
-pub(crate) fn aligned(lines: &[Vec<String>], left: usize) -> String {
+pub fn aligned(lines: &[Vec<String>], left: usize) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let widths: Vec<usize> = (0..columns).filter_map(width).collect();

@@ -16,12 +16,12 @@ const MOST_RUNS: u64 = 1_000_000;
 /// Which cases: all, where nothing is given.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Choice {
-    /// Only this path
+    /// Only this path; given more than once, each of them
     #[arg(long)]
-    pub path: Option<String>,
-    /// Only this variant
+    pub path: Vec<String>,
+    /// Only this variant; given more than once, each of them
     #[arg(long)]
-    pub variant: Option<String>,
+    pub variant: Vec<String>,
     /// Only this value of a name of [vary]; given more than once, each of them
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub vary: Vec<(String, String)>,
@@ -70,10 +70,8 @@ impl Choice {
     /// If the scenario has no such path, variant or value.
     pub fn of<'s>(&self, scenario: &'s Scenario) -> Result<Vec<&'s Case>, ScenarioError> {
         let mut cases = scenario.cases.iter().collect();
-        keep(&mut cases, "path", self.path.as_slice(), |case| {
-            Some(&case.path)
-        })?;
-        keep(&mut cases, "variant", self.variant.as_slice(), |case| {
+        keep(&mut cases, "path", &self.path, |case| Some(&case.path))?;
+        keep(&mut cases, "variant", &self.variant, |case| {
             Some(&case.variant)
         })?;
         let names: BTreeSet<&String> = self.vary.iter().map(|(name, _)| name).collect();

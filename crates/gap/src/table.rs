@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report for people: a line a path, then the summary. Pure.
+
+use crate::report::{AUTO, Harm, PathGap, RECIPE, Report, Summary};
+use fatpath_experiment::results::aligned;
+
+const HEAD: [&str; 9] = [
+    "path",
+    "oracle is",
+    "default",
+    "recipe",
+    "oracle",
+    "auto, 1st",
+    "auto, 3rd",
+    "closure, 1st/3rd",
+    "resent/recipe",
+];
+
+/// Rates in Mb/s.
+pub fn table(report: &Report) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+    lines.extend(report.paths.iter().map(line));
+    let mut text = aligned(&lines, 2);
+    if !report.harms.is_empty() {
+        text += "\n";
+        text += &harms(&report.harms);
+    }
+    text + "\n" + &summary(&report.summary)
+}
+
+fn line(gap: &PathGap) -> Vec<String> {
+    let mbps = |rate: f64| format!("{rate:.0}");
+    let share = |closure: Option<f64>| closure.map_or("-".into(), |share| format!("{share:.2}"));
+    let resent = gap.recipe_retransmits.map_or("-".into(), |of_recipe| {
+        format!("{}/{of_recipe}", gap.auto_retransmits)
+    });
+    vec![
+        gap.path.clone(),
+        gap.oracle.clone(),
+        mbps(gap.default_mbps),
+        gap.recipe_mbps.map_or("-".into(), mbps),
+        mbps(gap.oracle_mbps),
+        mbps(gap.auto_first_mbps),
+        mbps(gap.auto_mbps),
+        format!("{}/{}", share(gap.first_closure), share(gap.closure)),
+        resent,
+    ]
+}
+
+/// A line a path.
+fn harms(harms: &[Harm]) -> String {
+    let points = |path: &str, variant: &str| {
+        let harm = harms
+            .iter()
+            .find(|harm| harm.path == path && harm.variant == variant);
+        harm.map_or("-".into(), |harm| format!("{:+.1}", harm.points))
+    };
+    let head = ["harm to two flows of CUBIC, points", AUTO, RECIPE];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    let paths = harms.iter().filter(|harm| harm.variant == AUTO);
+    lines.extend(paths.map(|harm| {
+        let of = |variant| points(&harm.path, variant);
+        vec![harm.path.clone(), of(AUTO), of(RECIPE)]
+    }));
+    aligned(&lines, 1)
+}
+
+fn summary(summary: &Summary) -> String {
+    let figures = [
+        ("closure, median", summary.closure_median),
+        ("closure, worst", summary.closure_worst),
+        (
+            "closure of the first flow, median",
+            summary.first_closure_median,
+        ),
+        ("over the recipe, median", summary.over_recipe_median),
+        ("over the recipe, worst", summary.over_recipe_worst),
+        (
+            "retransmissions over the recipe's, median",
+            summary.retransmits_over_recipe_median,
+        ),
+        ("harm, mean, points", summary.harm_points),
+    ];
+    let known = figures
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let lines: Vec<Vec<String>> = known
+        .map(|(name, value)| vec![name.to_owned(), format!("{value:.2}")])
+        .collect();
+    aligned(&lines, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::{bulk, row};
+
+    #[test]
+    fn the_table_has_a_line_a_path_and_the_summary() {
+        let flows = |neighbours| [190.0, 190.0, 60.0, neighbours];
+        let harm = [
+            row("p", "cubic", &flows(130.0), 0),
+            row("p", "auto", &flows(126.0), 0),
+        ];
+        insta::assert_snapshot!(table(&Report::of(&bulk(), &harm)));
+    }
+}
