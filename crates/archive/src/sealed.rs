@@ -30,6 +30,11 @@ impl SealedSegments {
         self.0.lock().push(segment);
     }
 
+    /// None waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     /// The oldest segment that nobody has claimed; it is not dropped meanwhile.
     pub fn claim_oldest(self: &Arc<Self>) -> Option<Claimed> {
         let mut all = self.0.lock();

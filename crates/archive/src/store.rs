@@ -5,6 +5,7 @@ mod calendar;
 mod day;
 mod histogram;
 mod location;
+mod migration;
 mod path_history;
 mod path_key;
 mod postgres;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 
 pub use histogram::Histogram;
 pub use location::Location;
+pub use migration::{IndexStep, Migration, Watch};
 pub use path_history::{PathHistory, PathQuery, path_history};
 pub use path_key::{parse_prefix, path_of};
 pub use postgres::{PostgresStore, SCHEMA_VERSION, ServerAddress};
@@ -159,6 +161,15 @@ pub struct StoreStatus {
 
 /// A store.
 pub trait Store {
+    /// Brings what is there to the form that this fatpath writes, which may take long: `watch` hears each second how far it
+    /// is, and answers whether to go on. What writes does the same first, unwatched.
+    ///
+    /// # Errors
+    /// When it is of a later version, or cannot be changed.
+    fn prepare(&mut self, _watch: &mut Watch) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Stores a batch durably. An event that is there already, by origin and sequence number, stays as it is.
     ///
     /// # Errors

@@ -8,6 +8,8 @@
 mod cluster;
 #[path = "postgres/grafana.rs"]
 mod grafana;
+#[path = "postgres/versions.rs"]
+mod versions;
 
 use cluster::{Cluster, PASSWORD};
 use fatpath_archive::store::{
@@ -476,75 +478,6 @@ impl Holder {
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()";
         cluster.psql(self.database, end).unwrap();
     }
-}
-
-#[test]
-fn a_schema_of_another_version_is_migrated_or_refused() {
-    let Some(cluster) = shared() else { return };
-    let mut server = empty(&cluster, "versions");
-    let sql = |sql: &str| cluster.psql("versions", sql).unwrap();
-    assert_eq!(server.migrate(1).unwrap(), 0);
-    sql("INSERT INTO fatpath.origin (host, boot) VALUES ('old', '1')");
-    sql(
-        "INSERT INTO fatpath.record SELECT id, 7, -5, 'test', 'ping', '192.0.2.1', NULL, 1, 1, '{}' FROM fatpath.origin",
-    );
-    let all = Query::between(i64::MIN, i64::MAX);
-    let reader = store(&cluster, &cluster.url_of("versions"));
-    assert_eq!(reader.query(&all).unwrap().len(), 1);
-    assert_eq!(
-        sql("SELECT version FROM fatpath.schema_version"),
-        "1",
-        "who reads changes nothing"
-    );
-    server
-        .put(&batch(
-            "new",
-            Kind::Test,
-            0,
-            vec![event("ping", 6, None, "{}")],
-        ))
-        .unwrap();
-    assert_eq!(sql("SELECT version FROM fatpath.schema_version"), "2");
-    assert_eq!(
-        sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
-        "f"
-    );
-    sql("INSERT INTO fatpath.retention VALUES ('old', 30, now() - interval '9 days')");
-    assert_eq!(server.migrate(1).unwrap(), 2);
-    assert_eq!(
-        sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
-        "t"
-    );
-    assert_eq!(reader.query(&all).unwrap().len(), 2);
-    assert_eq!(server.migrate(2).unwrap(), 1);
-    assert_eq!(
-        sql("SELECT days, told_at > now() - interval '1 hour' FROM fatpath.retention"),
-        "30|t",
-        "what hosts want stays known, and each has a day to tell it anew"
-    );
-    assert_eq!(server.migrate(1).unwrap(), 2);
-    sql("UPDATE fatpath.schema_version SET version = 9");
-    let mut late = store(&cluster, &cluster.url_of("versions"));
-    let refused = late
-        .put(&batch("new", Kind::Test, 1, vec![]))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("schema version 9") && refused.contains("archive migrate --to"),
-        "{refused}"
-    );
-    assert!(late.query(&all).is_err() && late.migrate(2).is_err());
-    sql("UPDATE fatpath.schema_version SET version = 1");
-    assert_eq!(
-        store(&cluster, &cluster.url_of("versions"))
-            .migrate(0)
-            .unwrap(),
-        1
-    );
-    assert_eq!(
-        sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'fatpath'"),
-        "0"
-    );
 }
 
 #[test]

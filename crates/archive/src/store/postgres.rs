@@ -8,12 +8,16 @@
 mod address;
 mod connect;
 mod events;
+mod migration;
 mod partitions;
 mod put;
 mod rollups;
 mod schema;
 
-use super::{Batch, History, Put, Query, Record, Retention, Store, StoreError, StoreStatus, Width};
+use super::{
+    Batch, History, Migration, Put, Query, Record, Retention, Store, StoreError, StoreStatus,
+    Watch, Width,
+};
 use connect::Cause;
 use ipnet::IpNet;
 use std::cell::RefCell;
@@ -66,21 +70,39 @@ impl PostgresStore {
         })
     }
 
-    /// Brings the schema to a version, forward or back. Answers the version before, 0 where there was no archive.
+    /// Brings the schema to a version, forward or back. Answers the version before, 0 where there was no archive. It has no
+    /// deadline: `watch` hears each second how far it is, and answers whether to go on.
     ///
     /// # Errors
-    /// When the server does not do it, or this fatpath does not know the way.
-    pub fn migrate(&mut self, to: i64) -> Result<i64, StoreError> {
-        self.ask(async |session| {
-            let from = session.version.unwrap_or_default();
-            session.migrate(to).await?;
+    /// When the server does not do it, this fatpath does not know the way, or `watch` ends it: nothing has changed then.
+    pub fn migrate(&mut self, to: i64, watch: &mut Watch) -> Result<i64, StoreError> {
+        if !(0..=SCHEMA_VERSION).contains(&to) {
+            let why =
+                format!("this fatpath knows schema versions 1 to {SCHEMA_VERSION}, and 0 for none");
+            return Err(Cause::Local(why).of(&self.address, SCHEMA_VERSION));
+        }
+        let from = self.ask(async |session| Ok(session.version))?;
+        let from = from.unwrap_or_default();
+        let known = Migration::new(from, to);
+        self.ask_within(Duration::MAX, async |session| {
+            migration::run(&mut session.client, &self.address, known, watch).await?;
+            session.version = Some(to).filter(|to| *to > 0);
             Ok(from)
         })
     }
 
-    /// Asks the server, connected anew where it is not. After a failure the connection is of no use.
+    /// Asks the server, which has until the deadline.
     fn ask<T>(
         &self,
+        question: impl AsyncFnOnce(&mut Session) -> Result<T, Cause>,
+    ) -> Result<T, StoreError> {
+        self.ask_within(self.deadline, question)
+    }
+
+    /// Asks the server, connected anew where it is not. After a failure the connection is of no use.
+    fn ask_within<T>(
+        &self,
+        deadline: Duration,
         question: impl AsyncFnOnce(&mut Session) -> Result<T, Cause>,
     ) -> Result<T, StoreError> {
         let mut kept = self.session.borrow_mut();
@@ -95,10 +117,10 @@ impl PostgresStore {
             Ok((session, answer))
         };
         // The timer is of the runtime.
-        let limited = async { tokio::time::timeout(self.deadline, asked).await };
+        let limited = async { tokio::time::timeout(deadline, asked).await };
         let runtime = self.runtime.as_ref().expect("it is there until the drop");
         let answered = runtime.block_on(limited);
-        match answered.unwrap_or(Err(Cause::Late(self.deadline))) {
+        match answered.unwrap_or(Err(Cause::Late(deadline))) {
             Ok((session, answer)) => {
                 *kept = Some(session);
                 Ok(answer)
@@ -144,21 +166,6 @@ impl Session {
         })
     }
 
-    async fn migrate(&mut self, to: i64) -> Result<(), Cause> {
-        schema::migrate(&mut self.client, to).await?;
-        self.version = Some(to);
-        Ok(())
-    }
-
-    /// An older schema is brought forward, for whoever writes.
-    async fn bring_forward(&mut self) -> Result<(), Cause> {
-        match self.version {
-            Some(found) if found > SCHEMA_VERSION => Err(Cause::Version(found)),
-            Some(SCHEMA_VERSION) => Ok(()),
-            _ => self.migrate(SCHEMA_VERSION).await,
-        }
-    }
-
     /// Whether there is something to read. An older schema has the same tables for who reads.
     fn has_events(&self) -> Result<bool, Cause> {
         match self.version {
@@ -169,9 +176,20 @@ impl Session {
 }
 
 impl Store for PostgresStore {
+    /// An older schema is brought forward.
+    fn prepare(&mut self, watch: &mut Watch) -> Result<(), StoreError> {
+        match self.ask(async |session| Ok(session.version))? {
+            Some(SCHEMA_VERSION) => Ok(()),
+            Some(found) if found > SCHEMA_VERSION => {
+                Err(Cause::Version(found).of(&self.address, SCHEMA_VERSION))
+            }
+            _ => self.migrate(SCHEMA_VERSION, watch).map(drop),
+        }
+    }
+
     fn put(&mut self, batch: &Batch) -> Result<Put, StoreError> {
+        self.prepare(&mut |_| true)?;
         self.ask(async |session| {
-            session.bring_forward().await?;
             partitions::make(session, batch.events.iter().map(|(_, event)| event.time_us)).await?;
             put::put(&mut session.client, batch).await
         })
@@ -198,11 +216,11 @@ impl Store for PostgresStore {
     }
 
     fn retain(&mut self, retention: Retention, now_us: i64) -> Result<(), StoreError> {
+        self.prepare(&mut |_| true)?;
         self.ask(async |session| {
-            session.bring_forward().await?;
             // A host whose clock is ahead removes nothing of the others.
             let now_us = now_us.min(server_now_us(&session.client).await?);
-            rollups::remove_old(&session.client, now_us).await?;
+            rollups::remove_old(&mut session.client, now_us).await?;
             partitions::retain(session, retention.days, now_us).await
         })
     }

@@ -5,6 +5,7 @@ use super::ServerPlace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_archive::store::{Location, PostgresStore, SCHEMA_VERSION};
+use indicatif::{ProgressBar, ProgressStyle};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -26,7 +27,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     );
     let address = arguments.server.address()?;
     let address = address.context("give --url: files of this host need no migration")?;
-    let from = PostgresStore::at(address, Location::DEADLINE)?.migrate(to)?;
+    // On a terminal.
+    let style = ProgressStyle::with_template("{msg}").expect("a valid template");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    let mut store = PostgresStore::at(address, Location::DEADLINE)?;
+    let from = store.migrate(to, &mut |migration| {
+        bar.set_message(migration.to_string());
+        true
+    })?;
+    bar.finish_and_clear();
     match from == to {
         true => println!("The tables are of version {to} already."),
         false => println!("The tables are of version {to} now; they were of version {from}."),

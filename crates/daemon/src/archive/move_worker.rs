@@ -5,7 +5,7 @@ use super::event::now_us;
 use super::spool_worker::with_cause;
 use super::{Archive, Settings};
 use anyhow::Result;
-use fatpath_archive::store::{Location, Retention, Store};
+use fatpath_archive::store::{Location, Migration, Retention, Store, Watch};
 use fatpath_archive::{SealedSegments, move_oldest};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,13 +20,17 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// What is kept no longer goes so often.
 const RETAIN_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How far a change of a server's tables is, is logged so often.
+const MIGRATION_LOG_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Moves segments until `shutdown`. Where the store is away they wait in the spool, and nothing else waits.
 pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -> Result<()> {
     let mut opened = None;
     let mut retaining = Retaining::default();
+    let mut watch = watch(archive, shutdown);
     while !shutdown.is_cancelled() {
         archive.wait_until_on(shutdown);
-        let rest = match work(archive, &mut opened, &mut retaining) {
+        let rest = match work(archive, &mut opened, &mut retaining, &mut watch) {
             Ok(true) => Duration::ZERO,
             Ok(false) => TICK,
             Err(_) => RETRY_INTERVAL,
@@ -37,6 +41,22 @@ pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -
         }
     }
     Ok(())
+}
+
+/// Says how far a change of a server's tables is, and ends it with the daemon.
+fn watch<'a>(
+    archive: &'a Archive,
+    shutdown: &'a CancellationToken,
+) -> impl FnMut(&Migration) -> bool + 'a {
+    let mut logged: Option<Instant> = None;
+    move |migration| {
+        if logged.is_none_or(|at| at.elapsed() >= MIGRATION_LOG_INTERVAL) {
+            tracing::info!("archive: the store: {migration}; events wait in the spool");
+            logged = Some(Instant::now());
+        }
+        archive.status.lock().store_error = Some(migration.to_string());
+        !shutdown.is_cancelled()
+    }
 }
 
 /// When the store was last asked to forget what is kept no longer, and why it did not.
@@ -53,12 +73,14 @@ impl Retaining {
     }
 
     /// Where it fails, old days go later: segments are moved meanwhile.
-    fn ask(&mut self, store: &mut dyn Store, settings: &Settings) {
+    fn ask(&mut self, store: &mut dyn Store, settings: &Settings, watch: &mut Watch) {
         let retention = Retention {
             days: settings.days,
             total_bytes: settings.total_bytes,
         };
-        let failed = store.retain(retention, now_us()).err();
+        let prepared = store.prepare(watch);
+        let retained = prepared.and_then(|()| store.retain(retention, now_us()));
+        let failed = retained.err();
         self.failure = failed.map(|error| format!("old days stay: {}", with_cause(&error)));
         self.asked = Some((settings.clone(), Instant::now()));
     }
@@ -69,6 +91,7 @@ fn work(
     archive: &Archive,
     opened: &mut Option<(Location, Box<dyn Store + Send>)>,
     retaining: &mut Retaining,
+    watch: &mut Watch,
 ) -> Result<bool, ()> {
     let Some(settings) = archive.settings() else {
         return Ok(false);
@@ -78,8 +101,8 @@ fn work(
         return Ok(false);
     };
     let store = store_of(archive, &settings, opened);
-    let done =
-        store.and_then(|store| move_and_retain(archive, store, &sealed, &settings, retaining));
+    let done = store
+        .and_then(|store| move_and_retain(archive, store, &sealed, &settings, retaining, watch));
     let failure = done.as_ref().err().or(retaining.failure.as_ref()).cloned();
     archive.note("the store", failure, |status| &mut status.store_error);
     done.map_err(drop)
@@ -107,7 +130,11 @@ fn move_and_retain(
     sealed: &Arc<SealedSegments>,
     settings: &Settings,
     retaining: &mut Retaining,
+    watch: &mut Watch,
 ) -> Result<bool, String> {
+    if !sealed.is_empty() {
+        store.prepare(watch).map_err(|error| with_cause(&error))?;
+    }
     let moved = move_oldest(sealed, store).map_err(|error| with_cause(&error))?;
     if let Some(put) = &moved {
         let mut status = archive.status.lock();
@@ -118,7 +145,7 @@ fn move_and_retain(
     }
     let is_due = retaining.is_due(settings);
     if is_due {
-        retaining.ask(store, settings);
+        retaining.ask(store, settings, watch);
     }
     if retaining.failure.is_none() && (moved.is_some() || is_due) {
         let now = store.status().map_err(|error| with_cause(&error))?;
@@ -140,7 +167,7 @@ mod tests {
         let mut store = Location::Server(address).open().unwrap();
         let (mut retaining, settings) = (Retaining::default(), Settings::default());
         assert!(retaining.is_due(&settings));
-        retaining.ask(&mut *store, &settings);
+        retaining.ask(&mut *store, &settings, &mut |_| true);
         let failure = retaining.failure.as_ref().unwrap();
         assert!(
             failure.starts_with("old days stay: postgres://"),

@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::connect::Cause;
-use super::schema::{lock, try_lock};
+use super::schema::{lock, try_lock, writing};
 use crate::store::StoreStatus;
 use crate::store::calendar::{DAY_US, begin_of, day_of};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ pub(super) async fn make(
     if wanted.is_empty() {
         return Ok(());
     }
-    let transaction = session.client.transaction().await?;
+    let transaction = writing(&mut session.client).await?;
     lock(&transaction).await?;
     let there = days(transaction.client()).await?;
     for (day, begin_us) in wanted.iter().filter(|(day, _)| !there.contains(day)) {
@@ -93,9 +93,11 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
     let client = &mut session.client;
     let sql = "INSERT INTO retention (host, days) VALUES ($1, $2) \
          ON CONFLICT (host) DO UPDATE SET days = excluded.days";
-    client.execute(sql, &[&host, &i64::from(days)]).await?;
+    let transaction = writing(client).await?;
+    transaction.execute(sql, &[&host, &i64::from(days)]).await?;
     let sql = "SELECT max(days), min(told_at) < now() - interval '1 day' FROM retention";
-    let told = client.query_one(sql, &[]).await?;
+    let told = transaction.query_one(sql, &[]).await?;
+    transaction.commit().await?;
     let (longest, have_all_told): (i64, bool) = (told.try_get(0)?, told.try_get(1)?);
     let oldest = day_of(now_us.saturating_sub((longest - 1).saturating_mul(DAY_US)));
     if !have_all_told || session.days.first().is_none_or(|first| *first >= oldest) {
@@ -111,7 +113,7 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
 
 /// All of them, or none while somebody else uses the tables.
 async fn drop_before(client: &mut Client, oldest: &str) -> Result<(), Cause> {
-    let transaction = client.transaction().await?;
+    let transaction = writing(client).await?;
     transaction.batch_execute(DROP_LOCK_TIMEOUT).await?;
     if !try_lock(&transaction).await? {
         return Ok(());

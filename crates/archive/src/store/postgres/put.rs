@@ -3,6 +3,7 @@
 
 use super::connect::Cause;
 use super::rollups;
+use super::schema::writing;
 use crate::store::rollup::Rollups;
 use crate::store::{Batch, Put};
 use crate::{Event, Kind, Origin};
@@ -37,7 +38,7 @@ const TAKE: &str = "INSERT INTO record (origin, sequence, time_us, kind, name, p
 
 pub(super) async fn put(client: &mut Client, batch: &Batch) -> Result<Put, Cause> {
     let host = text(&batch.origin.host);
-    let transaction = client.transaction().await?;
+    let transaction = writing(client).await?;
     // A host's daemon and its imports add to the same roll-ups: one after the other.
     let lock = "SELECT pg_advisory_xact_lock(hashtext($1))";
     transaction.execute(lock, &[&host]).await?;

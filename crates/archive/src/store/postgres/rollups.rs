@@ -2,6 +2,7 @@
 //! The roll-ups: of each host its own, merged when they are read.
 
 use super::connect::Cause;
+use super::schema::writing;
 use crate::store::path_key::path_of;
 use crate::store::rollup::{Place, Rollups};
 use crate::store::{Histogram, History, Measure, Rollup, Width};
@@ -132,11 +133,14 @@ pub(super) async fn history(
 }
 
 /// Those that are older than they are kept.
-pub(super) async fn remove_old(client: &Client, now_us: i64) -> Result<(), Cause> {
+pub(super) async fn remove_old(client: &mut Client, now_us: i64) -> Result<(), Cause> {
+    let transaction = writing(client).await?;
     for width in Width::ALL {
         let oldest_s = now_us / 1_000_000 - width.kept_days() * 86_400;
         let sql = "DELETE FROM rollup WHERE width_s = $1 AND begin_s < $2";
-        client.execute(sql, &[&width.seconds(), &oldest_s]).await?;
+        transaction
+            .execute(sql, &[&width.seconds(), &oldest_s])
+            .await?;
     }
-    Ok(())
+    Ok(transaction.commit().await?)
 }

@@ -2,6 +2,7 @@
 //! The tables and views, and the way from each version to the next and back.
 
 use super::connect::Cause;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 /// From the version before, and back to it. A step that others have taken never changes.
@@ -21,6 +22,35 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 
 /// Of hosts that change tables, one at a time: "fatpath" as a number.
 const LOCK: i64 = 28_825_340_302_586_984;
+
+/// Whoever writes shares it, and who brings the tables to another version has it alone.
+const VERSION_LOCK: i64 = LOCK + 1;
+
+/// A transaction that writes: the tables are of the version that this fatpath writes, and stay so until it ends.
+pub(super) async fn writing(client: &mut Client) -> Result<Transaction<'_>, Cause> {
+    let transaction = client.transaction().await?;
+    let sql = "SELECT pg_advisory_xact_lock_shared($1)";
+    let locked = transaction.execute(sql, &[&VERSION_LOCK]).await;
+    locked.map_err(of_version_lock)?;
+    match version(transaction.client()).await? {
+        Some(SCHEMA_VERSION) => Ok(transaction),
+        found => Err(Cause::Version(found.unwrap_or_default())),
+    }
+}
+
+fn of_version_lock(error: tokio_postgres::Error) -> Cause {
+    match error.code() {
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            Cause::Local("another host brings the tables to another version".to_owned())
+        }
+        _ => Cause::Server(error),
+    }
+}
+
+/// For the statements of a change; who waits for a lock waits no longer than else. Where the server can (from version 14
+/// on), it looks whether this end is still there, and ends the change where it is not.
+const NO_TIMEOUT: &str = "SET LOCAL statement_timeout = 0; \
+     SELECT set_config(name, '5s', true) FROM pg_settings WHERE name = 'client_connection_check_interval'";
 
 /// Waits until no other host changes tables, and has them wait until the transaction ends.
 pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<(), Cause> {
@@ -51,20 +81,19 @@ pub(super) async fn version(client: &Client) -> Result<Option<i64>, Cause> {
     }
 }
 
-/// Step by step to a version, all or none.
-pub(super) async fn migrate(client: &mut Client, to: i64) -> Result<(), Cause> {
-    if !(0..=SCHEMA_VERSION).contains(&to) {
-        return Err(Cause::Local(format!(
-            "this fatpath knows schema versions 1 to {SCHEMA_VERSION}, and 0 for none"
-        )));
-    }
+/// Step by step to a version, all or none. Large tables take as long as they take.
+pub(super) async fn change(client: &mut Client, to: i64) -> Result<(), Cause> {
     let transaction = client.transaction().await?;
+    let sql = "SELECT pg_advisory_xact_lock($1)";
+    let locked = transaction.execute(sql, &[&VERSION_LOCK]).await;
+    locked.map_err(of_version_lock)?;
     lock(&transaction).await?;
     // Another host may have done it meanwhile.
     let mut at = version(transaction.client()).await?.unwrap_or_default();
     if at > SCHEMA_VERSION {
         return Err(Cause::Version(at));
     }
+    transaction.batch_execute(NO_TIMEOUT).await?;
     while at != to {
         let (sql, next) = match at < to {
             true => (STEPS[at as usize].0, at + 1),
