@@ -5,7 +5,10 @@
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 #[path = "postgres/cluster.rs"]
+#[allow(dead_code)] // tests/archive.rs uses the rest
 mod cluster;
+#[path = "postgres/cost.rs"]
+mod cost;
 #[path = "postgres/grafana.rs"]
 mod grafana;
 #[path = "postgres/versions.rs"]

@@ -59,7 +59,11 @@ impl Cause {
 /// The library's own text says as little as "db error".
 fn with_causes(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
-        return error.message().to_owned();
+        let message = error.message();
+        return match error.hint() {
+            Some(hint) => format!("{message} ({hint})"),
+            None => message.to_owned(),
+        };
     }
     let mut text = error.to_string();
     let mut cause = error.source();

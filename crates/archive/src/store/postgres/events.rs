@@ -2,7 +2,7 @@
 //! Events that are asked for.
 
 use super::connect::Cause;
-use super::partitions::{begin_us, days};
+use super::partitions::{DAYS_AT_ONCE, begin_us};
 use crate::store::calendar::DAY_US;
 use crate::store::path_key::path_of;
 use crate::store::{Query, Record};
@@ -13,10 +13,14 @@ use tokio_postgres::{Client, Row};
 
 type Values = Vec<Box<dyn ToSql + Sync>>;
 
-/// The newest events that match, in the order of time.
-pub(super) async fn query(client: &Client, query: &Query) -> Result<Vec<Record>, Cause> {
+/// The newest events that match, in the order of time. `days` are those that have a partition, the oldest first.
+pub(super) async fn query(
+    client: &Client,
+    days: &[String],
+    query: &Query,
+) -> Result<Vec<Record>, Cause> {
     let mut found = Vec::new();
-    for (since_us, until_us) in windows(client, query).await? {
+    for (since_us, until_us) in windows(days, query) {
         if found.len() >= query.limit {
             break;
         }
@@ -36,25 +40,28 @@ pub(super) async fn query(client: &Client, query: &Query) -> Result<Vec<Record>,
     Ok(found)
 }
 
-/// What is read after one another. Few events are found at once by their index. Of flows and samples, whose index by time
-/// has no order, a day is read and sorted, from the newest back, until there are enough.
-async fn windows(client: &Client, query: &Query) -> Result<Vec<(i64, i64)>, Cause> {
-    let (since_us, until_us) = (query.since_us, query.until_us);
+/// What is read after one another, the newest first, and is all of the time: days that others made meanwhile are in it.
+/// Few events are found at once by their index, in days that may be locked together. Of flows and samples, whose index by
+/// time has no order, a day is read and sorted, until there are enough.
+fn windows(days: &[String], query: &Query) -> Vec<(i64, i64)> {
     let prefix = query.prefix;
     let is_of_path = prefix.is_some_and(|p| p.prefix_len() >= path_of(p.network()).prefix_len());
-    if is_of_path || is_of_others(query) {
-        return Ok(vec![(since_us, until_us)]);
-    }
-    let days = days(client).await?;
-    let days: Vec<i64> = days.iter().filter_map(|day| begin_us(day)).collect();
-    let (Some(first), Some(last)) = (days.first(), days.last()) else {
-        return Ok(vec![(since_us, until_us)]);
+    let together = match is_of_path || is_of_others(query) {
+        true => DAYS_AT_ONCE,
+        false => 1,
     };
-    let of_days = days.iter().rev().map(|begin| (*begin, begin + DAY_US));
-    let after = [(last + DAY_US, i64::MAX)].into_iter();
-    let all = after.chain(of_days).chain([(i64::MIN, *first)]);
-    let clipped = all.map(|(begin, end)| (begin.max(since_us), end.min(until_us)));
-    Ok(clipped.filter(|(begin, end)| begin < end).collect())
+    let begins: Vec<i64> = days.iter().filter_map(|day| begin_us(day)).collect();
+    let is_asked = |begin: &i64| *begin < query.until_us && begin + DAY_US > query.since_us;
+    let begins: Vec<i64> = begins.into_iter().filter(is_asked).collect();
+    let mut windows = Vec::new();
+    let mut until_us = query.until_us;
+    for part in begins.rchunks(together) {
+        windows.push((part[0].max(query.since_us), until_us));
+        until_us = part[0];
+    }
+    windows.push((query.since_us, until_us));
+    windows.retain(|(since_us, until_us)| since_us < until_us);
+    windows
 }
 
 /// Neither flows nor samples, which are nearly all events.
@@ -62,6 +69,8 @@ fn is_of_others(query: &Query) -> bool {
     let is_other = |kind: &Kind| !matches!(kind, Kind::Flow | Kind::Sample);
     !query.kinds.is_empty() && query.kinds.iter().all(is_other)
 }
+
+const OF_HOST: &str = "record.origin = ANY(ARRAY(SELECT id FROM origin WHERE host = ";
 
 /// The text has only fixed parts; whatever was asked for is a bound parameter.
 fn selection(query: &Query) -> (String, Values) {
@@ -76,17 +85,18 @@ fn selection(query: &Query) -> (String, Values) {
         if condition.starts_with("peer") {
             sql.push_str("::text::inet");
         }
-        if condition.starts_with("kind") {
-            sql.push(')');
-        }
+        let open = condition.matches('(').count();
+        sql.push_str(&")".repeat(open));
     };
     if let Some(prefix) = query.prefix {
         also("peer <<= ", Box::new(prefix.trunc().to_string()));
     }
-    for (condition, wanted) in [("host = ", &query.host), ("rule = ", &query.rule)] {
-        if let Some(wanted) = wanted {
-            also(condition, Box::new(wanted.clone()));
-        }
+    if let Some(host) = &query.host {
+        // Asked for first: the index begins with it.
+        also(OF_HOST, Box::new(host.clone()));
+    }
+    if let Some(rule) = &query.rule {
+        also("rule = ", Box::new(rule.clone()));
     }
     if !query.kinds.is_empty() {
         let kinds: Vec<&'static str> = query.kinds.iter().map(|kind| kind.name()).collect();
@@ -122,4 +132,53 @@ fn record(row: &Row) -> Result<Record, Cause> {
             body: row.try_get(10)?,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST_US: i64 = 1_795_392_000_000_000;
+
+    fn days(numbers: impl Iterator<Item = i64>) -> Vec<String> {
+        let days = numbers.map(|day| crate::store::calendar::day_of(FIRST_US + day * DAY_US));
+        days.collect()
+    }
+
+    fn asked(since_us: i64, until_us: i64, kind: Kind) -> Query {
+        Query {
+            kinds: vec![kind],
+            ..Query::between(since_us, until_us)
+        }
+    }
+
+    #[test]
+    fn windows_are_all_of_the_time_once_the_newest_first() {
+        // Of each three days one has no events.
+        let days = days((0..300).filter(|day| day % 3 != 1));
+        for (since_us, until_us) in [
+            (i64::MIN, i64::MAX),
+            (FIRST_US + 5, FIRST_US + 100 * DAY_US + 7),
+            (FIRST_US + DAY_US, FIRST_US + 2 * DAY_US),
+            (0, 5),
+            (FIRST_US + 900 * DAY_US, i64::MAX),
+        ] {
+            for kind in [Kind::Flow, Kind::Test] {
+                let windows = windows(&days, &asked(since_us, until_us, kind));
+                assert_eq!(windows.first().unwrap().1, until_us);
+                assert_eq!(windows.last().unwrap().0, since_us);
+                let meet = windows.windows(2).all(|pair| pair[0].0 == pair[1].1);
+                assert!(meet, "{windows:?}");
+                let most = if kind == Kind::Flow { 1 } else { DAYS_AT_ONCE };
+                for (since_us, until_us) in &windows {
+                    let begins = days.iter().filter_map(|day| begin_us(day));
+                    let within = begins.filter(|b| b < until_us && b + DAY_US > *since_us);
+                    assert!(within.count() <= most, "{kind:?} {windows:?}");
+                }
+            }
+        }
+        let of_none = windows(&days[..0], &asked(3, 7, Kind::Test));
+        assert_eq!(of_none, [(3, 7)]);
+        assert!(windows(&days, &asked(7, 7, Kind::Test)).is_empty());
+    }
 }

@@ -11,6 +11,10 @@ use std::time::UNIX_EPOCH;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+/// So many days are locked at once, with their indexes: locks are of all users of the server together, by default 64 for
+/// each connection.
+pub(super) const DAYS_AT_ONCE: usize = 32;
+
 /// A partition is made and attached: to attach one does not stop those who write to the others, to create it in place does.
 fn partition_sql(day: &str, begin_us: i64) -> String {
     let (table, end_us) = (table(day), begin_us + DAY_US);
@@ -68,15 +72,18 @@ pub(super) async fn make(
     if wanted.is_empty() {
         return Ok(());
     }
-    let transaction = writing(&mut session.client).await?;
-    lock(&transaction).await?;
-    let there = days(transaction.client()).await?;
-    for (day, begin_us) in wanted.iter().filter(|(day, _)| !there.contains(day)) {
-        transaction
-            .batch_execute(&partition_sql(day, *begin_us))
-            .await?;
+    let wanted: Vec<(String, i64)> = wanted.into_iter().collect();
+    for part in wanted.chunks(DAYS_AT_ONCE) {
+        let transaction = writing(&mut session.client).await?;
+        lock(&transaction).await?;
+        let there = days(transaction.client()).await?;
+        for (day, begin_us) in part.iter().filter(|(day, _)| !there.contains(day)) {
+            transaction
+                .batch_execute(&partition_sql(day, *begin_us))
+                .await?;
+        }
+        transaction.commit().await?;
     }
-    transaction.commit().await?;
     session.days = days(&session.client).await?;
     Ok(())
 }
@@ -103,7 +110,9 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
     if !have_all_told || session.days.first().is_none_or(|first| *first >= oldest) {
         return Ok(());
     }
-    match drop_before(client, &oldest).await {
+    let old = session.days.iter().filter(|day| **day < oldest);
+    let old: Vec<String> = old.cloned().collect();
+    match drop_days(client, &old).await {
         Err(Cause::Server(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
         dropped => dropped?,
     }
@@ -111,20 +120,23 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
     Ok(())
 }
 
-/// All of them, or none while somebody else uses the tables.
-async fn drop_before(client: &mut Client, oldest: &str) -> Result<(), Cause> {
-    let transaction = writing(client).await?;
-    transaction.batch_execute(DROP_LOCK_TIMEOUT).await?;
-    if !try_lock(&transaction).await? {
-        return Ok(());
+/// The oldest first, until somebody else uses the tables.
+async fn drop_days(client: &mut Client, old: &[String]) -> Result<(), Cause> {
+    for part in old.chunks(DAYS_AT_ONCE) {
+        let transaction = writing(client).await?;
+        transaction.batch_execute(DROP_LOCK_TIMEOUT).await?;
+        if !try_lock(&transaction).await? {
+            return Ok(());
+        }
+        for day in part {
+            // Another host may have dropped it.
+            transaction
+                .batch_execute(&format!("DROP TABLE IF EXISTS {}", table(day)))
+                .await?;
+        }
+        transaction.commit().await?;
     }
-    let there = days(transaction.client()).await?;
-    for day in there.iter().filter(|day| day.as_str() < oldest) {
-        transaction
-            .batch_execute(&format!("DROP TABLE {}", table(day)))
-            .await?;
-    }
-    Ok(transaction.commit().await?)
+    Ok(())
 }
 
 pub(super) async fn status(client: &Client) -> Result<StoreStatus, Cause> {

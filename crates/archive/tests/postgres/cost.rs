@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What questions cost the server: locks, of which all its users have a number together, and rows that are read.
+
+use super::cluster::Cluster;
+use super::shared;
+use super::{DAY_US, TODAY_US, batch, empty, event, hold, store, until};
+use fatpath_archive::Kind;
+use fatpath_archive::store::{PostgresStore, Query, Store};
+
+const DAYS: i64 = 100;
+
+/// Of a question; a day has a table and six indexes.
+const MOST_LOCKS: u64 = 300;
+
+/// A store with a test each day.
+fn with_days(cluster: &Cluster, name: &str) -> PostgresStore {
+    let mut server = empty(cluster, name);
+    let tests = (0..DAYS).map(|day| {
+        let time_us = TODAY_US - day * DAY_US;
+        event("ping", time_us, Some("192.0.2.1"), "{}")
+    });
+    server
+        .put(&batch("a", Kind::Test, 0, tests.collect()))
+        .unwrap();
+    server
+}
+
+/// Which tables the store's connections of a database lock, and whether one waits.
+const LOCKS: &str = "SELECT count(*) FILTER (WHERE granted), bool_or(NOT granted) FROM pg_locks \
+     JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND application_name = 'fatpath' \
+     AND locktype = 'relation' AND relation >= 16384";
+
+#[test]
+fn a_question_over_many_days_locks_few_tables_at_once() {
+    let Some(cluster) = shared() else { return };
+    drop(with_days(&cluster, "locks"));
+    let of_path = Query {
+        kinds: vec![Kind::Test],
+        ..Query::between(0, i64::MAX)
+    };
+    let of_prefix = Query {
+        prefix: Some("192.0.2.0/24".parse().unwrap()),
+        ..Query::between(0, i64::MAX)
+    };
+    for query in [of_path, of_prefix] {
+        // It waits with the locks that it has.
+        let newest = "LOCK TABLE fatpath.record_20261123 IN ACCESS EXCLUSIVE MODE";
+        let mut holder = hold(&cluster, "locks", newest);
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let server = store(&cluster, &cluster.url_of("locks"));
+                server.query(&query).unwrap().len()
+            });
+            let mut locks = 0;
+            until("the question to wait", || {
+                let found = cluster.psql("locks", LOCKS).unwrap();
+                let (count, waits) = found.split_once('|').unwrap();
+                locks = count.parse().unwrap();
+                waits == "t"
+            });
+            holder.end(&cluster);
+            assert_eq!(asked.join().unwrap(), DAYS as usize);
+            assert!((1..MOST_LOCKS).contains(&locks), "{locks} locks");
+        });
+    }
+}
