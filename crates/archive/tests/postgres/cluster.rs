@@ -26,8 +26,24 @@ pub struct Cluster {
     programs: PathBuf,
     /// `initdb` and `postgres` refuse to run for root.
     user: (u32, u32),
+    /// Of the server.
+    settings: Vec<String>,
     server: Option<Server>,
 }
+
+/// Where a server with TLS listens: an address that only this host has, and that no other server takes.
+pub const TLS_ADDRESS: &str = "127.0.54.32";
+/// The name in its certificate.
+pub const TLS_NAME: &str = "db.test";
+
+/// An authority's certificate, and one of it for the server: `ca.pem`, `server.pem`, `server.key`.
+const CERTIFICATES: &str = "set -e
+key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
+openssl req -x509 $key -keyout ca.key -out ca.pem -subj '/CN=authority of a test' -days 2
+openssl req $key -keyout server.key -out server.csr -subj /CN=server
+echo \"subjectAltName=DNS:$1\" > extensions
+openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile extensions -out server.pem
+chmod 600 server.key";
 
 struct Server {
     pid: Pid,
@@ -53,6 +69,7 @@ impl Cluster {
             folder,
             programs,
             user,
+            settings: Vec::new(),
             server: None,
         };
         let password = cluster.folder.path().join("password");
@@ -87,6 +104,29 @@ impl Cluster {
         command
     }
 
+    /// Starts it again, with TLS and nothing else at [`TLS_ADDRESS`]. The certificate of who signed its own.
+    pub fn listen_with_tls(&mut self) -> PathBuf {
+        self.crash();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", CERTIFICATES, "sh", TLS_NAME]);
+        if rustix::process::geteuid().is_root() {
+            shell.uid(self.user.0).gid(self.user.1);
+        }
+        let data = self.folder.path().join("data");
+        let made = shell.current_dir(&data).output().unwrap();
+        let said = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "openssl: {said}");
+        let rules = data.join("pg_hba.conf");
+        let encrypted = std::fs::read_to_string(&rules).unwrap();
+        std::fs::write(&rules, encrypted.replace("\nhost ", "\nhostssl ")).unwrap();
+        let addresses = format!("listen_addresses={TLS_ADDRESS}");
+        let files = ["ssl_cert_file=server.pem", "ssl_key_file=server.key"];
+        let settings = [&addresses, "ssl=on"].into_iter().chain(files);
+        self.settings = settings.map(str::to_owned).collect();
+        self.run();
+        data.join("ca.pem")
+    }
+
     /// Starts the server, and waits until it answers.
     pub fn run(&mut self) {
         let mut command = Command::new("setpriv");
@@ -116,6 +156,7 @@ impl Cluster {
             ])
             .arg("-k")
             .arg(self.folder.path())
+            .args(self.settings.iter().flat_map(|setting| ["-c", setting]))
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(self.folder.path().join("log")).unwrap());
         let (told, heard) = channel();
@@ -133,7 +174,8 @@ impl Cluster {
         }
     }
 
-    fn log(&self) -> String {
+    /// What the server said since it was started.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 

@@ -3,7 +3,7 @@
 
 use super::cluster::Cluster;
 use super::shared;
-use super::{DAY_US, TODAY_US, batch, empty, event, hold, store, until};
+use super::{DAY_US, TODAY_US, batch, empty, event, flow, hold, store, until};
 use fatpath_archive::Kind;
 use fatpath_archive::store::{PostgresStore, Query, Store};
 
@@ -63,4 +63,49 @@ fn a_question_over_many_days_locks_few_tables_at_once() {
             assert!((1..MOST_LOCKS).contains(&locks), "{locks} locks");
         });
     }
+}
+
+#[test]
+fn what_one_host_stored_is_found_without_reading_that_of_all() {
+    let Some(cluster) = shared() else { return };
+    let mut server = empty(&cluster, "hosts");
+    let paths = |count: i64| -> Vec<_> {
+        let times = (0..count).map(|n| TODAY_US + n * 1000);
+        times
+            .map(|time_us| event("path.estimate", time_us, Some("192.0.2.0"), "{}"))
+            .collect()
+    };
+    for host in 0..20 {
+        let host = format!("other{host}");
+        server
+            .put(&batch(&host, Kind::Path, 0, paths(1000)))
+            .unwrap();
+    }
+    server.put(&batch("a", Kind::Path, 0, paths(10))).unwrap();
+    let flows = (0..1000).map(|n| flow(TODAY_US + n, "192.0.2.1", 8.0));
+    server
+        .put(&batch("a", Kind::Flow, 100, flows.collect()))
+        .unwrap();
+    drop(server);
+    let sql = |sql: &str| cluster.psql("hosts", sql).unwrap();
+    // A connection tells what it read when it ends.
+    let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'fatpath'";
+    until("the writer's end", || sql(connections) == "0");
+    sql("ANALYZE");
+    sql("SELECT pg_stat_reset()");
+    let reader = store(&cluster, &cluster.url_of("hosts"));
+    let query = Query {
+        host: Some("a".into()),
+        kinds: vec![Kind::Path],
+        ..Query::between(TODAY_US - 30 * DAY_US, TODAY_US + DAY_US)
+    };
+    assert_eq!(reader.query(&query).unwrap().len(), 10);
+    drop(reader);
+    until("the reader's end", || sql(connections) == "0");
+    let read = sql(
+        "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables \
+         WHERE relname LIKE 'record%'",
+    );
+    let read: u64 = read.parse().unwrap();
+    assert!((10..500).contains(&read), "{read} rows were read");
 }

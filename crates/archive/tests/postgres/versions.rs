@@ -4,7 +4,9 @@
 use super::cluster::{Cluster, PASSWORD};
 use super::{DAY_US, TODAY_US, batch, empty, event, flow, hold, kept, shared, store, until};
 use fatpath_archive::Kind;
-use fatpath_archive::store::{Migration, PostgresStore, Query, ServerAddress, Store};
+use fatpath_archive::store::{
+    Migration, PostgresStore, Query, SCHEMA_VERSION, ServerAddress, Store,
+};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -33,25 +35,26 @@ fn a_schema_of_another_version_is_migrated_or_refused() {
             vec![event("ping", 6, None, "{}")],
         ))
         .unwrap();
-    assert_eq!(sql("SELECT version FROM fatpath.schema_version"), "2");
+    let newest = SCHEMA_VERSION.to_string();
+    assert_eq!(sql("SELECT version FROM fatpath.schema_version"), newest);
     assert_eq!(
         sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
         "f"
     );
     sql("INSERT INTO fatpath.retention VALUES ('old', 30, now() - interval '9 days')");
-    assert_eq!(server.migrate(1, &mut |_| true).unwrap(), 2);
+    assert_eq!(server.migrate(1, &mut |_| true).unwrap(), SCHEMA_VERSION);
     assert_eq!(
         sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
         "t"
     );
     assert_eq!(reader.query(&all).unwrap().len(), 2);
-    assert_eq!(server.migrate(2, &mut |_| true).unwrap(), 1);
+    assert_eq!(server.migrate(SCHEMA_VERSION, &mut |_| true).unwrap(), 1);
     assert_eq!(
         sql("SELECT days, told_at > now() - interval '1 hour' FROM fatpath.retention"),
         "30|t",
         "what hosts want stays known, and each has a day to tell it anew"
     );
-    assert_eq!(server.migrate(1, &mut |_| true).unwrap(), 2);
+    assert_eq!(server.migrate(1, &mut |_| true).unwrap(), SCHEMA_VERSION);
     sql("UPDATE fatpath.schema_version SET version = 9");
     let mut late = store(&cluster, &cluster.url_of("versions"));
     let refused = late
@@ -62,7 +65,7 @@ fn a_schema_of_another_version_is_migrated_or_refused() {
         refused.contains("schema version 9") && refused.contains("archive migrate --to"),
         "{refused}"
     );
-    assert!(late.query(&all).is_err() && late.migrate(2, &mut |_| true).is_err());
+    assert!(late.query(&all).is_err() && late.migrate(SCHEMA_VERSION, &mut |_| true).is_err());
     sql("UPDATE fatpath.schema_version SET version = 1");
     assert_eq!(
         store(&cluster, &cluster.url_of("versions"))
@@ -114,7 +117,11 @@ fn tables_may_take_longer_than_any_question_to_be_brought_forward() {
         .unwrap();
     let versions = |migration: &Migration| (migration.from, migration.to);
     assert!(heard.len() >= 2, "{heard:?}");
-    assert!(heard.iter().all(|migration| versions(migration) == (1, 2)));
+    assert!(
+        heard
+            .iter()
+            .all(|migration| versions(migration) == (1, SCHEMA_VERSION))
+    );
     assert!(heard[1].elapsed > heard[0].elapsed);
     let put = server.put(&batch(
         "a",
@@ -143,7 +150,8 @@ fn a_change_that_is_ended_changes_nothing() {
     let version = "SELECT version FROM fatpath.schema_version";
     assert_eq!(cluster.psql("ended", version).unwrap(), "1");
     server.prepare(&mut |_| true).unwrap();
-    assert_eq!(cluster.psql("ended", version).unwrap(), "2");
+    let newest = SCHEMA_VERSION.to_string();
+    assert_eq!(cluster.psql("ended", version).unwrap(), newest);
 }
 
 #[test]
@@ -163,12 +171,12 @@ fn a_connected_writer_leaves_tables_alone_that_became_later_than_it_knows() {
     let rows = "SELECT (SELECT count(*) FROM fatpath.record), (SELECT sum(n) FROM fatpath.rollup), \
          (SELECT count(*) FROM fatpath.retention), (SELECT count(*) FROM pg_tables WHERE schemaname = 'fatpath')";
     let before = sql(rows);
-    sql("UPDATE fatpath.schema_version SET version = 3");
+    sql("UPDATE fatpath.schema_version SET version = 4");
     let connected = || {
         let connected = store(&cluster, &cluster.url_of("later"));
-        sql("UPDATE fatpath.schema_version SET version = 2");
-        connected.status().unwrap();
         sql("UPDATE fatpath.schema_version SET version = 3");
+        connected.status().unwrap();
+        sql("UPDATE fatpath.schema_version SET version = 4");
         connected
     };
     let tomorrow = batch(
@@ -187,13 +195,13 @@ fn a_connected_writer_leaves_tables_alone_that_became_later_than_it_knows() {
         let refused = refused.unwrap_err().to_string();
         assert!(
             refused.contains(
-                "schema version 3; this fatpath reads and writes version 2: update fatpath here"
+                "schema version 4; this fatpath reads and writes version 3: update fatpath here"
             ),
             "{refused}"
         );
     }
     assert_eq!(sql(rows), before);
-    sql("UPDATE fatpath.schema_version SET version = 2");
+    sql("UPDATE fatpath.schema_version SET version = 3");
     assert_eq!(server.put(&one(1)).unwrap().stored, 1);
 }
 

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 /// From the version before, and back to it. A step that others have taken never changes.
-const STEPS: [(&str, &str); 2] = [
+const STEPS: [(&str, &str); 3] = [
     (
         include_str!("schema/1.forward.sql"),
         include_str!("schema/1.back.sql"),
@@ -14,6 +14,10 @@ const STEPS: [(&str, &str); 2] = [
     (
         include_str!("schema/2.forward.sql"),
         include_str!("schema/2.back.sql"),
+    ),
+    (
+        include_str!("schema/3.forward.sql"),
+        include_str!("schema/3.back.sql"),
     ),
 ];
 
