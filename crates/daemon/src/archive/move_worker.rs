@@ -20,6 +20,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// What is kept no longer goes so often.
 const RETAIN_INTERVAL: Duration = Duration::from_secs(60);
 
+/// A store that changes is asked so often how it fares: a server asks the system for the size of each file for it.
+const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+
 /// How far a change of a server's tables is, is logged so often.
 const MIGRATION_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -86,10 +89,47 @@ impl Retaining {
     }
 }
 
+/// The store.
+struct Opened {
+    location: Location,
+    store: Box<dyn Store + Send>,
+    looks: Looks,
+}
+
+/// When the store was last asked how it fares.
+#[derive(Default)]
+struct Looks {
+    at: Option<Instant>,
+    /// It has changed since.
+    is_stale: bool,
+}
+
+impl Looks {
+    /// `is_empty`: no day was there then. The first one is shown at once.
+    fn is_due(&self, is_empty: bool, now: Instant) -> bool {
+        let Some(at) = self.at else { return true };
+        let age = now.saturating_duration_since(at);
+        // Days go, and other hosts write.
+        age >= RETAIN_INTERVAL || self.is_stale && (is_empty || age >= STATUS_INTERVAL)
+    }
+
+    fn look(&mut self, archive: &Archive, store: &dyn Store) -> Result<(), String> {
+        let is_empty = archive.status.lock().days.is_empty();
+        if !self.is_due(is_empty, Instant::now()) {
+            return Ok(());
+        }
+        let now = store.status().map_err(|error| with_cause(&error))?;
+        let mut status = archive.status.lock();
+        (status.store_bytes, status.days) = (now.bytes, now.days);
+        (self.at, self.is_stale) = (Some(Instant::now()), false);
+        Ok(())
+    }
+}
+
 /// Whether there may be more to do at once.
 fn work(
     archive: &Archive,
-    opened: &mut Option<(Location, Box<dyn Store + Send>)>,
+    opened: &mut Option<Opened>,
     retaining: &mut Retaining,
     watch: &mut Watch,
 ) -> Result<bool, ()> {
@@ -100,27 +140,37 @@ fn work(
     let Some(sealed) = sealed else {
         return Ok(false);
     };
-    let store = store_of(archive, &settings, opened);
-    let done = store
-        .and_then(|store| move_and_retain(archive, store, &sealed, &settings, retaining, watch));
+    let opened = open(archive, &settings, opened);
+    let done = opened.and_then(|Opened { store, looks, .. }| {
+        let store = &mut **store;
+        let moved = move_and_retain(archive, store, &sealed, &settings, retaining, watch)?;
+        looks.is_stale |= moved;
+        if retaining.failure.is_none() {
+            looks.look(archive, store)?;
+        }
+        Ok(moved)
+    });
     let failure = done.as_ref().err().or(retaining.failure.as_ref()).cloned();
     archive.note("the store", failure, |status| &mut status.store_error);
     done.map_err(drop)
 }
 
 /// The store that the policy asks for, opened when it is another one than before.
-fn store_of<'o>(
+fn open<'o>(
     archive: &Archive,
     settings: &Settings,
-    opened: &'o mut Option<(Location, Box<dyn Store + Send>)>,
-) -> Result<&'o mut dyn Store, String> {
+    opened: &'o mut Option<Opened>,
+) -> Result<&'o mut Opened, String> {
     let location = archive.location_of(Some(settings))?;
-    if opened.as_ref().is_none_or(|(of, _)| *of != location) {
+    if opened.as_ref().is_none_or(|open| open.location != location) {
         let store = location.open().map_err(|error| with_cause(&error))?;
-        *opened = Some((location, store));
+        *opened = Some(Opened {
+            location,
+            store,
+            looks: Looks::default(),
+        });
     }
-    let (_, store) = opened.as_mut().expect("it was opened above");
-    Ok(store.as_mut())
+    Ok(opened.as_mut().expect("it was opened above"))
 }
 
 /// Whether a segment was moved.
@@ -143,14 +193,8 @@ fn move_and_retain(
         // The store works again.
         retaining.failure = None;
     }
-    let is_due = retaining.is_due(settings);
-    if is_due {
+    if retaining.is_due(settings) {
         retaining.ask(store, settings, watch);
-    }
-    if retaining.failure.is_none() && (moved.is_some() || is_due) {
-        let now = store.status().map_err(|error| with_cause(&error))?;
-        let mut status = archive.status.lock();
-        (status.store_bytes, status.days) = (now.bytes, now.days);
     }
     Ok(moved.is_some())
 }
@@ -159,6 +203,21 @@ fn move_and_retain(
 mod tests {
     use super::*;
     use fatpath_archive::store::ServerAddress;
+
+    #[test]
+    fn a_store_that_changes_is_asked_how_it_fares_now_and_then() {
+        let begun = Instant::now();
+        let (soon, later) = (begun + Duration::from_secs(1), begun + STATUS_INTERVAL);
+        let mut looks = Looks::default();
+        assert!(looks.is_due(true, begun), "never asked");
+        looks.at = Some(begun);
+        assert!(!looks.is_due(true, later), "nothing has changed");
+        assert!(looks.is_due(true, begun + RETAIN_INTERVAL));
+        looks.is_stale = true;
+        assert!(!looks.is_due(false, soon));
+        assert!(looks.is_due(true, soon), "its first day");
+        assert!(looks.is_due(false, later));
+    }
 
     #[test]
     fn old_days_that_could_not_go_are_tried_when_they_are_due_again() {
