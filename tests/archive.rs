@@ -8,12 +8,14 @@
 mod cluster;
 mod support;
 
-use cluster::{Cluster, PASSWORD};
+use cluster::{Cluster, PASSWORD, TLS_ADDRESS, TLS_NAME};
 use fatpath_api::endpoint::{GetArchive, GetPathHistory};
 use fatpath_api::{ArchiveQuery, HistoryInterval, PathHistoryQuery};
 use fatpath_daemon::client;
 use serde_json::Value;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
 use std::time::SystemTime;
 use support::{Daemon, alone, until};
 
@@ -44,7 +46,7 @@ fn events(daemon: &Daemon, kind: &str) -> Vec<Value> {
         "--archive",
         archive,
     ];
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_fatpath"))
+    let output = Command::new(env!("CARGO_BIN_EXE_fatpath"))
         .args(arguments)
         .output()
         .unwrap();
@@ -179,6 +181,7 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     let (url, file) = (cluster.url(), cluster.password_file("a wrong one"));
     let server = format!("url = '{url}'\npassword_file = '{}'", file.display());
     let daemon = Daemon::start(&policy().replace("[archive]", &format!("[archive]\n{server}")));
+    cluster.sql("ALTER DATABASE site SET log_statement = 'all'");
     let first = ended_flow();
     until("the wrong password to be said", || {
         let said = status(&daemon)["store_error"].as_str()?.to_owned();
@@ -194,6 +197,15 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     until("the flow at the site", || {
         (flows(&cluster, first) == "1").then_some(())
     });
+    let said = cluster.log();
+    let (batches, sizes) = (
+        said.matches("COPY incoming").count(),
+        said.matches("pg_total_relation_size").count(),
+    );
+    assert!(
+        batches >= 2 && sizes < batches,
+        "{batches} batches, {sizes} times all sizes"
+    );
     cluster.crash();
     let second = ended_flow();
     until("the server to be missed", || {
@@ -204,34 +216,102 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
         (flows(&cluster, second) == "1").then_some(())
     });
     assert_eq!(flows(&cluster, first), "1");
+    // A later fatpath brings the tables forward while this one is connected.
+    cluster.sql("UPDATE fatpath.schema_version SET version = version + 1");
+    let third = ended_flow();
+    until("the later version to be said", || {
+        let said = status(&daemon)["store_error"].as_str()?.to_owned();
+        said.contains("update fatpath here").then_some(())
+    });
+    until("the third flow in the spool", || {
+        (status(&daemon)["spool_events"].as_u64()? >= 1).then_some(())
+    });
+    assert_eq!(flows(&cluster, third), "0");
+    cluster.sql("UPDATE fatpath.schema_version SET version = version - 1");
+    until("the third flow at the site", || {
+        (flows(&cluster, third) == "1").then_some(())
+    });
     let socket = daemon.path("run/view.sock");
     let query = ArchiveQuery {
         kinds: Some("flow".into()),
         ..ArchiveQuery::default()
     };
     let page = client::ask::<GetArchive>(&socket, &query).unwrap().unwrap();
-    assert_eq!(page.events.len(), 2);
-    let arguments = [
-        "archive", "query", "--json", "--kind", "flow", "--url", &url,
-    ];
-    let output = std::process::Command::new(support::FATPATH)
-        .args(arguments)
-        .arg("--password-file")
-        .arg(&file)
-        .output()
-        .unwrap();
-    let lines = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(
-        lines.lines().count(),
-        2,
-        "{output:?}",
-        output = output.stderr
-    );
+    assert_eq!(page.events.len(), 3);
+    let arguments = ["archive", "query", "--json", "--kind", "flow"];
+    let of_url = ["--url", &url, "--password-file"].map(Path::new);
+    let of_policy = [Path::new("--policy"), &daemon.path("policy.toml")];
+    for place in [[&of_url[..], &[&file]].concat(), of_policy.to_vec()] {
+        let mut query = Command::new(support::FATPATH);
+        let output = query.args(arguments).args(&place).output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(lines.lines().count(), 3, "{place:?}: {said}");
+    }
     let said = daemon.stderr();
     assert!(
         !said.contains(PASSWORD) && !said.contains("a wrong one"),
         "{said}"
     );
+}
+
+/// Stores a log's line, and asks for what is stored: what is printed, or why not.
+fn import_and_query(url: &str, password: &Path, trusted: Option<&Path>) -> Result<String, String> {
+    let log = password.with_file_name("events.jsonl");
+    let line = r#"{"timestamp":"2026-11-23T00:00:00Z","event":"derived.busy"}"#;
+    std::fs::write(&log, format!("{line}\n")).unwrap();
+    let ask = |arguments: &[&str]| {
+        let mut fatpath = Command::new(support::FATPATH);
+        fatpath.arg("archive").args(arguments);
+        fatpath
+            .args(["--url", url, "--password-file"])
+            .arg(password);
+        fatpath
+            .env_remove("SSL_CERT_DIR")
+            .env_remove("SSL_CERT_FILE");
+        if let Some(file) = trusted {
+            fatpath.env("SSL_CERT_FILE", file);
+        }
+        let output = fatpath.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        match output.status.success() {
+            true => Ok(text(output.stdout)),
+            false => Err(text(output.stderr)),
+        }
+    };
+    ask(&["import", log.to_str().unwrap()])?;
+    ask(&["query", "--since", "2026-11-01", "--csv"])
+}
+
+#[test]
+fn a_server_elsewhere_is_talked_to_with_tls_and_must_be_who_it_says() {
+    let Some(mut cluster) = Cluster::start() else {
+        return;
+    };
+    let authority = cluster.listen_with_tls();
+    let password = cluster.password_file(PASSWORD);
+    let url = |name: &str, option: &str| {
+        format!("postgres://fatpath@{name}/site?hostaddr={TLS_ADDRESS}{option}")
+    };
+    let ask = |name, option, trusted| import_and_query(&url(name, option), &password, trusted);
+    let trusted = Some(&*authority);
+    let stored = ask(TLS_NAME, "", trusted).unwrap();
+    assert!(stored.contains("derived.busy"), "{stored}");
+    for (name, option, trusted, why) in [
+        (TLS_NAME, "", None, "UnknownIssuer"),
+        ("other.test", "", trusted, "not valid for name"),
+        (TLS_NAME, "&sslmode=disable", trusted, "no encryption"),
+        ("localhost", "", trusted, "no encryption"),
+        (
+            "localhost",
+            "&sslmode=require",
+            trusted,
+            "not valid for name",
+        ),
+    ] {
+        let refused = ask(name, option, trusted).unwrap_err();
+        assert!(refused.contains(why), "{name} {option}: {refused}");
+    }
 }
 
 #[test]

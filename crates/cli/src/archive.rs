@@ -11,12 +11,18 @@ pub(crate) mod time;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use fatpath_archive::store::{Location, ServerAddress, Store};
-use std::path::PathBuf;
+use fatpath_daemon::read_policy_file;
+use fatpath_policy::ArchiveServer;
+use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
 The daemon keeps an archive while its policy has a section [archive]. These
 commands read its databases: root and members of the group fatpath may. A time
 is a date (2026-11-23, 2026-11-23T10:15:00Z; UTC) or how long ago (90m, 7d).
+
+Where the policy file has `[archive] url`, its server is asked, for the events
+of all hosts (--host NAME: of one). --archive asks the files of a directory, and
+--url another server.
 
 Examples:
   fatpath archive query --since 1h --kind flow
@@ -24,8 +30,12 @@ Examples:
   fatpath archive query --since 1d --netlogger > events.log
   fatpath archive path 192.0.2.0/24 --since 30d
   fatpath archive import /var/log/fatpath/flows.jsonl
+  fatpath archive query --archive /mnt/old/archive --since 30d
   fatpath archive query --url postgres://fatpath@db.example/site \
       --password-file /etc/fatpath/archive.password --host node7";
+
+/// Without a server.
+const FOLDER: &str = "/var/lib/fatpath/archive";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -42,9 +52,9 @@ pub enum Command {
 /// Where the archive is.
 #[derive(Args)]
 pub struct Place {
-    /// Directory of the archive
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/fatpath/archive")]
-    pub archive: PathBuf,
+    /// Directory of the archive [default: the policy's server, or else /var/lib/fatpath/archive]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "policy"])]
+    archive: Option<PathBuf>,
     #[command(flatten)]
     server: ServerPlace,
 }
@@ -59,21 +69,50 @@ pub struct ServerPlace {
     /// File that has the server's password, which others may not read
     #[arg(long, value_name = "FILE", requires = "url")]
     password_file: Option<PathBuf>,
+    /// Policy file whose `[archive] url` is taken where no --url is given
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/fatpath/policy.toml",
+        conflicts_with = "url"
+    )]
+    policy: PathBuf,
 }
 
 impl ServerPlace {
+    /// The one that is given, or else the policy's.
     fn address(&self) -> Result<Option<ServerAddress>> {
-        let url = self.url.as_ref();
-        let address = url.map(|url| ServerAddress::new(url, self.password_file.as_deref()));
-        let address = address.transpose().map_err(anyhow::Error::msg);
-        address.context("--url")
+        if let Some(url) = &self.url {
+            return address(url, self.password_file.as_deref()).context("--url");
+        }
+        let policy = self.policy.display();
+        if !self.policy.try_exists().unwrap_or(true) {
+            return Ok(None);
+        }
+        let read = read_policy_file(&self.policy).with_context(|| {
+            format!("{policy} may say where the archive is; or give --archive or --url")
+        });
+        match read?.archive.and_then(|archive| archive.server) {
+            Some(ArchiveServer { url, password_file }) => {
+                address(&url, password_file.as_deref()).with_context(|| policy.to_string())
+            }
+            None => Ok(None),
+        }
     }
+}
+
+fn address(url: &str, password_file: Option<&Path>) -> Result<Option<ServerAddress>> {
+    let address = ServerAddress::new(url, password_file);
+    address.map(Some).map_err(anyhow::Error::msg)
 }
 
 impl Place {
     fn location(&self) -> Result<Location> {
+        if let Some(folder) = &self.archive {
+            return Ok(Location::Folder(folder.clone()));
+        }
         let server = self.server.address()?.map(Location::Server);
-        Ok(server.unwrap_or_else(|| Location::Folder(self.archive.clone())))
+        Ok(server.unwrap_or_else(|| Location::Folder(FOLDER.into())))
     }
 
     fn store(&self) -> Result<Box<dyn Store + Send>> {
@@ -82,12 +121,15 @@ impl Place {
 
     /// The store, where there is one.
     fn existing(&self) -> Result<Box<dyn Store + Send>> {
-        let folder = self.archive.display();
-        anyhow::ensure!(
-            self.location()?.may_exist(),
-            "{folder}: no archive here; add a section [archive] to the policy, or import a log"
-        );
-        self.store()
+        let location = self.location()?;
+        if let Location::Folder(folder) = &location {
+            anyhow::ensure!(
+                location.may_exist(),
+                "{}: no archive here; add a section [archive] to the policy, or import a log",
+                folder.display()
+            );
+        }
+        Ok(location.open()?)
     }
 }
 

@@ -26,7 +26,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "version 0 has no tables: give --remove-everything to remove all events"
     );
     let address = arguments.server.address()?;
-    let address = address.context("give --url: files of this host need no migration")?;
+    let address = address
+        .context("give --url, as the policy has no server: files of this host need no migration")?;
     // On a terminal.
     let style = ProgressStyle::with_template("{msg}").expect("a valid template");
     let bar = ProgressBar::new_spinner().with_style(style);
