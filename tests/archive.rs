@@ -74,7 +74,8 @@ fn status(daemon: &Daemon) -> Value {
 #[test]
 fn a_flow_is_archived_once_whatever_ends_the_daemon() {
     let Some(_alone) = alone() else { return };
-    let mut daemon = Daemon::start(&policy());
+    let often = "[archive]\nhost_interval = '1s'";
+    let mut daemon = Daemon::start(&policy().replace("[archive]", often));
     let first = ended_flow();
     until("the flow", || (flows_of(&daemon, first) > 0).then_some(()));
     let flows = events(&daemon, "flow");
@@ -94,6 +95,12 @@ fn a_flow_is_archived_once_whatever_ends_the_daemon() {
         (flows_of(&daemon, first), flows_of(&daemon, second)),
         (1, 1)
     );
+    let load = until("the host's load", || {
+        ended_flow();
+        let mut loads = events(&daemon, "sample").into_iter();
+        loads.find(|load| load["body"]["interfaces"]["lo"]["received_bytes"].is_u64())
+    });
+    assert_eq!(load["name"], "host.load");
     let output = daemon.ask(&["status"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("archive") && text.contains("1 day"), "{text}");

@@ -8,6 +8,7 @@
 pub(crate) mod answers;
 mod event;
 mod folder;
+mod host_load;
 mod move_worker;
 mod spool_worker;
 

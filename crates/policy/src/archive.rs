@@ -21,6 +21,8 @@ pub struct Archive {
     pub every_flow_bytes: u64,
     /// Of smaller flows one in so many, 1 to 1,000,000.
     pub one_in: u32,
+    /// The host's load is kept so often, 1 s to 1 h.
+    pub host_interval_us: u64,
 }
 
 /// A PostgreSQL server that stores the events of many hosts.
@@ -41,6 +43,7 @@ impl Default for Archive {
             spool_bytes: 256 << 20,
             every_flow_bytes: 1_000_000,
             one_in: 100,
+            host_interval_us: 60_000_000,
         }
     }
 }

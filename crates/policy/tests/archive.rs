@@ -18,7 +18,7 @@ fn only_a_section_asks_for_an_archive() {
 #[test]
 fn each_key_is_read() {
     let read = archive(
-        "[archive]\ndays = 7\nsize = '5GB'\nspool_size = '64MiB'\nevery_flow_from = '10kB'\none_in = 3",
+        "[archive]\ndays = 7\nsize = '5GB'\nspool_size = '64MiB'\nevery_flow_from = '10kB'\none_in = 3\nhost_interval = '5s'",
     );
     let read = read.unwrap();
     assert_eq!((read.days, read.one_in), (7, 3));
@@ -26,7 +26,10 @@ fn each_key_is_read() {
         (read.total_bytes, read.spool_bytes),
         (5_000_000_000, 64 << 20)
     );
-    assert_eq!(read.every_flow_bytes, 10_000);
+    assert_eq!(
+        (read.every_flow_bytes, read.host_interval_us),
+        (10_000, 5_000_000)
+    );
 }
 
 #[test]
@@ -36,6 +39,7 @@ fn what_is_out_of_range_or_unknown_is_refused_with_its_place() {
         ("size = '1MB'", "16 MiB to 16 TiB"),
         ("spool_size = 7", "1 MiB to 64 GiB"),
         ("one_in = 0", "1 to 1000000"),
+        ("host_interval = '100ms'", "1s to 3600s"),
         ("url = '/var/lib'", "postgres://USER@HOST/DATABASE"),
         ("url = 'postgres://u:secret@h/d'", "it has a password"),
         (

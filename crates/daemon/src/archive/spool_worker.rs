@@ -2,6 +2,7 @@
 //! The worker that appends queued events to the spool, and makes them durable each second.
 
 use super::event::now_us;
+use super::host_load::HostLoad;
 use super::{Archive, Settings};
 use anyhow::{Context, Result, bail};
 use fatpath_api::ArchiveDrops;
@@ -39,6 +40,7 @@ pub(crate) fn follow_events(archive: &Archive, shutdown: &CancellationToken) -> 
         if synced.elapsed() >= SYNC_INTERVAL {
             synced = Instant::now();
             writer.follow_settings();
+            writer.append_host_load();
             writer.sync();
         }
     }
@@ -53,6 +55,7 @@ struct Writer<'a> {
     archive: &'a Archive,
     origin: Origin,
     spool: Option<(Settings, Spool)>,
+    host_load: HostLoad,
 }
 
 impl Writer<'_> {
@@ -66,6 +69,7 @@ impl Writer<'_> {
                 boot: boot.trim().to_owned(),
             },
             spool: None,
+            host_load: HostLoad::default(),
         };
         writer.follow_settings();
         Ok(writer)
@@ -77,6 +81,16 @@ impl Writer<'_> {
             // Why it failed, the next sync says.
             Some((_, spool)) => drop(spool.append(kind, event)),
             None => drop(self.archive.unqueued.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    fn append_host_load(&mut self) {
+        let Some((settings, _)) = &self.spool else {
+            return;
+        };
+        let interval = Duration::from_micros(settings.host_interval_us);
+        if let Some(event) = self.host_load.event(interval) {
+            self.append(Kind::Sample, &event);
         }
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `[archive]` section of the policy file. Start at [`read`].
 
-use super::values::{ARCHIVE_BYTES, ARCHIVE_DAYS, ARCHIVE_FLOW_BYTES, ONE_IN, SPOOL_BYTES};
+use super::values::{
+    ARCHIVE_BYTES, ARCHIVE_DAYS, ARCHIVE_FLOW_BYTES, HOST_INTERVAL, ONE_IN, SPOOL_BYTES,
+};
 use crate::{Archive, ArchiveServer};
 use fatpath_toml::{Refusal, Section, Value};
 use std::path::PathBuf;
@@ -25,6 +27,11 @@ pub(super) fn read(root: &mut Section) -> Option<Archive> {
             "every_flow_from",
             &ARCHIVE_FLOW_BYTES,
             &mut archive.every_flow_bytes,
+        ),
+        (
+            "host_interval",
+            &HOST_INTERVAL,
+            &mut archive.host_interval_us,
         ),
     ] {
         let read = section.read(key, |value| measure.read(value));

@@ -81,6 +81,13 @@ pub(crate) const ARCHIVE_FLOW_BYTES: Measure = Measure {
     with_unit: Some(quantity::bytes),
     allowed: Cow::Borrowed("0 to 1 PiB: bytes as an integer, or \"1MB\""),
 };
+pub(crate) const HOST_INTERVAL: Measure = Measure {
+    min: 1_000_000,
+    max: 3_600_000_000,
+    bare: false,
+    with_unit: Some(quantity::time_us),
+    allowed: Cow::Borrowed("1s to 3600s, with its unit: \"60s\""),
+};
 pub(crate) const ONE_IN: Measure = count(1, 1_000_000, "an integer of 1 to 1000000 flows");
 pub(crate) const SAMPLES_PER_S: Measure = count(
     10,
