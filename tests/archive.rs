@@ -177,6 +177,14 @@ fn while_the_store_is_away_events_wait_and_flows_are_tuned() {
     until("the store's return", || {
         status(&daemon)["store_error"].is_null().then_some(())
     });
+    // What the daemon said of it is archived, too.
+    until("the error in the archive", || {
+        let mut said = events(&daemon, "event").into_iter();
+        said.find(|event| {
+            let message = event["body"]["message"].as_str().unwrap_or_default();
+            event["name"] == "log.error" && message.starts_with("archive: the store: ")
+        })
+    });
 }
 
 #[test]

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where what the program says of itself goes: to systemd's journal with its priority when standard error
-//! leads there, else to standard error as it is. Where syslog reads the journal, it has it from there.
+//! leads there, else to standard error as it is. Where syslog reads the journal, it has it from there. Warnings and errors
+//! go to the daemon's archive, too.
 
+use fatpath_daemon::archive_said;
+use std::fmt::{Debug, Write};
 use std::fs::Metadata;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// What systemd sets to the device and inode of standard error (systemd.exec(5)).
@@ -26,17 +31,47 @@ pub fn open() -> Log {
     {
         let journal = journal.with_syslog_identifier("fatpath".to_owned());
         let lines = tracing_subscriber::registry().with(LevelFilter::INFO);
-        lines.with(journal).init();
+        lines.with(journal).with(ToArchive).init();
         return Log::Journal;
     }
     // The journal dates lines itself, and a terminal needs no dates.
-    tracing_subscriber::fmt()
+    let stderr = tracing_subscriber::fmt::layer()
         .without_time()
         .with_target(false)
         .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::registry().with(LevelFilter::INFO);
+    lines.with(stderr).with(ToArchive).init();
     Log::Stderr
+}
+
+/// Archives warnings and errors.
+struct ToArchive;
+
+impl<S: Subscriber> Layer<S> for ToArchive {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => return,
+        };
+        let mut message = Message::default();
+        event.record(&mut message);
+        archive_said(level, &message.0);
+    }
+}
+
+/// What is said, without other fields.
+#[derive(Default)]
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            // Nothing fails that writes to a string.
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
 }
 
 fn stderr_is_the_journal() -> bool {

@@ -10,6 +10,7 @@ mod event;
 mod folder;
 mod host_load;
 mod move_worker;
+mod said;
 mod spool_worker;
 
 use fatpath_api::ArchiveStatus;
@@ -27,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use event::{event_now, flow_tuned, learned_applied, policy_applied};
 pub(crate) use move_worker::follow_segments;
+pub use said::archive_said;
+pub(crate) use said::keep_said_in;
 pub(crate) use spool_worker::follow_events;
 
 /// Events that wait for the spool, at most: of 1 KB each about 16 MB.

@@ -39,6 +39,7 @@ mod watchdog;
 mod workers;
 
 pub use archive::answers::{archived_event, history_answer};
+pub use archive::archive_said;
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use page::token_file;

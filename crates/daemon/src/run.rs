@@ -2,7 +2,7 @@
 //! The daemon's life: lock, load, apply, answer, and at the end leave everything pinned.
 
 use crate::access::UnixSockets;
-use crate::archive::Archive;
+use crate::archive::{Archive, keep_said_in};
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::measure::Measurements;
@@ -30,6 +30,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         .enable_all()
         .build()?;
     let archive = Arc::new(Archive::new(&options.archive));
+    keep_said_in(&archive);
     let (engine, applied) = Engine::start(&instance, &options.policy, archive)?;
     log_applied(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
