@@ -10,9 +10,10 @@ pub(crate) mod time;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use fatpath_archive::store::{Location, ServerAddress, Store};
+use fatpath_archive::store::{Location, ServerAddress, Store, StoreError, Watch};
 use fatpath_daemon::read_policy_file;
 use fatpath_policy::ArchiveServer;
+use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
@@ -115,8 +116,11 @@ impl Place {
         Ok(server.unwrap_or_else(|| Location::Folder(FOLDER.into())))
     }
 
+    /// The store, to write.
     fn store(&self) -> Result<Box<dyn Store + Send>> {
-        Ok(self.location()?.open()?)
+        let mut store = self.location()?.open()?;
+        with_progress(|watch| store.prepare(watch))?;
+        Ok(store)
     }
 
     /// The store, where there is one.
@@ -131,6 +135,20 @@ impl Place {
         }
         Ok(location.open()?)
     }
+}
+
+/// Shows on a terminal how far a change of a server's tables is.
+fn with_progress<T>(
+    change: impl FnOnce(&mut Watch) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let style = ProgressStyle::with_template("{msg}").expect("a valid template");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    let changed = change(&mut |migration| {
+        bar.set_message(migration.to_string());
+        true
+    });
+    bar.finish_and_clear();
+    changed
 }
 
 pub fn run(command: &Command) -> Result<()> {

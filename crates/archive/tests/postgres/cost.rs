@@ -2,8 +2,10 @@
 //! What questions cost the server: locks, of which all its users have a number together, and rows that are read.
 
 use super::cluster::Cluster;
-use super::shared;
-use super::{DAY_US, TODAY_US, batch, empty, event, flow, hold, store, until};
+use super::{
+    ALL_TOLD, DAY_US, PAST_US, TODAY_US, batch, empty, event, flow, hold, kept, shared, store,
+    until,
+};
 use fatpath_archive::Kind;
 use fatpath_archive::store::{PostgresStore, Query, Store};
 
@@ -16,7 +18,7 @@ const MOST_LOCKS: u64 = 300;
 fn with_days(cluster: &Cluster, name: &str) -> PostgresStore {
     let mut server = empty(cluster, name);
     let tests = (0..DAYS).map(|day| {
-        let time_us = TODAY_US - day * DAY_US;
+        let time_us = PAST_US - day * DAY_US;
         event("ping", time_us, Some("192.0.2.1"), "{}")
     });
     server
@@ -33,7 +35,7 @@ const LOCKS: &str = "SELECT count(*) FILTER (WHERE granted), bool_or(NOT granted
 #[test]
 fn a_question_over_many_days_locks_few_tables_at_once() {
     let Some(cluster) = shared() else { return };
-    drop(with_days(&cluster, "locks"));
+    let mut writer = with_days(&cluster, "locks");
     let of_path = Query {
         kinds: vec![Kind::Test],
         ..Query::between(0, i64::MAX)
@@ -44,7 +46,7 @@ fn a_question_over_many_days_locks_few_tables_at_once() {
     };
     for query in [of_path, of_prefix] {
         // It waits with the locks that it has.
-        let newest = "LOCK TABLE fatpath.record_20261123 IN ACCESS EXCLUSIVE MODE";
+        let newest = "LOCK TABLE fatpath.record_20191123 IN ACCESS EXCLUSIVE MODE";
         let mut holder = hold(&cluster, "locks", newest);
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| {
@@ -63,6 +65,11 @@ fn a_question_over_many_days_locks_few_tables_at_once() {
             assert!((1..MOST_LOCKS).contains(&locks), "{locks} locks");
         });
     }
+    // They go in several parts, too.
+    writer.retain(kept(1), PAST_US).unwrap();
+    cluster.psql("locks", ALL_TOLD).unwrap();
+    writer.retain(kept(1), PAST_US).unwrap();
+    assert_eq!(writer.status().unwrap().days, ["2019-11-23"]);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath archive migrate`.
 
-use super::ServerPlace;
+use super::{ServerPlace, with_progress};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_archive::store::{Location, PostgresStore, SCHEMA_VERSION};
-use indicatif::{ProgressBar, ProgressStyle};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -28,15 +27,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let address = arguments.server.address()?;
     let address = address
         .context("give --url, as the policy has no server: files of this host need no migration")?;
-    // On a terminal.
-    let style = ProgressStyle::with_template("{msg}").expect("a valid template");
-    let bar = ProgressBar::new_spinner().with_style(style);
     let mut store = PostgresStore::at(address, Location::DEADLINE)?;
-    let from = store.migrate(to, &mut |migration| {
-        bar.set_message(migration.to_string());
-        true
-    })?;
-    bar.finish_and_clear();
+    let from = with_progress(|watch| store.migrate(to, watch))?;
     match from == to {
         true => println!("The tables are of version {to} already."),
         false => println!("The tables are of version {to} now; they were of version {from}."),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 /// How far it is is told so often.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,7 +53,12 @@ pub(super) async fn run(
 }
 
 async fn index_step(observer: &Client, pid: i32) -> Result<Option<IndexStep>, Cause> {
-    let Some(row) = observer.query_opt(INDEX, &[&pid]).await? else {
+    let row = match observer.query_opt(INDEX, &[&pid]).await {
+        // Before PostgreSQL 12 the server does not tell.
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => None,
+        row => row?,
+    };
+    let Some(row) = row else {
         return Ok(None);
     };
     Ok(Some(IndexStep {
