@@ -15,7 +15,8 @@ const SEND_BUFFER_BYTES: u64 = 1 << 50;
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// TCP's part: the law, and how losses are found. Its segment size, buffers and ECN follow from the rest.
+    /// TCP's part: the law, and how losses are found. Its segment size, buffers and ECN follow from the rest. Its pacing rate
+    /// is that of UDP payload, headers of the transport among it.
     pub tcp: TcpSpec,
     /// What seals.
     pub cipher: Cipher,
@@ -83,7 +84,12 @@ impl Spec {
         if self.tcp.rude.is_some() {
             return Err(SpecError::Rude);
         }
+        let of_segments = |rate_bps: u64| {
+            let bits = u128::from(rate_bps) * u128::from(self.segment_bytes());
+            bits.div_ceil(self.datagram_bytes.into()) as u64
+        };
         let tcp = TcpSpec {
+            pacing_rate_bps: self.tcp.pacing_rate_bps.map(of_segments),
             mss_bytes: self.segment_bytes(),
             send_buffer: Buffer::Fixed(SEND_BUFFER_BYTES),
             receive_buffer: Buffer::Fixed(self.window_bytes),
