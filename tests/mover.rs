@@ -8,71 +8,9 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
+use support::mover::*;
 use support::{FATPATH, Lab, alone, until};
-
-/// What stands in ssh's place: it leaves the host out.
-fn here(folder: &Path) -> String {
-    let path = folder.join("rsh");
-    if !path.exists() {
-        fs::write(&path, "#!/bin/sh\nshift\nexec \"$@\"\n").unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    }
-    path.to_str().unwrap().to_owned()
-}
-
-/// `fatpath send` or `recv` to itself, over loopback.
-fn mover(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(FATPATH);
-    command.args(arguments);
-    command.args(["--rsh", &here(folder), "--remote-fatpath", FATPATH]);
-    command.args(["--address", "127.0.0.1", "--json"]);
-    command
-}
-
-fn report(output: &Output) -> Value {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"))
-}
-
-fn done(mut command: Command) -> Value {
-    let output = command.output().unwrap();
-    let report = report(&output);
-    assert!(output.status.success(), "{report}");
-    report
-}
-
-/// Bytes without a pattern.
-fn content(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    (0..bytes / 8).flat_map(|_| next()).collect()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-fn target(folder: &Path) -> String {
-    format!("host:{}", text(folder))
-}
-
-/// Nothing of an unfinished transfer is there.
-fn is_clean(folder: &Path) -> bool {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    entries.into_iter().all(|entry| {
-        let is_ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(".fatpath-"));
-        !is_ours && (!entry.file_type().unwrap().is_dir() || is_clean(&entry.path()))
-    })
-}
 
 fn tree(folder: &Path) -> PathBuf {
     let top = folder.join("top");
@@ -87,19 +25,6 @@ fn tree(folder: &Path) -> PathBuf {
         fs::write(top.join(format!("a/deep/{number}")), content(8 * number)).unwrap();
     }
     top
-}
-
-fn same(left: &Path, right: &Path) {
-    let diff = Command::new("diff")
-        .args(["-r", "--no-dereference"])
-        .args([left, right])
-        .output()
-        .unwrap();
-    assert!(
-        diff.status.success(),
-        "{}",
-        String::from_utf8_lossy(&diff.stdout)
-    );
 }
 
 #[test]
@@ -226,12 +151,6 @@ fn a_session_that_fails_says_so_in_one_document() {
     assert!(said.contains("cannot make"), "{said}");
 }
 
-fn run(words: &[&str]) {
-    let done = Command::new(words[0]).args(&words[1..]).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{words:?}: {said}");
-}
-
 /// Folders get their modes when all files are there; the end that was asked says what fails then.
 #[test]
 fn a_folder_that_cannot_be_changed_is_named_at_the_other_end() {
@@ -330,28 +249,6 @@ fn a_full_disk_fails_what_does_not_fit() {
     let why = report["failures"][0]["why"].to_string();
     assert!(why.contains("No space left"), "{why}");
     assert_eq!(arrived.unwrap(), content(8 * 499));
-}
-
-fn is_running(child: &mut Child) -> bool {
-    child.try_wait().unwrap().is_none()
-}
-
-/// The process that `fatpath send` started, found by its parent.
-fn called_by(parent: u32) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
-}
-
-/// Bytes of the part that are there.
-fn part_bytes(folder: &Path) -> Option<(PathBuf, u64)> {
-    let parts = fs::read_dir(folder)
-        .ok()?
-        .map(|entry| entry.unwrap().path());
-    let part = parts
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|end| end == "part"))?;
-    let bytes = 512 * fs::metadata(&part).ok()?.blocks();
-    Some((part, bytes))
 }
 
 /// kill -9 of each end in turn, at any moment: the file is not there until it is whole, and of what had arrived less than

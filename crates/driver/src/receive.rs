@@ -64,6 +64,11 @@ impl RecvEnd {
         self.receiver.closed_by_peer()
     }
 
+    /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
+    pub fn heard(&self) -> Instant {
+        self.begun + Duration::from_nanos(self.receiver.heard_ns())
+    }
+
     /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
     pub fn peer_is_alive(&mut self) {
         let now_ns = self.now_ns();

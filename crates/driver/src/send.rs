@@ -63,6 +63,11 @@ impl SendEnd {
         self.sender.unsent_bytes()
     }
 
+    /// The first byte of what was given, in that order, that may not have arrived: its object, and where in it; `None`: all has.
+    pub fn oldest(&self) -> Option<(u32, u64)> {
+        self.sender.oldest()
+    }
+
     /// All that was given has arrived.
     pub fn is_done(&self) -> bool {
         self.sender.is_done()
@@ -71,6 +76,11 @@ impl SendEnd {
     /// Tells the receiver that this is the end; the next step sends it.
     pub fn close(&mut self, code: CloseCode) {
         self.sender.close(code);
+    }
+
+    /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
+    pub fn heard(&self) -> Instant {
+        self.begun + Duration::from_nanos(self.sender.heard_ns())
     }
 
     /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.

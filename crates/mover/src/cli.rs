@@ -6,7 +6,7 @@ use crate::names::shown;
 use crate::protocol::{Agreed, Part, Receives, Sends};
 use crate::remote::{Place, Shell, on_one_host};
 use crate::report::{Progress, Report};
-use crate::send::own_name;
+use crate::send::{Given, own_name};
 use crate::session::Session;
 use crate::{receive, send};
 use anyhow::{Context, Result, ensure};
@@ -14,8 +14,10 @@ use clap::Args;
 use fatpath_driver::Bound;
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{IsTerminal, stderr};
+use std::fs::File;
+use std::io::{IsTerminal, stderr, stdout};
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,11 +29,15 @@ file appears under its name when all of it is there, verified and on the disk.
 A transfer that was interrupted goes on where it ended when the same command is
 given again. Files of the same size and time are left alone. docs/mover.md.
 
+With - in the place of the files, standard input becomes the one file that the
+last argument names. Nothing of it is kept where the transfer is interrupted.
+
 Examples:
   fatpath send results.tar dtn2:/data
   fatpath send -r run-7 me@dtn2:/data --exclude '*.tmp' --limit 2gbit
   fatpath send -r run-7 dtn2:/data --dry-run
   fatpath send big.h5 dtn2: --law fp_cubic --json
+  tar c run-7 | fatpath send - dtn2:/data/run-7.tar
 
 Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
 
@@ -40,16 +46,33 @@ pub const RECV_HELP: &str = "\
 Starts `fatpath send` on HOST by ssh, and receives the files by UDP, encrypted.
 DIR is made where it is missing. See `fatpath send --help`.
 
+With - in the place of DIR, one file goes to standard output, as it comes; the
+exit status says whether it was whole and what was read there. The summary, and
+what --json prints, go to standard error.
+
 Examples:
   fatpath recv dtn2:/data/results.tar .
   fatpath recv -r dtn2:/data/run-7 dtn2:/data/run-8 /scratch
+  fatpath recv dtn2:/data/run-7.tar - | tar x
 
 Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
+
+/// Standard input or output, in the place of a path.
+const STANDARD: &str = "-";
+
+/// What a transfer goes from or to, here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Files,
+    Input,
+    Output,
+}
 
 /// `fatpath send`.
 #[derive(Args)]
 pub struct SendArguments {
-    /// Files, and folders with -r; the last one is where they go: [USER@]HOST:DIR
+    /// Files, and folders with -r, or - alone: standard input; the last one is where they go: [USER@]HOST:DIR, with -
+    /// [USER@]HOST:FILE
     #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
     #[allow(missing_docs)] // a comment would become the text of --help
@@ -60,7 +83,7 @@ pub struct SendArguments {
 /// `fatpath recv`.
 #[derive(Args)]
 pub struct RecvArguments {
-    /// [USER@]HOST:FILE, of one host; the last one is the folder here that they go to
+    /// [USER@]HOST:FILE, of one host; the last one is the folder here that they go to, or - for standard output
     #[arg(value_name = "PLACE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
     #[allow(missing_docs)] // a comment would become the text of --help
@@ -168,19 +191,45 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     let target = target.to_str().and_then(Place::parse);
     let target = target
         .context("the last argument says where files go: give HOST:DIR, or use cp on one host")?;
+    if files.iter().any(|file| file == STANDARD) {
+        ensure!(
+            files.len() == 1,
+            "- is standard input, and goes alone: give one command for each, or ./- for a file of that name"
+        );
+        return send_input(both, &target);
+    }
     // One that leads nowhere is told of later.
     let names = files
         .iter()
         .filter_map(|file| own_name(Path::new(file)).ok());
     refuse_twins(names)?;
     let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
-    let receives = both.receives(target.path.into_bytes(), vec![]);
-    let place = Place {
-        path: String::new(),
-        ..target
-    };
-    let session = both.call(&place, Part::Receive(receives))?;
-    both.finish(|report, progress| send::run(session, &sends, report, progress))
+    let receives = both.receives(target.path.clone().into_bytes(), vec![]);
+    let session = both.call(&target.without_path(), Part::Receive(receives))?;
+    let given = Given::Paths(&sends);
+    both.finish(Ends::Files, |report, progress| {
+        send::run(session, &given, report, progress)
+    })
+}
+
+/// Standard input, to one file.
+fn send_input(both: &BothArguments, target: &Place) -> Result<ExitCode> {
+    both.refuse_with_streams()?;
+    let path = Path::new(&target.path);
+    let name = path.file_name().filter(|_| !target.path.ends_with('/'));
+    let name = name.with_context(|| {
+        format!(
+            "standard input has no name: name the file that it becomes, as {}:{}NAME",
+            target.host, target.path
+        )
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let receives = both.receives(folder.as_os_str().as_bytes().to_vec(), vec![]);
+    let session = both.call(&target.without_path(), Part::Receive(receives))?;
+    let given = Given::Input(name.as_bytes().to_vec());
+    both.finish(Ends::Input, |report, progress| {
+        send::run(session, &given, report, progress)
+    })
 }
 
 /// `fatpath recv`.
@@ -205,9 +254,33 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
         .iter()
         .map(|place| place.path.clone().into_bytes())
         .collect();
+    let to_output = folder == STANDARD;
+    if to_output {
+        both.refuse_with_streams()?;
+        ensure!(
+            places.len() == 1,
+            "- is standard output, and takes one file: give one command for each, or ./- for a folder of that name"
+        );
+        ensure!(
+            !stdout().is_terminal(),
+            "standard output is a terminal: send it to a file or a program, as in | tar x"
+        );
+    }
     let session = both.call(&places[0], Part::Send(both.sends(paths)))?;
+    if to_output {
+        return both.finish(Ends::Output, |report, progress| {
+            receive::run_to_output(session, &names[0], raw_stdout()?, report, progress)
+        });
+    }
     let receives = both.receives(folder.clone().into_vec(), names);
-    both.finish(|report, progress| receive::run(session, receives, report, progress))
+    both.finish(Ends::Files, |report, progress| {
+        receive::run(session, receives, report, progress)
+    })
+}
+
+/// Without the buffer of lines.
+fn raw_stdout() -> Result<File> {
+    Ok(File::from(stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Two that would become one are refused before anything goes.
@@ -276,19 +349,33 @@ impl BothArguments {
         Ok(session)
     }
 
+    fn refuse_with_streams(&self) -> Result<()> {
+        ensure!(
+            !(self.recursive || self.preserve || self.dry_run),
+            "- is one stream without a mode: leave out --recursive, --preserve and --dry-run"
+        );
+        Ok(())
+    }
+
     fn finish(
         &self,
+        ends: Ends,
         work: impl FnOnce(&mut Report, &mut Progress) -> Result<()>,
     ) -> Result<ExitCode> {
         let mut report = Report::new(self.dry_run);
-        let mut progress = Progress::new(!self.quiet && stderr().is_terminal());
+        let is_shown = !self.quiet && stderr().is_terminal();
+        let mut progress = Progress::new(is_shown, ends != Ends::Input);
         let done = work(&mut report, &mut progress);
         progress.end();
         report.end();
         match (done, self.json) {
             (done, true) => {
                 report.note_error(done.err());
-                println!("{}", serde_json::to_string_pretty(&report)?);
+                let text = serde_json::to_string_pretty(&report)?;
+                match ends {
+                    Ends::Output => eprintln!("{text}"), // standard output has the file
+                    _ => println!("{text}"),
+                }
             }
             (Ok(()), false) => eprintln!("{}", report.summary()),
             (Err(error), false) => {
@@ -321,9 +408,11 @@ fn be_called() -> Result<ExitCode> {
     let (session, part) = Session::be_called(Control::of_stdio()?)?;
     warn_of_short_buffer(&session.bound);
     let mut report = Report::new(false);
-    let mut progress = Progress::new(false);
+    let mut progress = Progress::new(false, true);
     match part {
-        Part::Send(sends) => send::run(session, &sends, &mut report, &mut progress)?,
+        Part::Send(sends) => {
+            send::run(session, &Given::Paths(&sends), &mut report, &mut progress)?;
+        }
         Part::Receive(receives) => receive::run(session, receives, &mut report, &mut progress)?,
     }
     // What failed of single entries is what the caller says.

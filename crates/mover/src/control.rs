@@ -3,7 +3,7 @@
 //! thread writes, so that neither end waits for the other while it moves data.
 
 use crate::protocol::{self, Message, ReadError};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -19,6 +19,11 @@ const MOST_WAITING: usize = 16;
 const MOST_UNWRITTEN: u64 = 64;
 /// An end that looks at nothing for so long says that it lives: its disk stands still, and the path is not dead.
 const BUSY_EVERY: Duration = Duration::from_millis(100);
+/// An end that has nothing to say says so, so many times in what the other one may be silent for, and as often at least.
+const ALIVE_IN_SILENCE: u32 = 4;
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// An end that did not look for so long could not listen meanwhile.
+const LATE: Duration = Duration::from_millis(500);
 /// How long an end has to answer once it was asked, logging in of a person not counted.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long the other program has to end once all is said.
@@ -31,15 +36,40 @@ pub struct Control {
     outgoing: Option<mpsc::Sender<Message>>,
     writer: Option<thread::JoinHandle<()>>,
     child: Option<(Child, String)>,
+    /// How long the other end may be silent; `None`: that is not agreed on yet.
+    silence: Option<Duration>,
+    looked: Instant,
+    is_given_up: bool,
+    /// What to do when it ends before its time.
+    remedy: &'static str,
 }
 
+const GOES_ON: &str = "the same command goes on where this ended";
+const BEGINS_ANEW: &str = "nothing is kept of a stream: it has to begin again";
+
 /// What the threads of an end count.
-#[derive(Default)]
 struct Counts {
+    begun: Instant,
     /// Looks at what came.
     looks: AtomicU64,
     /// Messages that were said and not written.
     unwritten: AtomicU64,
+    /// When the other end was heard last, milliseconds from `begun`.
+    heard_ms: AtomicU64,
+    /// How often it is to hear something, milliseconds; 0: it does not wait for that yet.
+    alive_every_ms: AtomicU64,
+}
+
+impl Counts {
+    fn heard(&self, at: Instant) {
+        let at_ms = at.saturating_duration_since(self.begun).as_millis() as u64;
+        self.heard_ms.fetch_max(at_ms, Ordering::Relaxed);
+    }
+
+    fn silent_for(&self) -> Duration {
+        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(heard)
+    }
 }
 
 impl Control {
@@ -76,18 +106,29 @@ impl Control {
 
     fn of(input: impl io::Read + Send + 'static, output: impl Write + Send + 'static) -> Control {
         let (read, incoming) = mpsc::sync_channel(MOST_WAITING);
+        let counts = Arc::new(Counts {
+            begun: Instant::now(),
+            looks: AtomicU64::new(0),
+            unwritten: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(0),
+            alive_every_ms: AtomicU64::new(0),
+        });
+        let counted = counts.clone();
         thread::spawn(move || {
             let mut input = BufReader::new(input);
             loop {
                 let message = protocol::read(&mut input);
                 let is_last = message.is_err();
+                counted.heard(Instant::now());
+                if matches!(message, Ok(Message::Alive)) {
+                    continue;
+                }
                 if read.send(message).is_err() || is_last {
                     break;
                 }
             }
         });
         let (outgoing, said) = mpsc::channel();
-        let counts = Arc::new(Counts::default());
         let counted = counts.clone();
         let writer = thread::spawn(move || {
             // That the other end is gone is what the reader says.
@@ -101,7 +142,32 @@ impl Control {
             outgoing: Some(outgoing),
             writer: Some(writer),
             child: None,
+            silence: None,
+            looked: Instant::now(),
+            is_given_up: false,
+            remedy: GOES_ON,
         }
+    }
+
+    /// What moves is a stream: what ends before its time cannot go on later.
+    pub fn nothing_is_kept(&mut self) {
+        self.remedy = BEGINS_ANEW;
+    }
+
+    /// From now on the other end is given up when nothing is heard of it for so long, and hears something of this one as
+    /// often as it needs for that.
+    pub fn limit_silence(&mut self, silence: Duration) {
+        let every_ms = (silence / ALIVE_IN_SILENCE).min(ALIVE_EVERY).as_millis() as u64;
+        self.counts
+            .alive_every_ms
+            .store(every_ms.max(1), Ordering::Relaxed);
+        self.counts.heard(Instant::now());
+        self.silence = Some(silence);
+    }
+
+    /// The other end was heard by another way.
+    pub fn heard(&self, at: Instant) {
+        self.counts.heard(at);
     }
 
     /// Says something.
@@ -123,14 +189,32 @@ impl Control {
     /// What the other end said, if it said something.
     ///
     /// # Errors
-    /// It failed, is gone, or says what is none of the protocol.
+    /// It failed, is gone, says what is none of the protocol, or was not heard for as long as it may be silent.
     pub fn poll(&mut self) -> Result<Option<Message>> {
         self.counts.looks.fetch_add(1, Ordering::Relaxed);
         match self.incoming.try_recv() {
             Ok(message) => self.judged(message).map(Some),
-            Err(mpsc::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::TryRecvError::Empty) => self.judge_silence().map(|()| None),
             Err(mpsc::TryRecvError::Disconnected) => Err(self.ended()),
         }
+    }
+
+    fn judge_silence(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.looked, Instant::now()).elapsed() >= LATE {
+            self.counts.heard(Instant::now());
+        }
+        let Some(silence) = self.silence else {
+            return Ok(());
+        };
+        self.is_given_up = self.counts.silent_for() >= silence;
+        ensure!(
+            !self.is_given_up,
+            "the other end has said nothing for {} s, by the shell or by UDP: look after it and the network between, or give \
+             a longer --timeout; {}",
+            silence.as_secs(),
+            self.remedy
+        );
+        Ok(())
     }
 
     /// The next that it says.
@@ -140,7 +224,9 @@ impl Control {
     pub fn answer(&mut self) -> Result<Message> {
         match self.incoming.recv_timeout(ANSWER_WITHIN) {
             Ok(message) => self.judged(message),
-            Err(mpsc::RecvTimeoutError::Timeout) => bail!("the other end does not answer"),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                bail!("the other end does not answer; {}", self.remedy)
+            }
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.ended()),
         }
     }
@@ -182,12 +268,15 @@ impl Control {
         });
         match status {
             Some(status) => anyhow!("{status}"),
-            None => anyhow!("the other end is gone; the same command goes on where this ended"),
+            None => anyhow!("the other end is gone; {}", self.remedy),
         }
     }
 
     /// Says `last`, if that is something, and waits until it was written and the program that was started has ended.
     pub fn end(mut self, last: Option<Message>) {
+        if self.is_given_up {
+            return; // nobody would hear it
+        }
         last.into_iter().for_each(|message| self.say(message));
         self.outgoing = None;
         let writer = self.writer.take();
@@ -221,7 +310,7 @@ fn write_all(
     said: &mpsc::Receiver<Message>,
     counts: &Counts,
 ) -> io::Result<()> {
-    let mut looks = 0;
+    let (mut looks, mut written) = (0, Instant::now());
     loop {
         match said.recv_timeout(BUSY_EVERY) {
             Ok(message) => {
@@ -238,13 +327,19 @@ fn write_all(
             Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let before = std::mem::replace(&mut looks, counts.looks.load(Ordering::Relaxed));
-                if looks == 0 || looks != before {
-                    continue; // it has not begun, or it looks
+                let alive_every = counts.alive_every_ms.load(Ordering::Relaxed);
+                let is_due = alive_every > 0 && written.elapsed().as_millis() >= alive_every.into();
+                if looks != 0 && looks == before {
+                    protocol::write(output, &Message::Busy)?;
+                } else if is_due {
+                    protocol::write(output, &Message::Alive)?;
+                } else {
+                    continue;
                 }
-                protocol::write(output, &Message::Busy)?;
             }
         }
         output.flush()?;
+        written = Instant::now();
     }
 }
 
@@ -278,6 +373,43 @@ mod tests {
             thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(other.answer().unwrap(), Message::Busy);
+    }
+
+    /// Each says from time to time that it lives, however little else there is to say; one that stops doing so is given up,
+    /// unless it is heard by another way.
+    #[test]
+    fn an_end_that_is_silent_is_given_up() {
+        let silence = 4 * BUSY_EVERY;
+        let (read, write) = io::pipe().unwrap();
+        let (idle, _open) = io::pipe().unwrap();
+        let mut living = Control::of(idle, write);
+        let mut other = Control::of(read, io::sink());
+        living.limit_silence(silence);
+        other.limit_silence(silence);
+        let begun = Instant::now();
+        while begun.elapsed() < 3 * silence {
+            living.heard(Instant::now());
+            assert!(living.poll().unwrap().is_none());
+            assert!(other.poll().unwrap().is_none());
+            thread::sleep(Duration::from_millis(5));
+        }
+        let given_up = loop {
+            match living.poll() {
+                Ok(_) => thread::sleep(Duration::from_millis(5)),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(given_up.contains("has said nothing for 0 s"), "{given_up}");
+    }
+
+    /// Who did not look for long, for whatever reason, has to listen before it may say that nobody spoke.
+    #[test]
+    fn an_end_that_stood_listens_first() {
+        let (idle, _open) = io::pipe().unwrap();
+        let mut stood = Control::of(idle, io::sink());
+        stood.limit_silence(LATE);
+        thread::sleep(LATE + Duration::from_millis(50));
+        assert!(stood.poll().unwrap().is_none());
     }
 
     #[test]

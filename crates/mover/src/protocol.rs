@@ -4,17 +4,17 @@
 //!
 //! ```text
 //! caller  Hello ─►  ◄─ Ready  called     (UDP is tried)     Start ─►
-//! sender  Entries, Problems, Checksums, Figures, Finished ─►  receiver
-//! sender  ◄─ Answers  receiver
+//! sender  Entries, Problems, Ended, Checksums, Figures, Finished ─►  receiver
+//! sender  ◄─ Answers, Problems  receiver
 //! sender  ◄─ Problems, Finished  receiver     (its answer to Finished)
-//! either  Busy: it waits for a disk; Failure: what went wrong, and the end
+//! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
@@ -54,6 +54,15 @@ pub enum Message {
     Failure(String),
     /// This end waits for its disk, and lives.
     Busy,
+    /// This end had nothing to say for some time, and lives.
+    Alive,
+    /// A stream has ended.
+    Ended {
+        /// Which.
+        object: u32,
+        /// Its bytes.
+        size: u64,
+    },
 }
 
 /// Of the caller.
@@ -170,6 +179,8 @@ pub enum Kind {
         /// What it names, whatever that is.
         target: Vec<u8>,
     },
+    /// A file of which nobody knows the size before its end.
+    Stream,
 }
 
 /// What cannot be moved.

@@ -30,6 +30,14 @@ impl Place {
         })
     }
 
+    /// The host alone.
+    pub fn without_path(&self) -> Place {
+        Place {
+            host: self.host.clone(),
+            path: String::new(),
+        }
+    }
+
     /// The host without the user.
     fn name(&self) -> &str {
         self.host

@@ -205,16 +205,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// On standard error, where that is a terminal and `is_wanted`.
-    pub fn new(is_wanted: bool) -> Progress {
+    /// On standard error, where that is a terminal and `is_wanted`; without how much is left, where nobody knows the end.
+    pub fn new(is_wanted: bool, has_end: bool) -> Progress {
         let target = match is_wanted {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(Some(0), target);
-        let style =
-            ProgressStyle::with_template("{percent:>3}% {bytes}/{total_bytes}  {msg}  {eta} left");
-        bar.set_style(style.expect("the template is well-formed"));
+        let template = match has_end {
+            true => "{percent:>3}% {bytes}/{total_bytes}  {msg}  {eta} left",
+            false => "{bytes}  {msg}",
+        };
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.expect("the templates are well-formed"));
         Progress {
             bar,
             drawn: Instant::now(),

@@ -57,6 +57,13 @@ impl Queue {
         self.extents.is_empty()
     }
 
+    /// The first byte: its object, and where in it.
+    pub(crate) fn first(&self) -> Option<(u32, u64)> {
+        self.extents
+            .front()
+            .map(|extent| (extent.object, extent.offset))
+    }
+
     /// Bytes of objects.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

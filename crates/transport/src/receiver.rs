@@ -77,6 +77,11 @@ impl Receiver {
         self.silence.is_over(now_ns)
     }
 
+    /// When something that verifies came last, or the program said that the other end lives; 0: never.
+    pub fn heard_ns(&self) -> u64 {
+        self.silence.heard_ns()
+    }
+
     /// The program knows by another way that the other end lives, or did not listen itself: silence counts from now on.
     pub fn peer_is_alive(&mut self, now_ns: u64) {
         self.silence.heard(now_ns);

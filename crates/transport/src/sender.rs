@@ -94,9 +94,21 @@ impl Sender {
         self.queue.bytes()
     }
 
+    /// The first byte of what was given, in that order, that may not have arrived: its object, and where in it; `None`: all has.
+    pub fn oldest(&self) -> Option<(u32, u64)> {
+        let sent = self.sent.iter().flat_map(|runs| runs.first());
+        let oldest = sent.map(|run| (run.object, run.offset)).next();
+        oldest.or_else(|| self.queue.first())
+    }
+
     /// All that was given has arrived.
     pub fn is_done(&self) -> bool {
         self.queue.is_empty() && self.sent.is_empty()
+    }
+
+    /// When something that verifies came last, or the program said that the other end lives; 0: never.
+    pub fn heard_ns(&self) -> u64 {
+        self.silence.heard_ns()
     }
 
     /// The program knows by another way that the other end lives, or did not listen itself: silence counts from now on.

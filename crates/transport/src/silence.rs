@@ -8,6 +8,8 @@ pub(crate) struct Silence {
     limit_ns: u64,
     /// Since when it is silent; `None`: nothing is expected of it.
     since_ns: Option<u64>,
+    /// When it said something last, whether that was expected or not.
+    heard_ns: u64,
 }
 
 impl Silence {
@@ -15,6 +17,7 @@ impl Silence {
         Silence {
             limit_ns,
             since_ns: None,
+            heard_ns: 0,
         }
     }
 
@@ -29,6 +32,11 @@ impl Silence {
     /// It said something.
     pub(crate) fn heard(&mut self, now_ns: u64) {
         self.since_ns = self.since_ns.map(|_| now_ns);
+        self.heard_ns = now_ns;
+    }
+
+    pub(crate) fn heard_ns(&self) -> u64 {
+        self.heard_ns
     }
 
     /// When it has been silent for too long.
@@ -60,6 +68,6 @@ mod tests {
         assert_eq!(silence.ends_ns(), Some(22));
         silence.expect(13, false);
         silence.heard(14);
-        assert_eq!(silence.ends_ns(), None);
+        assert_eq!((silence.ends_ns(), silence.heard_ns()), (None, 14));
     }
 }

@@ -8,12 +8,15 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// Read at a time for hashing.
 const HASH_BYTES: usize = 1 << 20;
+/// Beginnings of files that wait to be hashed, at most: those of a disk that reads slowly are hashed when the file is whole.
+const MOST_BEGINNINGS: usize = 256;
+
 /// What the threads are asked.
 pub enum Ask {
     /// The file's bytes up to this one are there and can be hashed.
@@ -42,6 +45,7 @@ pub struct Threads {
     ask: mpsc::Sender<Ask>,
     store: mpsc::Sender<store::Ask>,
     is_given_up: Arc<AtomicBool>,
+    beginnings: Arc<AtomicUsize>,
     threads: [thread::JoinHandle<()>; 2],
 }
 
@@ -52,7 +56,9 @@ impl Threads {
         let (answer, answered) = mpsc::channel();
         let is_given_up = Arc::new(AtomicBool::new(false));
         let (store, storing) = store::start(answer.clone(), is_given_up.clone());
+        let beginnings = Arc::new(AtomicUsize::new(0));
         let mut finisher = Finisher {
+            beginnings: beginnings.clone(),
             answer,
             store: store.clone(),
             is_given_up: is_given_up.clone(),
@@ -66,13 +72,22 @@ impl Threads {
             ask,
             store,
             is_given_up,
+            beginnings,
             threads: [finishing, storing],
         };
         (threads, answered)
     }
 
+    /// The beginning of a file may be given to be hashed: few wait.
+    pub fn hash_early(&self) -> bool {
+        self.beginnings.load(Ordering::Relaxed) < MOST_BEGINNINGS
+    }
+
     /// Asks them.
     pub fn ask(&self, ask: Ask) {
+        if matches!(ask, Ask::Hash { .. }) {
+            self.beginnings.fetch_add(1, Ordering::Relaxed);
+        }
         // They live as long as this.
         let _ = match ask {
             Ask::Sync {
@@ -104,6 +119,8 @@ impl Threads {
 }
 
 struct Finisher {
+    /// Asked for, and not hashed.
+    beginnings: Arc<AtomicUsize>,
     answer: mpsc::Sender<Finished>,
     store: mpsc::Sender<store::Ask>,
     is_given_up: Arc<AtomicBool>,
@@ -132,6 +149,7 @@ impl Finisher {
                 file,
                 until,
             } => {
+                self.beginnings.fetch_sub(1, Ordering::Relaxed);
                 // What cannot be read is said when the file is whole.
                 let _ = self.hash(object, &file, until);
             }
@@ -150,6 +168,7 @@ impl Finisher {
                 let _ = self.store.send(store::Ask::Forget(object));
                 if let (Some(mut part), Some(why)) = (self.whole.remove(&object), why) {
                     part.discard();
+                    drop(part);
                     self.say(Finished::Failed(object, why));
                 }
             }
@@ -190,11 +209,13 @@ impl Finisher {
             Err(_) if self.is_given_up.load(Ordering::Relaxed) => {} // the part stays
             Ok(()) => {
                 part.discard();
+                drop(part);
                 let why = "what arrived is not what was read there: it changed meanwhile, or a disk or memory is faulty";
                 self.say(Finished::Failed(object, why.to_owned()));
             }
             Err(error) => {
                 part.discard();
+                drop(part);
                 self.say(Finished::Failed(object, error.to_string()));
             }
         }

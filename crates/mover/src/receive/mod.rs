@@ -2,6 +2,8 @@
 //! The receiving end: opens what the sender names, says what it lacks, writes what arrives, and says what became of it.
 
 mod finish;
+mod folders;
+mod output;
 mod part;
 mod store;
 mod target;
@@ -14,7 +16,8 @@ use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_driver::RecvEnd;
 use finish::{Ask, Threads};
-use part::Parts;
+pub use output::run as run_to_output;
+use part::{ENDLESS, Parts};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -65,6 +68,7 @@ pub fn run(
         threads,
         finished,
         answers: vec![],
+        untold: 0,
         noted: Instant::now(),
         synced: Instant::now(),
         named_bytes: 0,
@@ -106,6 +110,8 @@ struct Receiving {
     threads: Threads,
     finished: mpsc::Receiver<Finished>,
     answers: Vec<Answer>,
+    /// Final ones among them: the other end does not read.
+    untold: usize,
     noted: Instant,
     synced: Instant,
     /// Bytes of all files that were named, and of these what was there before.
@@ -116,19 +122,17 @@ struct Receiving {
 impl Receiving {
     fn all(&mut self, report: &mut Report, progress: &mut Progress) -> Result<()> {
         loop {
-            while self.control.has_room()
-                && let Some(message) = self.control.poll()?
-            {
+            self.control.heard(self.end.heard());
+            while let Some(message) = self.control.poll()? {
                 if self.take(message, report)? {
                     return Ok(());
                 }
             }
             self.prepare(report);
-            let is_expected = self.parts.parts.values().any(|part| !part.is_whole());
-            self.end.expect_data(is_expected);
             self.end.step(&mut self.parts, WAIT)?;
             self.pass_on(report);
             self.keep_journals();
+            self.tell_problems(report);
             self.tell();
             report.moved_bytes = self.parts.bytes;
             progress.show(
@@ -151,7 +155,7 @@ impl Receiving {
                     let before = self.named.insert(entry.object, (entry.path.clone(), size));
                     ensure!(before.is_none(), "the other end gives a number twice");
                     ensure!(
-                        self.named.len() <= MOST_UNANSWERED,
+                        self.named.len() + self.untold <= MOST_UNANSWERED,
                         "the other end names too much at once"
                     );
                     self.named_bytes = self.named_bytes.saturating_add(size);
@@ -161,6 +165,13 @@ impl Receiving {
             Message::Problems(problems) => problems
                 .iter()
                 .for_each(|problem| report.note_problem(problem)),
+            Message::Ended { object, size } => {
+                if let Some((_, named)) = self.named.get_mut(&object) {
+                    *named = size;
+                }
+                self.named_bytes = self.named_bytes.saturating_add(size);
+                self.parts.end(object, size);
+            }
             Message::Checksums(checksums) => checksums
                 .into_iter()
                 .for_each(|checksum| self.check(checksum, report)),
@@ -181,14 +192,19 @@ impl Receiving {
 
     /// What fails after the last file is told too.
     fn finish(&mut self, report: &mut Report) {
-        let problems = self.target.finish();
+        self.target.finish();
+        self.tell_problems(report);
+        self.control.say(Message::Finished);
+    }
+
+    fn tell_problems(&mut self, report: &mut Report) {
+        let problems = self.target.take_problems();
         problems
             .iter()
             .for_each(|problem| report.note_problem(problem));
         for some in problems.chunks(MOST_ITEMS / 2) {
             self.control.say(Message::Problems(some.to_vec()));
         }
-        self.control.say(Message::Finished);
     }
 
     fn check(&mut self, checksum: Checksum, report: &mut Report) {
@@ -199,9 +215,9 @@ impl Receiving {
             Err(why) => match self.parts.parts.remove(&object) {
                 Some(mut part) => {
                     part.discard();
-                    self.open -= 1;
+                    drop(part);
                     self.threads.ask(Ask::Forget(object, None));
-                    self.answer(object, Outcome::Failed(why), report);
+                    self.ended(object, Outcome::Failed(why), report);
                 }
                 None => self.threads.ask(Ask::Forget(object, Some(why))),
             },
@@ -211,7 +227,8 @@ impl Receiving {
     /// Looks at some of what was named, as long as files may be opened.
     fn prepare(&mut self, report: &mut Report) {
         for _ in 0..PREPARE_AT_ONCE {
-            if self.open >= self.most_open || !self.control.has_room() {
+            let has_room = self.control.has_room() && self.target.has_room();
+            if self.open >= self.most_open || !has_room {
                 return;
             }
             let Some(entry) = self.backlog.pop_front() else {
@@ -220,7 +237,7 @@ impl Receiving {
             match self.target.prepare(&entry) {
                 Prepared::Done(outcome) => self.answer(entry.object, outcome, report),
                 Prepared::Part(part, wanted) => {
-                    self.there_bytes += part.bytes();
+                    self.there_bytes = self.there_bytes.saturating_add(part.bytes());
                     self.open += 1;
                     if part.is_whole() {
                         self.parts.ready.push(entry.object);
@@ -230,6 +247,15 @@ impl Receiving {
                 }
             }
         }
+    }
+
+    /// A part is a file now, or is given up and gone.
+    fn ended(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
+        self.open -= 1;
+        if let Some((path, _)) = self.named.get(&object) {
+            self.target.ended(path);
+        }
+        self.answer(object, outcome, report);
     }
 
     fn answer(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
@@ -243,6 +269,7 @@ impl Receiving {
         }
         if let Some((path, size)) = self.named.remove(&object) {
             report.note(&path, size, &outcome);
+            self.untold += 1;
             self.answers.push(Answer { object, outcome });
         }
     }
@@ -252,6 +279,7 @@ impl Receiving {
         if !self.control.has_room() {
             return;
         }
+        self.untold = 0;
         for answers in std::mem::take(&mut self.answers).chunks(MOST_ITEMS) {
             self.control.say(Message::Answers(answers.to_vec()));
         }
@@ -267,22 +295,16 @@ impl Receiving {
             match part.take_failure() {
                 None => self.threads.ask(Ask::Whole(part)),
                 Some(error) => {
-                    self.open -= 1;
+                    drop(part);
                     self.threads.ask(Ask::Forget(object, None));
-                    self.answer(object, Outcome::Failed(error.to_string()), report);
+                    self.ended(object, Outcome::Failed(error.to_string()), report);
                 }
             }
         }
         while let Ok(finished) = self.finished.try_recv() {
             match finished {
-                Finished::Stored(object) => {
-                    self.open -= 1;
-                    self.answer(object, Outcome::Stored, report);
-                }
-                Finished::Failed(object, why) => {
-                    self.open -= 1;
-                    self.answer(object, Outcome::Failed(why), report);
-                }
+                Finished::Stored(object) => self.ended(object, Outcome::Stored, report),
+                Finished::Failed(object, why) => self.ended(object, Outcome::Failed(why), report),
                 Finished::Synced(object, stretches) => self.mark(object, stretches),
             }
         }
@@ -309,15 +331,15 @@ impl Receiving {
         if syncs {
             self.synced = Instant::now();
         }
-        let with_journal = self
+        let long = self
             .parts
             .parts
             .values_mut()
-            .filter(|part| part.spec.journal.is_some());
-        for part in with_journal {
+            .filter(|part| part.spec.journal.is_some() || part.spec.size == ENDLESS);
+        for part in long {
             part.note();
             let (object, file, prefix) = (part.spec.object, part.spec.file.clone(), part.prefix());
-            if prefix >= part.hashed_until + HASH_BYTES {
+            if prefix >= part.hashed_until + HASH_BYTES && self.threads.hash_early() {
                 part.hashed_until = prefix;
                 let file = file.clone();
                 self.threads.ask(Ask::Hash {

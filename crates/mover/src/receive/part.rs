@@ -18,11 +18,16 @@ const NOTE_BYTES: u64 = 1 << 20;
 /// Slices of one call (IOV_MAX).
 const MOST_SLICES: usize = 1024;
 
+/// The size of a stream that has not ended.
+pub const ENDLESS: u64 = u64::MAX;
+
 /// What a part is of.
 pub struct PartSpec {
     pub object: u32,
+    /// Or [`ENDLESS`].
     pub size: u64,
-    pub modified: (i64, u32),
+    /// `None`: it has none.
+    pub modified: Option<(i64, u32)>,
     /// `None`: it is not kept.
     pub accessed: Option<(i64, u32)>,
     pub mode: u32,
@@ -87,6 +92,19 @@ impl Part {
         self.there.bytes() == self.spec.size
     }
 
+    /// It is a stream, and has ended.
+    fn end(&mut self, size: u64) {
+        self.spec.size = size;
+        if self.there.iter().any(|(_, until)| until > size) {
+            self.fail_too_long();
+        }
+    }
+
+    fn fail_too_long(&mut self) {
+        self.failed
+            .get_or_insert_with(|| io::Error::other("the other end sends more than it said"));
+    }
+
     /// What went wrong; it is said once.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failed.take()
@@ -98,8 +116,7 @@ impl Part {
             .checked_add(bytes)
             .filter(|end| *end <= self.spec.size);
         let Some(end) = end else {
-            self.failed
-                .get_or_insert_with(|| io::Error::other("the other end sends more than it said"));
+            self.fail_too_long();
             return;
         };
         if self.failed.is_some() {
@@ -177,7 +194,7 @@ fn write_all(file: &File, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> io
 }
 
 /// What `futimens` takes.
-pub fn times(modified: (i64, u32), accessed: Option<(i64, u32)>) -> Timestamps {
+pub fn times(modified: Option<(i64, u32)>, accessed: Option<(i64, u32)>) -> Timestamps {
     let time = |(tv_sec, tv_nsec): (i64, u32)| Timespec {
         tv_sec,
         tv_nsec: i64::from(tv_nsec).min(999_999_999),
@@ -188,7 +205,7 @@ pub fn times(modified: (i64, u32), accessed: Option<(i64, u32)>) -> Timestamps {
     };
     Timestamps {
         last_access: accessed.map_or(omitted, time),
-        last_modification: time(modified),
+        last_modification: modified.map_or(omitted, time),
     }
 }
 
@@ -221,6 +238,19 @@ impl Sink for Parts {
 }
 
 impl Parts {
+    /// A stream has ended, and was so long.
+    pub fn end(&mut self, object: u32, size: u64) {
+        if let Some(part) = self.parts.get_mut(&object)
+            && part.spec.size == ENDLESS
+            && part.failed.is_none()
+        {
+            part.end(size);
+            if part.is_whole() || part.failed.is_some() {
+                self.ready.push(object);
+            }
+        }
+    }
+
     /// Writes that follow one another.
     fn write_run(&mut self, run: &[Write<'_>]) {
         let first = &run[0];

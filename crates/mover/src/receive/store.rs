@@ -150,19 +150,21 @@ impl Store {
             .into_iter()
             .map(|(folder, fd)| (folder, fsync(&*fd).err()))
             .collect();
-        for (part, failed) in parts.iter().zip(failed) {
+        for (part, failed) in parts.into_iter().zip(failed) {
             let unsynced = folders
                 .get(&Arc::as_ptr(&part.spec.folder))
                 .copied()
                 .flatten();
             let failed = failed.or(unsynced.map(io::Error::from));
             let object = part.spec.object;
-            self.say(match failed {
+            let finished = match failed {
                 None => Finished::Stored(object),
                 Some(error) => {
                     Finished::Failed(object, format!("{}: {error}", shown(&part.spec.path)))
                 }
-            });
+            };
+            drop(part); // nothing changes its folder after the answer
+            self.say(finished);
         }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target folder: everything is opened below it, and by nothing that leads out of it (`openat2`, RESOLVE_BENEATH).
 
-use super::part::{Part, PartSpec};
+use super::folders::{Folder, Folders};
+use super::part::{ENDLESS, Part, PartSpec};
 use crate::journal::{Header, Journal};
 use crate::names::{OURS, checked, shown};
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
@@ -23,6 +24,8 @@ use std::sync::Arc;
 
 /// Files from this size on have a journal; what is missing of a smaller one is all of it.
 const JOURNAL_FROM_BYTES: u64 = 4 << 20;
+/// Folders that wait for what is arriving in them; beyond that nothing more is looked at.
+const MOST_WAITING: usize = 8192;
 /// Folders that stay open.
 const MOST_FOLDERS: usize = 128;
 /// Stretches that are asked for of a file, at most.
@@ -36,8 +39,10 @@ pub struct Target {
     boot: [u8; 16],
     umask: u32,
     folders: HashMap<Vec<u8>, Arc<OwnedFd>>,
-    /// Folders whose mode and times are to be set at the end.
-    made: Vec<Entry>,
+    /// Those whose mode and times are to be set when all is in them.
+    waiting: Folders,
+    /// What failed of that, and is to be told.
+    problems: Vec<Problem>,
 }
 
 /// What is to be done for an entry.
@@ -74,14 +79,44 @@ impl Target {
             boot: boot_id(),
             umask: umask(),
             folders: HashMap::new(),
-            made: vec![],
+            waiting: Folders::default(),
+            problems: vec![],
         })
+    }
+
+    /// There is room to remember what more entries need.
+    pub fn has_room(&self) -> bool {
+        self.waiting.count() < MOST_WAITING
     }
 
     /// What is to be done for `entry`.
     pub fn prepare(&mut self, entry: &Entry) -> Prepared {
-        self.try_prepare(entry)
-            .unwrap_or_else(|why| Prepared::Done(Outcome::Failed(why)))
+        let complete = self.waiting.named(&entry.path);
+        self.dress(complete);
+        let prepared = self
+            .try_prepare(entry)
+            .unwrap_or_else(|why| Prepared::Done(Outcome::Failed(why)));
+        if matches!(prepared, Prepared::Part(..)) {
+            self.waiting.awaits(&entry.path);
+        }
+        prepared
+    }
+
+    /// A part that was prepared is a file now, or is given up.
+    pub fn ended(&mut self, path: &[u8]) {
+        let complete = self.waiting.ended(path);
+        self.dress(complete);
+    }
+
+    /// Nothing more comes.
+    pub fn finish(&mut self) {
+        let left = self.waiting.end();
+        self.dress(left);
+    }
+
+    /// What failed of folders since this was asked last.
+    pub fn take_problems(&mut self) -> Vec<Problem> {
+        std::mem::take(&mut self.problems)
     }
 
     fn try_prepare(&mut self, entry: &Entry) -> Result<Prepared, String> {
@@ -91,7 +126,7 @@ impl Target {
             return Err("the other end offers what was not asked for".to_owned());
         }
         let (name, above) = names.split_last().ok_or("an empty path")?;
-        let is_plain = above.is_empty() && matches!(entry.kind, Kind::File { .. });
+        let is_plain = above.is_empty() && matches!(entry.kind, Kind::File { .. } | Kind::Stream);
         if !self.receives.is_recursive && !is_plain {
             return Err("it is no file, and --recursive was not given".to_owned());
         }
@@ -133,6 +168,10 @@ impl Target {
                 self.open_part(entry, &folder, name, *size)
                     .map_err(|error| error.to_string())
             }
+            Kind::Stream if self.receives.is_dry => Ok(Prepared::Done(Outcome::WouldStore)),
+            Kind::Stream => self
+                .open_part(entry, &folder, name, ENDLESS)
+                .map_err(|error| error.to_string()),
         }
     }
 
@@ -195,7 +234,12 @@ impl Target {
 
     fn keep(&mut self, entry: &Entry) {
         if self.receives.preserves {
-            self.made.push(entry.clone());
+            self.waiting.begin(Folder {
+                path: entry.path.clone(),
+                mode: entry.mode & 0o1777,
+                modified: entry.modified,
+                accessed: entry.accessed,
+            });
         }
     }
 
@@ -213,7 +257,8 @@ impl Target {
             [&b".part"[..], b".journal"].map(|end| [&stem[..], end].concat());
         let file = File::from(open_own(folder, &part_name, OFlags::empty())?);
         lock(&file, folder, &part_name)?;
-        let journal = match size >= JOURNAL_FROM_BYTES {
+        let is_stream = size == ENDLESS;
+        let journal = match size >= JOURNAL_FROM_BYTES && !is_stream {
             false => None,
             true => {
                 let journal = open_own(folder, &journal_name, OFlags::APPEND)?;
@@ -231,8 +276,8 @@ impl Target {
         let part = Part::new(PartSpec {
             object: entry.object,
             size,
-            modified: entry.modified,
-            accessed: self.receives.preserves.then_some(entry.accessed),
+            modified: (!is_stream).then_some(entry.modified),
+            accessed: (self.receives.preserves && !is_stream).then_some(entry.accessed),
             mode: match self.receives.preserves {
                 true => entry.mode & 0o1777, // nobody else's programs run with this user's rights
                 false => entry.mode & 0o777 & !self.umask,
@@ -246,31 +291,27 @@ impl Target {
             journal,
             there: there.unwrap_or_default(),
         });
-        let wanted = part.missing(MOST_RANGES);
+        let wanted = match is_stream {
+            true => vec![],
+            false => part.missing(MOST_RANGES),
+        };
         Ok(Prepared::Part(Box::new(part), wanted))
     }
 
-    /// Gives the folders that were made their modes and times, the deepest first. What fails stays as it is, and is told.
-    pub fn finish(&mut self) -> Vec<Problem> {
-        let mut failed = vec![];
-        for entry in std::mem::take(&mut self.made).into_iter().rev() {
-            let names: Vec<_> = entry.path.split(|byte| *byte == b'/').collect();
-            let set = self.folder(&names).and_then(|folder| {
-                rustix::fs::fchmod(&*folder, Mode::from_raw_mode(entry.mode & 0o1777))?;
-                rustix::fs::futimens(
-                    &*folder,
-                    &super::part::times(entry.modified, Some(entry.accessed)),
-                )
+    /// Gives folders their modes and times. What fails stays as it is, and is told.
+    fn dress(&mut self, complete: Vec<Folder>) {
+        for folder in complete {
+            let names: Vec<_> = folder.path.split(|byte| *byte == b'/').collect();
+            let set = self.folder(&names).and_then(|open| {
+                rustix::fs::fchmod(&*open, Mode::from_raw_mode(folder.mode))?;
+                let times = super::part::times(Some(folder.modified), Some(folder.accessed));
+                rustix::fs::futimens(&*open, &times)
             });
             if let Err(error) = set {
-                let why = io::Error::from(error).to_string();
-                failed.push(Problem {
-                    path: entry.path,
-                    why,
-                });
+                let (path, why) = (folder.path, io::Error::from(error).to_string());
+                self.problems.push(Problem { path, why });
             }
         }
-        failed
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sending end: names what there is, sends what is wanted of it, says what was read, and takes the answers.
 
+mod input;
 mod source;
 mod walk;
 
@@ -31,26 +32,45 @@ const FIGURES_EVERY: Duration = Duration::from_millis(500);
 /// A message's entries: with the longest paths and links it stays below the longest message.
 const MOST_ENTRIES: usize = MOST_ITEMS / 2;
 
-/// Sends what `sends` names over `session`.
+/// What is to be sent.
+pub enum Given<'a> {
+    /// Files and folders.
+    Paths(&'a Sends),
+    /// Standard input, to be a file of this name.
+    Input(Vec<u8>),
+}
+
+/// Sends what is `given` over `session`.
 ///
 /// # Errors
 /// The session cannot go on. What fails of single entries is in the report.
 pub fn run(
     session: Session,
-    sends: &Sends,
+    given: &Given,
     report: &mut Report,
     progress: &mut Progress,
 ) -> Result<()> {
     let most_open = open_files();
-    let walked = walk::start(sends)?;
-    let (control, end) = session.into_sender()?;
+    let (walked, input) = match given {
+        Given::Paths(sends) => (walk::start(sends)?, None),
+        Given::Input(name) => {
+            let (walked, input) = input::named(name).context("standard input")?;
+            (walked, Some(input))
+        }
+    };
+    let (mut control, end) = session.into_sender()?;
+    if input.is_some() {
+        control.nothing_is_kept();
+    }
+    let mut files = Files::new();
+    files.input = input;
     let mut sending = Sending {
         control,
         end,
         walked: Some(walked),
         next_object: 0,
         found: HashMap::new(),
-        files: Files::new(),
+        files,
         most_open,
         queue: VecDeque::new(),
         told: Instant::now(),
@@ -97,16 +117,21 @@ impl Sending {
     fn all(&mut self, report: &mut Report, progress: &mut Progress) -> Result<()> {
         while self.walked.is_some() || !self.found.is_empty() {
             self.name_entries(report)?;
+            self.control.heard(self.end.heard());
             while let Some(message) = self.control.poll()? {
                 match message {
                     Message::Answers(answers) => answers
                         .into_iter()
                         .try_for_each(|answer| self.take(answer, report))?,
+                    Message::Problems(problems) => problems
+                        .iter()
+                        .for_each(|problem| report.note_problem(problem)),
                     Message::Busy => self.end.peer_is_alive(),
                     _ => bail!("the other end says what a receiver does not say"),
                 }
             }
             self.top_up(report);
+            self.take_input(report);
             self.end.step(&mut self.files, WAIT)?;
             self.tell_checksums();
             if self.told.elapsed() >= FIGURES_EVERY && self.control.has_room() {
@@ -156,7 +181,7 @@ impl Sending {
                         path,
                         identity,
                         size,
-                        is_file: matches!(entry.kind, Kind::File { .. }),
+                        is_file: matches!(entry.kind, Kind::File { .. } | Kind::Stream),
                         is_wanted: false,
                         is_wanted_whole: false,
                         is_opened: false,
@@ -192,6 +217,10 @@ impl Sending {
                 found.is_file && !std::mem::replace(&mut found.is_wanted, true),
                 "the other end wants what was not offered"
             );
+            if let Some(input) = &mut self.files.input {
+                input.is_wanted(object);
+                return Ok(());
+            }
             return self.want(object, &ranges);
         }
         report.note(&found.name, found.size, &outcome);
@@ -249,6 +278,34 @@ impl Sending {
             }
             report.moved_bytes += extent.bytes;
             self.end.send(extent);
+        }
+    }
+
+    /// Gives the transport what has come, and says when that was all.
+    fn take_input(&mut self, report: &mut Report) {
+        let Some(input) = &mut self.files.input else {
+            return;
+        };
+        let read = report.moved_bytes;
+        input.forget(self.end.oldest().map_or(read, |(_, offset)| offset));
+        while self.end.unsent_bytes() < AHEAD_BYTES {
+            match input.next(AHEAD_BYTES) {
+                None => return,
+                Some(Ok(extent)) => {
+                    report.moved_bytes += extent.bytes;
+                    self.named_bytes += extent.bytes;
+                    self.end.send(extent);
+                }
+                Some(Err(ended)) => {
+                    let (object, size) = (ended.object, ended.size);
+                    if let Some(found) = self.found.get_mut(&object) {
+                        found.size = size;
+                    }
+                    self.control.say(Message::Ended { object, size });
+                    self.files.ended(ended);
+                    return;
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! wanted is hashed by a thread of its own. A file is the one that was found, from before its first byte to after its last,
 //! or it fails.
 
+use super::input::{Ended, Input};
 use crate::identity::Identity;
 use crate::protocol::Checksum;
 use fatpath_driver::Source;
@@ -48,6 +49,8 @@ pub struct Files {
     files: HashMap<u32, SourceFile>,
     chunk: Chunk,
     checksums: Vec<Checksum>,
+    /// What is no file, and is sent by itself.
+    pub input: Option<Input>,
     hashing: mpsc::Sender<ToHash>,
     hashed: mpsc::Receiver<Checksum>,
 }
@@ -79,6 +82,7 @@ impl Files {
             files: HashMap::new(),
             chunk: Chunk::default(),
             checksums: vec![],
+            input: None,
             hashing,
             hashed,
         }
@@ -152,7 +156,20 @@ impl Files {
         }
     }
 
+    /// The input has ended.
+    pub fn ended(&mut self, ended: Ended) {
+        let Ended { object, blake3, .. } = ended;
+        self.checksums.push(Checksum { object, blake3 });
+    }
+
     fn fill(&mut self, run: &Run, into: &mut [u8]) -> io::Result<()> {
+        if self
+            .input
+            .as_ref()
+            .is_some_and(|input| input.copy(run, into))
+        {
+            return Ok(());
+        }
         let Some(file) = self.files.get_mut(&run.object) else {
             return Ok(());
         };

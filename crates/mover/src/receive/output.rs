@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One file to standard output: in order, so that what arrives ahead of a hole waits in memory, no more than the window. What
+//! has gone out cannot be taken back, and is compared with what the sender read at the end.
+
+use crate::control::Control;
+use crate::protocol::{Answer, Entry, Kind, Message, Outcome};
+use crate::report::{Progress, Report};
+use crate::session::Session;
+use anyhow::{Result, bail, ensure};
+use fatpath_driver::{RecvEnd, Sink};
+use fatpath_transport::frame::Write as Arrived;
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+use std::time::Duration;
+
+/// How long a step waits when nothing happens; control messages wait as long.
+const WAIT: Duration = Duration::from_millis(5);
+/// Written at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+/// What a stretch that waits takes beside its bytes: short ones without number are not held.
+const STRETCH_BYTES: u64 = 128;
+
+/// Receives the file of this name over `session`, and writes it to `output`.
+///
+/// # Errors
+/// The session cannot go on. That the file fails is in the report.
+pub fn run(
+    session: Session,
+    name: &[u8],
+    output: impl Write,
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<()> {
+    let most_held = session.window_bytes();
+    let (mut control, end) = session.into_receiver()?;
+    control.nothing_is_kept();
+    let mut receiving = Receiving {
+        control,
+        end,
+        stream: Stream::new(output, most_held),
+        is_answered: false,
+        checksum: None,
+    };
+    let ended = receiving.all(name, report, progress);
+    let last = ended.as_ref().err();
+    let last = last.map(|error| Message::Failure(format!("{error:#}")));
+    receiving.control.end(last);
+    ended
+}
+
+struct Receiving<W: Write> {
+    control: Control,
+    end: RecvEnd,
+    stream: Stream<W>,
+    is_answered: bool,
+    /// What the sender read, or why it could not.
+    checksum: Option<Result<[u8; 32], String>>,
+}
+
+impl<W: Write> Receiving<W> {
+    fn all(&mut self, name: &[u8], report: &mut Report, progress: &mut Progress) -> Result<()> {
+        loop {
+            self.control.heard(self.end.heard());
+            while let Some(message) = self.control.poll()? {
+                match message {
+                    Message::Entries(entries) => entries
+                        .into_iter()
+                        .try_for_each(|entry| self.take(entry, name))?,
+                    Message::Problems(problems) => problems
+                        .iter()
+                        .for_each(|problem| report.note_problem(problem)),
+                    Message::Checksums(checksums) => {
+                        let of_it = |object| Some(object) == self.stream.object;
+                        let mut checksums = checksums.into_iter();
+                        if let Some(checksum) = checksums.find(|one| of_it(one.object)) {
+                            self.checksum = Some(checksum.blake3);
+                        }
+                    }
+                    Message::Figures(figures) => report.note_figures(&figures),
+                    Message::Busy => self.end.peer_is_alive(),
+                    Message::Finished => {
+                        let is_settled = self.is_answered || self.stream.object.is_none();
+                        ensure!(
+                            is_settled,
+                            "the other end ends before the file has an answer"
+                        );
+                        self.control.say(Message::Finished);
+                        return Ok(());
+                    }
+                    _ => bail!("the other end says what a sender does not say"),
+                }
+            }
+            self.end.step(&mut self.stream, WAIT)?;
+            self.judge(name, report);
+            report.moved_bytes = self.stream.next;
+            progress.show(self.stream.next, self.stream.size, report);
+        }
+    }
+
+    fn take(&mut self, entry: Entry, name: &[u8]) -> Result<()> {
+        let Kind::File { size } = entry.kind else {
+            bail!("the other end offers what is no file");
+        };
+        ensure!(
+            entry.path == name && self.stream.object.is_none(),
+            "the other end offers what was not asked for"
+        );
+        (self.stream.object, self.stream.size) = (Some(entry.object), size);
+        let wanted = if size > 0 { vec![(0, size)] } else { vec![] };
+        self.say(Outcome::Wanted(wanted));
+        Ok(())
+    }
+
+    /// Says what became of it, once that is known.
+    fn judge(&mut self, name: &[u8], report: &mut Report) {
+        if self.is_answered || self.stream.object.is_none() {
+            return;
+        }
+        let is_whole = self.stream.next == self.stream.size;
+        let outcome = match (self.stream.failed.take(), &self.checksum) {
+            (Some(error), _) => Outcome::Failed(format!("standard output: {error}")),
+            (None, Some(Err(why))) => Outcome::Failed(why.clone()),
+            (None, Some(Ok(_))) if !is_whole => return,
+            (None, None) => return,
+            (None, Some(Ok(checksum))) if *checksum == self.stream.checksum() => Outcome::Stored,
+            (None, Some(Ok(_))) => Outcome::Failed(
+                "what went to standard output is not what was read there: do not use it".to_owned(),
+            ),
+        };
+        self.is_answered = true;
+        self.stream.is_over = true;
+        report.note(name, self.stream.size, &outcome);
+        self.say(outcome);
+    }
+
+    fn say(&self, outcome: Outcome) {
+        if let Some(object) = self.stream.object {
+            let answer = Answer { object, outcome };
+            self.control.say(Message::Answers(vec![answer]));
+        }
+    }
+}
+
+/// Puts what arrives in order.
+struct Stream<W: Write> {
+    output: BufWriter<W>,
+    object: Option<u32>,
+    size: u64,
+    /// The byte that goes out next.
+    next: u64,
+    /// What arrived ahead of it, by its first byte.
+    held: BTreeMap<u64, Vec<u8>>,
+    /// Memory that this takes, and may take.
+    held_bytes: u64,
+    most_held: u64,
+    hasher: blake3::Hasher,
+    failed: Option<io::Error>,
+    /// Nothing more goes out.
+    is_over: bool,
+}
+
+impl<W: Write> Stream<W> {
+    fn new(output: W, window_bytes: u64) -> Stream<W> {
+        Stream {
+            output: BufWriter::with_capacity(BUFFER_BYTES, output),
+            object: None,
+            size: 0,
+            next: 0,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            // A sender of files has no shorter stretches than datagrams, 512 bytes at least, but the last of each.
+            most_held: window_bytes + window_bytes / 2,
+            hasher: blake3::Hasher::new(),
+            failed: None,
+            is_over: false,
+        }
+    }
+
+    fn checksum(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let other = || io::Error::other("the other end sends what is not in the file");
+        let end = offset.checked_add(bytes.len() as u64);
+        if offset < self.next || end.is_none_or(|end| end > self.size) {
+            return Err(other());
+        }
+        if offset > self.next {
+            self.held_bytes += bytes.len() as u64 + STRETCH_BYTES;
+            let before = self.held.insert(offset, bytes.to_vec());
+            let is_sound = before.is_none() && self.held_bytes <= self.most_held;
+            return is_sound.then_some(()).ok_or_else(other);
+        }
+        self.write(bytes)?;
+        while let Some(first) = self.held.first_entry()
+            && *first.key() <= self.next
+        {
+            let (offset, bytes) = first.remove_entry();
+            self.held_bytes -= bytes.len() as u64 + STRETCH_BYTES;
+            if offset < self.next {
+                return Err(other());
+            }
+            self.write(&bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output.write_all(bytes)?;
+        self.hasher.update(bytes);
+        self.next += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl<W: Write> Sink for Stream<W> {
+    /// Whoever reads the output sets the pace: nothing is acknowledged before it went out.
+    fn write(&mut self, writes: &[Arrived<'_>]) {
+        if self.is_over || self.failed.is_some() {
+            return;
+        }
+        let of_it = writes
+            .iter()
+            .filter(|write| Some(write.object) == self.object);
+        let of_it: Vec<_> = of_it.collect();
+        let put = of_it
+            .into_iter()
+            .try_for_each(|write| self.put(write.offset, write.bytes));
+        self.failed = put.and_then(|()| self.output.flush()).err();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stream(size: u64, window_bytes: u64) -> Stream<Vec<u8>> {
+        let mut stream = Stream::new(vec![], window_bytes);
+        (stream.object, stream.size) = (Some(7), size);
+        stream
+    }
+
+    proptest! {
+        /// In whatever order stretches arrive, they go out in that of the file, and nothing is left in memory.
+        #[test]
+        fn what_arrives_in_any_order_goes_out_in_order(
+            lengths in prop::collection::vec(1usize..300, 1..40),
+            order in any::<u64>(),
+        ) {
+            let size: usize = lengths.iter().sum();
+            let bytes: Vec<u8> = (0..size).map(|place| (place * 7 % 251) as u8).collect();
+            let mut stretches: Vec<(usize, usize)> = lengths.iter().scan(0, |at, length| {
+                *at += length;
+                Some((*at - length, *at))
+            }).collect();
+            stretches.sort_by_key(|(from, _)| blake3::hash(&(order ^ *from as u64).to_le_bytes()).as_bytes()[0]);
+            let mut stream = stream(size as u64, 1 << 20);
+            for (from, until) in stretches {
+                let bytes = &bytes[from..until];
+                Sink::write(&mut stream, &[Arrived { object: 7, offset: from as u64, bytes }]);
+                Sink::write(&mut stream, &[Arrived { object: 8, offset: 0, bytes }]);
+            }
+            prop_assert!(stream.failed.is_none());
+            prop_assert_eq!((stream.held.len(), stream.held_bytes, stream.next), (0, 0, size as u64));
+            prop_assert_eq!(stream.checksum(), *blake3::hash(&bytes).as_bytes());
+            prop_assert_eq!(stream.output.get_ref(), &bytes);
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_file_or_has_no_bounds_fails_it() {
+        let failed = |writes: &[(u64, usize)]| {
+            let mut stream = stream(1 << 30, 1 << 16);
+            for (offset, length) in writes {
+                let (object, offset, bytes) = (7, *offset, &vec![1; *length][..]);
+                Sink::write(
+                    &mut stream,
+                    &[Arrived {
+                        object,
+                        offset,
+                        bytes,
+                    }],
+                );
+            }
+            stream.failed.is_some()
+        };
+        assert!(!failed(&[(0, 10), (20, 10), (10, 10)]));
+        assert!(failed(&[(0, 10), (5, 10)]));
+        assert!(failed(&[(5, 10), (10, 10), (0, 5)]), "two that overlap");
+        assert!(failed(&[((1 << 30) - 5, 10)]));
+        assert!(failed(&[(u64::MAX, 10)]));
+        assert!(failed(
+            &(1..1000).map(|place| (2 * place, 1)).collect::<Vec<_>>()
+        ));
+        assert!(failed(
+            &(1..200)
+                .map(|place| (1000 * place, 1000))
+                .collect::<Vec<_>>()
+        ));
+    }
+}
