@@ -73,6 +73,8 @@ lint: setup
 	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --package fatpath-api --features document --all-targets --locked -- -D warnings
+	cp Cargo.lock fuzz/Cargo.lock
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target
 	$(CARGO) xtask check
 	cd web && npm run --silent check
 

@@ -34,7 +34,8 @@ pub struct Header {
 }
 
 impl Header {
-    fn encode(&self) -> [u8; HEADER_BYTES] {
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..40].copy_from_slice(&self.file);
@@ -42,7 +43,8 @@ impl Header {
         bytes
     }
 
-    fn record(&self, from: u64, until: u64) -> [u8; RECORD_BYTES] {
+    /// The bytes of a record of the journal that it begins.
+    pub fn record(&self, from: u64, until: u64) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..8].copy_from_slice(&from.to_le_bytes());
         bytes[8..16].copy_from_slice(&until.to_le_bytes());

@@ -270,8 +270,8 @@ impl Target {
             }
         };
         let (journal, there) = journal.unzip();
-        let part_bytes = file.metadata()?.len();
-        // A journal whose part is gone, or was cut, tells nothing.
+        let part_bytes = file.metadata()?.len().min(size);
+        // A journal whose part is gone, or was cut, tells nothing; nor does one of more than the file has.
         let there = there.filter(|there| there.iter().all(|(_, until)| until <= part_bytes));
         let part = Part::new(PartSpec {
             object: entry.object,
