@@ -4,24 +4,24 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RefObject } from "preact";
-import type { FlowRow } from "./api";
+import type { Identity } from "./columns";
 
 /** A touch is followed by its click: that must still land on the row that was aimed at. */
 const AFTER_TOUCH_MS = 500;
 
 /** The present rows in the places of those that are shown; one that is gone keeps its place as it was. */
-export function inPlace(shown: FlowRow[], rows: FlowRow[]): FlowRow[] {
-  const present = new Map(rows.map((row) => [row.cookie, row]));
-  const kept = shown.map((row) => present.get(row.cookie) ?? row);
-  const known = new Set(shown.map((row) => row.cookie));
-  return [...kept, ...rows.filter((row) => !known.has(row.cookie))];
+export function inPlace<Row>(shown: Row[], rows: Row[], identity: Identity<Row>): Row[] {
+  const present = new Map(rows.map((row) => [identity(row), row]));
+  const kept = shown.map((row) => present.get(identity(row)) ?? row);
+  const known = new Set(shown.map(identity));
+  return [...kept, ...rows.filter((row) => !known.has(identity(row)))];
 }
 
 /** The rows as they are to be shown. What the user chose, `choice`, always takes effect at once. */
-export function useHeldOrder(rows: FlowRow[], isHeld: boolean, choice: string): FlowRow[] {
+export function useHeldOrder<Row>(rows: Row[], identity: Identity<Row>, isHeld: boolean, choice: string): Row[] {
   const last = useRef({ choice, rows });
   const holds = isHeld && last.current.choice === choice;
-  last.current = { choice, rows: holds ? inPlace(last.current.rows, rows) : rows };
+  last.current = { choice, rows: holds ? inPlace(last.current.rows, rows, identity) : rows };
   return last.current.rows;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Which flows the table shows, and in what order.
+// Which flows the table shows, its columns, and their order.
 
 import type { FlowRow, LimitedBy } from "./api";
+import { numbers, words, type Column, type Ordered } from "./columns";
 import { digits, duration, milliseconds, percent, rate } from "./format";
 import { addressOf, contains, parsePrefix } from "./prefix";
 
@@ -14,23 +15,6 @@ export interface Filter {
 }
 
 export const NO_FILTER: Filter = { text: "", rule: "", finding: "", ended: true };
-
-export interface Column {
-  key: string;
-  title: string;
-  /** The full words, for a title that is short. */
-  says: string;
-  value: (row: FlowRow) => number | string;
-  text: (row: FlowRow) => string;
-  isNumber: boolean;
-  /** 1: on every screen, 2: not on a telephone, 3: only on a wide one. */
-  rank: 1 | 2 | 3;
-}
-
-export interface Order {
-  key: string;
-  isDown: boolean;
-}
 
 export const LIMITS: Record<LimitedBy, string> = {
   idle: "nothing to send",
@@ -49,33 +33,14 @@ const gravity = (row: FlowRow): number =>
   row.findings.reduce((most, finding) => Math.max(most, 1 + SEVERITIES.indexOf(finding.severity)), 0) * 100 +
   row.findings.length;
 
-const words = (
-  key: string,
-  title: string,
-  says: string,
-  rank: 1 | 2 | 3,
-  text: (row: FlowRow) => string,
-): Column => ({ key, title, says, value: text, text, isNumber: false, rank });
-
-const numbers = (
-  key: string,
-  title: string,
-  says: string,
-  rank: 1 | 2 | 3,
-  value: (row: FlowRow) => number,
-  show: (value: number) => string,
-): Column => ({ key, title, says, value, text: (row) => show(value(row)), isNumber: true, rank });
-
-export const COLUMNS: Column[] = [
+export const COLUMNS: Column<FlowRow>[] = [
   words("remote", "Peer", "address and port of the peer", 1, (row) => row.remote),
   words("local", "Here", "address and port of this host", 3, (row) => row.local),
   words("rule", "Rule", "rule of the policy", 2, (row) => row.rule ?? "–"),
   words("law", "Law", "congestion-control law", 3, (row) => (row.is_rude ? "rude" : row.law)),
   numbers("goodput", "Goodput", "bytes acknowledged or received, bits a second", 1, throughput, rate),
   numbers("rtt", "RTT", "smoothed round-trip time", 1, (row) => row.srtt_us, milliseconds),
-  numbers("min_rtt", "min RTT", "least round-trip time", 3, (row) => row.min_rtt_us ?? -1, (us) =>
-    us < 0 ? "–" : milliseconds(us),
-  ),
+  numbers("min_rtt", "min RTT", "least round-trip time", 3, (row) => row.min_rtt_us, milliseconds),
   numbers("cwnd", "cwnd", "congestion window, packets", 2, (row) => row.cwnd_pkts, digits),
   numbers("in_flight", "In flight", "packets in flight", 3, (row) => row.in_flight_pkts, digits),
   numbers("retransmitted", "Resent", "share of the bytes that was retransmitted", 2, (row) => row.retransmitted_share, percent),
@@ -119,21 +84,5 @@ function textMatcher(text: string): (row: FlowRow) => boolean {
   };
 }
 
-/**
- * Flows that ended stand below those that live: a host's many short connections would push them off the screen.
- * Equal rows stand by age, so that the table does not flicker.
- */
-export function sorted(rows: FlowRow[], order: Order): FlowRow[] {
-  const column = COLUMNS.find((candidate) => candidate.key === order.key);
-  if (!column) return rows;
-  const sign = order.isDown ? -1 : 1;
-  const keyed = rows.map((row) => ({ row, key: column.value(row) }));
-  const life = ({ row }: { row: FlowRow }): number => Number(row.has_ended);
-  keyed.sort((a, b) => life(a) - life(b) || sign * compare(a.key, b.key) || a.row.cookie - b.row.cookie);
-  return keyed.map(({ row }) => row);
-}
-
-function compare(a: number | string, b: number | string): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  return String(a).localeCompare(String(b), "en", { numeric: true });
-}
+/** Flows that ended stand below those that live: a host's many short connections would push them off the screen. */
+export const FLOWS: Ordered<FlowRow> = { columns: COLUMNS, identity: (row) => row.cookie, isOver: (row) => row.has_ended };

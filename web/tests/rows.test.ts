@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 import { expect, test } from "vitest";
 import type { FlowRow } from "../src/api";
+import { sorted as inOrder, type Order } from "../src/columns";
 import { bins, quantile } from "../src/distribution";
 import { digits, duration, milliseconds, rate } from "../src/format";
-import { COLUMNS, filtered, NO_FILTER, sorted } from "../src/rows";
+import { filtered, FLOWS, NO_FILTER } from "../src/rows";
 import { Store } from "../src/store";
 import { row } from "./flow_row";
 
+const sorted = (rows: FlowRow[], order: Order): FlowRow[] => inOrder(rows, FLOWS, order);
 const cookies = (rows: FlowRow[]): number[] => rows.map((one) => one.cookie);
 const finding = (severity: "info" | "warning" | "problem") => ({ id: "FP-X", title: "x", severity });
 
@@ -36,7 +38,7 @@ test("sorts by every column, both ways, and leaves equal rows in the order of th
   expect(cookies(sorted(addresses, { key: "remote", isDown: false }))).toEqual([9, 10, 100]);
   const graver = [row(1, { findings: [finding("info"), finding("info")] }), row(2, { findings: [finding("problem")] }), row(3)];
   expect(cookies(sorted(graver, { key: "findings", isDown: true }))).toEqual([2, 1, 3]);
-  for (const column of COLUMNS) expect(sorted(rows, { key: column.key, isDown: true })).toHaveLength(3);
+  for (const column of FLOWS.columns) expect(sorted(rows, { key: column.key, isDown: true })).toHaveLength(3);
 });
 
 test("flows that ended stand below those that live, in every order", () => {
