@@ -7,7 +7,8 @@ mod support;
 
 use fatpath_api::LiveFrame;
 use fatpath_api::endpoint::{
-    Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetRude, GetStatus, GetWhy,
+    Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetPaths, GetRude, GetStatus,
+    GetWhy,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -402,7 +403,7 @@ fn the_api_is_as_its_document_says() {
     let lab = Lab::up("api", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
     lab.output("b", &["sysctl", "-w", RECEIVER]);
     let daemon = Daemon::start_listening(
-        "[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 20",
+        "[auto]\n[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 20",
     );
     let sockets = Sockets::of(&daemon);
     let mut transfer = lab.transfer(TRANSFER_S, &[]);
@@ -421,6 +422,12 @@ fn the_api_is_as_its_document_says() {
     }
     answers_in_type::<GetStatus>(&sockets, &document, "/v1/status");
     answers_in_type::<GetRude>(&sockets, &document, "/v1/rude");
+    let paths = "/v1/paths";
+    until("a learned path", || {
+        let learned = answers_in_type::<GetPaths>(&sockets, &document, paths);
+        (learned["paths"] != serde_json::json!([])).then_some(())
+    });
+    answers_as_described(&sockets, &document, paths, "/v1/paths?limit=0", 400);
     let tuned = answers_in_type::<GetFlows>(&sockets, &document, "/v1/flows");
     let is_given = |flow: &Value| flow["settings"][0]["outcome"] == "given";
     assert!(tuned.as_array().unwrap().iter().any(is_given), "{tuned:#?}");
@@ -504,7 +511,7 @@ fn a_transfer_is_seen_in_a_browser() {
     let lab = Lab::up("page", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
     lab.output("b", &["sysctl", "-w", RECEIVER]);
     let daemon = Daemon::start_listening(
-        "[archive]\nevery_flow_from = 0\n[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 10",
+        "[archive]\nevery_flow_from = 0\n[auto]\n[[rule]]\nname = 'wan'\ndestination_ports = [5201]\ninitial_window = 10",
     );
     let sockets = Sockets::of(&daemon);
     // One that ends, for the history. It is slow by itself, and so has not the finding that the browser looks for.
@@ -528,6 +535,11 @@ fn a_transfer_is_seen_in_a_browser() {
     for _ in 0..40 {
         sockets.with_token("GET /v1/status");
     }
+    let asked = format!("GET /v1/paths?prefix={}", lab.address("b"));
+    until("a learned path", || {
+        let learned = sockets.with_token(&asked).body;
+        learned.contains("\"prefix\"").then_some(())
+    });
     let variables = [
         ("FATPATH_PAGE", sockets.page.as_str()),
         ("FATPATH_PEER", &peer),

@@ -20,6 +20,9 @@ export type FlowDetail = Schemas["FlowDetail"];
 export type Why = Schemas["Why"];
 export type PathHistory = Schemas["PathHistory"];
 export type ArchivedEvent = Schemas["ArchivedEvent"];
+export type LearnedPath = Schemas["LearnedPath"];
+export type LearnedPaths = Schemas["LearnedPaths"];
+export type PathState = Schemas["PathState"];
 export type Lost = Schemas["Lost"];
 export type LiveFrame = Schemas["LiveFrame"];
 

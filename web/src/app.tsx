@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What is shown, by the address: #/ the table, #/flow/COOKIE, #/path/PREFIX, #/why/FINDING.
+// What is shown, by the address: #/ the flows, #/paths what was learned of paths, #/flow/COOKIE, #/path/PREFIX,
+// #/why/FINDING.
 
 import { useEffect, useState } from "preact/hooks";
 import type { JSX } from "preact";
@@ -9,6 +10,7 @@ import { FlowPage } from "./flow";
 import { useHash, useStore } from "./hooks";
 import { KeysDialog, openKeys } from "./keys";
 import { PathPage } from "./path";
+import { PathsPage } from "./paths";
 import type { Connection, Store } from "./store";
 import { TablePage } from "./table";
 import { setTheme, theme, THEMES } from "./theme";
@@ -23,12 +25,19 @@ export function App({ store }: { store: Store }): JSX.Element {
   }, []);
   return (
     <>
-      <Header store={store} />
+      <Header store={store} hash={hash} />
       <KeysDialog />
       <main>{store.connection.state === "token" ? <AskToken store={store} /> : shown(hash, store)}</main>
     </>
   );
 }
+
+/** The addresses of the tables. */
+const FLOWS = "#/";
+const PATHS = "#/paths";
+
+/** The table that was shown last. */
+let table = FLOWS;
 
 function shown(hash: string, store: Store): JSX.Element {
   const [, kind, name] = hash.split("/", 3);
@@ -36,10 +45,11 @@ function shown(hash: string, store: Store): JSX.Element {
   if (kind === "flow" && name && /^\d+$/.test(name)) return <FlowPage key={name} cookie={name} />;
   if (kind === "path" && rest) return <PathPage key={rest} prefix={rest} store={store} />;
   if (kind === "why" && name && /^FP-[A-Z-]+$/.test(name)) return <ExplanationPage key={name} id={name} />;
-  return <TablePage store={store} />;
+  table = kind === "paths" ? PATHS : FLOWS;
+  return table === PATHS ? <PathsPage /> : <TablePage store={store} />;
 }
 
-/** Escape leads back to the table, "/" into its filter, "?" shows the keys. */
+/** Escape leads back to the table, "/" into its filter, "p" to the learned paths, "?" shows the keys. */
 function onKey(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target instanceof HTMLElement ? event.target : null;
@@ -49,25 +59,34 @@ function onKey(event: KeyboardEvent): void {
   if (event.key === "?" && !isTyping) openKeys();
   if (event.key === "Escape") {
     if (isTyping) target?.blur();
-    else if (location.hash.length > 2) location.hash = "#/";
+    else if (location.hash.length > 2) location.hash = location.hash === table ? FLOWS : table;
   }
+  if (event.key === "p" && !isTyping) location.hash = PATHS;
   if (event.key === "/" && !isTyping) {
     event.preventDefault();
     const focus = (): void => document.getElementById("filter")?.focus();
     // At once where the table stands: what is typed next may come before the next frame.
-    if (location.hash.length <= 2) return focus();
-    location.hash = "#/";
+    if (document.getElementById("filter")) return focus();
+    location.hash = table;
     requestAnimationFrame(focus);
   }
 }
 
-function Header({ store }: { store: Store }): JSX.Element {
+function Header({ store, hash }: { store: Store; hash: string }): JSX.Element {
   const lost = Object.entries(store.lost).filter(([, count]) => count > 0);
   return (
     <header>
-      <a class="name" href="#/">
+      <a class="name" href={FLOWS}>
         fatpath
       </a>
+      <nav aria-label="Tables">
+        <a href={FLOWS} aria-current={hash.length <= 2 ? "page" : undefined}>
+          flows
+        </a>{" "}
+        <a href={PATHS} aria-current={hash === PATHS ? "page" : undefined} title="Learned paths ( p )">
+          paths
+        </a>
+      </nav>
       <span class={`state ${store.connection.state}`} role="status">
         {said(store.connection)}
       </span>

@@ -8,6 +8,7 @@ import { FactList } from "./facts";
 import { Findings, ShareBar } from "./findings";
 import { bytes, digits, duration, milliseconds, percent, rate, si } from "./format";
 import { usePolled } from "./hooks";
+import { KnownOfFlow } from "./known";
 import { Plot } from "./plot";
 import { pathOf } from "./prefix";
 import { PLOTS, type Mark } from "./plots";
@@ -48,6 +49,7 @@ function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
         {view.has_ended && <span class="badge">ended</span>}
       </h1>
       <Facts view={view} />
+      <KnownOfFlow view={view} />
       <section aria-label="Why it is slow">
         <h2>Findings</h2>
         <ShareBar shares={view.shares} />

@@ -7,9 +7,10 @@ const ID = "keys";
 
 const KEYS: [string, string][] = [
   ["/", "into the filter"],
-  ["↑ ↓ Page Up Page Down Home End", "choose a flow, when the table has the focus"],
-  ["Enter", "open the chosen flow"],
+  ["↑ ↓ Page Up Page Down Home End", "choose a row, when the table has the focus"],
+  ["Enter", "open the chosen row"],
   ["Escape", "back to the table"],
+  ["p", "the learned paths"],
   ["?", "this help"],
 ];
 

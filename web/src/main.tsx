@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The page: a table of all flows, one flow, one path. Start reading at App in app.tsx.
+// The page: tables of all flows and of learned paths, one flow, one path. Start reading at App in app.tsx.
 
 import { render } from "preact";
 import { takeToken } from "./api";

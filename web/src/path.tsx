@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A path: the flows to one prefix together, their distribution, what is found on them, and what was archived.
+// A path: the flows to one prefix together, their distribution, what is found on them, what was learned and what
+// was archived.
 
 import type { JSX } from "preact";
 import type { Finding, FlowRow, Why } from "./api";
@@ -9,6 +10,7 @@ import { Findings } from "./findings";
 import { milliseconds, rate } from "./format";
 import { Histogram } from "./histogram";
 import { usePolled } from "./hooks";
+import { Known } from "./known";
 import { Past } from "./past";
 import { addressOf, contains, parsePrefix } from "./prefix";
 import { throughput } from "./rows";
@@ -29,7 +31,7 @@ export function PathPage({ prefix, store }: { prefix: string; store: Store }): J
   return (
     <article>
       <nav>
-        <a href="#/">← all flows</a>
+        <a href="#/">← all flows</a> · <a href="#/paths">learned paths</a>
       </nav>
       <h1>Path {prefix}</h1>
       <PathFacts rows={rows} />
@@ -38,6 +40,7 @@ export function PathPage({ prefix, store }: { prefix: string; store: Store }): J
         <Histogram title="Average rate" values={rows.map((row) => row.average_bps)} show={rate} />
       </section>
       <PathFindings prefix={prefix} />
+      <Known prefix={prefix} rows={rows} />
       <Past prefix={prefix} />
       <section aria-label="Flows">
         <h2>Flows</h2>
