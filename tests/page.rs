@@ -423,11 +423,18 @@ fn the_api_is_as_its_document_says() {
     answers_in_type::<GetStatus>(&sockets, &document, "/v1/status");
     answers_in_type::<GetRude>(&sockets, &document, "/v1/rude");
     let paths = "/v1/paths";
-    until("a learned path", || {
-        let learned = answers_in_type::<GetPaths>(&sockets, &document, paths);
-        (learned["paths"] != serde_json::json!([])).then_some(())
+    let asked = format!("{paths}?evidence=true");
+    until("a learned path, with its evidence", || {
+        let learned = answers_in_type::<GetPaths>(&sockets, &document, &asked);
+        let told_by = &learned["paths"][0]["told_by"][0];
+        (told_by["bytes"].as_u64() >= Some(64 << 10)).then_some(())
     });
-    answers_as_described(&sockets, &document, paths, "/v1/paths?limit=0", 400);
+    let learned = answers_in_type::<GetPaths>(&sockets, &document, paths);
+    assert_eq!(learned["paths"][0]["told_by"], Value::Null, "not asked for");
+    for wrong in ["limit=0", "limit=65536&evidence=true", "prefix=x"] {
+        let asked = format!("{paths}?{wrong}");
+        answers_as_described(&sockets, &document, paths, &asked, 400);
+    }
     let tuned = answers_in_type::<GetFlows>(&sockets, &document, "/v1/flows");
     let is_given = |flow: &Value| flow["settings"][0]["outcome"] == "given";
     assert!(tuned.as_array().unwrap().iter().any(is_given), "{tuned:#?}");

@@ -50,6 +50,9 @@ test("the path of a transfer is learned, and the flow's page and the path's say 
   expect(Number(base_ms), "the lab's delay, both ways").toBeGreaterThanOrEqual(20);
   expect(Number(base_ms)).toBeLessThan(30);
   await known.getByRole("listitem").first().waitFor();
+  await known.getByText("What these flows told").click();
+  const evidence = known.getByRole("region", { name: /^Flows from / });
+  await evidence.getByRole("cell", { name: /^[\d.]+ [kMG]B$/ }).first().waitFor();
   await page.getByRole("region", { name: "History" }).waitFor();
   await expectAccessible(page);
   await page.keyboard.press("Escape");

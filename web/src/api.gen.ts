@@ -758,7 +758,9 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description At most so many, 1 to 65536, those seen last; without it 1000. */
+                    /** @description With each flow that the numbers rest on; without it not. */
+                    evidence?: boolean;
+                    /** @description At most so many, 1 to 65536, with evidence to 1000, those seen last; without it 1000. */
                     limit?: number | null;
                     /** @description To peers in this prefix, or to this address; without it all. */
                     prefix?: string | null;
@@ -1934,6 +1936,8 @@ export interface components {
             settings: string;
             /** @description Whether flows get it now. */
             state: components["schemas"]["PathState"];
+            /** @description The flows that the numbers rest on, oldest first, where they were asked for. */
+            told_by?: components["schemas"]["PathEvidence"][];
         };
         /** @description What was learned of paths. */
         LearnedPaths: {
@@ -2127,6 +2131,49 @@ export interface components {
         };
         /** @description Who opened the connection. */
         Opened: "here" | "by_peer" | "before_fatpath";
+        /** @description What one flow told of its path. */
+        PathEvidence: {
+            /** @description When it began, RFC 3339 in UTC. */
+            began: string;
+            /**
+             * Format: uint64
+             * @description Bytes acknowledged or received, whichever is more.
+             */
+            bytes: number;
+            /** @description Whether what was learned gave it its settings. */
+            is_tuned: boolean;
+            /** @description What held it back for a quarter of its time or more: application, own_buffer, peer_window, loss or pacing. */
+            limit: string | null;
+            /** @description What losses it had: none, queue, random or policed; none where it cannot be told. */
+            loss: string | null;
+            /**
+             * Format: double
+             * @description Mean round-trip time, µs.
+             */
+            mean_rtt_us: number;
+            /**
+             * Format: double
+             * @description Least round-trip time, µs.
+             */
+            min_rtt_us: number;
+            /**
+             * Format: double
+             * @description Its best rate, bits a second; none of a flow that lasted less than a second and ten round trips.
+             */
+            rate_bps: number | null;
+            /**
+             * Format: uint64
+             * @description Segments that it sent again.
+             */
+            retransmitted_pkts: number;
+            /** @description Until when it told, RFC 3339 in UTC. */
+            seen: string;
+            /**
+             * Format: uint64
+             * @description Segments with data that this host sent.
+             */
+            sent_pkts: number;
+        };
         /** @description The history of a path. */
         PathHistory: {
             /** @description Findings, tests and estimates of the path, and the decisions of that time. */

@@ -22,6 +22,7 @@ export type PathHistory = Schemas["PathHistory"];
 export type ArchivedEvent = Schemas["ArchivedEvent"];
 export type LearnedPath = Schemas["LearnedPath"];
 export type LearnedPaths = Schemas["LearnedPaths"];
+export type PathEvidence = Schemas["PathEvidence"];
 export type PathState = Schemas["PathState"];
 export type Lost = Schemas["Lost"];
 export type LiveFrame = Schemas["LiveFrame"];

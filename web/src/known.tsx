@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // What was learned of the paths to one prefix, and of the path of one flow.
 
+import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { FlowRow, FlowView, LearnedPath, LearnedPaths } from "./api";
 import { FactList } from "./facts";
 import { digits, duration, milliseconds, percent } from "./format";
 import { usePolled, type Polled } from "./hooks";
-import { age_s, isOnPath, learnedRate, settingsInWords, utc } from "./learned";
+import { age_s, EVIDENCE, isOnPath, LEARNED, learnedRate, settingsInWords, utc } from "./learned";
 import { LEARNED_INTERVAL_MS, PathTable, StateBadge } from "./paths";
 import { addressOf } from "./prefix";
 
@@ -33,8 +34,8 @@ export function Known({ prefix, rows }: { prefix: string; rows: FlowRow[] }): JS
   );
 }
 
-const useLearnedOf = (prefix: string): Polled<LearnedPaths> =>
-  usePolled<LearnedPaths>(`/v1/paths?prefix=${encodeURIComponent(prefix)}`, LEARNED_INTERVAL_MS);
+const useLearnedOf = (prefix: string, evidence = false): Polled<LearnedPaths> =>
+  usePolled<LearnedPaths>(`/v1/paths?prefix=${encodeURIComponent(prefix)}&evidence=${evidence}`, LEARNED_INTERVAL_MS);
 
 /** Of a flow's path, in a line. */
 export function KnownOfFlow({ view }: { view: FlowView }): JSX.Element | null {
@@ -81,7 +82,54 @@ function InFull({ path, rows }: { path: LearnedPath; rows: FlowRow[] }): JSX.Ele
           <code>fatpath paths pin {path.prefix}</code> prints rules that keep this.
         </p>
       )}
+      <Evidence path={path} />
     </article>
+  );
+}
+
+/** It is asked for once somebody wants to see it. */
+function Evidence({ path }: { path: LearnedPath }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>What these flows told</summary>
+      {isOpen && <Told path={path} />}
+    </details>
+  );
+}
+
+/** The latest flow first. */
+function Told({ path }: { path: LearnedPath }): JSX.Element {
+  const { value, problem } = useLearnedOf(path.prefix, true);
+  const flows = value?.paths.find((one) => LEARNED.identity(one) === LEARNED.identity(path))?.told_by ?? [];
+  return (
+    <>
+      {problem && <p class="problem" role="alert">{problem}</p>}
+      <div class="scroll" role="region" aria-label={`Flows from ${path.local} that told of the path`} tabIndex={0}>
+        <table class="events">
+          <thead>
+            <tr>
+              {EVIDENCE.map(({ key, title, says, isNumber }) => (
+                <th key={key} scope="col" title={says} class={isNumber ? "number" : ""}>
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {[...flows].reverse().map((flow, i) => (
+              <tr key={`${flow.began} ${i}`}>
+                {EVIDENCE.map(({ key, text, isNumber }) => (
+                  <td key={key} class={isNumber ? "number" : ""}>
+                    {text(flow)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }
 

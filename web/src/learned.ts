@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // What was learned of paths: which of them a table shows, its columns, and what their settings say.
 
-import type { LearnedPath, PathState } from "./api";
+import type { LearnedPath, PathEvidence, PathState } from "./api";
 import { numbers, words, type Column, type Ordered } from "./columns";
 import { bytes, digits, duration, milliseconds, percent, rate } from "./format";
 import { date } from "./history";
@@ -80,6 +80,21 @@ export const LEARNED: Ordered<LearnedPath> = {
   identity: (path) => `${path.prefix},${path.local}`,
   isOver: () => false,
 };
+
+/** What one flow told, as far as it could. */
+export const EVIDENCE: Column<PathEvidence>[] = [
+  words("began", "Began", "when the flow began", 1, (flow) => utc(flow.began)),
+  numbers("bytes", "Moved", "bytes acknowledged or received", 1, (flow) => flow.bytes, bytes),
+  numbers("min_rtt", "Least RTT", "least round-trip time", 1, (flow) => flow.min_rtt_us, milliseconds),
+  numbers("rtt", "Mean RTT", "mean round-trip time", 1, (flow) => flow.mean_rtt_us, milliseconds),
+  numbers("rate", "Rate", "best rate in a window of a second and ten round trips", 1, (flow) => flow.rate_bps, rate),
+  words("limit", "Held back by", "in a quarter of its time or more", 1, (flow) => flow.limit?.replaceAll("_", " ") ?? "–"),
+  words("loss", "Loss", "what losses it had", 1, (flow) => flow.loss ?? "–"),
+  numbers("resent", "Resent", "segments that were sent again", 1, (flow) => flow.retransmitted_pkts, (count, flow) =>
+    `${count} of ${flow.sent_pkts}`,
+  ),
+  words("settings", "Settings", "what gave the flow its settings", 1, (flow) => (flow.is_tuned ? "learned" : "others")),
+];
 
 export function filteredPaths(paths: LearnedPath[], filter: PathFilter): LearnedPath[] {
   const isNear = textMatcher(filter.text);

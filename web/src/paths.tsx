@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // All learned paths, sorted and filtered.
 
-import { useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { LearnedPath, LearnedPaths, PathState } from "./api";
 import { Choice } from "./choice";
@@ -24,7 +24,7 @@ export function PathsPage(): JSX.Element {
   const [filter, setFilter] = useState(kept);
   kept = filter;
   const { value, problem } = useLearned(filter.text);
-  const rows = filteredPaths(value?.paths ?? [], filter);
+  const rows = useMemo(() => filteredPaths(value?.paths ?? [], filter), [value, filter]);
   const isFirst = value !== null && value.known === 0;
   return (
     <>

@@ -40,7 +40,8 @@ function FirstRun(): JSX.Element {
           <code>fatpath policy suggest HOST</code> prints a rule for it.
         </li>
         <li>
-          <code>[auto]</code> in the policy lets the daemon learn paths; <code>fatpath doctor</code> says what is in the way.
+          <code>[auto]</code> in the policy lets the daemon <a href="#/paths">learn paths</a>;{" "}
+          <code>fatpath doctor</code> says what is in the way.
         </li>
       </ul>
     </section>

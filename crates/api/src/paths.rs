@@ -6,16 +6,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// `?prefix=192.0.2.0/24&limit=100`
+/// `?prefix=192.0.2.0/24&limit=100&evidence=true`
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]
 pub struct PathsQuery {
     /// To peers in this prefix, or to this address; without it all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// At most so many, 1 to 65536, those seen last; without it 1000.
+    /// At most so many, 1 to 65536, with evidence to 1000, those seen last; without it 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+    /// With each flow that the numbers rest on; without it not.
+    #[serde(default)]
+    pub evidence: bool,
 }
 
 /// `?prefix=192.0.2.0/24`
@@ -86,6 +89,37 @@ pub struct LearnedPath {
     pub state: PathState,
     /// Until when it is left alone, RFC 3339 in UTC.
     pub quarantined_until: Option<String>,
+    /// The flows that the numbers rest on, oldest first, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told_by: Vec<PathEvidence>,
+}
+
+/// What one flow told of its path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct PathEvidence {
+    /// When it began, RFC 3339 in UTC.
+    pub began: String,
+    /// Until when it told, RFC 3339 in UTC.
+    pub seen: String,
+    /// Bytes acknowledged or received, whichever is more.
+    pub bytes: u64,
+    /// Least round-trip time, µs.
+    pub min_rtt_us: f64,
+    /// Mean round-trip time, µs.
+    pub mean_rtt_us: f64,
+    /// Its best rate, bits a second; none of a flow that lasted less than a second and ten round trips.
+    pub rate_bps: Option<f64>,
+    /// What held it back for a quarter of its time or more: application, own_buffer, peer_window, loss or pacing.
+    pub limit: Option<String>,
+    /// What losses it had: none, queue, random or policed; none where it cannot be told.
+    pub loss: Option<String>,
+    /// Segments with data that this host sent.
+    pub sent_pkts: u64,
+    /// Segments that it sent again.
+    pub retransmitted_pkts: u64,
+    /// Whether what was learned gave it its settings.
+    pub is_tuned: bool,
 }
 
 /// What becomes of what a path could get.

@@ -6,7 +6,9 @@ use crate::table::write_table;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::{ForgetPaths, GetPaths};
-use fatpath_api::{ForgetPathsQuery, LearnedPath, LearnedPaths, PathState, PathsQuery};
+use fatpath_api::{
+    ForgetPathsQuery, LearnedPath, LearnedPaths, PathEvidence, PathState, PathsQuery,
+};
 use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_units::show_count;
 use ipnet::IpNet;
@@ -90,7 +92,7 @@ pub fn learned_of(
 ) -> Result<Vec<LearnedPath>> {
     let query = PathsQuery {
         prefix: Some(peer.to_string()),
-        limit: None,
+        ..PathsQuery::default()
     };
     let mut paths = ask(instance, &query)?.paths;
     paths.retain(|path| source.is_none_or(|source| path.local == source));
@@ -100,7 +102,7 @@ pub fn learned_of(
 fn list(arguments: &List) -> Result<()> {
     let query = PathsQuery {
         limit: Some(arguments.limit as usize),
-        prefix: None,
+        ..PathsQuery::default()
     };
     let learned = ask(&arguments.instance, &query)?;
     if arguments.json {
@@ -131,7 +133,8 @@ fn list(arguments: &List) -> Result<()> {
 fn of_prefix(of: &OfPrefix) -> Result<Vec<LearnedPath>> {
     let query = PathsQuery {
         prefix: Some(of.prefix.to_string()),
-        limit: None,
+        evidence: true,
+        ..PathsQuery::default()
     };
     let learned = ask(&of.instance, &query)?;
     ensure!(
@@ -274,7 +277,33 @@ fn as_text(path: &LearnedPath) -> String {
         path.retransmitted_share * 100.0
     ));
     lines.extend(what_flows_get(path));
+    let flows = path.told_by.iter();
+    lines.extend(flows.map(|flow| format!("from a flow   {}", told(flow))));
     lines.join("\n") + "\n"
+}
+
+/// What one flow told, in a line.
+fn told(flow: &PathEvidence) -> String {
+    let rate = flow.rate_bps.map(|bps| format!("{:.1} Mb/s", bps / 1e6));
+    let limit = flow.limit.as_deref().map(|limit| limit.replace('_', " "));
+    let parts = [
+        Some(format!(
+            "{}: {:.1} MB, {:.1} ms",
+            flow.began,
+            flow.bytes as f64 / 1e6,
+            flow.min_rtt_us / 1e3
+        )),
+        rate,
+        limit.map(|limit| format!("held back by {limit}")),
+        flow.loss.as_ref().map(|loss| format!("loss {loss}")),
+        Some(format!(
+            "{} of {} segments sent again",
+            flow.retransmitted_pkts, flow.sent_pkts
+        )),
+        flow.is_tuned.then(|| "under learned settings".to_owned()),
+    ];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    said.join(", ")
 }
 
 /// Whether its flows are tuned, with which settings, and why, a line each.
@@ -339,6 +368,19 @@ mod tests {
             reasons: vec!["a reason".to_owned()],
             state: PathState::Observed,
             quarantined_until: None,
+            told_by: vec![PathEvidence {
+                began: "2026-11-24T09:59:50.000Z".to_owned(),
+                seen: "2026-11-24T10:00:00.000Z".to_owned(),
+                bytes: 12_000_000,
+                min_rtt_us: 100e3,
+                mean_rtt_us: 110e3,
+                rate_bps: Some(1e8),
+                limit: Some("own_buffer".to_owned()),
+                loss: None,
+                sent_pkts: 9_000,
+                retransmitted_pkts: 9,
+                is_tuned: false,
+            }],
         }
     }
 
@@ -363,5 +405,8 @@ mod tests {
         };
         assert_eq!(row(&unknown)[4], "?");
         assert!(as_text(&path()).contains("own buffer: the path may carry more"));
+        let flow =
+            "12.0 MB, 100.0 ms, 100.0 Mb/s, held back by own buffer, 9 of 9000 segments sent again";
+        assert!(as_text(&path()).contains(flow), "{}", as_text(&path()));
     }
 }

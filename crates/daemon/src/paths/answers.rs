@@ -7,16 +7,18 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use fatpath_api::endpoint::GetPaths;
-use fatpath_api::{LearnedPath, LearnedPaths, PathState, PathsQuery};
+use fatpath_api::{LearnedPath, LearnedPaths, PathEvidence, PathState, PathsQuery};
 use fatpath_archive::rfc3339;
 use fatpath_archive::store::parse_prefix;
-use fatpath_path::{Choice, Host, Path, PathKey};
+use fatpath_path::{Choice, Evidence, Host, Path, PathKey};
 use fatpath_policy::AutoMode;
 use ipnet::IpNet;
 use std::sync::Arc;
 
 const DEFAULT_PATHS: usize = 1_000;
 const MOST_PATHS: usize = 65_536;
+/// About 6 MB.
+const MOST_WITH_EVIDENCE: usize = 1_000;
 
 /// `GET /v1/paths`
 pub(crate) async fn paths(
@@ -24,27 +26,52 @@ pub(crate) async fn paths(
     Query(asked): Query<PathsQuery>,
 ) -> AnswerTo<GetPaths> {
     let limit = asked.limit.unwrap_or(DEFAULT_PATHS);
-    if !(1..=MOST_PATHS).contains(&limit) {
-        let error = format!("limit is 1 to {MOST_PATHS}");
+    let most = match asked.evidence {
+        true => MOST_WITH_EVIDENCE,
+        false => MOST_PATHS,
+    };
+    if !(1..=most).contains(&limit) {
+        let error = format!("limit is 1 to {most}");
         return Err(Failure::new(StatusCode::BAD_REQUEST, error));
     }
     let prefix = asked.prefix.as_deref().map(prefix).transpose()?;
     // Of many paths it takes a second.
-    let learned = tokio::task::spawn_blocking(move || learned(&state, prefix, limit)).await;
+    let wanted = Wanted {
+        prefix,
+        limit,
+        evidence: asked.evidence,
+    };
+    let learned = tokio::task::spawn_blocking(move || learned(&state, &wanted)).await;
     Ok(Json(learned.map_err(anyhow::Error::from)?))
 }
 
-fn learned(state: &PathsState, prefix: Option<IpNet>, limit: usize) -> LearnedPaths {
+/// What is asked for.
+struct Wanted {
+    prefix: Option<IpNet>,
+    limit: usize,
+    evidence: bool,
+}
+
+fn learned(state: &PathsState, wanted: &Wanted) -> LearnedPaths {
     let (mode, host, now_us) = (state.mode(), state.host(), now_us());
     let paths = state.paths.lock();
-    let wanted = paths
-        .iter()
-        .filter(|(key, _)| prefix.is_none_or(|prefix| overlap(prefix, key.prefix)));
-    let shown = wanted.filter_map(|(key, path)| shown(key, path, mode, &host, now_us));
+    let is_in = |key: &PathKey| {
+        let prefix = wanted.prefix.as_ref();
+        prefix.is_none_or(|prefix| overlap(*prefix, key.prefix))
+    };
+    let found = paths.iter().filter(|(key, _)| is_in(key));
+    let shown = found.filter_map(|(key, path)| {
+        let shown = shown(key, path, mode, &host, now_us)?;
+        let told_by = wanted.evidence.then(|| path.evidence().map(told).collect());
+        Some(LearnedPath {
+            told_by: told_by.unwrap_or_default(),
+            ..shown
+        })
+    });
     LearnedPaths {
         mode: mode.name().to_owned(),
         known: paths.len(),
-        paths: shown.take(limit).collect(),
+        paths: shown.take(wanted.limit).collect(),
     }
 }
 
@@ -95,5 +122,22 @@ fn shown(
         reasons: taken_back.into_iter().chain(reasons).collect(),
         state,
         quarantined_until: quarantine.map(|quarantine| rfc3339(quarantine.until_us)),
+        told_by: Vec::new(),
     })
+}
+
+fn told(flow: &Evidence) -> PathEvidence {
+    PathEvidence {
+        began: rfc3339(flow.begin_us),
+        seen: rfc3339(flow.seen_us),
+        bytes: flow.bytes,
+        min_rtt_us: flow.min_rtt_us,
+        mean_rtt_us: flow.mean_rtt_us,
+        rate_bps: flow.rate_bps,
+        limit: flow.limit.map(|limit| limit.name().to_owned()),
+        loss: flow.loss.map(|loss| loss.name().to_owned()),
+        sent_pkts: flow.sent_pkts,
+        retransmitted_pkts: flow.retransmitted_pkts,
+        is_tuned: flow.is_given,
+    }
 }
