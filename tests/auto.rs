@@ -86,6 +86,9 @@ fn a_path_with_random_losses_is_learned_and_then_tuned() {
     assert!(!learned_rules(&daemon).is_empty());
     let after = mbps_received(transfer);
     assert!(after > 3.0 * before, "{before} then {after} Mb/s");
+    learned(&daemon, &lab, "the gain of learned settings", |path| {
+        path["gain"].as_f64() > Some(2.0)
+    });
 
     daemon.kill_9();
     let without_daemon = mbps_received(lab.transfer(4, &[]));

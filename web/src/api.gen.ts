@@ -1897,6 +1897,12 @@ export interface components {
             flows: number;
             /**
              * Format: double
+             * @description The median rate of flows that began under learned settings, as a multiple of that of the others; none where the numbers do
+             *     not rest on flows of both.
+             */
+            gain: number | null;
+            /**
+             * Format: double
              * @description Round-trip time with queues, µs.
              */
             high_rtt_us: number;

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Finding, Shares } from "./api";
 import { FactList } from "./facts";
-import { bytes, digits, milliseconds, percent, rate, si } from "./format";
+import { bytes, digits, milliseconds, percent, rate, si, times } from "./format";
 
 export function Findings({ findings, flows }: { findings: Finding[]; flows?: Map<string, number> }): JSX.Element {
   if (findings.length === 0) return <p class="empty">Nothing is found that holds it back without need.</p>;
@@ -30,7 +30,7 @@ function FindingCard({ finding, flows }: { finding: Finding; flows: number | und
       <p>
         <span class={`badge ${finding.severity}`}>{finding.severity}</span>
         {flows !== undefined && <> {flows === 1 ? "1 flow." : `${flows} flows.`}</>}
-        {finding.gain !== null && <> Cured, about ×{digits(finding.gain)} the goodput.</>}
+        {finding.gain !== null && <> Cured, about {times(finding.gain)} the goodput.</>}
       </p>
       <FactList facts={finding.evidence.map(({ name, value, unit }) => [name, withUnit(value, unit)])} />
       {finding.cure !== null && <Cure text={finding.cure} />}

@@ -31,6 +31,9 @@ export const milliseconds = (us: number | null): string => (us === null ? "–" 
 
 export const percent = (share: number): string => `${digits(100 * share)} %`;
 
+/** A factor. */
+export const times = (factor: number): string => `×${digits(factor)}`;
+
 export function duration(seconds: number): string {
   if (seconds < 60) return `${digits(seconds)} s`;
   const whole = Math.floor(seconds);

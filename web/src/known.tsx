@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { FlowRow, FlowView, LearnedPath, LearnedPaths } from "./api";
 import { FactList } from "./facts";
-import { digits, duration, milliseconds, percent } from "./format";
+import { digits, duration, milliseconds, percent, times } from "./format";
 import { usePolled, type Polled } from "./hooks";
 import { age_s, EVIDENCE, isOnPath, LEARNED, learnedRate, settingsInWords, utc } from "./learned";
 import { LEARNED_INTERVAL_MS, PathTable, StateBadge } from "./paths";
@@ -150,6 +150,7 @@ function facts(path: LearnedPath, live: number): [string, string][] {
     ["Rate limited by", path.rate_bps === null ? "–" : limit],
     ["Loss", path.loss ?? UNTOLD],
     ["Resent", percent(path.retransmitted_share)],
+    ["Gain by learned settings", path.gain === null ? "–" : times(path.gain)],
     ["Rests on", `${path.evidence} of ${digits(path.flows)} flows`],
     ["Became another path", path.epochs === 0 ? "never" : `${path.epochs} ×`],
     ["Last seen", `${duration(age_s(path.seen))} ago, ${utc(path.seen)}`],

@@ -3,7 +3,7 @@
 
 import type { LearnedPath, PathEvidence, PathState } from "./api";
 import { numbers, words, type Column, type Ordered } from "./columns";
-import { bytes, digits, duration, milliseconds, percent, rate } from "./format";
+import { bytes, digits, duration, milliseconds, percent, rate, times } from "./format";
 import { date } from "./history";
 import { addressOf, contains, parsePrefix } from "./prefix";
 
@@ -65,6 +65,7 @@ const COLUMNS: Column<LearnedPath>[] = [
   words("loss", "Loss", "when segments are lost", 2, (path) => path.loss ?? "–"),
   numbers("resent", "Resent", "share of the segments that was sent again", 3, (path) => path.retransmitted_share, percent),
   words("state", "State", "whether flows get what was chosen for the path", 1, stateOf),
+  numbers("gain", "Gain", "rate of flows with learned settings, as a multiple of that of others", 2, (path) => path.gain, times),
   words("law", "Law", "congestion-control law that flows get", 2, law),
   numbers("send", "To send", "buffer that flows get to send", 3, (path) => amount(path, "send_buffer"), bytes),
   numbers("receive", "To receive", "buffer that flows get to receive", 3, (path) => amount(path, "receive_buffer"), bytes),

@@ -27,7 +27,7 @@ function cells(path: LearnedPath): Record<string, string> {
 }
 
 test("a row tells what flows get", () => {
-  const path = learned("10.0.0.0/24", { settings: SETTINGS, state: "tuned" });
+  const path = learned("10.0.0.0/24", { settings: SETTINGS, state: "tuned", gain: 3.42 });
   expect(cells(path)).toMatchObject({
     law: "fp_cubic, at most 95 Mb/s",
     send: "4.19 MB",
@@ -35,8 +35,9 @@ test("a row tells what flows get", () => {
     start: "50 Mb/s",
     rtt: "100 ms",
     state: "tuned",
+    gain: "×3.42",
   });
-  expect(cells(learned("10.0.0.0/24"))).toMatchObject({ law: "–", send: "–", start: "–", state: "as host" });
+  expect(cells(learned("10.0.0.0/24"))).toMatchObject({ law: "–", send: "–", start: "–", gain: "–", state: "as host" });
   expect(setting(path, "initial_rate")).toBe("50000000bit");
   expect(setting(path, "rate"), "the end of a key is no key").toBeNull();
   expect(settingsInWords(learned("10.0.0.0/24"))).toBe("");

@@ -22,6 +22,7 @@ export function learned(prefix: string, more: Partial<LearnedPath> = {}): Learne
     reasons: ["the host's settings carry its rate"],
     state: "as_host",
     quarantined_until: null,
+    gain: null,
     ...more,
   };
 }

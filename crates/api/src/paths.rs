@@ -89,6 +89,9 @@ pub struct LearnedPath {
     pub state: PathState,
     /// Until when it is left alone, RFC 3339 in UTC.
     pub quarantined_until: Option<String>,
+    /// The median rate of flows that began under learned settings, as a multiple of that of the others; none where the numbers do
+    /// not rest on flows of both.
+    pub gain: Option<f64>,
     /// The flows that the numbers rest on, oldest first, where they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_by: Vec<PathEvidence>,

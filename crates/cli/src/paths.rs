@@ -192,7 +192,7 @@ fn forget(of: &OfPrefix) -> Result<()> {
     Ok(())
 }
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "path",
     "from",
     "flows",
@@ -201,6 +201,7 @@ const COLUMNS: [&str; 9] = [
     "loss",
     "retrans %",
     "state",
+    "gain",
     "settings",
 ];
 
@@ -218,6 +219,8 @@ fn row(path: &LearnedPath) -> [String; COLUMNS.len()] {
         path.loss.clone().unwrap_or("?".to_owned()),
         format!("{:.2}", path.retransmitted_share * 100.0),
         state(path.state).to_owned(),
+        path.gain
+            .map_or("?".to_owned(), |gain| format!("x{gain:.1}")),
         settings(path),
     ]
 }
@@ -277,6 +280,11 @@ fn as_text(path: &LearnedPath) -> String {
         path.retransmitted_share * 100.0
     ));
     lines.extend(what_flows_get(path));
+    if let Some(gain) = path.gain {
+        lines.push(format!(
+            "gain          x{gain:.1}: the rate of flows with learned settings, over that of those without"
+        ));
+    }
     let flows = path.told_by.iter();
     lines.extend(flows.map(|flow| format!("from a flow   {}", told(flow))));
     lines.join("\n") + "\n"
@@ -368,6 +376,7 @@ mod tests {
             reasons: vec!["a reason".to_owned()],
             state: PathState::Observed,
             quarantined_until: None,
+            gain: Some(2.5),
             told_by: vec![PathEvidence {
                 began: "2026-11-24T09:59:50.000Z".to_owned(),
                 seen: "2026-11-24T10:00:00.000Z".to_owned(),
@@ -398,6 +407,7 @@ mod tests {
     #[test]
     fn a_rate_that_is_a_bound_says_so() {
         assert_eq!(row(&path())[4], ">100.0");
+        assert_eq!(row(&path())[8], "x2.5");
         let unknown = LearnedPath {
             rate_bps: None,
             rate_limit: None,

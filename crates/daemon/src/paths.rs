@@ -5,6 +5,7 @@
 //! What is known is `fatpath-path`'s affair. The policy's section `[auto]` says whether anything is learned.
 
 pub(crate) mod answers;
+mod gain;
 mod host;
 mod learned;
 mod memory;
