@@ -9,7 +9,9 @@
  * at once: the window scale of a SYN-ACK follows the listening socket's buffer,
  * and a locked buffer cannot be unlocked. The program reads back what it set.
  *
- * Attached only while some rule overrides. SO_SNDBUFFORCE and SO_RCVBUFFORCE
+ * What was learned of a path overrides smaller sizes alone, where the policy allows it.
+ *
+ * Attached only while some rule overrides, or what is learned may. SO_SNDBUFFORCE and SO_RCVBUFFORCE
  * take CAP_NET_ADMIN, so they are the administrator's word and pass.
  */
 #include "include/option.h"
@@ -24,13 +26,15 @@ static __always_inline int has_no_peer(struct bpf_sock *sk)
 	return sk->state == BPF_TCP_CLOSE || sk->state == BPF_TCP_LISTEN;
 }
 
-static __always_inline int is_overridden(struct bpf_sock *sk, int option)
+static __always_inline int is_overridden(struct bpf_sock *sk, int option, u32 bytes)
 {
 	u32 setting = option == SO_SNDBUF ? FP_SEND_BUFFER : FP_RECEIVE_BUFFER;
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 
-	return flow && FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION) &&
-	       FP_IS_GIVEN(&flow->wanted, setting);
+	if (!flow || !FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION) ||
+	    !FP_IS_GIVEN(&flow->wanted, setting))
+		return 0;
+	return !is_learned(flow->rule_id) || bytes <= flow->wanted.value[setting];
 }
 
 /* Keeps what was asked; false when there is no memory for it. */
@@ -51,6 +55,19 @@ static __always_inline int keep(struct bpf_sock *sk, int option, u32 bytes)
 	return 1;
 }
 
+/* The kernel is about to be given another value than was kept. */
+static __always_inline void forget(struct bpf_sock *sk, int option)
+{
+	struct fp_asked *asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
+
+	if (!asked)
+		return;
+	if (option == SO_SNDBUF)
+		asked->send_buffer_bytes = 0;
+	else
+		asked->receive_buffer_bytes = 0;
+}
+
 SEC("cgroup/setsockopt")
 int keep_asked(struct bpf_sockopt *ctx)
 {
@@ -62,8 +79,10 @@ int keep_asked(struct bpf_sockopt *ctx)
 	/* The value is in a buffer of 16 bytes at least; the kernel refuses what is shorter than an int. */
 	if (ctx->optlen < (int)sizeof(*value) || (void *)(value + 1) > ctx->optval_end)
 		goto pass;
-	if (!has_no_peer(sk) && !is_overridden(sk, ctx->optname))
+	if (!has_no_peer(sk) && !is_overridden(sk, ctx->optname, *value)) {
+		forget(sk, ctx->optname);
 		goto pass;
+	}
 	if (keep(sk, ctx->optname, *value))
 		ctx->optlen = -1; /* the kernel is skipped, the program sees success */
 	return 1;

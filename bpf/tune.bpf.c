@@ -141,7 +141,7 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	/* Also when no rule overrides any more: a listening socket may have asked before. */
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
 	if (asked)
-		honour_asked(target, asked, rule);
+		honour_asked(target, asked, rule, rule_id);
 	if (!rule) {
 		flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 		if (flow)
@@ -367,7 +367,7 @@ static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_wal
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
 
 	if (asked)
-		honour_asked(tp, asked, NULL);
+		honour_asked(tp, asked, NULL, FP_NO_RULE);
 	if (flow)
 		leave_rule(flow, tp, tp, tp);
 	return (is_ours(tp) || was_given_law(tp, flow)) && lose_law(tp, flow, walk->law);

@@ -5,7 +5,9 @@
 mod support;
 
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Instant;
 use support::transfer::{self, mbps_received};
 use support::{Daemon, Lab, alone, until};
@@ -19,7 +21,17 @@ fn auto(mode: &str) -> String {
 
 /// What is known of the path from one host of the lab to the other, once it is so.
 fn learned(daemon: &Daemon, lab: &Lab, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    let (local, peer) = (lab.address("a"), lab.address("b"));
+    learned_between(["a", "b"], daemon, lab, what, is_so)
+}
+
+fn learned_between(
+    ends: [&str; 2],
+    daemon: &Daemon,
+    lab: &Lab,
+    what: &str,
+    is_so: impl Fn(&Value) -> bool,
+) -> Value {
+    let [local, peer] = ends.map(|host| lab.address(host));
     until(what, || {
         let known = daemon.json(&["paths"]);
         let mut paths = known["paths"].as_array().unwrap().iter();
@@ -211,5 +223,62 @@ fn an_object_on_a_known_path_starts_at_its_rate() {
     assert!(
         after_s < 0.8 * before_s,
         "{before_s} s, then {after_s} s: {path:#}"
+    );
+}
+
+/// From one host of the lab to the other, by a program that sets its send buffer.
+fn connection_with(lab: &Lab, send_buffer_bytes: usize) -> (TcpStream, TcpStream) {
+    let address: SocketAddr = format!("{}:{}", lab.address("b"), transfer::PORT)
+        .parse()
+        .unwrap();
+    let listener = lab.on("b", || TcpListener::bind(address).unwrap());
+    let socket = lab.on("a", || {
+        Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()
+    });
+    socket.set_send_buffer_size(send_buffer_bytes).unwrap();
+    socket.connect(&address.into()).unwrap();
+    (socket.into(), listener.accept().unwrap().0)
+}
+
+#[test]
+fn small_buffers_of_programs_are_replaced_where_the_policy_allows_it() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up(
+        "auto-small",
+        "rate = '100mbit'\ndelay = '50ms'\nqueue = '1bdp'",
+    );
+    let daemon = Daemon::start(&auto("tune"));
+    let small = |seconds| mbps_received(lab.transfer(seconds, &["--window", "128K"]));
+    let kept = small(4);
+    let held = |path: &Value| path["rate_limit"] == "program_buffer";
+    let of_receiver = |what, is_so: &dyn Fn(&Value) -> bool| {
+        learned_between(["b", "a"], &daemon, &lab, what, is_so)
+    };
+    let path = of_receiver("the receiver's buffer to be told", &held);
+    let cure = "override_application = true under [auto]";
+    assert!(path["reasons"].to_string().contains(cure), "{path:#}");
+    let listed = String::from_utf8(daemon.ask(&["paths"]).stdout).unwrap();
+    assert!(listed.contains(cure), "{listed}");
+
+    let overriding = format!("{}override_application = true\n", auto("tune"));
+    assert!(daemon.apply(&overriding).status.success());
+    until("the kernel half to know it", || {
+        let (_sender, receiver) = lab.connection(transfer::PORT);
+        let flow = daemon.flow_now(receiver.local_addr().unwrap())?;
+        flow["rule"].as_str()?.ends_with("-o").then_some(())
+    });
+    let replaced = small(6);
+    println!("{kept} Mb/s, then {replaced}");
+    assert!(replaced > 3.0 * kept, "{kept} then {replaced} Mb/s");
+
+    let larger = 64 << 20;
+    let sender = until("a flow of a program with a larger buffer", || {
+        let (sender, _receiver) = connection_with(&lab, larger);
+        let flow = daemon.flow_now(sender.local_addr().unwrap())?;
+        flow["rule"].as_str()?.ends_with("-o").then_some(sender)
+    });
+    assert_eq!(
+        socket2::SockRef::from(&sender).send_buffer_size().unwrap(),
+        2 * larger
     );
 }

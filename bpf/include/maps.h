@@ -9,6 +9,12 @@
 #include "kernel.h"
 #include "abi.h"
 
+/* Whether the rule is not of the policy file: what was learned of a path. */
+static __always_inline int is_learned(u32 rule_id)
+{
+	return rule_id >= FP_MAX_RULE_IDS && rule_id < FP_ALL_RULE_IDS;
+}
+
 #define FP_IS_GIVEN(rule, setting) ((rule)->given & (1u << (setting)))
 
 #define FP_ARRAY(map, entries, value_type)                                                         \

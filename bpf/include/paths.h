@@ -146,9 +146,4 @@ __noinline u32 may_start_at_rate(const struct fp_path_key *given, u32 rtt_us)
 	return __sync_val_compare_and_swap(&path->started_ns, started_ns, now_ns) == started_ns;
 }
 
-static __always_inline int is_learned(u32 rule_id)
-{
-	return rule_id >= FP_MAX_RULE_IDS && rule_id < FP_ALL_RULE_IDS;
-}
-
 #endif

@@ -100,13 +100,24 @@ static __always_inline int is_locked_at(const struct sock *sk, u32 setting, u32 
 	return 2ull * bytes == has && BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & lock;
 }
 
+/* What was learned of a path replaces a smaller buffer of the program's where it overrides, and never a larger one. */
+static __always_inline int keeps_programs_own(struct tcp_sock *tp, const struct fp_flow *flow,
+					      u32 setting, u32 bytes)
+{
+	if (!is_programs_own(tp, flow, setting))
+		return 0;
+	if (!FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION))
+		return 1;
+	return is_learned(flow->rule_id) &&
+	       !is_larger(&tp->inet_conn.icsk_inet.sk, setting, bytes);
+}
+
 static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					u32 setting, u32 bytes)
 {
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 
-	if (!FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION) &&
-	    is_programs_own(tp, flow, setting)) {
+	if (keeps_programs_own(tp, flow, setting, bytes)) {
 		flow->error[setting] = FP_KEPT_PROGRAMS_OWN;
 		return;
 	}
@@ -205,9 +216,10 @@ static __always_inline int is_named_as_ours(const char *law)
 	return law[0] == 'f' && law[1] == 'p' && law[2] == '_';
 }
 
-static __always_inline int does_override(const struct fp_rule *rule)
+/* Of what a program chose, what was learned of a path overrides buffers alone. */
+static __always_inline int does_override(const struct fp_flow *flow, const struct fp_rule *rule)
 {
-	return FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION);
+	return FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION) && !is_learned(flow->rule_id);
 }
 
 /*
@@ -242,7 +254,7 @@ static __always_inline void give_law(struct fp_flow *flow, struct tcp_sock *tp, 
 	if (!FP_IS_GIVEN(rule, FP_LAW) || flow->flags & FP_FLOW_RUDE)
 		return;
 	is_programs = is_programs_law(tp, flow);
-	if (!does_override(rule) && (is_programs || return_law(flow, tp, target))) {
+	if (!does_override(flow, rule) && (is_programs || return_law(flow, tp, target))) {
 		flow->error[FP_LAW] = FP_KEPT_PROGRAMS_OWN;
 		return;
 	}
@@ -367,7 +379,7 @@ static __always_inline void give_pacing(struct fp_flow *flow, struct tcp_sock *t
 	struct fp_option *option = option_of(flow, FP_PACING_RATE);
 	u64 before = without_ours(option, sk->sk_max_pacing_rate);
 	u64 rate = rule->value[FP_PACING_RATE] / 8;
-	int is_programs = before < rate && !does_override(rule);
+	int is_programs = before < rate && !does_override(flow, rule);
 
 	if (!FP_IS_GIVEN(rule, FP_PACING_RATE))
 		return;
@@ -396,7 +408,7 @@ static __always_inline void take_back_pacing(struct fp_flow *flow, struct tcp_so
 		struct fp_option *kept = option_of(flow, setting);                                 \
 		u64 before = without_ours(kept, has);                                              \
                                                                                                    \
-		if (does_override(rule) || (is_kernels)) {                                         \
+		if (does_override(flow, rule) || (is_kernels)) {                                   \
 			give(flow, target, setting, level, option, rule->value[setting]);          \
 			kept->before = before;                                                     \
 			kept->set = has;                                                           \
@@ -487,9 +499,12 @@ static __always_inline void give_all(struct fp_flow *flow, struct tcp_sock *tp, 
 	give_options(flow, tp, target, rule, stage);
 }
 
-static __always_inline int is_overriding(const struct fp_rule *rule, u32 setting)
+static __always_inline int is_overriding(const struct fp_rule *rule, u32 rule_id, u32 setting,
+					 u32 asked_bytes)
 {
-	return rule && FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION) && FP_IS_GIVEN(rule, setting);
+	if (!rule || !FP_IS_GIVEN(rule, FP_OVERRIDE_APPLICATION) || !FP_IS_GIVEN(rule, setting))
+		return 0;
+	return !is_learned(rule_id) || asked_bytes <= rule->value[setting];
 }
 
 /* Once: what the program asks for later goes to the kernel, and is not undone by this. */
@@ -508,11 +523,11 @@ static __always_inline void honour(void *target, int option, u32 *asked_bytes)
  * after all where the rule (NULL: none) gives no buffer that overrides it.
  */
 static __always_inline void honour_asked(void *target, struct fp_asked *asked,
-					 const struct fp_rule *rule)
+					 const struct fp_rule *rule, u32 rule_id)
 {
-	if (!is_overriding(rule, FP_SEND_BUFFER))
+	if (!is_overriding(rule, rule_id, FP_SEND_BUFFER, asked->send_buffer_bytes))
 		honour(target, SO_SNDBUF, &asked->send_buffer_bytes);
-	if (!is_overriding(rule, FP_RECEIVE_BUFFER))
+	if (!is_overriding(rule, rule_id, FP_RECEIVE_BUFFER, asked->receive_buffer_bytes))
 		honour(target, SO_RCVBUF, &asked->receive_buffer_bytes);
 }
 

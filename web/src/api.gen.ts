@@ -1927,7 +1927,10 @@ export interface components {
              * @description Its standard error, as a share of it.
              */
             rate_doubt: number | null;
-            /** @description What held back the flows that say so, so that the path may carry more: application, own_buffer, peer_window, or loss. */
+            /**
+             * @description What held back the flows that say so, so that the path may carry more: application,
+             *     own_buffer, program_buffer (one that the program set), peer_window, loss, or pacing.
+             */
             rate_limit: string | null;
             /** @description Why, for people. */
             reasons: string[];

@@ -75,7 +75,8 @@ pub struct LearnedPath {
     pub rate_bps: Option<f64>,
     /// Its standard error, as a share of it.
     pub rate_doubt: Option<f64>,
-    /// What held back the flows that say so, so that the path may carry more: application, own_buffer, peer_window, or loss.
+    /// What held back the flows that say so, so that the path may carry more: application,
+    /// own_buffer, program_buffer (one that the program set), peer_window, loss, or pacing.
     pub rate_limit: Option<String>,
     /// When segments are lost: none, queue, random or policed.
     pub loss: Option<String>,

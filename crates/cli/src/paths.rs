@@ -122,6 +122,15 @@ fn list(arguments: &List) -> Result<()> {
         header(),
         learned.paths.iter().map(row),
     )?;
+    let small = learned
+        .paths
+        .iter()
+        .filter(|path| is_of_small_buffers(path));
+    let small = small.count();
+    if small > 0 {
+        let paths = show_count(small, "path");
+        println!("{paths} held back by buffers that programs set: {SMALL_BUFFERS_CURE}");
+    }
     if learned.known > learned.paths.len() {
         let (shown, known) = (learned.paths.len(), learned.known);
         eprintln!("{shown} of {known} paths, those seen last; --limit shows more");
@@ -190,6 +199,15 @@ fn forget(of: &OfPrefix) -> Result<()> {
         false => println!("forgot {}", show_count(forgotten.paths, "path")),
     }
     Ok(())
+}
+
+/// Where programs' own buffers are replaced, what holds flows back is not theirs.
+const SMALL_BUFFERS_CURE: &str =
+    "override_application = true under [auto], or in a rule with buffers, replaces them";
+
+fn is_of_small_buffers(path: &LearnedPath) -> bool {
+    path.rate_limit.as_deref() == Some("program_buffer")
+        && !path.settings.contains("override_application")
 }
 
 const COLUMNS: [&str; 10] = [
@@ -418,5 +436,11 @@ mod tests {
         let flow =
             "12.0 MB, 100.0 ms, 100.0 Mb/s, held back by own buffer, 9 of 9000 segments sent again";
         assert!(as_text(&path()).contains(flow), "{}", as_text(&path()));
+        let mut small = path();
+        assert!(!is_of_small_buffers(&small));
+        small.rate_limit = Some("program_buffer".to_owned());
+        assert!(is_of_small_buffers(&small));
+        small.settings.push_str("override_application = true\n");
+        assert!(!is_of_small_buffers(&small));
     }
 }

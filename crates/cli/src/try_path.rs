@@ -216,6 +216,7 @@ fn learn(facts: &mut PathFacts, path: &LearnedPath) {
     let limits = [
         Limit::Application,
         Limit::OwnBuffer,
+        Limit::ProgramBuffer,
         Limit::PeerWindow,
         Limit::Loss,
     ];

@@ -98,9 +98,10 @@ impl PathsState {
         told.into_iter().map(given).collect()
     }
 
-    /// What this host does by itself.
+    /// What this host does by itself, and what the policy allows.
     fn host(&self) -> fatpath_path::Host {
-        host::read(*self.autotuned.lock())
+        let overrides = self.settings.lock().override_application;
+        host::read(*self.autotuned.lock(), overrides)
     }
 
     /// The rules for what paths get.

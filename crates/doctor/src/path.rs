@@ -131,6 +131,7 @@ fn estimate(facts: &PathFacts, rate: Rate) -> Estimate {
         is_found: false,
         loses_paced: false,
         retransmitted_share: facts.loss,
+        has_small_buffers: false,
         is_mixed: false,
         mss_bytes: path_of(facts).mss_bytes,
     }
@@ -230,6 +231,7 @@ mod tests {
             send_autotuned_bytes: 4 << 20,
             receive_autotuned_bytes: 6 << 20,
             most_buffer_bytes: 512 << 20,
+            overrides: false,
         }
     }
 

@@ -176,6 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_that_the_program_set_is_told_apart() {
+        let sending = |tenth, sample| Sample {
+            sndbuf_limited_us: 90_000 * tenth,
+            send_buffer_is_locked: true,
+            ..sample
+        };
+        assert_eq!(told(sending).1.limit, Some(Limit::ProgramBuffer));
+        let receiving = |_, sample: Sample| Sample {
+            bytes_received: sample.bytes_acked,
+            bytes_acked: 1,
+            rcv_rtt_us: 100_000,
+            receive_window_bytes: 1_000_000,
+            receive_buffer_is_locked: true,
+            ..sample
+        };
+        assert_eq!(told(receiving).1.limit, Some(Limit::ProgramBuffer));
+    }
+
+    #[test]
     fn a_pause_does_not_lower_the_best_rate() {
         let (_, seen) = told(|tenth, sample| {
             let moved = 1_000_000 * tenth.min(100);

@@ -6,10 +6,10 @@
 pub struct Rule {
     /// Its name.
     pub name: String,
-    /// It sets a send buffer, which locks that as a program would.
-    pub sets_send_buffer: bool,
+    /// The send buffer that it sets, which locks that as a program would, bytes.
+    pub send_buffer_bytes: Option<u64>,
     /// The same of the receive buffer.
-    pub sets_receive_buffer: bool,
+    pub receive_buffer_bytes: Option<u64>,
     /// It is not of the policy's file: what was learned of a path gave it.
     pub is_learned: bool,
     /// Its flows are left alone, or tuned by hand: nothing is learned of them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The best window of a flow's life: its rate, and what held the flow back then.
 
+use crate::diagnosis::buffers::{is_receive_buffer_programs, is_send_buffer_programs};
 use crate::span::Span;
 use fatpath_api::Sample;
 use fatpath_path::Limit;
@@ -48,9 +49,10 @@ fn limit_of(span: &Span) -> Option<Limit> {
         return Some(limit_of_receiver(span));
     }
     let shares = span.shares();
+    let of_buffer = own_buffer(is_send_buffer_programs(span));
     let limits = [
         (shares.application, Limit::Application),
-        (shares.send_buffer, Limit::OwnBuffer),
+        (shares.send_buffer, of_buffer),
         (shares.receiver, Limit::PeerWindow),
     ];
     let most = limits
@@ -66,7 +68,14 @@ fn limit_of_receiver(span: &Span) -> Limit {
     let filled_bytes = span.received_bps() * rtt_us / 8e6;
     let window_bytes = f64::from(span.last.receive_window_bytes);
     match rtt_us > 0.0 && window_bytes < FILLED_WINDOWS * filled_bytes {
-        true => Limit::OwnBuffer,
+        true => own_buffer(is_receive_buffer_programs(span)),
         false => Limit::Application,
+    }
+}
+
+fn own_buffer(is_programs: bool) -> Limit {
+    match is_programs {
+        true => Limit::ProgramBuffer,
+        false => Limit::OwnBuffer,
     }
 }

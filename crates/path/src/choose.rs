@@ -48,10 +48,15 @@ const MOST_PACING_BPS: f64 = 34e9;
 const LEAST_SSTHRESH_PKTS: u64 = 64;
 /// Bounds of the policy's settings.
 const MOST_SSTHRESH_PKTS: u64 = 1 << 20;
+const LEAST_BUFFER_BYTES: f64 = 4096.0;
 const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
 const MOST_RATE_BPS: u64 = 1_000_000_000_000;
 
-/// What the host does by itself, and what it can bear.
+/// What cures it where programs' own buffers hold a path back.
+const SMALL_BUFFERS: &str = "buffers that programs set held flows back: override_application = true under [auto], or in a rule \
+     with buffers for these flows, replaces them";
+
+/// What the host does by itself, what it can bear, and what its policy allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Its law: `net.ipv4.tcp_congestion_control`.
@@ -62,6 +67,8 @@ pub struct Host {
     pub receive_autotuned_bytes: u64,
     /// Largest buffer that one flow may be given, bytes.
     pub most_buffer_bytes: u64,
+    /// Smaller buffers that programs set are replaced.
+    pub overrides: bool,
 }
 
 /// What the flows of a path get, and why.
@@ -189,7 +196,7 @@ fn set_rate(choice: &mut Choice, estimate: &Estimate, rate: Rate, bdp_bytes: f64
 fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
     let rtt_us = estimate.high_rtt_us.min(2.0 * estimate.base_rtt_us.value);
     let growth = match rate.limit {
-        Some(Limit::OwnBuffer | Limit::Loss) => GROWTH,
+        Some(Limit::OwnBuffer | Limit::ProgramBuffer | Limit::Loss) => GROWTH,
         _ => 1.0,
     };
     let bdp_bytes = rate.bps.value * rtt_us / 8e6;
@@ -200,11 +207,19 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
         _ if is_paced => BBR_BUFFER_BDPS,
         _ => BUFFER_BDPS,
     };
+    // The kernel grows no buffer that a program set. One that takes its place is at first what the kernel would have grown.
+    let replaces = estimate.has_small_buffers && host.overrides;
+    let is_small = replaces && rate.limit == Some(Limit::ProgramBuffer);
     let most = host.most_buffer_bytes.min(MOST_BUFFER_BYTES);
     let given = |bdps: f64, autotuned: u64| {
-        let bytes = bdps * growth * bdp_bytes;
-        let suffices = bytes <= autotuned as f64 * PAYLOAD_SHARE;
-        (!suffices && most > autotuned).then(|| stepped(bytes).min(most))
+        let least = match is_small && autotuned < most {
+            true => autotuned as f64,
+            false => LEAST_BUFFER_BYTES,
+        };
+        let bytes = (bdps * growth * bdp_bytes).max(least);
+        let suffices = bytes <= autotuned as f64 * PAYLOAD_SHARE && !replaces;
+        let has_room = most > autotuned || (replaces && most as f64 >= least);
+        (!suffices && has_room).then(|| stepped(bytes).min(most))
     };
     let (send, receive) = (
         given(send_bdps, host.send_autotuned_bytes),
@@ -229,8 +244,25 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
             ));
         }
     }
+    set_override(choice, estimate, host);
     if rate.limit == Some(Limit::PeerWindow) {
         choice.because("the peer's window holds flows back: only the peer can raise it".to_owned());
+    }
+}
+
+/// Programs that set buffers themselves keep them, unless the administrator says otherwise.
+fn set_override(choice: &mut Choice, estimate: &Estimate, host: &Host) {
+    let profile = &mut choice.profile;
+    let gives_buffer =
+        profile.send_buffer_bytes.is_some() || profile.receive_buffer_bytes.is_some();
+    if gives_buffer && host.overrides {
+        profile.override_application = true;
+        choice.because(
+            "smaller buffers that programs set are replaced: override_application under [auto]"
+                .to_owned(),
+        );
+    } else if estimate.has_small_buffers && !host.overrides {
+        choice.because(SMALL_BUFFERS.to_owned());
     }
 }
 
@@ -246,6 +278,7 @@ mod tests {
             send_autotuned_bytes: 4 << 20,
             receive_autotuned_bytes: 32 << 20,
             most_buffer_bytes: 512 << 20,
+            overrides: false,
         }
     }
 
@@ -264,6 +297,7 @@ mod tests {
             is_found: false,
             loses_paced: false,
             retransmitted_share: 1e-4,
+            has_small_buffers: false,
             is_mixed: false,
             mss_bytes: 1448,
         }
@@ -314,6 +348,42 @@ mod tests {
         assert_eq!(choice.profile.send_buffer_bytes, Some(11_863_283));
         assert_eq!(choice.profile.receive_buffer_bytes, Some(33_554_432));
         assert_eq!(choice.profile.law, None, "its rate is not known");
+    }
+
+    #[test]
+    fn buffers_that_programs_set_are_replaced_only_where_that_is_allowed() {
+        let held = Estimate {
+            has_small_buffers: true,
+            rate: Some(Rate {
+                bps: path(10e6, 20e3, Loss::None).rate.unwrap().bps,
+                limit: Some(Limit::ProgramBuffer),
+            }),
+            ..path(10e6, 20e3, Loss::None)
+        };
+        let kept = choose(&held, &host());
+        assert!(kept.profile.is_empty(), "the kernel's own would do");
+        assert!(kept.reasons[0].contains("override_application = true under [auto]"));
+        let allowing = Host {
+            overrides: true,
+            ..host()
+        };
+        let replaced = choose(&held, &allowing).profile;
+        assert_eq!(replaced.send_buffer_bytes, Some(4 << 20));
+        assert_eq!(replaced.receive_buffer_bytes, Some(32 << 20));
+        assert!(replaced.override_application);
+        let known = Estimate {
+            rate: path(10e6, 20e3, Loss::None).rate,
+            ..held
+        };
+        let known = choose(&known, &allowing).profile;
+        // 2 x 10 Mb/s x 24 ms = 60 kB, and three times as much.
+        let bytes = (known.send_buffer_bytes, known.receive_buffer_bytes);
+        assert_eq!(bytes, (Some(65_536), Some(185_364)));
+        let unheld = choose(&path(10e6, 20e3, Loss::None), &allowing).profile;
+        assert!(unheld.is_empty(), "{unheld:?}");
+        let fat = choose(&path(1e9, 100e3, Loss::Queue), &allowing).profile;
+        assert!(fat.override_application);
+        assert_ne!(fat, choose(&path(1e9, 100e3, Loss::Queue), &host()).profile);
     }
 
     #[test]

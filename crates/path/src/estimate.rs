@@ -37,6 +37,8 @@ pub struct Estimate {
     pub loses_paced: bool,
     /// Segments sent again, of those sent.
     pub retransmitted_share: f64,
+    /// Whether buffers that programs set held flows back in the last day.
+    pub has_small_buffers: bool,
     /// Whether the peers of the prefix are at different distances, so that no one setting suits them.
     pub is_mixed: bool,
     /// Segment size, bytes.
@@ -62,7 +64,8 @@ pub struct Rate {
 }
 
 impl Estimate {
-    /// From the evidence, and the kinds of loss of the flows that could tell.
+    /// From the evidence, and the kinds of loss of the flows that could tell. What flows told that are replaced since is not
+    /// known here.
     pub(crate) fn of(evidence: &[Evidence], losses: &[Loss]) -> Option<Estimate> {
         let least_rtts = || evidence.iter().map(|flow| flow.min_rtt_us);
         let sum = |of: fn(&Evidence) -> u64| evidence.iter().map(of).sum::<u64>();
@@ -77,6 +80,7 @@ impl Estimate {
             is_found: evidence.iter().any(|flow| flow.under.exceeded_rate),
             loses_paced: evidence.iter().any(|flow| flow.under.lost_paced),
             retransmitted_share: sum(|flow| flow.retransmitted_pkts) as f64 / sent as f64,
+            has_small_buffers: false,
             is_mixed: evidence.len() >= LEAST_SPREAD_FLOWS
                 && spread(least_rtts()) > ONE_PATH_SPREAD,
             mss_bytes: evidence.last()?.mss_bytes,

@@ -85,6 +85,8 @@ pub enum Limit {
     Application,
     /// This host's own buffer.
     OwnBuffer,
+    /// A buffer of this host that the program set.
+    ProgramBuffer,
     /// The peer's window.
     PeerWindow,
     /// Its law, which took losses that meet no queue for congestion.
@@ -113,6 +115,7 @@ impl Limit {
         match self {
             Limit::Application => "application",
             Limit::OwnBuffer => "own_buffer",
+            Limit::ProgramBuffer => "program_buffer",
             Limit::PeerWindow => "peer_window",
             Limit::Loss => "loss",
             Limit::Pacing => "pacing",
@@ -177,6 +180,11 @@ impl Evidence {
     pub(crate) fn is_start_lossy(&self) -> bool {
         self.sent_pkts >= LEAST_START_PKTS
             && self.retransmitted_pkts as f64 > MOST_LOST_IN_START * self.sent_pkts as f64
+    }
+
+    /// Whether a buffer that its program set held it back.
+    pub(crate) fn is_of_small_buffer(&self) -> bool {
+        self.limit == Some(Limit::ProgramBuffer)
     }
 
     /// The rate where the path itself set it.

@@ -43,6 +43,10 @@ pub struct Path {
     pub epochs: u32,
     evidence: Vec<Evidence>,
     losses: Vec<Told>,
+    /// When a flow was last held back by a buffer that its program set, µs since 1970: flows whose buffers are replaced do not
+    /// tell of them.
+    #[serde(default)]
+    small_buffers_us: Option<i64>,
     /// Whether what it gets does harm.
     pub guard: Guard,
 }
@@ -63,6 +67,9 @@ impl Path {
         let told_before = before.and_then(|before| before.loss);
         self.note_loss(told_before, seen.loss, seen.seen_us);
         seen.loss = seen.loss.or(told_before);
+        if seen.is_of_small_buffer() {
+            self.small_buffers_us = self.small_buffers_us.max(Some(seen.seen_us));
+        }
         self.evidence.push(seen);
         keep_latest(&mut self.evidence, MOST_FLOWS);
         self.begin_epoch_where_off();
@@ -72,7 +79,12 @@ impl Path {
     /// What is known; none before the first usable flow.
     pub fn estimate(&self) -> Option<Estimate> {
         let losses: Vec<Loss> = self.losses.iter().map(|told| told.loss).collect();
-        Estimate::of(&self.evidence, &losses)
+        let known = Estimate::of(&self.evidence, &losses)?;
+        let is_recent = |us: i64| known.seen_us.saturating_sub(us) <= PRIOR_AFTER_US;
+        Some(Estimate {
+            has_small_buffers: self.small_buffers_us.is_some_and(is_recent),
+            ..known
+        })
     }
 
     /// What its flows would get now; none where nothing is known.
@@ -260,6 +272,7 @@ pub(crate) mod tests {
             send_autotuned_bytes: 4 << 20,
             receive_autotuned_bytes: 6 << 20,
             most_buffer_bytes: 256 << 20,
+            overrides: false,
         };
         let (chosen, known) = (path.choice(&host)?.profile, path.estimate()?);
         path.guard.begin(&chosen, &known, now_us);

@@ -207,6 +207,7 @@ mod tests {
             send_autotuned_bytes: 4 << 20,
             receive_autotuned_bytes: 6 << 20,
             most_buffer_bytes: 256 << 20,
+            overrides: false,
         }
     }
 

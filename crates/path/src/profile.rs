@@ -21,6 +21,9 @@ pub struct Profile {
     /// Rate above which a flow never sends, bits a second, in steps of a hundredth.
     #[serde(default)]
     pub pacing_rate_bps: Option<u64>,
+    /// The buffers replace smaller ones that programs set.
+    #[serde(default)]
+    pub override_application: bool,
 }
 
 /// A law that a path can ask for.
@@ -74,6 +77,7 @@ impl Profile {
         };
         let mut pairs = numbers(self).into_iter().zip(numbers(other));
         self.law == other.law
+            && self.override_application == other.override_application
             && pairs.all(|(one, other)| are_near(one, other, STEP))
             && are_near(self.pacing_rate_bps, other.pacing_rate_bps, FINE_STEP)
     }
@@ -112,6 +116,9 @@ impl fmt::Display for Profile {
         }
         if let Some(law) = self.law {
             writeln!(lines, "congestion_control = \"{}\"", law.name())?;
+        }
+        if self.override_application {
+            writeln!(lines, "override_application = true")?;
         }
         f.write_str(&lines)
     }

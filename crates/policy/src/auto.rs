@@ -12,6 +12,15 @@ pub struct Auto {
     pub mode: AutoMode,
     /// Peers of which nothing is learned.
     pub exclude: Vec<Prefix>,
+    /// What flows get for it replaces smaller buffers that their programs set.
+    pub override_application: bool,
+}
+
+impl Auto {
+    /// Whether flows may get buffers in place of those that their programs set.
+    pub fn overrides(&self) -> bool {
+        self.override_application && self.mode == AutoMode::Tune
+    }
 }
 
 /// Whether paths are learned, and tuned.

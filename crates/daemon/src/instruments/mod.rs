@@ -193,15 +193,15 @@ impl Instruments {
 /// What flows are judged by, of the rule of that number and name.
 fn rule(policy: &Policy, id: u32, name: String) -> Rule {
     let rule = policy.rules.iter().find(|rule| rule.name == name);
-    let gives = |setting| rule.is_some_and(|rule| rule.settings.gives(setting));
+    let number = |setting| rule.and_then(|rule| rule.settings.number(setting));
     Rule {
-        sets_send_buffer: gives(Setting::SendBuffer),
-        sets_receive_buffer: gives(Setting::ReceiveBuffer),
+        send_buffer_bytes: number(Setting::SendBuffer),
+        receive_buffer_bytes: number(Setting::ReceiveBuffer),
         is_learned: is_path_rule(id),
         // A flow that is tuned by hand tells what was tried, not what its path is like.
         teaches_nothing: is_by_hand(&name)
             || rule.is_some_and(|rule| rule.settings.iter().next().is_none()),
-        pacing_rate_bps: rule.and_then(|rule| rule.settings.number(Setting::PacingRate)),
+        pacing_rate_bps: number(Setting::PacingRate),
         path_rate_bps: rule.and_then(|rule| rule.path.rate_bps),
         name,
     }

@@ -47,13 +47,14 @@ impl Autotuned {
     }
 }
 
-/// What this host does by itself.
-pub(super) fn read(autotuned: Autotuned) -> Host {
+/// What this host does by itself, and whether what is learned overrides programs.
+pub(super) fn read(autotuned: Autotuned, overrides: bool) -> Host {
     Host {
         law: fatpath_kernel::default_law().unwrap_or_default(),
         send_autotuned_bytes: autotuned.send_bytes,
         receive_autotuned_bytes: autotuned.receive_bytes,
         most_buffer_bytes: most_buffer_bytes(),
+        overrides,
     }
 }
 
@@ -61,7 +62,8 @@ pub(super) fn read(autotuned: Autotuned) -> Host {
 /// read.
 pub fn defaults_of_host(run_dir: &std::path::Path) -> Host {
     let known = fatpath_host::Host::open(run_dir);
-    read(known.map_or_else(|_| Autotuned::now(), |host| Autotuned::of(&host)))
+    let autotuned = known.map_or_else(|_| Autotuned::now(), |host| Autotuned::of(&host));
+    read(autotuned, false)
 }
 
 /// Largest buffer that one flow may be given; 0 where it cannot be told.

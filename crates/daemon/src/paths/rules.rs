@@ -53,6 +53,9 @@ pub(super) fn name(profile: &Profile) -> String {
             let _ = write!(name, "-{part}{value:x}");
         }
     }
+    if profile.override_application {
+        name.push_str("-o");
+    }
     name
 }
 
@@ -71,6 +74,7 @@ mod tests {
             initial_ssthresh_pkts: Some(1 << 20),
             initial_rate_bps: Some(1_000_000_000_000),
             pacing_rate_bps: Some(34_000_000_000),
+            override_application: true,
         };
         let other = Profile {
             law: Some(Law::Bbr),
@@ -78,6 +82,11 @@ mod tests {
             initial_rate_bps: None,
             ..profile.clone()
         };
+        let keeping = Profile {
+            override_application: false,
+            ..profile.clone()
+        };
+        assert_ne!(name(&profile), name(&keeping));
         let policy = learned_policy([&profile, &other].into_iter()).unwrap();
         let names: Vec<&str> = policy.rules.iter().map(|rule| rule.name.as_str()).collect();
         assert_eq!(names, [name(&profile), name(&other)]);
@@ -85,6 +94,9 @@ mod tests {
         assert!(names.iter().all(|name| name.len() <= 63));
         let buffer = policy.rules[0].settings.number(Setting::SendBuffer);
         assert_eq!(buffer, Some((1 << 30) - 1));
+        let overrides =
+            |rule: &fatpath_policy::Rule| rule.settings.is_on(Setting::OverrideApplication);
+        assert!(policy.rules.iter().all(overrides));
         let of_host = |name| policy.host.at_least(name);
         assert_eq!(of_host(SysctlName::CoreWmemMax), Some((1 << 30) - 1));
         assert_eq!(of_host(SysctlName::TcpWmem), None);

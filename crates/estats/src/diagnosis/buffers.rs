@@ -40,21 +40,45 @@ pub(super) fn locked_send_buffer(span: &Span) -> Option<Finding> {
         return None;
     }
     let title = "The program set a send buffer that is too small for the path";
-    let cure = format!("{}\noverride_application = true", send_buffer_line(span));
+    let cure = override_lines(span, &send_buffer_line(span));
     Some(too_small(span, "FP-BUFFER-LOCKED", title)?.cured_by(cure))
 }
 
-fn is_send_buffer_programs(span: &Span) -> bool {
-    span.last.send_buffer_is_locked && !rule_sets(span, |rule| rule.sets_send_buffer)
+/// Where no rule of the file matches, what is learned of the path can give the buffer, too.
+fn override_lines(span: &Span, buffer_line: &str) -> String {
+    let of_rule = format!("{buffer_line}\noverride_application = true");
+    match span.rule {
+        Some(rule) if rule.is_learned => {
+            "# under [auto], or in a rule with buffers:\noverride_application = true".to_owned()
+        }
+        Some(_) => of_rule,
+        None => format!(
+            "{of_rule}\n# or, where paths are tuned, under [auto]: override_application = true"
+        ),
+    }
 }
 
-/// A rule locks a buffer just as a program does: where both set it, it counts as the rule's.
-fn rule_sets(span: &Span, what: fn(&Rule) -> bool) -> bool {
-    match span.rule {
-        Some(rule) => what(rule),
+/// Whether the send buffer is one that the program set.
+pub(crate) fn is_send_buffer_programs(span: &Span) -> bool {
+    let (s, of_rule) = (span.last, |rule: &Rule| rule.send_buffer_bytes);
+    s.send_buffer_is_locked && !is_of_rule(span, of_rule, s.send_buffer_bytes)
+}
+
+/// The same of the receive buffer.
+pub(crate) fn is_receive_buffer_programs(span: &Span) -> bool {
+    let (s, of_rule) = (span.last, |rule: &Rule| rule.receive_buffer_bytes);
+    s.receive_buffer_is_locked && !is_of_rule(span, of_rule, s.receive_buffer_bytes)
+}
+
+/// A rule locks a buffer just as a program does: where both set it, it counts as the rule's. What is learned leaves a program
+/// its own, unless it is allowed to replace it; the kernel doubles what is set.
+fn is_of_rule(span: &Span, bytes: fn(&Rule) -> Option<u64>, has_bytes: u32) -> bool {
+    let Some(rule) = span.rule else {
         // Of a rule that came with a policy not told yet, nothing more is known.
-        None => span.last.flow.rule_id.is_some(),
-    }
+        return span.last.flow.rule_id.is_some();
+    };
+    let is_given = |bytes| u64::from(has_bytes) >= 2 * bytes || span.last.buffer_is_withheld;
+    bytes(rule).is_some_and(|bytes| !rule.is_learned || is_given(bytes))
 }
 
 fn too_small(span: &Span, id: &str, title: &str) -> Option<Finding> {
@@ -91,8 +115,10 @@ pub(super) fn locked_receive_buffer(span: &Span) -> Option<Finding> {
     let s = span.last;
     let window_bytes = f64::from(s.receive_window_bytes);
     let in_flight_bytes = span.received_bps() / 8.0 * span.base_rtt_us() / 1e6;
-    let is_locked = s.receive_buffer_is_locked && !rule_sets(span, |rule| rule.sets_receive_buffer);
-    if !is_locked || window_bytes == 0.0 || in_flight_bytes < FILLS * window_bytes {
+    if !is_receive_buffer_programs(span)
+        || window_bytes == 0.0
+        || in_flight_bytes < FILLS * window_bytes
+    {
         return None;
     }
     let title = "The program set a receive buffer that is too small for the path";
@@ -101,6 +127,6 @@ pub(super) fn locked_receive_buffer(span: &Span) -> Option<Finding> {
         .with("ReceiveBuffer", f64::from(s.receive_buffer_bytes), "bytes")
         .with("CurRwinSent", window_bytes, "bytes")
         .with("received in a round trip", in_flight_bytes, "bytes")
-        .cured_by(format!("{line}\noverride_application = true"));
+        .cured_by(override_lines(span, &line));
     Some(found)
 }

@@ -6,7 +6,7 @@
 //! A transfer that fills its path gives no finding. Start at [`diagnose`].
 
 mod application;
-mod buffers;
+pub(crate) mod buffers;
 pub(crate) mod loss;
 mod network;
 mod timers;

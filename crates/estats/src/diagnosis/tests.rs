@@ -182,15 +182,22 @@ fn a_locked_buffer_is_the_rules_only_where_the_rule_sets_it() {
         sender_limited(tenth, s);
         (s.send_buffer_is_locked, s.flow.rule_id) = (true, Some(3));
     };
-    let found_under = |sets_send_buffer| {
+    let found_under = |send_buffer_bytes, is_learned| {
         let rule = Rule {
-            sets_send_buffer,
+            send_buffer_bytes,
+            is_learned,
             ..Rule::default()
         };
         life_under(Some(rule), locked)
     };
-    assert_eq!(ids(&found_under(true)), ["FP-SNDBUF"]);
-    assert_eq!(ids(&found_under(false)), ["FP-BUFFER-LOCKED"]);
+    let has_bytes = u64::from(sample(1, SampleKind::Begin, 0).send_buffer_bytes);
+    assert_eq!(ids(&found_under(Some(has_bytes), false)), ["FP-SNDBUF"]);
+    assert_eq!(ids(&found_under(None, false)), ["FP-BUFFER-LOCKED"]);
+    // What is learned leaves a program its own, smaller one.
+    assert_eq!(ids(&found_under(Some(has_bytes / 2), true)), ["FP-SNDBUF"]);
+    let kept = found_under(Some(has_bytes), true).remove(0);
+    assert_eq!(kept.id, "FP-BUFFER-LOCKED");
+    assert!(kept.cure.unwrap().contains("under [auto]"));
 }
 
 fn receiver_limited(tenth: u64, s: &mut Sample) {

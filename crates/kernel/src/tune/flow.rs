@@ -7,6 +7,7 @@ use crate::bbr::bbr_state;
 use crate::handle::Kernel;
 use crate::pins::LINK_LIST_FLOWS;
 use crate::pod::{text_of, value_of};
+use crate::tune::paths::is_path_rule;
 use fatpath_api::{
     Flow, Limits, Measures, Opened, RudeFlow, RudeMode, SettingOutcome, SettingReport,
     SettingValue, TunedFlow, packets_in_flight,
@@ -246,7 +247,7 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
         0 => return (SettingOutcome::Given, None),
         error if error == abi::FP_KEPT_PROGRAMS_OWN as i32 => (
             SettingOutcome::KeptProgramsOwn,
-            "the program set its own value; override_application would ignore it".to_owned(),
+            kept_note(r, setting, overrides).to_owned(),
         ),
         error if error == abi::FP_WITHHELD as i32 => (
             SettingOutcome::Withheld,
@@ -258,6 +259,21 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
         ),
     };
     (outcome, Some(note))
+}
+
+/// Why the program's own value stays. What is learned of a path overrides buffers alone, and only smaller ones.
+fn kept_note(r: &fp_flow_record, setting: Setting, overrides: bool) -> &'static str {
+    let is_buffer = matches!(setting, Setting::SendBuffer | Setting::ReceiveBuffer);
+    match (is_path_rule(r.flow.rule_id), is_buffer) {
+        (false, _) => "the program set its own value; override_application would ignore it",
+        (true, false) => {
+            "the program set its own value; a rule with override_application would ignore it"
+        }
+        (true, true) if overrides => "the program set a larger one",
+        (true, true) => {
+            "the program set its own value; override_application under [auto] would replace a smaller one"
+        }
+    }
 }
 
 /// What the flow is while it is rude, or going polite.

@@ -126,10 +126,9 @@ impl Kernel {
             generation: live.generation.wrapping_add(1).max(1),
             send_buffer_max_bytes: buffer_max("wmem_max"),
             receive_buffer_max_bytes: buffer_max("rmem_max"),
-            flags: if policy.rules.iter().any(shapes_syn) {
-                abi::FP_BEFORE_SYN_TOO
-            } else {
-                0
+            flags: match policy.auto.overrides() || policy.rules.iter().any(shapes_syn) {
+                true => abi::FP_BEFORE_SYN_TOO,
+                false => 0,
             },
             tcp_mem_share_milli: policy.host.tcp_mem_share_milli(),
         };
@@ -279,11 +278,13 @@ fn shapes_syn(rule: &Rule) -> bool {
     before_syn.any(|setting| rule.settings.gives(setting))
 }
 
+/// Whether buffers that programs set are kept from the kernel until their flows meet a rule, or what is learned.
 fn overrides(policy: &Policy) -> bool {
     let buffers = [Setting::SendBuffer, Setting::ReceiveBuffer];
     let gives_buffer = |rule: &Rule| buffers.into_iter().any(|b| rule.settings.gives(b));
     let mut rules = policy.rules.iter();
-    rules.any(|rule| rule.settings.is_on(Setting::OverrideApplication) && gives_buffer(rule))
+    policy.auto.overrides()
+        || rules.any(|rule| rule.settings.is_on(Setting::OverrideApplication) && gives_buffer(rule))
 }
 
 /// What setsockopt takes at most; without a limit when it cannot be read.

@@ -15,6 +15,9 @@ pub(super) fn read(root: &mut Section) -> Auto {
     let auto = Auto {
         mode: section.read("mode", mode).unwrap_or(AutoMode::Observe),
         exclude: exclude.into_iter().map(|(prefix, _)| prefix).collect(),
+        override_application: section
+            .read("override_application", values::truth)
+            .unwrap_or_default(),
     };
     section.note_unknown();
     auto
@@ -43,10 +46,21 @@ mod tests {
         let auto = parse(text, None).unwrap().auto;
         assert_eq!(auto.mode, AutoMode::Tune);
         assert_eq!(auto.exclude, ["192.0.2.0/24".parse().unwrap()]);
+        assert!(!auto.override_application);
         assert_eq!(
             parse("[auto]\n", None).unwrap().auto.mode,
             AutoMode::Observe
         );
+    }
+
+    #[test]
+    fn programs_buffers_are_overridden_only_where_flows_are_tuned() {
+        let overrides = |mode: &str, value: &str| {
+            let text = format!("[auto]\nmode = \"{mode}\"\noverride_application = {value}\n");
+            parse(&text, None).unwrap().auto.overrides()
+        };
+        assert!(overrides("tune", "true"));
+        assert!(!overrides("tune", "false") && !overrides("observe", "true"));
     }
 
     #[test]
@@ -55,6 +69,8 @@ mod tests {
         assert!(refused("[auto]\nmode = \"on\"\n").contains("\"observe\""));
         assert!(refused("[auto]\nexclude = [\"far\"]\n").contains("far"));
         assert!(refused("[auto]\nmodes = \"off\"\n").contains("modes"));
+        let not_truth = "[auto]\noverride_application = \"yes\"\n";
+        assert!(refused(not_truth).contains("true or false"));
         assert!(refused("auto = 1\n").contains("[auto]"));
     }
 }
