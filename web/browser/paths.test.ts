@@ -36,7 +36,6 @@ test("the path of a transfer is learned, and the flow's page and the path's say 
   await expect.poll(() => link.count().then((count) => count > 0)).toBe(true);
   expect(isToPeer(await link.first().textContent())).toBe(true);
   await table(page).getByRole("row").nth(1).getByText(/[kM]b\/s/).waitFor();
-  await expectAccessible(page);
   await page.setViewportSize({ width: 1360, height: 300 });
   await shoot(page, "page-paths");
   await table(page).focus();
