@@ -2,6 +2,7 @@
 //! `fatpath paths`: what was learned of paths.
 
 use crate::not_running::not_running;
+use crate::observed::Observed;
 use crate::table::write_table;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
@@ -22,6 +23,7 @@ explains it.
 Examples:
   fatpath paths
   fatpath paths --json --limit 65536
+  fatpath paths --lab gap-bulk
   fatpath paths show 192.0.2.0/24
   fatpath paths pin 192.0.2.0/24 >> /etc/fatpath/policy.toml
   fatpath paths forget 192.0.2.0/24";
@@ -54,7 +56,7 @@ struct List {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    instance: InstanceOptions,
+    of: Observed,
 }
 
 #[derive(Args)]
@@ -66,7 +68,7 @@ struct OfPrefix {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    instance: InstanceOptions,
+    of: Observed,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -78,10 +80,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-fn ask(instance: &InstanceOptions, query: &PathsQuery) -> Result<LearnedPaths> {
-    let instance = Instance::new(instance, None)?;
+fn ask(instance: &Instance, query: &PathsQuery) -> Result<LearnedPaths> {
     let learned = client::ask::<GetPaths>(&instance.socket(), query)?;
-    learned.with_context(|| not_running(&instance))
+    learned.with_context(|| not_running(instance))
 }
 
 /// What the daemon learned of the paths to a peer, from `source` where that is given.
@@ -94,7 +95,7 @@ pub fn learned_of(
         prefix: Some(peer.to_string()),
         ..PathsQuery::default()
     };
-    let mut paths = ask(instance, &query)?.paths;
+    let mut paths = ask(&Instance::new(instance, None)?, &query)?.paths;
     paths.retain(|path| source.is_none_or(|source| path.local == source));
     Ok(paths)
 }
@@ -104,7 +105,7 @@ fn list(arguments: &List) -> Result<()> {
         limit: Some(arguments.limit as usize),
         ..PathsQuery::default()
     };
-    let learned = ask(&arguments.instance, &query)?;
+    let learned = ask(&arguments.of.instance()?, &query)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&learned)?);
         return Ok(());
@@ -145,7 +146,7 @@ fn of_prefix(of: &OfPrefix) -> Result<Vec<LearnedPath>> {
         evidence: true,
         ..PathsQuery::default()
     };
-    let learned = ask(&of.instance, &query)?;
+    let learned = ask(&of.of.instance()?, &query)?;
     ensure!(
         !learned.paths.is_empty(),
         "{}: nothing was learned of a path to it (mode = \"{}\")",
@@ -191,7 +192,7 @@ fn forget(of: &OfPrefix) -> Result<()> {
     let query = ForgetPathsQuery {
         prefix: of.prefix.to_string(),
     };
-    let instance = Instance::new(&of.instance, None)?;
+    let instance = of.of.instance()?;
     let forgotten = client::ask::<ForgetPaths>(&instance.socket(), &query)?;
     let forgotten = forgotten.with_context(|| not_running(&instance))?;
     match of.json {
