@@ -100,8 +100,8 @@ impl PathsState {
 
     /// What this host does by itself, and what the policy allows.
     fn host(&self) -> fatpath_path::Host {
-        let overrides = self.settings.lock().override_application;
-        host::read(*self.autotuned.lock(), overrides)
+        let settings = self.settings.lock().clone();
+        host::read(*self.autotuned.lock(), &settings)
     }
 
     /// The rules for what paths get.

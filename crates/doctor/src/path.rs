@@ -8,7 +8,7 @@ use crate::write_wrapped;
 use fatpath_cc::Law;
 use fatpath_model::Path;
 use fatpath_model::throughput::{Expected, Limit, of_law};
-use fatpath_path::{Choice, Estimate, Host, Loss, Rate, Value, choose};
+use fatpath_path::{Choice, Estimate, Host, Loss, Rate, Trust, Value, choose};
 use fatpath_units::{show_bytes, show_rate};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
@@ -77,7 +77,9 @@ pub struct Sending {
 pub fn forecast(facts: &PathFacts, host: &Host) -> Forecast {
     let path = path_of(facts);
     let default_bytes = (host.send_autotuned_bytes as f64 * PAYLOAD_SHARE) as u64;
-    let choice = facts.rate.map(|rate| choose(&estimate(facts, rate), host));
+    let choice = facts
+        .rate
+        .map(|rate| choose(&estimate(facts, rate), host, Trust::Shared));
     let is_known = path.rate_bps.is_some();
     let known = choice.as_ref().filter(|_| is_known);
     let tuned = known.map(|choice| tuned(choice, &path, host, default_bytes));
@@ -232,6 +234,7 @@ mod tests {
             receive_autotuned_bytes: 6 << 20,
             most_buffer_bytes: 512 << 20,
             overrides: false,
+            private: Vec::new(),
         }
     }
 

@@ -3,7 +3,9 @@
 
 use crate::estimate::{Estimate, Rate};
 use crate::evidence::{Limit, Loss};
+use crate::key::PathKey;
 use crate::profile::{Law, Profile, finely_stepped_down, stepped, stepped_down};
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// Buffers are so many bandwidth-delay products: one in flight, one while a loss is repaired.
@@ -69,6 +71,27 @@ pub struct Host {
     pub most_buffer_bytes: u64,
     /// Smaller buffers that programs set are replaced.
     pub overrides: bool,
+    /// Peers to which the paths are the site's own.
+    pub private: Vec<IpNet>,
+}
+
+/// Who else uses a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Anybody: its flows take no more of it than flows of the host's law would.
+    Shared,
+    /// It is the site's own: only its own flows lose what one takes of another.
+    Private,
+}
+
+impl Host {
+    /// Who else uses the path, by the policy: a private prefix holds all peers of a private path.
+    pub fn trust(&self, key: &PathKey) -> Trust {
+        match self.private.iter().any(|own| own.contains(&key.prefix)) {
+            true => Trust::Private,
+            false => Trust::Shared,
+        }
+    }
 }
 
 /// What the flows of a path get, and why.
@@ -94,7 +117,7 @@ impl Choice {
 }
 
 /// What the flows of a path get.
-pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
+pub fn choose(estimate: &Estimate, host: &Host, trust: Trust) -> Choice {
     let rtt_us = estimate.base_rtt_us.value;
     if estimate.is_mixed {
         return Choice::none("its peers are at different distances: no one setting suits them");
@@ -109,7 +132,7 @@ pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
         return Choice::none("no flow lasted long enough to show its rate");
     };
     let mut choice = Choice::default();
-    set_law(&mut choice, estimate, rate, host);
+    set_law(&mut choice, estimate, rate, host, trust);
     set_buffers(&mut choice, estimate, rate, host);
     if choice.reasons.is_empty() {
         choice.because("the host's settings carry its rate".to_owned());
@@ -117,10 +140,10 @@ pub fn choose(estimate: &Estimate, host: &Host) -> Choice {
     choice
 }
 
-fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
+fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, trust: Trust) {
     let is_without_queue = matches!(estimate.loss, Some(Loss::Random | Loss::Policed));
     if !is_without_queue || estimate.retransmitted_share > MOST_LOST {
-        set_start(choice, estimate, rate, host);
+        set_start(choice, estimate, rate, host, trust);
     } else if !set_pace(choice, estimate, rate, host) {
         choice.profile.law = Some(Law::Bbr);
         let reason = match estimate.loss {
@@ -157,8 +180,10 @@ fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -
     true
 }
 
-/// Slow start ends where the path is full. The host's law stays CUBIC, in the form that heeds the threshold.
-fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) {
+/// Slow start ends where the path is full. The host's law stays CUBIC, in the form that heeds the threshold. On a path of the
+/// site's own Scalable TCP takes its place: it is back at its window within 14 round trips whatever the path's size, where
+/// CUBIC takes the longer the larger the window was.
+fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, trust: Trust) {
     let Some(bdp_bytes) = estimate.bdp_bytes() else {
         return;
     };
@@ -167,10 +192,16 @@ fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) 
         return;
     }
     let pkts = pkts.min(MOST_SSTHRESH_PKTS);
-    choice.profile.law = Some(Law::Cubic);
+    let meets_queue = matches!(estimate.loss, Some(Loss::None | Loss::Queue));
+    let (law, why) = match trust {
+        Trust::Private if meets_queue => (Law::Scalable, " on a path of the site's own"),
+        _ => (Law::Cubic, ""),
+    };
+    choice.profile.law = Some(law);
     choice.profile.initial_ssthresh_pkts = Some(pkts);
     choice.because(format!(
-        "fp_cubic, with slow start up to {pkts} segments: {:.1} Mb/s x {:.1} ms",
+        "{}{why}, with slow start up to {pkts} segments: {:.1} Mb/s x {:.1} ms",
+        law.name(),
         rate.bps.value / 1e6,
         estimate.base_rtt_us.value / 1e3
     ));
@@ -270,6 +301,7 @@ fn set_override(choice: &mut Choice, estimate: &Estimate, host: &Host) {
 mod tests {
     use super::*;
     use crate::estimate::Value;
+    use Trust::{Private, Shared};
     use proptest::prelude::*;
 
     fn host() -> Host {
@@ -279,6 +311,7 @@ mod tests {
             receive_autotuned_bytes: 32 << 20,
             most_buffer_bytes: 512 << 20,
             overrides: false,
+            private: Vec::new(),
         }
     }
 
@@ -305,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_long_fat_path_gets_buffers_and_the_end_of_slow_start() {
-        let choice = choose(&path(1e9, 100e3, Loss::Queue), &host());
+        let choice = choose(&path(1e9, 100e3, Loss::Queue), &host(), Shared);
         // 2 x 1 Gb/s x 120 ms = 30 MB, 6 times 90 MB; 12.5 MB are 8,633 segments.
         assert_eq!(choice.profile.send_buffer_bytes, Some(33_554_432));
         assert_eq!(choice.profile.receive_buffer_bytes, Some(94_906_266));
@@ -318,7 +351,7 @@ mod tests {
 
     #[test]
     fn losses_without_a_queue_ask_for_bbr() {
-        let random = choose(&path(1e9, 100e3, Loss::Random), &host()).profile;
+        let random = choose(&path(1e9, 100e3, Loss::Random), &host(), Shared).profile;
         assert_eq!(random.law, Some(Law::Bbr));
         assert_eq!(random.initial_ssthresh_pkts, None);
         assert_eq!(random.send_buffer_bytes, random.receive_buffer_bytes);
@@ -326,12 +359,12 @@ mod tests {
             retransmitted_share: 0.06,
             ..path(1e9, 100e3, Loss::Random)
         };
-        let heavy = choose(&heavy, &host()).profile;
+        let heavy = choose(&heavy, &host(), Shared).profile;
         assert_eq!(
             (heavy.law, heavy.initial_rate_bps),
             (Some(Law::Cubic), None)
         );
-        let policed = choose(&path(20e6, 20e3, Loss::Policed), &host()).profile;
+        let policed = choose(&path(20e6, 20e3, Loss::Policed), &host(), Shared).profile;
         assert_eq!(policed.law, Some(Law::Bbr));
         assert_eq!(policed.initial_ssthresh_pkts, None);
     }
@@ -343,7 +376,7 @@ mod tests {
             limit: Some(Limit::OwnBuffer),
             ..rate
         });
-        let choice = choose(&held, &host());
+        let choice = choose(&held, &host(), Shared);
         // 2 x 4 x 100 Mb/s x 120 ms = 12 MB, and three times as much to receive.
         assert_eq!(choice.profile.send_buffer_bytes, Some(11_863_283));
         assert_eq!(choice.profile.receive_buffer_bytes, Some(33_554_432));
@@ -360,14 +393,14 @@ mod tests {
             }),
             ..path(10e6, 20e3, Loss::None)
         };
-        let kept = choose(&held, &host());
+        let kept = choose(&held, &host(), Shared);
         assert!(kept.profile.is_empty(), "the kernel's own would do");
         assert!(kept.reasons[0].contains("override_application = true under [auto]"));
         let allowing = Host {
             overrides: true,
             ..host()
         };
-        let replaced = choose(&held, &allowing).profile;
+        let replaced = choose(&held, &allowing, Shared).profile;
         assert_eq!(replaced.send_buffer_bytes, Some(4 << 20));
         assert_eq!(replaced.receive_buffer_bytes, Some(32 << 20));
         assert!(replaced.override_application);
@@ -375,21 +408,65 @@ mod tests {
             rate: path(10e6, 20e3, Loss::None).rate,
             ..held
         };
-        let known = choose(&known, &allowing).profile;
+        let known = choose(&known, &allowing, Shared).profile;
         // 2 x 10 Mb/s x 24 ms = 60 kB, and three times as much.
         let bytes = (known.send_buffer_bytes, known.receive_buffer_bytes);
         assert_eq!(bytes, (Some(65_536), Some(185_364)));
-        let unheld = choose(&path(10e6, 20e3, Loss::None), &allowing).profile;
+        let unheld = choose(&path(10e6, 20e3, Loss::None), &allowing, Shared).profile;
         assert!(unheld.is_empty(), "{unheld:?}");
-        let fat = choose(&path(1e9, 100e3, Loss::Queue), &allowing).profile;
+        let fat = choose(&path(1e9, 100e3, Loss::Queue), &allowing, Shared).profile;
         assert!(fat.override_application);
-        assert_ne!(fat, choose(&path(1e9, 100e3, Loss::Queue), &host()).profile);
+        assert_ne!(
+            fat,
+            choose(&path(1e9, 100e3, Loss::Queue), &host(), Shared).profile
+        );
+    }
+
+    #[test]
+    fn a_path_of_the_sites_own_gets_a_stronger_law_where_losses_meet_a_queue() {
+        let of = |estimate: &Estimate, trust| choose(estimate, &host(), trust).profile;
+        let queued = path(1e9, 100e3, Loss::Queue);
+        let (private, shared) = (of(&queued, Private), of(&queued, Shared));
+        assert_eq!(private.law, Some(Law::Scalable));
+        let but_for_law = Profile {
+            law: Some(Law::Cubic),
+            ..private
+        };
+        assert_eq!(but_for_law, shared);
+        for loss in [Loss::Random, Loss::Policed] {
+            let other = path(1e9, 100e3, loss);
+            assert_eq!(of(&other, Private), of(&other, Shared));
+        }
+        let reno = Host {
+            law: "reno".into(),
+            ..host()
+        };
+        assert_eq!(choose(&queued, &reno, Private).profile.law, None);
+    }
+
+    #[test]
+    fn a_private_prefix_holds_all_peers_of_the_path() {
+        let trust = |private: &str| {
+            let host = Host {
+                private: vec![private.parse().unwrap()],
+                ..host()
+            };
+            let local = "198.51.100.1".parse().unwrap();
+            host.trust(&PathKey::new(local, "192.0.2.7".parse().unwrap()))
+        };
+        assert_eq!(
+            (trust("192.0.2.0/24"), trust("192.0.0.0/16")),
+            (Private, Private)
+        );
+        for other in ["192.0.2.7/32", "192.0.3.0/24", "::/0"] {
+            assert_eq!(trust(other), Shared, "{other}");
+        }
     }
 
     #[test]
     fn what_needs_nothing_gets_nothing() {
-        let near = choose(&path(10e9, 200.0, Loss::Queue), &host());
-        let thin = choose(&path(5e6, 20e3, Loss::Queue), &host());
+        let near = choose(&path(10e9, 200.0, Loss::Queue), &host(), Shared);
+        let thin = choose(&path(5e6, 20e3, Loss::Queue), &host(), Shared);
         let mixed = Estimate {
             is_mixed: true,
             ..path(1e9, 100e3, Loss::Queue)
@@ -401,8 +478,8 @@ mod tests {
         for choice in [
             near,
             thin,
-            choose(&mixed, &host()),
-            choose(&unknown, &host()),
+            choose(&mixed, &host(), Shared),
+            choose(&unknown, &host(), Shared),
         ] {
             assert!(choice.profile.is_empty(), "{choice:?}");
             assert_eq!(choice.reasons.len(), 1, "{choice:?}");
@@ -418,7 +495,7 @@ mod tests {
             let loss = [Loss::None, Loss::Queue, Loss::Random, Loss::Policed][kind];
             let estimate = Estimate { high_rtt_us: rtt_us * queue, ..path(rate_bps, rtt_us, loss) };
             let host = Host { most_buffer_bytes: most, ..host() };
-            let profile = choose(&estimate, &host).profile;
+            let profile = choose(&estimate, &host, Shared).profile;
             for bytes in [profile.send_buffer_bytes, profile.receive_buffer_bytes].into_iter().flatten() {
                 prop_assert!(bytes <= most.min(MOST_BUFFER_BYTES) && bytes >= 4096);
             }

@@ -16,7 +16,7 @@ mod paths;
 mod profile;
 mod quantile;
 
-pub use choose::{Choice, Host, choose};
+pub use choose::{Choice, Host, Trust, choose};
 pub use estimate::{Estimate, Rate, Value};
 pub use evidence::{Evidence, Limit, Loss, Under};
 pub use guard::{Guard, Quarantine, TakenBack};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One path: the latest evidence, and since when it is as it is.
 
-use crate::choose::{Choice, Host, choose};
+use crate::choose::{Choice, Host, Trust, choose};
 use crate::estimate::Estimate;
 use crate::evidence::{Evidence, Loss};
 use crate::guard::Guard;
@@ -88,9 +88,9 @@ impl Path {
     }
 
     /// What its flows would get now; none where nothing is known.
-    pub fn choice(&self, host: &Host) -> Option<Choice> {
+    pub fn choice(&self, host: &Host, trust: Trust) -> Option<Choice> {
         let known = self.estimate()?;
-        let mut choice = choose(&self.guard.without_trial(&known), host);
+        let mut choice = choose(&self.guard.without_trial(&known), host, trust);
         if choice.profile.initial_rate_bps.is_some() && self.guard.forbids_starts(self.seen_us()) {
             choice.profile.initial_rate_bps = None;
             let reason = "flows that started at its rate lost segments: none does for an hour";
@@ -273,8 +273,9 @@ pub(crate) mod tests {
             receive_autotuned_bytes: 6 << 20,
             most_buffer_bytes: 256 << 20,
             overrides: false,
+            private: Vec::new(),
         };
-        let (chosen, known) = (path.choice(&host)?.profile, path.estimate()?);
+        let (chosen, known) = (path.choice(&host, Trust::Shared)?.profile, path.estimate()?);
         path.guard.begin(&chosen, &known, now_us);
         chosen.law
     }

@@ -146,7 +146,11 @@ impl Paths {
         };
         let chosen = match path.guard.quarantine(now_us) {
             Some(_) => Profile::default(),
-            None => path.choice(host).unwrap_or_default().profile,
+            None => {
+                path.choice(host, host.trust(&key))
+                    .unwrap_or_default()
+                    .profile
+            }
         };
         let keeps_law = !is_other_host && path.guard.keeps_law(&chosen, now_us);
         let stays = |now: &&Profile| now.is_near(&chosen) || keeps_law;
@@ -208,6 +212,7 @@ mod tests {
             receive_autotuned_bytes: 6 << 20,
             most_buffer_bytes: 256 << 20,
             overrides: false,
+            private: Vec::new(),
         }
     }
 

@@ -32,6 +32,9 @@ pub enum Law {
     /// CUBIC by RFC 9438 with HyStart++.
     #[serde(rename = "fp_cubic")]
     Cubic,
+    /// Scalable TCP.
+    #[serde(rename = "fp_scalable")]
+    Scalable,
     /// BBR version 3.
     #[serde(rename = "fp_bbr")]
     Bbr,
@@ -46,7 +49,7 @@ const FINE_STEP: f64 = 1.01;
 impl Law {
     /// The law of a name in the kernel.
     pub fn named(name: &str) -> Option<Law> {
-        let mut laws = [Law::Cubic, Law::Bbr].into_iter();
+        let mut laws = [Law::Cubic, Law::Scalable, Law::Bbr].into_iter();
         laws.find(|law| law.name() == name)
     }
 
@@ -54,6 +57,7 @@ impl Law {
     pub fn name(self) -> &'static str {
         match self {
             Law::Cubic => "fp_cubic",
+            Law::Scalable => "fp_scalable",
             Law::Bbr => "fp_bbr",
         }
     }

@@ -12,6 +12,8 @@ pub struct Auto {
     pub mode: AutoMode,
     /// Peers of which nothing is learned.
     pub exclude: Vec<Prefix>,
+    /// Peers to which the paths are the site's own: their flows may get a law that takes more than others.
+    pub private: Vec<Prefix>,
     /// What flows get for it replaces smaller buffers that their programs set.
     pub override_application: bool,
 }

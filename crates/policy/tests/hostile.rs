@@ -10,6 +10,8 @@ use std::time::Duration;
 
 const GOOD: &str = include_str!("files/good.toml");
 const BAD: &str = include_str!("files/bad.toml");
+const AUTO: &str = "[auto]\nmode = \"tune\"\nexclude = [\"192.0.2.0/24\"]\nprivate = [\"10.0.0.0/8\", \
+                    \"2001:db8::/48\"]\noverride_application = true\n";
 const WAD: &str = include_str!("files/odd.wad");
 
 /// All that the crate does with a text. Problems lie within the text, and are told in order.
@@ -86,7 +88,7 @@ proptest! {
 
     #[test]
     fn a_mutated_file_gets_an_answer(
-        bytes in prop_oneof![mutated(GOOD), mutated(BAD), mutated(WAD)],
+        bytes in prop_oneof![mutated(GOOD), mutated(AUTO), mutated(BAD), mutated(WAD)],
     ) {
         drive(&bytes);
     }

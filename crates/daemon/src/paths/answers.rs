@@ -91,7 +91,7 @@ fn shown(
 ) -> Option<LearnedPath> {
     let known = path.estimate()?;
     let quarantine = path.guard.quarantine(now_us);
-    let Choice { profile, reasons } = path.choice(host)?;
+    let Choice { profile, reasons } = path.choice(host, host.trust(&key))?;
     // What flows have may be a step off what they would get now.
     let given = path.guard.profile().filter(|_| mode == AutoMode::Tune);
     let state = match (quarantine, mode) {

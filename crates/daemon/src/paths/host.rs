@@ -3,7 +3,8 @@
 
 use fatpath_host::Sysctls;
 use fatpath_path::Host;
-use fatpath_policy::SysctlName;
+use fatpath_policy::{Auto, Prefix, SysctlName};
+use ipnet::IpNet;
 
 /// Of where the kernel's memory pressure begins: four flows that fill their buffers, which the kernel doubles, take half.
 /// How much all flows are given together is bounded by the policy's `tcp_mem_share`.
@@ -47,15 +48,20 @@ impl Autotuned {
     }
 }
 
-/// What this host does by itself, and whether what is learned overrides programs.
-pub(super) fn read(autotuned: Autotuned, overrides: bool) -> Host {
+/// What this host does by itself, and what the policy allows.
+pub(super) fn read(autotuned: Autotuned, settings: &Auto) -> Host {
     Host {
         law: fatpath_kernel::default_law().unwrap_or_default(),
         send_autotuned_bytes: autotuned.send_bytes,
         receive_autotuned_bytes: autotuned.receive_bytes,
         most_buffer_bytes: most_buffer_bytes(),
-        overrides,
+        overrides: settings.override_application,
+        private: settings.private.iter().map(as_net).collect(),
     }
+}
+
+fn as_net(prefix: &Prefix) -> IpNet {
+    IpNet::new(prefix.address(), prefix.length_bits()).expect("a prefix has a length of its family")
 }
 
 /// What this host does by itself: as its sysctls say, without what an instance of fatpath raised where its journal can be
@@ -63,7 +69,7 @@ pub(super) fn read(autotuned: Autotuned, overrides: bool) -> Host {
 pub fn defaults_of_host(run_dir: &std::path::Path) -> Host {
     let known = fatpath_host::Host::open(run_dir);
     let autotuned = known.map_or_else(|_| Autotuned::now(), |host| Autotuned::of(&host));
-    read(autotuned, false)
+    read(autotuned, &Auto::default())
 }
 
 /// Largest buffer that one flow may be given; 0 where it cannot be told.

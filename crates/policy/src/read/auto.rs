@@ -2,7 +2,7 @@
 //! The `[auto]` section of the policy file. Start at [`read`].
 
 use super::values;
-use crate::{Auto, AutoMode};
+use crate::{Auto, AutoMode, Prefix};
 use fatpath_toml::{Refusal, Section, Value};
 
 pub(super) fn read(root: &mut Section) -> Auto {
@@ -12,15 +12,29 @@ pub(super) fn read(root: &mut Section) -> Auto {
     };
     let mut section = section.titled("[auto]");
     let exclude = section.read_list("exclude", values::prefix);
+    let private = section.read_list("private", private);
     let auto = Auto {
         mode: section.read("mode", mode).unwrap_or(AutoMode::Observe),
         exclude: exclude.into_iter().map(|(prefix, _)| prefix).collect(),
+        private: private.into_iter().map(|(prefix, _)| prefix).collect(),
         override_application: section
             .read("override_application", values::truth)
             .unwrap_or_default(),
     };
     section.note_unknown();
     auto
+}
+
+/// What is learned is of a whole /24, of IPv6 of a /48.
+fn private(value: &Value) -> Result<Prefix, Refusal> {
+    let prefix = values::prefix(value)?;
+    let longest = if prefix.is_ipv4() { 24 } else { 48 };
+    match prefix.length_bits() <= longest {
+        true => Ok(prefix),
+        false => Err(value.found(&format!(
+            "a prefix of at most {longest} bits: no narrower path is known"
+        ))),
+    }
 }
 
 fn mode(value: &Value) -> Result<AutoMode, Refusal> {
@@ -42,10 +56,12 @@ mod tests {
 
     #[test]
     fn the_section_says_what_is_learned() {
-        let text = "[auto]\nmode = \"tune\"\nexclude = [\"192.0.2.0/24\"]\n";
+        let text = "[auto]\nmode = \"tune\"\nexclude = [\"192.0.2.0/24\"]\nprivate = [\"10.0.0.0/8\", \"2001:db8::/48\"]\n";
         let auto = parse(text, None).unwrap().auto;
         assert_eq!(auto.mode, AutoMode::Tune);
         assert_eq!(auto.exclude, ["192.0.2.0/24".parse().unwrap()]);
+        let private = ["10.0.0.0/8", "2001:db8::/48"].map(|prefix| prefix.parse().unwrap());
+        assert_eq!(auto.private, private);
         assert!(!auto.override_application);
         assert_eq!(
             parse("[auto]\n", None).unwrap().auto.mode,
@@ -69,6 +85,13 @@ mod tests {
         assert!(refused("[auto]\nmode = \"on\"\n").contains("\"observe\""));
         assert!(refused("[auto]\nexclude = [\"far\"]\n").contains("far"));
         assert!(refused("[auto]\nmodes = \"off\"\n").contains("modes"));
+        for narrow in ["192.0.2.7", "192.0.2.0/25", "2001:db8::/49"] {
+            let text = format!("[auto]\nprivate = [\"{narrow}\"]\n");
+            assert!(
+                refused(&text).contains("no narrower path is known"),
+                "{narrow}"
+            );
+        }
         let not_truth = "[auto]\noverride_application = \"yes\"\n";
         assert!(refused(not_truth).contains("true or false"));
         assert!(refused("auto = 1\n").contains("[auto]"));
