@@ -15,6 +15,7 @@ use fatpath_gap::report::closure;
 
 const SCENARIO: &str = "gap/bulk.toml";
 const HARM: &str = "gap/harm.toml";
+const SMALL_BUFFERS: &str = "gap/small-buffers.toml";
 
 /// A third of the scenario's paths, one or two of each kind.
 const PATHS: [&str; 8] = [
@@ -40,6 +41,12 @@ const SHARED: [&str; 5] = [
     "200m-80ms-loss-1e-4",
 ];
 
+/// All of the scenario on programs that set small buffers.
+const SMALL_BUFFERED: [&str; 3] = ["1g-100ms", "500m-50ms-loss-1e-3", "200m-300ms"];
+
+/// Somebody who knows the path writes these.
+const HAND_MADE: [&str; 3] = ["oracle-bbr", "oracle-cubic", "oracle-scalable"];
+
 const EXPERTS: [&str; 5] = [
     "recipe",
     "cubic",
@@ -54,7 +61,7 @@ const THIRD: usize = 2;
 /// Of a run on harm, behind the three.
 const NEIGHBOURS: usize = 3;
 
-pub const FIGURES: [Figure; 7] = [
+pub const FIGURES: [Figure; 8] = [
     higher(
         "gap.closure_median",
         "closure of the third flow of 15 s; median of the paths with a gap of a tenth or more",
@@ -112,6 +119,14 @@ pub const FIGURES: [Figure; 7] = [
             harm_points,
         )
     },
+    higher(
+        "gap.small_buffers",
+        "goodput of the third flow of a program that sets buffers of 128 KiB, over that of the best hand-made policy, where \
+         both may override it; median of the paths",
+        0.85,
+        Summary::Median,
+        small_buffers,
+    ),
 ];
 
 type Measure = fn(&Run) -> Result<Vec<f64>>;
@@ -140,7 +155,11 @@ fn case(path: &str, variant: &str) -> Case {
 
 /// Goodput of one of the flows, Mb/s.
 fn flow_mbps(run: &Run, path: &str, variant: &str, flow: usize) -> Result<f64> {
-    let reached = lab::once(run, case(path, variant))?;
+    mbps_of(run, case(path, variant), flow)
+}
+
+fn mbps_of(run: &Run, case: Case, flow: usize) -> Result<f64> {
+    let reached = lab::once(run, case)?;
     let mbps = reached.programs_mbps.get(flow);
     mbps.copied().context("three flows make a run")
 }
@@ -189,4 +208,17 @@ fn harm_points(run: &Run) -> Result<Vec<f64>> {
     };
     let harms: Result<Vec<f64>> = SHARED.into_iter().map(harm).collect();
     Ok(vec![harms?.iter().sum::<f64>() / SHARED.len() as f64])
+}
+
+fn small_buffers(run: &Run) -> Result<Vec<f64>> {
+    let third = |path, variant| {
+        let case = Case::of(SMALL_BUFFERS, variant).path(path);
+        mbps_of(run, case, THIRD)
+    };
+    let ratio = |path| {
+        let by_hand: Result<Vec<f64>> = HAND_MADE.iter().map(|by| third(path, by)).collect();
+        let best = by_hand?.into_iter().fold(0.0, f64::max);
+        Ok(third(path, "auto")? / best)
+    };
+    SMALL_BUFFERED.into_iter().map(ratio).collect()
 }
