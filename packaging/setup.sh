@@ -64,6 +64,7 @@ skip() {
 install_judges() {
     install_one tshark tshark
     # Debian's package would start a server of its own; the tests start theirs.
+    install_one openssl openssl
     [ -n "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || install_postgresql
     has_python_packages || install_python_packages || skip "no $PYTHON_PACKAGES from PyPI"
     has_promtool || unpack_promtool || skip "no promtool"
