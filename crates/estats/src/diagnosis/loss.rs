@@ -136,7 +136,7 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
 fn empty_queue_us(span: &Span) -> Option<f64> {
     let queue_us = span.queue_before_loss_us()?;
     let is_empty =
-        queue_us < span.queue_of_losses_us() && span.queue_us() < span.queue_threshold_us();
+        queue_us < span.queue_threshold_us() && span.queue_us() < span.queue_threshold_us();
     let is_so = is_loss(span) && is_empty && span.passed.delivered_ce_pkts == 0;
     is_so.then_some(queue_us)
 }
@@ -145,7 +145,7 @@ fn empty_queue_us(span: &Span) -> Option<f64> {
 pub(super) fn congestion(span: &Span) -> Option<Finding> {
     let queue_us = span.queue_before_loss_us()?;
     let has_queue =
-        queue_us >= span.queue_of_losses_us() || span.queue_us() >= span.queue_threshold_us();
+        queue_us >= span.queue_threshold_us() || span.queue_us() >= span.queue_threshold_us();
     let lost = span.retransmitted_share();
     if !is_loss(span) || !has_queue || lost < MUCH {
         return None;
@@ -187,7 +187,7 @@ fn are_losses(span: &Span) -> bool {
 /// flows together.
 pub(crate) fn are_without_queue(span: &Span) -> bool {
     let queue_us = span.queue_before_loss_us();
-    let is_empty = queue_us.is_some_and(|queue_us| queue_us < span.queue_of_losses_us());
+    let is_empty = queue_us.is_some_and(|queue_us| queue_us < span.queue_threshold_us());
     let long_s = ONE_EVENT_S.max(ONE_EVENT_RTTS * span.base_rtt_us() / 1e6);
     let is_long = span.seconds() >= long_s && is_held(span);
     let least = if is_long { 1 } else { LEAST_EVENTS_OF_PATH };

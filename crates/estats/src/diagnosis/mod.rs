@@ -61,11 +61,6 @@ fn gain(times: f64) -> Option<f64> {
 /// Below this a prediction is no better than its inputs.
 const LEAST_GAIN: f64 = 1.1;
 
-/// Of a queue that is kept short: CoDel's target is 5 ms, of which the smoothed round-trip time at a loss shows most.
-const MANAGED_QUEUE_US: f64 = 4_000.0;
-/// The longest queue over the threshold, where bursts pass.
-const BURST_THRESHOLDS: f64 = 2.0;
-
 /// A limit that holds the flow for less than a quarter of the time is not why it is slow.
 const HOLDS: f64 = 0.25;
 
@@ -130,18 +125,6 @@ impl Span<'_> {
     pub(crate) fn queue_threshold_us(&self) -> f64 {
         let base_us = self.base_rtt_us();
         (0.25 * base_us).clamp(base_us.min(3_000.0), 10_000.0)
-    }
-
-    /// Queueing delay before losses from which on they met a queue. Active queue management drops from a queue that it
-    /// keeps short. It lets a burst pass for 100 ms (RFC 8289, interval), so the flow has seen a far longer queue, which
-    /// the end of a short one would have cut.
-    pub(crate) fn queue_of_losses_us(&self) -> f64 {
-        let threshold_us = self.queue_threshold_us();
-        let longest_us = f64::from(self.last.max_rtt_us) - self.base_rtt_us();
-        match longest_us >= BURST_THRESHOLDS * threshold_us {
-            true => threshold_us.min(MANAGED_QUEUE_US),
-            false => threshold_us,
-        }
     }
 }
 
