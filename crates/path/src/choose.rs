@@ -238,18 +238,18 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
         _ if is_paced => BBR_BUFFER_BDPS,
         _ => BUFFER_BDPS,
     };
-    // The kernel grows no buffer that a program set. One that takes its place is at first what the kernel would have grown.
+    // A buffer that takes a program's place is given to all flows of the path, also to those whose buffer the kernel would
+    // grow: it is never less than what the kernel grows it to.
     let replaces = estimate.has_small_buffers && host.overrides;
-    let is_small = replaces && rate.limit == Some(Limit::ProgramBuffer);
     let most = host.most_buffer_bytes.min(MOST_BUFFER_BYTES);
     let given = |bdps: f64, autotuned: u64| {
-        let least = match is_small && autotuned < most {
-            true => autotuned as f64,
+        let least = match replaces {
+            true => autotuned.min(most) as f64,
             false => LEAST_BUFFER_BYTES,
         };
         let bytes = (bdps * growth * bdp_bytes).max(least);
         let suffices = bytes <= autotuned as f64 * PAYLOAD_SHARE && !replaces;
-        let has_room = most > autotuned || (replaces && most as f64 >= least);
+        let has_room = most > autotuned || replaces;
         (!suffices && has_room).then(|| stepped(bytes).min(most))
     };
     let (send, receive) = (
@@ -266,7 +266,14 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
         ("send", send_bdps, send),
         ("receive", RECEIVE_BDPS, receive),
     ] {
-        if let Some(bytes) = bytes {
+        if let Some(bytes) =
+            bytes.filter(|bytes| *bytes as f64 > bdps * growth * bdp_bytes * GROWTH)
+        {
+            let mb = bytes as f64 / 1e6;
+            choice.because(format!(
+                "{name} buffer of {mb:.1} MB, as the kernel grows it: programs set smaller ones"
+            ));
+        } else if let Some(bytes) = bytes {
             choice.because(format!(
                 "{name} buffer of {:.1} MB: {bdps} x {:.1} Mb/s x {:.1} ms{grown}",
                 bytes as f64 / 1e6,
@@ -404,14 +411,16 @@ mod tests {
         assert_eq!(replaced.send_buffer_bytes, Some(4 << 20));
         assert_eq!(replaced.receive_buffer_bytes, Some(32 << 20));
         assert!(replaced.override_application);
-        let known = Estimate {
-            rate: path(10e6, 20e3, Loss::None).rate,
-            ..held
-        };
-        let known = choose(&known, &allowing, Shared).profile;
-        // 2 x 10 Mb/s x 24 ms = 60 kB, and three times as much.
-        let bytes = (known.send_buffer_bytes, known.receive_buffer_bytes);
-        assert_eq!(bytes, (Some(65_536), Some(185_364)));
+        for limit in [None, Some(Limit::Application), Some(Limit::PeerWindow)] {
+            let rate = held.rate.map(|rate| Rate { limit, ..rate });
+            let other = Estimate {
+                rate,
+                ..held.clone()
+            };
+            let other = choose(&other, &allowing, Shared).profile;
+            let bytes = (other.send_buffer_bytes, other.receive_buffer_bytes);
+            assert_eq!(bytes, (Some(4 << 20), Some(32 << 20)), "{limit:?}");
+        }
         let unheld = choose(&path(10e6, 20e3, Loss::None), &allowing, Shared).profile;
         assert!(unheld.is_empty(), "{unheld:?}");
         let fat = choose(&path(1e9, 100e3, Loss::Queue), &allowing, Shared).profile;
