@@ -4,6 +4,7 @@
 use fatpath_experiment::results::Row;
 use fatpath_experiment::results::statistics::median;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Linux as it comes.
 pub const DEFAULT: &str = "default";
@@ -29,6 +30,8 @@ const NEIGHBOURS: usize = 3;
 pub struct Report {
     /// The paths on which `default`, `auto` and an expert were run, in the scenario's order.
     pub paths: Vec<PathGap>,
+    /// Paths with runs of which `default`, `auto`, or every expert has none that is to be trusted: they are in no figure.
+    pub left_out: Vec<String>,
     /// What flows cost their neighbours, by path; empty without runs on harm.
     pub harms: Vec<Harm>,
     /// Over the paths.
@@ -46,6 +49,8 @@ pub struct PathGap {
     pub oracle: String,
     /// What it reached.
     pub oracle_mbps: f64,
+    /// Experts with runs of which none is to be trusted: the oracle might have been one of them.
+    pub without_runs: Vec<String>,
     /// The third flow of the recipe.
     pub recipe_mbps: Option<f64>,
     /// The first flow of `auto`, on the unknown path.
@@ -78,6 +83,8 @@ pub struct Harm {
 /// Over the paths; `None` where no path has the figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
+    /// How many paths there are figures of.
+    pub paths: usize,
     /// Median closure of third flows.
     pub closure_median: Option<f64>,
     /// The least.
@@ -98,11 +105,15 @@ impl Report {
     /// Of the runs of bulk flows, and of those on harm. Runs that failed or are not to be trusted do not count.
     pub fn of(bulk: &[Row], harm: &[Row]) -> Report {
         let paths: Vec<PathGap> = names(bulk).filter_map(|path| gap(bulk, path)).collect();
+        let is_in = |name: &&str| paths.iter().any(|path| path.path == *name);
+        let left_out = names(bulk).filter(|name| !is_in(name));
+        let left_out = left_out.map(str::to_owned).collect();
         let of = |variant| names(harm).filter_map(move |path| harm_of(harm, path, variant));
         let harms: Vec<Harm> = of(AUTO).chain(of(RECIPE)).collect();
         let summary = Summary::of(&paths, &harms);
         Report {
             paths,
+            left_out,
             harms,
             summary,
         }
@@ -123,6 +134,7 @@ impl Summary {
         let of_auto = harms.iter().filter(|harm| harm.variant == AUTO);
         let points: Vec<f64> = of_auto.map(|harm| harm.points).collect();
         Summary {
+            paths: paths.len(),
             closure_median: median(&closures),
             closure_worst: least(&closures),
             first_closure_median: median(&all(|path| path.first_closure)),
@@ -142,7 +154,7 @@ fn least(values: &[f64]) -> Option<f64> {
 /// The part of the gap that is closed; `None` where no expert reaches more than the default by a tenth.
 pub fn closure(default: f64, auto: f64, experts: &[f64]) -> Option<f64> {
     let oracle = experts.iter().copied().fold(default, f64::max);
-    (oracle >= LEAST_GAP * default).then(|| (auto - default) / (oracle - default))
+    (oracle > 0.0 && oracle >= LEAST_GAP * default).then(|| (auto - default) / (oracle - default))
 }
 
 /// The paths, each once, in the order of their first runs.
@@ -171,16 +183,25 @@ fn retransmits(rows: &[Row], path: &str, variant: &str) -> Option<u64> {
     median(&counts).map(|count| count as u64)
 }
 
-fn gap(rows: &[Row], path: &str) -> Option<PathGap> {
+/// All variants with runs but `default`, `auto` and others that learn, each once.
+fn experts<'r>(rows: &'r [Row], path: &str) -> BTreeSet<&'r str> {
     let variants = rows.iter().filter(|row| row.path == path);
-    let experts = variants
+    variants
         .map(|row| row.variant.as_str())
-        .filter(|variant| ![DEFAULT, AUTO].contains(variant));
+        .filter(|variant| *variant != DEFAULT && !variant.starts_with(AUTO))
+        .collect()
+}
+
+fn gap(rows: &[Row], path: &str) -> Option<PathGap> {
+    let experts = experts(rows, path);
     let reached = |flow| -> Vec<(&str, f64)> {
-        let all = experts.clone();
-        all.filter_map(|one| Some((one, mbps(rows, path, one, flow)?)))
+        let all = experts.iter();
+        all.filter_map(|one| Some((*one, mbps(rows, path, one, flow)?)))
             .collect()
     };
+    let without_runs = experts
+        .iter()
+        .filter(|one| runs(rows, path, one).next().is_none());
     let closed = |flow| -> Option<f64> {
         let experts: Vec<f64> = reached(flow).iter().map(|(_, mbps)| *mbps).collect();
         let of = |variant| mbps(rows, path, variant, flow);
@@ -189,12 +210,16 @@ fn gap(rows: &[Row], path: &str) -> Option<PathGap> {
     let auto_mbps = mbps(rows, path, AUTO, THIRD)?;
     let third = reached(THIRD);
     let (oracle, oracle_mbps) = third.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if *oracle_mbps <= 0.0 {
+        return None;
+    }
     let recipe_mbps = mbps(rows, path, RECIPE, THIRD);
     Some(PathGap {
         path: path.to_owned(),
         default_mbps: mbps(rows, path, DEFAULT, THIRD)?,
         oracle: (*oracle).to_owned(),
         oracle_mbps: *oracle_mbps,
+        without_runs: without_runs.map(|one| (*one).to_owned()).collect(),
         recipe_mbps,
         auto_first_mbps: mbps(rows, path, AUTO, FIRST)?,
         auto_mbps,
@@ -294,7 +319,22 @@ pub(crate) mod tests {
         });
         assert_eq!(Report::of(&rows, &[]), Report::of(&bulk(), &[]));
         rows.retain(|row| row.variant != "auto" || row.path != "far");
-        assert_eq!(Report::of(&rows, &[]).paths.len(), 1);
+        let without = Report::of(&rows, &[]);
+        assert_eq!((without.paths.len(), without.summary.paths), (1, 1));
+        assert_eq!(without.left_out, ["far"]);
+    }
+
+    #[test]
+    fn an_expert_without_runs_to_trust_is_named() {
+        let mut rows = bulk();
+        let best = rows.iter_mut().find(|row| row.variant == "oracle-cubic");
+        best.unwrap().trusted = Some(false);
+        let report = Report::of(&rows, &[]);
+        let far = &report.paths[0];
+        assert_eq!(
+            (far.oracle.as_str(), &far.without_runs[..]),
+            ("recipe", &["oracle-cubic".to_owned()][..])
+        );
     }
 
     #[test]

@@ -25,7 +25,23 @@ pub fn table(report: &Report) -> String {
         text += "\n";
         text += &harms(&report.harms);
     }
-    text + "\n" + &summary(&report.summary)
+    text + "\n" + &summary(&report.summary) + &doubts(report)
+}
+
+/// What the figures do not know of.
+fn doubts(report: &Report) -> String {
+    let left_out = report.left_out.iter().map(|path| {
+        format!("{path} is left out: default, auto or every expert has no run to trust\n")
+    });
+    let experts = report.paths.iter().flat_map(|path| {
+        path.without_runs.iter().map(|expert| {
+            format!(
+                "{}: {expert} has no run to trust, and may be the oracle\n",
+                path.path
+            )
+        })
+    });
+    left_out.chain(experts).collect()
 }
 
 fn line(gap: &PathGap) -> Vec<String> {
@@ -84,9 +100,8 @@ fn summary(summary: &Summary) -> String {
     let known = figures
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
-    let lines: Vec<Vec<String>> = known
-        .map(|(name, value)| vec![name.to_owned(), format!("{value:.2}")])
-        .collect();
+    let mut lines = vec![vec!["paths".to_owned(), summary.paths.to_string()]];
+    lines.extend(known.map(|(name, value)| vec![name.to_owned(), format!("{value:.2}")]));
     aligned(&lines, 1)
 }
 
