@@ -114,6 +114,10 @@ fn written_to(cluster: &Cluster, name: &'static str) -> super::Holder {
 fn tables_may_take_longer_than_any_question_to_be_brought_forward() {
     let Some(cluster) = shared() else { return };
     let mut writer = written_to(&cluster, "large");
+    // Who only reports how far it is may be ended, and connects anew.
+    let end_observer = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE datname = current_database() AND application_name = 'fatpath' AND query LIKE '%progress_create_index%'";
+    let mut observers = 0;
     let mut heard = Vec::new();
     hasty(&cluster, "large")
         .prepare(&mut |migration| {
@@ -123,6 +127,8 @@ fn tables_may_take_longer_than_any_question_to_be_brought_forward() {
             if was_held && migration.elapsed > OUTLIVED {
                 writer.end(&cluster);
             }
+            let ended = cluster.psql("large", end_observer).unwrap();
+            observers += ended.parse::<u32>().unwrap();
             heard.push(migration.clone());
             true
         })
@@ -136,6 +142,7 @@ fn tables_may_take_longer_than_any_question_to_be_brought_forward() {
     );
     assert!(heard[1].elapsed > heard[0].elapsed);
     assert!(heard.last().unwrap().elapsed > OUTLIVED, "{heard:?}");
+    assert!(observers >= 2, "{observers} observers, {heard:?}");
     let mut server = store(&cluster, &cluster.url_of("large"));
     let put = server.put(&batch(
         "a",

@@ -28,10 +28,12 @@ pub(super) async fn run(
     mut migration: Migration,
     watch: &mut Watch<'_>,
 ) -> Result<(), Cause> {
-    let mut connections = JoinSet::new();
-    let observer = connect(address, &mut connections).await?;
     let pid = client.query_one("SELECT pg_backend_pid()", &[]).await?;
     let pid: i32 = pid.try_get(0)?;
+    let mut observer = Observer {
+        address,
+        connected: None,
+    };
     let begun = Instant::now();
     let mut change = pin!(schema::change(client, migration.to));
     loop {
@@ -39,16 +41,49 @@ pub(super) async fn run(
             return changed;
         }
         migration.elapsed = begun.elapsed();
-        let index = timeout(ANSWER_TIMEOUT, index_step(&observer, pid)).await;
-        migration.index = index.unwrap_or(Err(Cause::Late(ANSWER_TIMEOUT)))?;
+        let index = observer.ask(async |observer| index_step(observer, pid).await);
+        migration.index = index.await.flatten();
         if !watch(&migration) {
             // The server does not see a connection end before it has the index.
             let cancel = "SELECT pg_cancel_backend($1)";
-            observer.execute(cancel, &[&pid]).await?;
+            let cancelled =
+                observer.ask(async |observer| Ok(observer.execute(cancel, &[&pid]).await?));
+            cancelled.await;
             return Err(Cause::Local(format!(
                 "{migration}: ended, nothing has changed"
             )));
         }
+    }
+}
+
+/// The second connection. It only reports: where it fails the change goes on, and the next question connects anew.
+struct Observer<'a> {
+    address: &'a ServerAddress,
+    connected: Option<(Client, JoinSet<()>)>,
+}
+
+impl Observer<'_> {
+    async fn ask<T>(
+        &mut self,
+        question: impl AsyncFnOnce(&Client) -> Result<T, Cause>,
+    ) -> Option<T> {
+        let kept = self.connected.take();
+        let asked = async {
+            let connected = match kept {
+                Some(connected) => connected,
+                None => {
+                    let mut connections = JoinSet::new();
+                    let client = connect(self.address, &mut connections).await?;
+                    (client, connections)
+                }
+            };
+            let answer = question(&connected.0).await?;
+            Ok::<_, Cause>((connected, answer))
+        };
+        let answered = timeout(ANSWER_TIMEOUT, asked).await;
+        let (connected, answer) = answered.ok()?.ok()?;
+        self.connected = Some(connected);
+        Some(answer)
     }
 }
 

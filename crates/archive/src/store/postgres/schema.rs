@@ -52,9 +52,11 @@ fn of_version_lock(error: tokio_postgres::Error) -> Cause {
 }
 
 /// For the statements of a change; who waits for a lock waits no longer than else. Where the server can (from version 14
-/// on), it looks whether this end is still there, and ends the change where it is not.
+/// on), it looks whether this end is still there, and ends the change where it is not. From version 17 on it may have a
+/// limit for the whole transaction.
 const NO_TIMEOUT: &str = "SET LOCAL statement_timeout = 0; \
-     SELECT set_config(name, '5s', true) FROM pg_settings WHERE name = 'client_connection_check_interval'";
+     SELECT set_config(name, CASE name WHEN 'transaction_timeout' THEN '0' ELSE '5s' END, true) FROM pg_settings \
+     WHERE name IN ('client_connection_check_interval', 'transaction_timeout')";
 
 /// Waits until no other host changes tables, and has them wait until the transaction ends.
 pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<(), Cause> {
