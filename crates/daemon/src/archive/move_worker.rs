@@ -30,10 +30,14 @@ const MIGRATION_LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -> Result<()> {
     let mut opened = None;
     let mut retaining = Retaining::default();
-    let mut watch = watch(archive, shutdown);
+    let mut logged = None;
     while !shutdown.is_cancelled() {
         archive.wait_until_on(shutdown);
-        let rest = match work(archive, &mut opened, &mut retaining, &mut watch) {
+        let Some(settings) = archive.settings() else {
+            continue;
+        };
+        let mut watch = watch(archive, shutdown, &settings, &mut logged);
+        let rest = match work(archive, &settings, &mut opened, &mut retaining, &mut watch) {
             Ok(true) => Duration::ZERO,
             Ok(false) => TICK,
             Err(_) => RETRY_INTERVAL,
@@ -46,20 +50,28 @@ pub(crate) fn follow_segments(archive: &Archive, shutdown: &CancellationToken) -
     Ok(())
 }
 
-/// Says how far a change of a server's tables is, and ends it with the daemon.
+/// Says how far a change of a server's tables is. It ends with the daemon, and when the policy asks for another store than
+/// that of `settings`.
 fn watch<'a>(
     archive: &'a Archive,
     shutdown: &'a CancellationToken,
-) -> impl FnMut(&Migration) -> bool + 'a {
-    let mut logged: Option<Instant> = None;
+    settings: &Settings,
+    logged: &'a mut Option<Instant>,
+) -> impl FnMut(&Migration) -> bool + use<'a> {
+    let url = url(Some(settings));
     move |migration| {
         if logged.is_none_or(|at| at.elapsed() >= MIGRATION_LOG_INTERVAL) {
             tracing::info!("archive: the store: {migration}; events wait in the spool");
-            logged = Some(Instant::now());
+            *logged = Some(Instant::now());
         }
         archive.status.lock().store_error = Some(migration.to_string());
-        !shutdown.is_cancelled()
+        !shutdown.is_cancelled() && self::url(archive.settings().as_ref()) == url
     }
+}
+
+/// Of the server that they name.
+fn url(settings: Option<&Settings>) -> Option<String> {
+    Some(settings?.server.as_ref()?.url.clone())
 }
 
 /// When the store was last asked to forget what is kept no longer, and why it did not.
@@ -129,21 +141,19 @@ impl Looks {
 /// Whether there may be more to do at once.
 fn work(
     archive: &Archive,
+    settings: &Settings,
     opened: &mut Option<Opened>,
     retaining: &mut Retaining,
     watch: &mut Watch,
 ) -> Result<bool, ()> {
-    let Some(settings) = archive.settings() else {
-        return Ok(false);
-    };
     let sealed = archive.sealed.lock().as_ref().map(Arc::clone);
     let Some(sealed) = sealed else {
         return Ok(false);
     };
-    let opened = open(archive, &settings, opened);
+    let opened = open(archive, settings, opened);
     let done = opened.and_then(|Opened { store, looks, .. }| {
         let store = &mut **store;
-        let moved = move_and_retain(archive, store, &sealed, &settings, retaining, watch)?;
+        let moved = move_and_retain(archive, store, &sealed, settings, retaining, watch)?;
         looks.is_stale |= moved;
         if retaining.failure.is_none() {
             looks.look(archive, store)?;
@@ -218,6 +228,42 @@ mod tests {
         assert!(looks.is_due(true, soon), "its first day");
         assert!(looks.is_due(false, later));
     }
+
+    #[test]
+    fn a_change_of_tables_ends_with_the_daemon_or_for_another_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let (archive, shutdown) = (Archive::new(folder.path()), CancellationToken::new());
+        let at = |url: &str| {
+            let mut settings = Settings::default();
+            settings.server = Some(fatpath_policy::ArchiveServer {
+                url: url.to_owned(),
+                password_file: None,
+            });
+            settings
+        };
+        let (begun, mut logged) = (at("postgres://a@b/c"), None);
+        let mut goes_on = watch(&archive, &shutdown, &begun, &mut logged);
+        let mut is_watched = |settings: Option<Settings>| {
+            archive.set_policy(settings);
+            goes_on(&MIGRATION)
+        };
+        let mut shorter = begun.clone();
+        shorter.days = 1;
+        assert!(is_watched(Some(begun.clone())) && is_watched(Some(shorter)));
+        assert!(!is_watched(Some(at("postgres://a@b/d"))));
+        assert!(!is_watched(Some(Settings::default())));
+        assert!(!is_watched(None));
+        assert!(is_watched(Some(begun.clone())));
+        shutdown.cancel();
+        assert!(!is_watched(Some(begun.clone())));
+    }
+
+    const MIGRATION: Migration = Migration {
+        from: 1,
+        to: 2,
+        elapsed: Duration::ZERO,
+        index: None,
+    };
 
     #[test]
     fn old_days_that_could_not_go_are_tried_when_they_are_due_again() {
