@@ -5,7 +5,7 @@
 mod counters;
 
 use super::event::event_now;
-use counters::{Counters, Interface, Memory};
+use counters::{Counters, Interface, Memory, Softnet};
 use fatpath_archive::Event;
 use fatpath_host::Sysctls;
 use serde::Serialize;
@@ -67,9 +67,10 @@ impl HostLoad {
 }
 
 fn body(before: &Counters, after: &Counters, interval: Duration, sysctls: &Sysctls) -> Body {
-    let ticks = after.processors.iter().map(|(number, ticks)| {
-        let before = before.processors.get(number).copied().unwrap_or_default();
-        (*number, ticks.since(before))
+    // A processor that was off meanwhile counts from the next interval on: what it has is of longer than this one.
+    let ticks = after.processors.iter().filter_map(|(number, ticks)| {
+        let before = before.processors.get(number)?;
+        Some((*number, ticks.since(*before)))
     });
     let ticks: Vec<_> = ticks.collect();
     let busiest = ticks
@@ -79,10 +80,13 @@ fn body(before: &Counters, after: &Counters, interval: Duration, sysctls: &Sysct
     let (busiest_processor, busiest_share) = busiest.unwrap_or_default();
     let shares = ticks.iter().map(|(_, ticks)| ticks.busy_share());
     let softirq = ticks.iter().map(|(_, ticks)| ticks.softirq_share());
-    let softnet = after.softnet.since(before.softnet);
+    let queues = after.softnet.iter();
+    let queues = queues.filter_map(|(number, it)| Some(it.since(*before.softnet.get(number)?)));
+    let queues: Vec<Softnet> = queues.collect();
+    let sum = |of: fn(&Softnet) -> u32| queues.iter().map(|it| u64::from(of(it))).sum();
     Body {
         interval_s: interval.as_secs_f64(),
-        processors: ticks.len(),
+        processors: after.processors.len(),
         busy_share: shares.sum::<f64>() / ticks.len().max(1) as f64,
         busiest_processor,
         busiest_share,
@@ -90,9 +94,9 @@ fn body(before: &Counters, after: &Counters, interval: Duration, sysctls: &Sysct
         memory: after.memory,
         tcp_memory_bytes: sysctls.tcp_used_bytes(),
         tcp_memory_pressure_bytes: sysctls.tcp_pressure_bytes(),
-        softnet_packets: softnet.packets,
-        softnet_dropped: softnet.dropped,
-        softnet_squeezed: softnet.squeezed,
+        softnet_packets: sum(|it| it.packets),
+        softnet_dropped: sum(|it| it.dropped),
+        softnet_squeezed: sum(|it| it.squeezed),
         interfaces: interfaces(before, after),
     }
 }
@@ -120,8 +124,9 @@ mod tests {
             let net = format!(
                 "  eth0: {bytes} 1 0 2 0 0 0 0 0 0 0 0 0 0 0 0\n lo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
             );
-            let softnet =
-                format!("{packets:08x} 00000000 00000001\n{packets:08x} 00000002 00000000\n");
+            let softnet = format!(
+                "{packets:08x} 0 1 0 0 0 0 0 0 0 0 0 0\n{packets:08x} 2 0 0 0 0 0 0 0 0 0 0 1\n"
+            );
             Counters::parse(
                 &stat,
                 "MemTotal: 4 kB\nMemAvailable: 1 kB\n",
@@ -143,6 +148,30 @@ mod tests {
     }
 
     #[test]
+    fn counts_begin_again_and_processors_come_back() {
+        let counters = |of_processors: &[(u32, u32)]| {
+            let (mut stat, mut softnet) = (String::new(), String::new());
+            for (number, count) in of_processors {
+                stat.push_str(&format!("cpu{number} {count} 0 0 0 0 0 0 0\n"));
+                softnet.push_str(&format!(
+                    "{count:x} {count:x} 0 0 0 0 0 0 0 0 0 0 {number:x}\n"
+                ));
+            }
+            Counters::parse(&stat, "", &softnet, "")
+        };
+        let counted = |before: &Counters, after: &Counters| {
+            let body = body(before, after, Duration::from_secs(1), &Sysctls::default());
+            assert_eq!(body.softnet_packets, body.softnet_dropped);
+            (body.processors, body.busy_share, body.softnet_packets)
+        };
+        let all = counters(&[(0, u32::MAX - 1), (1, 900), (2, 100)]);
+        let two = counters(&[(0, 5), (2, 103)]);
+        let again = counters(&[(0, 5), (1, 950), (2, 104)]);
+        assert_eq!(counted(&all, &two), (2, 0.5, 7 + 3));
+        assert_eq!(counted(&two, &again), (3, 0.5, 1));
+    }
+
+    #[test]
     fn this_host_can_be_read() {
         let mut load = HostLoad::default();
         assert!(
@@ -150,6 +179,7 @@ mod tests {
             "nothing to compare with"
         );
         assert!(load.event(Duration::from_secs(3600)).is_none(), "too soon");
+        assert!(!Counters::read().unwrap().softnet.is_empty());
         let event = load.event(Duration::ZERO).unwrap();
         let body: serde_json::Value = serde_json::from_str(&event.body).unwrap();
         assert!(body["processors"].as_u64() > Some(0), "{body}");

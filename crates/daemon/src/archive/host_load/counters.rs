@@ -10,7 +10,8 @@ use std::io;
 pub(super) struct Counters {
     pub(super) processors: BTreeMap<u32, Ticks>,
     pub(super) memory: Memory,
-    pub(super) softnet: Softnet,
+    /// Of each processor that is on.
+    pub(super) softnet: BTreeMap<u32, Softnet>,
     pub(super) interfaces: BTreeMap<String, Interface>,
 }
 
@@ -29,12 +30,12 @@ pub(super) struct Memory {
     pub(super) memory_available_bytes: u64,
 }
 
-/// The processors' receive queues together.
+/// A processor's receive queue. The kernel counts in 32 bits, and begins again at 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Softnet {
-    pub(super) packets: u64,
-    pub(super) dropped: u64,
-    pub(super) squeezed: u64,
+    pub(super) packets: u32,
+    pub(super) dropped: u32,
+    pub(super) squeezed: u32,
 }
 
 /// An interface.
@@ -67,7 +68,7 @@ impl Counters {
                 memory_bytes: bytes(meminfo, "MemTotal:"),
                 memory_available_bytes: bytes(meminfo, "MemAvailable:"),
             },
-            softnet: softnet.lines().fold(Softnet::default(), add_softnet),
+            softnet: softnet.lines().filter_map(receive_queue).collect(),
             interfaces: dev.lines().filter_map(interface).collect(),
         }
     }
@@ -93,17 +94,18 @@ fn bytes(meminfo: &str, name: &str) -> u64 {
     number.unwrap_or(0u64).saturating_mul(1024)
 }
 
-/// A processor a line, hexadecimal: packets, dropped, squeezed, …
-fn add_softnet(sum: Softnet, line: &str) -> Softnet {
-    let mut counts = line
+/// A processor that is on, hexadecimal: packets, dropped, squeezed, …, and as the 13th (from Linux 5.10) its number.
+fn receive_queue(line: &str) -> Option<(u32, Softnet)> {
+    let counts = line
         .split_whitespace()
-        .map(|word| u64::from_str_radix(word, 16).unwrap_or_default());
-    let mut next = || counts.next().unwrap_or_default();
-    Softnet {
-        packets: sum.packets.saturating_add(next()),
-        dropped: sum.dropped.saturating_add(next()),
-        squeezed: sum.squeezed.saturating_add(next()),
-    }
+        .map(|word| u32::from_str_radix(word, 16));
+    let counts: Vec<u32> = counts.collect::<Result<_, _>>().ok()?;
+    let queue = Softnet {
+        packets: *counts.first()?,
+        dropped: *counts.get(1)?,
+        squeezed: *counts.get(2)?,
+    };
+    Some((*counts.get(12)?, queue))
 }
 
 /// `eth0: BYTES PACKETS ERRORS DROPPED` and four more of what was received, then the same of what was sent.
@@ -148,13 +150,12 @@ impl Ticks {
     }
 }
 
-/// The kernel counts in 32 bits.
 impl Softnet {
     pub(super) fn since(self, before: Softnet) -> Softnet {
         Softnet {
-            packets: self.packets.saturating_sub(before.packets),
-            dropped: self.dropped.saturating_sub(before.dropped),
-            squeezed: self.squeezed.saturating_sub(before.squeezed),
+            packets: self.packets.wrapping_sub(before.packets),
+            dropped: self.dropped.wrapping_sub(before.dropped),
+            squeezed: self.squeezed.wrapping_sub(before.squeezed),
         }
     }
 }
@@ -183,16 +184,15 @@ mod tests {
     fn the_kernels_files_are_read() {
         let stat = "cpu  10 0 0 90 0 0 0 0 0 0\ncpu0 1 2 3 90 4 5 6 7 8 9\ncpu11 0 0 0 1 0 0 0 0\nctxt 5\n";
         let dev = "Inter-| Receive | Transmit\n face |bytes packets\n  eth0:1000 5 1 2 0 0 0 0 2000 6 3 4 0 0 0 0\n";
-        let softnet = "0000000a 00000001 00000002 00000000\nffffffff 00000000 00000000 00000000\n";
+        let softnet = "0000000a 1 2 0 0 0 0 0 0 0 0 0 00000000 0 0\nffffffff 0 0 0 0 0 0 0 0 0 0 0 0000000b\n";
         let counters = Counters::parse(stat, "MemTotal:   2000 kB\n", softnet, dev);
         let ticks = counters.processors[&0];
         assert_eq!((ticks.all, ticks.idle, ticks.softirq), (118, 94, 6));
         assert_eq!(counters.processors.len(), 2);
         assert_eq!(counters.memory.memory_bytes, 2_048_000);
-        assert_eq!(
-            (counters.softnet.packets, counters.softnet.squeezed),
-            (0x1_0000_0009, 2)
-        );
+        let queues = counters.softnet.iter();
+        let queues = queues.map(|(number, it)| (*number, it.packets, it.dropped, it.squeezed));
+        assert!(queues.eq([(0, 10, 1, 2), (11, u32::MAX, 0, 0)]));
         let eth0 = counters.interfaces["eth0"];
         assert_eq!(
             (eth0.received_dropped, eth0.sent_bytes, eth0.sent_dropped),
@@ -208,11 +208,12 @@ mod tests {
             "cpu\ncpu0\ncpu0 1\ncpux 1 2 3 4 5 6 7 8\neth0:\neth0: 1 2\n:\nx y z\n".to_owned(),
             format!("cpu0 {most} {most} 0 {most} {most} 0 {most} 0\nMemTotal: {most} kB\n"),
             format!("{most:x} {most:x}\n{most:x} {most:x} {most:x}0\n"),
+            format!("1 2 3\n{}\n", format!("{most:x} ").repeat(13)),
         ] {
             let counters = Counters::parse(&text, &text, &text, &text);
             let share = counters.processors.values().map(|ticks| ticks.busy_share());
             assert!(share.fold(0.0, f64::max) <= 1.0);
-            assert!(counters.interfaces.is_empty());
+            assert!(counters.interfaces.is_empty() && counters.softnet.is_empty());
         }
     }
 }
