@@ -197,7 +197,7 @@ impl Store for PostgresStore {
 
     fn query(&self, query: &Query) -> Result<Vec<Record>, StoreError> {
         self.ask(async |session| match session.has_events()? {
-            true => events::query(&session.client, &session.days, query).await,
+            true => events::query(session, query).await,
             false => Ok(Vec::new()),
         })
     }

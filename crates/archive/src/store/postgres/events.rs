@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events that are asked for.
 
+use super::Session;
 use super::connect::Cause;
-use super::partitions::{DAYS_AT_ONCE, begin_us};
-use crate::store::calendar::DAY_US;
+use super::partitions::{self, DAYS_AT_ONCE, begin_us};
+use crate::store::calendar::{DAY_US, day_of};
 use crate::store::path_key::path_of;
 use crate::store::{Query, Record};
 use crate::{Event, Kind, Origin};
 use std::net::IpAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row};
 
 type Values = Vec<Box<dyn ToSql + Sync>>;
 
-/// The newest events that match, in the order of time. `days` are those that have a partition, the oldest first.
-pub(super) async fn query(
-    client: &Client,
-    days: &[String],
-    query: &Query,
-) -> Result<Vec<Record>, Cause> {
+/// The newest events that match, in the order of time.
+pub(super) async fn query(session: &mut Session, query: &Query) -> Result<Vec<Record>, Cause> {
+    let client = &session.client;
+    if !is_today_known(&session.days, SystemTime::now()) {
+        session.days = partitions::days(client).await?;
+    }
     let mut found = Vec::new();
-    for (since_us, until_us) in windows(days, query) {
+    for (since_us, until_us) in windows(&session.days, query) {
         if found.len() >= query.limit {
             break;
         }
@@ -40,9 +42,16 @@ pub(super) async fn query(
     Ok(found)
 }
 
+/// Where it is not, others may have made days since these were read, which would all be read at once.
+fn is_today_known(days: &[String], now: SystemTime) -> bool {
+    let since_1970 = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_us = i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX);
+    days.contains(&day_of(now_us))
+}
+
 /// What is read after one another, the newest first, and is all of the time: days that others made meanwhile are in it.
-/// Few events are found at once by their index, in days that may be locked together. Of flows and samples, whose index by
-/// time has no order, a day is read and sorted, until there are enough.
+/// `days` have a partition, the oldest first. Few events are found at once by their index, in days that may be locked
+/// together. Of flows and samples, whose index by time has no order, a day is read and sorted, until there are enough.
 fn windows(days: &[String], query: &Query) -> Vec<(i64, i64)> {
     let prefix = query.prefix;
     let is_of_path = prefix.is_some_and(|p| p.prefix_len() >= path_of(p.network()).prefix_len());
@@ -150,6 +159,19 @@ mod tests {
             kinds: vec![kind],
             ..Query::between(since_us, until_us)
         }
+    }
+
+    #[test]
+    fn a_day_that_begins_is_not_known() {
+        // Of a clock that is ahead, too.
+        let days = days([0, 1, 2, 900].into_iter());
+        let is_known = |time_us: i64| {
+            let since_1970 = std::time::Duration::from_micros(time_us.unsigned_abs());
+            is_today_known(&days, UNIX_EPOCH + since_1970)
+        };
+        assert!(is_known(FIRST_US) && is_known(FIRST_US + 3 * DAY_US - 1));
+        assert!(!is_known(FIRST_US + 3 * DAY_US));
+        assert!(!is_today_known(&[], UNIX_EPOCH));
     }
 
     #[test]
