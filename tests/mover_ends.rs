@@ -324,6 +324,14 @@ fn what_is_wrong_with_a_stream_is_named_and_leaves_nothing() {
         ("$send - host:to/x < /", "standard input: Is a directory"),
         ("$recv host:file host:to - > x", "takes one file"),
         ("$recv -r host:to - > x", "leave out --recursive"),
+        (
+            "$send --include file - host:to/x < file",
+            "leave out --exclude and --include",
+        ),
+        (
+            "$recv --exclude file host:file - > x",
+            "leave out --exclude and --include",
+        ),
         ("$recv host:to - > x", "is a folder"),
         ("$recv host:none - > x", "No such file"),
         (

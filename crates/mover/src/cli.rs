@@ -354,6 +354,10 @@ impl BothArguments {
             !(self.recursive || self.preserve || self.dry_run),
             "- is one stream without a mode: leave out --recursive, --preserve and --dry-run"
         );
+        ensure!(
+            self.exclude.is_empty() && self.include.is_empty(),
+            "- is one file, which is named: leave out --exclude and --include"
+        );
         Ok(())
     }
 

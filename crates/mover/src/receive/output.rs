@@ -79,11 +79,11 @@ impl<W: Write> Receiving<W> {
                     Message::Figures(figures) => report.note_figures(&figures),
                     Message::Busy => self.end.peer_is_alive(),
                     Message::Finished => {
-                        let is_settled = self.is_answered || self.stream.object.is_none();
                         ensure!(
-                            is_settled,
+                            self.is_answered || self.stream.object.is_none(),
                             "the other end ends before the file has an answer"
                         );
+                        note_nothing(self.stream.object, name, report);
                         self.control.say(Message::Finished);
                         return Ok(());
                     }
@@ -138,6 +138,14 @@ impl<W: Write> Receiving<W> {
             let answer = Answer { object, outcome };
             self.control.say(Message::Answers(vec![answer]));
         }
+    }
+}
+
+/// An end that has offered nothing, and did not say why, is no success: who reads the output would take it for an empty file.
+fn note_nothing(object: Option<u32>, name: &[u8], report: &mut Report) {
+    if object.is_none() && report.is_success() {
+        let why = "the other end offers no file of that name";
+        report.note(name, 0, &Outcome::Failed(why.to_owned()));
     }
 }
 
@@ -268,6 +276,24 @@ mod tests {
             prop_assert_eq!(stream.checksum(), *blake3::hash(&bytes).as_bytes());
             prop_assert_eq!(stream.output.get_ref(), &bytes);
         }
+    }
+
+    #[test]
+    fn nothing_offered_is_a_failure() {
+        let failures = |object: Option<u32>, report: &mut Report| {
+            note_nothing(object, b"file", report);
+            let whys = report.failures.iter().map(|failure| failure.why.clone());
+            whys.collect::<Vec<_>>()
+        };
+        let mut report = Report::new(false);
+        assert_eq!(failures(Some(0), &mut report), [""; 0]);
+        assert_eq!(
+            failures(None, &mut report),
+            ["the other end offers no file of that name"]
+        );
+        let mut report = Report::new(false);
+        report.note(b"file", 0, &Outcome::Failed("is a folder".to_owned()));
+        assert_eq!(failures(None, &mut report), ["is a folder"], "it said why");
     }
 
     #[test]
