@@ -323,6 +323,8 @@ fn what_is_wrong_with_a_stream_is_named_and_leaves_nothing() {
         ),
         ("$send - host:to/x < /", "standard input: Is a directory"),
         ("$recv host:file host:to - > x", "takes one file"),
+        ("$recv file - > x", "is on this host"),
+        ("$recv --law none host:file - > x", "there is no law none"),
         ("$recv -r host:to - > x", "leave out --recursive"),
         (
             "$send --include file - host:to/x < file",
@@ -341,6 +343,9 @@ fn what_is_wrong_with_a_stream_is_named_and_leaves_nothing() {
     ] {
         let said = said(script);
         assert!(said.contains(why), "{script}: {said}");
+        // Standard output has the file alone, and what is wrong goes elsewhere.
+        let output = fs::read_to_string(folder.join("x")).unwrap_or_default();
+        assert_eq!(output, "", "{script}");
     }
     // An input that is not at its end when the sender dies.
     let mut sender = shell(

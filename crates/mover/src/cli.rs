@@ -245,37 +245,54 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
         .places
         .split_last()
         .context("give HOST:FILE and a folder")?;
+    if folder == STANDARD {
+        return both.finish(Ends::Output, |report, progress| {
+            receive_to_output(both, places, report, progress)
+        });
+    }
+    let (places, names) = named(places)?;
+    let session = both.call(&places[0], Part::Send(both.sends(paths(&places))))?;
+    let receives = both.receives(folder.clone().into_vec(), names);
+    both.finish(Ends::Files, |report, progress| {
+        receive::run(session, receives, report, progress)
+    })
+}
+
+/// One file, to standard output, which has nothing else: not even with --json what is wrong.
+fn receive_to_output(
+    both: &BothArguments,
+    places: &[OsString],
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<()> {
+    both.refuse_with_streams()?;
+    ensure!(
+        places.len() == 1,
+        "- is standard output, and takes one file: give one command for each, or ./- for a folder of that name"
+    );
+    ensure!(
+        !stdout().is_terminal(),
+        "standard output is a terminal: send it to a file or a program, as in | tar x"
+    );
+    let (places, names) = named(places)?;
+    let session = both.call(&places[0], Part::Send(both.sends(paths(&places))))?;
+    *report = Report::new(false); // the time of logging in is not the transfer's
+    receive::run_to_output(session, &names[0], raw_stdout()?, report, progress)
+}
+
+/// Places on one host, and what the other end may call them.
+fn named(places: &[OsString]) -> Result<(Vec<Place>, Vec<Vec<u8>>)> {
     let texts = places.iter().map(|place| place.to_str().map(str::to_owned));
     let texts: Option<Vec<_>> = texts.collect();
     let places = on_one_host(&texts.context("names on another host have to be UTF-8")?)?;
     let names = places.iter().map(last_name).collect::<Result<Vec<_>>>()?;
     refuse_twins(names.iter().cloned())?;
-    let paths = places
-        .iter()
-        .map(|place| place.path.clone().into_bytes())
-        .collect();
-    let to_output = folder == STANDARD;
-    if to_output {
-        both.refuse_with_streams()?;
-        ensure!(
-            places.len() == 1,
-            "- is standard output, and takes one file: give one command for each, or ./- for a folder of that name"
-        );
-        ensure!(
-            !stdout().is_terminal(),
-            "standard output is a terminal: send it to a file or a program, as in | tar x"
-        );
-    }
-    let session = both.call(&places[0], Part::Send(both.sends(paths)))?;
-    if to_output {
-        return both.finish(Ends::Output, |report, progress| {
-            receive::run_to_output(session, &names[0], raw_stdout()?, report, progress)
-        });
-    }
-    let receives = both.receives(folder.clone().into_vec(), names);
-    both.finish(Ends::Files, |report, progress| {
-        receive::run(session, receives, report, progress)
-    })
+    Ok((places, names))
+}
+
+fn paths(places: &[Place]) -> Vec<Vec<u8>> {
+    let paths = places.iter().map(|place| place.path.clone().into_bytes());
+    paths.collect()
 }
 
 /// Without the buffer of lines.
