@@ -58,7 +58,8 @@ pub enum StepError {
     Closed(CloseCode),
     /// The cipher's limit.
     #[error(
-        "the key has sealed as many datagrams as it may: begin again, which goes on where this ended"
+        "the key has sealed as many datagrams as it may: the same command goes on with files where this ended; a stream \
+         cannot go on, and has to be shorter, or sent as a file"
     )]
     KeyExhausted,
     /// The datagrams do not fit the interface.
