@@ -91,8 +91,10 @@ impl Input {
                 }
                 Err(mpsc::TryRecvError::Empty) => break,
                 Ok(Err(error)) => self.end = Some(Err(format!("standard input: {error}"))),
-                Ok(Ok(_)) | Err(mpsc::TryRecvError::Disconnected) => {
-                    self.end = Some(Ok(*self.hasher.finalize().as_bytes()));
+                Ok(Ok(_)) => self.end = Some(Ok(*self.hasher.finalize().as_bytes())),
+                // The end of the input is a chunk of nothing.
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    self.end = Some(Err("standard input: its reader ended".to_owned()));
                 }
             }
         }
@@ -244,5 +246,15 @@ mod tests {
             (ended.size, ended.blake3),
             (6, Err("standard input: gone".to_owned()))
         );
+    }
+
+    #[test]
+    fn a_reader_that_ends_is_not_the_end_of_the_input() {
+        let mut input = Input::start(io::empty());
+        input.chunks = mpsc::sync_channel(1).1;
+        input.is_wanted(0);
+        let (_, ended) = all(&mut input);
+        let why = "standard input: its reader ended".to_owned();
+        assert_eq!((ended.size, ended.blake3), (0, Err(why)));
     }
 }
