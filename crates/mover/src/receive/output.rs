@@ -9,8 +9,10 @@ use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_driver::{RecvEnd, Sink};
 use fatpath_transport::frame::Write as Arrived;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// How long a step waits when nothing happens; control messages wait as long.
@@ -27,7 +29,7 @@ const STRETCH_BYTES: u64 = 128;
 pub fn run(
     session: Session,
     name: &[u8],
-    output: impl Write,
+    output: impl Write + AsFd,
     report: &mut Report,
     progress: &mut Progress,
 ) -> Result<()> {
@@ -57,7 +59,7 @@ struct Receiving<W: Write> {
     checksum: Option<Result<[u8; 32], String>>,
 }
 
-impl<W: Write> Receiving<W> {
+impl<W: Write + AsFd> Receiving<W> {
     fn all(&mut self, name: &[u8], report: &mut Report, progress: &mut Progress) -> Result<()> {
         loop {
             self.control.heard(self.end.heard());
@@ -122,7 +124,12 @@ impl<W: Write> Receiving<W> {
             (None, Some(Err(why))) => Outcome::Failed(why.clone()),
             (None, Some(Ok(_))) if !is_whole => return,
             (None, None) => return,
-            (None, Some(Ok(checksum))) if *checksum == self.stream.checksum() => Outcome::Stored,
+            (None, Some(Ok(checksum))) if *checksum == self.stream.checksum() => {
+                match sync(self.stream.output.get_ref()) {
+                    Ok(()) => Outcome::Stored,
+                    Err(error) => Outcome::Failed(format!("standard output: {error}")),
+                }
+            }
             (None, Some(Ok(_))) => Outcome::Failed(
                 "what went to standard output is not what was read there: do not use it".to_owned(),
             ),
@@ -138,6 +145,14 @@ impl<W: Write> Receiving<W> {
             let answer = Answer { object, outcome };
             self.control.say(Message::Answers(vec![answer]));
         }
+    }
+}
+
+/// What went out is on the disk, where it goes to one; a pipe, a terminal or a device has none.
+fn sync(output: impl AsFd) -> io::Result<()> {
+    match rustix::fs::fsync(output) {
+        Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) => Ok(()),
+        done => Ok(done?),
     }
 }
 
@@ -276,6 +291,18 @@ mod tests {
             prop_assert_eq!(stream.checksum(), *blake3::hash(&bytes).as_bytes());
             prop_assert_eq!(stream.output.get_ref(), &bytes);
         }
+    }
+
+    #[test]
+    fn what_has_no_disk_is_not_synced_and_other_errors_count() {
+        let (_read, write) = io::pipe().unwrap();
+        sync(write).unwrap();
+        sync(tempfile::tempfile().unwrap()).unwrap();
+        let opened = |path, flags| rustix::fs::open(path, flags, rustix::fs::Mode::empty());
+        sync(opened("/dev/null", rustix::fs::OFlags::WRONLY).unwrap()).unwrap();
+        // A descriptor that is a place alone takes no fsync.
+        let failed = sync(opened("/", rustix::fs::OFlags::PATH).unwrap()).unwrap_err();
+        assert_eq!(failed.raw_os_error(), Some(Errno::BADF.raw_os_error()));
     }
 
     #[test]
