@@ -70,6 +70,25 @@ fn signal(process: i32, signal: Signal) {
     kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
 }
 
+/// How long an end may be silent here: what a busy machine does not take from a thread. What stands on purpose stands longer.
+const SILENCE: &str = "5s";
+const STANDS: Duration = Duration::from_millis(5500);
+
+/// Bytes that the only journal in the folder notes (`crates/mover/src/journal.rs`).
+fn noted_bytes(folder: &Path) -> u64 {
+    let names = fs::read_dir(folder).unwrap();
+    let mut paths = names.map(|entry| entry.unwrap().path());
+    let path = paths.find(|path| path.extension().is_some_and(|end| end == "journal"));
+    let bytes = path
+        .and_then(|path| fs::read(path).ok())
+        .unwrap_or_default();
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let records = bytes.get(56..).unwrap_or_default().chunks_exact(24);
+    let stretches = records.map(|record| (number(&record[..8]), number(&record[8..16])));
+    let stretches = stretches.filter(|(from, _)| *from != u64::MAX); // a mark
+    stretches.map(|(from, until)| until - from).sum()
+}
+
 /// All data have arrived, and the disk keeps the receiver from its last word: nothing is on its way when one of them stops.
 #[test]
 fn an_end_that_falls_silent_is_given_up_and_the_transfer_goes_on_later() {
@@ -81,12 +100,15 @@ fn an_end_that_falls_silent_is_given_up_and_the_transfer_goes_on_later() {
         let file = folder.path().join(format!("file-{silent_receiver}"));
         fs::write(&file, content(BYTES)).unwrap();
         let place = target(&disk.top);
-        let arguments = ["send", text(&file), &place, "--timeout", "1s"];
+        let arguments = ["send", text(&file), &place, "--timeout", SILENCE];
         disk.stand();
         let mut sender = started(&mut mover(folder.path(), &arguments));
         let receiver = until("the receiver to run", || called_by(sender.id()));
         until("all to arrive", || {
             part_bytes(&disk.top).filter(|(_, bytes)| *bytes >= BYTES as u64)
+        });
+        until("the journal to have all", || {
+            (noted_bytes(&disk.top) > BYTES as u64 / 100 * 99).then_some(())
         });
         let victim = match silent_receiver {
             true => receiver,
@@ -94,7 +116,7 @@ fn an_end_that_falls_silent_is_given_up_and_the_transfer_goes_on_later() {
         };
         signal(victim, Signal::STOP);
         disk.go_on();
-        let gone = Duration::from_secs(15);
+        let gone = Duration::from_secs(60);
         if silent_receiver {
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 until_within(gone, "the sender to give up", || {
@@ -108,7 +130,7 @@ fn an_end_that_falls_silent_is_given_up_and_the_transfer_goes_on_later() {
             let output = sender.wait_with_output().unwrap();
             let report = report(&output);
             let why = report["errors"][0]["message"].to_string();
-            assert!(why.contains("has said nothing for 1 s"), "{why}");
+            assert!(why.contains("has said nothing for 5 s"), "{why}");
             assert!(why.contains("goes on where this ended"), "{why}");
         } else {
             let ended = std::panic::catch_unwind(|| {
@@ -151,7 +173,7 @@ fn a_disk_that_does_not_keep_up_with_many_files_holds_the_sender_back() {
     fs::create_dir(&top).unwrap();
     for number in 0..FILES {
         // The first lasts, so that all are there, and empty, when the disk is first asked to sync.
-        let bytes = if number == 0 { 100_000 } else { 1000 };
+        let bytes = if number == 0 { 400_000 } else { 1000 };
         fs::write(top.join(number.to_string()), content(bytes)).unwrap();
     }
     let mut disk = Disk::new(folder.path());
@@ -168,7 +190,7 @@ fn a_disk_that_does_not_keep_up_with_many_files_holds_the_sender_back() {
         let mut caller = Command::new(FATPATH);
         caller.args([verb, "-r", &places[0], &places[1], "--rsh", text(&few)]);
         caller.args(["--remote-fatpath", FATPATH, "--address", "127.0.0.1"]);
-        caller.args(["--timeout", "1s", "--limit", "2mbit", "--json"]);
+        caller.args(["--timeout", SILENCE, "--limit", "2mbit", "--json"]);
         disk.stand();
         let mut caller = started(&mut caller);
         let of_files = to.join("top");
@@ -179,7 +201,7 @@ fn a_disk_that_does_not_keep_up_with_many_files_holds_the_sender_back() {
             });
             let asked = Instant::now();
             until("the disk to stand for long", || {
-                let is_long = asked.elapsed() > Duration::from_millis(2000);
+                let is_long = asked.elapsed() > STANDS;
                 (is_long || !is_running(&mut caller)).then_some(())
             });
             assert_eq!(count(), parts);
@@ -283,7 +305,10 @@ fn who_reads_standard_output_sets_the_pace() {
     fs::write(folder.join("file"), content(8 << 20)).unwrap();
     let (status, report) = shell_done(
         folder,
-        "$recv host:file - --timeout 1s | (sleep 2.5; cat > back)",
+        &format!(
+            "$recv host:file - --timeout {SILENCE} | (sleep {}; cat > back)",
+            STANDS.as_secs_f64()
+        ),
     );
     assert_eq!(status, Some(0), "{report}");
     same(&folder.join("file"), &folder.join("back"));
