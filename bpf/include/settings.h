@@ -108,8 +108,7 @@ static __always_inline int keeps_programs_own(struct tcp_sock *tp, const struct 
 		return 0;
 	if (!FP_IS_GIVEN(&flow->wanted, FP_OVERRIDE_APPLICATION))
 		return 1;
-	return is_learned(flow->rule_id) &&
-	       !is_larger(&tp->inet_conn.icsk_inet.sk, setting, bytes);
+	return is_learned(flow->rule_id) && !is_larger(&tp->inet_conn.icsk_inet.sk, setting, bytes);
 }
 
 static __always_inline void give_buffer(struct fp_flow *flow, struct tcp_sock *tp, void *target,
