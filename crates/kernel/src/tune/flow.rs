@@ -7,7 +7,7 @@ use crate::bbr::bbr_state;
 use crate::handle::Kernel;
 use crate::pins::LINK_LIST_FLOWS;
 use crate::pod::{text_of, value_of};
-use crate::tune::paths::is_path_rule;
+use crate::tune::rule::is_path_rule;
 use fatpath_api::{
     Flow, Limits, Measures, Opened, RudeFlow, RudeMode, SettingOutcome, SettingReport,
     SettingValue, TunedFlow, packets_in_flight,

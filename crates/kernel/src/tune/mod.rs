@@ -8,6 +8,6 @@ pub(crate) mod flow;
 pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod publish;
-mod rule;
+pub(crate) mod rule;
 mod share;
 pub(crate) mod walk;

@@ -9,23 +9,14 @@ use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
 use crate::pod::field_of;
 use crate::tune::publish::{buffer_max, named_ids};
-use crate::tune::rule::rule_of;
+use crate::tune::rule::{PATH_RULE_IDS, rule_of};
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use fatpath_policy::{Prefix, Rule};
 use libbpf_rs::{MapCore, MapFlags};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::ops::Range;
 use zerocopy::IntoBytes;
-
-/// Ids of the rules for paths.
-const IDS: Range<u32> = abi::FP_MAX_RULE_IDS..abi::FP_ALL_RULE_IDS;
-
-/// Whether the rule of an id is one for paths, and not of the policy file.
-pub fn is_path_rule(id: u32) -> bool {
-    IDS.contains(&id)
-}
 
 /// From an address of this host to its peers of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -174,9 +165,9 @@ impl Kernel {
     /// The ids of the rules by their names. A rule that keeps its name keeps its id.
     fn write_profiles(&self, rules: &[Rule]) -> Result<HashMap<String, u32>, KernelError> {
         let (names, settings) = (self.table("fp_names")?, self.table("fp_rules")?);
-        let known = named_ids(&names, IDS)?;
+        let known = named_ids(&names, PATH_RULE_IDS)?;
         let taken: HashSet<u32> = known.values().copied().collect();
-        let mut free = IDS.filter(|id| !taken.contains(id));
+        let mut free = PATH_RULE_IDS.filter(|id| !taken.contains(id));
         let mut ids = HashMap::new();
         for rule in rules {
             let id = known.get(&rule.name).copied().or_else(|| free.next());
@@ -191,7 +182,7 @@ impl Kernel {
 
     /// Rules that no path has any more keep their ids while there are enough: flows that were silent since may be on them.
     fn free_profiles(&self, used: &HashMap<String, u32>) -> Result<(), KernelError> {
-        let named = named_ids(&self.table("fp_names")?, IDS)?;
+        let named = named_ids(&self.table("fp_names")?, PATH_RULE_IDS)?;
         if named.len() <= abi::FP_MAX_PROFILES as usize / 2 {
             return Ok(());
         }
@@ -201,7 +192,7 @@ impl Kernel {
 
     fn clear_profiles(&self, used: &HashMap<String, u32>) -> Result<(), KernelError> {
         let (names, settings) = (self.table("fp_names")?, self.table("fp_rules")?);
-        for (name, id) in named_ids(&names, IDS)? {
+        for (name, id) in named_ids(&names, PATH_RULE_IDS)? {
             if !used.contains_key(&name) {
                 settings.set(id, &abi::fp_rule::default())?;
                 names.set(id, &abi::fp_name::default())?;

@@ -4,6 +4,15 @@
 use crate::abi;
 use crate::pod::field_of;
 use fatpath_policy::{AfterIdle, Law, Rude, Rule, SettingValue, Settings, Ssthresh};
+use std::ops::Range;
+
+/// Ids of the rules for paths.
+pub(crate) const PATH_RULE_IDS: Range<u32> = abi::FP_MAX_RULE_IDS..abi::FP_ALL_RULE_IDS;
+
+/// Whether the rule of an id is one for paths, and not of the policy file.
+pub fn is_path_rule(id: u32) -> bool {
+    PATH_RULE_IDS.contains(&id)
+}
 
 /// What a rule gives, and what it gives in a collective phase: the same where it does not differ.
 pub(crate) fn rules_of(rule: &Rule) -> (abi::fp_rule, abi::fp_rule) {
