@@ -2151,7 +2151,10 @@ export interface components {
             bytes: number;
             /** @description Whether what was learned gave it its settings. */
             is_tuned: boolean;
-            /** @description What held it back for a quarter of its time or more: application, own_buffer, peer_window, loss or pacing. */
+            /**
+             * @description What held it back for a quarter of its time or more: application, own_buffer, program_buffer, peer_window, loss or
+             *     pacing.
+             */
             limit: string | null;
             /** @description What losses it had: none, queue, random or policed; none where it cannot be told. */
             loss: string | null;

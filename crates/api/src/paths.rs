@@ -114,7 +114,8 @@ pub struct PathEvidence {
     pub mean_rtt_us: f64,
     /// Its best rate, bits a second; none of a flow that lasted less than a second and ten round trips.
     pub rate_bps: Option<f64>,
-    /// What held it back for a quarter of its time or more: application, own_buffer, peer_window, loss or pacing.
+    /// What held it back for a quarter of its time or more: application, own_buffer, program_buffer, peer_window, loss or
+    /// pacing.
     pub limit: Option<String>,
     /// What losses it had: none, queue, random or policed; none where it cannot be told.
     pub loss: Option<String>,

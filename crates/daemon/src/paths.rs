@@ -5,7 +5,6 @@
 //! What is known is `fatpath-path`'s affair. The policy's section `[auto]` says whether anything is learned.
 
 pub(crate) mod answers;
-mod gain;
 mod host;
 mod learned;
 mod memory;

@@ -29,7 +29,7 @@ pub enum GapCommand {
 }
 
 const RUN_HELP: &str = "\
-A path takes six minutes for seven variants of three flows each; finished runs
+A path takes seven minutes for eight variants of three flows each; finished runs
 are kept, and the same command continues where it stopped. The report is
 printed, and written beside the results as gap.json, gap.png and gap.svg.
 

@@ -239,49 +239,45 @@ fn set_buffers(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host
         _ => BUFFER_BDPS,
     };
     // A buffer that takes a program's place is given to all flows of the path, also to those whose buffer the kernel would
-    // grow: it is never less than what the kernel grows it to.
+    // grow: it is about what the kernel grows it to, or more.
     let replaces = estimate.has_small_buffers && host.overrides;
     let most = host.most_buffer_bytes.min(MOST_BUFFER_BYTES);
-    let given = |bdps: f64, autotuned: u64| {
-        let least = match replaces {
-            true => autotuned.min(most) as f64,
-            false => LEAST_BUFFER_BYTES,
-        };
-        let bytes = (bdps * growth * bdp_bytes).max(least);
-        let suffices = bytes <= autotuned as f64 * PAYLOAD_SHARE && !replaces;
-        let has_room = most > autotuned || replaces;
-        (!suffices && has_room).then(|| stepped(bytes).min(most))
+    let by_path = |bdps: f64| bdps * growth * bdp_bytes;
+    let least = |autotuned: u64| match replaces {
+        true => autotuned.min(most) as f64,
+        false => LEAST_BUFFER_BYTES,
     };
-    let (send, receive) = (
-        given(send_bdps, host.send_autotuned_bytes),
-        given(RECEIVE_BDPS, host.receive_autotuned_bytes),
-    );
-    choice.profile.send_buffer_bytes = send;
-    choice.profile.receive_buffer_bytes = receive;
+    let given = |bdps: f64, autotuned: u64| {
+        let bytes = by_path(bdps).max(least(autotuned));
+        let suffices = bytes <= autotuned as f64 * PAYLOAD_SHARE || most <= autotuned;
+        (replaces || !suffices).then(|| stepped(bytes).min(most))
+    };
     let grown = match growth > 1.0 {
         true => ", four times: its rate may be higher than flows could show",
         false => "",
     };
-    for (name, bdps, bytes) in [
-        ("send", send_bdps, send),
-        ("receive", RECEIVE_BDPS, receive),
-    ] {
-        if let Some(bytes) =
-            bytes.filter(|bytes| *bytes as f64 > bdps * growth * bdp_bytes * GROWTH)
-        {
-            let mb = bytes as f64 / 1e6;
-            choice.because(format!(
+    let sides = [
+        ("send", send_bdps, host.send_autotuned_bytes),
+        ("receive", RECEIVE_BDPS, host.receive_autotuned_bytes),
+    ];
+    for (name, bdps, autotuned) in sides {
+        let Some(bytes) = given(bdps, autotuned) else {
+            continue;
+        };
+        let mb = bytes as f64 / 1e6;
+        let (mbps, ms) = (rate.bps.value / 1e6, rtt_us / 1e3);
+        choice.because(match replaces && by_path(bdps) < least(autotuned) {
+            true => format!(
                 "{name} buffer of {mb:.1} MB, as the kernel grows it: programs set smaller ones"
-            ));
-        } else if let Some(bytes) = bytes {
-            choice.because(format!(
-                "{name} buffer of {:.1} MB: {bdps} x {:.1} Mb/s x {:.1} ms{grown}",
-                bytes as f64 / 1e6,
-                rate.bps.value / 1e6,
-                rtt_us / 1e3
-            ));
-        }
+            ),
+            false => {
+                format!("{name} buffer of {mb:.1} MB: {bdps} x {mbps:.1} Mb/s x {ms:.1} ms{grown}")
+            }
+        });
     }
+    let [send, receive] = sides.map(|(_, bdps, autotuned)| given(bdps, autotuned));
+    choice.profile.send_buffer_bytes = send;
+    choice.profile.receive_buffer_bytes = receive;
     set_override(choice, estimate, host);
     if rate.limit == Some(Limit::PeerWindow) {
         choice.because("the peer's window holds flows back: only the peer can raise it".to_owned());

@@ -9,6 +9,7 @@ mod assigned;
 mod choose;
 mod estimate;
 mod evidence;
+mod gain;
 mod guard;
 mod key;
 mod path;

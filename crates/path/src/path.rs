@@ -4,6 +4,7 @@
 use crate::choose::{Choice, Host, Trust, choose};
 use crate::estimate::Estimate;
 use crate::evidence::{Evidence, Loss};
+use crate::gain::gain;
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +103,11 @@ impl Path {
     /// The flows that the estimate rests on, oldest first.
     pub fn evidence(&self) -> impl Iterator<Item = &Evidence> {
         self.evidence.iter()
+    }
+
+    /// What learned settings bring its flows; see [`gain`].
+    pub fn gain(&self) -> Option<f64> {
+        gain(&self.evidence)
     }
 
     /// When a flow was last seen, µs since 1970.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the API answers about paths.
 
-use super::gain::gain;
 use super::{PathsState, now_us, overlap};
 use crate::answer::{AnswerTo, Failure};
 use axum::Json;
@@ -123,7 +122,7 @@ fn shown(
         reasons: taken_back.into_iter().chain(reasons).collect(),
         state,
         quarantined_until: quarantine.map(|quarantine| rfc3339(quarantine.until_us)),
-        gain: gain(path.evidence()),
+        gain: path.gain(),
         told_by: Vec::new(),
     })
 }

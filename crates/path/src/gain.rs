@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What learned settings bring, as far as flows with and without them tell.
 
-use fatpath_path::{Evidence, Limit};
+use crate::evidence::{Evidence, Limit};
+use crate::quantile::quantile;
 
 /// The median rate of flows that began under learned settings, as a multiple of that of the others; none without flows of
 /// both. What a program held back tells of the program.
-pub(crate) fn gain<'a>(flows: impl Iterator<Item = &'a Evidence>) -> Option<f64> {
-    let told = flows.filter(|flow| flow.limit != Some(Limit::Application));
+pub(crate) fn gain<'a>(flows: impl IntoIterator<Item = &'a Evidence>) -> Option<f64> {
+    let told = flows
+        .into_iter()
+        .filter(|flow| flow.limit != Some(Limit::Application));
     let rates = told.filter_map(|flow| Some((flow.is_given, flow.rate_bps?)));
     let (with, without): (Vec<_>, Vec<_>) = rates.partition(|(is_given, _)| *is_given);
-    Some(median_rate(with)? / median_rate(without)?)
-}
-
-/// Of an even number the higher one of the middle.
-fn median_rate(mut rates: Vec<(bool, f64)>) -> Option<f64> {
-    rates.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-    rates.get(rates.len() / 2).map(|(_, bps)| *bps)
+    let median = |rates: Vec<(bool, f64)>| quantile(rates.into_iter().map(|(_, bps)| bps), 0.5);
+    Some(median(with)? / median(without)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_path::Under;
+    use crate::evidence::Under;
 
     fn flow(is_given: bool, rate_bps: Option<f64>, limit: Option<Limit>) -> Evidence {
         Evidence {
@@ -49,8 +47,8 @@ mod tests {
     fn it_takes_flows_with_and_without() {
         let slow = flow(false, Some(1e7), Some(Limit::Loss));
         let fast = [8e7, 9e7, 2e7].map(|bps| flow(true, Some(bps), None));
-        assert_eq!(gain([&slow].into_iter()), None);
-        assert_eq!(gain(fast.iter()), None);
+        assert_eq!(gain([&slow]), None);
+        assert_eq!(gain(&fast), None);
         assert_eq!(gain(fast.iter().chain([&slow])), Some(8.0));
     }
 
@@ -60,7 +58,7 @@ mod tests {
         let fast = flow(true, Some(5e7), None);
         let short = flow(true, None, None);
         let idle = flow(true, Some(1e3), Some(Limit::Application));
-        assert_eq!(gain([&slow, &fast, &short, &idle].into_iter()), Some(5.0));
-        assert_eq!(gain([&slow, &short, &idle].into_iter()), None);
+        assert_eq!(gain([&slow, &fast, &short, &idle]), Some(5.0));
+        assert_eq!(gain([&slow, &short, &idle]), None);
     }
 }
