@@ -2,7 +2,7 @@
 /*
  * The only contract between the kernel half and user space.
  *
- * crates/kernel/src/abi.rs is generated from this file (cargo xtask abi) and a
+ * crates/abi/src/abi.rs is generated from this file (cargo xtask abi) and a
  * check fails when the two differ. Every field has a fixed width, every unit
  * stands in its name. Whoever changes a layout raises FP_ABI_VERSION: a daemon
  * that finds pins of another version replaces them.

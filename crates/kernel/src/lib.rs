@@ -8,8 +8,6 @@
 //!
 //! Start at [`Kernel::load`], then [`Kernel::publish`] and [`Kernel::unload`].
 
-#[allow(clippy::all)] // generated
-mod abi;
 mod bbr;
 mod build;
 mod cgroup;
@@ -28,7 +26,6 @@ mod object;
 mod phases;
 mod pins;
 mod places;
-mod pod;
 mod police;
 mod release;
 mod rude;
@@ -38,6 +35,8 @@ mod tune;
 mod unload;
 mod upgrade;
 mod users;
+
+use fatpath_abi::{self as abi, pod};
 
 pub use build::Build;
 pub use cgroup::{cgroup_directory, cgroup_id, cgroup_memory_max, cgroup_path};
