@@ -4,7 +4,7 @@
 use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
-    analyse, archive, capture, completions, doctor, man, measure, model, paths, police, top, trace,
+    archive, capture, completions, doctor, man, measure, model, paths, police, top, trace,
     try_path, tune, why,
 };
 use clap::{Args, Parser, Subcommand};
@@ -78,8 +78,8 @@ pub enum Command {
     #[command(subcommand, after_help = measure::HELP)]
     Measure(measure::Command),
     /// Analyse a packet capture: each TCP connection, its losses, round-trip times and windows
-    #[command(after_help = analyse::HELP)]
-    Analyse(analyse::Arguments),
+    #[command(after_help = fatpath_analyse::HELP)]
+    Analyse(fatpath_analyse::Arguments),
     /// Capture the packets of one live connection, headers only, for a bounded time
     #[command(after_help = capture::HELP)]
     Capture(capture::Arguments),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath capture`: the packets of one connection, into a file, for a bounded time.
 
-use crate::{analyse, one_flow};
+use crate::one_flow;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_capture::{Writer, Written};
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     say(&captured, &name, keep);
     match arguments.no_summary {
         true => Ok(ExitCode::SUCCESS),
-        false => analyse::run(&analyse::Arguments::of(
+        false => fatpath_analyse::run(&fatpath_analyse::Arguments::of(
             arguments.out.clone(),
             arguments.json,
         )),

@@ -2,7 +2,6 @@
 //! The command line: parses it, calls the crate that does the work, prints what it
 //! answers. Exit status: 0, 1 it failed, 2 wrong usage, 3 (`status`) no daemon runs.
 
-mod analyse;
 mod archive;
 mod arguments;
 mod capture;
@@ -26,7 +25,6 @@ mod police;
 mod policy;
 mod rude;
 mod status;
-mod table;
 mod top;
 mod trace;
 mod try_path;
@@ -71,7 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Unload(arguments) => return status::unload(&arguments),
         Command::Archive(command) => archive::run(&command)?,
         Command::Measure(command) => return measure::run(&command),
-        Command::Analyse(arguments) => return analyse::run(&arguments),
+        Command::Analyse(arguments) => return fatpath_analyse::run(&arguments),
         Command::Capture(arguments) => return capture::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments)?,
         Command::Phases(arguments) => phases::run(&arguments)?,

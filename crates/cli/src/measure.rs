@@ -3,7 +3,6 @@
 
 use crate::archive::time::{now_us, shown};
 use crate::not_running::not_running;
-use crate::table::write_table;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::RunTest;
@@ -11,6 +10,7 @@ use fatpath_api::{RunTestQuery, TestOutcome};
 use fatpath_daemon::measure::{host_seed, perform, read_plan_file};
 use fatpath_daemon::{Instance, InstanceOptions, client};
 use fatpath_measure::{Plan, Schedule, Test};
+use fatpath_table::write_table;
 use fatpath_units::{show_count, show_time};
 use serde_json::json;
 use std::io::{IsTerminal, Write, stderr, stdout};

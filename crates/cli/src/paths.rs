@@ -3,7 +3,6 @@
 
 use crate::not_running::not_running;
 use crate::observed::Observed;
-use crate::table::write_table;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::{ForgetPaths, GetPaths};
@@ -11,6 +10,7 @@ use fatpath_api::{
     ForgetPathsQuery, LearnedPath, LearnedPaths, PathEvidence, PathState, PathsQuery,
 };
 use fatpath_daemon::{Instance, InstanceOptions, client};
+use fatpath_table::write_table;
 use fatpath_units::show_count;
 use ipnet::IpNet;
 use std::io::{Write, stdout};

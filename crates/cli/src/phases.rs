@@ -3,11 +3,11 @@
 
 use crate::arguments::PhasesArguments;
 use crate::not_running::not_running;
-use crate::table::write_table;
 use anyhow::{Result, bail};
 use fatpath_api::endpoint::GetPhases;
 use fatpath_api::{PhaseLibrary, PhaseProcess, Phases};
 use fatpath_daemon::client;
+use fatpath_table::write_table;
 use std::io::{self, Write, stdout};
 
 pub fn run(arguments: &PhasesArguments) -> Result<()> {

@@ -4,12 +4,12 @@
 use crate::not_running::not_running;
 use crate::observed::Observed;
 use crate::one_flow;
-use crate::table::write_table;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_api::endpoint::TuneFlow;
 use fatpath_api::{SettingOutcome, SettingReport, SettingValue, TuneQuery, TunedFlow};
 use fatpath_daemon::client;
+use fatpath_table::write_table;
 use fatpath_toml::Document;
 use std::io::{Write, stdout};
 

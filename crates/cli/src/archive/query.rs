@@ -3,13 +3,13 @@
 
 use super::time::{now_us, shown, time_us};
 use super::{Place, netlogger};
-use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_archive::Kind;
 use fatpath_archive::store::{Query, Record};
 use fatpath_daemon::archived_event;
 use fatpath_record::EventFile;
+use fatpath_table::write_table;
 use fatpath_units::show_count;
 use ipnet::IpNet;
 use std::io::{BufWriter, Write, stdout};

@@ -3,11 +3,11 @@
 
 use super::given::{self, PathOptions, kernel_name};
 use super::{print_notes, show_bytes, show_number, write_json};
-use crate::table::write_table;
 use anyhow::{Context, Result};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::{Outside, Quantity, buffers, limits, recovery, slow_start};
+use fatpath_table::write_table;
 use serde_json::{Value, json};
 use std::io::Write;
 

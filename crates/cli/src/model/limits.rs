@@ -3,10 +3,10 @@
 
 use super::given;
 use super::{show_bytes, show_rate, show_time, write_json};
-use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_model::{buffers, limits};
+use fatpath_table::write_table;
 use serde_json::json;
 use std::io::Write;
 

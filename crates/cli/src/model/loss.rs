@@ -3,12 +3,12 @@
 
 use super::given::{RateOptions, kernel_name};
 use super::{print_notes, show_number, show_share, show_time, write_json};
-use crate::table::write_table;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::throughput::losses_of_window;
 use fatpath_model::{Model, Outside, Quantity};
+use fatpath_table::write_table;
 use serde_json::{Value, json};
 use std::io::Write;
 

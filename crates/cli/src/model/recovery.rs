@@ -3,11 +3,11 @@
 
 use super::given::{RateOptions, kernel_name};
 use super::{print_notes, show_bytes, show_number, show_share, show_time, write_json};
-use crate::table::write_table;
 use anyhow::{Context, Result};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::{Quantity, recovery};
+use fatpath_table::write_table;
 use serde_json::{Value, json};
 use std::io::Write;
 

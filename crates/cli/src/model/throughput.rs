@@ -4,12 +4,12 @@
 use super::curves;
 use super::given::{self, LawOptions, PathOptions, kernel_name};
 use super::{print_notes, show_number, show_rate, write_json};
-use crate::table::write_table;
 use anyhow::{Result, bail};
 use clap::Args;
 use fatpath_cc::Law;
 use fatpath_model::Path;
 use fatpath_model::throughput::{Expected, Limit, of_law};
+use fatpath_table::write_table;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;

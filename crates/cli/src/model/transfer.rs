@@ -3,10 +3,10 @@
 
 use super::given::{self, PathOptions};
 use super::{print_notes, show_number, show_rate, show_time, write_json};
-use crate::table::write_table;
 use anyhow::Result;
 use clap::Args;
 use fatpath_model::{Outside, Path, Quantity, cardwell, slow_start, transfer};
+use fatpath_table::write_table;
 use serde_json::json;
 use std::io::Write;
 

@@ -3,8 +3,8 @@
 
 use super::Analysed;
 use super::chosen::{busier, is_from_client};
-use crate::table::write_table;
 use fatpath_capture::{About, Connection, Counts};
+use fatpath_table::write_table;
 use fatpath_units::{show_bytes, show_time};
 use std::io::{self, Write};
 

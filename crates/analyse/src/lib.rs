@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fatpath analyse`: what a packet capture says of each TCP connection.
+//! `fatpath analyse`: what a packet capture says of each TCP connection, as tables, JSON, figures and Parquet.
+//!
+//! It finds nothing itself: `fatpath-capture` reads the file and judges its connections. Here is which of them are
+//! shown, in which order and how. Start at [`run`].
 
 mod chosen;
 mod compare;
@@ -21,6 +24,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Below the options in `--help`.
 pub const HELP: &str = "\
 Reads pcap and pcapng, also gzip and zstd, of any size; `-` is standard input. The table has a line for each
 connection, and the figures of the direction with more data; the arrow shows it. docs/capture.md defines each field.
@@ -37,41 +41,42 @@ Examples:
   fatpath analyse sender.pcap --compare receiver.pcap
   tcpdump -s 128 -w - tcp | fatpath analyse - --json | jq '.connections[].from_client.rtt'";
 
+/// Arguments of `analyse`.
 #[derive(Args)]
 pub struct Arguments {
     /// Capture file, or - for standard input
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    file: PathBuf,
     /// Print all that is known of this connection, a number of the table's first column; may be repeated
     #[arg(long, value_name = "N")]
-    pub flow: Vec<u64>,
+    flow: Vec<u64>,
     /// Draw the chosen connections: time-sequence graphs, windows, round-trip times, goodput, as PNG, SVG, and one HTML
     /// file that zooms
     #[arg(long, value_name = "DIR", requires = "flow")]
-    pub plot: Option<PathBuf>,
+    plot: Option<PathBuf>,
     /// Draw only this part, in seconds since the first segment, such as 3.5..4.25; the HTML file has all
     #[arg(long, value_name = "FROM..TO", requires = "plot", value_parser = plots::part)]
-    pub time: Option<Range<f64>>,
+    time: Option<Range<f64>>,
     /// Write the time-sequence graphs for xplot, too
     #[arg(long, requires = "plot")]
-    pub xplot: bool,
+    xplot: bool,
     /// Order of the table; greatest first, but for flow
     #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Flow)]
-    pub sort: Sort,
+    sort: Sort,
     /// Only connections with this address or prefix, port, or finding (FP-…); of several, those that all of them fit
     #[arg(long, value_name = "ADDRESS|PORT|FINDING")]
-    pub filter: Vec<Filter>,
+    filter: Vec<Filter>,
     /// Write all connections that fit to this file, two rows each, instead of printing a table; the file is
     /// replaced if it exists
     #[arg(long, value_name = "OUT")]
-    pub parquet: Option<PathBuf>,
+    parquet: Option<PathBuf>,
     /// Compare with another capture of the same transfer, made at the other end or on the way: what was lost between
     /// them, and one-way delays; of the connection with most data, or those of --flow
     #[arg(long, value_name = "OTHER", conflicts_with_all = ["plot", "parquet"])]
-    pub compare: Option<PathBuf>,
+    compare: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
-    pub json: bool,
+    json: bool,
 }
 
 impl Arguments {
@@ -114,6 +119,11 @@ struct Analysed {
     histories: Vec<History>,
 }
 
+/// Reads the capture and prints what was asked for. The exit status is 1 where the file could not be read to its end, but
+/// for one that ends within a packet.
+///
+/// # Errors
+/// If a file cannot be opened, read or written, or no connection has the number of `--flow`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(other) = &arguments.compare {
         return compare::run(arguments, other);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All that is known of one connection: the two directions beside each other.
 
-use crate::table::write_table;
 use fatpath_capture::{Connection, Direction, Ended, Handshake, Near, Summary};
+use fatpath_table::write_table;
 use fatpath_units::{show_rate, show_time};
 use std::io::{self, Write};
 

@@ -4,12 +4,12 @@
 
 use super::chosen::busier;
 use super::{Analysed, Arguments, analyse, open, seed};
-use crate::table::write_table;
 use anyhow::{Context, Result, bail};
 use fatpath_capture::{
     Capture, Compared, ComparedWay, Comparison, Connection, DelaySummary, Known, Reader, Segment,
     decode,
 };
+use fatpath_table::write_table;
 use fatpath_units::show_time;
 use serde::Serialize;
 use std::io::{self, Read, Write};
