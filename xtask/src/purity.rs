@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-const PURE: [&str; 21] = [
+const PURE: [&str; 22] = [
     "abi",
     "api",
     "capture",
@@ -26,6 +26,7 @@ const PURE: [&str; 21] = [
     "policy",
     "scenario",
     "sim",
+    "statistics",
     "table",
     "tcp",
     "toml",

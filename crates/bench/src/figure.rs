@@ -2,6 +2,7 @@
 //! What a figure is, and how its samples become one value. No I/O.
 
 use crate::run::Run;
+use fatpath_statistics::median;
 use serde::{Deserialize, Serialize};
 
 /// One promised number.
@@ -62,14 +63,6 @@ impl Summary {
             Summary::Least => samples.iter().copied().min_by(f64::total_cmp),
         }
     }
-}
-
-fn median(samples: &[f64]) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some((lower + upper) / 2.0)
 }
 
 #[cfg(test)]

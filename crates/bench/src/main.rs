@@ -6,34 +6,18 @@
 //! a figure that could not be measured is. What a figure is and how it is measured stands
 //! in its own file under `figures`; start there, at [`figures::FIGURES`].
 
-mod alone;
-mod bpf_stats;
-mod captured;
-mod connect_loop;
-mod cpu_time;
-mod crowd;
-mod emulated;
 mod figure;
 mod figures;
-mod group;
-mod instance;
-mod lab;
-mod loaded;
-mod memory;
-mod one_processor;
-mod peer;
-mod printed;
 mod results;
-mod run;
-mod simulated;
 mod table;
-mod transfer;
-mod tun_host;
-mod wire;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
+use fatpath_harness::{
+    alone, bpf_stats, captured, connect_loop, cpu_time, crowd, emulated, group, instance, lab,
+    loaded, memory, one_processor, peer, printed, run, simulated, transfer, tun_host, wire,
+};
 use figure::Figure;
 use figures::FIGURES;
 use results::{Results, Row};

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use fatpath_plot::{self as plot, Throughput};
 use serde::Serialize;
 
-use crate::results::statistics::{Ratio, Statistic, median};
 use crate::results::summary::summaries;
 use crate::results::{Row, Run, aligned, files, pairs};
 use crate::run::{ScenarioError, draw, goodput, throughput};
+use fatpath_statistics::{Ratio, Statistic, median};
 
 /// A case on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]

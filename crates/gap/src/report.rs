@@ -2,7 +2,7 @@
 //! What the runs of an experiment say of the gap. Pure.
 
 use fatpath_experiment::results::Row;
-use fatpath_experiment::results::statistics::median;
+use fatpath_statistics::median;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

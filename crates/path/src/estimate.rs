@@ -2,7 +2,7 @@
 //! What the evidence of a path amounts to.
 
 use crate::evidence::{Evidence, Limit, Loss};
-use crate::quantile::{quantile, spread};
+use fatpath_statistics::{quantile, spread};
 use serde::{Deserialize, Serialize};
 
 /// Peers whose least round-trip times differ more, by the standard deviation of their logarithms, share no path.

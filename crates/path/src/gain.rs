@@ -2,7 +2,7 @@
 //! What learned settings bring, as far as flows with and without them tell.
 
 use crate::evidence::{Evidence, Limit};
-use crate::quantile::quantile;
+use fatpath_statistics::quantile;
 
 /// The median rate of flows that began under learned settings, as a multiple of that of the others; none without flows of
 /// both. What a program held back tells of the program.

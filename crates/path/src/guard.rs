@@ -4,7 +4,7 @@
 use crate::estimate::Estimate;
 use crate::evidence::{Evidence, Loss, Under};
 use crate::profile::{Law, Profile};
-use crate::quantile::quantile;
+use fatpath_statistics::quantile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

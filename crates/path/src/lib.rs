@@ -15,7 +15,6 @@ mod key;
 mod path;
 mod paths;
 mod profile;
-mod quantile;
 
 pub use choose::{Choice, Host, Trust, choose};
 pub use estimate::{Estimate, Rate, Value};

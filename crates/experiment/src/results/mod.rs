@@ -8,7 +8,6 @@ mod csv;
 pub mod files;
 mod pairs;
 pub(crate) mod series;
-pub mod statistics;
 pub mod summary;
 mod table;
 

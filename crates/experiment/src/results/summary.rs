@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::statistics::{Ratio, Statistic};
 use super::{Row, pairs};
+use fatpath_statistics::{Ratio, Statistic};
 
 /// One row of `summary.json`: a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]

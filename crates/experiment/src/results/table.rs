@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::Row;
-use super::statistics::{Ratio, Statistic};
 use super::summary::{Summary, summaries};
+use fatpath_statistics::{Ratio, Statistic};
 
 /// Per path (and what else varies) every variant with its goodput, its ratio to the first variant,
 /// its share of the bottleneck, its retransmissions, and how late the emulator was. Of several runs

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quantiles and spread of a few numbers.
+//! Median, quantiles and spread of a few numbers.
+
+/// The middle value, or the mean of the two; `None` without any.
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values.iter().copied(), 0.5)
+}
 
 /// The quantile of `share`, 0 to 1, between the two numbers next to it; `None` of no numbers.
-pub(crate) fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> Option<f64> {
+pub fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> Option<f64> {
     let mut numbers: Vec<f64> = numbers.into_iter().collect();
     numbers.sort_by(f64::total_cmp);
     let place = share * numbers.len().checked_sub(1)? as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
     let part = place - place.floor();
-    Some(numbers[below] * (1.0 - part) + numbers[above] * part)
+    match below == above {
+        true => Some(numbers[below]),
+        false => Some(numbers[below] * (1.0 - part) + numbers[above] * part),
+    }
 }
 
 /// Standard deviation of the logarithms; 0 of fewer than two numbers.
-pub(crate) fn spread(numbers: impl IntoIterator<Item = f64>) -> f64 {
+pub fn spread(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let logarithms: Vec<f64> = numbers.into_iter().map(f64::ln).collect();
     let n = logarithms.len() as f64;
     if logarithms.len() < 2 {
@@ -26,6 +34,14 @@ pub(crate) fn spread(numbers: impl IntoIterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[f64::INFINITY]), Some(f64::INFINITY));
+        assert_eq!(median(&[]), None);
+    }
 
     #[test]
     fn a_quantile_lies_between_its_neighbours() {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mean, standard deviation and confidence interval of a few values.
+//! Median, quantiles, mean, standard deviation and confidence interval of a few values.
 //!
-//! Pure. It knows nothing of what the values are. Start with [`Statistic::of`].
+//! Pure. It knows nothing of what the values are. Start with [`median`] and [`Statistic::of`].
+
+mod quantile;
+
+pub use quantile::{median, quantile, spread};
 
 use serde::Serialize;
 
@@ -66,17 +70,6 @@ impl Ratio {
     }
 }
 
-/// The middle value, or the mean of the two; `None` without any.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    match sorted.len() % 2 {
-        1 => Some(upper),
-        _ => Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0),
-    }
-}
-
 /// The quantile of Student's t that leaves 2.5 % above it, for so many degrees of freedom (at
 /// least 1). Source: NIST/SEMATECH e-Handbook, 1.3.6.7.2, up to 30; beyond, the expansion of
 /// Abramowitz and Stegun, 26.7.5, which is right to five digits there.
@@ -108,13 +101,6 @@ mod tests {
         assert_eq!((of.n, of.mean), (5, 11.0));
         assert!((of.sd.unwrap() - 2.5f64.sqrt()).abs() < 1e-12);
         assert!((of.ci95.unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
     }
 
     #[test]

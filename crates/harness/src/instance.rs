@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Its files.
 pub const RUN_DIR: &str = "/run/fatpath-bench";
+/// Its pins.
 pub const PIN_DIR: &str = "/sys/fs/bpf/fatpath-bench";
 /// A daemon is ready, or has ended, within this.
 pub const READY_WITHIN: Duration = Duration::from_secs(30);
+/// Between two looks at whether it is.
 pub const TICK: Duration = Duration::from_millis(20);
 
 /// Unloads what a killed run left. Its daemon answers the unload, and ends a moment later.
@@ -48,6 +51,7 @@ pub fn fatpath(program: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A file of that name in [`RUN_DIR`].
 pub fn place(name: &str) -> PathBuf {
     Path::new(RUN_DIR).join(name)
 }
