@@ -3,14 +3,13 @@
 
 use crate::report::{PathGap, Report};
 use crate::{draw, table};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use fatpath_experiment::load;
 use fatpath_experiment::print::{print_json, print_lines};
 use fatpath_experiment::report::exit_code;
 use fatpath_experiment::results::{Row, files};
-use fatpath_experiment::run::{Choice, Options};
 use fatpath_plot::{Dots, Format, picture};
+use fatpath_testbed::cli::Run;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,9 +28,10 @@ pub enum GapCommand {
 }
 
 const RUN_HELP: &str = "\
-A path takes seven minutes for eight variants of three flows each; finished runs
-are kept, and the same command continues where it stopped. The report is
-printed, and written beside the results as gap.json, gap.png and gap.svg.
+FILE has the variants default, auto, and those of somebody who knows the paths. A
+path takes seven minutes for eight variants of three flows each; finished runs
+are kept, and the same command continues where it stopped. The report is of all
+runs in the folder, printed, and written there as gap.json, gap.png and gap.svg.
 
 Examples:
   fatpath gap run experiments/gap/bulk.toml --path 1g-100ms --path 200m-300ms
@@ -52,27 +52,6 @@ const DRAW_HELP: &str = "\
 Examples:
   fatpath gap draw experiments/gap/bulk.toml --seed 7 \\
     > experiments/gap/random-7.toml";
-
-/// Arguments of `gap run`.
-#[derive(Debug, Args)]
-pub struct Run {
-    /// Scenario file (TOML) with the variants default and auto
-    file: PathBuf,
-    /// Folder of the results [default: out/NAME]
-    #[arg(long)]
-    out: Option<PathBuf>,
-    #[command(flatten)]
-    choice: Choice,
-    /// Delete the earlier runs, and start again
-    #[arg(long)]
-    fresh: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print no progress
-    #[arg(long)]
-    quiet: bool,
-}
 
 /// Arguments of `gap report`.
 #[derive(Debug, Args)]
@@ -108,45 +87,26 @@ impl GapCommand {
     /// What the command could not do, with the remedy where there is one.
     pub fn run(self) -> Result<ExitCode> {
         match self {
-            GapCommand::Run(args) => run(args),
+            GapCommand::Run(args) => run(&args),
             GapCommand::Report(args) => report(&args),
             GapCommand::Draw(args) => drawn(&args),
         }
     }
 }
 
-fn run(args: Run) -> Result<ExitCode> {
-    let scenario = load(&args.file)?;
-    fatpath_testbed::lab::need_root()?;
-    let out = args
-        .out
-        .unwrap_or_else(|| Path::new("out").join(&scenario.name));
-    let options = Options {
-        choice: args.choice,
-        shard: None,
-        out: out.clone(),
-        fresh: args.fresh,
-        quiet: args.quiet,
+fn run(args: &Run) -> Result<ExitCode> {
+    let Some(outcome) = args.make()? else {
+        return Ok(ExitCode::SUCCESS);
     };
-    let outcome = fatpath_testbed::run::run(&scenario, &options)
-        .map_err(|error| error.in_file(&args.file))?;
-    let report = Report::of(&outcome.rows(), &[]);
-    if report.paths.is_empty() && !outcome.interrupted {
-        bail!("{}", NOTHING);
-    }
+    let out = outcome.results.parent().unwrap_or(Path::new("."));
+    let report = Report::of(&rows(&[out])?, &[]);
     tell(&report, args.json)?;
-    write(&report, &out)?;
+    write(&report, out)?;
     Ok(exit_code(&outcome))
 }
 
-const NOTHING: &str = "no path has trusted runs of the variants default and auto, and of one more: run them, or give another folder";
-
 fn report(args: &ReportOf) -> Result<ExitCode> {
     let report = Report::of(&rows(&args.results)?, &rows(&args.harm)?);
-    ensure!(
-        !report.paths.is_empty() || !report.harms.is_empty(),
-        NOTHING
-    );
     tell(&report, args.json)?;
     if let Some(out) = &args.out {
         write(&report, out)?;
@@ -164,10 +124,10 @@ fn drawn(args: &Draw) -> Result<ExitCode> {
 }
 
 /// The runs of all folders.
-fn rows(folders: &[PathBuf]) -> Result<Vec<Row>> {
+fn rows(folders: &[impl AsRef<Path>]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for folder in folders {
-        let file = folder.join("results.json");
+        let file = folder.as_ref().join("results.json");
         let name = || file.display().to_string();
         let text = std::fs::read_to_string(&file).with_context(name)?;
         let of_folder: Vec<Row> = serde_json::from_str(&text).with_context(name)?;

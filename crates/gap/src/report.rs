@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 pub const DEFAULT: &str = "default";
 /// The daemon, which begins without knowledge of any path.
 pub const AUTO: &str = "auto";
+/// Whoever knows the path; of several, the best.
+pub const EXPERT: &str = "expert";
 /// BBR version 1 and large maxima; one of the experts.
 pub const RECIPE: &str = "recipe";
 /// CUBIC and the same maxima. In runs on harm, what one more flow of CUBIC costs others.
@@ -30,8 +32,8 @@ const NEIGHBOURS: usize = 3;
 pub struct Report {
     /// The paths on which `default`, `auto` and an expert were run, in the scenario's order.
     pub paths: Vec<PathGap>,
-    /// Paths with runs of which `default`, `auto`, or every expert has none that is to be trusted: they are in no figure.
-    pub left_out: Vec<String>,
+    /// The others: they are in no figure.
+    pub left_out: Vec<LeftOut>,
     /// What flows cost their neighbours, by path; empty without runs on harm.
     pub harms: Vec<Harm>,
     /// Over the paths.
@@ -67,6 +69,28 @@ pub struct PathGap {
     pub auto_retransmits: u64,
     /// Those of the recipe.
     pub recipe_retransmits: Option<u64>,
+}
+
+/// A path that is not compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub path: String,
+    /// Which of `default`, `auto` and `expert` have no run that is to be trusted.
+    pub missing: Vec<&'static str>,
+    /// What the variants reached that have one.
+    pub reached: Vec<Reached>,
+}
+
+/// What a variant reached on a path: goodput in Mb/s, medians of the trusted runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reached {
+    /// Its name.
+    pub variant: String,
+    /// The first flow.
+    pub first_mbps: f64,
+    /// The third.
+    pub third_mbps: f64,
 }
 
 /// What one flow costs two of CUBIC that share its path.
@@ -107,7 +131,7 @@ impl Report {
         let paths: Vec<PathGap> = names(bulk).filter_map(|path| gap(bulk, path)).collect();
         let is_in = |name: &&str| paths.iter().any(|path| path.path == *name);
         let left_out = names(bulk).filter(|name| !is_in(name));
-        let left_out = left_out.map(str::to_owned).collect();
+        let left_out = left_out.map(|name| left_out_of(bulk, name)).collect();
         let of = |variant| names(harm).filter_map(move |path| harm_of(harm, path, variant));
         let harms: Vec<Harm> = of(AUTO).chain(of(RECIPE)).collect();
         let summary = Summary::of(&paths, &harms);
@@ -183,13 +207,44 @@ fn retransmits(rows: &[Row], path: &str, variant: &str) -> Option<u64> {
     median(&counts).map(|count| count as u64)
 }
 
-/// All variants with runs but `default`, `auto` and others that learn, each once.
+/// All variants with runs, each once.
+fn variants<'r>(rows: &'r [Row], path: &str) -> BTreeSet<&'r str> {
+    let rows = rows.iter().filter(|row| row.path == path);
+    rows.map(|row| row.variant.as_str()).collect()
+}
+
+/// Of these all but `default`, `auto` and others that learn.
 fn experts<'r>(rows: &'r [Row], path: &str) -> BTreeSet<&'r str> {
-    let variants = rows.iter().filter(|row| row.path == path);
-    variants
-        .map(|row| row.variant.as_str())
-        .filter(|variant| *variant != DEFAULT && !variant.starts_with(AUTO))
-        .collect()
+    let mut experts = variants(rows, path);
+    experts.retain(|variant| *variant != DEFAULT && !variant.starts_with(AUTO));
+    experts
+}
+
+/// What keeps [`gap`] from comparing a path.
+fn left_out_of(rows: &[Row], path: &str) -> LeftOut {
+    let third = |variant: &str| mbps(rows, path, variant, THIRD);
+    let has_expert = experts(rows, path)
+        .iter()
+        .any(|expert| third(expert) > Some(0.0));
+    let has_auto = third(AUTO).is_some() && retransmits(rows, path, AUTO).is_some();
+    let has = [
+        (DEFAULT, third(DEFAULT).is_some()),
+        (AUTO, has_auto),
+        (EXPERT, has_expert),
+    ];
+    let missing = has.into_iter().filter(|(_, has)| !has);
+    let reached = variants(rows, path).into_iter().filter_map(|variant| {
+        Some(Reached {
+            variant: variant.to_owned(),
+            first_mbps: mbps(rows, path, variant, FIRST)?,
+            third_mbps: third(variant)?,
+        })
+    });
+    LeftOut {
+        path: path.to_owned(),
+        missing: missing.map(|(name, _)| name).collect(),
+        reached: reached.collect(),
+    }
 }
 
 fn gap(rows: &[Row], path: &str) -> Option<PathGap> {
@@ -321,7 +376,28 @@ pub(crate) mod tests {
         rows.retain(|row| row.variant != "auto" || row.path != "far");
         let without = Report::of(&rows, &[]);
         assert_eq!((without.paths.len(), without.summary.paths), (1, 1));
-        assert_eq!(without.left_out, ["far"]);
+        let [far] = &without.left_out[..] else {
+            panic!("{without:?}");
+        };
+        assert_eq!((far.path.as_str(), &far.missing[..]), ("far", &[AUTO][..]));
+    }
+
+    #[test]
+    fn what_is_there_and_what_is_missing_is_told_where_nothing_is_compared() {
+        let mut rows = bulk();
+        rows.retain(|row| row.variant == AUTO && row.path == "far");
+        let report = Report::of(&rows, &[]);
+        assert!(report.paths.is_empty());
+        let far = LeftOut {
+            path: "far".into(),
+            missing: vec![DEFAULT, EXPERT],
+            reached: vec![Reached {
+                variant: AUTO.into(),
+                first_mbps: 250.0,
+                third_mbps: 290.0,
+            }],
+        };
+        assert_eq!(report.left_out, [far]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report for people: a line a path, then the summary. Pure.
 
-use crate::report::{AUTO, Harm, PathGap, RECIPE, Report, Summary};
+use crate::report::{AUTO, Harm, LeftOut, PathGap, RECIPE, Reached, Report, Summary};
 use fatpath_experiment::results::aligned;
 
 const HEAD: [&str; 9] = [
@@ -18,20 +18,52 @@ const HEAD: [&str; 9] = [
 
 /// Rates in Mb/s.
 pub fn table(report: &Report) -> String {
-    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
-    lines.extend(report.paths.iter().map(line));
-    let mut text = aligned(&lines, 2);
-    if !report.harms.is_empty() {
-        text += "\n";
-        text += &harms(&report.harms);
+    let parts = [
+        gaps(&report.paths),
+        harms(&report.harms),
+        reached(&report.left_out),
+        summary(&report.summary) + &doubts(report),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n")
+}
+
+fn gaps(paths: &[PathGap]) -> String {
+    if paths.is_empty() {
+        return String::new();
     }
-    text + "\n" + &summary(&report.summary) + &doubts(report)
+    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+    lines.extend(paths.iter().map(line));
+    aligned(&lines, 2)
+}
+
+/// What is known of paths that are not compared: a line a variant.
+fn reached(paths: &[LeftOut]) -> String {
+    let line = |path: &LeftOut, of: &Reached| {
+        let mbps = |rate: f64| format!("{rate:.0}");
+        let rates = [mbps(of.first_mbps), mbps(of.third_mbps)];
+        [&[path.path.clone(), of.variant.clone()][..], &rates].concat()
+    };
+    let rows = paths
+        .iter()
+        .flat_map(|path| path.reached.iter().map(move |of| line(path, of)));
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["not compared", "variant", "1st", "3rd"];
+    let head = vec![head.map(str::to_owned).to_vec()];
+    aligned(&[head, rows].concat(), 2)
 }
 
 /// What the figures do not know of.
 fn doubts(report: &Report) -> String {
     let left_out = report.left_out.iter().map(|path| {
-        format!("{path} is left out: default, auto or every expert has no run to trust\n")
+        let missing = path.missing.join(", ");
+        format!(
+            "{} is not compared: no run to trust of: {missing}\n",
+            path.path
+        )
     });
     let experts = report.paths.iter().flat_map(|path| {
         path.without_runs.iter().map(|expert| {
@@ -41,8 +73,13 @@ fn doubts(report: &Report) -> String {
             )
         })
     });
-    left_out.chain(experts).collect()
+    let nothing = report.paths.is_empty() && report.harms.is_empty();
+    let nothing = nothing.then(|| format!("{NOTHING}\n"));
+    left_out.chain(experts).chain(nothing).collect()
 }
+
+const NOTHING: &str = "nothing is compared yet: a path needs runs of the variants default, auto and one more; give them to \
+                       `fatpath gap run` with the same folder";
 
 fn line(gap: &PathGap) -> Vec<String> {
     let mbps = |rate: f64| format!("{rate:.0}");
@@ -65,6 +102,9 @@ fn line(gap: &PathGap) -> Vec<String> {
 
 /// A line a path.
 fn harms(harms: &[Harm]) -> String {
+    if harms.is_empty() {
+        return String::new();
+    }
     let points = |path: &str, variant: &str| {
         let harm = harms
             .iter()
@@ -118,5 +158,12 @@ mod tests {
             row("p", "auto", &flows(126.0), 0),
         ];
         insta::assert_snapshot!(table(&Report::of(&bulk(), &harm)));
+    }
+
+    #[test]
+    fn where_nothing_is_compared_the_table_says_what_is_missing() {
+        let mut rows = bulk();
+        rows.retain(|row| row.variant == AUTO);
+        insta::assert_snapshot!(table(&Report::of(&rows, &[])));
     }
 }

@@ -15,10 +15,10 @@ use clap::{Args, Subcommand};
 use fatpath_experiment::load;
 use fatpath_experiment::print::{print_json, print_lines};
 use fatpath_experiment::report::{exit_code, list_runs, outcome_lines};
-use fatpath_experiment::run::{Choice, Options, ScenarioError, setting};
+use fatpath_experiment::run::{Choice, Options, Outcome, ScenarioError, setting};
 use fatpath_scenario::describe;
 use fatpath_scenario::plan::{Family, Plan};
-use fatpath_scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order};
+use fatpath_scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order, Scenario};
 
 use crate::lab::{self, Lab, Lifetime, Listed};
 use crate::lab_directory::LabDirectory;
@@ -132,7 +132,7 @@ pub struct Set {
     json: bool,
 }
 
-/// Arguments of `lab run`.
+/// Arguments of `lab run`, and of other commands that run a scenario.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Finished runs are kept: with the same --out, an interrupted command continues
@@ -170,7 +170,7 @@ pub struct Run {
     list: bool,
     /// Print the results as JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Print no progress
     #[arg(long)]
     quiet: bool,
@@ -294,35 +294,58 @@ fn set_lines(lab: &str, link: &Link) -> Vec<String> {
 }
 
 fn run_scenario(args: &Run) -> Result<ExitCode> {
-    let mut scenario = load(&args.file)?;
-    let experiment = &mut scenario.experiment;
-    experiment.repeats = args.repeats.unwrap_or(experiment.repeats);
-    experiment.retries = args.retries.unwrap_or(experiment.retries);
-    experiment.order = args
-        .seed
-        .map_or(experiment.order, |seed| Order::Random { seed });
-    let out = args.out.clone();
-    let options = Options {
-        choice: args.choice.clone(),
-        shard: None,
-        out: out.unwrap_or_else(|| Path::new("out").join(&scenario.name)),
-        fresh: args.fresh,
-        quiet: args.quiet,
+    let Some(outcome) = args.make()? else {
+        return Ok(ExitCode::SUCCESS);
     };
-    let in_file = |error: ScenarioError| error.in_file(&args.file);
-    if args.list {
-        let testbed = Testbed::of(&scenario).map_err(in_file)?;
-        let names = fatpath_experiment::run::names(&testbed, &options).map_err(in_file)?;
-        return list_runs(&names, args.json);
-    }
-    // Before there is a folder of results.
-    lab::need_root()?;
-    let outcome = run::run(&scenario, &options).map_err(in_file)?;
     match args.json {
         true => print_json(&outcome.rows())?,
         false => print_lines(&outcome_lines(&outcome))?,
     }
     Ok(exit_code(&outcome))
+}
+
+impl Run {
+    /// Makes the runs that are missing. With `--list`, prints their names instead, and answers `None`.
+    ///
+    /// # Errors
+    /// If the scenario cannot be read, its cases cannot be run here, or their results cannot be written.
+    pub fn make(&self) -> Result<Option<Outcome>> {
+        let scenario = self.scenario()?;
+        let options = self.options(&scenario);
+        let in_file = |error: ScenarioError| error.in_file(&self.file);
+        if self.list {
+            let testbed = Testbed::of(&scenario).map_err(in_file)?;
+            let names = fatpath_experiment::run::names(&testbed, &options).map_err(in_file)?;
+            list_runs(&names, self.json)?;
+            return Ok(None);
+        }
+        // Before there is a folder of results.
+        lab::need_root()?;
+        Ok(Some(run::run(&scenario, &options).map_err(in_file)?))
+    }
+
+    /// As the file has it, but for what the command line says of its runs.
+    fn scenario(&self) -> Result<Scenario> {
+        let mut scenario = load(&self.file)?;
+        let experiment = &mut scenario.experiment;
+        experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
+        experiment.retries = self.retries.unwrap_or(experiment.retries);
+        experiment.order = self
+            .seed
+            .map_or(experiment.order, |seed| Order::Random { seed });
+        Ok(scenario)
+    }
+
+    fn options(&self, scenario: &Scenario) -> Options {
+        let out = self.out.clone();
+        Options {
+            choice: self.choice.clone(),
+            shard: None,
+            out: out.unwrap_or_else(|| Path::new("out").join(&scenario.name)),
+            fresh: self.fresh,
+            quiet: self.quiet,
+        }
+    }
 }
 
 fn list(args: &List) -> Result<ExitCode> {
