@@ -6,8 +6,11 @@
 //! The administrator wins: what was changed by hand since is left alone, and said so.
 //! Routes are those of the network namespace in which the daemon runs.
 //!
+//! What the kernel counts of the host is read in [`counters`].
+//!
 //! Start at [`Host`].
 
+pub mod counters;
 mod journal;
 mod netlink;
 mod routes;

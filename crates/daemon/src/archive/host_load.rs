@@ -2,12 +2,10 @@
 //! What the host itself did while flows were slow or fast: its processors, memory, receive queues and interfaces, as an
 //! event of the archive at an interval. Counts are those of the interval.
 
-mod counters;
-
 use super::event::event_now;
-use counters::{Counters, Interface, Memory, Softnet};
 use fatpath_archive::Event;
 use fatpath_host::Sysctls;
+use fatpath_host::counters::{Counters, Interface, Memory, Softnet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

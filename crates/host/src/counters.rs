@@ -7,17 +7,20 @@ use std::io;
 
 /// Counts since the host was started.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) processors: BTreeMap<u32, Ticks>,
-    pub(super) memory: Memory,
-    /// Of each processor that is on.
-    pub(super) softnet: BTreeMap<u32, Softnet>,
-    pub(super) interfaces: BTreeMap<String, Interface>,
+pub struct Counters {
+    /// Time of each processor that is on.
+    pub processors: BTreeMap<u32, Ticks>,
+    /// Memory.
+    pub memory: Memory,
+    /// Receive queues, one a processor that is on.
+    pub softnet: BTreeMap<u32, Softnet>,
+    /// Interfaces of this network namespace.
+    pub interfaces: BTreeMap<String, Interface>,
 }
 
 /// How a processor spent its time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ticks {
+pub struct Ticks {
     all: u64,
     idle: u64,
     softirq: u64,
@@ -25,33 +28,47 @@ pub(super) struct Ticks {
 
 /// What there is now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Memory {
-    pub(super) memory_bytes: u64,
-    pub(super) memory_available_bytes: u64,
+pub struct Memory {
+    /// All.
+    pub memory_bytes: u64,
+    /// What programs could have without swapping.
+    pub memory_available_bytes: u64,
 }
 
 /// A processor's receive queue. The kernel counts in 32 bits, and begins again at 0.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Softnet {
-    pub(super) packets: u32,
-    pub(super) dropped: u32,
-    pub(super) squeezed: u32,
+pub struct Softnet {
+    /// Taken from the queue.
+    pub packets: u32,
+    /// That found it full.
+    pub dropped: u32,
+    /// Times that there were more packets than are taken at once.
+    pub squeezed: u32,
 }
 
 /// An interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Interface {
-    pub(super) received_bytes: u64,
-    pub(super) received_errors: u64,
-    pub(super) received_dropped: u64,
-    pub(super) sent_bytes: u64,
-    pub(super) sent_errors: u64,
-    pub(super) sent_dropped: u64,
+pub struct Interface {
+    /// Received.
+    pub received_bytes: u64,
+    /// Received damaged.
+    pub received_errors: u64,
+    /// Received, and dropped for want of room.
+    pub received_dropped: u64,
+    /// Sent.
+    pub sent_bytes: u64,
+    /// Not sent, by an error.
+    pub sent_errors: u64,
+    /// Dropped before they were sent.
+    pub sent_dropped: u64,
 }
 
 impl Counters {
     /// Of this host; interfaces are those of this network namespace.
-    pub(super) fn read() -> io::Result<Counters> {
+    ///
+    /// # Errors
+    /// If one of the files cannot be read.
+    pub fn read() -> io::Result<Counters> {
         let read = std::fs::read_to_string::<&str>;
         Ok(Counters::parse(
             &read("/proc/stat")?,
@@ -61,7 +78,8 @@ impl Counters {
         ))
     }
 
-    pub(super) fn parse(stat: &str, meminfo: &str, softnet: &str, dev: &str) -> Counters {
+    /// Of the texts of /proc/stat, /proc/meminfo, /proc/net/softnet_stat and /proc/net/dev. Pure.
+    pub fn parse(stat: &str, meminfo: &str, softnet: &str, dev: &str) -> Counters {
         Counters {
             processors: stat.lines().filter_map(processor).collect(),
             memory: Memory {
@@ -126,7 +144,8 @@ fn interface(line: &str) -> Option<(String, Interface)> {
 }
 
 impl Ticks {
-    pub(super) fn since(self, before: Ticks) -> Ticks {
+    /// What was counted from then to now.
+    pub fn since(self, before: Ticks) -> Ticks {
         Ticks {
             all: self.all.saturating_sub(before.all),
             idle: self.idle.saturating_sub(before.idle),
@@ -141,17 +160,20 @@ impl Ticks {
         }
     }
 
-    pub(super) fn busy_share(self) -> f64 {
+    /// What was not idle.
+    pub fn busy_share(self) -> f64 {
         self.share(self.all.saturating_sub(self.idle))
     }
 
-    pub(super) fn softirq_share(self) -> f64 {
+    /// What went into network and timer interrupts' work.
+    pub fn softirq_share(self) -> f64 {
         self.share(self.softirq)
     }
 }
 
 impl Softnet {
-    pub(super) fn since(self, before: Softnet) -> Softnet {
+    /// What was counted from then to now.
+    pub fn since(self, before: Softnet) -> Softnet {
         Softnet {
             packets: self.packets.wrapping_sub(before.packets),
             dropped: self.dropped.wrapping_sub(before.dropped),
@@ -162,7 +184,8 @@ impl Softnet {
 
 /// One that was made again counts from 0.
 impl Interface {
-    pub(super) fn since(self, before: Interface) -> Interface {
+    /// What was counted from then to now.
+    pub fn since(self, before: Interface) -> Interface {
         Interface {
             received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
             received_errors: self.received_errors.saturating_sub(before.received_errors),
