@@ -28,10 +28,11 @@ pub enum GapCommand {
 }
 
 const RUN_HELP: &str = "\
-FILE has the variants default, auto, and those of somebody who knows the paths. A
-path takes seven minutes for eight variants of three flows each; finished runs
-are kept, and the same command continues where it stopped. The report is of all
-runs in the folder, printed, and written there as gap.json, gap.png and gap.svg.
+FILE has the variants default and auto, and those of somebody who knows the
+paths. A path takes seven minutes for eight variants of three flows each;
+finished runs are kept, and the same command continues where it stopped. The
+report is of all runs in the folder, printed, and written there as gap.json,
+gap.png and gap.svg.
 
 Examples:
   fatpath gap run experiments/gap/bulk.toml --path 1g-100ms --path 200m-300ms
