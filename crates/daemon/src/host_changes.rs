@@ -2,11 +2,11 @@
 //! Follows what changes on the host: interfaces, cgroups that rules name, routes.
 
 use crate::engine::Engine;
-use crate::heartbeat::Heartbeat;
 use crate::state::SharedEngine;
 use anyhow::{Context, Result};
 use fatpath_host::may_concern_routes;
 use fatpath_netlink::{Notification, Notifications};
+use fatpath_supervisor::Heartbeat;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 

@@ -2,9 +2,9 @@
 //! One instance of fatpath: its directory, and the lock that only one daemon of it holds.
 
 use crate::InstanceOptions;
-use crate::notify::Notice;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_kernel::Places;
+use fatpath_supervisor::Notice;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};

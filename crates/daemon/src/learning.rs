@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worker that learns paths from flows, and has the engine tune by what was learned.
 
-use crate::heartbeat::Heartbeat;
 use crate::instruments::Instruments;
 use crate::paths::{Learned, Memory, PathsState, unix_minus_monotonic_us};
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_policy::AutoMode;
+use fatpath_supervisor::Heartbeat;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::time::sleep;

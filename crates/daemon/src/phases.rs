@@ -2,13 +2,13 @@
 //! The worker that has programs' phases followed while the policy says what a phase is.
 
 use crate::answer::AnswerTo;
-use crate::heartbeat::Heartbeat;
 use anyhow::Result;
 use axum::Json;
 use axum::extract::State;
 use fatpath_api::endpoint::GetPhases;
 use fatpath_kernel::{Kernel, Phases};
 use fatpath_policy::PhaseTable;
+use fatpath_supervisor::Heartbeat;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;

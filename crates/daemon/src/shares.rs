@@ -2,9 +2,9 @@
 //! Divides the buffers of rules that `divide` again: soon after a flow came or went, and now and then for flows that
 //! fell idle. Each time counts and walks over sockets, so the pauses grow while flows come and go all the time.
 
-use crate::heartbeat::Heartbeat;
 use anyhow::Result;
 use fatpath_kernel::Kernel;
+use fatpath_supervisor::Heartbeat;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;

@@ -3,11 +3,11 @@
 //! passed on.
 
 use crate::flow_log::{end_of, say};
-use crate::heartbeat::Heartbeat;
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_api::TunedFlow;
 use fatpath_kernel::{Event, Kernel};
+use fatpath_supervisor::Heartbeat;
 use std::time::Duration;
 use tokio::sync::Notify;
 

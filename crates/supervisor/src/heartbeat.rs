@@ -13,20 +13,20 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// One worker's sign of life, and what tells it to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Heartbeat {
+pub struct Heartbeat {
     last: Arc<Mutex<Instant>>,
     shutdown: CancellationToken,
 }
 
 impl Heartbeat {
     /// A worker asks this in every turn of its loop; false: it is to end.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         *self.last.lock() = Instant::now();
         !self.shutdown.is_cancelled()
     }
 
     /// What `awaited` gives, however late: to wait is no standstill. `None` when the daemon is to end.
-    pub(crate) async fn wait<T>(&self, awaited: impl Future<Output = T>) -> Option<T> {
+    pub async fn wait<T>(&self, awaited: impl Future<Output = T>) -> Option<T> {
         let waited = async {
             tokio::pin!(awaited);
             loop {
@@ -47,11 +47,11 @@ impl Heartbeat {
 
 /// The heartbeats of a daemon's workers.
 #[derive(Debug, Default)]
-pub(crate) struct Heartbeats(Vec<(&'static str, Heartbeat)>);
+pub struct Heartbeats(Vec<(&'static str, Heartbeat)>);
 
 impl Heartbeats {
     /// One more worker's.
-    pub(crate) fn add(&mut self, name: &'static str, shutdown: CancellationToken) -> Heartbeat {
+    pub fn add(&mut self, name: &'static str, shutdown: CancellationToken) -> Heartbeat {
         let last = Arc::new(Mutex::new(Instant::now()));
         let heartbeat = Heartbeat { last, shutdown };
         self.0.push((name, heartbeat.clone()));
@@ -59,7 +59,7 @@ impl Heartbeats {
     }
 
     /// The workers without a sign of life for longer than `limit`.
-    pub(crate) fn standing_still(&self, limit: Duration) -> Vec<&'static str> {
+    pub fn standing_still(&self, limit: Duration) -> Vec<&'static str> {
         let silent = self.0.iter().filter(|(_, beat)| beat.silence() > limit);
         silent.map(|(name, _)| *name).collect()
     }

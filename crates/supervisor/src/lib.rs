@@ -3,11 +3,18 @@
 //!
 //! Every worker runs until the daemon is to end. One that ends before that, by an error, a panic or a return,
 //! is logged with its cause and ends the daemon with an error, so that systemd starts it again. Whatever ends
-//! the daemon cancels one token; all workers obey it, and are waited for together, until a deadline.
+//! the daemon cancels one token; all workers obey it, and are waited for together, until a deadline. One that stands
+//! still is logged, and systemd's watchdog is fed no longer. Start at [`Supervisor`].
 
-use crate::heartbeat::{Heartbeat, Heartbeats};
-use crate::notify::{Notice, watchdog_limit};
-use crate::watchdog;
+mod heartbeat;
+mod notify;
+mod watchdog;
+
+pub use heartbeat::Heartbeat;
+use heartbeat::Heartbeats;
+pub use notify::Notice;
+use notify::watchdog_limit;
+
 use anyhow::{Context, Error, Result, anyhow};
 use std::time::Duration;
 use tokio::task::JoinError;
@@ -17,7 +24,7 @@ use tokio_util::task::JoinMap;
 type Name = &'static str;
 
 /// The workers of one daemon.
-pub(crate) struct Supervisor {
+pub struct Supervisor {
     workers: JoinMap<Name, Result<()>>,
     heartbeats: Heartbeats,
     shutdown: CancellationToken,
@@ -25,7 +32,7 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     /// `shutdown` is what the workers obey.
-    pub(crate) fn new(shutdown: CancellationToken) -> Supervisor {
+    pub fn new(shutdown: CancellationToken) -> Supervisor {
         Supervisor {
             workers: JoinMap::new(),
             heartbeats: Heartbeats::default(),
@@ -34,16 +41,12 @@ impl Supervisor {
     }
 
     /// Starts a worker that only waits for others.
-    pub(crate) fn spawn(
-        &mut self,
-        name: Name,
-        work: impl Future<Output = Result<()>> + Send + 'static,
-    ) {
+    pub fn spawn(&mut self, name: Name, work: impl Future<Output = Result<()>> + Send + 'static) {
         self.workers.spawn(name, work);
     }
 
     /// Starts a worker that never blocks, and shows that it makes progress.
-    pub(crate) fn spawn_beating<F>(&mut self, name: Name, work: impl FnOnce(Heartbeat) -> F)
+    pub fn spawn_beating<F>(&mut self, name: Name, work: impl FnOnce(Heartbeat) -> F)
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
@@ -52,7 +55,7 @@ impl Supervisor {
     }
 
     /// Starts a worker on a thread of its own.
-    pub(crate) fn spawn_thread(
+    pub fn spawn_thread(
         &mut self,
         name: Name,
         work: impl FnOnce(&Heartbeat) -> Result<()> + Send + 'static,
@@ -62,7 +65,7 @@ impl Supervisor {
     }
 
     /// The same for a worker that waits for a disk, however long that takes: the watchdog does not mind.
-    pub(crate) fn spawn_disk_thread(
+    pub fn spawn_disk_thread(
         &mut self,
         name: Name,
         work: impl FnOnce(&CancellationToken) -> Result<()> + Send + 'static,
@@ -75,7 +78,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The worker that ended the daemon, with its cause.
-    pub(crate) async fn run(mut self, deadline: Duration) -> Result<()> {
+    pub async fn run(mut self, deadline: Duration) -> Result<()> {
         if let Some(limit) = watchdog_limit() {
             let heartbeats = std::mem::take(&mut self.heartbeats);
             let feed = watchdog::feed(limit, heartbeats, self.shutdown.clone());

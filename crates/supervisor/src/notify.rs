@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What the daemon may say of itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Notice {
+pub enum Notice {
     /// It answers, and what the policy wants is in place.
     Ready,
     /// It makes progress.
@@ -26,7 +26,7 @@ impl Notice {
     }
 
     /// Does nothing when systemd does not wait for it.
-    pub(crate) fn send(self) {
+    pub fn send(self) {
         let Ok(path) = std::env::var("NOTIFY_SOCKET") else {
             return;
         };
@@ -41,7 +41,7 @@ impl Notice {
 }
 
 /// How long systemd goes without a sign of life before it starts the daemon again (sd_watchdog_enabled(3)).
-pub(crate) fn watchdog_limit() -> Option<Duration> {
+pub fn watchdog_limit() -> Option<Duration> {
     let number = |name| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
     let is_for_other =
         number("WATCHDOG_PID").is_some_and(|pid| pid != u64::from(std::process::id()));

@@ -14,11 +14,7 @@ use tokio_util::sync::CancellationToken;
 ///
 /// # Errors
 /// None.
-pub(crate) async fn feed(
-    limit: Duration,
-    workers: Heartbeats,
-    shutdown: CancellationToken,
-) -> Result<()> {
+pub async fn feed(limit: Duration, workers: Heartbeats, shutdown: CancellationToken) -> Result<()> {
     let mut known = Vec::new();
     while let Some(()) = shutdown.run_until_cancelled(sleep(limit / 8)).await {
         let still = workers.standing_still(limit / 2);

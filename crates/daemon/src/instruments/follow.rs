@@ -3,10 +3,10 @@
 //! then, for flows that are idle, only receive, or are not sampled.
 
 use super::Instruments;
-use crate::heartbeat::Heartbeat;
 use anyhow::Result;
 use fatpath_api::Sample;
 use fatpath_kernel::{Kernel, KernelError, monotonic_ns};
+use fatpath_supervisor::Heartbeat;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
