@@ -15,10 +15,10 @@ use clap::{Args, Subcommand};
 use fatpath_experiment::load;
 use fatpath_experiment::print::{print_json, print_lines};
 use fatpath_experiment::report::{exit_code, list_runs, outcome_lines};
-use fatpath_experiment::run::{Choice, Options, Outcome, ScenarioError, setting};
+use fatpath_experiment::run::{Choice, Options, Outcome, Repeats, ScenarioError, setting};
 use fatpath_scenario::describe;
 use fatpath_scenario::plan::{Family, Plan};
-use fatpath_scenario::{Link, MOST_REPEATS, MOST_RETRIES, Order, Scenario};
+use fatpath_scenario::{Link, Order, Scenario};
 
 use crate::lab::{self, Lab, Lifetime, Listed};
 use crate::lab_directory::LabDirectory;
@@ -153,12 +153,8 @@ pub struct Run {
     out: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// How often each case runs, instead of the scenario's `repeats`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
-    repeats: Option<u32>,
-    /// How often a run that is not trusted is repeated, instead of the scenario's `retries`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
-    retries: Option<u32>,
+    #[command(flatten)]
+    repeats: Repeats,
     /// Run in random order, shuffled with this seed
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -328,8 +324,7 @@ impl Run {
     fn scenario(&self) -> Result<Scenario> {
         let mut scenario = load(&self.file)?;
         let experiment = &mut scenario.experiment;
-        experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
-        experiment.retries = self.retries.unwrap_or(experiment.retries);
+        self.repeats.replace(experiment);
         experiment.order = self
             .seed
             .map_or(experiment.order, |seed| Order::Random { seed });

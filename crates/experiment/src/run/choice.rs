@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use fatpath_scenario::{Case, Experiment, MOST_REPEATS, Scenario};
+use fatpath_scenario::{Case, Experiment, MOST_REPEATS, MOST_RETRIES, Scenario};
 
 use super::{Options, ScenarioError};
 
@@ -25,6 +25,25 @@ pub struct Choice {
     /// Only this value of a name of [vary]; given more than once, each of them
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub vary: Vec<(String, String)>,
+}
+
+/// How often cases run on the real kernel.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Repeats {
+    /// How often each case runs, instead of the scenario's `repeats`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
+    repeats: Option<u32>,
+    /// How often a run that is not trusted is repeated, instead of the scenario's `retries`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
+    retries: Option<u32>,
+}
+
+impl Repeats {
+    /// What is given takes the place of what the scenario has.
+    pub fn replace(&self, experiment: &mut Experiment) {
+        experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
+        experiment.retries = self.retries.unwrap_or(experiment.retries);
+    }
 }
 
 /// `loss=1%`

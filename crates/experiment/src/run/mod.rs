@@ -32,7 +32,7 @@ use thiserror::Error;
 use crate::results::files::WriteError;
 use crate::results::{Row, Run};
 
-pub use choice::{Choice, setting};
+pub use choice::{Choice, Repeats, setting};
 pub(crate) use figures::{goodput, throughput};
 use folder::Folder;
 pub(crate) use folder::draw;

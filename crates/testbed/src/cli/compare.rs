@@ -12,10 +12,10 @@ use fatpath_experiment::print::{print_json, print_lines};
 use fatpath_experiment::report::INTERRUPTED;
 use fatpath_experiment::results::files::{self, WriteError};
 use fatpath_experiment::results::{Row, Run};
-use fatpath_experiment::run::{Choice, Maker, Options, ScenarioError, earlier};
+use fatpath_experiment::run::{Choice, Maker, Options, Repeats, ScenarioError, earlier};
 use fatpath_experiment::simulate::cli::jobs;
 use fatpath_experiment::simulate::{How, Simulator, without_warm_up};
-use fatpath_scenario::{MOST_REPEATS, MOST_RETRIES, Scenario};
+use fatpath_scenario::Scenario;
 
 use crate::lab;
 use crate::run::{self, detection};
@@ -45,12 +45,8 @@ pub struct Compare {
     sim_out: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// How often each case runs, instead of the scenario's `repeats`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPEATS)))]
-    repeats: Option<u32>,
-    /// How often a run that is not trusted is repeated, instead of the scenario's `retries`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RETRIES)))]
-    retries: Option<u32>,
+    #[command(flatten)]
+    repeats: Repeats,
     /// Runs of the simulator at a time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
@@ -81,9 +77,7 @@ impl Compare {
     /// What the command could not do, with the remedy where there is one.
     pub fn run(self) -> Result<ExitCode> {
         let mut scenario = load(&self.file)?;
-        let experiment = &mut scenario.experiment;
-        experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
-        experiment.retries = self.retries.unwrap_or(experiment.retries);
+        self.repeats.replace(&mut scenario.experiment);
         let folder = || Path::new("out").join(format!("{}-compare", scenario.name));
         let out = self.out.clone().unwrap_or_else(folder);
         let file = || self.file.display().to_string();
