@@ -3,18 +3,19 @@
 
 use crate::figure::{Better, Figure};
 use crate::results::Row;
+use fatpath_table::aligned;
 
 /// Name, goal and meaning of every figure.
 pub fn of_goals(figures: &[&Figure]) -> String {
     let row = |figure: &&Figure| vec![figure.name.into(), goal(figure), figure.what.into()];
     let rows = figures.iter().map(row).collect();
-    aligned(&["figure", "goal", "what"], rows)
+    with_header(&["figure", "goal", "what"], rows)
 }
 
 /// What was measured, beside the goals.
 pub fn of_rows(rows: &[(&Figure, Row)]) -> String {
     let rows = rows.iter().map(|(figure, row)| cells(figure, row));
-    aligned(
+    with_header(
         &["figure", "value", "unit", "goal", "", "samples"],
         rows.collect(),
     )
@@ -50,21 +51,10 @@ fn goal(figure: &Figure) -> String {
     }
 }
 
-fn aligned(header: &[&str], rows: Vec<Vec<String>>) -> String {
+fn with_header(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut lines = vec![header.iter().map(|cell| cell.to_string()).collect()];
     lines.extend(rows);
-    let width = |column: usize| lines.iter().map(|line| line[column].len()).max();
-    let widths: Vec<usize> = (0..header.len())
-        .map(|column| width(column).unwrap_or_default())
-        .collect();
-    let padded_line = |line: &Vec<String>| {
-        let cells = line.iter().zip(&widths);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        padded.join("  ").trim_end().to_owned() + "\n"
-    };
-    lines.iter().map(padded_line).collect()
+    aligned(&lines, header.len())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use fatpath_api::TunedFlow;
 use fatpath_api::endpoint::GetFlows;
 use fatpath_daemon::{Instance, client};
 use fatpath_kernel::Kernel;
+use fatpath_table::aligned;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
@@ -95,7 +96,7 @@ fn table(flows: &[TunedFlow], rates: &mut Rates) -> String {
     let is_here = |cookie: &u64| flows.iter().any(|flow| flow.flow.cookie == *cookie);
     next.0.retain(|cookie, _| is_here(cookie));
     *rates = next;
-    aligned(&rows)
+    aligned(&rows, 4)
 }
 
 fn row(flow: &TunedFlow, mbps: f64) -> [String; 9] {
@@ -111,30 +112,4 @@ fn row(flow: &TunedFlow, mbps: f64) -> [String; 9] {
         measures.segments_retransmitted.to_string(),
         format!("{:.0}", flow.duration_s),
     ]
-}
-
-/// Text to the left, numbers to the right.
-fn aligned(rows: &[[String; 9]]) -> String {
-    let widths: Vec<usize> = (0..9)
-        .map(|i| {
-            rows.iter()
-                .map(|row| row[i].len())
-                .max()
-                .unwrap_or_default()
-        })
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(i, (cell, width))| match i {
-                0..4 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

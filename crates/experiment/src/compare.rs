@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fatpath_plot::{self as plot, Throughput};
+use fatpath_statistics::{Ratio, Statistic, median};
+use fatpath_table::aligned;
 use serde::Serialize;
 
 use crate::results::summary::summaries;
-use crate::results::{Row, Run, aligned, files, pairs};
+use crate::results::{Row, Run, files, pairs};
 use crate::run::{ScenarioError, draw, goodput, throughput};
-use fatpath_statistics::{Ratio, Statistic, median};
 
 /// A case on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]

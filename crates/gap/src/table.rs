@@ -2,7 +2,7 @@
 //! The report for people: a line a path, then the summary. Pure.
 
 use crate::report::{AUTO, Harm, LeftOut, PathGap, RECIPE, Reached, Report, Summary};
-use fatpath_experiment::results::aligned;
+use fatpath_table::aligned;
 
 const HEAD: [&str; 9] = [
     "path",

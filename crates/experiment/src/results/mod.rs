@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::measured::{Measured, Transfers, Udp, Window};
 
 pub(crate) use pairs::pairs;
-pub use table::{aligned, name, table};
+pub use table::{name, table};
 
 /// One row of `results.json`: a run. Rates in Mb/s, decimal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

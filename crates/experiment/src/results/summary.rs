@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use fatpath_statistics::{Ratio, Statistic};
 use serde::Serialize;
 
 use super::{Row, pairs};
-use fatpath_statistics::{Ratio, Statistic};
 
 /// One row of `summary.json`: a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use fatpath_statistics::{Ratio, Statistic};
+use fatpath_table::aligned;
+
 use super::Row;
 use super::summary::{Summary, summaries};
-use fatpath_statistics::{Ratio, Statistic};
 
 /// Per path (and what else varies) every variant with its goodput, its ratio to the first variant,
 /// its share of the bottleneck, its retransmissions, and how late the emulator was. Of several runs
@@ -121,27 +123,6 @@ pub fn name(row: &Row) -> String {
 
 fn or_dash(text: Option<impl ToString>) -> String {
     text.map_or("-".to_owned(), |text| text.to_string())
-}
-
-/// The first `left` columns to the left, figures to the right.
-pub fn aligned(lines: &[Vec<String>], left: usize) -> String {
-    let columns = lines.first().map_or(0, Vec::len);
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..columns).filter_map(width).collect();
-    let mut table = String::new();
-    for line in lines {
-        let cells = line.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(column, (text, width))| {
-            if column < left {
-                format!("{text:<width$}")
-            } else {
-                format!("{text:>width$}")
-            }
-        });
-        table.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        table.push('\n');
-    }
-    table
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use fatpath_link::{CellSpec, ChainSpec, LossSpec, Service};
 use fatpath_model::throughput::{Limit, of_law};
 use fatpath_model::{Losses, Outside, Path};
 use fatpath_sim::{Buffer, FlowSpec, Source, Spec, TcpSpec};
+use fatpath_table::aligned;
 use serde::Serialize;
 
 use super::mapped::Mapped;
-use crate::results::aligned;
 use crate::results::summary::Summary;
 
 /// What one model expects of a case.
