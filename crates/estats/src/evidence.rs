@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a flow says of its path so far.
 
-use crate::diagnosis::loss::{answers_to_loss, are_without_queue};
+use crate::diagnosis::loss::{answers_to_loss, hold_back};
 use crate::record::Record;
 use crate::span::Span;
 use fatpath_path::{Evidence, Law, Limit, Loss, PathKey, Under};
@@ -17,6 +17,10 @@ const FULL_QUEUE: f64 = 0.5;
 /// And more than this share of its bytes was sent again.
 const OVERFILLS: f64 = 0.005;
 
+/// Losses of a law that answers to them met a queue where the mean queueing delay before them was this share of the base
+/// round-trip time, and more than noise.
+const FILLED_QUEUE: f64 = 0.25;
+
 /// So many segments without a reduction are a path without losses.
 const CLEAN_PKTS: u64 = 10_000;
 
@@ -29,6 +33,7 @@ impl Record {
         let answers = answers_to_loss(&last.law);
         let settled = self.settled_span().filter(|_| !answers);
         let loss = match answers {
+            true if self.paced_bps().is_some() => paced_loss(&self.span_of_law()),
             true => self.loss(&self.span_of_law()),
             // That it lost nothing does not mean that a law which answers to losses would not.
             false => settled
@@ -54,7 +59,7 @@ impl Record {
             loss,
             mss_bytes: last.mss_bytes,
             excess_share: settled.map(|span| span.retransmitted_share()),
-            paced_bps: self.rule.as_ref().and_then(|rule| rule.pacing_rate_bps),
+            paced_bps: self.paced_bps(),
             law: Law::named(&last.law),
             is_given: self.rule.as_ref().is_some_and(|rule| rule.is_learned),
             under: Under::default(),
@@ -63,14 +68,21 @@ impl Record {
         (PathKey::new(local, remote), evidence)
     }
 
+    fn paced_bps(&self) -> Option<u64> {
+        self.rule.as_ref()?.pacing_rate_bps
+    }
+
     /// Of a law that answers to losses. The diagnosis tells losses of a bad line and of a policer apart; what is left met a
     /// queue.
     fn loss(&self, span: &Span) -> Option<Loss> {
         let has = |id: &str| self.findings.iter().any(|finding| finding.id == id);
         let (signals, sent) = (span.passed.cong_signals, span.passed.data_segs_out);
+        let met_no_queue = span
+            .queue_before_loss_us()
+            .is_some_and(|queue_us| queue_us < filled_queue_us(span));
         if has("FP-POLICED") {
             Some(Loss::Policed)
-        } else if has("FP-LOSS-RANDOM") || are_without_queue(span) {
+        } else if has("FP-LOSS-RANDOM") || met_no_queue && hold_back(span) {
             Some(Loss::Random)
         } else if signals == 0 && span.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
             Some(Loss::None)
@@ -82,12 +94,28 @@ impl Record {
     }
 }
 
+/// A paced flow makes no queue of its own: where its losses met one, others kept it.
+fn paced_loss(span: &Span) -> Option<Loss> {
+    let kind = match span.signals_met_no_queue() {
+        true => Loss::Random,
+        false => Loss::Queue,
+    };
+    hold_back(span).then_some(kind)
+}
+
+/// A queue that was full before a loss, and was shorter, leaves CUBIC with less than the path's rate: with three tenths of its
+/// window given up, 0.43 of a round trip are needed.
+fn filled_queue_us(span: &Span) -> f64 {
+    span.queue_threshold_us()
+        .max(FILLED_QUEUE * span.base_rtt_us())
+}
+
 /// Whether the losses met a queue. A law that does not answer to losses loses much where it overfills a queue, and a queue
 /// that it merely keeps is not what the few losses of a bad line come of.
 fn met_queue(span: &Span) -> bool {
     let answers = answers_to_loss(&span.last.law);
     let (least, queue_us) = match answers {
-        true => (LEAST_SIGNALS, span.queue_threshold_us()),
+        true => (LEAST_SIGNALS, filled_queue_us(span)),
         false => (MANY_SIGNALS, FULL_QUEUE * span.base_rtt_us()),
     };
     span.passed.cong_signals >= least
@@ -99,12 +127,20 @@ fn met_queue(span: &Span) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{SECOND, sample};
-    use crate::{Bounds, FlowTable};
+    use crate::{Bounds, Derived, FlowTable, Rule};
     use fatpath_api::{Sample, SampleKind};
 
     /// What a flow of 20 s says that moves 10 MB a second; `with` makes each tenth what a test wants.
     fn told(with: impl Fn(u64, Sample) -> Sample) -> (PathKey, Evidence) {
+        told_under(Vec::new(), with)
+    }
+
+    fn told_under(
+        rules: Vec<(u32, Rule)>,
+        with: impl Fn(u64, Sample) -> Sample,
+    ) -> (PathKey, Evidence) {
         let mut table = FlowTable::new(Bounds::default());
+        table.set_policy(rules, Derived::default());
         for tenth in 0..=200 {
             let moved = 1_000_000 * tenth;
             let kind = match tenth {
@@ -115,6 +151,7 @@ mod tests {
                 bytes_sent: moved,
                 bytes_acked: moved,
                 data_segs_out: moved / 1448,
+                delivered_pkts: moved / 1000,
                 busy_us: 100_000 * tenth,
                 ..sample(1, kind, tenth * SECOND / 10)
             };
@@ -207,6 +244,18 @@ mod tests {
     }
 
     #[test]
+    fn what_waited_behind_a_lost_segment_does_not_make_a_window_faster() {
+        let (_, seen) = told(|tenth, sample| {
+            let is_lost = (tenth / 5) % 2 == 1;
+            Sample {
+                bytes_acked: sample.bytes_acked - u64::from(is_lost) * 900_000,
+                ..sample
+            }
+        });
+        assert!((seen.rate_bps.unwrap() - 8e7).abs() < 1e5, "{seen:?}");
+    }
+
+    #[test]
     fn losses_behind_a_queue_are_the_queues() {
         let (_, seen) = told(|tenth, sample| Sample {
             cong_signals: (tenth / 20) as u32,
@@ -231,6 +280,47 @@ mod tests {
             (Some(Loss::Random), Some(Limit::Loss))
         );
         assert_eq!(with_losses(2, 60_000).1.loss, None);
+    }
+
+    #[test]
+    fn losses_behind_a_queue_that_is_too_short_for_the_law_are_random() {
+        let with_queue = |rtt_us: u64, queue_us: u64| {
+            let (_, seen) = told(move |tenth, sample| Sample {
+                min_rtt_us: Some(rtt_us as u32),
+                cong_signals: (tenth / 20) as u32,
+                pre_cong_sum_rtt_us: tenth / 20 * (rtt_us + queue_us),
+                ..sample
+            });
+            seen.loss
+        };
+        assert_eq!(with_queue(100_000, 14_000), Some(Loss::Random));
+        assert_eq!(with_queue(100_000, 40_000), Some(Loss::Queue));
+        assert_eq!(with_queue(20_000, 7_000), Some(Loss::Queue));
+    }
+
+    #[test]
+    fn a_paced_flow_whose_losses_met_a_queue_was_not_alone() {
+        let paced = Rule {
+            pacing_rate_bps: Some(100_000_000),
+            ..Rule::default()
+        };
+        let with_queue = |queue_us: u64| {
+            let (_, seen) = told_under(vec![(3, paced.clone())], move |tenth, mut sample| {
+                sample.flow.rule_id = Some(3);
+                // The first met what the flow had sent before it was paced.
+                let (signals, first_us) = (tenth.min(4), tenth.min(1) * 80_000);
+                Sample {
+                    min_rtt_us: Some(100_000),
+                    cong_signals: signals as u32,
+                    pre_cong_sum_rtt_us: first_us + signals * (100_000 + queue_us),
+                    ..sample
+                }
+            });
+            assert_eq!(seen.paced_bps, Some(100_000_000));
+            seen.loss
+        };
+        assert_eq!(with_queue(1_000), Some(Loss::Random));
+        assert_eq!(with_queue(6_000), Some(Loss::Queue));
     }
 
     #[test]

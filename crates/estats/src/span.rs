@@ -30,6 +30,12 @@ impl Span<'_> {
         per_second(self.passed.bytes_acked, &self.passed)
     }
 
+    /// Bits a second that arrived at the peer, in order or not, where all segments are full. What was acknowledged is more in
+    /// a span that begins before a lost segment and ends behind its repair.
+    pub(crate) fn delivered_bps(&self) -> f64 {
+        self.mss_bytes() * per_second(self.passed.delivered_pkts, &self.passed)
+    }
+
     /// Bits a second that were received.
     pub(crate) fn received_bps(&self) -> f64 {
         per_second(self.passed.bytes_received, &self.passed)
@@ -93,6 +99,13 @@ impl Span<'_> {
         let p = &self.passed;
         let rtt_us = p.pre_cong_sum_rtt_us as f64 / p.cong_signals as f64;
         (p.cong_signals > 0 && rtt_us > 0.0).then(|| (rtt_us - self.base_rtt_us()).max(0.0))
+    }
+
+    /// Whether half or more of the congestion signals that were seen one by one met hardly a queue: unlike the mean delay
+    /// before them it does not rest on a first one that met a long queue of the flow's past.
+    pub(crate) fn signals_met_no_queue(&self) -> bool {
+        let seen = &self.passed.seen;
+        seen.signals > 0 && 2 * seen.signals_without_queue >= seen.signals
     }
 
     /// Mean over the busy time.

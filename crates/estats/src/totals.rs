@@ -63,7 +63,13 @@ pub(crate) struct Seen {
     pub reductions: u64,
     pub reduced_at_kbytes_per_s: u64,
     pub reduced_at_kbytes_per_s_squared: u128,
+    /// Congestion signals that were seen one by one, and how many of them met hardly a queue.
+    pub signals: u64,
+    pub signals_without_queue: u64,
 }
+
+/// Less is hardly a queue, µs: CoDel's target is 5 ms (RFC 8289, 4.2), and a busy host's noise is below 3.
+const HARDLY_A_QUEUE_US: u64 = 4_000;
 
 /// So few segments in flight do not bring the three duplicates that fast retransmission waits for (RFC 5681).
 const TAIL_PKTS: u32 = 3;
@@ -172,6 +178,12 @@ impl Seen {
         if s.backoff >= 2 && passed.bytes_acked == 0 {
             self.segs_in_stalled += passed.segs_in;
         }
+        if passed.cong_signals == 1 {
+            let base_us = u64::from(s.min_rtt_us.unwrap_or(s.srtt_us));
+            let is_without = passed.pre_cong_sum_rtt_us < base_us + HARDLY_A_QUEUE_US;
+            self.signals += 1;
+            self.signals_without_queue += u64::from(is_without);
+        }
         // The first one ends slow start: its rate may be that of a burst.
         if passed.cong_signals == 1
             && before.cong_signals > 0
@@ -228,7 +240,9 @@ impl Seen {
             segs_in_stalled,
             reductions,
             reduced_at_kbytes_per_s,
-            reduced_at_kbytes_per_s_squared
+            reduced_at_kbytes_per_s_squared,
+            signals,
+            signals_without_queue
         )
     }
 }

@@ -2,6 +2,7 @@
 //! Since when a flow has its law, and since when it is past that law's start: what a law that looks for the path's rate
 //! loses meanwhile says nothing of the path.
 
+use crate::diagnosis::loss::answers_to_loss;
 use crate::totals::Totals;
 use fatpath_api::Sample;
 
@@ -9,7 +10,8 @@ use fatpath_api::Sample;
 const START_NS: u64 = 5_000_000_000;
 const START_ROUND_TRIPS: u64 = 20;
 
-/// The counters at these two moments.
+/// The counters at these two moments. Of laws that answer to losses one takes the place of another without a start: losses
+/// tell the same under each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnderLaw {
     /// When it got the law.
@@ -27,7 +29,8 @@ impl UnderLaw {
     }
 
     pub(crate) fn follow(&mut self, before: &Sample, last: &Sample, now: &Totals) {
-        if last.law != before.law {
+        let both_answer = answers_to_loss(&before.law) && answers_to_loss(&last.law);
+        if last.law != before.law && !both_answer {
             *self = UnderLaw::new(*now);
         }
         let round_trips_ns = START_ROUND_TRIPS * 1000 * u64::from(last.srtt_us);

@@ -32,7 +32,8 @@ pub(crate) fn window_ns(last: &Sample) -> u64 {
 impl Window {
     /// The better one of a window so far and the span of another.
     pub(crate) fn better(best: Option<Window>, span: &Span) -> Option<Window> {
-        let bps = span.goodput_bps().max(span.received_bps());
+        let sent_bps = span.goodput_bps().min(span.delivered_bps());
+        let bps = sent_bps.max(span.received_bps());
         let is_better = bps > best.map_or(0.0, |best| best.bps);
         match is_better {
             true => Some(Window {

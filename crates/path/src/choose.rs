@@ -38,7 +38,7 @@ const MOST_LOST_TO_START: f64 = 0.01;
 const LEAST_START_PKTS: f64 = 20.0;
 
 /// Of the rate that was found, so much is used: rates over a second vary by some hundredths.
-const PACED_SHARE: f64 = 0.95;
+const PACED_SHARE: f64 = 0.97;
 
 /// The threshold of a paced flow is not what bounds it; a step too low would.
 const BEYOND_BDP: f64 = 1.19;
@@ -156,16 +156,15 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, tr
     }
 }
 
-/// Once `fp_bbr` has found the rate, a flow below it loses nothing where losses come of exceeding it: at a policer. Its
-/// law answers to losses, so it makes way for others. A flow that loses segments all the same shows that they are lost at
-/// any rate. Answers whether the path gets this.
+/// Once `fp_bbr` has found the rate, a flow below it loses nothing where losses come of exceeding it: at a policer, a short
+/// queue, or one that an AQM keeps short. Its law answers to losses, so it makes way for others. A flow that loses segments
+/// without a queue all the same shows that they are lost at any rate. Answers whether the path gets this.
 fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -> bool {
     let bdp_bytes = estimate.bdp_bytes().unwrap_or_default();
     let pkts = stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)) * BEYOND_BDP);
     let bps = rate.bps.value * PACED_SHARE;
-    let is_policed = estimate.loss == Some(Loss::Policed) && !estimate.loses_paced;
     let is_known = estimate.is_found && rate.limit.is_none() && bps <= MOST_PACING_BPS;
-    if !is_policed || !is_known || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
+    if estimate.loses_paced || !is_known || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
         return false;
     }
     let bps = finely_stepped_down(bps);
@@ -173,7 +172,8 @@ fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -
     choice.profile.initial_ssthresh_pkts = Some(pkts.min(MOST_SSTHRESH_PKTS));
     choice.profile.pacing_rate_bps = Some(bps);
     choice.because(format!(
-        "fp_cubic, paced at {:.1} Mb/s: above {:.1} segments are lost without a queue",
+        "fp_cubic, paced at {:.1} Mb/s, below the {:.1} that fp_bbr found: where losses come of exceeding the rate there \
+         are none",
         bps as f64 / 1e6,
         rate.bps.value / 1e6
     ));

@@ -31,7 +31,7 @@ pub struct Estimate {
     pub rate: Option<Rate>,
     /// When segments are lost; none while it cannot be told.
     pub loss: Option<Loss>,
-    /// Whether a flow under a law that does not answer to losses found the rate, and lost much of what exceeded it.
+    /// Whether a flow under a law that does not answer to losses found the rate.
     pub is_found: bool,
     /// Whether a flow that never sent faster than the path carries lost segments without a queue.
     pub loses_paced: bool,
@@ -77,7 +77,7 @@ impl Estimate {
             high_rtt_us: quantile(evidence.iter().map(|flow| flow.mean_rtt_us), 0.9)?,
             rate: rate(evidence),
             loss: most_frequent(losses),
-            is_found: evidence.iter().any(|flow| flow.under.exceeded_rate),
+            is_found: evidence.iter().any(|flow| flow.under.found_rate),
             loses_paced: evidence.iter().any(|flow| flow.under.lost_paced),
             retransmitted_share: sum(|flow| flow.retransmitted_pkts) as f64 / sent as f64,
             has_small_buffers: false,

@@ -68,9 +68,10 @@ pub struct Evidence {
 /// What a flow tells by the learned settings that it began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Under {
-    /// Under a law that does not answer to losses it lost much after its start, too: it has found the rate above which
-    /// segments are lost.
-    pub exceeded_rate: bool,
+    /// Under a law that does not answer to losses it was over its start, and nothing but the path set its rate: it has found
+    /// that.
+    #[serde(default)]
+    pub found_rate: bool,
     /// It never sent faster than this, bits a second.
     pub paced_bps: Option<u64>,
     /// It lost segments without a queue all the same.
@@ -140,7 +141,7 @@ impl Under {
     pub(crate) fn after(self, before: Option<&Evidence>) -> Under {
         let before = before.map(|before| before.under).unwrap_or_default();
         Under {
-            exceeded_rate: self.exceeded_rate || before.exceeded_rate,
+            found_rate: self.found_rate || before.found_rate,
             paced_bps: before.paced_bps.or(self.paced_bps),
             lost_paced: self.lost_paced || before.lost_paced,
         }
@@ -148,7 +149,8 @@ impl Under {
 }
 
 impl Evidence {
-    /// A flow that was paced below the path's rate shows neither that rate nor whether the path would lose more.
+    /// A flow that was paced below the path's rate shows neither that rate nor whether the path would lose more. It makes no
+    /// queue of its own: where its losses met one, others filled the path.
     pub(crate) fn heed_pacing(&mut self) {
         let Some(paced_bps) = self.under.paced_bps else {
             return;
@@ -160,7 +162,9 @@ impl Evidence {
         if of_pacing <= ABOVE_PACING {
             let is_limit = of_pacing >= NEAR_PACING;
             self.limit = is_limit.then_some(Limit::Pacing).or(self.limit);
-            self.loss = self.loss.filter(|loss| *loss != Loss::None);
+            self.loss = self
+                .loss
+                .filter(|loss| matches!(loss, Loss::Random | Loss::Policed));
         }
     }
 

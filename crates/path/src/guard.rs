@@ -17,13 +17,9 @@ const TIMES_BEFORE: f64 = 3.0;
 const LEAST_PKTS: u64 = 1_000;
 const LEAST_TIME_US: i64 = 10_000_000;
 
-/// A flow that does not answer to losses, and after its start loses more than this share, exceeds the path's rate when it
-/// looks for more.
-const EXCEEDED: f64 = 0.005;
-
 /// `fp_bbr` is kept for so long at least: it begins with a start, and a path that looks now like this and now like that would
 /// have nothing else. A flow that loses segments without a queue gets it at once.
-pub(crate) const LAW_KEPT_US: i64 = 30_000_000;
+pub(crate) const LAW_KEPT_US: i64 = 15_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
 const JUDGED_FLOWS: usize = 5;
@@ -171,17 +167,20 @@ impl Guard {
         self.trial.as_ref().map(|trial| &trial.profile)
     }
 
-    /// What a flow tells by its law, and by the settings that it began with; of those on trial nothing where it is older than
-    /// these, or a rule of the policy file gave it others.
+    /// What a flow tells by its law and its settings; of those on trial nothing where it is older than these, or a rule of the
+    /// policy file gave it others. What it lost since it is paced, it lost under the pace, however old it is.
     pub(crate) fn under(&self, seen: &Evidence) -> Under {
         let trial = self.trial.as_ref().filter(|trial| trial.judges(seen));
         let of_trial = trial.and_then(|trial| trial.profile.pacing_rate_bps);
         let of_file = seen.paced_bps.filter(|_| !seen.is_given);
+        let is_paced = seen.is_given && seen.paced_bps.is_some();
         let without_queue = matches!(seen.loss, Some(Loss::Random | Loss::Policed));
         Under {
-            exceeded_rate: seen.law == Some(Law::Bbr) && seen.excess_share >= Some(EXCEEDED),
+            found_rate: seen.law == Some(Law::Bbr)
+                && seen.excess_share.is_some()
+                && seen.path_rate_bps().is_some(),
             paced_bps: of_trial.or(of_file),
-            lost_paced: of_trial.is_some() && without_queue,
+            lost_paced: (of_trial.is_some() || is_paced) && without_queue,
         }
     }
 

@@ -286,11 +286,11 @@ pub(crate) mod tests {
         chosen.law
     }
 
-    /// Of CUBIC, then of `fp_bbr`: the path drops what exceeds 400 Mb/s.
-    fn path_whose_rate_is_found() -> Path {
+    /// Of CUBIC, then of `fp_bbr`, which finds 400 Mb/s.
+    fn path_whose_rate_is_found(loss: Loss) -> Path {
         let mut path = Path::default();
         let lossy = Evidence {
-            loss: Some(Loss::Policed),
+            loss: Some(loss),
             limit: Some(Limit::Loss),
             ..flow(0, 1e8)
         };
@@ -301,7 +301,7 @@ pub(crate) mod tests {
             ..flow(1, 4e8)
         };
         let found = Evidence {
-            excess_share: Some(0.01),
+            excess_share: Some(0.001),
             ..starting.clone()
         };
         assert_eq!(follow(&mut path, starting), Some(Law::Bbr));
@@ -315,9 +315,9 @@ pub(crate) mod tests {
 
     #[test]
     fn once_its_rate_is_found_flows_stay_below_it_and_look_again_after_twenty() {
-        let mut path = path_whose_rate_is_found();
+        let mut path = path_whose_rate_is_found(Loss::Policed);
         let pace = pace_of(&path).unwrap();
-        assert!((376_000_000..=380_000_000).contains(&pace), "{pace}");
+        assert!((384_000_000..=388_000_000).contains(&pace), "{pace}");
         let below = |number| Evidence {
             loss: Some(Loss::None),
             ..flow(number, 3.7e8)
@@ -340,10 +340,10 @@ pub(crate) mod tests {
             ..flow(0, 4e8)
         };
         assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
+        // Each ends before its start is over.
         let clean = |number| Evidence {
             loss: None,
             law: Some(Law::Bbr),
-            excess_share: Some(0.0),
             ..flow(number, 4e8)
         };
         // One flow a minute.
@@ -355,7 +355,7 @@ pub(crate) mod tests {
 
     #[test]
     fn flows_of_the_policys_rules_do_not_tell_what_is_on_trial() {
-        let mut path = path_whose_rate_is_found();
+        let mut path = path_whose_rate_is_found(Loss::Policed);
         let pace = pace_of(&path);
         let by_a_rule = |number| Evidence {
             loss: Some(Loss::Random),
@@ -369,36 +369,51 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_path_that_loses_little_whatever_the_rate_keeps_bbr() {
-        let mut path = Path::default();
-        let lossy = Evidence {
-            loss: Some(Loss::Random),
-            limit: Some(Limit::Loss),
-            ..flow(0, 1e8)
-        };
-        follow(&mut path, lossy);
-        for number in 1..30 {
-            let found = Evidence {
-                loss: None,
-                ..flow(number, 4e8)
+    fn a_paced_flow_that_loses_segments_shows_that_any_rate_does() {
+        for loss in [Loss::Policed, Loss::Random] {
+            let mut path = path_whose_rate_is_found(loss);
+            let lossy = Evidence {
+                loss: Some(Loss::Random),
+                ..flow(2, 5e7)
             };
-            assert_eq!(follow(&mut path, found), Some(Law::Bbr));
+            assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
+            for number in 3..20 {
+                let found_again = Evidence {
+                    loss: None,
+                    law: Some(Law::Bbr),
+                    excess_share: Some(0.001),
+                    ..flow(number, 4e8)
+                };
+                assert_eq!(follow(&mut path, found_again), Some(Law::Bbr));
+            }
         }
     }
 
     #[test]
-    fn a_paced_flow_that_loses_segments_shows_that_any_rate_does() {
-        let mut path = path_whose_rate_is_found();
-        let lossy = Evidence {
+    fn a_flow_that_lost_segments_since_it_is_paced_shows_it_too() {
+        let mut path = path_whose_rate_is_found(Loss::Random);
+        let since_paced = Evidence {
+            paced_bps: pace_of(&path),
+            law: Some(Law::Cubic),
             loss: Some(Loss::Random),
-            ..flow(2, 5e7)
+            ..flow(1, 4e8)
         };
-        assert_eq!(follow(&mut path, lossy), Some(Law::Bbr));
-        let found_again = Evidence {
-            loss: None,
-            ..flow(3, 4e8)
-        };
-        assert_eq!(follow(&mut path, found_again), Some(Law::Bbr));
+        assert_eq!(follow(&mut path, since_paced), Some(Law::Bbr));
+        assert!(path.estimate().unwrap().loses_paced);
+    }
+
+    #[test]
+    fn a_paced_flow_whose_losses_met_a_queue_was_not_alone() {
+        let mut path = path_whose_rate_is_found(Loss::Random);
+        for number in 2..5 {
+            let beside_others = Evidence {
+                loss: Some(Loss::Queue),
+                ..flow(number, 1.5e8)
+            };
+            assert_eq!(follow(&mut path, beside_others), Some(Law::Cubic));
+            assert!(pace_of(&path).is_some());
+        }
+        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
     }
 
     #[test]

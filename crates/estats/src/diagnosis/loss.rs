@@ -183,16 +183,14 @@ fn are_losses(span: &Span) -> bool {
     !are_timeouts && !is_reordered(span) && answers_to_loss(&span.last.law)
 }
 
-/// Whether what was lost met no queue, by fewer losses than a finding rests on: what a path is like is asked of all its
-/// flows together.
-pub(crate) fn are_without_queue(span: &Span) -> bool {
-    let queue_us = span.queue_before_loss_us();
-    let is_empty = queue_us.is_some_and(|queue_us| queue_us < span.queue_threshold_us());
+/// Whether what held the flow back are losses, by fewer than a finding rests on: what a path is like is asked of all its flows
+/// together.
+pub(crate) fn hold_back(span: &Span) -> bool {
     let long_s = ONE_EVENT_S.max(ONE_EVENT_RTTS * span.base_rtt_us() / 1e6);
     let is_long = span.seconds() >= long_s && is_held(span);
     let least = if is_long { 1 } else { LEAST_EVENTS_OF_PATH };
     let is_enough = span.passed.cong_signals >= least;
-    is_enough && is_empty && span.passed.delivered_ce_pkts == 0 && are_losses(span)
+    is_enough && span.passed.delivered_ce_pkts == 0 && are_losses(span)
 }
 
 /// Whether a law takes a loss for congestion.

@@ -76,7 +76,7 @@ fn by_share(share: f64) -> Severity {
 
 /// Numbers that several checks rest on.
 impl Span<'_> {
-    fn mss_bytes(&self) -> f64 {
+    pub(crate) fn mss_bytes(&self) -> f64 {
         f64::from(self.last.mss_bytes)
     }
 
