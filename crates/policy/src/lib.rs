@@ -52,7 +52,7 @@ pub use ports::PortRange;
 pub use prefix::{Prefix, PrefixError};
 pub use read::{parse, parse_bytes};
 pub use routes::{RouteMetrics, routes};
-pub use rule::{Match, Path, Rule};
+pub use rule::{Follows, Match, MeasuredPath, MeasuredPaths, Path, Rule};
 pub use setting::{Setting, Spec, Stage, Unit, Way};
 pub use settings::{AfterIdle, Chosen, Rude, SettingValue, Settings, Ssthresh, User};
 pub use wad::{Imported, Note, import_wad};

@@ -4,8 +4,12 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{Archive, Auto, HostSettings, Instruments, Match, PhaseTable, Problem, Rule};
+use crate::read::parse_measured;
+use crate::{
+    Archive, Auto, HostSettings, Instruments, Match, MeasuredPaths, PhaseTable, Problem, Rule,
+};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The most rules that a policy may have: the kernel keeps one bit for each.
 pub const MAX_RULES: usize = 1024;
@@ -34,9 +38,29 @@ pub struct Policy {
     pub phases: Vec<PhaseTable>,
     /// What is allowed but cannot be what was meant, in file order.
     pub warnings: Vec<Problem>,
+    /// The file, where what it means follows what is measured.
+    #[serde(skip)]
+    pub(crate) text: Option<Arc<str>>,
 }
 
 impl Policy {
+    /// The rules whose paths are measured.
+    pub fn measured_rules(&self) -> impl Iterator<Item = &Rule> {
+        let rules = self.rules.iter();
+        rules.filter(|rule| !rule.path.follows.is_nothing())
+    }
+
+    /// What the file means once this was measured: everything that depends on it follows.
+    ///
+    /// # Errors
+    /// When the file that was read is refused now, which is a defect.
+    pub fn with_measured(&self, measured: &MeasuredPaths) -> Result<Policy, Vec<Problem>> {
+        match &self.text {
+            Some(text) => parse_measured(text, None, measured),
+            None => Ok(self.clone()),
+        }
+    }
+
     /// With these rules before its own; none where they do not all fit. A flow that one of them matches meets no other.
     pub fn led_by(mut self, rules: impl IntoIterator<Item = Rule>) -> Option<Policy> {
         let before = self.rules.len();

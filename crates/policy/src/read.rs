@@ -9,6 +9,7 @@ mod auto;
 mod host;
 mod instruments;
 mod law;
+mod path;
 mod phases;
 mod rude;
 mod rule;
@@ -18,7 +19,7 @@ mod values;
 pub(crate) use values::Measure;
 
 use crate::policy::{MAX_FILE_BYTES, MAX_PREFIXES_PER_SIDE, MAX_RULES};
-use crate::{Classifier, MAX_PORT_CUTS, Policy, Problem, Rule, review};
+use crate::{Classifier, MAX_PORT_CUTS, MeasuredPaths, Policy, Problem, Rule, review};
 use fatpath_toml::{Document, Refusal, Report, Section};
 use std::collections::{BTreeSet, HashMap};
 
@@ -50,31 +51,47 @@ pub fn parse_bytes(
 /// All problems in file order, at least one and about 100 at most. Where the text is no
 /// TOML, only that is told.
 pub fn parse(text: &str, registered_laws: Option<&[String]>) -> Result<Policy, Vec<Problem>> {
+    parse_measured(text, registered_laws, &MeasuredPaths::new())
+}
+
+/// The same where something was measured.
+pub(crate) fn parse_measured(
+    text: &str,
+    registered_laws: Option<&[String]>,
+    measured: &MeasuredPaths,
+) -> Result<Policy, Vec<Problem>> {
     refuse_length(text.len())?;
     let document = Document::parse("a policy file", text)?;
-    let mut policy = read(document.root(()), text, registered_laws);
+    let mut policy = read(document.root(()), text, registered_laws, measured);
     document.finish()?;
     policy.warnings = review::warnings(&policy, &Classifier::build(&policy));
+    let is_measured = policy.measured_rules().next().is_some();
+    policy.text = is_measured.then(|| text.into());
     Ok(policy)
 }
 
-fn read(mut root: Section, text: &str, laws: Option<&[String]>) -> Policy {
+fn read(
+    mut root: Section,
+    text: &str,
+    laws: Option<&[String]>,
+    measured: &MeasuredPaths,
+) -> Policy {
     refuse_nothing(text, &root);
     root.allow(["archive", "auto", "host", "instruments", "phases", "rule"]);
     let mut policy = Policy {
-        rules: rules(&mut root, laws),
+        rules: rules(&mut root, laws, measured),
         ..Policy::default()
     };
     policy.host = host::read(&mut root, &policy.rules);
     policy.instruments = instruments::read(&mut root, &policy.rules);
     policy.archive = archive::read(&mut root);
-    policy.auto = auto::read(&mut root);
+    policy.auto = auto::read(&mut root, &policy.rules);
     policy.phases = phases::read(&mut root, &policy.rules);
     root.note_unknown();
     policy
 }
 
-fn rules(root: &mut Section, laws: Option<&[String]>) -> Vec<Rule> {
+fn rules(root: &mut Section, laws: Option<&[String]>, measured: &MeasuredPaths) -> Vec<Rule> {
     let tables = root.take_list("rule");
     let tables = root.noted(tables).unwrap_or_default();
     if let Some(one_too_many) = tables.get(MAX_RULES) {
@@ -85,7 +102,7 @@ fn rules(root: &mut Section, laws: Option<&[String]>) -> Vec<Rule> {
     let mut limits = Limits::default();
     let tables = tables.into_iter().map(|table| table.titled("a rule"));
     let rules = tables.map(|mut section| {
-        let rule = rule::read(&mut section, laws);
+        let rule = rule::read(&mut section, laws, measured);
         limits.check(&rule, &section);
         rule
     });

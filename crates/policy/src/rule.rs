@@ -3,6 +3,7 @@
 
 use crate::{PortRange, Prefix, Settings};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// One named rule: which flows, and what they get.
@@ -40,7 +41,7 @@ pub struct Match {
     pub cgroup: Option<String>,
 }
 
-/// The path as the administrator knows it. With both parts, `bdp` has a meaning.
+/// The path as the administrator knows it, or as it was measured. With both parts, `bdp` has a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Path {
@@ -48,7 +49,37 @@ pub struct Path {
     pub rtt_us: Option<u32>,
     /// Bottleneck rate in bits a second, 1 kb/s to 100 Tb/s.
     pub rate_bps: Option<u64>,
+    /// Which of them follow what is measured.
+    #[serde(skip_serializing_if = "Follows::is_nothing")]
+    pub follows: Follows,
 }
+
+/// Which parts of a path are measured. Such a part is what was measured last, before that what the file gives for the
+/// time until then, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Follows {
+    /// The round-trip time.
+    pub rtt: bool,
+    /// The rate.
+    pub rate: bool,
+    /// What the parts in force come from, for people; none while nothing is measured.
+    pub by: Option<String>,
+}
+
+/// What was measured of a rule's path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredPath {
+    /// Round-trip time in microseconds; none while it is not known.
+    pub rtt_us: Option<u32>,
+    /// Bottleneck rate in bits a second; none while it is not known.
+    pub rate_bps: Option<u64>,
+    /// On which path, and by what, for people.
+    pub by: String,
+}
+
+/// What was measured, by the name of the rule.
+pub type MeasuredPaths = BTreeMap<String, MeasuredPath>;
 
 impl Rule {
     /// Of one flow alone, by its ends.
@@ -73,7 +104,22 @@ impl Rule {
     }
 }
 
+impl Follows {
+    /// Whether the path is as the file gives it.
+    pub fn is_nothing(&self) -> bool {
+        !self.rtt && !self.rate
+    }
+}
+
 impl Path {
+    /// Whether a part is not known that will be measured, and no other.
+    pub(crate) fn waits(&self) -> bool {
+        let may_come = |is_known: bool, is_measured: bool| is_known || is_measured;
+        self.bdp_bytes().is_none()
+            && may_come(self.rtt_us.is_some(), self.follows.rtt)
+            && may_come(self.rate_bps.is_some(), self.follows.rate)
+    }
+
     /// What the path holds; `None` where a part of it is not known.
     pub fn bdp_bytes(&self) -> Option<u64> {
         let bits = u128::from(self.rate_bps?) * u128::from(self.rtt_us?) / 1_000_000;

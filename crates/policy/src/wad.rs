@@ -90,6 +90,12 @@ const HOST: &str = r#"
 "net.ipv4.tcp_window_scaling" = 1
 "#;
 
+/// The number of the mode is a guess; what dynamic tuning is stands in the paper.
+const DYNAMIC: &str = "mode 2 is taken as dynamic tuning by the NTAF (a guess): buffers, and where wadai and wadmd are 0 \
+                       Floyd's a and b, follow what is measured of the path";
+
+const BUFFERS: [(&str, &str); 2] = [("sndbuf", "send_buffer"), ("rcvbuf", "receive_buffer")];
+
 /// The keys of an entry, as the paper's example has them.
 const KEYS: [&str; 13] = [
     "src_addr", "src_port", "dst_addr", "dst_port", "mode", "sndbuf", "rcvbuf", "wadai", "wadmd",
@@ -231,6 +237,8 @@ struct Rule {
     notes: Vec<Note>,
     /// The WAD had the entry switched off.
     off: bool,
+    /// The NTAF said what the path holds.
+    is_dynamic: bool,
 }
 
 impl Rule {
@@ -239,6 +247,7 @@ impl Rule {
             lines: Vec::new(),
             notes: Vec::new(),
             off: false,
+            is_dynamic: false,
         };
         rule.name(entry, names, reader);
         rule.mode(entry, reader);
@@ -314,11 +323,10 @@ impl Rule {
                     reader,
                 );
             }
-            "2" => self.keep(
-                field,
-                "it is taken as dynamic tuning by the NTAF (a guess); the static values are used",
-                reader,
-            ),
+            "2" => {
+                self.is_dynamic = true;
+                self.note(field.offset, DYNAMIC, reader);
+            }
             _ => reader.refuse_field(field, "0 (off), 1 (static) or 2 (dynamic)"),
         }
     }
@@ -349,17 +357,35 @@ impl Rule {
         }
     }
 
+    /// By what is measured; the static values are of no use then.
+    fn dynamic_buffers(&mut self, entry: &Entry, reader: &Reader) {
+        for key in ["rtt", "rate"] {
+            self.set(key, "\"measured\"");
+        }
+        for (key, ours) in BUFFERS {
+            let given = entry.values.get(key).filter(|field| field.value != "0");
+            if let Some(field) = given {
+                self.keep(field, "the buffer follows what is measured", reader);
+            }
+            self.set(ours, "\"bdp\"");
+        }
+    }
+
     fn buffers(&mut self, entry: &Entry, reader: &mut Reader) {
         let allowed = "0 (leave it alone), or 4096 to 1073741823 bytes";
         let mut any = false;
-        for (key, ours) in [("sndbuf", "send_buffer"), ("rcvbuf", "receive_buffer")] {
+        for (key, ours) in BUFFERS {
             let bytes = reader.number(entry, key, allowed, |bytes| {
                 (4096..1 << 30).contains(&bytes)
             });
-            if bytes > 0 {
+            if bytes > 0 && !self.is_dynamic {
                 self.set(ours, bytes);
                 any = true;
             }
+        }
+        if self.is_dynamic {
+            self.dynamic_buffers(entry, reader);
+            any = true;
         }
         let divide = reader.number(entry, "divide", "0 or 1", |flag| flag == 1) == 1;
         match entry.values.get("divide") {
@@ -382,6 +408,10 @@ impl Rule {
             (false, _) => self.set(
                 "congestion_control",
                 format!("{{ law = \"fp_aimd\"{parameters} }}"),
+            ),
+            (true, _) if self.is_dynamic => self.set(
+                "congestion_control",
+                "{ law = \"fp_aimd\", highspeed_buffer = \"bdp\" }",
             ),
             (true, true) => self.set("congestion_control", "\"fp_reno\""),
             (true, false) => {}

@@ -2,17 +2,33 @@
 //! The `[auto]` section of the policy file. Start at [`read`].
 
 use super::values;
-use crate::{Auto, AutoMode, Prefix};
+use crate::{Auto, AutoMode, Prefix, Rule};
 use fatpath_toml::{Refusal, Section, Value};
 
-pub(super) fn read(root: &mut Section) -> Auto {
+/// A rule whose path is measured has paths learned, also without the section.
+pub(super) fn read(root: &mut Section, rules: &[Rule]) -> Auto {
     let allowed = "a table, under a line `[auto]`";
+    let measured = rules.iter().find(|rule| !rule.path.follows.is_nothing());
     let Some(section) = root.read("auto", |value| value.section_or(allowed)) else {
-        return Auto::default();
+        return Auto {
+            mode: measured.map_or(AutoMode::Off, |_| AutoMode::Observe),
+            ..Auto::default()
+        };
     };
     let mut section = section.titled("[auto]");
     let exclude = section.read_list("exclude", values::prefix);
     let private = section.read_list("private", private);
+    if let (Some(rule), Some(value)) = (measured, section.value("mode"))
+        && value.as_str() == Some(AutoMode::Off.name())
+    {
+        let message = format!(
+            "rule `{}` asks for what is measured, and nothing is learned of paths",
+            rule.name
+        );
+        let remedy =
+            "write mode = \"observe\", which tunes no flow, or give the rule its rtt and rate";
+        section.note(value.refusal(message).allowed(remedy));
+    }
     let auto = Auto {
         mode: section.read("mode", mode).unwrap_or(AutoMode::Observe),
         exclude: exclude.into_iter().map(|(prefix, _)| prefix).collect(),

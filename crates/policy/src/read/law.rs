@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `congestion_control`: a law and its parameters. Start at [`read_law`].
 
-use super::values::{self, Measure, STREAMS};
+use super::values::{self, STREAMS};
+use crate::rule::Path;
 use crate::settings::Chosen;
 use crate::{Law, Setting, our_laws};
 use fatpath_cc::{LawSpec, ParameterError, ParameterSpec};
@@ -16,8 +17,12 @@ const ETHERNET_MSS_BYTES: u32 = 1448;
 /// Ways to say (a, b) of fp_aimd; each excludes the others.
 const EQUIVALENTS: [&str; 3] = ["virtual_mss", "streams", "highspeed_buffer"];
 
-/// `"cubic"`, or a table with the key `law` and the law's parameters.
-pub(super) fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option<Chosen<Law>> {
+/// `"cubic"`, or a table with the key `law` and the law's parameters. `path` is `None` when a part of it was refused.
+pub(super) fn read_law(
+    section: &mut Section,
+    path: Option<&Path>,
+    laws: Option<&[String]>,
+) -> Option<Chosen<Law>> {
     let value = section.take(KEY)?;
     if value.as_toml().as_table().is_none() {
         let name = section.noted(values::law_name(&value, laws))?;
@@ -36,10 +41,10 @@ pub(super) fn read_law(section: &mut Section, laws: Option<&[String]>) -> Option
     };
     let name = section.noted(values::law_name(&name.called(KEY), laws))?;
     let title = format!("the parameters of {name}");
-    Some(read_parameters(table.titled(title), &name))
+    Some(read_parameters(table.titled(title), &name, path))
 }
 
-fn read_parameters(mut section: Section, name: &str) -> Chosen<Law> {
+fn read_parameters(mut section: Section, name: &str, path: Option<&Path>) -> Chosen<Law> {
     let law = Law::named(name);
     let spec = law.ours().map(|ours| ours.spec());
     let Some(spec) = spec.filter(|spec| !spec.parameters.is_empty()) else {
@@ -58,7 +63,9 @@ fn read_parameters(mut section: Section, name: &str) -> Chosen<Law> {
     section.allow(keys.iter().copied());
     section.note_unknown();
     match equivalents.iter().find(|key| section.has(key)) {
-        Some(key) => read_equivalent(&mut section, key, &keys).unwrap_or(Chosen::new(law, "")),
+        Some(key) => {
+            read_equivalent(&mut section, key, &keys, path).unwrap_or(Chosen::new(law, ""))
+        }
         None => read_each(&mut section, name, spec),
     }
 }
@@ -104,6 +111,7 @@ fn read_equivalent(
     section: &mut Section,
     key: &'static str,
     keys: &[&'static str],
+    path: Option<&Path>,
 ) -> Option<Chosen<Law>> {
     for other in keys.iter().filter(|other| **other != key) {
         if let Some(value) = section.value(other) {
@@ -124,9 +132,23 @@ fn read_equivalent(
             (fatpath_cc::Law::parallel_streams(streams), meaning)
         }
         _ => {
-            let buffer = section.read(key, |value| Measure::of(Setting::SendBuffer).read(value))?;
+            let written = section.value(key);
+            let is_bdp = written.is_some_and(|value| {
+                value
+                    .as_str()
+                    .is_some_and(|text| text.trim().ends_with("bdp"))
+            });
+            let read = |value: &Value| values::buffer(value, Setting::SendBuffer, path);
+            let Some(buffer) = section.read(key, read)? else {
+                let waits = "Reno's a and b until the path is measured";
+                return Some(Chosen::new(Law::named("fp_aimd"), waits));
+            };
             let bytes = fatpath_units::show_bytes(buffer.value);
-            let meaning = format!("RFC 3649's table at the window that {bytes} hold");
+            let why = match is_bdp {
+                true => format!(": {}", buffer.reason),
+                false => String::new(),
+            };
+            let meaning = format!("RFC 3649's table at the window that {bytes} hold{why}");
             let law = fatpath_cc::Law::static_highspeed(buffer.value, ETHERNET_MSS_BYTES);
             (law, meaning)
         }

@@ -2,33 +2,32 @@
 //! One `[[rule]]` of the policy file. Start at [`read`].
 
 use super::law::read_law;
+use super::path;
 use super::phases::read_collective;
 use super::rude::{read_users, refuse_rude_terms, rude};
 use super::start::{after_idle, initial_ssthresh, refuse_start_without_our_law};
-use super::values::{self, RATE, RTT};
+use super::values;
+use crate::MeasuredPaths;
 use crate::rule::{Match, Path, Rule};
 use crate::settings::Chosen;
 use crate::{PortRange, Setting, SettingValue, Settings, Way};
 use fatpath_toml::Section;
 
 /// Reads a rule; whatever is refused is noted and left out.
-pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
+pub(super) fn read(
+    section: &mut Section,
+    laws: Option<&[String]>,
+    measured: &MeasuredPaths,
+) -> Rule {
     if !section.has("name") {
         let remedy = "write name = \"…\", a name of its own for logs and tables";
         section.note(section.refusal("the rule has no name").allowed(remedy));
     }
     let name = section.read("name", values::name).unwrap_or_default();
     let matches = read_match(section);
-    let path = Path {
-        rtt_us: section
-            .read("rtt", |value| RTT.read_u32(value))
-            .map(|rtt| rtt.value),
-        rate_bps: section
-            .read("rate", |value| RATE.read(value))
-            .map(|rate| rate.value),
-    };
-    let settings = read_settings(section, &path, laws);
-    let known = as_given(section, &path);
+    let path = path::read(section, measured.get(&name));
+    let known = path.as_ref();
+    let settings = read_settings(section, known, laws);
     let collective = read_collective(section, &settings, |phase, setting| {
         read_setting(phase, setting, known, laws)
     });
@@ -39,7 +38,7 @@ pub(super) fn read(section: &mut Section, laws: Option<&[String]>) -> Rule {
         name,
         line: section.line(),
         matches,
-        path,
+        path: path.unwrap_or_default(),
         settings,
         collective,
     }
@@ -74,15 +73,8 @@ fn read_ports(section: &mut Section, key: &'static str) -> Vec<PortRange> {
     ranges.into_iter().map(|(range, _)| range).collect()
 }
 
-/// The path, unless a part of it was refused.
-fn as_given<'p>(section: &Section, path: &'p Path) -> Option<&'p Path> {
-    let whole = section.has("rtt") == path.rtt_us.is_some()
-        && section.has("rate") == path.rate_bps.is_some();
-    whole.then_some(path)
-}
-
-fn read_settings(section: &mut Section, path: &Path, laws: Option<&[String]>) -> Settings {
-    let path = as_given(section, path);
+/// `path` is `None` when a part of it was refused.
+fn read_settings(section: &mut Section, path: Option<&Path>, laws: Option<&[String]>) -> Settings {
     refuse_start_without_our_law(section);
     let read = |setting| Some((setting, read_setting(section, setting, path, laws)?));
     let given: Settings = Setting::ALL.into_iter().filter_map(read).collect();
@@ -104,7 +96,9 @@ fn read_setting(
             .read(key, |value| values::buffer(value, setting, path))
             .flatten()
             .map(|bytes| bytes.map(SettingValue::Number)),
-        Setting::CongestionControl => read_law(section, laws).map(|law| law.map(SettingValue::Law)),
+        Setting::CongestionControl => {
+            read_law(section, path, laws).map(|law| law.map(SettingValue::Law))
+        }
         Setting::InitialSsthresh => section
             .read(key, |value| initial_ssthresh(value, path))
             .flatten(),

@@ -28,7 +28,7 @@ pub(super) fn refuse_start_without_our_law(section: &Section) {
     }
 }
 
-/// Segments, or `"bdp"`. `path` is `None` when a part of it was refused.
+/// Segments, or `"bdp"`. `path` is `None` when a part of it was refused; none is given while it is still to be measured.
 pub(super) fn initial_ssthresh(
     value: &Value,
     path: Option<&Path>,
@@ -39,9 +39,7 @@ pub(super) fn initial_ssthresh(
             pkts.map(|pkts| SettingValue::Ssthresh(Ssthresh::Segments(pkts))),
         ));
     }
-    let bytes = path
-        .map(|path| values::bdp_bytes(value, path))
-        .transpose()?;
+    let bytes = path.map_or(Ok(None), |path| values::bdp_bytes(value, path))?;
     Ok(bytes.map(|bytes| bytes.map(|bytes| SettingValue::Ssthresh(Ssthresh::Bytes(bytes)))))
 }
 

@@ -5,6 +5,7 @@
 //! [`Measure`] or at its reader.
 
 use crate::instruments::MAX_SAMPLED_FLOWS;
+use crate::rule::Follows;
 use crate::settings::{Chosen, User};
 use crate::{Path, PortRange, Prefix, RUDE_LAW, Setting, SettingValue, Spec, Unit};
 use fatpath_toml::{DeValue, Refusal, Value, nearest, shortened};
@@ -147,6 +148,14 @@ impl Measure {
         Ok(Chosen::new(number, format!("given as {}", written(value)?)))
     }
 
+    /// The same, where another form is allowed, too.
+    pub fn or(self, form: &str) -> Measure {
+        Measure {
+            allowed: Cow::Owned(format!("{}{form}", self.allowed)),
+            ..self
+        }
+    }
+
     /// The range and the forms, for people.
     pub fn allowed(&self) -> &str {
         &self.allowed
@@ -182,7 +191,7 @@ fn written(value: &Value) -> Result<String, Refusal> {
 }
 
 /// A buffer: bytes, or a multiple of what the path holds. `Ok(None)` when that cannot be said because
-/// the path's own values were refused: `path` is `None` then.
+/// the path's own values were refused (`path` is `None` then), or are still to be measured.
 pub(crate) fn buffer(
     value: &Value,
     setting: Setting,
@@ -195,8 +204,7 @@ pub(crate) fn buffer(
     match factor {
         Some(factor) => {
             let factor_milli = bdp_factor(factor.trim_end(), value)?;
-            path.map(|path| bdp(factor_milli, value, path, &measure))
-                .transpose()
+            path.map_or(Ok(None), |path| bdp(factor_milli, value, path, &measure))
         }
         None => measure.read(value).map(Some),
     }
@@ -218,35 +226,48 @@ fn bdp(
     value: &Value,
     path: &Path,
     measure: &Measure,
-) -> Result<Chosen<u64>, Refusal> {
-    let (bdp_bytes, reason) = times_bdp(factor_milli, value, path)?;
-    measure
-        .within(bdp_bytes)
-        .map(|bytes| Chosen::new(bytes, &reason))
-        .ok_or_else(|| {
-            value
-                .refusal(format!("out of range: {reason}"))
-                .allowed(format!("allowed: {}", measure.allowed))
-        })
+) -> Result<Option<Chosen<u64>>, Refusal> {
+    let Some((bdp_bytes, reason)) = times_bdp(factor_milli, value, path)? else {
+        return Ok(None);
+    };
+    match measure.within(bdp_bytes) {
+        Some(bytes) => Ok(Some(Chosen::new(bytes, reason))),
+        // Nobody wrote this number.
+        None if path.follows.by.is_some() => {
+            let least_or_most = u64::try_from(bdp_bytes).unwrap_or(u64::MAX);
+            let bytes = least_or_most.clamp(measure.min, measure.max);
+            Ok(Some(Chosen::new(
+                bytes,
+                format!("{reason}, as far as a buffer goes"),
+            )))
+        }
+        None => Err(value
+            .refusal(format!("out of range: {reason}"))
+            .allowed(format!("allowed: {}", measure.allowed))),
+    }
 }
 
-/// What the path holds, whatever it is.
-pub(crate) fn bdp_bytes(value: &Value, path: &Path) -> Result<Chosen<u64>, Refusal> {
-    let (bytes, reason) = times_bdp(1000, value, path)?;
-    Ok(Chosen::new(
-        u64::try_from(bytes).unwrap_or(u64::MAX),
-        reason,
-    ))
+/// What the path holds, whatever it is; none while it is still to be measured.
+pub(crate) fn bdp_bytes(value: &Value, path: &Path) -> Result<Option<Chosen<u64>>, Refusal> {
+    let times = times_bdp(1000, value, path)?;
+    Ok(times.map(|(bytes, reason)| Chosen::new(u64::try_from(bytes).unwrap_or(u64::MAX), reason)))
 }
 
-fn times_bdp(factor_milli: u128, value: &Value, path: &Path) -> Result<(u128, String), Refusal> {
+fn times_bdp(
+    factor_milli: u128,
+    value: &Value,
+    path: &Path,
+) -> Result<Option<(u128, String)>, Refusal> {
+    if path.waits() {
+        return Ok(None);
+    }
     let Some(bdp_bytes) = path.bdp_bytes().map(u128::from) else {
         let message = format!("\"{}\" needs the path's rtt and rate", written(value)?);
-        let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\"";
+        let remedy = "give the rule both, for instance rtt = \"100ms\" and rate = \"1gbit\", or \"measured\"";
         return Err(value.refusal(message).allowed(remedy));
     };
     let reason = bdp_reason(path, bdp_bytes, factor_milli);
-    Ok((bdp_bytes * factor_milli / 1000, reason))
+    Ok(Some((bdp_bytes * factor_milli / 1000, reason)))
 }
 
 /// `1 Gb/s x 100 ms = 12.5 MB (bdp), x 2`.
@@ -258,7 +279,12 @@ fn bdp_reason(path: &Path, bdp_bytes: u128, factor_milli: u128) -> String {
         1000 => String::new(),
         factor => format!(", x {}", factor as f64 / 1000.0),
     };
-    format!("{rate} x {rtt} = {bdp} (bdp){times}")
+    let measured = match &path.follows {
+        Follows { by: Some(by), .. } => format!(", measured {by}"),
+        follows if follows.is_nothing() => String::new(),
+        _ => ", until it is measured".to_owned(),
+    };
+    format!("{rate} x {rtt} = {bdp} (bdp){times}{measured}")
 }
 
 /// A setting without a reader of its own: a number, a fraction, or on or off.
