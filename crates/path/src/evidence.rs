@@ -18,8 +18,8 @@ const ABOVE_PACING: f64 = 1.02;
 const NEAR_PACING: f64 = 0.9;
 
 /// A value above this is no measurement of a real path: 60 s, and 10 Tb/s.
-const MOST_RTT_US: f64 = 60e6;
-const MOST_BPS: f64 = 1e13;
+pub(crate) const MOST_RTT_US: f64 = 60e6;
+pub(crate) const MOST_BPS: f64 = 1e13;
 
 /// What one flow showed so far. Later evidence of the same flow takes the place of earlier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
