@@ -10,6 +10,7 @@ pub mod derived;
 pub mod diagnosis;
 mod events;
 mod evidence;
+mod latest;
 pub mod listing;
 mod record;
 mod rule;

@@ -3,6 +3,7 @@
 
 use crate::diagnosis::diagnose;
 use crate::events::Events;
+use crate::latest::Latest;
 use crate::rule::Rule;
 use crate::span::{Span, per_second};
 use crate::totals::{Seen, Totals};
@@ -75,6 +76,7 @@ pub(crate) struct Record {
     plotted: Totals,
     windowed: Base,
     pub best_window: Option<Window>,
+    pub latest: Latest,
     best_rate_bps: f64,
     under_law: UnderLaw,
 }
@@ -102,6 +104,7 @@ impl Record {
             plotted: base,
             windowed: Base::new(base),
             best_window: None,
+            latest: Latest::default(),
             best_rate_bps: 0.0,
             under_law: UnderLaw::new(origin),
             last: first,
@@ -123,6 +126,10 @@ impl Record {
         let before = std::mem::replace(&mut self.last, Sample { begin_ns, ..sample });
         self.rule = rule.or(self.rule.take());
         self.follow(Some(&before), bounds);
+    }
+
+    pub(crate) fn teaches_nothing(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| rule.teaches_nothing)
     }
 
     pub(crate) fn rule_name(&self) -> Option<&str> {
@@ -153,10 +160,13 @@ impl Record {
     /// The span since the last window has closed, or what is left of the flow's, is the next one where it is long enough.
     fn close_window(&mut self) {
         let length_ns = window_ns(&self.last);
+        self.latest.take(&self.last);
         let is_over = self.windowed.follow(&self.totals, length_ns);
         let span = self.span_since(&self.windowed.older);
         if (is_over || self.has_ended) && span.passed.now_ns >= length_ns {
-            self.best_window = Window::better(self.best_window, &span);
+            let (best, mut latest) = (Window::better(self.best_window, &span), self.latest);
+            latest.close(&span);
+            (self.best_window, self.latest) = (best, latest);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
 use fatpath_api::Sample;
 use fatpath_api::{FlowDetail, FlowView, Rates, Why};
-use fatpath_path::{Evidence, PathKey};
+use fatpath_path::{Evidence, PathKey, Window};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -249,16 +249,18 @@ impl FlowTable {
         unix_minus_monotonic_us: i64,
     ) -> Vec<(PathKey, Evidence)> {
         let records = cookies.iter().filter_map(|cookie| self.records.get(cookie));
-        let is_left_alone = |record: &&Record| {
-            record
-                .rule
-                .as_ref()
-                .is_some_and(|rule| rule.teaches_nothing)
-        };
         let told = records
-            .filter(|record| !is_left_alone(record))
+            .filter(|record| !record.teaches_nothing())
             .map(|record| record.evidence(unix_minus_monotonic_us));
         told.filter(|(_, evidence)| evidence.is_usable()).collect()
+    }
+
+    /// The windows of these flows that closed last; `unix_minus_monotonic_us` dates them.
+    pub fn windows(&self, cookies: &[u64], unix_minus_monotonic_us: i64) -> Vec<(PathKey, Window)> {
+        let records = cookies.iter().filter_map(|cookie| self.records.get(cookie));
+        let telling = records.filter(|record| !record.teaches_nothing());
+        let windows = telling.map(|record| record.latest_window(unix_minus_monotonic_us));
+        windows.flatten().collect()
     }
 
     /// What changed since the mark; 0 = everything.

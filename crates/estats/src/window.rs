@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best window of a flow's life: its rate, and what held the flow back then.
+//! A window of a flow: its rate, and what held the flow back then. The best one of its life says what its path carries.
 
 use crate::diagnosis::buffers::{is_receive_buffer_programs, is_send_buffer_programs};
 use crate::span::Span;
@@ -16,7 +16,7 @@ const DECIDES: f64 = 0.25;
 /// A receive window that is less than so many times what the rate fills is what bounds the rate.
 const FILLED_WINDOWS: f64 = 1.3;
 
-/// The best window of a flow so far.
+/// A window of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub bps: f64,
@@ -30,16 +30,20 @@ pub(crate) fn window_ns(last: &Sample) -> u64 {
 }
 
 impl Window {
+    pub(crate) fn of(span: &Span) -> Window {
+        let sent_bps = span.goodput_bps().min(span.delivered_bps());
+        Window {
+            bps: sent_bps.max(span.received_bps()),
+            limit: limit_of(span),
+        }
+    }
+
     /// The better one of a window so far and the span of another.
     pub(crate) fn better(best: Option<Window>, span: &Span) -> Option<Window> {
-        let sent_bps = span.goodput_bps().min(span.delivered_bps());
-        let bps = sent_bps.max(span.received_bps());
-        let is_better = bps > best.map_or(0.0, |best| best.bps);
+        let other = Window::of(span);
+        let is_better = other.bps > best.map_or(0.0, |best| best.bps);
         match is_better {
-            true => Some(Window {
-                bps,
-                limit: limit_of(span),
-            }),
+            true => Some(other),
             false => best,
         }
     }

@@ -13,12 +13,17 @@ use crate::moment::{Moment, Window, Windows};
 /// Less than a quarter is no other path.
 const OFF: f64 = 1.25;
 
-/// Round-trip times that differ by less are the same.
+/// Numbers that differ by less are the same.
 const SAME: f64 = 1.1;
 
 /// So many moments in a row are no chance.
 const MOMENTS: usize = 2;
 const MORE_MOMENTS: usize = 3;
+const MANY_MOMENTS: usize = 8;
+
+/// A queue is what delays by a quarter of the base round-trip time, 3 ms at least and 10 ms at most.
+const LEAST_QUEUE_US: f64 = 3e3;
+const MOST_QUEUE_US: f64 = 10e3;
 
 /// A buffer that holds flows back is asked for so many times what they reach.
 const MORE: f64 = 2.0;
@@ -38,13 +43,11 @@ pub struct Following {
     of_path: Vec<f64>,
     /// The rate that was reached before the round trip became longer.
     before_bps: f64,
-    /// Moments in a row with a longer round trip that is no queue, and their least.
-    longer: usize,
-    longer_us: f64,
+    /// Moments in a row with a longer round trip.
+    longer: Option<Longer>,
     /// Moments in a row in which more buffer brought nothing.
     idle: usize,
     doubt: Option<Doubt>,
-    last: Option<Moment>,
     asked_us: i64,
     wait_us: i64,
 }
@@ -66,6 +69,66 @@ struct Doubt {
     moments: usize,
 }
 
+/// Whether flows fill a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    Empty,
+    Full,
+}
+
+/// Moments in a row with a longer round trip.
+#[derive(Clone, Copy, Debug)]
+struct Longer {
+    moments: usize,
+    least_us: f64,
+    /// The slowest of the latest moments whose round-trip times are the same.
+    level: Moment,
+    /// What the latest moment shows beside those before.
+    shown: Option<Queue>,
+}
+
+impl Longer {
+    fn after(before: Option<Longer>, now: &Moment) -> Longer {
+        let Some(before) = before else {
+            return Longer {
+                moments: 1,
+                least_us: now.rtt_us,
+                level: *now,
+                shown: None,
+            };
+        };
+        let level = before.level;
+        let is_same_rtt = is_same(now.rtt_us, level.rtt_us);
+        let shown = match is_same_rtt {
+            // More in flight, and it takes no longer.
+            true => (now.bps >= OFF * level.bps).then_some(Queue::Empty),
+            // Less in flight, or more, and the rate is the same.
+            false => is_same(now.bps, level.bps).then_some(Queue::Full),
+        };
+        Longer {
+            moments: before.moments + 1,
+            least_us: before.least_us.min(now.rtt_us),
+            level: match is_same_rtt && level.bps <= now.bps {
+                true => level,
+                false => *now,
+            },
+            shown,
+        }
+    }
+}
+
+fn is_same(one: f64, other: f64) -> bool {
+    (1.0 / SAME..=SAME).contains(&(one / other))
+}
+
+fn queue_of(now: &Moment, base_us: f64) -> Queue {
+    let least_us = (base_us / 4.0).clamp(LEAST_QUEUE_US.min(base_us), MOST_QUEUE_US);
+    match now.mean_rtt_us >= base_us + least_us {
+        true => Queue::Full,
+        false => Queue::Empty,
+    }
+}
+
 impl Default for Following {
     fn default() -> Following {
         Following {
@@ -75,11 +138,9 @@ impl Default for Following {
             rate: None,
             of_path: Vec::new(),
             before_bps: 0.0,
-            longer: 0,
-            longer_us: f64::MAX,
+            longer: None,
             idle: 0,
             doubt: None,
-            last: None,
             asked_us: i64::MIN,
             wait_us: LEAST_WAIT_US,
         }
@@ -111,91 +172,83 @@ impl Following {
 
     fn follow(&mut self, now: &Moment) {
         self.at_us = now.at_us;
-        match self.doubt {
+        let seen = match self.doubt {
             Some(doubt) => self.follow_in_doubt(now, doubt),
             None => self.follow_rtt(now),
+        };
+        if let Some(queue) = seen {
+            self.follow_rate(now, queue);
         }
-        if self.doubt.is_none() {
-            self.follow_rate(now);
-        }
-        self.last = Some(*now);
     }
 
-    /// More in flight, and it takes no longer: there is no queue.
-    fn shows_no_queue(&self, now: &Moment) -> bool {
-        self.last.is_some_and(|last| {
-            let of_rtt = now.rtt_us / last.rtt_us;
-            now.bps >= OFF * last.bps && (1.0 / SAME..=SAME).contains(&of_rtt)
-        })
-    }
-
-    fn follow_rtt(&mut self, now: &Moment) {
+    /// Answers whether there is a queue; none while it cannot be told.
+    fn follow_rtt(&mut self, now: &Moment) -> Option<Queue> {
         let base_us = *self.base_us.get_or_insert(now.rtt_us);
         if now.rtt_us <= OFF * base_us {
             self.base_us = Some(base_us.min(now.rtt_us));
-            self.before_bps = now.bps;
-            self.end_longer();
-            return;
+            let known = self.rate.filter(|rate| rate.is_of_path);
+            self.before_bps = known.map_or(now.bps, |rate| rate.bps);
+            self.longer = None;
+            return Some(queue_of(now, base_us));
         }
-        if self.shows_no_queue(now) {
-            self.base_us = Some(now.rtt_us);
-            self.before_bps = now.bps;
-            self.end_longer();
-            return;
-        }
+        let longer = Longer::after(self.longer, now);
+        self.longer = Some(longer);
         let is_slower = OFF * now.bps < self.before_bps;
         // A flow that its program holds back keeps no queue of its own.
         let has_no_queue = now.limit == Some(Limit::Application) && !now.receives;
-        if !has_no_queue && (!is_slower || now.limit.is_none()) {
-            // As fast as before: what takes longer is a queue. Or the path itself sets a lower rate, and has a queue.
-            self.end_longer();
-            return;
-        }
-        self.longer += 1;
-        self.longer_us = self.longer_us.min(now.rtt_us);
-        if self.longer < MOMENTS {
-            return;
-        }
-        self.base_us = Some(self.longer_us);
-        self.end_longer();
-        if now.limit == Some(Limit::OwnBuffer) {
-            self.doubt = Some(Doubt {
-                base_us,
-                bps: now.bps,
-                moments: 0,
-            });
-            self.ask_for_more(now);
+        match (longer.shown, now.limit) {
+            (Some(Queue::Empty), _) => self.is_longer(now.rtt_us),
+            _ if has_no_queue && longer.moments >= MOMENTS => self.is_longer(longer.least_us),
+            _ if has_no_queue => None,
+            (Some(Queue::Full), _) => Some(Queue::Full),
+            _ if !is_slower => Some(Queue::Full),
+            (None, None) => (longer.moments >= MANY_MOMENTS).then_some(Queue::Full),
+            _ if longer.moments < MOMENTS => None,
+            (None, Some(Limit::OwnBuffer)) => {
+                self.is_longer(longer.least_us);
+                self.doubt = Some(Doubt {
+                    base_us,
+                    bps: now.bps,
+                    moments: 0,
+                });
+                self.ask_for_more(now);
+                None
+            }
+            (None, Some(_)) => self.is_longer(longer.least_us),
         }
     }
 
-    fn end_longer(&mut self) {
-        self.longer = 0;
-        self.longer_us = f64::MAX;
+    fn is_longer(&mut self, rtt_us: f64) -> Option<Queue> {
+        self.base_us = Some(rtt_us);
+        self.longer = None;
+        Some(Queue::Empty)
     }
 
     /// The flows have got twice the buffer: on a longer path they are faster for it, in a queue they are not.
-    fn follow_in_doubt(&mut self, now: &Moment, doubt: Doubt) {
+    fn follow_in_doubt(&mut self, now: &Moment, doubt: Doubt) -> Option<Queue> {
         if now.rtt_us <= OFF * doubt.base_us {
             self.base_us = Some(doubt.base_us.min(now.rtt_us));
             self.doubt = None;
-        } else if now.bps >= OFF * doubt.bps {
+            return Some(Queue::Full);
+        }
+        if now.bps >= OFF * doubt.bps {
             self.base_us = self.base_us.map(|base_us| base_us.min(now.rtt_us));
             self.doubt = None;
-        } else if doubt.moments + 1 >= MORE_MOMENTS {
+            return Some(Queue::Empty);
+        }
+        let moments = doubt.moments + 1;
+        self.doubt = Some(Doubt { moments, ..doubt });
+        if moments >= MORE_MOMENTS {
             self.base_us = Some(doubt.base_us);
             self.doubt = None;
             self.set_by_path(now.bps);
-        } else {
-            self.doubt = Some(Doubt {
-                moments: doubt.moments + 1,
-                ..doubt
-            });
         }
+        None
     }
 
-    fn follow_rate(&mut self, now: &Moment) {
+    fn follow_rate(&mut self, now: &Moment, queue: Queue) {
         match now.limit {
-            None => self.follow_rate_of_path(now),
+            None => self.follow_rate_of_path(now, queue),
             Some(Limit::OwnBuffer) => self.follow_rate_of_buffer(now),
             Some(_) => {
                 if self.rate.is_none_or(|rate| now.bps > OFF * rate.bps) {
@@ -205,21 +258,32 @@ impl Following {
         }
     }
 
-    /// A rate that was reached counts at once, a lower one when the latest moments agree: flows begin slowly, and
-    /// recover from losses.
-    fn follow_rate_of_path(&mut self, now: &Moment) {
-        match self.rate {
-            Some(rate) if rate.is_of_path => {}
-            Some(rate) => self.end_of_more(now.bps * MORE > OFF * rate.bps),
-            None => {}
-        }
-        if self.rate.is_some_and(|rate| !rate.is_of_path) {
-            self.of_path.clear();
+    /// A rate that was reached counts at once, a lower one when the latest moments agree. Without a queue it may be a flow
+    /// that begins, or recovers from a loss: then many have to.
+    fn follow_rate_of_path(&mut self, now: &Moment, queue: Queue) {
+        if let Some(rate) = self.rate.filter(|rate| !rate.is_of_path) {
+            self.idle += 1;
+            if queue == Queue::Empty && now.bps < rate.bps && self.idle < MANY_MOMENTS {
+                // Its law makes use of the buffer by and by.
+                return;
+            }
+            self.end_of_more(now.bps * MORE > OFF * rate.bps);
+            self.of_path = vec![self.before_bps];
         }
         self.of_path.push(now.bps);
-        let old = self.of_path.len().saturating_sub(MORE_MOMENTS);
+        let count = match queue {
+            Queue::Full => MORE_MOMENTS,
+            Queue::Empty => MANY_MOMENTS,
+        };
+        let latest = &self.of_path[self.of_path.len().saturating_sub(count)..];
+        let bps = latest.iter().copied().fold(0.0, f64::max);
+        let most = match self.rate {
+            Some(rate) if bps < rate.bps => count,
+            _ => MANY_MOMENTS,
+        };
+        let old = self.of_path.len().saturating_sub(most);
         self.of_path.drain(..old);
-        self.reached(self.of_path.iter().copied().fold(0.0, f64::max));
+        self.reached(bps);
     }
 
     fn follow_rate_of_buffer(&mut self, now: &Moment) {

@@ -341,6 +341,7 @@ mod tests {
             at_us: NOW_US - age_s * 1_000_000,
             length_us: 1_000_000,
             rtt_us,
+            mean_rtt_us: rtt_us,
             bps,
             limit: None,
             receives: false,

@@ -24,6 +24,8 @@ pub struct Window {
     pub length_us: i64,
     /// Least round-trip time in it, µs.
     pub rtt_us: f64,
+    /// Mean round-trip time in it, µs.
+    pub mean_rtt_us: f64,
     /// Bits a second.
     pub bps: f64,
     /// What else than the path held the flow back.
@@ -39,6 +41,8 @@ pub struct Moment {
     pub at_us: i64,
     /// Least round-trip time, µs.
     pub rtt_us: f64,
+    /// Mean round-trip time of the fastest flow, µs.
+    pub mean_rtt_us: f64,
     /// Bits a second, of all flows.
     pub bps: f64,
     /// What else than the path held back the flows that carried most.
@@ -91,6 +95,7 @@ impl Windows {
         Moment {
             at_us,
             rtt_us,
+            mean_rtt_us: fastest.map_or(rtt_us, |window| window.mean_rtt_us.max(rtt_us)),
             bps,
             limit,
             receives,
@@ -101,6 +106,7 @@ impl Windows {
 impl Window {
     fn is_possible(&self) -> bool {
         self.rtt_us > 0.0
+            && self.mean_rtt_us >= self.rtt_us
             && self.rtt_us <= crate::evidence::MOST_RTT_US
             && self.bps > 0.0
             && self.bps <= crate::evidence::MOST_BPS
@@ -117,6 +123,7 @@ mod tests {
             at_us: at_s * 1_000_000,
             length_us: 1_000_000,
             rtt_us: 20e3,
+            mean_rtt_us: 20e3,
             bps,
             limit: None,
             receives: false,

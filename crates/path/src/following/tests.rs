@@ -11,6 +11,8 @@ struct Fluid {
     queue_s: f64,
     /// What the buffer holds, in times of what it was given.
     slack: f64,
+    /// In times, in a turn.
+    growth: f64,
     /// What the flow's law allows in flight, bits.
     window_bits: f64,
     at_us: i64,
@@ -23,6 +25,7 @@ impl Fluid {
             base_us,
             queue_s: base_us / 1e6,
             slack: 1.6,
+            growth: 1.25,
             window_bits: 1e5,
             at_us: 1_000_000,
         }
@@ -32,11 +35,11 @@ impl Fluid {
     fn turn(&mut self, buffer_bits: f64) -> Window {
         let most_bits = self.rate_bps * (self.base_us / 1e6 + self.queue_s);
         let held_bits = self.slack * buffer_bits;
-        // A law that doubles at first, and grows by a quarter in a turn later on.
+        // A law that doubles at first, and grows slowly later on.
         self.window_bits *= if self.window_bits < most_bits / 4.0 {
             16.0
         } else {
-            1.25
+            self.growth
         };
         let mut is_held = self.window_bits > held_bits;
         let mut in_flight_bits = self.window_bits.min(held_bits);
@@ -53,6 +56,7 @@ impl Fluid {
             at_us: self.at_us,
             length_us: 2_000_000,
             rtt_us,
+            mean_rtt_us: rtt_us,
             bps: in_flight_bits / rtt_us * 1e6,
             limit: is_held.then_some(Limit::OwnBuffer),
             receives: false,
@@ -85,6 +89,7 @@ fn window(at_s: i64, rtt_us: f64, bps: f64, limit: Option<Limit>) -> Window {
         at_us: at_s * 1_000_000,
         length_us: 1_000_000,
         rtt_us,
+        mean_rtt_us: rtt_us,
         bps,
         limit,
         receives: false,
@@ -120,7 +125,23 @@ fn a_flow_that_begins_does_not_lower_the_rate() {
     following.take([window(3, 20e3, 1e7, None)]);
     following.take([window(5, 20e3, 3e7, None)]);
     assert_eq!(following.rate().unwrap().bps, 9e7);
-    following.take([window(7, 20e3, 2e7, None)]);
+    (4..8).for_each(|turn| following.take([window(2 * turn, 20e3, 2e7, None)]));
+    assert_eq!(following.rate().unwrap().bps, 9e7);
+    (8..10).for_each(|turn| following.take([window(2 * turn, 20e3, 2e7, None)]));
+    assert_eq!(following.rate().unwrap().bps, 3e7);
+}
+
+#[test]
+fn a_flow_that_fills_a_queue_lowers_the_rate() {
+    let mut following = Following::default();
+    following.take([window(1, 20e3, 9e7, None)]);
+    let queued = |at_s| Window {
+        mean_rtt_us: 40e3,
+        ..window(at_s, 22e3, 3e7, None)
+    };
+    (1..3).for_each(|turn| following.take([queued(2 * turn)]));
+    assert_eq!(following.rate().unwrap().bps, 9e7);
+    following.take([queued(6)]);
     assert_eq!(following.rate().unwrap().bps, 3e7);
 }
 
@@ -160,9 +181,10 @@ proptest! {
         of_rtt in 1.0..8.0_f64,
         queue in 0.3..3.0_f64,
         slack in prop_oneof![Just(1.05), Just(1.6)],
+        growth in 1.08..2.0_f64,
     ) {
         let (mut fluid, mut following) = (Fluid::new(rate_bps, base_us), Following::default());
-        fluid.slack = slack;
+        (fluid.slack, fluid.growth) = (slack, growth);
         fluid.run(&mut following, 40);
         fluid.rate_bps *= of_rate;
         fluid.base_us *= of_rtt;
