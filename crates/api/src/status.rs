@@ -35,6 +35,9 @@ pub struct Status {
     /// The scheduled tests; absent without a file that lists them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasureStatus>,
+    /// The rules whose path is measured, with what is in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<MeasuredRule>,
     /// Where the page is served over TCP.
     pub page: Option<SocketAddr>,
     /// Why it is not, although the daemon was asked to: it tries again.
@@ -43,6 +46,22 @@ pub struct Status {
     /// The gate of Rude TCP; absent from a daemon of an earlier build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rude: Option<RudeGate>,
+}
+
+/// A rule whose path is measured (`rtt = "measured"`, `rate = "measured"`), and what it goes by now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct MeasuredRule {
+    /// Its name.
+    pub rule: String,
+    /// Round-trip time, µs; null while it is not known.
+    pub rtt_us: Option<u32>,
+    /// Rate, bits a second; null while it is not known.
+    pub rate_bps: Option<u64>,
+    /// On which path it was measured, and by what; null while nothing was measured, so that what is known is of the file.
+    pub by: Option<String>,
+    /// Since when it is in force, RFC 3339; null likewise.
+    pub since: Option<String>,
 }
 
 /// What `fatpath status --json` prints while no daemon runs.

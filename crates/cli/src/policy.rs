@@ -7,12 +7,16 @@ use crate::arguments::{
 use crate::not_running::not_running;
 use crate::paths::{learned_of, what_flows_get};
 use crate::try_path::suggest;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use fatpath_api::LearnedPath;
-use fatpath_daemon::{Instance, client, read_policy_file};
+use fatpath_api::endpoint::GetStatus;
+use fatpath_daemon::{Instance, InstanceOptions, client, read_policy_file};
 use fatpath_host::Sysctls;
 use fatpath_kernel::cgroup_memory_max;
-use fatpath_policy::{AutoMode, Explanation, Flow, Refused, explain, memory_warnings};
+use fatpath_policy::{
+    AutoMode, Explanation, Flow, MeasuredPath, MeasuredPaths, Policy, Problem, Refused, explain,
+    memory_warnings,
+};
 use fatpath_units::show_count;
 use serde::Serialize;
 use std::fmt;
@@ -55,7 +59,7 @@ fn check(arguments: &CheckArguments) -> Result<()> {
 }
 
 fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
-    let policy = read_policy_file(&arguments.policy)?;
+    let policy = as_measured(read_policy_file(&arguments.policy)?, &arguments.instance);
     let mut flow = Flow::parse(&arguments.destination)?;
     if let Some(source) = &arguments.source {
         let source = Flow::parse(source).context("--source")?;
@@ -85,6 +89,36 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
         false => explained.to_string(),
     };
     Ok(stdout().write_all(text.as_bytes())?)
+}
+
+/// With what the running daemon has measured for its rules of these names.
+fn as_measured(policy: Policy, instance: &InstanceOptions) -> Policy {
+    if policy.measured_rules().next().is_none() {
+        return policy;
+    }
+    let followed = measured_of(instance).and_then(|measured| {
+        let refused = |problems: Vec<Problem>| anyhow!("{problems:?}");
+        policy.with_measured(&measured).map_err(refused)
+    });
+    followed.unwrap_or_else(|error| {
+        eprintln!("fatpath: warning: what is measured of paths is not known: {error:#}");
+        policy
+    })
+}
+
+fn measured_of(instance: &InstanceOptions) -> Result<MeasuredPaths> {
+    let instance = Instance::new(instance, None)?;
+    let status = client::get::<GetStatus>(&instance.socket())?;
+    let status = status.with_context(|| not_running(&instance))?;
+    let measured = status.measured.into_iter().filter_map(|rule| {
+        let path = MeasuredPath {
+            rtt_us: rule.rtt_us,
+            rate_bps: rule.rate_bps,
+            by: rule.by?,
+        };
+        Some((rule.rule, path))
+    });
+    Ok(measured.collect())
 }
 
 /// What a flow would get by the file, and where no rule of it matches, by what was learned of its path.

@@ -6,13 +6,13 @@ use crate::arguments::{StatusArguments, UnloadArguments};
 use anyhow::Result;
 use fatpath_api::endpoint::GetStatus;
 use fatpath_api::{
-    ArchiveStatus, Change, Counts, KernelStatus, LogStatus, MeasureStatus, PinKind, RudeGate,
-    SampleCounts, Status, StatusWithoutDaemon, UnloadReport,
+    ArchiveStatus, Change, Counts, KernelStatus, LogStatus, MeasureStatus, MeasuredRule, PinKind,
+    RudeGate, SampleCounts, Status, StatusWithoutDaemon, UnloadReport,
 };
 use fatpath_daemon::{Instance, client};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, KernelError};
-use fatpath_units::{show_bytes, show_count};
+use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use serde::Serialize;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -81,6 +81,7 @@ fn of_daemon(status: &Status, verbose: bool) -> String {
     lines.extend(event_log.and_then(|log| log_line("event log", log)));
     lines.extend(status.archive.iter().flat_map(archive_lines));
     lines.extend(status.measure.iter().flat_map(measure_lines));
+    lines.extend(status.measured.iter().map(measured_line));
     lines.extend(host_lines(&status.host_changes, verbose));
     lines.push(match verbose {
         true => pin_lines(&status.kernel).join("\n"),
@@ -124,6 +125,21 @@ fn archive_lines(archive: &ArchiveStatus) -> Vec<String> {
         lines.push(format!("             events lost: {}", lost.join(", ")));
     }
     lines
+}
+
+fn measured_line(rule: &MeasuredRule) -> String {
+    let rate = rule.rate_bps.map(show_rate);
+    let rtt = rule.rtt_us.map(|us| show_time(us.into()));
+    let known: Vec<String> = rate.into_iter().chain(rtt).collect();
+    let known = match known.is_empty() {
+        true => "nothing known".to_owned(),
+        false => known.join(", "),
+    };
+    let by = match (&rule.by, &rule.since) {
+        (Some(by), Some(since)) => format!("measured {by}, since {since}"),
+        _ => "not measured yet".to_owned(),
+    };
+    format!("path         of rule {}: {known}; {by}", rule.rule)
 }
 
 fn measure_lines(measure: &MeasureStatus) -> Vec<String> {

@@ -202,6 +202,7 @@ async fn status(
             event_log,
             archive: archive.status(),
             measure: measurements.status(),
+            measured: engine.measured_rules(),
             page: page.address,
             page_error: page.error,
         })

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The live policy and what carries it: kernel half, sysctls, routes.
 
-use anyhow::{Context, Result, ensure};
-use fatpath_api::{Applied, TuneQuery, TunedByHand, TunedFlow};
-use fatpath_archive::Kind;
+use anyhow::{Context, Result, anyhow, ensure};
+use fatpath_api::{Applied, MeasuredRule, TuneQuery, TunedByHand, TunedFlow};
+use fatpath_archive::{Kind, rfc3339};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others};
 use fatpath_policy::{AutoMode, Classifier, Policy, RUDE_LAW, RouteMetrics, Rule, routes};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Instance;
-use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied};
+use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied, rule_measured};
 use crate::by_hand::{ByHand, Ends};
 use crate::instruments::Instruments;
-use crate::paths::{Autotuned, Learned, PathsState, most_buffer_bytes};
+use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes};
 use crate::phases::PhasesState;
 use crate::policy_file::read_policy_file;
 
@@ -109,6 +109,8 @@ impl Engine {
     /// Makes a policy live. What fails after the kernel took it is a note, not an error.
     pub(crate) fn apply(&mut self, policy: Policy, file: &str) -> Result<Applied> {
         let rules = policy.rules.len();
+        let measured = self.paths.measured_for(&policy);
+        let policy = with_measured(&policy, &measured)?;
         let warnings = policy.warnings.iter();
         let mut notes: Vec<String> = warnings.map(|it| it.warning_in(file)).collect();
         if self.by_hand.before(&policy, &self.learned).is_err() {
@@ -133,6 +135,7 @@ impl Engine {
         self.archive.set_policy(policy.archive);
         let autotuned = Autotuned::of(&self.host);
         self.paths.set_policy(policy.auto, autotuned);
+        self.set_measured(measured);
         self.phases.set_policy(&policy.phases);
         self.policy_file = file.to_owned();
         let applied = Applied {
@@ -143,6 +146,36 @@ impl Engine {
         self.archive
             .put(Kind::Decision, policy_applied(file, &applied));
         Ok(applied)
+    }
+
+    /// Rules whose path is measured give what follows from this, to live flows, too.
+    pub(crate) fn follow_measured(&mut self, measured: Measured) -> Result<()> {
+        let policy = with_measured(&self.policy, &measured)?;
+        for note in self.make_live(policy)?.notes {
+            tracing::info!("measured paths: {note}");
+        }
+        self.set_measured(measured);
+        Ok(())
+    }
+
+    /// The rules whose path is measured, and what they go by.
+    pub(crate) fn measured_rules(&self) -> Vec<MeasuredRule> {
+        let rule = |rule: &Rule| MeasuredRule {
+            rule: rule.name.clone(),
+            rtt_us: rule.path.rtt_us,
+            rate_bps: rule.path.rate_bps,
+            by: rule.path.follows.by.clone(),
+            since: self.paths.measured_since_us(&rule.name).map(rfc3339),
+        };
+        self.policy.measured_rules().map(rule).collect()
+    }
+
+    fn set_measured(&self, measured: Measured) {
+        for (rule, now, before) in self.paths.set_measured(measured) {
+            let event = rule_measured(&rule, &now, before.as_ref());
+            tracing::info!("measured paths: rule {rule}: {}", event.body);
+            self.archive.put(Kind::Decision, event);
+        }
     }
 
     /// Flows that no rule of the file matches get this from now on, live ones at their next round trip.
@@ -356,6 +389,16 @@ impl Engine {
         self.by_hand = ByHand::default();
         self.make_live(self.policy.clone()).map(drop)
     }
+}
+
+/// What the file means with what is measured.
+fn with_measured(policy: &Policy, measured: &Measured) -> Result<Policy> {
+    policy
+        .with_measured(&measured.values())
+        .map_err(|problems| {
+            let problem = problems.first().map(ToString::to_string);
+            anyhow!("{}", problem.unwrap_or_default())
+        })
 }
 
 /// As the kernel half tells addresses.

@@ -80,6 +80,8 @@ struct Learner {
     is_to_tell_all: bool,
     /// Said when it begins, and when it changes.
     failure: Option<String>,
+    /// The same of rules whose path is measured.
+    unmeasured: Option<String>,
 }
 
 impl Learner {
@@ -93,6 +95,7 @@ impl Learner {
             self.restoring
                 .turn(Instant::now(), || state.paths.restore(&state.archive));
             self.learn(&state.paths, &state.instruments);
+            self.follow_measured(state);
             let now = Some(Instant::now());
             state.paths.store(&mut self.memory, &state.archive, now);
         }
@@ -101,10 +104,33 @@ impl Learner {
         }
     }
 
+    /// Rules whose path is measured follow it.
+    fn follow_measured(&mut self, state: &DaemonState) {
+        let Some(measured) = state.paths.measured_anew() else {
+            return;
+        };
+        let mut engine = state.engine.lock();
+        let Some(engine) = engine.as_mut() else {
+            return;
+        };
+        let failure = engine.follow_measured(measured).err();
+        let failure = failure.map(|error| format!("{error:#}"));
+        if let Some(error) = failure.as_ref().filter(|_| failure != self.unmeasured) {
+            tracing::error!(
+                "measured paths: {error}; flows keep what they have, and it is tried again"
+            );
+        }
+        self.unmeasured = failure;
+    }
+
     fn learn(&mut self, paths: &PathsState, instruments: &Instruments) {
         let changed = instruments.changed(self.mark);
         self.mark = changed.mark;
+        let is_measured = paths.is_measured();
         for cookies in changed.cookies.chunks(TOLD_AT_ONCE) {
+            if is_measured {
+                paths.follow(instruments.windows(cookies, unix_minus_monotonic_us()));
+            }
             let told = instruments.evidence(cookies, unix_minus_monotonic_us());
             for key in paths.learn(told) {
                 self.memory.note(key, Instant::now());

@@ -7,6 +7,7 @@
 pub(crate) mod answers;
 mod host;
 mod learned;
+mod measured;
 mod memory;
 mod rules;
 
@@ -24,6 +25,8 @@ pub use host::defaults_of_host;
 pub(crate) use host::{Autotuned, most_buffer_bytes};
 use learned::Given;
 pub(crate) use learned::Learned;
+use measured::MeasuredState;
+pub(crate) use measured::{InForce, Measured, of_found};
 pub(crate) use memory::Memory;
 
 /// The paths of this daemon.
@@ -32,6 +35,7 @@ pub(crate) struct PathsState {
     paths: Mutex<Paths>,
     settings: Mutex<Auto>,
     autotuned: Mutex<Autotuned>,
+    measured: Mutex<MeasuredState>,
 }
 
 impl PathsState {

@@ -44,6 +44,7 @@ pub(crate) fn start(
     let tests = measure::Parts {
         measurements: Arc::clone(&state.measurements),
         archive: Arc::clone(&state.archive),
+        paths: Arc::clone(&state.paths),
         logs: Arc::clone(&state.logs),
         shutdown: state.shutdown.clone(),
     };

@@ -23,7 +23,7 @@ use fatpath_estats::{
     BadFormula, Bounds, Changed, Changes, Derived, FlowTable, Rule, Tally, TallyBounds,
 };
 use fatpath_kernel::{Kernel, is_path_rule};
-use fatpath_path::{Evidence, PathKey};
+use fatpath_path::{Evidence, PathKey, Window};
 use fatpath_policy::{Policy, SampledFlows, Setting};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -175,6 +175,15 @@ impl Instruments {
         self.table.lock().evidence(cookies, unix_minus_monotonic_us)
     }
 
+    /// What these flows show of their paths now.
+    pub(crate) fn windows(
+        &self,
+        cookies: &[u64],
+        unix_minus_monotonic_us: i64,
+    ) -> Vec<(PathKey, Window)> {
+        self.table.lock().windows(cookies, unix_minus_monotonic_us)
+    }
+
     /// Which flows changed since the mark; 0 = all.
     pub(crate) fn changed(&self, mark: u64) -> Changed {
         self.table.lock().changed(mark)
@@ -199,12 +208,19 @@ fn rule(policy: &Policy, id: u32, name: String) -> Rule {
         receive_buffer_bytes: number(Setting::ReceiveBuffer),
         is_learned: is_path_rule(id),
         // A flow that is tuned by hand tells what was tried, not what its path is like.
-        teaches_nothing: is_by_hand(&name)
-            || rule.is_some_and(|rule| rule.settings.iter().next().is_none()),
+        teaches_nothing: is_by_hand(&name) || rule.is_some_and(leaves_alone),
         pacing_rate_bps: number(Setting::PacingRate),
-        path_rate_bps: rule.and_then(|rule| rule.path.rate_bps),
+        // That a flow is as fast as it was measured to be is no judgement.
+        path_rate_bps: rule
+            .filter(|rule| !rule.path.follows.rate)
+            .and_then(|rule| rule.path.rate_bps),
         name,
     }
+}
+
+/// Its flows are exempted: it gives nothing, and waits for no measurement that would make it give something.
+fn leaves_alone(rule: &fatpath_policy::Rule) -> bool {
+    rule.settings.iter().next().is_none() && rule.path.follows.is_nothing()
 }
 
 /// The policy's derived events.

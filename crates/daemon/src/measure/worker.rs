@@ -7,6 +7,7 @@ use super::perform::{now_us, peer_address, perform};
 use super::{Measurements, Refusal, Request, host_seed};
 use crate::archive::Archive;
 use crate::flow_log::Logs;
+use crate::paths::PathsState;
 use anyhow::Result;
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 use fatpath_archive::{Event, Kind};
@@ -31,6 +32,7 @@ const LEASE_MARGIN_US: u64 = 10_000_000;
 pub(crate) struct Parts {
     pub(crate) measurements: Arc<Measurements>,
     pub(crate) archive: Arc<Archive>,
+    pub(crate) paths: Arc<PathsState>,
     pub(crate) logs: Arc<Logs>,
     /// Cancelled when the daemon is to end.
     pub(crate) shutdown: CancellationToken,
@@ -197,6 +199,9 @@ impl Worker {
         };
         if let Some(log) = &self.parts.logs.events {
             crate::instruments::lines::write_test(log, &event, outcome);
+        }
+        if let Some(peer) = ended.peer {
+            self.parts.paths.take_test(peer, outcome);
         }
         self.parts.archive.put(Kind::Test, event);
     }

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules whose paths are measured (`rtt = "measured"`): what is in force for each, and when another value takes its place.
+//!
+//! What is known of paths, and what is worth a change, is decided in `fatpath-path`; what a rule makes of it, in
+//! `fatpath-policy`.
+
+use super::{PathsState, is_excluded, now_us};
+use fatpath_api::TestOutcome;
+use fatpath_path::{Asked, By, Found, Measures, PathKey, Paths, Reading, Window};
+use fatpath_policy::{Auto, Match, MeasuredPath, MeasuredPaths, Policy, Prefix, Rule};
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What is measured, and what the live rules have of it.
+#[derive(Default)]
+pub(super) struct MeasuredState {
+    measures: Measures,
+    live: Measured,
+}
+
+/// What rules have of what is measured.
+#[derive(Clone, Default)]
+pub(crate) struct Measured {
+    rules: Vec<Asking>,
+    in_force: BTreeMap<String, InForce>,
+}
+
+/// A rule that asks for what is measured.
+#[derive(Clone)]
+struct Asking {
+    name: String,
+    matches: Match,
+    asked: Asked,
+}
+
+/// What a rule has.
+#[derive(Clone, Copy)]
+pub(crate) struct InForce {
+    pub(crate) found: Found,
+    /// µs since 1970.
+    pub(crate) since_us: i64,
+}
+
+impl PathsState {
+    /// What the rules of a policy that is to become live have of what is measured.
+    pub(crate) fn measured_for(&self, policy: &Policy) -> Measured {
+        let rules = policy.measured_rules().map(Asking::of).collect();
+        let (paths, state) = (self.paths.lock(), self.measured.lock());
+        Measured {
+            rules,
+            in_force: BTreeMap::new(),
+        }
+        .follow(&state.measures, &paths, now_us())
+    }
+
+    /// What the live rules are to have from now on; none while nothing has changed by a quarter.
+    pub(crate) fn measured_anew(&self) -> Option<Measured> {
+        let (paths, state) = (self.paths.lock(), self.measured.lock());
+        if state.live.rules.is_empty() {
+            return None;
+        }
+        let next = state.live.clone().follow(&state.measures, &paths, now_us());
+        let has_changed = next.changes(&state.live).next().is_some();
+        has_changed.then_some(next)
+    }
+
+    /// The rules have it. Answers those that had something else before.
+    pub(crate) fn set_measured(
+        &self,
+        measured: Measured,
+    ) -> Vec<(String, InForce, Option<InForce>)> {
+        let mut state = self.measured.lock();
+        let before = std::mem::replace(&mut state.live, measured);
+        let MeasuredState { measures, live } = &mut *state;
+        measures.retain(|key| live.is_wanted(key));
+        live.changes(&before).collect()
+    }
+
+    /// Since when a rule has what was measured, µs since 1970.
+    pub(crate) fn measured_since_us(&self, rule: &str) -> Option<i64> {
+        let state = self.measured.lock();
+        Some(state.live.in_force.get(rule)?.since_us)
+    }
+
+    /// Takes windows of flows that closed.
+    pub(crate) fn follow(&self, windows: Vec<(PathKey, Window)>) {
+        let settings = self.settings.lock().clone();
+        let MeasuredState { measures, live } = &mut *self.measured.lock();
+        measures.take(windows, |key| {
+            live.is_wanted(key) && !is_excluded(&settings, key)
+        });
+    }
+
+    /// Whether the live policy has a rule that asks for what is measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        !self.measured.lock().live.rules.is_empty()
+    }
+
+    /// Takes what a test measured of the path to a peer.
+    pub(crate) fn take_test(&self, peer: IpAddr, outcome: &TestOutcome) {
+        let excluded = |settings: &Auto| settings.exclude.iter().any(|it| it.contains(peer));
+        if excluded(&self.settings.lock()) {
+            return;
+        }
+        let value = |names: &[&str], unit: &str| {
+            let mut values = names.iter().filter_map(|name| outcome.values.get(*name));
+            values.find(|(_, of)| of == unit).map(|(value, _)| *value)
+        };
+        let rtt_us = value(&["rtt_min", "rtt_avg", "rtt"], "ms").map(|ms| ms * 1e3);
+        let bps = value(&["rate", "goodput"], "b/s");
+        let measures = &mut self.measured.lock().measures;
+        measures.take_test(peer, outcome.start_us, rtt_us, bps);
+    }
+}
+
+impl Measured {
+    /// With what is known now, where it is worth a change.
+    fn follow(mut self, measures: &Measures, known: &Paths, since_us: i64) -> Measured {
+        for rule in &self.rules {
+            let is_of_rule = |key: &PathKey| rule.is_for(key);
+            let is_prefix = |prefix: &IpNet| holds(&rule.matches.destination, prefix);
+            let found = measures.find(known, &rule.asked, since_us, is_of_rule, is_prefix);
+            let before = self.in_force.get(&rule.name).map(|before| before.found);
+            let found = found.map(|found| found.or_known_of(before.as_ref()));
+            if let Some(found) = found.filter(|found| found.is_worth(before.as_ref())) {
+                self.in_force
+                    .insert(rule.name.clone(), InForce { found, since_us });
+            }
+        }
+        self
+    }
+
+    /// Rules that have something else than before: what they have, and had.
+    fn changes<'m>(
+        &'m self,
+        before: &'m Measured,
+    ) -> impl Iterator<Item = (String, InForce, Option<InForce>)> + 'm {
+        self.in_force.iter().filter_map(|(name, now)| {
+            let before = before.in_force.get(name).copied();
+            let is_same = before.is_some_and(|before| before.found == now.found);
+            (!is_same).then(|| (name.clone(), *now, before))
+        })
+    }
+
+    fn is_wanted(&self, key: &PathKey) -> bool {
+        self.rules.iter().any(|rule| rule.is_for(key))
+    }
+
+    /// As the policy takes it.
+    pub(crate) fn values(&self) -> MeasuredPaths {
+        let values = self.in_force.iter();
+        let values = values.map(|(name, now)| (name.clone(), of_found(&now.found)));
+        values.collect()
+    }
+}
+
+pub(crate) fn of_found(found: &Found) -> MeasuredPath {
+    MeasuredPath {
+        rtt_us: found.rtt.map(|rtt| rtt.value.round() as u32),
+        rate_bps: found.rate.map(|rate| rate.value.round() as u64),
+        by: by(found),
+    }
+}
+
+impl Asking {
+    fn of(rule: &Rule) -> Asking {
+        let path = &rule.path;
+        Asking {
+            name: rule.name.clone(),
+            matches: rule.matches.clone(),
+            asked: Asked {
+                rtt: path.follows.rtt,
+                rate: path.follows.rate,
+                rtt_us: path.rtt_us.map(f64::from),
+                bps: path.rate_bps.map(|bps| bps as f64),
+            },
+        }
+    }
+
+    fn is_for(&self, key: &PathKey) -> bool {
+        let sources = &self.matches.source;
+        let is_from = sources.is_empty() || sources.iter().any(|it| it.contains(key.local));
+        is_from && holds(&self.matches.destination, &key.prefix)
+    }
+}
+
+/// Whether some peers of a path are among a rule's destinations; without destinations all are.
+fn holds(destinations: &[Prefix], path: &IpNet) -> bool {
+    let overlaps = |one: &Prefix| one.contains(path.network()) || path.contains(&one.address());
+    destinations.is_empty() || destinations.iter().any(overlaps)
+}
+
+/// On which path, and by what, for people.
+fn by(found: &Found) -> String {
+    let of = |reading: Option<Reading>| reading.map(|reading| name(reading.by));
+    let by = match (of(found.rtt), of(found.rate)) {
+        (Some(rtt), Some(rate)) if rtt == rate => format!("by {rtt}"),
+        (Some(rtt), Some(rate)) => format!("by {rtt} (rtt) and {rate} (rate)"),
+        (one, other) => format!("by {}", one.or(other).unwrap_or_default()),
+    };
+    format!("on {} {by}", found.prefix)
+}
+
+fn name(by: By) -> &'static str {
+    match by {
+        By::Flows => "flows",
+        By::HeldFlows => "flows that something else held back",
+        By::Test => "a test",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(matches: &str) -> Asking {
+        let text = format!("[[rule]]\nname = 'a'\nrtt = 'measured'\n{matches}\n");
+        let policy = fatpath_policy::parse(&text, None).unwrap();
+        Asking::of(&policy.rules[0])
+    }
+
+    #[test]
+    fn a_rule_is_for_the_paths_of_its_destinations_and_sources() {
+        let key =
+            |local: &str, peer: &str| PathKey::new(local.parse().unwrap(), peer.parse().unwrap());
+        let is_for = |matches: &str| rule(matches).is_for(&key("198.51.100.1", "192.0.2.7"));
+        assert!(is_for(""));
+        assert!(is_for("destination = ['192.0.0.0/16']"));
+        assert!(is_for("destination = ['192.0.2.9']"), "it is on the path");
+        assert!(!is_for("destination = ['192.0.3.0/24']"));
+        assert!(is_for("source = ['198.51.100.0/24']"));
+        assert!(!is_for("source = ['198.51.100.2']"));
+    }
+
+    #[test]
+    fn where_a_value_comes_from_is_told() {
+        let reading = |by| {
+            Some(Reading {
+                value: 1e6,
+                at_us: 0,
+                by,
+            })
+        };
+        let prefix: IpNet = "192.0.2.0/24".parse().unwrap();
+        let told = |rtt, rate| {
+            by(&Found {
+                prefix,
+                local: None,
+                rtt,
+                rate,
+            })
+        };
+        assert_eq!(
+            told(reading(By::Flows), reading(By::Flows)),
+            "on 192.0.2.0/24 by flows"
+        );
+        assert_eq!(told(None, reading(By::Test)), "on 192.0.2.0/24 by a test");
+        assert_eq!(
+            told(reading(By::Test), reading(By::HeldFlows)),
+            "on 192.0.2.0/24 by a test (rtt) and flows that something else held back (rate)"
+        );
+    }
+}
