@@ -2138,6 +2138,25 @@ export interface components {
              */
             sum_ln2: number;
         };
+        /** @description A rule whose path is measured (`rtt = "measured"`, `rate = "measured"`), and what it goes by now. */
+        MeasuredRule: {
+            /** @description On which path it was measured, and by what; null while nothing was measured, so that what is known is of the file. */
+            by: string | null;
+            /**
+             * Format: uint64
+             * @description Rate, bits a second; null while it is not known.
+             */
+            rate_bps: number | null;
+            /**
+             * Format: uint32
+             * @description Round-trip time, µs; null while it is not known.
+             */
+            rtt_us: number | null;
+            /** @description Its name. */
+            rule: string;
+            /** @description Since when it is in force, RFC 3339; null likewise. */
+            since: string | null;
+        };
         /** @description Who opened the connection. */
         Opened: "here" | "by_peer" | "before_fatpath";
         /** @description What one flow told of its path. */
@@ -2720,6 +2739,8 @@ export interface components {
             kernel: components["schemas"]["KernelStatus"];
             /** @description The scheduled tests; absent without a file that lists them. */
             measure?: components["schemas"]["MeasureStatus"] | null;
+            /** @description The rules whose path is measured, with what is in force. */
+            measured?: components["schemas"]["MeasuredRule"][];
             /** @description Where the page is served over TCP. */
             page: string | null;
             /** @description Why it is not, although the daemon was asked to: it tries again. */
