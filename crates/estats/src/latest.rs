@@ -21,6 +21,7 @@ struct Closed {
     length_ns: u64,
     rtt_us: u32,
     mean_rtt_us: f64,
+    lost: bool,
     window: Window,
     receives: bool,
 }
@@ -43,6 +44,7 @@ impl Latest {
                 true => f64::from(sample.rcv_rtt_us),
                 false => span.mean_rtt_us(),
             },
+            lost: span.passed.segs_retrans > 0,
             window: Window::of(span),
             receives: receives(sample),
         });
@@ -83,6 +85,7 @@ impl Record {
             mean_rtt_us: closed.mean_rtt_us.max(f64::from(closed.rtt_us)),
             bps: closed.window.bps,
             limit: closed.window.limit.or(by_loss),
+            lost: closed.lost,
             receives: closed.receives,
         };
         Some((key, window))

@@ -80,6 +80,8 @@ enum Queue {
 #[derive(Clone, Copy, Debug)]
 struct Longer {
     moments: usize,
+    /// Those in which segments were sent again.
+    lossy: usize,
     least_us: f64,
     /// The slowest of the latest moments whose round-trip times are the same.
     level: Moment,
@@ -92,6 +94,7 @@ impl Longer {
         let Some(before) = before else {
             return Longer {
                 moments: 1,
+                lossy: now.lost.into(),
                 least_us: now.rtt_us,
                 level: *now,
                 shown: None,
@@ -107,6 +110,7 @@ impl Longer {
         };
         Longer {
             moments: before.moments + 1,
+            lossy: before.lossy + usize::from(now.lost),
             least_us: before.least_us.min(now.rtt_us),
             level: match is_same_rtt && level.bps <= now.bps {
                 true => level,
@@ -202,7 +206,11 @@ impl Following {
             _ if has_no_queue => None,
             (Some(Queue::Full), _) => Some(Queue::Full),
             _ if !is_slower => Some(Queue::Full),
-            (None, None) => (longer.moments >= MANY_MOMENTS).then_some(Queue::Full),
+            // A longer path loses nothing for being longer, but for what is sent again by mistake at the change.
+            (None, None) => {
+                let is_full = longer.lossy >= MOMENTS || longer.moments >= MANY_MOMENTS;
+                is_full.then_some(Queue::Full)
+            }
             _ if longer.moments < MOMENTS => None,
             (None, Some(Limit::OwnBuffer)) => {
                 self.is_longer(longer.least_us);

@@ -344,6 +344,7 @@ mod tests {
             mean_rtt_us: rtt_us,
             bps,
             limit: None,
+            lost: false,
             receives: false,
         }
     }

@@ -30,6 +30,8 @@ pub struct Window {
     pub bps: f64,
     /// What else than the path held the flow back.
     pub limit: Option<Limit>,
+    /// Whether it sent segments again.
+    pub lost: bool,
     /// Whether the flow received: then its round-trip times may have waited for the peer's program.
     pub receives: bool,
 }
@@ -47,6 +49,8 @@ pub struct Moment {
     pub bps: f64,
     /// What else than the path held back the flows that carried most.
     pub limit: Option<Limit>,
+    /// Whether some sent segments again.
+    pub lost: bool,
     /// Whether no flow sent.
     pub receives: bool,
 }
@@ -98,6 +102,7 @@ impl Windows {
             mean_rtt_us: fastest.map_or(rtt_us, |window| window.mean_rtt_us.max(rtt_us)),
             bps,
             limit,
+            lost: all().any(|window| window.lost),
             receives,
         }
     }
@@ -126,6 +131,7 @@ mod tests {
             mean_rtt_us: 20e3,
             bps,
             limit: None,
+            lost: false,
             receives: false,
         }
     }

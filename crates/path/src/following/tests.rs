@@ -43,7 +43,8 @@ impl Fluid {
         };
         let mut is_held = self.window_bits > held_bits;
         let mut in_flight_bits = self.window_bits.min(held_bits);
-        if in_flight_bits > most_bits {
+        let lost = in_flight_bits > most_bits;
+        if lost {
             self.window_bits = 0.7 * most_bits;
             in_flight_bits = self.window_bits;
             is_held = false;
@@ -59,6 +60,7 @@ impl Fluid {
             mean_rtt_us: rtt_us,
             bps: in_flight_bits / rtt_us * 1e6,
             limit: is_held.then_some(Limit::OwnBuffer),
+            lost,
             receives: false,
         }
     }
@@ -92,6 +94,7 @@ fn window(at_s: i64, rtt_us: f64, bps: f64, limit: Option<Limit>) -> Window {
         mean_rtt_us: rtt_us,
         bps,
         limit,
+        lost: false,
         receives: false,
     }
 }
@@ -105,6 +108,21 @@ fn a_queue_is_not_taken_for_a_longer_path() {
         following.take([window(at_s + 100, 60e3, 9.5e7, Some(Limit::OwnBuffer))]);
     }
     assert_eq!(following.rtt_us(), Some(20e3));
+}
+
+#[test]
+fn a_full_queue_that_loses_segments_is_that_of_a_slower_path() {
+    let rate = |lost: bool| {
+        let mut following = Following::default();
+        following.take([window(1, 80e3, 9e7, None)]);
+        for turn in 1..5 {
+            let full = window(2 * turn, 150e3, 3e7, None);
+            following.take([Window { lost, ..full }]);
+        }
+        (following.rtt_us(), following.rate().unwrap().bps)
+    };
+    assert_eq!(rate(true), (Some(80e3), 3e7));
+    assert_eq!(rate(false), (Some(80e3), 9e7), "it may be a longer path");
 }
 
 #[test]
