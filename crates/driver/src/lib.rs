@@ -58,8 +58,8 @@ pub enum StepError {
     Closed(CloseCode),
     /// The cipher's limit.
     #[error(
-        "the key has sealed as many datagrams as it may: the same command goes on with files where this ended; a stream \
-         cannot go on, and has to be shorter, or sent as a file"
+        "the key has sealed as many datagrams as it may, and the other end has not answered by a newer one: give the \
+         command again"
     )]
     KeyExhausted,
     /// The datagrams do not fit the interface.

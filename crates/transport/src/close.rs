@@ -2,7 +2,7 @@
 //! The end of a connection. Either end may close; it says so once, and again to whatever the other sends after that,
 //! for that shows that it was not heard.
 
-/// Why an end closed: 0 is that all has arrived, 65535 that its key is used up; others are the programs'.
+/// Why an end closed: 0 is that all has arrived, 65535 that its key is used up and was not renewed; others are the programs'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseCode(pub u16);
 

@@ -9,6 +9,8 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 
 /// Bytes of the nonce of both ciphers (RFC 5116, 5.1; RFC 8439, 2.8).
 pub(crate) const IV_BYTES: usize = 12;
+/// Bytes of a direction's secret: those of SHA-256 (RFC 5869, 2.3).
+const SECRET_BYTES: usize = 32;
 
 /// What seals datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Cipher {
         }
     }
 
-    /// Datagrams that may fail to verify under one key (RFC 9001, 6.6).
+    /// Datagrams that may fail to verify in a connection, whatever the key (RFC 9001, 6.6).
     pub(crate) fn most_forged(self) -> u64 {
         match self {
             Cipher::Aes128Gcm => 1 << 52,
@@ -93,6 +95,16 @@ pub(crate) enum Direction {
 pub(crate) struct Key {
     pub(crate) aead: LessSafeKey,
     pub(crate) iv: [u8; IV_BYTES],
+    /// How many keys of its direction came before it, of which datagrams carry the last 8 bits.
+    pub(crate) phase: u8,
+}
+
+/// The keys of one direction, one after the other (RFC 9001, 6). Each secret gives a key and the next secret, and is
+/// forgotten: whoever learns a secret knows no earlier key.
+pub(crate) struct Keys {
+    cipher: Cipher,
+    secret: Prk,
+    phase: u8,
 }
 
 struct Length(usize);
@@ -137,27 +149,56 @@ impl FlowSecret {
         }
     }
 
-    /// HKDF-SHA-256 (RFC 5869), expanded by what the key is for.
-    pub(crate) fn key(&self, cipher: Cipher, direction: Direction) -> Key {
-        let algorithm = cipher.algorithm();
+    /// The keys of a direction, from its first.
+    pub(crate) fn keys(&self, cipher: Cipher, direction: Direction) -> Keys {
         let way: &[u8] = match direction {
             Direction::Data => b"data",
             Direction::Acks => b"acks",
         };
-        let (mut key, mut iv) = ([0; 32], [0; IV_BYTES]);
-        let key = &mut key[..algorithm.key_len()];
-        self.expand(&[b"key ", way], key);
-        self.expand(&[b"iv ", way], &mut iv);
-        let unbound = UnboundKey::new(algorithm, key).expect("the key has the cipher's length");
-        let aead = LessSafeKey::new(unbound);
-        Key { aead, iv }
+        let mut secret = [0; SECRET_BYTES];
+        self.expand(&[b"secret ", way], &mut secret);
+        Keys {
+            cipher,
+            secret: Prk::new_less_safe(HKDF_SHA256, &secret),
+            phase: 0,
+        }
     }
 
+    /// By the flow, and what it is for.
     fn expand(&self, what: &[&[u8]], bytes: &mut [u8]) {
         let flow = self.flow.to_be_bytes();
-        let info = [&[b"fatpath transport 1 ", &flow[..]], what].concat();
-        let expanded = self.prk.expand(&info, Length(bytes.len()));
-        let filled = expanded.and_then(|output| output.fill(bytes));
-        filled.expect("HKDF gives up to 255 hashes, and these are shorter than one");
+        expand(
+            &self.prk,
+            &[&[b"fatpath transport 2 ", &flow[..]], what].concat(),
+            bytes,
+        );
     }
+}
+
+impl Keys {
+    /// The key of the next phase.
+    pub(crate) fn next_key(&mut self) -> Key {
+        let algorithm = self.cipher.algorithm();
+        let (mut key, mut iv, mut secret) = ([0; 32], [0; IV_BYTES], [0; SECRET_BYTES]);
+        let key = &mut key[..algorithm.key_len()];
+        expand(&self.secret, &[b"key"], key);
+        expand(&self.secret, &[b"iv"], &mut iv);
+        expand(&self.secret, &[b"next"], &mut secret);
+        self.secret = Prk::new_less_safe(HKDF_SHA256, &secret);
+        let unbound = UnboundKey::new(algorithm, key).expect("the key has the cipher's length");
+        let phase = self.phase;
+        self.phase = phase.wrapping_add(1);
+        Key {
+            aead: LessSafeKey::new(unbound),
+            iv,
+            phase,
+        }
+    }
+}
+
+/// HKDF-Expand with SHA-256 (RFC 5869, 2.3).
+fn expand(prk: &Prk, info: &[&[u8]], bytes: &mut [u8]) {
+    let expanded = prk.expand(info, Length(bytes.len()));
+    let filled = expanded.and_then(|output| output.fill(bytes));
+    filled.expect("HKDF gives up to 255 hashes, and these are no longer than one");
 }

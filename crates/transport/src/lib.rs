@@ -16,9 +16,9 @@
 //!
 //! A datagram is appended to what is there already, so that many leave by one call of the kernel.
 //!
-//! It does not exchange keys, open sockets or files, know names or sizes of objects, discover the path's MTU, or
-//! renew keys: a connection ends before the AEAD's limit. It refuses to open a datagram of another connection,
-//! one that was opened before, and one that does not verify; these change nothing.
+//! It does not exchange keys, open sockets or files, know names or sizes of objects, or discover the path's MTU. It
+//! renews keys before the AEAD's limit. It refuses to open a datagram of another connection, one that was opened before,
+//! and one that does not verify; these change nothing.
 //!
 //! Start reading at [`Spec`], then [`Sender`]. The bytes of a datagram are in `packet.rs` and `frame.rs`, and in
 //! docs/transport.md.

@@ -2,7 +2,7 @@
 //! The clear header of a datagram, 16 bytes in network order, and what follows it:
 //!
 //! ```text
-//! kind u8 | 0 u8 | flow u16 | connection u32 | number u64 | sealed frame | tag, 16 bytes
+//! kind u8 | phase u8 | flow u16 | connection u32 | number u64 | sealed frame | tag, 16 bytes
 //! ```
 //!
 //! The header is the AEAD's associated data, and its number the nonce, XORed into the key's IV (RFC 5116, 3.2).
@@ -46,6 +46,8 @@ impl Kind {
 pub struct Header {
     /// What follows.
     pub kind: Kind,
+    /// Which key of its direction, the last 8 bits of its number.
+    pub phase: u8,
     /// Which of a transfer's flows.
     pub flow: u16,
     /// Which connection.
@@ -58,7 +60,7 @@ impl Header {
     /// Its bytes.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        bytes[0] = self.kind.code();
+        bytes[..2].copy_from_slice(&[self.kind.code(), self.phase]);
         bytes[2..4].copy_from_slice(&self.flow.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.connection.to_be_bytes());
         bytes[8..].copy_from_slice(&self.number.to_be_bytes());
@@ -69,13 +71,13 @@ impl Header {
     pub fn decode(datagram: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER_BYTES] = datagram.first_chunk()?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.code() == bytes[0])?;
-        let header = Header {
+        Some(Header {
             kind,
+            phase: bytes[1],
             flow: u16::from_be_bytes([bytes[2], bytes[3]]),
             connection: u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
             number: u64::from_be_bytes(*bytes.last_chunk()?),
-        };
-        (bytes[1] == 0).then_some(header)
+        })
     }
 }
 
@@ -89,13 +91,11 @@ mod tests {
         #[test]
         fn bytes_and_headers_are_one_to_one(bytes in prop::collection::vec(any::<u8>(), 0..24), kind in 0u8..7) {
             let mut bytes = bytes;
-            if let [first, second, ..] = &mut bytes[..] {
-                (*first, *second) = (kind, *second & 1);
-            }
+            bytes.iter_mut().take(1).for_each(|first| *first = kind);
             if let Some(header) = Header::decode(&bytes) {
                 prop_assert_eq!(&header.encode()[..], &bytes[..HEADER_BYTES]);
             } else {
-                prop_assert!(bytes.len() < HEADER_BYTES || !(1..=5).contains(&kind) || bytes[1] != 0);
+                prop_assert!(bytes.len() < HEADER_BYTES || !(1..=5).contains(&kind));
             }
         }
     }

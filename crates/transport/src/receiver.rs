@@ -107,6 +107,7 @@ impl Receiver {
         datagram: &'d mut [u8],
     ) -> Result<Received<'d>, Refused> {
         let opened = self.opener.open(datagram)?;
+        self.sealer.heard(self.opener.phase());
         self.silence.heard(now_ns);
         let (header, frame): (Header, &'d [u8]) = (opened.header, opened.frame);
         match header.kind {

@@ -27,10 +27,14 @@ impl ReplayWindow {
         if number >= self.end {
             return true;
         }
-        // The oldest word is shared with numbers to come.
-        let is_known = self.end - number <= WINDOW - 64;
         let (word, bit) = place(number);
-        is_known && self.seen[word] & bit == 0
+        !self.is_too_old(number) && self.seen[word] & bit == 0
+    }
+
+    /// Whether it, and every number below, is so old that nobody knows.
+    pub(crate) fn is_too_old(&self, number: u64) -> bool {
+        // The oldest word is shared with numbers to come.
+        self.end.saturating_sub(number) > WINDOW - 64
     }
 
     /// It was opened.

@@ -132,6 +132,7 @@ impl Sender {
     /// Why it is refused; then nothing has changed, but that [`Refused::Nonsense`] is not opened again.
     pub fn handle_datagram(&mut self, now_ns: u64, datagram: &mut [u8]) -> Result<(), Refused> {
         let opened = self.opener.open(datagram)?;
+        self.sealer.heard(self.opener.phase());
         self.silence.heard(now_ns);
         match opened.header.kind {
             Kind::Hello => match opened.frame.is_empty() {
@@ -292,7 +293,12 @@ impl Sender {
     }
 
     #[cfg(test)]
-    pub(crate) fn limit_key(&mut self, end: u64) {
-        self.sealer.limit(end);
+    pub(crate) fn limit_key(&mut self, renewal: u64, end: u64) {
+        self.sealer.limit(renewal, end);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn phase(&self) -> u8 {
+        self.sealer.phase()
     }
 }

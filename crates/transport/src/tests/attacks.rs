@@ -38,6 +38,7 @@ fn check_refused(now_ns: u64, payload: &[u8], sender: &mut Sender, receiver: &mu
 fn what_others_send_changes_nothing() {
     let run = |attacked: bool| {
         let mut transfer = Transfer::new(&Spec::default(), &[200_000, 10, 3000], ways());
+        transfer.sender.limit_key(30, u64::MAX); // so that keys are renewed meanwhile
         if attacked {
             let (mut past, mut count) = (Vec::<Datagram>::new(), 0usize);
             transfer.attack = Box::new(move |now_ns, arriving, sender, receiver| {
@@ -50,6 +51,11 @@ fn what_others_send_changes_nothing() {
                 let mut next = whole.clone();
                 next[15] = next[15].wrapping_add(1); // another number
                 check_refused(now_ns, &next, sender, receiver);
+                for other in [1, 2, u8::MAX] {
+                    let mut moved = whole.clone();
+                    moved[1] = moved[1].wrapping_add(other); // another phase
+                    check_refused(now_ns, &moved, sender, receiver);
+                }
                 if let Some(old) = past.get(count / 2) {
                     check_refused(now_ns, &old.payload, sender, receiver);
                 }
@@ -59,6 +65,7 @@ fn what_others_send_changes_nothing() {
         }
         transfer.run(60_000 * MS);
         transfer.check_complete();
+        assert!(transfer.sender.phase() >= 4, "{}", transfer.sender.phase());
         (
             transfer.log.clone(),
             transfer.now_ns,

@@ -10,9 +10,9 @@ use super::super::{Cipher, Refused, Spec};
 use super::transfer::{MS, RTT, Transfer};
 
 /// Shares of datagrams that are lost, reordered, doubled and damaged.
-type Harm = (f64, f64, f64, f64);
+pub type Harm = (f64, f64, f64, f64);
 
-fn way(rate_bps: u64, (loss, reorder, duplicate, corrupt): Harm, seed: u64) -> ChainSpec {
+pub fn way(rate_bps: u64, (loss, reorder, duplicate, corrupt): Harm, seed: u64) -> ChainSpec {
     let cells = vec![
         CellSpec::rate(rate_bps, Some(250_000)),
         CellSpec::Loss(LossSpec::Independent { probability: loss }),
@@ -39,7 +39,7 @@ fn ways(harm: Harm, seed: u64) -> [ChainSpec; 2] {
     ]
 }
 
-fn spec(law: Law) -> Spec {
+pub fn spec(law: Law) -> Spec {
     let mut spec = Spec::default();
     spec.tcp.law = law;
     // A path that loses a fifth may be silent for longer than anybody would wait.
@@ -132,7 +132,7 @@ fn the_round_trip_is_that_of_the_path() {
     assert!(transfer.sender.ack_delay_us() <= 40_000);
 }
 
-fn harm() -> impl Strategy<Value = Harm> {
+pub fn harm() -> impl Strategy<Value = Harm> {
     (0.0..0.2, 0.0..0.2, 0.0..0.2, 0.0..0.1)
 }
 

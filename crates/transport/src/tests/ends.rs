@@ -76,7 +76,7 @@ fn a_receiver_that_closes_ends_the_sender() {
 #[test]
 fn a_key_at_its_limit_ends_the_connection() {
     let (mut sender, mut receiver) = pair(100_000);
-    sender.limit_key(3);
+    sender.limit_key(u64::MAX, 3);
     (0..2).for_each(|_| assert!(from_sender(&mut sender, 0).is_some()));
     let mut datagram = Vec::new();
     let refused = sender.poll_transmit(0, &mut datagram, |_, _| Ok::<(), ()>(()));

@@ -4,4 +4,5 @@
 mod attacks;
 mod delivery;
 mod ends;
+mod renewal;
 mod transfer;

@@ -14,7 +14,7 @@ pub const RTT: u64 = 20 * MS;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datagram {
     pub payload: Vec<u8>,
-    has_data: bool,
+    pub has_data: bool,
 }
 
 impl Packet for Datagram {
