@@ -325,6 +325,17 @@ fn a_file_that_changes_meanwhile_fails_and_leaves_nothing() {
     assert!(!to.join("file").exists() && is_clean(&to));
 }
 
+/// Sends from one host of a lab to the other.
+fn sent_over(lab: &Lab, what: &Path, to: &Path, options: &[&str]) -> Value {
+    let place = format!("{}:{}", lab.namespace("b"), text(to));
+    let address = lab.address("b");
+    let mut arguments = vec![FATPATH, "send", "-r", text(what), &place];
+    arguments.extend(["--rsh", "ip netns exec", "--remote-fatpath", FATPATH]);
+    arguments.extend(["--address", &address, "--json"]);
+    arguments.extend(options);
+    serde_json::from_str(&lab.output("a", &arguments)).unwrap()
+}
+
 /// A path of 20 ms that loses 2 % and reorders.
 #[test]
 fn over_a_path_that_loses_a_tree_arrives_whole() {
@@ -335,22 +346,7 @@ fn over_a_path_that_loses_a_tree_arrives_whole() {
     );
     let folder = tempfile::tempdir().unwrap();
     let (top, to) = (tree(folder.path()), folder.path().join("to"));
-    let place = format!("{}:{}", lab.namespace("b"), text(&to));
-    let arguments = [
-        FATPATH,
-        "send",
-        "-r",
-        text(&top),
-        &place,
-        "--rsh",
-        "ip netns exec",
-        "--remote-fatpath",
-        FATPATH,
-        "--address",
-        &lab.address("b"),
-        "--json",
-    ];
-    let report: Value = serde_json::from_str(&lab.output("a", &arguments)).unwrap();
+    let report = sent_over(&lab, &top, &to, &[]);
     same(&top, &to.join("top"));
     let retransmits = report["retransmits"].as_u64().unwrap();
     let sent = report["sent_pkts"].as_u64().unwrap();
@@ -359,4 +355,27 @@ fn over_a_path_that_loses_a_tree_arrives_whole() {
         "{report}"
     );
     assert!(report["rtt_us"].as_u64().unwrap() > 19_000, "{report}");
+}
+
+/// A queue that marks loses nothing, unless it is told to treat the datagrams as others.
+#[test]
+fn over_a_queue_that_marks_nothing_is_lost() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up(
+        "mover",
+        "rate = '100mbit'\ndelay = '10ms'\nqueue = '4bdp'\nmark_above = '0.5bdp'",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, content(16 << 20)).unwrap();
+    let sent = |name: &str, options: &[&str]| {
+        let to = folder.path().join(name);
+        let report = sent_over(&lab, &file, &to, options);
+        same(&file, &to.join("file"));
+        ["retransmits", "marked_pkts"].map(|figure| report[figure].as_u64().unwrap())
+    };
+    let [retransmits, marked] = sent("marked", &["--law", "fp_cubic"]);
+    assert!(retransmits == 0 && marked > 10, "{retransmits} {marked}");
+    let [retransmits, marked] = sent("lost", &["--law", "fp_cubic", "--no-ecn"]);
+    assert!(retransmits > 10 && marked == 0, "{retransmits} {marked}");
 }

@@ -4,7 +4,7 @@
 #![no_main]
 
 use fatpath_transport::frame::{AckFrame, Data, Write, push_run, push_segment};
-use fatpath_transport::{Extent, HEADER_BYTES, Kind, Receiver, Run, Secret, Sender, Spec};
+use fatpath_transport::{Ecn, Extent, HEADER_BYTES, Kind, Receiver, Run, Secret, Sender, Spec};
 use libfuzzer_sys::fuzz_target;
 
 const MS: u64 = 1_000_000;
@@ -23,15 +23,16 @@ fuzz_target!(|frames: Vec<(u8, Vec<u8>)>| {
         check_frame(frame);
         let before = format!("{sender:?} {receiver:?}");
         assert!(sender.handle_datagram(now_ns, &mut frame.clone()).is_err());
-        assert!(receiver.handle_datagram(now_ns, &mut frame.clone()).is_err());
+        assert!(receiver.handle_datagram(now_ns, Ecn::Marked, &mut frame.clone()).is_err());
         assert_eq!(format!("{sender:?} {receiver:?}"), before);
         let kinds = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close, Kind::Hello];
         let kind = kinds[usize::from(what % 8).min(4)];
         let mut datagram = [&[0; HEADER_BYTES], &frame[..]].concat();
         let of_acks = usize::from(what / 8 % 2);
         sealers[of_acks].seal(kind, &mut datagram, 0).expect("few were sealed");
+        let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(what / 16 % 3)];
         match of_acks {
-            0 => drop(receiver.handle_datagram(now_ns, &mut datagram).map(|received| received.writes.count())),
+            0 => drop(receiver.handle_datagram(now_ns, ecn, &mut datagram).map(|received| received.writes.count())),
             _ => drop(sender.handle_datagram(now_ns, &mut datagram)),
         }
         move_on(now_ns, &mut sender, &mut receiver);

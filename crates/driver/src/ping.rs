@@ -3,7 +3,7 @@
 //! does it take? Both directions are sealed with keys of a flow of their own, and padded to the full size.
 
 use crate::{Socket, StepError};
-use fatpath_transport::{Cipher, FlowSecret, HEADER_BYTES, Kind, Opener, Sealer, TAG_BYTES};
+use fatpath_transport::{Cipher, Ecn, FlowSecret, HEADER_BYTES, Kind, Opener, Sealer, TAG_BYTES};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -55,11 +55,11 @@ impl Ping {
                 let number = self.sealer.next_number();
                 let datagram = padded(&mut self.sealer, Kind::Probe, number, datagram_bytes)?;
                 self.left.push(Instant::now());
-                socket.send(peer, &datagram, datagram.len())?;
+                socket.send(peer, Ecn::NotCapable, &datagram, datagram.len())?;
             }
             socket.wait(next.saturating_duration_since(Instant::now()), false)?;
             let (opener, mut answered) = (&mut self.opener, None);
-            socket.receive(|_, datagram| {
+            socket.receive(|_, _, datagram| {
                 let opened = opener.open(datagram).ok();
                 let number = opened.and_then(|opened| opened.frame.first_chunk().copied());
                 answered = answered.or(number.map(u64::from_be_bytes));
@@ -92,7 +92,7 @@ impl Pong {
     ) -> Result<Option<SocketAddr>, StepError> {
         socket.wait(wait, false)?;
         let (opener, mut asked) = (&mut self.opener, vec![]);
-        socket.receive(|from, datagram| {
+        socket.receive(|from, _, datagram| {
             let length = datagram.len();
             if let Ok(opened) = opener.open(datagram) {
                 asked.push((from, opened.header.number, length));
@@ -101,7 +101,7 @@ impl Pong {
         for (peer, number, length) in &asked {
             let length = u16::try_from(*length).unwrap_or(u16::MAX);
             let datagram = padded(&mut self.sealer, Kind::Hello, *number, length)?;
-            socket.send(*peer, &datagram, datagram.len())?;
+            socket.send(*peer, Ecn::NotCapable, &datagram, datagram.len())?;
         }
         Ok(asked.last().map(|(peer, ..)| *peer))
     }

@@ -3,7 +3,7 @@
 
 use crate::{LATE_NS, Sink, Socket, StepError};
 use fatpath_tcp::ReceiverFigures;
-use fatpath_transport::{CloseCode, FlowSecret, Receiver, Spec, SpecError};
+use fatpath_transport::{CloseCode, Ecn, FlowSecret, Receiver, Spec, SpecError};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -110,9 +110,9 @@ impl RecvEnd {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let (receiver, peer, hello_at) = (&mut self.receiver, &mut self.peer, &mut self.hello_at);
         let mut writes = Vec::new();
-        let count = self.socket.receive(|from, datagram| {
+        let count = self.socket.receive(|from, ecn, datagram| {
             // What does not verify changes nothing.
-            if let Ok(received) = receiver.handle_datagram(now_ns, datagram) {
+            if let Ok(received) = receiver.handle_datagram(now_ns, ecn, datagram) {
                 *peer = Some(from);
                 *hello_at = None;
                 writes.extend(received.writes);
@@ -145,7 +145,8 @@ impl RecvEnd {
             .map_err(|_| StepError::KeyExhausted)?
         {
             // One that the kernel's buffer has no room for is lost, as on the path.
-            self.socket.send(peer, &self.acks, self.datagram_bytes)?;
+            self.socket
+                .send(peer, Ecn::NotCapable, &self.acks, self.datagram_bytes)?;
             self.acks.clear();
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::{LATE_NS, Socket, Source, StepError};
 use fatpath_tcp::SenderFigures;
-use fatpath_transport::{CloseCode, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
+use fatpath_transport::{CloseCode, Ecn, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
 use rustix::thread::set_current_timer_slack;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,6 +23,8 @@ pub struct SendEnd {
     datagram_bytes: usize,
     silence_s: u64,
     batch: Vec<u8>,
+    /// Its ECN field.
+    batch_ecn: Ecn,
     /// The kernel's buffer was full, and `batch` waits.
     is_held: bool,
     wakes_exactly: bool,
@@ -48,6 +50,7 @@ impl SendEnd {
             datagram_bytes: spec.datagram_bytes.into(),
             silence_s: spec.silence_ns / 1_000_000_000,
             batch: Vec::new(),
+            batch_ecn: Ecn::NotCapable,
             is_held: false,
             wakes_exactly: false,
         })
@@ -89,6 +92,11 @@ impl SendEnd {
         self.sender.peer_is_alive(now_ns);
     }
 
+    /// Datagrams that met congestion and were marked, as far as the receiver has told.
+    pub fn marked_pkts(&self) -> u64 {
+        self.sender.marked_pkts()
+    }
+
     /// How TCP stands.
     pub fn figures(&self) -> SenderFigures {
         self.sender.figures()
@@ -128,7 +136,7 @@ impl SendEnd {
     fn receive(&mut self) -> Result<usize, StepError> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let (sender, peer) = (&mut self.sender, &mut self.peer);
-        let count = self.socket.receive(|from, datagram| {
+        let count = self.socket.receive(|from, _, datagram| {
             // What does not verify changes nothing.
             if sender.handle_datagram(now_ns, datagram).is_ok() {
                 *peer = Some(from);
@@ -150,7 +158,10 @@ impl SendEnd {
             if self.batch.is_empty() {
                 break;
             }
-            self.is_held = !self.socket.send(peer, &self.batch, self.datagram_bytes)?;
+            self.is_held =
+                !self
+                    .socket
+                    .send(peer, self.batch_ecn, &self.batch, self.datagram_bytes)?;
             if self.is_held {
                 break;
             }
@@ -163,6 +174,7 @@ impl SendEnd {
     /// A batch: datagrams of full length, and after them one that may be shorter.
     fn fill(&mut self, source: &mut impl Source) -> Result<(), StepError> {
         let now_ns = self.now_ns();
+        self.batch_ecn = self.sender.ecn();
         let most = self.socket.batch_pkts(self.datagram_bytes) * self.datagram_bytes;
         while self.batch.len() + self.datagram_bytes <= most {
             let begin = self.batch.len();

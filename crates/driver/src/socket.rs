@@ -2,7 +2,9 @@
 //! A UDP socket that sends and receives many datagrams at a call.
 
 use crate::StepError;
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use fatpath_transport::Ecn;
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::{self, IoSliceMut};
@@ -73,6 +75,8 @@ impl Socket {
 
     fn of(socket: UdpSocket) -> io::Result<(Socket, Bound)> {
         let state = UdpSocketState::new((&socket).into())?;
+        // quinn-udp 0.6.3 asks for times of arrival, and with them its room for control messages ends before the ECN field.
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
         // Forcing needs CAP_NET_ADMIN; without it net.core.rmem_max and wmem_max hold.
         use rustix::net::sockopt::{
             set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
@@ -105,11 +109,12 @@ impl Socket {
         self.state.max_gso_segments().min(fitting).max(1)
     }
 
-    /// Sends `datagrams`, each of `datagram_bytes` but the last, which may be shorter. Says whether the kernel took them:
+    /// Sends `datagrams` with this ECN field, each of `datagram_bytes` but the last, which may be shorter. Says whether the kernel took them:
     /// if not, its buffer is full. What it cannot send for another reason is lost.
     pub(crate) fn send(
         &self,
         destination: SocketAddr,
+        ecn: Ecn,
         datagrams: &[u8],
         datagram_bytes: usize,
     ) -> Result<bool, StepError> {
@@ -117,7 +122,7 @@ impl Socket {
         for contents in datagrams.chunks(most) {
             let transmit = Transmit {
                 destination,
-                ecn: None,
+                ecn: (ecn == Ecn::Capable).then_some(EcnCodepoint::Ect0),
                 contents,
                 segment_size: Some(datagram_bytes),
                 src_ip: None,
@@ -136,10 +141,11 @@ impl Socket {
         Ok(true)
     }
 
-    /// Takes what has arrived, a batch of many datagrams at most, and gives each with its sender; says how many.
+    /// Takes what has arrived, a batch of many datagrams at most, and gives each with its sender and its ECN field; says how
+    /// many.
     pub(crate) fn receive<'b>(
         &'b mut self,
-        mut take: impl FnMut(SocketAddr, &'b mut [u8]),
+        mut take: impl FnMut(SocketAddr, Ecn, &'b mut [u8]),
     ) -> io::Result<usize> {
         let mut slices: Vec<_> = self
             .buffers
@@ -159,7 +165,7 @@ impl Socket {
         let buffers = self.buffers.chunks_mut(RECEIVE_BYTES);
         for (buffer, meta) in buffers.zip(&self.metas[..count]) {
             for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
-                take(meta.addr, datagram);
+                take(meta.addr, ecn(meta), datagram);
                 datagrams += 1;
             }
         }
@@ -179,6 +185,15 @@ impl Socket {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// That of a batch, which the kernel puts together of datagrams with the same one.
+fn ecn(meta: &RecvMeta) -> Ecn {
+    match meta.ecn {
+        Some(EcnCodepoint::Ect0) => Ecn::Capable,
+        Some(EcnCodepoint::Ce) => Ecn::Marked,
+        Some(EcnCodepoint::Ect1) | None => Ecn::NotCapable,
     }
 }
 

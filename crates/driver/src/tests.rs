@@ -2,7 +2,7 @@
 //! Two ends over the loopback interface.
 
 use super::*;
-use fatpath_transport::{Cipher, Extent, FlowSecret, Secret, Spec};
+use fatpath_transport::{Cipher, Ecn, Extent, FlowSecret, Secret, Spec};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -204,6 +204,26 @@ fn a_sink_that_stands_still_is_no_dead_path() {
     assert_eq!(arrived, BYTES, "{failed}");
     let (_, failed) = moved(false);
     assert!(matches!(failed, StepError::Silent { .. }), "{failed}");
+}
+
+/// From IPv4 to both families, as the mover's ends are: the field of a batch arrives with each of its datagrams.
+#[test]
+fn the_ecn_field_arrives_as_it_left() {
+    let (here, _) = socket();
+    let both: IpAddr = std::net::Ipv6Addr::UNSPECIFIED.into();
+    for address in [HERE, both] {
+        let (mut there, at) = Socket::bind(address, 50_000..=51_000, 9).unwrap();
+        for (ecn, length) in [(Ecn::Capable, 1200), (Ecn::NotCapable, 3000)] {
+            let to = (HERE, at.address.port()).into();
+            assert!(here.send(to, ecn, &vec![7; length], 1000).unwrap());
+            let mut arrived = vec![];
+            while arrived.len() < length.div_ceil(1000) {
+                there.wait(Duration::from_secs(5), false).unwrap();
+                there.receive(|_, ecn, _| arrived.push(ecn)).unwrap();
+            }
+            assert_eq!(arrived, vec![ecn; length.div_ceil(1000)], "{address}");
+        }
+    }
 }
 
 #[test]

@@ -118,6 +118,9 @@ pub struct BothArguments {
     /// Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8)
     #[arg(long, value_name = "LAW", default_value = "fp_bbr")]
     pub law: String,
+    /// Do not ask queues to mark datagrams in the place of dropping them (ECN)
+    #[arg(long)]
+    pub no_ecn: bool,
     /// The most that may be on its way, or wait behind a hole
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = size)]
     pub window: u64,
@@ -356,6 +359,7 @@ impl BothArguments {
             window_bytes: self.window,
             silence_ms: self.timeout,
             law: self.law.clone(),
+            ecn: !self.no_ecn,
             limit_bps: self.limit,
             ports: self.ports,
         };

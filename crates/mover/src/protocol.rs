@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
@@ -89,6 +89,8 @@ pub struct Agreed {
     pub silence_ms: u32,
     /// The law, with its parameters.
     pub law: String,
+    /// ECN is tried.
+    pub ecn: bool,
     /// The most that the sender sends, bits a second.
     pub limit_bps: Option<u64>,
     /// First and last UDP port.
@@ -234,6 +236,8 @@ pub struct Figures {
     pub sent_pkts: u64,
     /// Retransmissions.
     pub retransmits: u64,
+    /// Datagrams that were marked (ECN).
+    pub marked_pkts: u64,
 }
 
 /// Why a message could not be read.

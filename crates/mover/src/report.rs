@@ -38,6 +38,8 @@ pub struct Report {
     pub sent_pkts: u64,
     /// Of these, sent again.
     pub retransmits: u64,
+    /// Of these, marked by a queue that would have dropped others (ECN).
+    pub marked_pkts: u64,
     /// Nothing was written: it is what would be.
     pub is_dry: bool,
     /// Why entries failed, the first 10000.
@@ -78,6 +80,7 @@ impl Report {
             rtt_us: 0,
             sent_pkts: 0,
             retransmits: 0,
+            marked_pkts: 0,
             is_dry,
             failures: vec![],
             errors: vec![],
@@ -118,6 +121,7 @@ impl Report {
         self.rtt_us = figures.rtt_us;
         self.sent_pkts = figures.sent_pkts;
         self.retransmits = figures.retransmits;
+        self.marked_pkts = figures.marked_pkts;
     }
 
     /// The session failed, if it did; standard error has it too.

@@ -297,6 +297,7 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
             pacing: true,
             pacing_rate_bps: agreed.limit_bps,
             knows_sending: true,
+            ecn: agreed.ecn,
             ..default.tcp
         },
         datagram_bytes: allowed_datagram(agreed.datagram_bytes)?,
@@ -367,6 +368,7 @@ mod tests {
                 window_bytes: 1 << 20,
                 silence_ms: 1000,
                 law: "fp_bbr".to_owned(),
+                ecn: true,
                 limit_bps: None,
                 ports: (50_000, 51_000),
             })

@@ -4,7 +4,8 @@
 //! ```text
 //! data : segment u64, then runs to the end: object u32, offset u64, length u16, bytes
 //! probe: segment u64
-//! ack  : next u64, echo u64, window u64, delay u32, flags u8, count u8, then ranges, newest first: first u64, length u32
+//! ack  : next u64, echo u64, window u64, capable u64, marked u64, delay u32, flags u8, count u8, then ranges, newest first:
+//!        first u64, length u32
 //! close: code u16
 //! ```
 //!
@@ -154,6 +155,10 @@ pub struct AckFrame {
     pub echo: u64,
     /// Room beyond `next` that the receiver offers, bytes.
     pub window_bytes: u64,
+    /// Datagrams that arrived as ECT(0).
+    pub capable_pkts: u64,
+    /// Datagrams that arrived as CE.
+    pub marked_pkts: u64,
     /// From the arrival of the echoed datagram to this acknowledgement, microseconds.
     pub delay_us: u32,
     /// The first range tells of a duplicate (RFC 2883).
@@ -165,12 +170,15 @@ pub struct AckFrame {
 }
 
 impl AckFrame {
-    /// Of the acknowledgement that TCP would send, whose `echo_ns` is a datagram's number.
-    pub fn of(ack: &Ack, delay_us: u32) -> AckFrame {
+    /// Of the acknowledgement that TCP would send, whose `echo_ns` is a datagram's number; `ecn_pkts`: datagrams that arrived
+    /// as ECT(0), as CE.
+    pub fn of(ack: &Ack, delay_us: u32, ecn_pkts: (u64, u64)) -> AckFrame {
         AckFrame {
             next: ack.next,
             echo: ack.echo_ns,
             window_bytes: ack.window_bytes,
+            capable_pkts: ecn_pkts.0,
+            marked_pkts: ecn_pkts.1,
             delay_us,
             tells_duplicate: ack.tells_duplicate,
             block_count: ack.block_count,
@@ -178,14 +186,14 @@ impl AckFrame {
         }
     }
 
-    /// As TCP's, of a datagram that was sent at `echo_ns`.
-    pub fn as_tcp(&self, echo_ns: u64) -> Ack {
+    /// As TCP's, of a datagram that was sent at `echo_ns`; `ece`: it echoes a mark.
+    pub fn as_tcp(&self, echo_ns: u64, ece: bool) -> Ack {
         Ack {
             next: self.next,
             sent_ns: 0,
             echo_ns,
             window_bytes: self.window_bytes,
-            ece: false,
+            ece,
             tells_duplicate: self.tells_duplicate,
             block_count: self.block_count,
             blocks: self.blocks,
@@ -200,7 +208,11 @@ impl AckFrame {
 
     /// Appends it.
     pub fn push(&self, frame: &mut Vec<u8>) {
-        for number in [self.next, self.echo, self.window_bytes] {
+        let ecn_pkts = [self.capable_pkts, self.marked_pkts];
+        for number in [self.next, self.echo, self.window_bytes]
+            .into_iter()
+            .chain(ecn_pkts)
+        {
             frame.extend_from_slice(&number.to_be_bytes());
         }
         frame.extend_from_slice(&self.delay_us.to_be_bytes());
@@ -216,6 +228,7 @@ impl AckFrame {
     pub fn decode(frame: &[u8]) -> Option<AckFrame> {
         let mut reader = Reader(frame);
         let (next, echo, window_bytes) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (capable_pkts, marked_pkts) = (reader.u64()?, reader.u64()?);
         let (delay_us, flags, block_count) = (reader.u32()?, reader.u8()?, reader.u8()?);
         let mut blocks = [Block::default(); MAX_BLOCKS];
         for block in blocks.get_mut(..block_count.into())? {
@@ -228,6 +241,8 @@ impl AckFrame {
             next,
             echo,
             window_bytes,
+            capable_pkts,
+            marked_pkts,
             delay_us,
             tells_duplicate: flags == 1,
             block_count,
@@ -255,7 +270,9 @@ mod tests {
     fn ack() -> impl Strategy<Value = AckFrame> {
         let blocks = prop::collection::vec((0..MOST, 1..=u32::MAX), 0..=MAX_BLOCKS);
         let head = (0..MOST, 0..MOST, 0..MOST, any::<u32>(), any::<bool>());
-        (head, blocks).prop_map(|((next, echo, window_bytes, delay_us, duplicate), held)| {
+        let ecn_pkts = (0..MOST, 0..MOST);
+        (head, ecn_pkts, blocks).prop_map(|(head, (capable_pkts, marked_pkts), held)| {
+            let (next, echo, window_bytes, delay_us, duplicate) = head;
             let mut blocks = [Block::default(); MAX_BLOCKS];
             for (block, (from, length)) in blocks.iter_mut().zip(&held) {
                 (block.from, block.until) = (*from, from + u64::from(*length));
@@ -264,6 +281,8 @@ mod tests {
                 next,
                 echo,
                 window_bytes,
+                capable_pkts,
+                marked_pkts,
                 delay_us,
                 tells_duplicate: duplicate && !held.is_empty(),
                 block_count: held.len() as u8,

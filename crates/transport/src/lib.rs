@@ -14,6 +14,8 @@
 //! After every `send`, `close` and `handle_*`, ask `poll_transmit` until it gives nothing, then `poll_timeout`. Neither end
 //! keeps data: the sender reads a lost run again from where it read it first, and the receiver writes at once.
 //!
+//! Datagrams leave with the ECN field that [`Sender::ecn`] gives, and the receiver is told how each arrived.
+//!
 //! A datagram is appended to what is there already, so that many leave by one call of the kernel.
 //!
 //! It does not exchange keys, open sockets or files, know names or sizes of objects, or discover the path's MTU. It
@@ -25,6 +27,7 @@
 
 mod close;
 mod departures;
+mod ecn;
 pub mod frame;
 mod keys;
 mod packet;
@@ -37,6 +40,7 @@ mod silence;
 mod spec;
 
 pub use close::CloseCode;
+pub use fatpath_link::Ecn;
 pub use keys::{Cipher, FlowSecret, Secret};
 pub use packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
 pub use queue::{Extent, Run};

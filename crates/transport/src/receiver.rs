@@ -27,6 +27,8 @@ pub struct Receiver {
     closing: Closing,
     silence: Silence,
     says_hello: bool,
+    /// Datagrams that arrived as ECT(0), as CE.
+    ecn_pkts: (u64, u64),
 }
 
 /// What a datagram brought.
@@ -57,6 +59,7 @@ impl Receiver {
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
             says_hello: false,
+            ecn_pkts: (0, 0),
         })
     }
 
@@ -97,24 +100,27 @@ impl Receiver {
         self.closing.peers()
     }
 
-    /// A datagram arrives; it is opened in place.
+    /// A datagram arrives, with this ECN field ([`Ecn::Capable`] is ECT(0) alone); it is opened in place.
     ///
     /// # Errors
     /// Why it is refused; then nothing has changed, but that [`Refused::Nonsense`] is not opened again.
     pub fn handle_datagram<'d>(
         &mut self,
         now_ns: u64,
+        ecn: Ecn,
         datagram: &'d mut [u8],
     ) -> Result<Received<'d>, Refused> {
         let opened = self.opener.open(datagram)?;
+        self.ecn_pkts.0 += u64::from(ecn == Ecn::Capable);
+        self.ecn_pkts.1 += u64::from(ecn == Ecn::Marked);
         self.sealer.heard(self.opener.phase());
         self.silence.heard(now_ns);
         let (header, frame): (Header, &'d [u8]) = (opened.header, opened.frame);
         match header.kind {
-            Kind::Data => self.handle_data(now_ns, header.number, frame),
+            Kind::Data => self.handle_data(now_ns, header.number, ecn, frame),
             Kind::Probe => {
                 let segment = frame::probe(frame).ok_or(Refused::Nonsense)?;
-                self.arrived(now_ns, header.number, segment, 0);
+                self.arrived(now_ns, header.number, ecn, (segment, 0));
                 Ok(Received::NOTHING)
             }
             Kind::Close => {
@@ -130,6 +136,7 @@ impl Receiver {
         &mut self,
         now_ns: u64,
         number: u64,
+        ecn: Ecn,
         frame: &'d [u8],
     ) -> Result<Received<'d>, Refused> {
         let data = Data::decode(frame).ok_or(Refused::Nonsense)?;
@@ -140,7 +147,8 @@ impl Receiver {
         if is_far || self.is_beyond_window(&data) {
             return Ok(Received::NOTHING);
         }
-        if self.arrived(now_ns, number, data.segment, data.run_bytes.max(1)) {
+        let segment = (data.segment, data.run_bytes.max(1));
+        if self.arrived(now_ns, number, ecn, segment) {
             let writes = data.writes;
             return Ok(Received { writes });
         }
@@ -154,8 +162,8 @@ impl Receiver {
         !is_next && held_bytes > self.tcp.window_bytes()
     }
 
-    /// Whether it is new, and the connection goes on.
-    fn arrived(&mut self, now_ns: u64, datagram: u64, segment: u64, payload_bytes: u32) -> bool {
+    /// Whether the segment of this number and length is new, and the connection goes on.
+    fn arrived(&mut self, now_ns: u64, datagram: u64, ecn: Ecn, segment: (u64, u32)) -> bool {
         self.closing.heard();
         if self.closing.is_closed() {
             return false;
@@ -163,12 +171,13 @@ impl Receiver {
         let is_new = self.tcp.handle_segment(
             now_ns,
             &Segment {
-                number: segment,
-                payload_bytes,
+                number: segment.0,
+                payload_bytes: segment.1,
                 sent_ns: datagram, // rises as times do, and is echoed as it is
                 echo_ns: 0,
-                ecn: Ecn::NotCapable,
-                cwr: false,
+                ecn,
+                // Counts tell of marks, so each is a first one, of which the sender hears at once (RFC 9000, 13.2.1).
+                cwr: ecn == Ecn::Marked,
             },
         );
         if self.tcp.echo_ns() == datagram {
@@ -229,7 +238,7 @@ impl Receiver {
         let ack = self.tcp.poll_ack(now_ns)?;
         let delay_us = now_ns.saturating_sub(self.echo_arrived_ns) / 1000;
         let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
-        AckFrame::of(&ack, delay_us).push(datagram);
+        AckFrame::of(&ack, delay_us, self.ecn_pkts).push(datagram);
         Some(Kind::Ack)
     }
 

@@ -3,10 +3,12 @@
 
 use std::collections::VecDeque;
 
+use fatpath_link::Ecn;
 use fatpath_tcp::{DropList, Segment, SenderFigures};
 
 use super::close::{CloseCode, Closing};
 use super::departures::Departures;
+use super::ecn::EcnPath;
 use super::frame::{self, AckFrame};
 use super::keys::FlowSecret;
 use super::packet::{HEADER_BYTES, Kind};
@@ -44,6 +46,7 @@ pub struct Sender {
     window_bytes: u64,
     closing: Closing,
     silence: Silence,
+    ecn: EcnPath,
     ack_delay_us: u32,
 }
 
@@ -77,6 +80,7 @@ impl Sender {
             window_bytes: spec.window_bytes,
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
+            ecn: EcnPath::new(spec.tcp.ecn),
             ack_delay_us: 0,
         })
     }
@@ -153,13 +157,16 @@ impl Sender {
         let mut ack = AckFrame::decode(frame).ok_or(Refused::Nonsense)?;
         let sent_end = self.first + self.sent.len() as u64;
         let echo_ns = self.departures.at_ns(ack.echo).ok_or(Refused::Nonsense)?;
-        if ack.end() > sent_end {
+        let is_sent = ack.capable_pkts + ack.marked_pkts <= self.sealer.next_number();
+        if ack.end() > sent_end || !is_sent {
             return Err(Refused::Nonsense);
         }
         ack.window_bytes = ack.window_bytes.min(self.window_bytes);
         self.closing.heard();
         self.ack_delay_us = ack.delay_us;
-        self.tcp.handle_ack(now_ns, &ack.as_tcp(echo_ns));
+        let tells_mark = self.ecn.acked(&ack);
+        self.tcp
+            .handle_ack(now_ns, &ack.as_tcp(echo_ns, tells_mark));
         let acked = ack.next.saturating_sub(self.first);
         self.sent.drain(..acked as usize);
         self.first += acked;
@@ -168,7 +175,25 @@ impl Sender {
 
     /// A time that [`Sender::poll_timeout`] named has come.
     pub fn handle_timeout(&mut self, now_ns: u64) {
+        let timeouts = self.tcp.figures().timeouts;
         self.tcp.handle_timeout(now_ns);
+        if self.tcp.figures().timeouts > timeouts {
+            self.ecn.timed_out();
+        }
+    }
+
+    /// The ECN field that datagrams are to leave with, from now until the next `handle_*`: ECT(0), while nothing speaks
+    /// against it, also for what is sent again.
+    pub fn ecn(&self) -> Ecn {
+        match self.ecn.is_on() {
+            true => Ecn::Capable,
+            false => Ecn::NotCapable,
+        }
+    }
+
+    /// Datagrams that met congestion and were marked, as far as was told (RFC 3168).
+    pub fn marked_pkts(&self) -> u64 {
+        self.ecn.marked_pkts()
     }
 
     /// When [`Sender::handle_timeout`] is to be called.

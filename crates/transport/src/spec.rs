@@ -15,8 +15,8 @@ const SEND_BUFFER_BYTES: u64 = 1 << 50;
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// TCP's part: the law, and how losses are found. Its segment size, buffers and ECN follow from the rest. Its pacing rate
-    /// is that of UDP payload, headers of the transport among it.
+    /// TCP's part: the law, how losses are found, whether ECN is tried. Its segment size and buffers follow from the rest. Its
+    /// pacing rate is that of UDP payload, headers of the transport among it.
     pub tcp: TcpSpec,
     /// What seals.
     pub cipher: Cipher,
@@ -47,12 +47,13 @@ pub enum SpecError {
 
 impl Default for Spec {
     /// Over Ethernet and IPv6, with more SACK blocks than a TCP header holds, and a window for 1 Gb/s by 500 ms; paced
-    /// in batches of a quarter of a millisecond.
+    /// in batches of a quarter of a millisecond; with ECN, to which every law answers.
     fn default() -> Spec {
         Spec {
             tcp: TcpSpec {
                 sack_blocks: MAX_BLOCKS as u8,
                 pacing_quantum_ns: 250_000,
+                ecn: true,
                 ..TcpSpec::default()
             },
             cipher: Cipher::Aes128Gcm,
@@ -93,7 +94,6 @@ impl Spec {
             mss_bytes: self.segment_bytes(),
             send_buffer: Buffer::Fixed(SEND_BUFFER_BYTES),
             receive_buffer: Buffer::Fixed(self.window_bytes),
-            ecn: false,
             drops: vec![], // the transport's own: it has to know of each segment
             ..self.tcp.clone()
         };

@@ -333,6 +333,7 @@ impl Sending {
             rtt_us: figures.srtt_us,
             sent_pkts: figures.sent_pkts,
             retransmits: figures.retransmits,
+            marked_pkts: self.end.marked_pkts(),
         };
         report.note_figures(&figures);
         self.control.say(Message::Figures(figures));

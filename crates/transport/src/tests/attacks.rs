@@ -5,7 +5,7 @@
 use fatpath_link::{CellSpec, ChainSpec, LossSpec};
 
 use super::super::frame::AckFrame;
-use super::super::{Extent, HEADER_BYTES, Kind, Receiver, Refused, Sender, Spec};
+use super::super::{Ecn, Extent, HEADER_BYTES, Kind, Receiver, Refused, Sender, Spec};
 use super::transfer::{Datagram, MS, RTT, Transfer, secret};
 
 fn ways() -> [ChainSpec; 2] {
@@ -28,7 +28,7 @@ fn check_refused(now_ns: u64, payload: &[u8], sender: &mut Sender, receiver: &mu
     );
     assert!(
         receiver
-            .handle_datagram(now_ns, &mut payload.to_vec())
+            .handle_datagram(now_ns, Ecn::Marked, &mut payload.to_vec())
             .is_err()
     );
     assert_eq!(format!("{sender:?} {receiver:?}"), before);
@@ -104,9 +104,10 @@ fn acks_of_what_never_left_are_refused() {
     });
     assert_eq!(sent(&mut sender), 10);
     let (mut sealer, _) = secret().of_receiver(spec.cipher);
-    let mut told = |next: u64, echo: u64, block: Option<(u64, u64)>| {
-        let mut ack = AckFrame::decode(&[0; 30]).unwrap();
+    let mut told = |next: u64, echo: u64, block: Option<(u64, u64)>, ecn_pkts: (u64, u64)| {
+        let mut ack = AckFrame::decode(&[0; 46]).unwrap();
         (ack.next, ack.echo, ack.window_bytes) = (next, echo, 1 << 20);
+        (ack.capable_pkts, ack.marked_pkts) = ecn_pkts;
         if let Some((from, until)) = block {
             (ack.block_count, ack.blocks[0].from, ack.blocks[0].until) = (1, from, until);
         }
@@ -115,11 +116,12 @@ fn acks_of_what_never_left_are_refused() {
         sealer.seal(Kind::Ack, &mut datagram, 0).unwrap();
         sender.handle_datagram(RTT, &mut datagram)
     };
-    assert_eq!(told(11, 9, None), Err(Refused::Nonsense));
-    assert_eq!(told(0, 9, Some((9, 11))), Err(Refused::Nonsense));
-    assert_eq!(told(5, 10, None), Err(Refused::Nonsense));
-    assert_eq!(told(5, 4, Some((6, 10))), Ok(()));
-    assert_eq!(told(10, 9, None), Ok(()));
+    assert_eq!(told(11, 9, None, (10, 0)), Err(Refused::Nonsense));
+    assert_eq!(told(0, 9, Some((9, 11)), (9, 0)), Err(Refused::Nonsense));
+    assert_eq!(told(5, 10, None, (5, 0)), Err(Refused::Nonsense));
+    assert_eq!(told(5, 4, None, (5, 6)), Err(Refused::Nonsense));
+    assert_eq!(told(5, 4, Some((6, 10)), (9, 0)), Ok(()));
+    assert_eq!(told(10, 9, None, (10, 0)), Ok(()));
     assert_eq!(sender.figures().acked_bytes, 10 * 1412);
 }
 
@@ -133,7 +135,7 @@ fn data_beyond_all_windows_are_refused() {
         let mut datagram = [&[0; HEADER_BYTES], frame].concat();
         sealer.seal(kind, &mut datagram, 0).unwrap();
         receiver
-            .handle_datagram(RTT, &mut datagram)
+            .handle_datagram(RTT, Ecn::Capable, &mut datagram)
             .map(|received| received.writes.count())
     };
     let far = |segment: u64| [&segment.to_be_bytes()[..], &[0; 13], &[1, 7]].concat();
@@ -160,7 +162,9 @@ fn no_more_is_kept_than_was_offered() {
         let frame = [&segment.to_be_bytes()[..], &run].concat();
         let mut datagram = [&[0; HEADER_BYTES][..], &frame].concat();
         sealer.seal(Kind::Data, &mut datagram, 0).unwrap();
-        let received = receiver.handle_datagram(RTT, &mut datagram).unwrap();
+        let received = receiver
+            .handle_datagram(RTT, Ecn::Capable, &mut datagram)
+            .unwrap();
         received.writes.count()
     };
     let taken: usize = (1..60).map(&mut writes).sum();

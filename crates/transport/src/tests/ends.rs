@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a connection ends: closed by either end, by its key's limit; what a failed read does.
 
-use super::super::{CloseCode, Extent, KeyExhausted, PollError, Receiver, Sender, Spec, SpecError};
+use super::super::{
+    CloseCode, Ecn, Extent, KeyExhausted, PollError, Receiver, Sender, Spec, SpecError,
+};
 use super::transfer::{RTT, secret};
 
 fn pair(bytes: u64) -> (Sender, Receiver) {
@@ -38,11 +40,15 @@ fn a_close_that_is_lost_is_said_again_when_the_other_goes_on() {
         (from_sender(&mut sender, 0), sender.poll_timeout()),
         (None, None)
     );
-    receiver.handle_datagram(RTT, &mut data).unwrap();
+    receiver
+        .handle_datagram(RTT, Ecn::Capable, &mut data)
+        .unwrap();
     let mut ack = from_receiver(&mut receiver, RTT).unwrap();
     sender.handle_datagram(2 * RTT, &mut ack).unwrap();
     let mut close = from_sender(&mut sender, 2 * RTT).unwrap();
-    receiver.handle_datagram(3 * RTT, &mut close).unwrap();
+    receiver
+        .handle_datagram(3 * RTT, Ecn::Capable, &mut close)
+        .unwrap();
     assert_eq!(receiver.closed_by_peer(), Some(CloseCode(7)));
     assert_eq!(
         (
@@ -58,11 +64,15 @@ fn a_receiver_that_closes_ends_the_sender() {
     let (mut sender, mut receiver) = pair(100_000);
     let mut first = from_sender(&mut sender, 0).unwrap();
     let mut second = from_sender(&mut sender, 0).unwrap();
-    receiver.handle_datagram(RTT, &mut first).unwrap();
+    receiver
+        .handle_datagram(RTT, Ecn::Capable, &mut first)
+        .unwrap();
     receiver.close(CloseCode(9));
     from_receiver(&mut receiver, RTT).unwrap(); // lost
     assert_eq!(from_receiver(&mut receiver, RTT), None);
-    let late = receiver.handle_datagram(RTT, &mut second).unwrap();
+    let late = receiver
+        .handle_datagram(RTT, Ecn::Capable, &mut second)
+        .unwrap();
     assert_eq!(late.writes.count(), 0, "nothing is written after the end");
     let mut close = from_receiver(&mut receiver, RTT).unwrap();
     sender.handle_datagram(2 * RTT, &mut close).unwrap();
@@ -83,7 +93,9 @@ fn a_key_at_its_limit_ends_the_connection() {
     assert_eq!(refused, Err(PollError::KeyExhausted(KeyExhausted)));
     assert_eq!(datagram, [], "nothing that is not sealed is left");
     let mut close = from_sender(&mut sender, 0).unwrap();
-    receiver.handle_datagram(RTT, &mut close).unwrap();
+    receiver
+        .handle_datagram(RTT, Ecn::Capable, &mut close)
+        .unwrap();
     assert_eq!(receiver.closed_by_peer(), Some(CloseCode::KEY_EXHAUSTED));
     assert_eq!(
         (from_sender(&mut sender, RTT), sender.poll_timeout()),
@@ -109,7 +121,11 @@ fn a_run_that_could_not_be_read_is_read_again() {
         });
         match left {
             Err(why) => assert_eq!(why, PollError::Read("the disk")),
-            Ok(true) => drop(receiver.handle_datagram(now_ns, &mut datagram).unwrap()),
+            Ok(true) => drop(
+                receiver
+                    .handle_datagram(now_ns, Ecn::Capable, &mut datagram)
+                    .unwrap(),
+            ),
             Ok(false) => {
                 let due = [sender.poll_timeout(), receiver.poll_timeout()];
                 now_ns = due.into_iter().flatten().min().unwrap().max(now_ns);
@@ -161,7 +177,11 @@ fn a_peer_that_is_silent_is_given_up() {
     );
     while let Some(mut data) = from_sender(&mut sender, 0) {
         data[20] ^= 1;
-        assert!(receiver.handle_datagram(RTT, &mut data).is_err());
+        assert!(
+            receiver
+                .handle_datagram(RTT, Ecn::Capable, &mut data)
+                .is_err()
+        );
     }
     receiver.expect_data(RTT, true);
     let mut now_ns = 0;

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod delivery;
+mod ecn;
 mod ends;
 mod renewal;
 mod transfer;

@@ -15,6 +15,7 @@ pub const RTT: u64 = 20 * MS;
 pub struct Datagram {
     pub payload: Vec<u8>,
     pub has_data: bool,
+    pub ecn: Ecn,
 }
 
 impl Packet for Datagram {
@@ -27,10 +28,12 @@ impl Packet for Datagram {
     }
 
     fn ecn(&self) -> Ecn {
-        Ecn::NotCapable
+        self.ecn
     }
 
-    fn mark(&mut self) {}
+    fn mark(&mut self) {
+        self.ecn = Ecn::Marked;
+    }
 
     fn set_dscp(&mut self, _dscp: u8) {}
 
@@ -71,6 +74,10 @@ pub struct Transfer {
     pub log: Vec<Datagram>,
     pub refused: Vec<Refused>,
     pub attack: Attack,
+    /// What the path makes of the ECN field at its end.
+    pub mangle: fn(Ecn) -> Ecn,
+    /// What is ECN-capable does not pass.
+    pub loses_capable: bool,
 }
 
 /// The first flow of one transfer, for one of its ends.
@@ -109,6 +116,8 @@ impl Transfer {
             log: Vec::new(),
             refused: Vec::new(),
             attack: Box::new(|_, _, _, _| ()),
+            mangle: |ecn| ecn,
+            loses_capable: false,
         }
     }
 
@@ -154,8 +163,12 @@ impl Transfer {
                 &mut self.sender,
                 &mut self.receiver,
             );
+            if self.loses_capable && arrived.packet.ecn == Ecn::Capable {
+                continue;
+            }
+            let ecn = (self.mangle)(arrived.packet.ecn);
             let payload = &mut arrived.packet.payload;
-            match self.receiver.handle_datagram(self.now_ns, payload) {
+            match self.receiver.handle_datagram(self.now_ns, ecn, payload) {
                 Ok(received) => {
                     for write in received.writes {
                         let (object, begin) = (write.object as usize, write.offset as usize);
@@ -201,7 +214,7 @@ impl Transfer {
                 &mut self.ways[0],
                 self.now_ns,
                 &payload,
-                true,
+                Some(self.sender.ecn()),
             );
             payload.clear();
         }
@@ -215,7 +228,7 @@ impl Transfer {
                 &mut self.ways[1],
                 self.now_ns,
                 &payload,
-                false,
+                None,
             );
             payload.clear();
         }
@@ -235,11 +248,12 @@ fn put(
     way: &mut Chain<Datagram>,
     now_ns: u64,
     payload: &[u8],
-    has_data: bool,
+    of_data: Option<Ecn>,
 ) {
     let datagram = Datagram {
         payload: payload.to_vec(),
-        has_data,
+        has_data: of_data.is_some(),
+        ecn: of_data.unwrap_or(Ecn::NotCapable),
     };
     log.push(datagram.clone());
     way.push(now_ns, datagram);
