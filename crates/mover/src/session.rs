@@ -297,6 +297,7 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
             pacing: true,
             pacing_rate_bps: agreed.limit_bps,
             knows_sending: true,
+            tells_losses_apart: true,
             ecn: agreed.ecn,
             ..default.tcp
         },

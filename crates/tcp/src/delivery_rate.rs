@@ -41,6 +41,15 @@ pub(super) struct Sample {
     pub(super) at_sending: AtSending,
 }
 
+impl Sample {
+    /// Bytes a second that arrived, of segments of this size; 0: there is none.
+    pub(super) fn bytes_per_s(&self, mss_bytes: u32) -> u64 {
+        let bytes = self.delivered_pkts.saturating_mul(mss_bytes.into());
+        let bytes = u128::from(bytes) * 1_000_000_000;
+        bytes.checked_div(self.interval_ns.into()).unwrap_or(0) as u64
+    }
+}
+
 /// The samples of a flow.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryRate {

@@ -66,6 +66,9 @@ pub struct TcpSpec {
     /// A law that samples the delivery rate is told what was in flight and lost when each segment left,
     /// which Linux does not keep.
     pub knows_sending: bool,
+    /// A law that samples the delivery rate is not told of losses that come without a queue, unless they are many: it would
+    /// take what a bad line loses for what the path does not carry. Linux tells of all.
+    pub tells_losses_apart: bool,
 }
 
 /// A flow without congestion control ("Rude TCP").
@@ -196,6 +199,7 @@ impl Default for TcpSpec {
             drops: vec![],
             ecn: false,
             knows_sending: false,
+            tells_losses_apart: false,
         }
     }
 }

@@ -110,6 +110,7 @@ impl Ends<'_> {
             delayed_acks: self.delayed_acks(at_receiver),
             ecn: self.agrees_on_ecn(),
             knows_sending: plain.knows_sending,
+            tells_losses_apart: plain.tells_losses_apart,
         })
     }
 

@@ -86,6 +86,38 @@ fn cubic_keeps_its_share() {
     }
 }
 
+/// BBR of a sender that tells it of losses that come without a queue only where they are many, as the transport does.
+fn apart(is_apart: bool) -> FlowSpec {
+    let mut flow = under("bbr");
+    (flow.tcp.knows_sending, flow.tcp.tells_losses_apart) = (true, is_apart);
+    flow
+}
+
+/// It has more of a line that loses at random, where losses are below what BBR takes for congestion, and the same beside CUBIC.
+#[test]
+fn losses_told_apart_help_on_a_bad_line_and_take_nothing_from_cubic() {
+    let (rate_bps, rtt_ns) = (1_000_000_000, 20 * MS_NS);
+    let of_line = |is_apart: bool, loss: f64| {
+        let cells = [queue(rate_bps, rtt_ns, 1.0), CellSpec::loss(loss)];
+        let mut spec = path(rtt_ns, cells, 8 * S_NS);
+        spec.flows = vec![apart(is_apart)];
+        outcome(&spec).flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE * (1.0 - loss))
+    };
+    let shares = [false, true].map(|is_apart| of_line(is_apart, 0.01));
+    assert!(shares[1] > shares[0] + 0.05, "{shares:?}");
+    let too_lossy = of_line(true, 0.03);
+    assert!(too_lossy < 0.5, "{too_lossy}");
+    for bdp in [0.1, 0.25, 1.0] {
+        let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
+        let of_cubic = [false, true].map(|is_apart| {
+            let flows = vec![under("cubic"), apart(is_apart)];
+            let spec = beside(flows, queue(rate_bps, rtt_ns, bdp), rtt_ns, 30 * S_NS);
+            outcome(&spec).flows[0].delivered_bytes as f64
+        });
+        assert!(of_cubic[1] > 0.95 * of_cubic[0], "{bdp} bdp: {of_cubic:?}");
+    }
+}
+
 /// Jain's index of four flows, from 20 s to 60 s.
 fn jain_of_four(knows_sending: bool) -> f64 {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);

@@ -9,6 +9,15 @@ use crate::TcpSpec;
 use crate::arrivals::Arrivals;
 use crate::delivery_rate::{AtSending, DeliveryRate, Sample};
 
+/// With a round trip longer than the least by no more than this part of it, and by no more than this time, a loss came
+/// without a queue: less than a queue holds that drops (5 ms of CoDel, RFC 8289, 4.3), and more than batches of segments and
+/// of acknowledgements add.
+const STRAY_RTT_PART: u64 = 16;
+const STRAY_RTT_US: u64 = 2000;
+/// Losses since a segment left are many from this part of what was in flight on: where BBR takes them for congestion
+/// (draft-ietf-ccwg-bbr-06, 2.7).
+const MANY_LOST_PART: u32 = 50;
+
 /// A flow under such a law.
 #[derive(Debug)]
 pub(super) struct RateFlow {
@@ -19,6 +28,7 @@ pub(super) struct RateFlow {
     prior_in_flight_pkts: u32,
     prior_lost_pkts: u64,
     knows_sending: bool,
+    tells_losses_apart: bool,
 }
 
 /// The samples that a flow's control needs; none under a window law.
@@ -49,6 +59,7 @@ impl RateFlow {
             prior_in_flight_pkts: 0,
             prior_lost_pkts: 0,
             knows_sending: spec.knows_sending,
+            tells_losses_apart: spec.tells_losses_apart,
         }))
     }
 
@@ -111,10 +122,13 @@ impl Sender {
             } else {
                 0
             };
-        let newly_lost_pkts = self.board.ever_lost_pkts() - flow.prior_lost_pkts;
         let (tx_in_flight_pkts, lost_since_sent_pkts) = match flow.knows_sending {
             true => self.since_sending(sample),
             false => (0, 0),
+        };
+        let newly_lost_pkts = match self.lost_astray(flow, sample) {
+            true => 0,
+            false => self.board.ever_lost_pkts() - flow.prior_lost_pkts,
         };
         RateSample {
             prior_delivered_pkts: sample.prior_delivered_pkts as u32,
@@ -129,6 +143,19 @@ impl Sender {
             flags,
             ..now
         }
+    }
+
+    /// What is found lost, if anything is, came without a queue: it left shortly before what was measured. Not where the law
+    /// would learn of more than it sends, for a bound that an earlier loss left too low goes up with the next one.
+    fn lost_astray(&self, flow: &RateFlow, sample: &Sample) -> bool {
+        let (in_flight_pkts, lost_pkts) = self.since_sending(sample);
+        let least_us = self.rtt.min_rtt_ns() / 1000;
+        let spare_us = (least_us / STRAY_RTT_PART).min(STRAY_RTT_US);
+        flow.tells_losses_apart
+            && flow.rtt_us > 0
+            && u64::from(flow.rtt_us) <= least_us + spare_us
+            && lost_pkts < in_flight_pkts.div_ceil(MANY_LOST_PART)
+            && sample.bytes_per_s(self.mss_bytes) < flow.control.pacing_bytes_per_s()
     }
 
     /// In flight when the sampled segment left, and found lost since.
