@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A handle on the pinned kernel half.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Kernel {
     owner: Mutex<Option<File>>,
     /// Ids of the rules of the policy published last that divide their buffers.
     pub(crate) divided: Mutex<HashSet<u32>>,
+    /// Held while it changes whether flows are sampled at all.
+    sampling: Mutex<()>,
 }
 
 impl Kernel {
@@ -38,6 +40,7 @@ impl Kernel {
             places,
             owner: Mutex::new(None),
             divided: Mutex::default(),
+            sampling: Mutex::default(),
         })
     }
 
@@ -67,6 +70,7 @@ impl Kernel {
             places,
             owner: Mutex::new(Some(owner)),
             divided: Mutex::default(),
+            sampling: Mutex::default(),
         })
     }
 
@@ -77,6 +81,10 @@ impl Kernel {
 
     pub(crate) fn table(&self, name: &str) -> Result<Table, KernelError> {
         Table::open(&self.places, name)
+    }
+
+    pub(crate) fn lock_sampling(&self) -> MutexGuard<'_, ()> {
+        self.sampling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another process may change what is pinned from now on. An open directory would also keep the file system

@@ -15,6 +15,7 @@ mod clock;
 mod error;
 mod events;
 mod handle;
+mod hooks;
 mod instruments;
 mod law;
 mod libbpf_log;

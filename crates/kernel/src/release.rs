@@ -2,8 +2,8 @@
 //! Releasing a build that may be another one than this: only what bpf/include/release.h promises is used of it.
 
 use crate::handle::Kernel;
+use crate::hooks::{OVERRIDES, RUDE_OPTION};
 use crate::pins::{LAW_PREFIX, LINK_SAMPLE, LINK_TUNE, LINK_WALK, name_of, pins, remove};
-use crate::tune::options::{OVERRIDES, RUDE_OPTION};
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use libbpf_rs::{MapCore, MapHandle};
@@ -25,8 +25,8 @@ impl Kernel {
 
     /// Flows that begin are no longer tuned nor sampled.
     pub(crate) fn detach(&self, removed: &mut Vec<String>) -> Result<(), KernelError> {
-        let options = self.detach_options(OVERRIDES);
-        let rude = self.detach_options(RUDE_OPTION);
+        let options = self.detach_hooks(OVERRIDES);
+        let rude = self.detach_hooks(RUDE_OPTION);
         let tune = remove(&self.places.pin(LINK_TUNE), removed);
         let sample = remove(&self.places.pin(LINK_SAMPLE), removed);
         options.and(rude).and(tune).and(sample)

@@ -90,7 +90,7 @@ pub(crate) fn walk(
         }
         let rest = if is_full { ALL_REST } else { MOVED_REST };
         let interval = WALK_INTERVAL.max(begun.elapsed() * rest);
-        match walked {
+        match walked.and_then(|()| kernel.rest_instruments()) {
             // After an unload there is nothing to walk with, and nothing to say.
             Err(error) if !has_failed && kernel.has_instruments() => {
                 tracing::error!("cannot walk over the sockets: {error}");

@@ -11,8 +11,9 @@ use crate::KernelError;
 use crate::abi::{self, fp_instruments};
 use crate::build::Build;
 use crate::handle::Kernel;
+use crate::hooks::SAMPLING;
 use crate::object::program;
-use crate::pins::{LINK_SAMPLE, LINK_STATE_SET, LINK_WALK_MOVED, LINK_WALK_SAMPLES};
+use crate::pins::{LINK_STATE_SET, LINK_WALK_MOVED, LINK_WALK_SAMPLES};
 use fatpath_api::SampleCounts;
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
@@ -26,24 +27,25 @@ const PROGRAMS: [&str; 4] = ["sample_flow", "state_set", "walk_samples", "walk_m
 impl Kernel {
     /// Whether the kernel took the instruments.
     pub fn has_instruments(&self) -> bool {
-        self.places.pin(LINK_SAMPLE).exists()
+        self.places.pin(LINK_STATE_SET).exists()
     }
 
-    /// Loads and attaches them unless they are. After a failure nothing of them is attached.
+    /// Loads and attaches them unless they are. After a failure nothing of them is attached. What samples flows as they
+    /// begin and go on waits for [`Kernel::set_instruments`].
     pub(crate) fn load_instruments(&self, build: &Build) -> Result<(), KernelError> {
         if self.has_instruments() {
             return Ok(());
         }
         let object = self.load_object("estats", build.image("estats"))?;
         self.attach_instruments(&object).inspect_err(|_| {
-            for link in [LINK_STATE_SET, LINK_WALK_SAMPLES, LINK_WALK_MOVED] {
-                let _ = std::fs::remove_file(self.places.pin(link));
+            for pin in [LINK_WALK_SAMPLES, LINK_WALK_MOVED, "prog_sample_flow"] {
+                let _ = std::fs::remove_file(self.places.pin(pin));
             }
         })
     }
 
-    /// After `tune`: a flow has met its rule when its first sample is made.
     fn attach_instruments(&self, object: &Object) -> Result<(), KernelError> {
+        self.pin_program(&mut program(object, "sample_flow")?)?;
         for (name, pin) in [
             ("walk_samples", LINK_WALK_SAMPLES),
             ("walk_moved", LINK_WALK_MOVED),
@@ -54,7 +56,7 @@ impl Kernel {
                 .map_err(KernelError::bpf(format!("attach {name}")))?;
             self.pin_link(link, pin)?;
         }
-        self.attach_to_cgroup(object, "sample_flow", LINK_SAMPLE)
+        Ok(())
     }
 
     /// Samples the flows that `instruments` names, as the live policy's rules stand now; call it after
@@ -80,7 +82,29 @@ impl Kernel {
         for (id, _) in wanted {
             config.rules[*id as usize / 64] |= 1 << (id % 64);
         }
-        table.set(0, &config)
+        let _changing = self.lock_sampling();
+        table.set(0, &config)?;
+        match config.sampled {
+            abi::FP_SAMPLED_NONE => Ok(()),
+            // After `tune`: a flow has met its rule when its first sample is made.
+            _ => self.attach_hooks(SAMPLING),
+        }
+    }
+
+    /// Detaches what samples, which connections would pass at each of their events, once nothing is to be sampled and
+    /// the last flow that was has ended, or has met the new configuration at a round trip. For a caller that comes by
+    /// every few seconds: a flow that began while the configuration changed is counted by then.
+    ///
+    /// # Errors
+    /// When the instruments are not loaded.
+    pub fn rest_instruments(&self) -> Result<(), KernelError> {
+        let _changing = self.lock_sampling();
+        let config: fp_instruments = self.table("fp_instruments")?.get(0)?;
+        let sampled: u64 = self.table("fp_tracked")?.get(0)?;
+        match config.sampled == abi::FP_SAMPLED_NONE && sampled == 0 {
+            true => self.detach_hooks(SAMPLING),
+            false => Ok(()),
+        }
     }
 
     /// What they counted.

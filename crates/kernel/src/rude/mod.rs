@@ -11,8 +11,8 @@ use crate::KernelError;
 use crate::abi::{self, fp_rude_gate, fp_rude_user};
 use crate::cgroup::{cgroup_directory, cgroup_path};
 use crate::handle::Kernel;
+use crate::hooks::RUDE_OPTION;
 use crate::pod::value_of;
-use crate::tune::options::RUDE_OPTION;
 use crate::tune::walk::Mode;
 use crate::users::account;
 use fatpath_api::{Gated, RudeGate, RudeMark, RudeStatus};
@@ -30,7 +30,7 @@ impl Kernel {
     /// # Errors
     /// When a namespace or a map cannot be used: the gate stays as it was.
     pub fn open_rude_gate(&self, mark: RudeMark, named: &[String]) -> Result<Gated, KernelError> {
-        self.attach_options(RUDE_OPTION)?;
+        self.attach_hooks(RUDE_OPTION)?;
         let marks_here = named.is_empty();
         let mut unmarked = match marks_here {
             true => self.mark_here()?.unmarked,
@@ -152,8 +152,8 @@ impl Kernel {
     pub(crate) fn attach_rude_option(&self) -> Result<(), KernelError> {
         let gate: fp_rude_gate = self.table("fp_rude_gate")?.get(0)?;
         match gate.is_open != 0 || self.some_rule_is_of_rudeness()? {
-            true => self.attach_options(RUDE_OPTION),
-            false => self.detach_options(RUDE_OPTION),
+            true => self.attach_hooks(RUDE_OPTION),
+            false => self.detach_hooks(RUDE_OPTION),
         }
     }
 

@@ -5,7 +5,6 @@
 //! reaches the flows that live already, [`flow`] reads what they have.
 
 pub(crate) mod flow;
-pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod publish;
 pub(crate) mod rule;

@@ -8,10 +8,10 @@
 use crate::abi;
 use crate::cgroup::cgroup_id;
 use crate::handle::Kernel;
+use crate::hooks::OVERRIDES;
 use crate::maps::Table;
 use crate::pod::{field_of, text_of};
 use crate::tune::flow::tick_us;
-use crate::tune::options::OVERRIDES;
 use crate::tune::rule::rules_of;
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
@@ -77,7 +77,7 @@ impl Kernel {
         let shared = self.share_again().map(drop);
         // A rule that a flow may still be on keeps its id.
         let tidied = walked.is_ok().then(|| self.free_rules_but(&written.ids));
-        let detached = (!overrides(policy)).then(|| self.detach_options(OVERRIDES));
+        let detached = (!overrides(policy)).then(|| self.detach_hooks(OVERRIDES));
         let after = [tidied, detached, Some(rude_option), Some(shared)]
             .into_iter()
             .flatten()
@@ -105,7 +105,7 @@ impl Kernel {
         written: &mut Written,
     ) -> Result<Prepared, KernelError> {
         if overrides(policy) {
-            self.attach_options(OVERRIDES)?;
+            self.attach_hooks(OVERRIDES)?;
         }
         self.write_rules(&policy.rules, written)?;
         let absent_users = self.permit_rude_users(&policy.rules, &written.ids)?;

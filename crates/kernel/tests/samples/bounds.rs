@@ -3,7 +3,7 @@
 
 use crate::support::alone;
 use crate::support::wire::{A4, B4, Wire, transfer};
-use crate::{LONG, Read, order, publish, reading, sampling, walked};
+use crate::{LONG, Read, TICK, order, publish, reading, sampling, walked};
 use fatpath_api::{SampleCounts, SampleKind};
 use fatpath_kernel::Kernel;
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
@@ -171,6 +171,33 @@ fn what_the_full_ring_buffer_could_not_take_is_counted() {
         }
     };
     reading(&loaded.kernel, read_all);
+}
+
+#[test]
+fn the_program_that_samples_is_attached_while_there_is_something_to_sample() {
+    let Some(_alone) = alone() else { return };
+    let loaded = sampling("rest", "flows = 'none'");
+    let is_attached = || loaded.pin_dir.join("link_sample_flow").exists();
+    assert!(!is_attached());
+    order(&loaded.kernel, "flows = 'all'");
+    assert!(is_attached());
+    let wire = Wire::lay("rest");
+    let ends = wire.connection(B4);
+    assert!(counts(&loaded.kernel).flows_sampled >= 2);
+
+    order(&loaded.kernel, "flows = 'none'");
+    loaded.kernel.rest_instruments().unwrap();
+    assert!(is_attached(), "the ends of sampled flows are still to come");
+    drop(ends);
+    let end = Instant::now() + LONG;
+    while is_attached() {
+        assert!(Instant::now() < end, "{:?}", counts(&loaded.kernel));
+        std::thread::sleep(TICK);
+        loaded.kernel.rest_instruments().unwrap();
+    }
+    assert_eq!(counts(&loaded.kernel).flows_sampled, 0);
+    order(&loaded.kernel, "flows = 'all'");
+    assert!(is_attached());
 }
 
 /// The instruments' programs that the kernel has, by id: those of a test before may still be on their way out.

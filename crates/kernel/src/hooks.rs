@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs on socket options: every getsockopt and setsockopt of the host passes them,
-//! so they are attached only while some rule, or the gate of Rude TCP, needs them.
+//! Programs of the cgroup that are attached only while something needs them: every getsockopt and setsockopt of the
+//! host passes those on socket options, every event of every connection the one that samples.
 #![allow(unsafe_code)] // links to programs known only by their pins: libbpf-rs has no call for that
 
 use crate::KernelError;
@@ -12,34 +12,37 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Programs that come and go together: their names and hooks.
-type Hooks = [(&'static str, sys::bpf_attach_type); 2];
+type Hooks = &'static [(&'static str, sys::bpf_attach_type)];
 
 /// Some rule overrides the program's own buffers.
-pub(crate) const OVERRIDES: Hooks = [
+pub(crate) const OVERRIDES: Hooks = &[
     ("keep_asked", sys::BPF_CGROUP_SETSOCKOPT),
     ("tell_asked", sys::BPF_CGROUP_GETSOCKOPT),
 ];
 
 /// TCP_RUDE.
-pub(crate) const RUDE_OPTION: Hooks = [
+pub(crate) const RUDE_OPTION: Hooks = &[
     ("set_rude", sys::BPF_CGROUP_SETSOCKOPT),
     ("get_rude", sys::BPF_CGROUP_GETSOCKOPT),
 ];
 
+/// Some flow is sampled, or one that begins would be.
+pub(crate) const SAMPLING: Hooks = &[("sample_flow", sys::BPF_CGROUP_SOCK_OPS)];
+
 impl Kernel {
     /// Attaches the programs unless they are attached.
-    pub(crate) fn attach_options(&self, hooks: Hooks) -> Result<(), KernelError> {
+    pub(crate) fn attach_hooks(&self, hooks: Hooks) -> Result<(), KernelError> {
         for (name, kind) in hooks {
             let pin = self.places.pin(&format!("link_{name}"));
             if !pin.exists() {
-                self.attach_option(name, kind, &pin)?;
+                self.attach_hook(name, *kind, &pin)?;
             }
         }
         Ok(())
     }
 
     /// Detaches them: a link whose last pin goes is gone.
-    pub(crate) fn detach_options(&self, hooks: Hooks) -> Result<(), KernelError> {
+    pub(crate) fn detach_hooks(&self, hooks: Hooks) -> Result<(), KernelError> {
         for (name, _) in hooks {
             let pin = self.places.pin(&format!("link_{name}"));
             if pin.exists() {
@@ -50,7 +53,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn attach_option(
+    fn attach_hook(
         &self,
         name: &str,
         kind: sys::bpf_attach_type,
