@@ -91,6 +91,7 @@ static __always_inline struct fp_estats *track(const struct fp_instruments *conf
 {
 	u32 admitted = admit(config, tp);
 	struct young young = {
+		.cookie = cookie,
 		.begin_ns = bpf_ktime_get_ns(),
 		.generation = config->generation,
 		.flags = admitted | flags,
@@ -104,7 +105,7 @@ static __always_inline struct fp_estats *track(const struct fp_instruments *conf
 	}
 	begin(fresh, &young);
 	if (!(flags & FP_ESTATS_ADOPTED) && !bpf_sk_storage_get(&fp_estats, sk, NULL, 0) &&
-	    become_young(cookie, &young))
+	    become_young(&young))
 		return fresh;
 	return store(sk, tp, fresh);
 }

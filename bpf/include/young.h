@@ -9,21 +9,30 @@
 
 #include "choose.h"
 
-/* What struct fp_estats of such a flow would hold. */
+/* What struct fp_estats of such a flow would hold, and whose it is. */
 struct young {
+	u64 cookie; /* of the socket; 0: nobody's */
 	u64 begin_ns;
 	u32 generation;
 	u32 flags;
 };
 
-/* Key: the socket's cookie. While it is full, flows get their storage at once. */
+#define YOUNG_FLOWS 16384
+
+/* Each flow has one place, by its cookie. Cookies are given in sequence, so that neighbours in time are neighbours here. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, YOUNG_FLOWS);
+	__type(key, u32);
 	__type(value, struct young);
 } young_flows SEC(".maps");
+
+static __always_inline struct young *young_at(u64 cookie)
+{
+	u32 place = cookie % YOUNG_FLOWS;
+
+	return bpf_map_lookup_elem(&young_flows, &place);
+}
 
 static __always_inline void begin(struct fp_estats *e, const struct young *young)
 {
@@ -35,21 +44,29 @@ static __always_inline void begin(struct fp_estats *e, const struct young *young
 	e->flags = young->flags;
 }
 
-/* 0: there is no place. */
-static __always_inline int become_young(u64 cookie, const struct young *young)
+/* 0: its place is another flow's, which is young still. */
+static __always_inline int become_young(const struct young *young)
 {
-	return !bpf_map_update_elem(&young_flows, &cookie, young, BPF_NOEXIST);
+	struct young *place = young_at(young->cookie);
+
+	if (!place || __sync_val_compare_and_swap(&place->cookie, 0, young->cookie))
+		return 0;
+	place->begin_ns = young->begin_ns;
+	place->generation = young->generation;
+	place->flags = young->flags;
+	return 1;
 }
 
 /* 1 and `e` as it is kept of the flow, which is young no longer; 0: it was not. */
 static __always_inline int grow_up(u64 cookie, struct fp_estats *e)
 {
-	struct young *young = bpf_map_lookup_elem(&young_flows, &cookie);
+	struct young *place = young_at(cookie);
 
-	if (!young)
+	if (!place || place->cookie != cookie)
 		return 0;
-	begin(e, young);
-	bpf_map_delete_elem(&young_flows, &cookie);
+	begin(e, place);
+	/* Whoever finds the place free finds that it was read. */
+	__sync_val_compare_and_swap(&place->cookie, cookie, 0);
 	return 1;
 }
 
