@@ -36,10 +36,10 @@ struct {
 /* TCP_INFINITE_SSTHRESH: a law that goes by rates (bbr) never sets another. */
 #define INFINITE_SSTHRESH 0x7fffffff
 
-/* Who is, was or wants to be rude has an fp_flow (turn_on(), make_rude()): most sockets have neither. */
-static __always_inline struct fp_rude_flow *rude_of_flow(const struct fp_flow *flow, void *sk)
+/* Who is, was or wants to be rude has an fp_flow of its own (turn_on(), make_rude()): most sockets have neither. */
+static __always_inline struct fp_rude_flow *rude_of_flow(int has_flow, void *sk)
 {
-	return flow ? bpf_sk_storage_get(&fp_rudes, sk, NULL, 0) : NULL;
+	return has_flow ? bpf_sk_storage_get(&fp_rudes, sk, NULL, 0) : NULL;
 }
 
 FP_ARRAY(fp_moved_since, 1, u64); /* of walk_moved, microseconds of CLOCK_MONOTONIC */
@@ -58,7 +58,7 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 				 int ca_state)
 {
 	struct fp_sample *r = bpf_ringbuf_reserve(&fp_samples, sizeof(*r), 0);
-	const struct fp_flow *flow;
+	struct met met;
 	u64 now_ns;
 
 	e->sampled_ns = tp->tcp_clock_cache;
@@ -71,8 +71,8 @@ static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
 	r->tcp.cookie = cookie;
 	now_ns = bpf_ktime_get_ns();
 	r->tcp.now_ns = now_ns;
-	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
-	fill_sample(r, tp, e, flow, rude_of_flow(flow, sk));
+	met = met_of(sk, cookie);
+	fill_sample(r, tp, e, &met, rude_of_flow(met.is_kept, sk));
 	if (ca_state >= 0)
 		r->tcp.ca_state = ca_state;
 	e->counted.rtt_us = 0;
@@ -446,6 +446,7 @@ static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 	const struct fp_rude_flow *rude;
 	const struct fp_flow *flow;
 	struct fp_estats *e;
+	struct met met;
 
 	if (!r || !config || !is_in_cgroup(tp, config->cgroup_id))
 		return;
@@ -456,7 +457,7 @@ static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 	r->tcp.now_ns = 0;
 	e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0);
 	flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
-	rude = rude_of_flow(flow, tp);
+	rude = rude_of_flow(!!flow, tp);
 	bring_near(tp);
 	if (e)
 		bring_kept_near(e);
@@ -466,7 +467,8 @@ static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 		e = kept_of_live(tp);
 	if (!e || !(e->flags & FP_ESTATS_TRACKED))
 		e = adopt(config, tp, r->tcp.cookie);
-	fill_sample(r, tp, e, flow, rude);
+	met = met_by(flow, r->tcp.cookie);
+	fill_sample(r, tp, e, &met, rude);
 	bpf_seq_write(seq, r, sizeof(*r));
 }
 

@@ -5,6 +5,7 @@
  * And the count of those that share a rule's buffers.
  */
 #include "include/kernel.h"
+#include "include/new_flow.h"
 #include "include/record.h"
 
 /* Too large for the stack; one walk a processor at a time writes it. */
@@ -34,6 +35,18 @@ int list_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	fill_record(r, tp, flow, bpf_sk_storage_get(&fp_asked, sk, NULL, 0),
 		    bpf_sk_storage_get(&fp_rudes, sk, NULL, 0));
 	bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
+	return 0;
+}
+
+/* Before a list: it shows what has storage. */
+SEC("iter/tcp")
+int keep_new(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : NULL;
+
+	if (tp)
+		keep(tp, cookie_of(tp));
 	return 0;
 }
 

@@ -330,6 +330,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		window_is_restarted(tp);
 	if (event != CA_EVENT_TX_START)
 		return;
+	keep(sk, cookie_of(tp));
 	follow_phase(sk);
 	if (!is_start_paced(sk))
 		unpace(sk);

@@ -8,6 +8,7 @@
  */
 #include "include/kernel.h"
 #include "include/match.h"
+#include "include/new_flow.h"
 #include "include/paths.h"
 #include "include/record.h"
 #include "include/rude_meet.h"
@@ -34,13 +35,14 @@ static __always_inline void say_share_changed(u32 rule_id)
 
 static __always_inline void join_share(struct fp_flow *flow)
 {
-	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &flow->rule_id);
+	u32 rule_id = flow->rule_id; /* as in leave_share() */
+	struct fp_share *share = bpf_map_lookup_elem(&fp_shares, &rule_id);
 
 	if (!share || flow->is_counted)
 		return;
 	flow->is_counted = 1;
 	if (__sync_fetch_and_add(&share->flows, 1) > 0)
-		say_share_changed(flow->rule_id);
+		say_share_changed(rule_id);
 }
 
 /* A global function: the verifier walks through it once, not once for each way to it. */
@@ -116,24 +118,16 @@ static __always_inline struct fp_flow *flow_of(void *sk)
 	return flow;
 }
 
-/*
- * The meeting. Returns the flow when it has a rule. `sk` is the socket as
- * bpf_sk_storage_get takes it in the calling program.
- */
-static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_sock *tp,
-					    enum fp_stage stage)
+/* The rule of the policy, or what was learned; FP_NO_RULE: none. Of a socket that asked for buffers, what it is to get. */
+static __always_inline u32 meet_policy(void *target, void *sk, struct tcp_sock *tp)
 {
 	u32 zero = 0, rule_id;
 	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
-	struct fp_rude_flow *rude;
 	struct fp_asked *asked;
 	struct fp_rule *rule;
-	struct fp_flow *flow;
 
-	if (!control || !control->generation)
-		return NULL;
-	if (stage == FP_BEFORE_SYN && !(control->flags & FP_BEFORE_SYN_TOO) && !paths_version())
-		return NULL;
+	if (!control)
+		return FP_NO_RULE;
 	rule_id = first_match(tp, control->live_slot & 1);
 	if (rule_id == FP_NO_RULE)
 		rule_id = learned_rule(tp);
@@ -142,21 +136,51 @@ static __always_inline struct fp_flow *meet(void *target, void *sk, struct tcp_s
 	asked = bpf_sk_storage_get(&fp_asked, sk, NULL, 0);
 	if (asked)
 		honour_asked(target, asked, rule, rule_id);
-	if (!rule) {
-		flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
-		if (flow)
-			leave_rule(flow, tp, target, sk);
-		return NULL;
-	}
-	flow = flow_of(sk);
-	if (!flow)
-		return NULL;
-	rude = rude_of(sk);
+	return rule ? rule_id : FP_NO_RULE;
+}
+
+/* The flow gets what its rule says. `sk` is the socket as bpf_sk_storage_get takes it in the calling program. */
+static __always_inline void meet_rule(struct fp_flow *flow, void *target, void *sk,
+				      struct tcp_sock *tp, u32 rule_id, const struct fp_rule *rule,
+				      enum fp_stage stage)
+{
+	struct fp_rude_flow *rude = rude_of(sk);
+
 	enter_rule(flow, tp, target, rule_id, rule, stage, rude);
 	decide_rudeness(flow, tp, rude, rule, stage);
 	give_all(flow, tp, target, rule, stage);
 	if (stage != FP_BEFORE_SYN)
 		make_rude_or_polite(flow, tp, target, sk, rude, rule);
+}
+
+static __always_inline int is_policy_live(void)
+{
+	u32 zero = 0;
+	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
+
+	return control && control->generation;
+}
+
+/* The meeting of a flow that lives. Returns the flow when it has a rule. */
+static __always_inline struct fp_flow *meet(struct tcp_sock *tp)
+{
+	struct fp_rule *rule;
+	struct fp_flow *flow;
+	u32 rule_id;
+
+	if (!is_policy_live())
+		return NULL;
+	rule_id = meet_policy(tp, tp, tp);
+	rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
+	if (!rule) {
+		flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+		if (flow)
+			leave_rule(flow, tp, tp, tp);
+		return NULL;
+	}
+	flow = flow_of(tp);
+	if (flow)
+		meet_rule(flow, tp, tp, tp, rule_id, rule, FP_LIVE);
 	return flow;
 }
 
@@ -192,7 +216,7 @@ __noinline int note_start(struct bpf_sock_ops *ctx)
 	struct fp_flow *flow = tp ? bpf_sk_storage_get(&fp_flows, sk, NULL, 0) : NULL;
 	struct fp_path_key key = {};
 
-	if (!flow || !is_learned(flow->rule_id) || !FP_IS_GIVEN(&flow->wanted, FP_INITIAL_RATE))
+	if (!flow || !FP_IS_GIVEN(&flow->wanted, FP_INITIAL_RATE))
 		return 0;
 	fill_path_key(&key, tp);
 	if (may_start_at_rate(&key, tp->srtt_us >> 3))
@@ -237,14 +261,6 @@ static __always_inline void lose_law_of_before(void *target, void *sk, struct tc
 		return;
 	if (was_given_law(tp, old) || (rude_of(sk) && is_ours(tp)))
 		lose_law(target, old, otherwise);
-}
-
-static __always_inline int is_policy_live(void)
-{
-	u32 zero = 0;
-	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
-
-	return control && control->generation;
 }
 
 /* Whether something else is known of the flow's path than what it has. A rule of the file goes before. */
@@ -292,43 +308,103 @@ __noinline int follow_path(struct bpf_sock_ops *ctx, u32 had_rule)
 	return 0;
 }
 
+/* A flow of a rule that others look for in storage, or whose law does, has it from its begin. */
+static __always_inline int may_be_new(u32 rule_id)
+{
+	u32 kept = 1u << FP_DIVIDE | 1u << FP_OVERRIDE_APPLICATION | 1u << FP_PACING;
+	struct fp_rule *rule = bpf_map_lookup_elem(&fp_rules, &rule_id);
+
+	return rule && !is_learned(rule_id) && !rule->has_phases && !(rule->given & kept) &&
+	       rule->value[FP_RUDENESS] == FP_RUDE_NEVER;
+}
+
+/* Where the fp_flow of a flow without storage is, or is to be; NULL: it has no rule, or nothing can be kept of it. */
+static __always_inline struct fp_flow *begun_flow_of(void *sk, u64 cookie, u32 rule_id)
+{
+	struct fp_flow *flow;
+
+	if (rule_id == FP_NO_RULE)
+		return new_flow_of(cookie);
+	flow = may_be_new(rule_id) ? claim(cookie) : keep(sk, cookie);
+	return flow ? flow : flow_of(sk);
+}
+
+/* A global function, as leave_share(), for which a flow's two places are one; `rule_id` may be none. */
+__noinline int meet_in(struct bpf_sock_ops *ctx, struct fp_flow *flow, u32 rule_id, u32 stage)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	struct fp_rule *rule;
+	u32 id = rule_id;
+
+	if (!tp || !flow)
+		return 0;
+	rule = bpf_map_lookup_elem(&fp_rules, &id);
+	if (rule)
+		meet_rule(flow, ctx, sk, tp, id, rule, stage);
+	else
+		leave_rule(flow, tp, ctx, sk);
+	if (stage == FP_ESTABLISHED)
+		begin(ctx, rule ? flow : NULL);
+	return 0;
+}
+
 /*
- * A flow begins, or one that lives follows what is learned of its path. One call of meet() for all: it is most of this
+ * A flow begins, or one that lives follows what is learned of its path. One call of meet_in() for all: it is most of this
  * program, which a short flow reads into the cache.
  */
 static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
 {
 	enum fp_stage stage = stage_of(ctx->op);
+	u64 cookie = bpf_get_socket_cookie(ctx);
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	struct fp_flow *flow, *old = NULL;
-	int had_rule;
+	u32 had_rule = 0, rule_id = FP_NO_RULE;
+	struct fp_flow *flow;
 
 	if (!tp)
 		return;
+	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 	if (stage == FP_LIVE) {
-		old = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
-		if (!is_out_of_date(tp, old))
+		if (!flow)
+			flow = keep(sk, cookie);
+		if (!is_out_of_date(tp, flow))
 			return;
+		had_rule = flow && flow->rule_id != FP_NO_RULE;
 	}
-	had_rule = old && old->rule_id != FP_NO_RULE;
-	flow = meet(ctx, sk, tp, stage);
-	if (stage == FP_ESTABLISHED) {
-		begin(ctx, flow);
-		note_start(ctx);
-	} else if (stage == FP_LIVE)
+	if (is_policy_live())
+		rule_id = meet_policy(ctx, sk, tp);
+	if (!flow)
+		flow = begun_flow_of(sk, cookie, rule_id);
+	if (flow)
+		meet_in(ctx, flow, rule_id, stage);
+	else if (stage == FP_ESTABLISHED)
+		begin(ctx, NULL);
+	if (stage == FP_LIVE)
 		follow_path(ctx, had_rule);
+	else if (is_learned(rule_id))
+		note_start(ctx);
 }
 
-static __always_inline void on_close(struct bpf_sock_ops *ctx)
+/* The SYN depends on no rule, nor on what is learned. */
+static __always_inline int is_syn_free(void)
+{
+	u32 zero = 0;
+	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
+
+	return !control || !control->generation ||
+	       (!(control->flags & FP_BEFORE_SYN_TOO) && !paths_version());
+}
+
+/* A global function, as meet_in(). */
+__noinline int say_end(struct bpf_sock_ops *ctx, struct fp_flow *flow)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	struct fp_flow *flow = tp ? bpf_sk_storage_get(&fp_flows, sk, NULL, 0) : NULL;
 	struct fp_flow_record *r;
 
-	if (!flow || !(flow->flags & FP_FLOW_ESTABLISHED))
-		return;
+	if (!tp || !flow)
+		return 0;
 	r = bpf_ringbuf_reserve(&fp_events, sizeof(*r), 0);
 	if (r) {
 		r->kind = FP_EVENT_FLOW_END;
@@ -341,6 +417,24 @@ static __always_inline void on_close(struct bpf_sock_ops *ctx)
 	}
 	leave_share(flow);
 	flow->flags &= ~FP_FLOW_ESTABLISHED;
+	return 0;
+}
+
+static __always_inline void on_close(struct bpf_sock_ops *ctx)
+{
+	u64 cookie = bpf_get_socket_cookie(ctx);
+	struct bpf_sock *sk = ctx->sk;
+	struct fp_flow *flow;
+
+	if (!sk)
+		return;
+	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	if (!flow)
+		flow = new_flow_of(cookie);
+	if (!flow || !(flow->flags & FP_FLOW_ESTABLISHED))
+		return;
+	say_end(ctx, flow);
+	end_new(cookie);
 }
 
 SEC("sockops")
@@ -348,6 +442,9 @@ int tune(struct bpf_sock_ops *ctx)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		if (is_syn_free())
+			break;
+		/* fall through */
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_RTT_CB:
@@ -361,10 +458,17 @@ int tune(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
+/* Of a flow that lives: in storage, from now on if not before. */
+static __always_inline struct fp_flow *kept_flow_of(struct tcp_sock *tp)
+{
+	keep(tp, cookie_of(tp));
+	return bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+}
+
 static __always_inline int release_flow(struct tcp_sock *tp, const struct fp_walk *walk)
 {
 	struct fp_asked *asked = bpf_sk_storage_get(&fp_asked, tp, NULL, 0);
-	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+	struct fp_flow *flow = kept_flow_of(tp);
 
 	if (asked)
 		honour_asked(tp, asked, NULL, FP_NO_RULE);
@@ -423,10 +527,10 @@ static __always_inline void adopt(struct fp_flow *flow, struct tcp_sock *tp)
 
 static __always_inline int meet_again(struct tcp_sock *tp, const struct fp_walk *walk)
 {
-	struct fp_flow *old = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
+	struct fp_flow *old = kept_flow_of(tp);
 	int is_known = old && old->flags & FP_FLOW_ESTABLISHED;
 	int had_rule = old && old->rule_id != FP_NO_RULE;
-	struct fp_flow *flow = meet(tp, tp, tp, FP_LIVE);
+	struct fp_flow *flow = meet(tp);
 
 	if (flow && !is_known)
 		adopt(flow, tp);

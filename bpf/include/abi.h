@@ -128,11 +128,12 @@ struct fp_port_cut {
 	__u32 set;
 };
 
-/* fp_slot.looks_at: which dimensions, besides the destination, the policy distinguishes. */
+/* fp_slot.looks_at: which dimensions the policy distinguishes. Without rules it looks at none. */
 #define FP_BY_SOURCE 1u
 #define FP_BY_DESTINATION_PORT 2u
 #define FP_BY_SOURCE_PORT 4u
 #define FP_BY_CGROUP 8u
+#define FP_BY_DESTINATION 16u /* whenever there is a rule */
 
 /* One compiled policy. Two slots exist: one live, one being written. */
 struct fp_slot {
@@ -225,6 +226,14 @@ struct fp_flow {
 	struct fp_option options[FP_OPTIONS];
 	struct fp_rule wanted;	/* as applied: after division among flows */
 	__s32 error[FP_ERRORS]; /* 0, -errno of bpf_setsockopt, or FP_KEPT_PROGRAMS_OWN */
+};
+
+#define FP_NEW_FLOWS 2048
+
+/* A place for a flow that has carried no data: bpf/include/new_flow.h. */
+struct fp_new_flow {
+	__u64 owner; /* its socket's cookie, the highest bit set once it has ended; 0: nobody's */
+	struct fp_flow flow;
 };
 
 /* The system-wide gate of Rude TCP, and how its segments are marked. */

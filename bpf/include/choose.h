@@ -7,6 +7,7 @@
 #define FATPATH_CHOOSE_H
 
 #include "match.h"
+#include "new_flow.h"
 
 FP_ARRAY(fp_instruments, 1, struct fp_instruments);
 FP_ARRAY(fp_tracked, 1, u64); /* flows that are sampled now */
@@ -135,13 +136,33 @@ static __always_inline int is_one_of(u64 cookie, u32 one_in)
 	return one_in <= 1 || (cookie * 0x9e3779b97f4a7c15ull >> 32) % one_in == 0;
 }
 
-static __always_inline int is_on_rule(const struct fp_instruments *config,
-				      const struct fp_flow *flow)
-{
-	u32 id = flow ? flow->rule_id : FP_NO_RULE;
+/* The rule of a flow, and its fp_flow.flags. */
+struct met {
+	u32 rule_id; /* FP_NO_RULE: it matched none */
+	u32 flags;
+	u32 is_kept; /* it has storage of its own */
+};
 
-	return id < FP_MAX_RULE_IDS &&
-	       config->rules[id / 64 & (FP_RULE_ID_WORDS - 1)] >> id % 64 & 1;
+/* `flow` is its storage, or NULL. */
+static __always_inline struct met met_by(const struct fp_flow *flow, u64 cookie)
+{
+	u64 both = flow ? (u64)flow->flags << 32 | flow->rule_id : rule_and_flags_of(cookie);
+	struct met met = { .rule_id = both, .flags = both >> 32, .is_kept = !!flow };
+
+	return met;
+}
+
+static __always_inline struct met met_of(void *sk, u64 cookie)
+{
+	return met_by(bpf_sk_storage_get(&fp_flows, sk, NULL, 0), cookie);
+}
+
+static __always_inline int is_on_rule(const struct fp_instruments *config, u32 id)
+{
+	u32 word = id / 64;
+
+	barrier_var(word); /* before the mask, which clang would leave out */
+	return id < FP_MAX_RULE_IDS && config->rules[word & (FP_RULE_ID_WORDS - 1)] >> id % 64 & 1;
 }
 
 /* Whether the configuration names the flow, whatever the bounds. */
@@ -151,7 +172,7 @@ static __always_inline int is_wanted(const struct fp_instruments *config, void *
 		return 0;
 	if (config->sampled == FP_SAMPLED_ALL)
 		return 1;
-	return is_on_rule(config, bpf_sk_storage_get(&fp_flows, sk, NULL, 0));
+	return is_on_rule(config, met_of(sk, cookie).rule_id);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef FATPATH_ESTATS_H
 #define FATPATH_ESTATS_H
 
+#include "choose.h"
 #include "rate_state.h"
 #include "tcp.h"
 
@@ -75,12 +76,12 @@ static __always_inline void fill_kept(struct fp_sample *r, const struct tcp_sock
 
 /* Fills all but `kind`, `cookie` and `now_ns`. Of what is kept of the flow each may be NULL. */
 static __always_inline void fill_sample(struct fp_sample *r, struct tcp_sock *tp,
-					struct fp_estats *e, const struct fp_flow *flow,
+					struct fp_estats *e, const struct met *met,
 					const struct fp_rude_flow *rude)
 {
-	r->rule_id = flow ? flow->rule_id : FP_NO_RULE;
+	r->rule_id = met->rule_id;
 	fill_tcp(&r->tcp, tp, rude);
-	if (flow && flow->flags & FP_FLOW_WITHHELD)
+	if (met->flags & FP_FLOW_WITHHELD)
 		r->tcp.flags |= FP_SAMPLE_WITHHELD;
 	fill_kept(r, tp, e);
 	fill_bbr(&r->bbr, tp);

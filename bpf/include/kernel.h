@@ -106,6 +106,9 @@ struct sock_common {
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	struct proto *skc_prot;
+	struct {
+		s64 counter;
+	} skc_cookie;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };

@@ -7,7 +7,7 @@
 #define FATPATH_LAW_FLOW_H
 
 #include "kernel.h"
-#include "maps.h"
+#include "new_flow.h"
 #include "../cc/laws.h"
 
 /* law_state.flags */
@@ -63,12 +63,11 @@ static __always_inline void flag(struct tcp_sock *tp, u32 flag, int is_on)
 static __always_inline struct fp_rule *rule_of(struct sock *sk)
 {
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	u32 rule_id = flow ? flow->rule_id : rule_and_flags_of(cookie_of(tcp(sk)));
 
-	if (!flow)
-		return NULL;
-	if (flow->phase == FP_PHASE_COLLECTIVE)
-		return bpf_map_lookup_elem(&fp_phase_rules, &flow->rule_id);
-	return bpf_map_lookup_elem(&fp_rules, &flow->rule_id);
+	if (flow && flow->phase == FP_PHASE_COLLECTIVE)
+		return bpf_map_lookup_elem(&fp_phase_rules, &rule_id);
+	return bpf_map_lookup_elem(&fp_rules, &rule_id);
 }
 
 /* A program may have chosen another law than its rule. */

@@ -50,7 +50,9 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_counts SEC(".maps");
 
-/* fp_flow of every flow that matched a rule; freed with its socket. */
+FP_ARRAY(fp_new_flows, FP_NEW_FLOWS, struct fp_new_flow);
+
+/* fp_flow of every other flow that matched a rule; freed with its socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -326,7 +326,7 @@ static __always_inline u32 first_match(struct tcp_sock *tp, u32 slot)
 	const struct fp_slot *s = bpf_map_lookup_elem(&fp_slots, &slot);
 	struct fp_sets_of_flow sets;
 
-	if (!s)
+	if (!s || !(s->looks_at & FP_BY_DESTINATION))
 		return FP_NO_RULE;
 	addresses(tp, local.address, remote.address);
 	sets.to = set_of_address(slot, 0, &remote);

@@ -74,13 +74,12 @@ static __always_inline int is_memory_short(const struct sock *sk)
 	const struct proto *prot = sk->__sk_common.skc_prot;
 	u32 zero = 0;
 	struct fp_control *control = bpf_map_lookup_elem(&fp_control, &zero);
-	s64 allocated_pages = 0, pressure_pages = 0;
+	s64 pressure_pages = 0;
 
 	if (!control || !prot)
 		return 0;
-	bpf_probe_read_kernel(&allocated_pages, sizeof(allocated_pages), prot->memory_allocated);
 	bpf_probe_read_kernel(&pressure_pages, sizeof(pressure_pages), prot->sysctl_mem + 1);
-	return allocated_pages * 1000 >= pressure_pages * control->tcp_mem_share_milli;
+	return *prot->memory_allocated * 1000 >= pressure_pages * control->tcp_mem_share_milli;
 }
 
 /* The kernel doubles what is asked for. */

@@ -22,6 +22,7 @@ pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;
 pub const FP_BY_SOURCE_PORT: u32 = 4;
 pub const FP_BY_CGROUP: u32 = 8;
+pub const FP_BY_DESTINATION: u32 = 16;
 pub const FP_NO_SET: u32 = 4294967295;
 pub const FP_BEFORE_SYN_TOO: u32 = 1;
 pub const FP_FLOW_PASSIVE: u32 = 1;
@@ -32,6 +33,7 @@ pub const FP_FLOW_WITHHELD: u32 = 32;
 pub const FP_FLOW_PACED: u32 = 64;
 pub const FP_FLOW_PACING_SET: u32 = 128;
 pub const FP_FLOW_AT_RATE: u32 = 256;
+pub const FP_NEW_FLOWS: u32 = 2048;
 pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;
@@ -712,6 +714,30 @@ const _: () = {
     ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 72usize];
     ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 136usize];
     ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 368usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct fp_new_flow {
+    pub owner: __u64,
+    pub flow: fp_flow,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_new_flow"][::core::mem::size_of::<fp_new_flow>() - 416usize];
+    ["Alignment of fp_new_flow"][::core::mem::align_of::<fp_new_flow>() - 8usize];
+    ["Offset of field: fp_new_flow::owner"][::core::mem::offset_of!(fp_new_flow, owner) - 0usize];
+    ["Offset of field: fp_new_flow::flow"][::core::mem::offset_of!(fp_new_flow, flow) - 8usize];
 };
 #[repr(C)]
 #[derive(

@@ -12,7 +12,9 @@ use crate::handle::Kernel;
 use crate::law::{self, OthersLaw};
 use crate::libbpf_log::quieten_libbpf;
 use crate::object::program;
-use crate::pins::{LAW_PREFIX, LINK_LIST_DIVIDED, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins};
+use crate::pins::{
+    LAW_PREFIX, LINK_KEEP_NEW, LINK_LIST_DIVIDED, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins,
+};
 use crate::places::Places;
 use fatpath_policy::Policy;
 use libbpf_rs::{MapCore, MapMut, MapType, Object, ObjectBuilder};
@@ -144,7 +146,8 @@ impl Kernel {
         for mut program in unattached.iter().flat_map(|object| object.progs_mut()) {
             self.pin_program(&mut program)?;
         }
-        self.attach_walk(&tune)?;
+        self.attach_iterator(&tune, "walk", LINK_WALK)?;
+        self.attach_iterator(&flows, "keep_new", LINK_KEEP_NEW)?;
         self.attach_list(&flows, "list_flows", LINK_LIST_FLOWS)?;
         self.attach_list(&flows, "list_divided", LINK_LIST_DIVIDED)?;
         Ok(tune)
@@ -154,11 +157,12 @@ impl Kernel {
         self.attach_to_cgroup(object, "tune", LINK_TUNE)
     }
 
-    fn attach_walk(&self, object: &Object) -> Result<(), KernelError> {
-        let link = program(object, "walk")?
+    /// Over the sockets of a network namespace.
+    fn attach_iterator(&self, object: &Object, name: &str, pin: &str) -> Result<(), KernelError> {
+        let link = program(object, name)?
             .attach()
-            .map_err(KernelError::bpf("attach the walk over sockets"))?;
-        self.pin_link(link, LINK_WALK)
+            .map_err(KernelError::bpf(format!("attach {name}")))?;
+        self.pin_link(link, pin)
     }
 
     fn attach_list(&self, object: &Object, name: &str, pin: &str) -> Result<(), KernelError> {

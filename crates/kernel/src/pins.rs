@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 pub(crate) const LINK_TUNE: &str = "link_tune";
 pub(crate) const LINK_WALK: &str = "link_walk";
 pub(crate) const LINK_LIST_FLOWS: &str = "link_list_flows";
+pub(crate) const LINK_KEEP_NEW: &str = "link_keep_new";
 pub(crate) const LINK_LIST_DIVIDED: &str = "link_list_divided";
 pub(crate) const LAW_PREFIX: &str = "law_";
 /// While flows are sampled.
 pub(crate) const LINK_SAMPLE: &str = "link_sample_flow";
-pub(crate) const LINK_STATE_SET: &str = "link_state_set";
 /// Pinned last of the instruments, so its presence means that all of them are there.
+pub(crate) const LINK_STATE_SET: &str = "link_state_set";
 pub(crate) const LINK_WALK_SAMPLES: &str = "link_walk_samples";
 pub(crate) const LINK_WALK_MOVED: &str = "link_walk_moved";
 

@@ -2,10 +2,11 @@
 //! A flow's record in the units and words of RFC 4898 and of the policy file.
 
 use crate::KernelError;
-use crate::abi::{self, fp_flow_record, fp_tcp};
+use crate::abi::{self, FP_FLOW_ESTABLISHED, fp_flow_record, fp_new_flow, fp_tcp};
 use crate::bbr::bbr_state;
 use crate::handle::Kernel;
-use crate::pins::LINK_LIST_FLOWS;
+use crate::namespaces::{namespaces, within};
+use crate::pins::{LINK_KEEP_NEW, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
 use crate::tune::rule::is_path_rule;
 use fatpath_api::{
@@ -28,6 +29,7 @@ impl Kernel {
     /// When the iterator or the names of the rules cannot be read.
     pub fn flows(&self) -> Result<Vec<TunedFlow>, KernelError> {
         let names = self.rule_names()?;
+        self.keep_new_flows()?;
         let written = {
             let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
             self.iterate(LINK_LIST_FLOWS)?
@@ -37,6 +39,21 @@ impl Kernel {
             .filter_map(value_of)
             .map(|record| decode(&record, &names))
             .collect())
+    }
+
+    /// Those that have carried no data get a place where the list finds them. A network namespace that vanishes is
+    /// passed over.
+    fn keep_new_flows(&self) -> Result<(), KernelError> {
+        let places = self.table("fp_new_flows")?.all::<fp_new_flow>()?;
+        let is_new =
+            |place: &fp_new_flow| place.owner != 0 && place.flow.flags & FP_FLOW_ESTABLISHED != 0;
+        if !places.iter().any(is_new) {
+            return Ok(());
+        }
+        let keep = |namespace| within(&namespace, || self.iterate(LINK_KEEP_NEW));
+        let kept = namespaces().into_iter().map(keep);
+        kept.map(|kept| kept?.transpose().map(drop))
+            .fold(Ok(()), Result::and)
     }
 }
 

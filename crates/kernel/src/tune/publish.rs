@@ -340,7 +340,9 @@ fn slot_bytes(tables: &Classifier, ids: &[u32]) -> Vec<u8> {
 /// defaults, so what counts is whether their classes differ.
 fn looks_at(tables: &Classifier) -> u32 {
     let sources: HashSet<u32> = tables.source.iter().map(|(_, class)| *class).collect();
+    let any_rule = tables.sets.iter().any(|set| set.first().is_some());
     let dimensions = [
+        (any_rule, abi::FP_BY_DESTINATION),
         (sources.len() > 1, abi::FP_BY_SOURCE),
         (
             tables.destination_ports.len() > 1,

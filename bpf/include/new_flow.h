@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Tuned flows that have carried no data yet. Many end so, or soon: socket storage for each, two allocations and the
+ * memory's accounting, would be most of what a short connection costs. Their struct fp_flow is in a table, until a law
+ * sends their first data, a round trip is measured, or somebody looks at all flows. Start at claim() and keep().
+ */
+#ifndef FATPATH_NEW_FLOW_H
+#define FATPATH_NEW_FLOW_H
+
+#include "maps.h"
+
+/* In fp_new_flow.owner: the connection has ended, and the place is free for others. */
+#define FP_NEW_ENDED (1ull << 63)
+
+/* A connection that could not be made is heard of no more: its place is free when no SYN waits so long. */
+#define SYN_IS_LOST_NS (300 * 1000000000ull)
+
+static __always_inline u64 cookie_of(const struct tcp_sock *tp)
+{
+	return tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
+}
+
+/* Each flow has one place, by its cookie. Cookies are given in sequence: neighbours in time are neighbours here. */
+static __always_inline struct fp_new_flow *place_of(u64 cookie)
+{
+	u32 place = cookie % FP_NEW_FLOWS;
+
+	return bpf_map_lookup_elem(&fp_new_flows, &place);
+}
+
+static __always_inline struct fp_flow *new_flow_of(u64 cookie)
+{
+	struct fp_new_flow *place = place_of(cookie);
+
+	return place && cookie && place->owner == cookie ? &place->flow : NULL;
+}
+
+/*
+ * fp_flow.rule_id of a new flow, and its flags in the upper half; of another FP_NO_RULE. A global function: the verifier
+ * goes on in one way, whatever is found.
+ */
+__noinline u64 rule_and_flags_of(u64 cookie)
+{
+	struct fp_flow *flow = new_flow_of(cookie);
+
+	return flow ? (u64)flow->flags << 32 | flow->rule_id : FP_NO_RULE;
+}
+
+static __always_inline int is_free(const struct fp_new_flow *place, u64 owner)
+{
+	if (!owner || owner & FP_NEW_ENDED)
+		return 1;
+	return !(place->flow.flags & FP_FLOW_ESTABLISHED) &&
+	       (s64)(bpf_ktime_get_ns() - place->flow.seen_ns - SYN_IS_LOST_NS) > 0;
+}
+
+/* A place for a flow that begins; NULL: another flow has it, which is new still. */
+static __always_inline struct fp_flow *claim(u64 cookie)
+{
+	struct fp_new_flow *place = place_of(cookie);
+	u64 owner;
+
+	if (!place)
+		return NULL;
+	owner = place->owner;
+	if (owner == cookie)
+		return &place->flow;
+	if (!is_free(place, owner) ||
+	    __sync_val_compare_and_swap(&place->owner, owner, cookie) != owner)
+		return NULL;
+	/* The socket's connection before this one left what fatpath gave it. */
+	if (owner == (cookie | FP_NEW_ENDED))
+		return &place->flow;
+	__builtin_memset(&place->flow, 0, sizeof(place->flow));
+	place->flow.rule_id = FP_NO_RULE;
+	place->flow.seen_ns = bpf_ktime_get_ns();
+	return &place->flow;
+}
+
+/* The connection has ended. Its socket may be used for another: until somebody else needs the place, it is its own. */
+static __always_inline void end_new(u64 cookie)
+{
+	struct fp_new_flow *place = place_of(cookie);
+
+	if (place && place->owner == cookie)
+		__sync_val_compare_and_swap(&place->owner, cookie, cookie | FP_NEW_ENDED);
+}
+
+/* Gives a new flow its storage; NULL: it is none, or there is no memory, and it stays where it is. */
+static __always_inline struct fp_flow *keep(void *sk, u64 cookie)
+{
+	struct fp_new_flow *place = place_of(cookie);
+	struct fp_flow *flow;
+
+	if (!place || !cookie || place->owner != cookie)
+		return NULL;
+	flow = bpf_sk_storage_get(&fp_flows, sk, &place->flow, BPF_SK_STORAGE_GET_F_CREATE);
+	if (flow)
+		__sync_val_compare_and_swap(&place->owner, cookie, 0);
+	return flow;
+}
+
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flow that has carried no data has no socket storage yet: it is tuned, listed, told of at its end, and follows a new
+//! policy like any other.
+#![allow(unsafe_code)] // connect(AF_UNSPEC)
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use fatpath_api::{SettingOutcome, TunedFlow};
+use fatpath_kernel::Event;
+use fatpath_policy::{Classifier, parse};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+use support::{Loaded, alone};
+
+/// Of this test alone.
+const HOST: Ipv4Addr = Ipv4Addr::new(127, 0, 24, 1);
+
+/// More ends than there are places: FP_NEW_FLOWS of abi.h.
+const CONNECTIONS: usize = 1100;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn publish(loaded: &Loaded, settings: &str) {
+    let text = format!("[[rule]]\nname = 'new'\ndestination = ['{HOST}']\n{settings}\n");
+    let policy = parse(&text, None).unwrap();
+    let tables = Classifier::build(&policy);
+    let published = loaded.kernel.publish(&policy, &tables).unwrap();
+    assert_eq!(published.problems, Vec::<String>::new());
+}
+
+fn client() -> Socket {
+    let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    client.bind(&SocketAddr::from((HOST, 0)).into()).unwrap();
+    client
+}
+
+fn connection(listener: &TcpListener) -> (Socket, TcpStream) {
+    let client = client();
+    let address = listener.local_addr().unwrap();
+    client.connect(&address.into()).unwrap();
+    (client, listener.accept().unwrap().0)
+}
+
+fn is_ours(flow: &TunedFlow) -> bool {
+    flow.flow.local.ip() == HOST
+}
+
+/// The kernel doubles it.
+fn send_buffers(ends: &(Socket, TcpStream)) -> [usize; 2] {
+    let passive = socket2::SockRef::from(&ends.1);
+    [&ends.0, &*passive].map(|end| end.send_buffer_size().unwrap() / 2)
+}
+
+/// Of its send buffer.
+fn outcomes(flows: &[TunedFlow]) -> Vec<SettingOutcome> {
+    let ours = flows.iter().filter(|flow| is_ours(flow));
+    let settings = ours.flat_map(|flow| &flow.settings);
+    let buffer = settings.filter(|it| it.setting == "send_buffer_bytes");
+    buffer.map(|it| it.outcome).collect()
+}
+
+fn allow_descriptors(count: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.map(|now| now.max(count));
+    let maximum = limit.maximum.map(|most| most.max(count));
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+}
+
+#[test]
+fn more_than_there_are_places_for_are_all_listed_and_told_of_at_their_end() {
+    let Some(_alone) = alone() else { return };
+    allow_descriptors(4096);
+    let loaded = Loaded::at("new-many");
+    publish(&loaded, "send_buffer = 30000\nreceive_buffer = 40000");
+    let listener = TcpListener::bind((HOST, 0)).unwrap();
+    let ends: Vec<_> = (0..CONNECTIONS).map(|_| connection(&listener)).collect();
+    assert!(ends.iter().all(|ends| send_buffers(ends) == [30_000; 2]));
+    for listed in ["first", "again"] {
+        let flows = loaded.kernel.flows().unwrap();
+        assert_eq!(
+            outcomes(&flows),
+            [SettingOutcome::Given; 2 * CONNECTIONS],
+            "{listed}"
+        );
+    }
+    // Some end with a place of their own, and some with storage.
+    let more: Vec<_> = (0..CONNECTIONS).map(|_| connection(&listener)).collect();
+    drop((ends, more));
+    let (mut told, end) = (0, Instant::now() + LONG);
+    let mut events = loaded.kernel.events().unwrap();
+    let told_of = std::cell::Cell::new(0);
+    let stop = || told_of.get() == 4 * CONNECTIONS || Instant::now() > end;
+    let note = |event| {
+        if let Event::FlowEnd(flow) = event
+            && is_ours(&flow)
+        {
+            assert_eq!(flow.settings.len(), 2);
+            told += 1;
+            told_of.set(told);
+        }
+    };
+    events
+        .follow(Duration::from_millis(10), stop, note)
+        .unwrap();
+    let counts = loaded.kernel.counts().unwrap();
+    assert_eq!(told_of.get(), 4 * CONNECTIONS, "{counts:?}");
+    assert_eq!((counts.events_lost, counts.flows_without_storage), (0, 0));
+}
+
+#[test]
+fn they_follow_a_new_policy_and_go_on_when_they_carry_data() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("new-policy");
+    publish(
+        &loaded,
+        "send_buffer = 30000\ncongestion_control = 'fp_reno'",
+    );
+    let listener = TcpListener::bind((HOST, 0)).unwrap();
+    let mut ends = connection(&listener);
+    assert_eq!(send_buffers(&ends), [30_000; 2]);
+    publish(
+        &loaded,
+        "send_buffer = 50000\ncongestion_control = 'fp_reno'",
+    );
+    assert_eq!(send_buffers(&ends), [50_000; 2]);
+
+    let mut sending = connection(&listener);
+    sending.0.write_all(b"data").unwrap();
+    sending.1.read_exact(&mut [0; 4]).unwrap();
+    publish(
+        &loaded,
+        "send_buffer = 30000\ncongestion_control = 'fp_reno'",
+    );
+    ends.1.write_all(b"data").unwrap();
+    assert_eq!(send_buffers(&ends), [30_000; 2]);
+    assert_eq!(send_buffers(&sending), [30_000; 2]);
+    let flows = loaded.kernel.flows().unwrap();
+    assert_eq!(outcomes(&flows), [SettingOutcome::Given; 4]);
+}
+
+/// Ends the connection; the socket may make another one.
+fn disconnect(socket: &impl AsRawFd) {
+    // SAFETY: all bytes 0 are an address, of AF_UNSPEC.
+    let nobody: libc::sockaddr = unsafe { std::mem::zeroed() };
+    let length = size_of::<libc::sockaddr>() as u32;
+    // SAFETY: an open socket, and an address of that length.
+    let done = unsafe { libc::connect(socket.as_raw_fd(), &nobody, length) };
+    assert_eq!(done, 0);
+}
+
+#[test]
+fn what_a_socket_was_given_is_not_taken_for_its_programs_own_when_it_connects_again() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("new-again");
+    publish(&loaded, "send_buffer = 30000");
+    let listener = TcpListener::bind((HOST, 0)).unwrap();
+    let client = client();
+    for _ in 0..3 {
+        let address = listener.local_addr().unwrap();
+        client.connect(&address.into()).unwrap();
+        let accepted = listener.accept().unwrap();
+        disconnect(&client);
+        drop(accepted);
+    }
+    publish(&loaded, "send_buffer = 50000");
+    client
+        .connect(&listener.local_addr().unwrap().into())
+        .unwrap();
+    assert_eq!(client.send_buffer_size().unwrap() / 2, 50_000);
+    let flows = loaded.kernel.flows().unwrap();
+    assert_eq!(outcomes(&flows)[..1], [SettingOutcome::Given]);
+}
