@@ -323,10 +323,8 @@ static __always_inline struct fp_flow *begun_flow_of(void *sk, u64 cookie, u32 r
 {
 	struct fp_flow *flow;
 
-	if (rule_id == FP_NO_RULE)
-		return new_flow_of(cookie);
 	flow = may_be_new(rule_id) ? claim(cookie) : keep(sk, cookie);
-	return flow ? flow : flow_of(sk);
+	return flow || rule_id == FP_NO_RULE ? flow : flow_of(sk);
 }
 
 /* A global function, as leave_share(), for which a flow's two places are one; `rule_id` may be none. */
@@ -382,7 +380,7 @@ static __always_inline void on_meeting(struct bpf_sock_ops *ctx)
 		begin(ctx, NULL);
 	if (stage == FP_LIVE)
 		follow_path(ctx, had_rule);
-	else if (is_learned(rule_id))
+	else if (stage == FP_ESTABLISHED && is_learned(rule_id))
 		note_start(ctx);
 }
 

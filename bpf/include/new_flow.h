@@ -86,13 +86,18 @@ static __always_inline void end_new(u64 cookie)
 		__sync_val_compare_and_swap(&place->owner, cookie, cookie | FP_NEW_ENDED);
 }
 
-/* Gives a new flow its storage; NULL: it is none, or there is no memory, and it stays where it is. */
+/* Gives a new flow, or one that was new when it ended, its storage; NULL: it is none, or there is no memory. */
 static __always_inline struct fp_flow *keep(void *sk, u64 cookie)
 {
 	struct fp_new_flow *place = place_of(cookie);
 	struct fp_flow *flow;
+	u64 owner;
 
-	if (!place || !cookie || place->owner != cookie)
+	if (!place || !cookie)
+		return NULL;
+	owner = place->owner;
+	if ((owner & ~FP_NEW_ENDED) != cookie ||
+	    __sync_val_compare_and_swap(&place->owner, owner, cookie) != owner)
 		return NULL;
 	flow = bpf_sk_storage_get(&fp_flows, sk, &place->flow, BPF_SK_STORAGE_GET_F_CREATE);
 	if (flow)
