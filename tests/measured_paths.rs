@@ -32,7 +32,7 @@ fn in_force(daemon: &Daemon, what: &str, is_so: impl Fn(f64, f64) -> bool) -> (f
     let begun = Instant::now();
     until(what, || {
         let rule = daemon.json(&["status"])["measured"][0].clone();
-        let of = |key: &str| number(&rule, key);
+        let of = |key: &str| rule[key].as_f64().unwrap_or_default();
         let (rtt_ms, mbps) = (of("rtt_us") / 1e3, of("rate_bps") / 1e6);
         let is_it = rule["by"].is_string() && is_so(rtt_ms, mbps);
         let took_s = begun.elapsed().as_secs_f64();
@@ -150,4 +150,54 @@ fn a_rule_follows_a_path_that_changes_under_a_live_flow() {
         decided[1]["body"]["before"]["rate_bps"].is_number(),
         "{decided:#?}"
     );
+}
+
+/// What a tool says of a path far away: 80 ms, 200 Mb/s.
+const TEST: &str = "[[test]]\nname = 'far'\ntool = 'program'\nto = '192.0.2.7'\nevery = '1s'\nduration = '1s'\n\
+    run = ['echo', '{\"rtt\": 80, \"rate\": 2e8}']\nvalues.rtt = { field = 'rtt', unit = 'ms' }\n\
+    values.rate = { field = 'rate', unit = 'b/s' }\n";
+
+/// The daemon reads its files again.
+fn hang_up(daemon: &Daemon) {
+    let pid = i32::try_from(daemon.child.id()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+}
+
+#[test]
+fn a_rule_goes_by_tests_where_no_flow_said_anything() {
+    let Some(_alone) = alone() else { return };
+    let rule = "[[rule]]\nname = 'far'\ndestination = ['192.0.2.0/24']\nrtt = 'measured'\nrate = 'measured'\n\
+        send_buffer = 'bdp'\n";
+    let daemon = Daemon::start(rule);
+    let unmeasured = &daemon.json(&["status"])["measured"][0];
+    assert!(
+        unmeasured["rtt_us"].is_null() && unmeasured["by"].is_null(),
+        "{unmeasured}"
+    );
+    std::fs::write(daemon.path("measure.toml"), TEST).unwrap();
+    hang_up(&daemon);
+    let by_test = in_force(&daemon, "the test to count", |_, _| true);
+    assert_eq!(by_test, (80.0, 200.0));
+    let file = daemon.path("policy.toml");
+    let asked = [
+        "policy",
+        "explain",
+        "192.0.2.9",
+        "--policy",
+        file.to_str().unwrap(),
+    ];
+    let buffer = &daemon.json(&asked)["settings"][0];
+    assert_eq!(buffer["value"], 2_000_000);
+    let why = "200 Mb/s x 80 ms = 2 MB (bdp), measured on 192.0.2.0/24 by a test";
+    assert_eq!(buffer["reason"], why);
+    // Another policy with the same rule has it from the start.
+    assert!(
+        daemon
+            .apply(&format!("{rule}receive_buffer = '3bdp'\n"))
+            .status
+            .success()
+    );
+    let at_once = in_force(&daemon, "the next policy", |_, _| true);
+    assert_eq!(at_once, by_test);
 }

@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use event::{event_now, flow_tuned, learned_applied, policy_applied, rule_measured};
+pub(crate) use event::{event_now, flow_tuned, learned_applied, policy_applied};
 pub(crate) use move_worker::follow_segments;
 pub use said::archive_said;
 pub(crate) use said::keep_said_in;

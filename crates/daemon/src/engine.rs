@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Instance;
-use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied, rule_measured};
+use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied};
 use crate::by_hand::{ByHand, Ends};
 use crate::instruments::Instruments;
-use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes};
+use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes, rule_measured};
 use crate::phases::PhasesState;
 use crate::policy_file::read_policy_file;
 

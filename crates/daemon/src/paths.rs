@@ -26,7 +26,7 @@ pub(crate) use host::{Autotuned, most_buffer_bytes};
 use learned::Given;
 pub(crate) use learned::Learned;
 use measured::MeasuredState;
-pub(crate) use measured::{InForce, Measured, of_found};
+pub(crate) use measured::{Measured, rule_measured};
 pub(crate) use memory::Memory;
 
 /// The paths of this daemon.

@@ -12,6 +12,7 @@ mod events;
 mod evidence;
 mod latest;
 pub mod listing;
+mod path_window;
 mod record;
 mod rule;
 mod span;

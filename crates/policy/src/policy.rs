@@ -4,10 +4,7 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::read::parse_measured;
-use crate::{
-    Archive, Auto, HostSettings, Instruments, Match, MeasuredPaths, PhaseTable, Problem, Rule,
-};
+use crate::{Archive, Auto, HostSettings, Instruments, Match, PhaseTable, Problem, Rule};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -48,17 +45,6 @@ impl Policy {
     pub fn measured_rules(&self) -> impl Iterator<Item = &Rule> {
         let rules = self.rules.iter();
         rules.filter(|rule| !rule.path.follows.is_nothing())
-    }
-
-    /// What the file means once this was measured: everything that depends on it follows.
-    ///
-    /// # Errors
-    /// When the file that was read is refused now, which is a defect.
-    pub fn with_measured(&self, measured: &MeasuredPaths) -> Result<Policy, Vec<Problem>> {
-        match &self.text {
-            Some(text) => parse_measured(text, None, measured),
-            None => Ok(self.clone()),
-        }
     }
 
     /// With these rules before its own; none where they do not all fit. A flow that one of them matches meets no other.

@@ -70,6 +70,19 @@ pub(crate) fn parse_measured(
     Ok(policy)
 }
 
+impl Policy {
+    /// What the file means once this was measured: everything that depends on it follows.
+    ///
+    /// # Errors
+    /// When the file that was read is refused now, which is a defect.
+    pub fn with_measured(&self, measured: &MeasuredPaths) -> Result<Policy, Vec<Problem>> {
+        match &self.text {
+            Some(text) => parse_measured(text, None, measured),
+            None => Ok(self.clone()),
+        }
+    }
+}
+
 fn read(
     mut root: Section,
     text: &str,

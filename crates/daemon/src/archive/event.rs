@@ -2,10 +2,8 @@
 //! What becomes an event of the archive.
 
 use super::Archive;
-use crate::paths::{InForce, of_found};
 use fatpath_api::{Applied, FlowLogLine, TuneQuery};
-use fatpath_archive::{Event, Kind, rfc3339};
-use fatpath_path::Reading;
+use fatpath_archive::{Event, Kind};
 use serde::Serialize;
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -73,30 +71,6 @@ pub(crate) fn policy_applied(file: &str, applied: &Applied) -> Event {
 pub(crate) fn flow_tuned(asked: &TuneQuery) -> Event {
     let mut event = event_now("flow.tuned", asked);
     event.peer = Some(asked.remote.ip());
-    event
-}
-
-/// The path of a rule was measured: what follows from it is in force from now on.
-pub(crate) fn rule_measured(rule: &str, now: &InForce, before: Option<&InForce>) -> Event {
-    let values = |in_force: &InForce| {
-        let path = of_found(&in_force.found);
-        json!({ "rtt_us": path.rtt_us, "rate_bps": path.rate_bps, "by": path.by })
-    };
-    let found = &now.found;
-    let seen_us = |reading: Option<Reading>| reading.map(|reading| rfc3339(reading.at_us));
-    let body = json!({
-        "rule": rule,
-        "local": found.local,
-        "prefix": found.prefix,
-        "measured": values(now),
-        "rtt_seen": seen_us(found.rtt),
-        "rate_seen": seen_us(found.rate),
-        "before": before.map(values),
-    });
-    let mut event = event_now("rule.measured", &body);
-    event.peer = Some(found.prefix.network());
-    event.rule = Some(rule.to_owned());
-    event.value = found.rate.or(found.rtt).map(|reading| reading.value);
     event
 }
 

@@ -5,10 +5,13 @@
 //! `fatpath-policy`.
 
 use super::{PathsState, is_excluded, now_us};
+use crate::archive::event_now;
 use fatpath_api::TestOutcome;
+use fatpath_archive::{Event, rfc3339};
 use fatpath_path::{Asked, By, Found, Measures, PathKey, Paths, Reading, Window};
 use fatpath_policy::{Auto, Match, MeasuredPath, MeasuredPaths, Policy, Prefix, Rule};
 use ipnet::IpNet;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -155,7 +158,31 @@ impl Measured {
     }
 }
 
-pub(crate) fn of_found(found: &Found) -> MeasuredPath {
+/// The path of a rule was measured: what follows from it is in force from now on.
+pub(crate) fn rule_measured(rule: &str, now: &InForce, before: Option<&InForce>) -> Event {
+    let values = |in_force: &InForce| {
+        let path = of_found(&in_force.found);
+        json!({ "rtt_us": path.rtt_us, "rate_bps": path.rate_bps, "by": path.by })
+    };
+    let found = &now.found;
+    let seen_us = |reading: Option<Reading>| reading.map(|reading| rfc3339(reading.at_us));
+    let body = json!({
+        "rule": rule,
+        "local": found.local,
+        "prefix": found.prefix,
+        "measured": values(now),
+        "rtt_seen": seen_us(found.rtt),
+        "rate_seen": seen_us(found.rate),
+        "before": before.map(values),
+    });
+    let mut event = event_now("rule.measured", &body);
+    event.peer = Some(found.prefix.network());
+    event.rule = Some(rule.to_owned());
+    event.value = found.rate.or(found.rtt).map(|reading| reading.value);
+    event
+}
+
+fn of_found(found: &Found) -> MeasuredPath {
     MeasuredPath {
         rtt_us: found.rtt.map(|rtt| rtt.value.round() as u32),
         rate_bps: found.rate.map(|rate| rate.value.round() as u64),
