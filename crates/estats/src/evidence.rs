@@ -33,7 +33,7 @@ impl Record {
         let answers = answers_to_loss(&last.law);
         let settled = self.settled_span().filter(|_| !answers);
         let loss = match answers {
-            true if self.paced_bps().is_some() => paced_loss(&self.span_of_law()),
+            true if self.paced_bps().is_some() => self.alone_span().as_ref().and_then(paced_loss),
             true => self.loss(&self.span_of_law()),
             // That it lost nothing does not mean that a law which answers to losses would not.
             false => settled
@@ -94,13 +94,10 @@ impl Record {
     }
 }
 
-/// A paced flow makes no queue of its own: where its losses met one, others kept it.
+/// A paced flow makes no queue of its own: where its losses met one, others kept it, and it tells nothing.
 fn paced_loss(span: &Span) -> Option<Loss> {
-    let kind = match span.signals_met_no_queue() {
-        true => Loss::Random,
-        false => Loss::Queue,
-    };
-    hold_back(span).then_some(kind)
+    let is_random = hold_back(span) && span.signals_met_no_queue();
+    is_random.then_some(Loss::Random)
 }
 
 /// A queue that was full before a loss, and was shorter, leaves CUBIC with less than the path's rate: with three tenths of its
@@ -320,7 +317,7 @@ mod tests {
             seen.loss
         };
         assert_eq!(with_queue(1_000), Some(Loss::Random));
-        assert_eq!(with_queue(6_000), Some(Loss::Queue));
+        assert_eq!(with_queue(6_000), None);
     }
 
     #[test]

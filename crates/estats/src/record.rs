@@ -221,6 +221,12 @@ impl Record {
         self.span_since(&self.under_law.since)
     }
 
+    /// Since nothing of the law before is left; none before.
+    pub(crate) fn alone_span(&self) -> Option<Span<'_>> {
+        let alone = self.under_law.alone.as_ref();
+        alone.map(|alone| self.span_since(alone))
+    }
+
     /// Since its law's start was over; none before.
     pub(crate) fn settled_span(&self) -> Option<Span<'_>> {
         let settled = self.under_law.settled.as_ref();

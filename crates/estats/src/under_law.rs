@@ -10,12 +10,17 @@ use fatpath_api::Sample;
 const START_NS: u64 = 5_000_000_000;
 const START_ROUND_TRIPS: u64 = 20;
 
-/// The counters at these two moments. Of laws that answer to losses one takes the place of another without a start: losses
+/// So many round trips after a change of the law what the one before had in flight, and the losses of it, are over.
+const PAST_ROUND_TRIPS: u64 = 10;
+
+/// The counters at these moments. Of laws that answer to losses one takes the place of another without a start: losses
 /// tell the same under each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnderLaw {
     /// When it got the law.
     pub(crate) since: Totals,
+    /// When nothing of the law before was left; none before.
+    pub(crate) alone: Option<Totals>,
     /// When the start was over; none before.
     pub(crate) settled: Option<Totals>,
 }
@@ -24,6 +29,7 @@ impl UnderLaw {
     pub(crate) fn new(at: Totals) -> UnderLaw {
         UnderLaw {
             since: at,
+            alone: None,
             settled: None,
         }
     }
@@ -33,10 +39,13 @@ impl UnderLaw {
         if last.law != before.law && !both_answer {
             *self = UnderLaw::new(*now);
         }
-        let round_trips_ns = START_ROUND_TRIPS * 1000 * u64::from(last.srtt_us);
-        let start_us = START_NS.max(round_trips_ns) / 1000;
+        let srtt_us = u64::from(last.srtt_us);
+        let start_us = (START_NS / 1000).max(START_ROUND_TRIPS * srtt_us);
         // A pause is no part of a start.
         let busy_us = now.busy_us.saturating_sub(self.since.busy_us);
+        if self.alone.is_none() && busy_us >= PAST_ROUND_TRIPS * srtt_us {
+            self.alone = Some(*now);
+        }
         if self.settled.is_none() && busy_us >= start_us {
             self.settled = Some(*now);
         }

@@ -149,8 +149,7 @@ impl Under {
 }
 
 impl Evidence {
-    /// A flow that was paced below the path's rate shows neither that rate nor whether the path would lose more. It makes no
-    /// queue of its own: where its losses met one, others filled the path.
+    /// A flow that was paced below the path's rate shows neither that rate nor whether the path would lose more.
     pub(crate) fn heed_pacing(&mut self) {
         let Some(paced_bps) = self.under.paced_bps else {
             return;
@@ -162,9 +161,7 @@ impl Evidence {
         if of_pacing <= ABOVE_PACING {
             let is_limit = of_pacing >= NEAR_PACING;
             self.limit = is_limit.then_some(Limit::Pacing).or(self.limit);
-            self.loss = self
-                .loss
-                .filter(|loss| matches!(loss, Loss::Random | Loss::Policed));
+            self.loss = self.loss.filter(|loss| *loss != Loss::None);
         }
     }
 

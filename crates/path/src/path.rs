@@ -403,20 +403,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_paced_flow_whose_losses_met_a_queue_was_not_alone() {
-        let mut path = path_whose_rate_is_found(Loss::Random);
-        for number in 2..5 {
-            let beside_others = Evidence {
-                loss: Some(Loss::Queue),
-                ..flow(number, 1.5e8)
-            };
-            assert_eq!(follow(&mut path, beside_others), Some(Law::Cubic));
-            assert!(pace_of(&path).is_some());
-        }
-        assert_eq!(path.estimate().unwrap().loss, Some(Loss::Random));
-    }
-
-    #[test]
     fn five_flows_in_a_row_that_are_off_begin_an_epoch() {
         let far = |number| Evidence {
             min_rtt_us: 150e3,
