@@ -40,7 +40,7 @@ const LEAST_START_PKTS: f64 = 20.0;
 /// Of the rate that was found, so much is used: rates over a second vary by some hundredths.
 const PACED_SHARE: f64 = 0.97;
 
-/// The threshold of a paced flow is not what bounds it; a step too low would.
+/// Half a step more, so that no threshold is a step too low: CUBIC takes many round trips for the rest of a long path.
 const BEYOND_BDP: f64 = 1.19;
 
 /// Bound of the policy's setting.
@@ -160,8 +160,7 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, tr
 /// queue, or one that an AQM keeps short. Its law answers to losses, so it makes way for others. A flow that loses segments
 /// without a queue all the same shows that they are lost at any rate. Answers whether the path gets this.
 fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -> bool {
-    let bdp_bytes = estimate.bdp_bytes().unwrap_or_default();
-    let pkts = stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)) * BEYOND_BDP);
+    let pkts = ssthresh_pkts(estimate, estimate.bdp_bytes().unwrap_or_default());
     let bps = rate.bps.value * PACED_SHARE;
     let is_known = estimate.is_found && rate.limit.is_none() && bps <= MOST_PACING_BPS;
     if estimate.loses_paced || !is_known || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
@@ -187,7 +186,7 @@ fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, 
     let Some(bdp_bytes) = estimate.bdp_bytes() else {
         return;
     };
-    let pkts = stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)));
+    let pkts = ssthresh_pkts(estimate, bdp_bytes);
     if host.law != "cubic" || rate.limit.is_some() || pkts < LEAST_SSTHRESH_PKTS {
         return;
     }
@@ -206,6 +205,10 @@ fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, 
         estimate.base_rtt_us.value / 1e3
     ));
     set_rate(choice, estimate, rate, bdp_bytes);
+}
+
+fn ssthresh_pkts(estimate: &Estimate, bdp_bytes: f64) -> u64 {
+    stepped(bdp_bytes / f64::from(estimate.mss_bytes.max(1)) * BEYOND_BDP)
 }
 
 /// Slow start takes a round trip for each doubling: a flow that begins at half of the rate saves most of them.
@@ -346,7 +349,7 @@ mod tests {
         assert_eq!(choice.profile.send_buffer_bytes, Some(33_554_432));
         assert_eq!(choice.profile.receive_buffer_bytes, Some(94_906_266));
         assert_eq!(choice.profile.law, Some(Law::Cubic));
-        assert_eq!(choice.profile.initial_ssthresh_pkts, Some(8192));
+        assert_eq!(choice.profile.initial_ssthresh_pkts, Some(11_585));
         let rate = choice.profile.initial_rate_bps.unwrap();
         assert!((350_000_000..=500_000_000).contains(&rate), "{rate}");
         assert_eq!(choice.reasons.len(), 4, "{choice:?}");
