@@ -404,11 +404,16 @@ mod tests {
         let bytes = slot_bytes(&tables, &[7]);
         assert_eq!(bytes.len(), size_of::<abi::fp_slot>());
         let word = |i: usize| u32::from_ne_bytes(bytes[i * 4..i * 4 + 4].try_into().unwrap());
-        assert_eq!(word(0), abi::FP_BY_SOURCE_PORT);
+        assert_eq!(word(0), abi::FP_BY_DESTINATION | abi::FP_BY_SOURCE_PORT);
         assert_eq!((word(2), word(3)), (7, abi::FP_NO_RULE));
         let source_ports = 2 + abi::FP_MAX_RULES as usize + 2 * abi::FP_MAX_PORT_CUTS as usize;
         let firsts: Vec<u32> = (0..4).map(|i| word(source_ports + 2 * i)).collect();
         assert_eq!(firsts, [0, 80, 81, abi::FP_NO_PORT]);
+    }
+
+    #[test]
+    fn no_rule_looks_at_nothing() {
+        assert_eq!(looks_at(&tables("[instruments]\nflows='none'\n").0), 0);
     }
 
     #[test]
