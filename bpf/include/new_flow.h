@@ -9,7 +9,10 @@
 
 #include "maps.h"
 
-/* In fp_new_flow.owner: the connection has ended, and the place is free for others. */
+/*
+ * In fp_new_flow.owner: the connection has ended, and the place is free for others. Cookies given by an interrupt while
+ * its processor gives another (-1, -2 and so on) have this bit, too: no place is theirs.
+ */
 #define FP_NEW_ENDED (1ull << 63)
 
 /* A connection that could not be made is heard of no more: its place is free when no SYN waits so long. */
@@ -20,7 +23,10 @@ static __always_inline u64 cookie_of(const struct tcp_sock *tp)
 	return tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
 }
 
-/* Each flow has one place, by its cookie. Cookies are given in sequence: neighbours in time are neighbours here. */
+/*
+ * Each flow has one place, by its cookie. Each processor gives cookies in sequence, out of batches of 4096: neighbours in
+ * time are neighbours here.
+ */
 static __always_inline struct fp_new_flow *place_of(u64 cookie)
 {
 	u32 place = cookie % FP_NEW_FLOWS;
@@ -54,13 +60,13 @@ static __always_inline int is_free(const struct fp_new_flow *place, u64 owner)
 	       (s64)(bpf_ktime_get_ns() - place->flow.seen_ns - SYN_IS_LOST_NS) > 0;
 }
 
-/* A place for a flow that begins; NULL: another flow has it, which is new still. */
+/* A place for a flow that begins; NULL: none is free for it, and it has storage at once. */
 static __always_inline struct fp_flow *claim(u64 cookie)
 {
 	struct fp_new_flow *place = place_of(cookie);
 	u64 owner;
 
-	if (!place)
+	if (!place || cookie & FP_NEW_ENDED)
 		return NULL;
 	owner = place->owner;
 	if (owner == cookie)

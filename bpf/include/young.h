@@ -19,7 +19,10 @@ struct young {
 
 #define YOUNG_FLOWS 16384
 
-/* Each flow has one place, by its cookie. Cookies are given in sequence, so that neighbours in time are neighbours here. */
+/*
+ * Each flow has one place, by its cookie. Each processor gives cookies in sequence, out of batches of 4096: neighbours in
+ * time are neighbours here.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, YOUNG_FLOWS);
