@@ -42,14 +42,16 @@ static __always_inline struct fp_flow *new_flow_of(u64 cookie)
 }
 
 /*
- * fp_flow.rule_id of a new flow, and its flags in the upper half; of another FP_NO_RULE. A global function: the verifier
- * goes on in one way, whatever is found.
+ * fp_flow.rule_id of a new flow, or of one that was new when it ended, and its flags in the upper half; of another
+ * FP_NO_RULE. A global function: the verifier goes on in one way, whatever is found.
  */
 __noinline u64 rule_and_flags_of(u64 cookie)
 {
-	struct fp_flow *flow = new_flow_of(cookie);
+	struct fp_new_flow *place = place_of(cookie);
 
-	return flow ? (u64)flow->flags << 32 | flow->rule_id : FP_NO_RULE;
+	if (!place || !cookie || (place->owner & ~FP_NEW_ENDED) != cookie)
+		return FP_NO_RULE;
+	return (u64)place->flow.flags << 32 | place->flow.rule_id;
 }
 
 static __always_inline int is_free(const struct fp_new_flow *place, u64 owner)

@@ -9,8 +9,10 @@ use fatpath_api::{CaState, Sample, SampleKind};
 use fatpath_emulator::CellSpec;
 use fatpath_link::{LossSpec, ReorderSpec};
 use fatpath_policy::parse;
+use socket2::{Domain, Socket, Type};
 use std::io::Write;
-use std::time::Instant;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
 
 const ALL: &str = "interval = '100ms'";
 
@@ -58,6 +60,33 @@ fn a_flow_begins_is_sampled_by_its_round_trips_and_ends() {
             assert_eq!(last.begin_ns, begin.begin_ns);
             assert!(last.count_rtt >= 20 && last.sum_rtt_us >= 20 * 20_000);
         });
+    });
+}
+
+/// It has no storage, and its place is free for others when its end is told.
+#[test]
+fn the_end_of_a_flow_without_data_has_its_rule() {
+    let Some(_alone) = alone() else { return };
+    let loaded = sampling("end-rule", ALL);
+    let rule = "[[rule]]\nname = 'r'\ndestination = ['127.0.25.1']\nsend_buffer = 30000\n";
+    publish(&loaded.kernel, &parse(rule, None).unwrap());
+    let any_port = SocketAddr::from((Ipv4Addr::new(127, 0, 25, 1), 0));
+    let listener = TcpListener::bind(any_port).unwrap();
+    let to = listener.local_addr().unwrap();
+    reading(&loaded.kernel, |read| {
+        let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        client.bind(&any_port.into()).unwrap();
+        client.connect(&to.into()).unwrap();
+        let (accepted, local) = listener.accept().unwrap();
+        client.set_linger(Some(Duration::ZERO)).unwrap();
+        drop(client);
+        // The client's end comes before the RST that ends this one.
+        read.until(&accepted, "its end", |s| s.kind == SampleKind::End);
+        let mut samples = read.samples.lock().unwrap().clone();
+        samples.retain(|s| s.flow.local == local || s.flow.remote == local);
+        let seen: Vec<_> = samples.iter().map(|s| (s.kind, s.flow.rule_id)).collect();
+        assert_eq!(seen.len(), 4, "{seen:?}");
+        assert!(seen.iter().all(|(_, rule)| rule.is_some()), "{seen:?}");
     });
 }
 
