@@ -71,17 +71,20 @@ static __always_inline struct fp_flow *claim(u64 cookie)
 	if (!place || cookie & FP_NEW_ENDED)
 		return NULL;
 	owner = place->owner;
+	if (owner != cookie && !is_free(place, owner))
+		return NULL;
+	/* Before the place is taken, and set to nothing else until the SYN is answered: nobody finds it free meanwhile. */
+	place->flow.seen_ns = bpf_ktime_get_ns();
 	if (owner == cookie)
 		return &place->flow;
-	if (!is_free(place, owner) ||
-	    __sync_val_compare_and_swap(&place->owner, owner, cookie) != owner)
+	if (__sync_val_compare_and_swap(&place->owner, owner, cookie) != owner)
 		return NULL;
 	/* The socket's connection before this one left what fatpath gave it. */
 	if (owner == (cookie | FP_NEW_ENDED))
 		return &place->flow;
-	__builtin_memset(&place->flow, 0, sizeof(place->flow));
+	__builtin_memset(&place->flow.rule_id, 0,
+			 sizeof(place->flow) - offsetof(struct fp_flow, rule_id));
 	place->flow.rule_id = FP_NO_RULE;
-	place->flow.seen_ns = bpf_ktime_get_ns();
 	return &place->flow;
 }
 
