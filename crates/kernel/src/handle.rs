@@ -21,8 +21,8 @@ pub struct Kernel {
     owner: Mutex<Option<File>>,
     /// Ids of the rules of the policy published last that divide their buffers.
     pub(crate) divided: Mutex<HashSet<u32>>,
-    /// Held while it changes whether flows are sampled at all.
-    sampling: Mutex<()>,
+    /// Held while it changes whether flows are sampled at all. Whether the last look found nothing sampled.
+    sampling: Mutex<bool>,
 }
 
 impl Kernel {
@@ -83,7 +83,7 @@ impl Kernel {
         Table::open(&self.places, name)
     }
 
-    pub(crate) fn lock_sampling(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_sampling(&self) -> MutexGuard<'_, bool> {
         self.sampling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -82,7 +82,8 @@ impl Kernel {
         for (id, _) in wanted {
             config.rules[*id as usize / 64] |= 1 << (id % 64);
         }
-        let _changing = self.lock_sampling();
+        let mut was_at_rest = self.lock_sampling();
+        *was_at_rest = false;
         table.set(0, &config)?;
         match config.sampled {
             abi::FP_SAMPLED_NONE => Ok(()),
@@ -92,16 +93,17 @@ impl Kernel {
     }
 
     /// Detaches what samples, which connections would pass at each of their events, once nothing is to be sampled and
-    /// the last flow that was has ended, or has met the new configuration at a round trip. For a caller that comes by
-    /// every few seconds: a flow that began while the configuration changed is counted by then.
+    /// the last flow that was has ended, or has met the new configuration at a round trip. Two looks have to find that,
+    /// of a caller that comes by now and then: a flow that began while the configuration changed is counted by the second.
     ///
     /// # Errors
     /// When the instruments are not loaded.
     pub fn rest_instruments(&self) -> Result<(), KernelError> {
-        let _changing = self.lock_sampling();
+        let mut was_at_rest = self.lock_sampling();
         let config: fp_instruments = self.table("fp_instruments")?.get(0)?;
         let sampled: u64 = self.table("fp_tracked")?.get(0)?;
-        match config.sampled == abi::FP_SAMPLED_NONE && sampled == 0 {
+        let is_at_rest = config.sampled == abi::FP_SAMPLED_NONE && sampled == 0;
+        match std::mem::replace(&mut *was_at_rest, is_at_rest) && is_at_rest {
             true => self.detach_hooks(SAMPLING),
             false => Ok(()),
         }
