@@ -9,11 +9,12 @@ mod support;
 use fatpath_api::{SettingOutcome, TunedFlow};
 use fatpath_kernel::Event;
 use fatpath_policy::{Classifier, parse};
+use libbpf_rs::{MapCore, MapFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 use support::{Loaded, alone};
 
@@ -48,6 +49,15 @@ fn connection(listener: &TcpListener) -> (Socket, TcpStream) {
 
 fn is_ours(flow: &TunedFlow) -> bool {
     flow.flow.local.ip() == HOST
+}
+
+/// It has a place among the new flows: struct fp_new_flow of abi.h begins with its owner.
+fn is_new(loaded: &Loaded, socket: &impl AsFd) -> bool {
+    let cookie = rustix::net::sockopt::socket_cookie(socket).unwrap();
+    let places = loaded.map("fp_new_flows");
+    let place = (cookie % u64::from(places.max_entries())) as u32;
+    let bytes = places.lookup(&place.to_ne_bytes(), MapFlags::ANY).unwrap();
+    bytes.unwrap().starts_with(&cookie.to_ne_bytes())
 }
 
 /// The kernel doubles it.
@@ -141,6 +151,22 @@ fn they_follow_a_new_policy_and_go_on_when_they_carry_data() {
     assert_eq!(send_buffers(&sending), [30_000; 2]);
     let flows = loaded.kernel.flows().unwrap();
     assert_eq!(outcomes(&flows), [SettingOutcome::Given; 4]);
+}
+
+#[test]
+fn they_have_storage_when_a_law_sends_their_data_or_when_they_are_listed() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("new-until");
+    publish(&loaded, "congestion_control = 'fp_reno'");
+    let listener = TcpListener::bind((HOST, 0)).unwrap();
+    let (mut client, mut accepted) = connection(&listener);
+    assert!(is_new(&loaded, &client) && is_new(&loaded, &accepted));
+    client.write_all(b"data").unwrap();
+    accepted.read_exact(&mut [0; 4]).unwrap();
+    assert!(!is_new(&loaded, &client) && is_new(&loaded, &accepted));
+    let flows = loaded.kernel.flows().unwrap();
+    assert_eq!(flows.iter().filter(|flow| is_ours(flow)).count(), 2);
+    assert!(!is_new(&loaded, &accepted));
 }
 
 /// Ends the connection; the socket may make another one.
