@@ -169,6 +169,20 @@ fn they_have_storage_when_a_law_sends_their_data_or_when_they_are_listed() {
     assert!(!is_new(&loaded, &accepted));
 }
 
+/// What is pinned may be another build's.
+#[test]
+fn flows_are_listed_where_no_flow_is_without_storage() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("new-none");
+    publish(&loaded, "send_buffer = 30000\noverride_application = true");
+    let listener = TcpListener::bind((HOST, 0)).unwrap();
+    let ends = connection(&listener);
+    assert!(!is_new(&loaded, &ends.0) && !is_new(&loaded, &ends.1));
+    std::fs::remove_file(loaded.pin_dir.join("fp_new_flows")).unwrap();
+    let flows = loaded.kernel.flows().unwrap();
+    assert_eq!(flows.iter().filter(|flow| is_ours(flow)).count(), 2);
+}
+
 /// Ends the connection; the socket may make another one.
 fn disconnect(socket: &impl AsRawFd) {
     // SAFETY: all bytes 0 are an address, of AF_UNSPEC.
