@@ -9,7 +9,8 @@ mod support;
 use fatpath_api::{SettingOutcome, TunedFlow};
 use fatpath_kernel::Event;
 use fatpath_policy::{Classifier, parse};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use rustix::net::sockopt::socket_cookie;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -51,13 +52,19 @@ fn is_ours(flow: &TunedFlow) -> bool {
     flow.flow.local.ip() == HOST
 }
 
-/// It has a place among the new flows: struct fp_new_flow of abi.h begins with its owner.
-fn is_new(loaded: &Loaded, socket: &impl AsFd) -> bool {
-    let cookie = rustix::net::sockopt::socket_cookie(socket).unwrap();
+/// The place of a new flow: the map, where in it, and the struct fp_new_flow of abi.h, which begins with owner and seen_ns.
+fn place_of(loaded: &Loaded, cookie: u64) -> (MapHandle, [u8; 4], Vec<u8>) {
     let places = loaded.map("fp_new_flows");
     let place = (cookie % u64::from(places.max_entries())) as u32;
-    let bytes = places.lookup(&place.to_ne_bytes(), MapFlags::ANY).unwrap();
-    bytes.unwrap().starts_with(&cookie.to_ne_bytes())
+    let key = place.to_ne_bytes();
+    let bytes = places.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+    (places, key, bytes)
+}
+
+fn is_new(loaded: &Loaded, socket: &impl AsFd) -> bool {
+    let cookie = socket_cookie(socket).unwrap();
+    let (_, _, bytes) = place_of(loaded, cookie);
+    bytes.starts_with(&cookie.to_ne_bytes())
 }
 
 /// The kernel doubles it.
@@ -214,4 +221,42 @@ fn what_a_socket_was_given_is_not_taken_for_its_programs_own_when_it_connects_ag
         disconnect(&client);
         drop(accepted);
     }
+}
+
+/// A listener that answers no SYN any more, and the connections that its queue is full of.
+fn deaf_listener() -> (Socket, Vec<Socket>) {
+    let listener = client();
+    listener.listen(0).unwrap();
+    let queued = (0..3).map(|_| begin_to_connect(client(), &listener));
+    let queued = queued.collect();
+    (listener, queued)
+}
+
+fn begin_to_connect(client: Socket, to: &Socket) -> Socket {
+    client.set_nonblocking(true).unwrap();
+    let _ = client.connect(&to.local_addr().unwrap());
+    client
+}
+
+#[test]
+fn a_socket_that_connects_again_has_its_place_while_its_syn_waits() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::at("new-syn");
+    publish(&loaded, "receive_buffer = 40000");
+    let listener = TcpListener::bind((HOST, 0)).unwrap();
+    let (client, _accepted) = connection(&listener);
+    assert!(is_new(&loaded, &client));
+    let cookie = socket_cookie(&client).unwrap();
+    disconnect(&client);
+    // As if that had been long ago.
+    let (places, key, mut bytes) = place_of(&loaded, cookie);
+    bytes[8..16].fill(0);
+    places.update(&key, &bytes, MapFlags::ANY).unwrap();
+
+    let (deaf, _queued) = deaf_listener();
+    let client = begin_to_connect(client, &deaf);
+    assert!(client.peer_addr().is_err(), "its SYN waits");
+    assert!(is_new(&loaded, &client));
+    let (_, _, bytes) = place_of(&loaded, cookie);
+    assert_ne!(bytes[8..16], [0; 8], "another flow may take it");
 }
