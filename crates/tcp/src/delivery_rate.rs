@@ -19,13 +19,15 @@ struct Mark {
     at_sending: AtSending,
 }
 
-/// What draft-ietf-ccwg-bbr-06 keeps with each segment (2.4), and Linux does not.
+/// What Linux does not keep with each segment: two of them draft-ietf-ccwg-bbr-06 does (2.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AtSending {
     /// In flight, with the segment (`P.tx_in_flight`).
     pub(super) in_flight_pkts: u32,
     /// Found lost by then (`P.lost`).
     pub(super) lost_pkts: u64,
+    /// Known by then to have met congestion and been marked.
+    pub(super) marked_pkts: u64,
 }
 
 /// What one acknowledgement tells of the rate: Linux's `struct rate_sample`.

@@ -14,9 +14,9 @@ use crate::delivery_rate::{AtSending, DeliveryRate, Sample};
 /// of acknowledgements add.
 const STRAY_RTT_PART: u64 = 16;
 const STRAY_RTT_US: u64 = 2000;
-/// Losses since a segment left are many from this part of what was in flight on: where BBR takes them for congestion
+/// The parameter of a law from which part of what was in flight on losses are many: where BBR takes them for congestion
 /// (draft-ietf-ccwg-bbr-06, 2.7).
-const MANY_LOST_PART: u32 = 50;
+const MANY_LOST: &str = "loss_thresh";
 
 /// A flow under such a law.
 #[derive(Debug)]
@@ -24,11 +24,13 @@ pub(super) struct RateFlow {
     control: RateControl,
     /// What this acknowledgement measured; 0: nothing.
     rtt_us: u32,
+    most_rtt_us: u32,
     /// What was known before it.
     prior_in_flight_pkts: u32,
     prior_lost_pkts: u64,
     knows_sending: bool,
-    tells_losses_apart: bool,
+    /// Of 1000 segments in flight, so many lost ones are many; `None`: the law is told of all losses.
+    many_lost_milli: Option<u64>,
 }
 
 /// The samples that a flow's control needs; none under a window law.
@@ -56,15 +58,18 @@ impl RateFlow {
         Some(Box::new(RateFlow {
             control: RateControl::new(spec.law, window.cwnd_pkts, window.clamp_pkts, &now),
             rtt_us: 0,
+            most_rtt_us: 0,
             prior_in_flight_pkts: 0,
             prior_lost_pkts: 0,
             knows_sending: spec.knows_sending,
-            tells_losses_apart: spec.tells_losses_apart,
+            many_lost_milli: (spec.tells_losses_apart)
+                .then(|| (1000.0 * spec.law.number(MANY_LOST)).round() as u64),
         }))
     }
 
     pub(super) fn note_rtt(&mut self, rtt_us: u32) {
         self.rtt_us = rtt_us;
+        self.most_rtt_us = self.most_rtt_us.max(rtt_us);
     }
 
     /// What it may send, bytes a second.
@@ -145,29 +150,31 @@ impl Sender {
         }
     }
 
-    /// What is found lost, if anything is, came without a queue: it left shortly before what was measured. Not where the law
-    /// would learn of more than it sends, for a bound that an earlier loss left too low goes up with the next one.
+    /// What is found lost, if anything is, came without a queue: it left shortly before what was measured. Not where the
+    /// least round trip may be that of a queue that others keep full, since no longer one was seen; not where the law would
+    /// learn of more than it sends, for a bound that an earlier loss left too low goes up with the next one.
     fn lost_astray(&self, flow: &RateFlow, sample: &Sample) -> bool {
+        let Some(many_lost_milli) = flow.many_lost_milli else {
+            return false;
+        };
         let (in_flight_pkts, lost_pkts) = self.since_sending(sample);
+        let is_marked = self.figures.marked_pkts > sample.at_sending.marked_pkts;
+        let many_lost_pkts = (u64::from(in_flight_pkts) * many_lost_milli).div_ceil(1000);
         let least_us = self.rtt.min_rtt_ns() / 1000;
-        let spare_us = (least_us / STRAY_RTT_PART).min(STRAY_RTT_US);
-        flow.tells_losses_apart
-            && flow.rtt_us > 0
-            && u64::from(flow.rtt_us) <= least_us + spare_us
-            && lost_pkts < in_flight_pkts.div_ceil(MANY_LOST_PART)
+        let without_queue_us = least_us + (least_us / STRAY_RTT_PART).min(STRAY_RTT_US);
+        flow.rtt_us > 0
+            && u64::from(flow.rtt_us) <= without_queue_us
+            && u64::from(flow.most_rtt_us) > without_queue_us
+            && !is_marked
+            && u64::from(lost_pkts) < many_lost_pkts
             && sample.bytes_per_s(self.mss_bytes) < flow.control.pacing_bytes_per_s()
     }
 
     /// In flight when the sampled segment left, and found lost since.
     fn since_sending(&self, sample: &Sample) -> (u32, u32) {
-        let AtSending {
-            in_flight_pkts,
-            lost_pkts,
-        } = sample.at_sending;
-        (
-            in_flight_pkts,
-            (self.board.ever_lost_pkts() - lost_pkts) as u32,
-        )
+        let at_sending = &sample.at_sending;
+        let lost_pkts = self.board.ever_lost_pkts() - at_sending.lost_pkts;
+        (at_sending.in_flight_pkts, lost_pkts as u32)
     }
 
     /// How the flow stands, without what an acknowledgement tells.
@@ -244,6 +251,7 @@ impl Sender {
         let at_sending = AtSending {
             in_flight_pkts: self.board.in_flight(),
             lost_pkts: self.board.ever_lost_pkts(),
+            marked_pkts: self.figures.marked_pkts,
         };
         if let Some(rate) = &mut self.delivery_rate {
             rate.sent(now_ns, number, was_idle, at_sending);
