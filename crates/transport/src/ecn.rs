@@ -5,8 +5,8 @@
 
 use super::frame::AckFrame;
 
-/// Datagrams that have to arrive before a path is taken to mark whatever passes: as many as a QUIC sender tries a path
-/// with (RFC 9000, 13.4.2).
+/// Datagrams that a path is tried with before it is taken to mark, or to lose, whatever is capable: as many as a QUIC sender
+/// tries (RFC 9000, 13.4.2).
 const TRIED_PKTS: u64 = 10;
 
 /// What is known of the path.
@@ -16,6 +16,8 @@ pub(crate) struct EcnPath {
     /// An acknowledgement showed that ECN-capable datagrams arrive.
     is_shown: bool,
     marked_pkts: u64,
+    /// Timeouts since something new was acknowledged.
+    timeouts_in_row: u32,
 }
 
 impl EcnPath {
@@ -24,6 +26,7 @@ impl EcnPath {
             is_on,
             is_shown: false,
             marked_pkts: 0,
+            timeouts_in_row: 0,
         }
     }
 
@@ -43,7 +46,7 @@ impl EcnPath {
         let is_cleared = ack.capable_pkts + ack.marked_pkts < ack.next;
         let is_mangled = ack.capable_pkts == 0 && ack.marked_pkts >= TRIED_PKTS;
         self.is_on &= !is_cleared && !is_mangled;
-        self.is_shown |= ack.capable_pkts > 0;
+        self.is_shown |= ack.capable_pkts + ack.marked_pkts > 0;
         let is_new = self.is_on && ack.marked_pkts > self.marked_pkts;
         if is_new {
             self.marked_pkts = ack.marked_pkts;
@@ -51,9 +54,18 @@ impl EcnPath {
         is_new
     }
 
-    /// The sender has waited in vain for an acknowledgement of something.
-    pub(crate) fn timed_out(&mut self) {
-        self.is_on &= self.is_shown;
+    /// What had not been acknowledged is.
+    pub(crate) fn advanced(&mut self) {
+        self.timeouts_in_row = 0;
+    }
+
+    /// The sender, of which so many datagrams left, has waited in vain for an acknowledgement of something. The path loses
+    /// what is capable where as many as are tried left and none is known to have arrived, or, since that may begin at any
+    /// time, where what was sent again was lost too.
+    pub(crate) fn timed_out(&mut self, sent_pkts: u64) {
+        self.timeouts_in_row += 1;
+        let is_lost_from_start = !self.is_shown && sent_pkts >= TRIED_PKTS;
+        self.is_on &= !is_lost_from_start && self.timeouts_in_row < 2;
     }
 }
 
@@ -99,12 +111,20 @@ mod tests {
 
     #[test]
     fn a_path_that_loses_capable_datagrams_is_found_out() {
+        let after = |acked: bool, sent_pkts: &[u64]| {
+            let mut path = EcnPath::new(true);
+            if acked {
+                path.acked(&ack(1, 1, 0));
+            }
+            sent_pkts.iter().for_each(|sent| path.timed_out(*sent));
+            path.is_on()
+        };
+        assert!(after(false, &[9]) && !after(false, &[10]) && !after(false, &[1, 2]));
+        assert!(after(true, &[10]) && !after(true, &[10, 11]));
         let mut path = EcnPath::new(true);
-        path.timed_out();
-        assert!(!path.is_on());
-        let mut path = EcnPath::new(true);
-        path.acked(&ack(1, 1, 0));
-        path.timed_out();
+        path.timed_out(5);
+        path.advanced();
+        path.timed_out(6);
         assert!(path.is_on());
     }
 }

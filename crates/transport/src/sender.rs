@@ -168,6 +168,9 @@ impl Sender {
         self.tcp
             .handle_ack(now_ns, &ack.as_tcp(echo_ns, tells_mark));
         let acked = ack.next.saturating_sub(self.first);
+        if acked > 0 {
+            self.ecn.advanced();
+        }
         self.sent.drain(..acked as usize);
         self.first += acked;
         Ok(())
@@ -178,7 +181,7 @@ impl Sender {
         let timeouts = self.tcp.figures().timeouts;
         self.tcp.handle_timeout(now_ns);
         if self.tcp.figures().timeouts > timeouts {
-            self.ecn.timed_out();
+            self.ecn.timed_out(self.sealer.next_number());
         }
     }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A queue that marks, and paths that clear or mangle the ECN field.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use fatpath_cc::Law;
 use fatpath_link::{CellSpec, ChainSpec, Ecn, QueueSpec, RateSpec, Service};
 
@@ -29,11 +32,30 @@ fn ways() -> [ChainSpec; 2] {
 }
 
 fn moved(spec: &Spec, mangle: fn(Ecn) -> Ecn) -> Transfer {
+    moved_in(spec, mangle).0
+}
+
+/// The transfer, and the mean of the smoothed round trip at all arrivals, microseconds.
+fn moved_in(spec: &Spec, mangle: fn(Ecn) -> Ecn) -> (Transfer, u64) {
     let mut transfer = Transfer::new(spec, &[BYTES], ways());
     transfer.mangle = mangle;
+    let sum = Rc::new(Cell::new((0, 0)));
+    let seen = sum.clone();
+    transfer.attack = Box::new(move |_, _, sender, _| {
+        let (sum_us, arrivals) = seen.get();
+        seen.set((sum_us + u64::from(sender.figures().srtt_us), arrivals + 1));
+    });
     transfer.run(60_000 * MS);
     transfer.check_complete();
-    transfer
+    let (sum_us, arrivals) = sum.get();
+    (transfer, sum_us / arrivals)
+}
+
+fn without_marks(ecn: Ecn) -> Ecn {
+    match ecn {
+        Ecn::Marked => Ecn::Capable,
+        other => other,
+    }
 }
 
 fn capable(transfer: &Transfer) -> usize {
@@ -41,16 +63,19 @@ fn capable(transfer: &Transfer) -> usize {
     data.filter(|datagram| datagram.ecn == Ecn::Capable).count()
 }
 
-/// Marks take the place of losses: the law answers to them, and nothing is sent again.
+/// Marks take the place of losses: the law answers to them with a shorter queue, and nothing is sent again.
 #[test]
 fn a_queue_that_marks_loses_nothing() {
     for law in ["reno", "cubic", "bbr"] {
         let mut spec = spec(Law::named(law).unwrap());
-        let marked = moved(&spec, |ecn| ecn);
+        let (marked, rtt_us) = moved_in(&spec, |ecn| ecn);
         let figures = marked.sender.figures();
         assert_eq!(figures.retransmits, 0, "{law}");
         assert!(marked.sender.marked_pkts() > 20, "{law}");
         assert_eq!(capable(&marked) as u64, figures.sent_pkts, "{law}");
+        let (_, unmarked_rtt_us) = moved_in(&spec, without_marks);
+        let queue_us = [rtt_us, unmarked_rtt_us].map(|rtt_us| rtt_us - RTT / 1000);
+        assert!(5 * queue_us[0] < 4 * queue_us[1], "{law}: {queue_us:?}");
         spec.tcp.ecn = false;
         let lost = moved(&spec, |ecn| ecn);
         assert_eq!((lost.sender.marked_pkts(), capable(&lost)), (0, 0));
@@ -77,14 +102,41 @@ fn a_path_that_changes_the_field_ends_its_use() {
     }
 }
 
-/// Where what is capable is lost, the first timeout ends its use.
+/// Where what is capable is lost, the first timeout ends its use, the second one where few datagrams had left.
 #[test]
 fn a_path_that_loses_what_is_capable_is_passed_without() {
-    let spec = Spec::default();
-    let mut transfer = Transfer::new(&spec, &[100_000], ways());
+    for (bytes, most_capable) in [(100_000, 20), (4000, 6)] {
+        let mut transfer = Transfer::new(&Spec::default(), &[bytes], ways());
+        transfer.loses_capable = true;
+        transfer.run(60_000 * MS);
+        transfer.check_complete();
+        assert_eq!(transfer.sender.ecn(), Ecn::NotCapable);
+        let capable = capable(&transfer);
+        assert!(capable <= most_capable, "{capable}");
+    }
+}
+
+/// It may begin to lose them when they were known to arrive.
+#[test]
+fn a_path_that_loses_what_is_capable_later_is_passed_without() {
+    let mut transfer = Transfer::new(&spec(Law::RENO), &[BYTES], ways());
+    transfer.run(500 * MS);
+    assert_eq!(transfer.sender.ecn(), Ecn::Capable);
     transfer.loses_capable = true;
     transfer.run(60_000 * MS);
     transfer.check_complete();
     assert_eq!(transfer.sender.ecn(), Ecn::NotCapable);
-    assert!(capable(&transfer) <= 20, "{}", capable(&transfer));
+}
+
+/// Nothing speaks against ECN where the only datagram that is on its way is lost, with or without it.
+#[test]
+fn a_timeout_of_one_loss_leaves_it_on() {
+    let mut spec = spec(Law::RENO);
+    spec.tcp.tail_loss_probe = false;
+    spec.tcp.drops = vec![0];
+    let mut transfer = Transfer::new(&spec, &[1000], ways());
+    transfer.run(60_000 * MS);
+    transfer.check_complete();
+    assert_eq!(transfer.sender.figures().timeouts, 1);
+    assert_eq!(transfer.sender.ecn(), Ecn::Capable);
 }
