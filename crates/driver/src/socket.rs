@@ -188,7 +188,8 @@ impl Socket {
     }
 }
 
-/// That of a batch, which the kernel puts together of datagrams with the same one.
+/// That of a batch. The kernel puts it together of datagrams with the same one; before Linux 6.9 or so also of others, whose
+/// marks count for the whole batch or for none of it.
 fn ecn(meta: &RecvMeta) -> Ecn {
     match meta.ecn {
         Some(EcnCodepoint::Ect0) => Ecn::Capable,

@@ -212,12 +212,19 @@ fn the_ecn_field_arrives_as_it_left() {
     let (here, _) = socket();
     let both: IpAddr = std::net::Ipv6Addr::UNSPECIFIED.into();
     for address in [HERE, both] {
-        let (mut there, at) = Socket::bind(address, 50_000..=51_000, 9).unwrap();
+        let (mut there, at) = match Socket::bind(address, 50_000..=51_000, 9) {
+            Ok(bound) => bound,
+            Err(why) if address == both => return eprintln!("skipped: IPv6: {why}"),
+            Err(why) => panic!("{why}"),
+        };
         for (ecn, length) in [(Ecn::Capable, 1200), (Ecn::NotCapable, 3000)] {
             let to = (HERE, at.address.port()).into();
             assert!(here.send(to, ecn, &vec![7; length], 1000).unwrap());
             let mut arrived = vec![];
-            while arrived.len() < length.div_ceil(1000) {
+            for _ in 0..length.div_ceil(1000) {
+                if arrived.len() == length.div_ceil(1000) {
+                    break;
+                }
                 there.wait(Duration::from_secs(5), false).unwrap();
                 there.receive(|_, ecn, _| arrived.push(ecn)).unwrap();
             }
