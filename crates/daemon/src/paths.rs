@@ -29,18 +29,19 @@ use measured::MeasuredState;
 pub(crate) use measured::{Measured, rule_measured};
 pub(crate) use memory::Memory;
 
-/// The paths of this daemon.
+/// The paths of this daemon. The engine's lock is taken before these, and of these an earlier one before a later one.
 #[derive(Default)]
 pub(crate) struct PathsState {
-    paths: Mutex<Paths>,
     settings: Mutex<Auto>,
     autotuned: Mutex<Autotuned>,
+    paths: Mutex<Paths>,
     measured: Mutex<MeasuredState>,
 }
 
 impl PathsState {
     /// A policy became live, on a host that grows buffers by itself so far.
     pub(crate) fn set_policy(&self, settings: Auto, autotuned: Autotuned) {
+        let mut live = self.settings.lock();
         *self.autotuned.lock() = autotuned;
         let mut paths = self.paths.lock();
         match settings.mode {
@@ -51,7 +52,7 @@ impl PathsState {
                 excluded.for_each(|key| _ = paths.forget(key));
             }
         }
-        *self.settings.lock() = settings;
+        *live = settings;
     }
 
     pub(crate) fn mode(&self) -> AutoMode {
@@ -60,7 +61,7 @@ impl PathsState {
 
     /// Takes what flows tell. Answers of which paths something was learned.
     pub(crate) fn learn(&self, told: Vec<(PathKey, Evidence)>) -> Vec<PathKey> {
-        let (settings, mut paths) = (self.settings.lock().clone(), self.paths.lock());
+        let (settings, mut paths) = (self.settings.lock(), self.paths.lock());
         let told = told
             .into_iter()
             .filter(|(key, _)| !is_excluded(&settings, key));
@@ -76,7 +77,7 @@ impl PathsState {
     /// Takes what was known when the daemon last ran. Answers how many paths are known.
     pub(crate) fn restore(&self, archive: &Archive) -> Result<usize> {
         let known = memory::known(archive, now_us())?;
-        let (settings, mut paths) = (self.settings.lock().clone(), self.paths.lock());
+        let (settings, mut paths) = (self.settings.lock(), self.paths.lock());
         for (key, path) in known {
             if !is_excluded(&settings, &key) {
                 paths.restore(key, path);
