@@ -148,14 +148,18 @@ impl Engine {
         Ok(applied)
     }
 
-    /// Rules whose path is measured give what follows from this, to live flows, too.
-    pub(crate) fn follow_measured(&mut self, measured: Measured) -> Result<()> {
+    /// Rules whose path is measured give what follows from it, to live flows, too. Answers whether anything has changed.
+    /// Asked here, where no other policy can become live meanwhile: what is measured is for the rules of one policy.
+    pub(crate) fn follow_measured(&mut self) -> Result<bool> {
+        let Some(measured) = self.paths.measured_anew() else {
+            return Ok(false);
+        };
         let policy = with_measured(&self.policy, &measured)?;
         for note in self.make_live(policy)?.notes {
             tracing::info!("measured paths: {note}");
         }
         self.set_measured(measured);
-        Ok(())
+        Ok(true)
     }
 
     /// The rules whose path is measured, and what they go by.

@@ -106,15 +106,18 @@ impl Learner {
 
     /// Rules whose path is measured follow it.
     fn follow_measured(&mut self, state: &DaemonState) {
-        let Some(measured) = state.paths.measured_anew() else {
+        if !state.paths.is_measured() {
             return;
-        };
+        }
         let mut engine = state.engine.lock();
         let Some(engine) = engine.as_mut() else {
             return;
         };
-        let failure = engine.follow_measured(measured).err();
-        let failure = failure.map(|error| format!("{error:#}"));
+        let failure = match engine.follow_measured() {
+            Ok(false) => return,
+            Ok(true) => None,
+            Err(error) => Some(format!("{error:#}")),
+        };
         if let Some(error) = failure.as_ref().filter(|_| failure != self.unmeasured) {
             tracing::error!(
                 "measured paths: {error}; flows keep what they have, and it is tried again"
