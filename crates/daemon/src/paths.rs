@@ -48,7 +48,8 @@ impl PathsState {
             AutoMode::Off => *paths = Paths::default(),
             AutoMode::Observe | AutoMode::Tune => {
                 let known: Vec<PathKey> = paths.iter().map(|(key, _)| key).collect();
-                let excluded = known.into_iter().filter(|key| is_excluded(&settings, key));
+                let excluded = known.into_iter();
+                let excluded = excluded.filter(|key| is_excluded(&settings, key.prefix));
                 excluded.for_each(|key| _ = paths.forget(key));
             }
         }
@@ -64,7 +65,7 @@ impl PathsState {
         let (settings, mut paths) = (self.settings.lock(), self.paths.lock());
         let told = told
             .into_iter()
-            .filter(|(key, _)| !is_excluded(&settings, key));
+            .filter(|(key, _)| !is_excluded(&settings, key.prefix));
         told.filter_map(|(key, evidence)| paths.learn(key, evidence).then_some(key))
             .collect()
     }
@@ -79,7 +80,7 @@ impl PathsState {
         let known = memory::known(archive, now_us())?;
         let (settings, mut paths) = (self.settings.lock(), self.paths.lock());
         for (key, path) in known {
-            if !is_excluded(&settings, &key) {
+            if !is_excluded(&settings, key.prefix) {
                 paths.restore(key, path);
             }
         }
@@ -127,6 +128,7 @@ impl PathsState {
         let keys = paths.iter().map(|(key, _)| key);
         let keys: Vec<PathKey> = keys.filter(|key| overlap(prefix, key.prefix)).collect();
         keys.iter().for_each(|key| _ = paths.forget(*key));
+        self.forget_measured(prefix);
         keys.len()
     }
 }
@@ -154,8 +156,7 @@ fn now_us() -> i64 {
 }
 
 /// Nothing is learned of this host itself, nor of a path to any address that the policy excludes.
-fn is_excluded(settings: &Auto, key: &PathKey) -> bool {
-    let peers = key.prefix;
+fn is_excluded(settings: &Auto, peers: IpNet) -> bool {
     let overlaps = |excluded: &Prefix| {
         excluded.contains(peers.network()) || peers.contains(&excluded.address())
     };
@@ -165,14 +166,14 @@ fn is_excluded(settings: &Auto, key: &PathKey) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fatpath_path::path_of;
 
     #[test]
     fn a_path_to_an_excluded_address_is_excluded() {
         let excludes = |prefix: &str, remote: &str| {
             let policy = format!("[auto]\nexclude = [\"{prefix}\"]\n");
             let settings = fatpath_policy::parse(&policy, None).unwrap().auto;
-            let key = PathKey::new("198.51.100.1".parse().unwrap(), remote.parse().unwrap());
-            is_excluded(&settings, &key)
+            is_excluded(&settings, path_of(remote.parse().unwrap()))
         };
         assert!(excludes("192.0.0.0/16", "192.0.2.1"));
         assert!(excludes("192.0.2.77", "192.0.2.1"));

@@ -120,9 +120,14 @@ impl Measures {
         }
     }
 
-    /// Keeps the paths alone that `wanted` names.
-    pub fn retain(&mut self, wanted: impl Fn(&PathKey) -> bool) {
+    /// Keeps the paths alone that `wanted` names, and what tests told of the prefixes that `wanted_of_tests` names.
+    pub fn retain(
+        &mut self,
+        wanted: impl Fn(&PathKey) -> bool,
+        wanted_of_tests: impl Fn(&IpNet) -> bool,
+    ) {
         self.following.retain(|key, _| wanted(key));
+        self.tests.retain(|prefix, _| wanted_of_tests(prefix));
     }
 
     /// What a rule gets whose paths are those that `is_of_rule` and, of tests, `is_prefix_of_rule` name: of those that
@@ -419,6 +424,17 @@ mod tests {
         for (rtt_us, bps) in [(-1.0, f64::NAN), (f64::INFINITY, 0.0), (1e9, 1e15)] {
             measures.take_test(peer, NOW_US, Some(rtt_us), Some(bps));
         }
+        assert_eq!(found(&measures, &BOTH), None);
+    }
+
+    #[test]
+    fn what_is_not_kept_is_found_no_more() {
+        let mut measures = Measures::default();
+        measures.take([(key(1), window(1, 20e3, 1e8))], |_| true);
+        measures.take_test("10.0.2.9".parse().unwrap(), NOW_US, Some(30e3), None);
+        measures.retain(|_| false, |_| true);
+        assert_eq!(numbers(found(&measures, &BOTH)), (Some(30e3), None));
+        measures.retain(|_| true, |prefix| *prefix != key(2).prefix);
         assert_eq!(found(&measures, &BOTH), None);
     }
 

@@ -4,11 +4,11 @@
 //! What is known of paths, and what is worth a change, is decided in `fatpath-path`; what a rule makes of it, in
 //! `fatpath-policy`.
 
-use super::{PathsState, is_excluded, now_us};
+use super::{PathsState, is_excluded, now_us, overlap};
 use crate::archive::event_now;
 use fatpath_api::TestOutcome;
 use fatpath_archive::{Event, rfc3339};
-use fatpath_path::{Asked, By, Found, Measures, PathKey, Paths, Reading, Window};
+use fatpath_path::{Asked, By, Found, Measures, PathKey, Paths, Reading, Window, path_of};
 use fatpath_policy::{Auto, Match, MeasuredPath, MeasuredPaths, Policy, Prefix, Rule};
 use ipnet::IpNet;
 use serde_json::json;
@@ -54,16 +54,18 @@ impl PathsState {
             rules,
             in_force: BTreeMap::new(),
         }
-        .follow(&state.measures, &paths, now_us())
+        .follow(&state.measures, &paths, &policy.auto, now_us())
     }
 
     /// What the live rules are to have from now on; none while nothing has changed by a quarter.
     pub(crate) fn measured_anew(&self) -> Option<Measured> {
+        let settings = self.settings.lock();
         let (paths, state) = (self.paths.lock(), self.measured.lock());
         if state.live.rules.is_empty() {
             return None;
         }
-        let next = state.live.clone().follow(&state.measures, &paths, now_us());
+        let live = state.live.clone();
+        let next = live.follow(&state.measures, &paths, &settings, now_us());
         let has_changed = next.changes(&state.live).next().is_some();
         has_changed.then_some(next)
     }
@@ -73,11 +75,23 @@ impl PathsState {
         &self,
         measured: Measured,
     ) -> Vec<(String, InForce, Option<InForce>)> {
-        let mut state = self.measured.lock();
+        let (settings, mut state) = (self.settings.lock(), self.measured.lock());
         let before = std::mem::replace(&mut state.live, measured);
         let MeasuredState { measures, live } = &mut *state;
-        measures.retain(|key| live.is_wanted(key));
+        measures.retain(
+            |key| live.is_wanted(key, &settings),
+            |prefix| !is_excluded(&settings, *prefix),
+        );
         live.changes(&before).collect()
+    }
+
+    /// Forgets what was measured of the paths to a prefix. Rules keep what they have until something else is measured.
+    pub(super) fn forget_measured(&self, prefix: IpNet) {
+        let measures = &mut self.measured.lock().measures;
+        measures.retain(
+            |key| !overlap(prefix, key.prefix),
+            |tested| !overlap(prefix, *tested),
+        );
     }
 
     /// Since when a rule has what was measured, µs since 1970.
@@ -88,11 +102,9 @@ impl PathsState {
 
     /// Takes windows of flows that closed.
     pub(crate) fn follow(&self, windows: Vec<(PathKey, Window)>) {
-        let settings = self.settings.lock().clone();
-        let MeasuredState { measures, live } = &mut *self.measured.lock();
-        measures.take(windows, |key| {
-            live.is_wanted(key) && !is_excluded(&settings, key)
-        });
+        let (settings, mut state) = (self.settings.lock(), self.measured.lock());
+        let MeasuredState { measures, live } = &mut *state;
+        measures.take(windows, |key| live.is_wanted(key, &settings));
     }
 
     /// Whether the live policy has a rule that asks for what is measured.
@@ -102,8 +114,8 @@ impl PathsState {
 
     /// Takes what a test measured of the path to a peer.
     pub(crate) fn take_test(&self, peer: IpAddr, outcome: &TestOutcome) {
-        let excluded = |settings: &Auto| settings.exclude.iter().any(|it| it.contains(peer));
-        if excluded(&self.settings.lock()) {
+        let settings = self.settings.lock();
+        if is_excluded(&settings, path_of(peer)) {
             return;
         }
         let value = |names: &[&str], unit: &str| {
@@ -119,10 +131,18 @@ impl PathsState {
 
 impl Measured {
     /// With what is known now, where it is worth a change.
-    fn follow(mut self, measures: &Measures, known: &Paths, since_us: i64) -> Measured {
+    fn follow(
+        mut self,
+        measures: &Measures,
+        known: &Paths,
+        settings: &Auto,
+        since_us: i64,
+    ) -> Measured {
         for rule in &self.rules {
-            let is_of_rule = |key: &PathKey| rule.is_for(key);
-            let is_prefix = |prefix: &IpNet| holds(&rule.matches.destination, prefix);
+            let is_of_rule = |key: &PathKey| rule.is_for(key) && !is_excluded(settings, key.prefix);
+            let is_prefix = |prefix: &IpNet| {
+                holds(&rule.matches.destination, prefix) && !is_excluded(settings, *prefix)
+            };
             let found = measures.find(known, &rule.asked, since_us, is_of_rule, is_prefix);
             let before = self.in_force.get(&rule.name).map(|before| before.found);
             let found = found.map(|found| found.or_known_of(before.as_ref()));
@@ -146,8 +166,8 @@ impl Measured {
         })
     }
 
-    fn is_wanted(&self, key: &PathKey) -> bool {
-        self.rules.iter().any(|rule| rule.is_for(key))
+    fn is_wanted(&self, key: &PathKey, settings: &Auto) -> bool {
+        self.rules.iter().any(|rule| rule.is_for(key)) && !is_excluded(settings, key.prefix)
     }
 
     /// As the policy takes it.
@@ -240,6 +260,7 @@ fn name(by: By) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::Autotuned;
 
     fn rule(matches: &str) -> Asking {
         let text = format!("[[rule]]\nname = 'a'\nrtt = 'measured'\n{matches}\n");
@@ -258,6 +279,47 @@ mod tests {
         assert!(!is_for("destination = ['192.0.3.0/24']"));
         assert!(is_for("source = ['198.51.100.0/24']"));
         assert!(!is_for("source = ['198.51.100.2']"));
+    }
+
+    /// Round-trip time that a policy's only rule has of what tests of two paths measured, once it is live.
+    fn live(state: &PathsState, auto: &str) -> Option<u32> {
+        let rule = "[[rule]]\nname = 'a'\nrtt = 'measured'\n";
+        let policy = fatpath_policy::parse(&format!("{auto}{rule}"), None).unwrap();
+        let measured = state.measured_for(&policy);
+        state.set_policy(policy.auto, Autotuned::default());
+        let rtt_us = measured.values().get("a").and_then(|path| path.rtt_us);
+        state.set_measured(measured);
+        rtt_us
+    }
+
+    fn tested(state: &PathsState, peer: &str, rtt_ms: f64) {
+        let rtt = ("rtt".to_owned(), (rtt_ms, "ms".to_owned()));
+        let outcome = TestOutcome {
+            test: "far".to_owned(),
+            tool: "program".to_owned(),
+            to: None,
+            resources: Vec::new(),
+            due_us: None,
+            start_us: now_us(),
+            duration_s: 1.0,
+            values: [rtt].into(),
+            note: None,
+        };
+        state.take_test(peer.parse().unwrap(), &outcome);
+    }
+
+    #[test]
+    fn an_excluded_path_is_forgotten() {
+        let state = PathsState::default();
+        tested(&state, "192.0.2.7", 80.0);
+        tested(&state, "198.51.100.7", 20.0);
+        assert_eq!(live(&state, ""), Some(80_000), "the longest");
+        let excludes = "[auto]\nexclude = ['192.0.2.0/24']\n";
+        assert_eq!(live(&state, excludes), Some(20_000));
+        tested(&state, "192.0.2.9", 80.0);
+        assert_eq!(live(&state, ""), Some(20_000), "it is not known any more");
+        state.forget("198.51.100.0/24".parse().unwrap());
+        assert_eq!(live(&state, ""), None);
     }
 
     #[test]
