@@ -10,7 +10,9 @@ use crate::try_path::suggest;
 use anyhow::{Context, Result, anyhow, bail};
 use fatpath_api::LearnedPath;
 use fatpath_api::endpoint::GetStatus;
-use fatpath_daemon::{Instance, InstanceOptions, client, read_policy_file};
+use fatpath_daemon::{
+    Instance, InstanceOptions, client, most_measured_buffer_bytes, read_policy_file,
+};
 use fatpath_host::Sysctls;
 use fatpath_kernel::cgroup_memory_max;
 use fatpath_policy::{
@@ -110,11 +112,13 @@ fn measured_of(instance: &InstanceOptions) -> Result<MeasuredPaths> {
     let instance = Instance::new(instance, None)?;
     let status = client::get::<GetStatus>(&instance.socket())?;
     let status = status.with_context(|| not_running(&instance))?;
+    let most_buffer_bytes = most_measured_buffer_bytes();
     let measured = status.measured.into_iter().filter_map(|rule| {
         let path = MeasuredPath {
             rtt_us: rule.rtt_us,
             rate_bps: rule.rate_bps,
             by: rule.by?,
+            most_buffer_bytes,
         };
         Some((rule.rule, path))
     });

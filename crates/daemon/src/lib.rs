@@ -39,7 +39,7 @@ pub use archive::archive_said;
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
 pub use page::token_file;
-pub use paths::defaults_of_host;
+pub use paths::{defaults_of_host, most_measured_buffer_bytes};
 pub use policy_file::read_policy_file;
 pub use run::run;
 pub use unload::{unload, unregister_orphans};

@@ -22,8 +22,8 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use std::time::Instant;
 
-pub use host::defaults_of_host;
 pub(crate) use host::{Autotuned, most_buffer_bytes};
+pub use host::{defaults_of_host, most_measured_buffer_bytes};
 use learned::Given;
 pub(crate) use learned::Learned;
 use measured::MeasuredState;

@@ -327,8 +327,11 @@ impl Found {
         growth > 1.0
     }
 
-    /// With what another knew that this one does not: a part that was measured does not become unknown again.
+    /// With what another knew of the same path that this one does not: a part that was measured does not become unknown
+    /// again. The round-trip time of one path and the rate of another make no product.
     pub fn or_known_of(self, other: Option<&Found>) -> Found {
+        let is_same = |other: &&Found| (other.prefix, other.local) == (self.prefix, self.local);
+        let other = other.filter(is_same);
         Found {
             rtt: self.rtt.or(other.and_then(|other| other.rtt)),
             rate: self.rate.or(other.and_then(|other| other.rate)),
@@ -452,6 +455,34 @@ mod tests {
         assert_eq!(numbers(found(&measures, &BOTH)), (Some(30e3), None));
         measures.retain(|_| true, |prefix| *prefix != key(2).prefix);
         assert_eq!(found(&measures, &BOTH), None);
+    }
+
+    #[test]
+    fn numbers_of_two_paths_are_not_joined() {
+        let mut measures = Measures::default();
+        measures.take_test("10.0.1.9".parse().unwrap(), NOW_US, Some(30e3), None);
+        let rtt = found(&measures, &BOTH).unwrap();
+        let rate = Found {
+            rate: Some(Reading {
+                value: 1e8,
+                ..rtt.rtt.unwrap()
+            }),
+            rtt: None,
+            ..rtt
+        };
+        let joined = rtt.or_known_of(Some(&rate));
+        assert_eq!(numbers(Some(joined)), (Some(30e3), Some(1e8)));
+        let other_peers = Found {
+            prefix: key(2).prefix,
+            ..rate
+        };
+        let other_address = Found {
+            local: Some(key(1).local),
+            ..rate
+        };
+        assert_eq!(rtt.or_known_of(Some(&other_peers)), rtt);
+        assert_eq!(rtt.or_known_of(Some(&other_address)), rtt);
+        assert_eq!(rtt.or_known_of(None), rtt);
     }
 
     #[test]

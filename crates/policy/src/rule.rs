@@ -65,6 +65,9 @@ pub struct Follows {
     pub rate: bool,
     /// What the parts in force come from, for people; none while nothing is measured.
     pub by: Option<String>,
+    /// Largest buffer that follows from them, bytes; without it a buffer may be as large as any.
+    #[serde(skip)]
+    pub most_buffer_bytes: Option<u64>,
 }
 
 /// What was measured of a rule's path.
@@ -76,6 +79,8 @@ pub struct MeasuredPath {
     pub rate_bps: Option<u64>,
     /// On which path, and by what, for people.
     pub by: String,
+    /// Largest buffer that may follow from it on this host, bytes; none where that is not known.
+    pub most_buffer_bytes: Option<u64>,
 }
 
 /// What was measured, by the name of the rule.

@@ -27,6 +27,7 @@ fn measured(rtt_us: impl Into<Option<u32>>, rate_bps: impl Into<Option<u64>>) ->
         rtt_us: rtt_us.into(),
         rate_bps: rate_bps.into(),
         by: "on 192.0.2.0/24 by flows".into(),
+        most_buffer_bytes: None,
     };
     [("far".to_owned(), path)].into()
 }
@@ -99,6 +100,27 @@ fn one_part_may_be_known() {
     assert!(refused(&lacking).contains("send_buffer: \"2bdp\" needs the path's rtt and rate"));
 }
 
+/// A peer that delays its ACKs makes its path as long as it likes.
+#[test]
+fn a_buffer_that_follows_is_bounded_by_the_host() {
+    let text = RULE.replace("send_", "receive_buffer = '300MB'\nsend_");
+    let mut long = measured(60_000_000, 1_000_000_000);
+    long.get_mut("far").unwrap().most_buffer_bytes = Some(90_000_000);
+    let policy = good(&text).with_measured(&long).unwrap();
+    assert_eq!(send_buffer(&policy), Some(90_000_000));
+    assert_eq!(
+        policy.host.at_least(SysctlName::CoreWmemMax),
+        Some(90_000_000)
+    );
+    let settings = &policy.rules[0].settings;
+    assert_eq!(settings.number(Setting::ReceiveBuffer), Some(300_000_000));
+    let reasons: Vec<&str> = settings.iter().map(|(_, it)| it.reason.as_str()).collect();
+    assert!(
+        reasons[0].ends_with("by flows, at most 90 MB a flow"),
+        "{reasons:?}"
+    );
+}
+
 #[test]
 fn a_file_of_which_nothing_is_measured_stays_as_it_is() {
     let policy = good("[[rule]]\nname = 'far'\nsend_buffer = '1MB'\n");
@@ -148,11 +170,16 @@ proptest! {
     fn whatever_is_measured_is_taken(
         rtt_us in 1..=60_000_000_u32,
         rate_bps in 1_000..=100_000_000_000_000_u64,
+        most_bytes in 1..2_000_000_000_u64,
     ) {
         let policy = good(RULE).with_measured(&measured(rtt_us, rate_bps)).unwrap();
         let wanted = u128::from(rate_bps) * u128::from(rtt_us) / 8_000_000 * 2;
         let given = u128::from(send_buffer(&policy).unwrap());
         prop_assert!((4096..1 << 30).contains(&given));
         prop_assert!(given.abs_diff(wanted) <= 2 || given == 4096 || given == (1 << 30) - 1);
+        let mut bounded = measured(rtt_us, rate_bps);
+        bounded.get_mut("far").unwrap().most_buffer_bytes = Some(most_bytes);
+        let bounded = send_buffer(&policy.with_measured(&bounded).unwrap()).unwrap();
+        prop_assert_eq!(u128::from(bounded), given.min(u128::from(most_bytes).max(4096)));
     }
 }

@@ -72,6 +72,11 @@ pub fn defaults_of_host(run_dir: &std::path::Path) -> Host {
     read(autotuned, &Auto::default())
 }
 
+/// Largest buffer that follows from what is measured; none where it cannot be told, as in a namespace of its own.
+pub fn most_measured_buffer_bytes() -> Option<u64> {
+    Some(most_buffer_bytes()).filter(|most| *most > 0)
+}
+
 /// Largest buffer that one flow may be given; 0 where it cannot be told.
 pub(crate) fn most_buffer_bytes() -> u64 {
     let pressure_bytes = Sysctls::default().tcp_pressure_bytes();

@@ -4,7 +4,7 @@
 //! What is known of paths, and what is worth a change, is decided in `fatpath-path`; what a rule makes of it, in
 //! `fatpath-policy`.
 
-use super::{Allowed, PathsState, is_excluded, now_us, overlap};
+use super::{Allowed, PathsState, is_excluded, most_measured_buffer_bytes, now_us, overlap};
 use crate::archive::event_now;
 use fatpath_api::TestOutcome;
 use fatpath_archive::{Event, rfc3339};
@@ -180,8 +180,13 @@ impl Measured {
 
     /// As the policy takes it.
     pub(crate) fn values(&self) -> MeasuredPaths {
+        let most_buffer_bytes = most_measured_buffer_bytes();
+        let of = |found: &Found| MeasuredPath {
+            most_buffer_bytes,
+            ..of_found(found)
+        };
         let values = self.in_force.iter();
-        let values = values.map(|(name, now)| (name.clone(), of_found(&now.found)));
+        let values = values.map(|(name, now)| (name.clone(), of(&now.found)));
         values.collect()
     }
 }
@@ -215,6 +220,7 @@ fn of_found(found: &Found) -> MeasuredPath {
         rtt_us: found.rtt.map(|rtt| rtt.value.round() as u32),
         rate_bps: found.rate.map(|rate| rate.value.round() as u64),
         by: by(found),
+        most_buffer_bytes: None,
     }
 }
 

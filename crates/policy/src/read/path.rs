@@ -32,6 +32,7 @@ pub(super) fn read(section: &mut Section, measured: Option<&MeasuredPath>) -> Op
             by: measured
                 .filter(|_| is_known)
                 .map(|measured| measured.by.clone()),
+            most_buffer_bytes: measured.and_then(|measured| measured.most_buffer_bytes),
         },
     })
 }

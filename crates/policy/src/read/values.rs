@@ -230,21 +230,28 @@ fn bdp(
     let Some((bdp_bytes, reason)) = times_bdp(factor_milli, value, path)? else {
         return Ok(None);
     };
+    if path.follows.by.is_some() {
+        return Ok(Some(bounded(bdp_bytes, reason, path, measure)));
+    }
     match measure.within(bdp_bytes) {
         Some(bytes) => Ok(Some(Chosen::new(bytes, reason))),
-        // Nobody wrote this number.
-        None if path.follows.by.is_some() => {
-            let least_or_most = u64::try_from(bdp_bytes).unwrap_or(u64::MAX);
-            let bytes = least_or_most.clamp(measure.min, measure.max);
-            Ok(Some(Chosen::new(
-                bytes,
-                format!("{reason}, as far as a buffer goes"),
-            )))
-        }
         None => Err(value
             .refusal(format!("out of range: {reason}"))
             .allowed(format!("allowed: {}", measure.allowed))),
     }
+}
+
+/// Of a path that is measured: nobody wrote this number, and a peer alone can make it large.
+fn bounded(bdp_bytes: u128, reason: String, path: &Path, measure: &Measure) -> Chosen<u64> {
+    let most = path.follows.most_buffer_bytes.unwrap_or(measure.max);
+    let most = most.clamp(measure.min, measure.max);
+    let wanted = u64::try_from(bdp_bytes).unwrap_or(u64::MAX);
+    let why = match wanted {
+        wanted if wanted < measure.min => ", as far as a buffer goes".to_owned(),
+        wanted if wanted <= most => String::new(),
+        _ => format!(", at most {} a flow", quantity::show_bytes(most)),
+    };
+    Chosen::new(wanted.clamp(measure.min, most), format!("{reason}{why}"))
 }
 
 /// What the path holds, whatever it is; none while it is still to be measured.
