@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 /// buffer is too large can wait.
 const LEAST_TIME_TO_FALL: Duration = Duration::from_secs(10);
 
-/// And nothing for so many times what applying them took.
-const LEAST_REST: u32 = 20;
+/// And nothing but an increase for so many times what applying them took.
+const REST_TO_FALL: u32 = 20;
+
+/// And nothing for so many times. Whether a larger buffer brings something is judged by the next few looks: it is not to
+/// come after them.
+const LEAST_REST: u32 = 4;
 
 /// When values were applied last.
 #[derive(Clone, Copy, Default)]
@@ -44,7 +48,7 @@ impl Pace {
         let since = now.duration_since(at);
         if since < took.saturating_mul(LEAST_REST) {
             Allowed::Nothing
-        } else if since < LEAST_TIME_TO_FALL {
+        } else if since < LEAST_TIME_TO_FALL.max(took.saturating_mul(REST_TO_FALL)) {
             Allowed::Increases
         } else {
             Allowed::All
@@ -65,15 +69,16 @@ mod tests {
     #[test]
     fn only_an_increase_follows_soon() {
         assert_eq!(Pace::default().allowed(Instant::now()), Allowed::All);
-        assert_eq!(allowed(5, 99), Allowed::Nothing);
-        assert_eq!(allowed(5, 100), Allowed::Increases);
+        assert_eq!(allowed(5, 19), Allowed::Nothing);
+        assert_eq!(allowed(5, 20), Allowed::Increases);
         assert_eq!(allowed(5, 9_999), Allowed::Increases);
         assert_eq!(allowed(5, 10_000), Allowed::All);
     }
 
     #[test]
     fn what_takes_long_is_not_done_often() {
-        assert_eq!(allowed(1_000, 19_999), Allowed::Nothing);
+        assert_eq!(allowed(1_000, 3_999), Allowed::Nothing);
+        assert_eq!(allowed(1_000, 19_999), Allowed::Increases);
         assert_eq!(allowed(1_000, 20_000), Allowed::All);
     }
 
@@ -103,7 +108,7 @@ mod tests {
             let times = times_of_one_that_wavers(took);
             assert!((10..=200).contains(&times), "{took:?}: {times}");
             let share = took * (times - 1);
-            assert!(share <= Duration::from_secs(1_000) / LEAST_REST, "{took:?}");
+            assert!(share <= Duration::from_secs(1_000) / 10, "{took:?}");
         }
     }
 }
