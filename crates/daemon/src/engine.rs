@@ -17,9 +17,7 @@ use crate::Instance;
 use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied};
 use crate::by_hand::{ByHand, Ends};
 use crate::instruments::Instruments;
-use crate::paths::{
-    Autotuned, Learned, Measured, Pace, PathsState, most_buffer_bytes, rule_measured,
-};
+use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes, rule_measured};
 use crate::phases::PhasesState;
 use crate::policy_file::read_policy_file;
 
@@ -43,8 +41,6 @@ pub(crate) struct Engine {
     pub(crate) policy: Policy,
     /// The rules of learned paths.
     learned: Policy,
-    /// Of values that are measured.
-    pace: Pace,
     by_hand: ByHand,
     /// The kernel half may have other rules for these than are known.
     is_by_hand_due: bool,
@@ -83,7 +79,6 @@ impl Engine {
             pin_dir: instance.places.pin_dir.clone(),
             policy: Policy::default(),
             learned: Policy::default(),
-            pace: Pace::default(),
             by_hand: ByHand::default(),
             is_by_hand_due: false,
             looked_by_hand: Instant::now(),
@@ -156,22 +151,15 @@ impl Engine {
     /// Rules whose path is measured give what follows from it, to live flows, too. Answers whether anything has changed.
     /// Asked here, where no other policy can become live meanwhile: what is measured is for the rules of one policy.
     pub(crate) fn follow_measured(&mut self) -> Result<bool> {
-        let begun = Instant::now();
-        let Some(measured) = self.paths.measured_anew(self.pace.allowed(begun)) else {
+        let Some(measured) = self.paths.measured_anew() else {
             return Ok(false);
         };
-        let applied = self.apply_measured(measured);
-        self.pace = Pace::applied(begun, Instant::now());
-        applied.map(|()| true)
-    }
-
-    fn apply_measured(&mut self, measured: Measured) -> Result<()> {
         let policy = with_measured(&self.policy, &measured)?;
         for note in self.make_live(policy)?.notes {
             tracing::info!("measured paths: {note}");
         }
         self.set_measured(measured);
-        Ok(())
+        Ok(true)
     }
 
     /// The rules whose path is measured, and what they go by.

@@ -9,7 +9,6 @@ mod host;
 mod learned;
 mod measured;
 mod memory;
-mod pace;
 mod rules;
 
 use crate::archive::Archive;
@@ -29,7 +28,6 @@ pub(crate) use learned::Learned;
 use measured::MeasuredState;
 pub(crate) use measured::{Measured, rule_measured};
 pub(crate) use memory::Memory;
-pub(crate) use pace::{Allowed, Pace};
 
 /// The paths of this daemon. The engine's lock is taken before these, and of these an earlier one before a later one.
 #[derive(Default)]

@@ -311,22 +311,6 @@ impl Found {
         })
     }
 
-    /// Whether it asks for more than what is in force: something is known that was not, or the product is larger.
-    pub fn is_more(&self, in_force: Option<&Found>) -> bool {
-        let Some(in_force) = in_force else {
-            return true;
-        };
-        let mut growth = 1.0;
-        for (new, old) in [(self.rtt, in_force.rtt), (self.rate, in_force.rate)] {
-            match (new, old) {
-                (Some(new), Some(old)) => growth *= new.value / old.value,
-                (Some(_), None) => return true,
-                (None, _) => {}
-            }
-        }
-        growth > 1.0
-    }
-
     /// With what another knew of the same path that this one does not: a part that was measured does not become unknown
     /// again. The round-trip time of one path and the rate of another make no product.
     pub fn or_known_of(self, other: Option<&Found>) -> Found {
@@ -483,27 +467,6 @@ mod tests {
         assert_eq!(rtt.or_known_of(Some(&other_peers)), rtt);
         assert_eq!(rtt.or_known_of(Some(&other_address)), rtt);
         assert_eq!(rtt.or_known_of(None), rtt);
-    }
-
-    #[test]
-    fn more_is_a_larger_product_or_what_was_not_known() {
-        let reading = |value| Reading {
-            value,
-            at_us: 0,
-            by: By::Flows,
-        };
-        let found = |rtt_us: Option<f64>, bps: Option<f64>| Found {
-            prefix: key(1).prefix,
-            local: None,
-            rtt: rtt_us.map(reading),
-            rate: bps.map(reading),
-        };
-        let now = found(Some(20e3), Some(1e8));
-        assert!(now.is_more(None));
-        assert!(now.is_more(Some(&found(Some(40e3), None))));
-        assert!(now.is_more(Some(&found(Some(30e3), Some(5e7)))));
-        assert!(!now.is_more(Some(&found(Some(10e3), Some(3e8)))));
-        assert!(!now.is_more(Some(&now)));
     }
 
     proptest! {

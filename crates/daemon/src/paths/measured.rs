@@ -4,7 +4,7 @@
 //! What is known of paths, and what is worth a change, is decided in `fatpath-path`; what a rule makes of it, in
 //! `fatpath-policy`.
 
-use super::{Allowed, PathsState, is_excluded, most_measured_buffer_bytes, now_us, overlap};
+use super::{PathsState, is_excluded, most_measured_buffer_bytes, now_us, overlap};
 use crate::archive::event_now;
 use fatpath_api::TestOutcome;
 use fatpath_archive::{Event, rfc3339};
@@ -54,21 +54,18 @@ impl PathsState {
             rules,
             in_force: BTreeMap::new(),
         }
-        .follow(&state.measures, &paths, &policy.auto, Allowed::All)
+        .follow(&state.measures, &paths, &policy.auto, now_us())
     }
 
-    /// What the live rules are to have from now on; none while nothing that may be applied has changed by a quarter.
-    pub(crate) fn measured_anew(&self, allowed: Allowed) -> Option<Measured> {
-        if allowed == Allowed::Nothing {
-            return None;
-        }
+    /// What the live rules are to have from now on; none while nothing has changed by a quarter.
+    pub(crate) fn measured_anew(&self) -> Option<Measured> {
         let settings = self.settings.lock();
         let (paths, state) = (self.paths.lock(), self.measured.lock());
         if state.live.rules.is_empty() {
             return None;
         }
         let live = state.live.clone();
-        let next = live.follow(&state.measures, &paths, &settings, allowed);
+        let next = live.follow(&state.measures, &paths, &settings, now_us());
         let has_changed = next.changes(&state.live).next().is_some();
         has_changed.then_some(next)
     }
@@ -139,9 +136,8 @@ impl Measured {
         measures: &Measures,
         known: &Paths,
         settings: &Auto,
-        allowed: Allowed,
+        since_us: i64,
     ) -> Measured {
-        let since_us = now_us();
         for rule in &self.rules {
             let is_of_rule = |key: &PathKey| rule.is_for(key) && !is_excluded(settings, key.prefix);
             let is_prefix = |prefix: &IpNet| {
@@ -150,11 +146,7 @@ impl Measured {
             let found = measures.find(known, &rule.asked, since_us, is_of_rule, is_prefix);
             let before = self.in_force.get(&rule.name).map(|before| before.found);
             let found = found.map(|found| found.or_known_of(before.as_ref()));
-            let may_follow = |found: &Found| {
-                found.is_worth(before.as_ref())
-                    && (allowed == Allowed::All || found.is_more(before.as_ref()))
-            };
-            if let Some(found) = found.filter(may_follow) {
+            if let Some(found) = found.filter(|found| found.is_worth(before.as_ref())) {
                 self.in_force
                     .insert(rule.name.clone(), InForce { found, since_us });
             }
