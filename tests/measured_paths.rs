@@ -6,9 +6,9 @@ mod support;
 
 use serde_json::Value;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use support::transfer::{PORT, Transfer, number};
-use support::{Daemon, FATPATH, Lab, alone, until};
+use support::{Daemon, FATPATH, Lab, alone, until, until_within};
 
 /// A rule for flows to a port of `b`. What its other end shows, on the same kernel, is another path's.
 fn rule(lab: &Lab, name: &str, port: u16, law: &str) -> String {
@@ -27,10 +27,13 @@ fn policy(lab: &Lab) -> String {
     format!("[archive]\n[host.sysctl]\n'net.core.wmem_max' = 'auto'\n{rules}")
 }
 
+/// A buffer that brought nothing is tried again after a minute: a host that was busy then has that time, too.
+const TRIED_AGAIN: Duration = Duration::from_secs(150);
+
 /// The rule's path in force, once it is so: round-trip time in ms and Mb/s.
 fn in_force(daemon: &Daemon, what: &str, is_so: impl Fn(f64, f64) -> bool) -> (f64, f64) {
     let begun = Instant::now();
-    until(what, || {
+    until_within(TRIED_AGAIN, what, || {
         let rule = daemon.json(&["status"])["measured"][0].clone();
         let of = |key: &str| rule[key].as_f64().unwrap_or_default();
         let (rtt_ms, mbps) = (of("rtt_us") / 1e3, of("rate_bps") / 1e6);
