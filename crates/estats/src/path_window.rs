@@ -47,6 +47,7 @@ mod tests {
                 bytes_sent: moved,
                 bytes_acked: moved,
                 data_segs_out: moved / 1448,
+                delivered_pkts: moved / 1000,
                 busy_us: 100_000 * tenth,
                 ..sample(1, SampleKind::Interval, tenth * SECOND / 10)
             };

@@ -171,13 +171,14 @@ fn a_rules_bounds_on_bursts_reach_the_flow() {
 }
 
 /// Their programs are no iperf3, or use options of it that the simulator does not have.
-const OF_THE_KERNEL: [&str; 6] = [
+const OF_THE_KERNEL: [&str; 7] = [
     "captured.toml",
     "mpi/programs.toml",
     "nicely.toml",
     "wan-kernel.toml",
     "lan-kernel.toml",
     "fairness.toml",
+    "ntaf/dynamic.toml",
 ];
 
 #[test]
