@@ -91,7 +91,8 @@ fn allow_descriptors(count: u64) {
 #[test]
 fn more_than_there_are_places_for_are_all_listed_and_told_of_at_their_end() {
     let Some(_alone) = alone() else { return };
-    allow_descriptors(4096);
+    // Four ends of as many connections, and what the test has besides.
+    allow_descriptors(4 * CONNECTIONS as u64 + 1000);
     let loaded = Loaded::at("new-many");
     publish(&loaded, "send_buffer = 30000\nreceive_buffer = 40000");
     let listener = TcpListener::bind((HOST, 0)).unwrap();
