@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-use support::{Loaded, alone};
+use support::{Loaded, Turn, turn};
 
 const HOST: &str = "127.0.24.1";
 
@@ -23,6 +23,14 @@ fn publish(loaded: &Loaded, text: &str) {
     let tables = Classifier::build(&policy);
     let published = loaded.kernel.publish(&policy, &tables).unwrap();
     assert_eq!(published.problems, Vec::<String>::new());
+}
+
+/// No rule matches, and no path is known.
+fn without_paths() -> Option<Turn> {
+    let loaded = turn()?;
+    publish(&loaded, "");
+    loaded.kernel.forget_paths().unwrap();
+    Some(loaded)
 }
 
 /// Rules that are told apart by the send buffer that they give.
@@ -104,9 +112,9 @@ fn assert_given(from: &str, to: &str, bytes: Option<usize>) {
 
 #[test]
 fn a_learned_path_speaks_where_no_rule_matches() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("paths");
-    publish(&loaded, "");
+    let Some(loaded) = without_paths() else {
+        return;
+    };
     assert_given(HOST, "127.0.24.2", None);
     let changes = [
         (path(HOST, "127.0.24.0/24"), gets("auto-30000")),
@@ -139,9 +147,9 @@ fn a_learned_path_speaks_where_no_rule_matches() {
 
 #[test]
 fn live_flows_follow_at_their_next_round_trip() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("paths-live");
-    publish(&loaded, "");
+    let Some(loaded) = without_paths() else {
+        return;
+    };
     let other = path("192.0.2.1", "198.51.100.0/24");
     let this = path(HOST, "127.0.24.0/24");
     change(&loaded, &[30_000], &[(other, gets("auto-30000"))]);
@@ -173,9 +181,9 @@ fn live_flows_follow_at_their_next_round_trip() {
 /// What a rule gives a flow to start at, and whether it did: fp_cubic then ends its first flight with that window.
 #[test]
 fn one_flow_at_a_time_starts_at_the_rate_of_a_fresh_path() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("paths-start");
-    publish(&loaded, "");
+    let Some(loaded) = without_paths() else {
+        return;
+    };
     let rule =
         "[[rule]]\nname = 'auto-rate'\ncongestion_control = 'fp_cubic'\ninitial_rate = '8gbit'\n";
     let rules = parse(rule, None).unwrap().rules;
@@ -216,9 +224,9 @@ fn started_ns(loaded: &Loaded) -> u64 {
 
 #[test]
 fn profiles_come_and_go_without_end() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("paths-many");
-    publish(&loaded, "");
+    let Some(loaded) = without_paths() else {
+        return;
+    };
     let this = path(HOST, "127.0.24.0/24");
     for first in (5_000..11_000).step_by(200) {
         let buffers: Vec<usize> = (first..first + 250).collect();
@@ -231,9 +239,9 @@ fn profiles_come_and_go_without_end() {
 
 #[test]
 fn as_many_paths_as_are_known_are_looked_up_and_replaced() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("paths-all");
-    publish(&loaded, "");
+    let Some(loaded) = without_paths() else {
+        return;
+    };
     let local: IpAddr = HOST.parse().unwrap();
     let all: Vec<PathAddresses> = (0..65_535u32)
         .map(|n| {

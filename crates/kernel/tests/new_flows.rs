@@ -17,7 +17,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
-use support::{Loaded, alone};
+use support::{Loaded, machine, turn};
 
 /// Of this test alone.
 const HOST: Ipv4Addr = Ipv4Addr::new(127, 0, 24, 1);
@@ -90,7 +90,7 @@ fn allow_descriptors(count: u64) {
 
 #[test]
 fn more_than_there_are_places_for_are_all_listed_and_told_of_at_their_end() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     // Four ends of as many connections, and what the test has besides.
     allow_descriptors(4 * CONNECTIONS as u64 + 1000);
     let loaded = Loaded::at("new-many");
@@ -132,8 +132,7 @@ fn more_than_there_are_places_for_are_all_listed_and_told_of_at_their_end() {
 
 #[test]
 fn they_follow_a_new_policy_and_go_on_when_they_carry_data() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("new-policy");
+    let Some(loaded) = turn() else { return };
     publish(
         &loaded,
         "send_buffer = 30000\ncongestion_control = 'fp_reno'",
@@ -163,8 +162,7 @@ fn they_follow_a_new_policy_and_go_on_when_they_carry_data() {
 
 #[test]
 fn they_have_storage_when_a_law_sends_their_data_or_when_they_are_listed() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("new-until");
+    let Some(loaded) = turn() else { return };
     publish(&loaded, "congestion_control = 'fp_reno'");
     let listener = TcpListener::bind((HOST, 0)).unwrap();
     let (mut client, mut accepted) = connection(&listener);
@@ -180,7 +178,7 @@ fn they_have_storage_when_a_law_sends_their_data_or_when_they_are_listed() {
 /// What is pinned may be another build's.
 #[test]
 fn flows_are_listed_where_no_flow_is_without_storage() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = Loaded::at("new-none");
     publish(&loaded, "send_buffer = 30000\noverride_application = true");
     let listener = TcpListener::bind((HOST, 0)).unwrap();
@@ -203,8 +201,7 @@ fn disconnect(socket: &impl AsRawFd) {
 
 #[test]
 fn what_a_socket_was_given_is_not_taken_for_its_programs_own_when_it_connects_again() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("new-again");
+    let Some(loaded) = turn() else { return };
     let listener = TcpListener::bind((HOST, 0)).unwrap();
     let client = client();
     for (bytes, more) in [
@@ -241,8 +238,7 @@ fn begin_to_connect(client: Socket, to: &Socket) -> Socket {
 
 #[test]
 fn a_socket_that_connects_again_has_its_place_while_its_syn_waits() {
-    let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("new-syn");
+    let Some(loaded) = turn() else { return };
     publish(&loaded, "receive_buffer = 40000");
     let listener = TcpListener::bind((HOST, 0)).unwrap();
     let (client, _accepted) = connection(&listener);

@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use support::{Loaded, alone};
+use support::{Loaded, machine, turn};
 
 const HOST: &str = "127.0.23.1";
 const OTHER: &str = "127.0.23.2";
@@ -67,9 +67,8 @@ fn stay_on_one_processor() {
 
 #[test]
 fn a_new_policy_is_not_answered_from_the_addresses_of_the_last() {
-    let Some(_alone) = alone() else { return };
+    let Some(loaded) = turn() else { return };
     stay_on_one_processor();
-    let loaded = Loaded::at("recent");
     let both = "destination = ['127.0.23.0/24']";
     let policies: [(&Rules<'_>, _, _); 6] = [
         (&[(TO_HOST, 30_000)], Some(30_000), None),
@@ -101,9 +100,8 @@ fn a_new_policy_is_not_answered_from_the_addresses_of_the_last() {
 /// As after an unload that could not release the live flows: the pins stay, and the next daemon takes them over.
 #[test]
 fn policies_that_are_counted_anew_are_not_answered_from_those_before() {
-    let Some(_alone) = alone() else { return };
+    let Some(loaded) = turn() else { return };
     stay_on_one_processor();
-    let loaded = Loaded::at("recent-anew");
     let policies: [(&Rules<'_>, _); 3] = [
         (&[(TO_HOST, 30_000), (TO_OTHER, 31_000)], Some(30_000)),
         (&[(TO_OTHER, 32_000), (TO_HOST, 33_000)], Some(33_000)),
@@ -122,9 +120,8 @@ fn policies_that_are_counted_anew_are_not_answered_from_those_before() {
 
 #[test]
 fn an_address_is_another_matter_as_source_than_as_destination() {
-    let Some(_alone) = alone() else { return };
+    let Some(loaded) = turn() else { return };
     stay_on_one_processor();
-    let loaded = Loaded::at("recent-ends");
     publish(
         &loaded,
         &[
@@ -182,10 +179,9 @@ impl Drop for Cgroups {
 
 #[test]
 fn an_address_is_another_matter_in_another_cgroup_of_the_policy() {
-    let Some(_alone) = alone() else { return };
+    let Some(loaded) = turn() else { return };
     stay_on_one_processor();
     let cgroups = Cgroups::new();
-    let loaded = Loaded::at("recent-cgroups");
     let matches = Cgroups::NAMES.map(|name| {
         let path = cgroups.path(name);
         let path = path.strip_prefix(&cgroups.root).unwrap().display();
@@ -202,7 +198,7 @@ fn an_address_is_another_matter_in_another_cgroup_of_the_policy() {
 
 #[test]
 fn an_address_is_another_matter_to_another_instance() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     stay_on_one_processor();
     let cgroups = Cgroups::new();
     let instances = [("a", 30_000), ("b", 31_000)];

@@ -9,20 +9,20 @@ use fatpath_policy::{Classifier, parse};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use support::{Loaded, alone};
+use support::{Turn, turn};
 
 const POLICY: &str = "[[rule]]\nname = 'law'\ndestination = ['127.0.14.1']\ncongestion_control = 'fp_reno'\n\
      [[rule]]\nname = 'override'\ndestination = ['127.0.14.2']\nsend_buffer = 1000000\noverride_application = true\n";
 
-fn loaded() -> Loaded {
-    let loaded = Loaded::at("sockets");
+fn loaded() -> Option<Turn> {
+    let loaded = turn()?;
     assert!(loaded.laws_missing.is_none(), "{:?}", loaded.laws_missing);
     let policy = parse(POLICY, None).unwrap();
     loaded
         .kernel
         .publish(&policy, &Classifier::build(&policy))
         .unwrap();
-    loaded
+    Some(loaded)
 }
 
 /// A client's end of a connection, and its law.
@@ -80,8 +80,7 @@ fn paced_windows_per_rtt(client: &TcpStream) -> f64 {
 /// net/core/sock.c: a value shorter than an int is EINVAL, before a peer is known as after.
 #[test]
 fn a_value_that_is_too_short_is_refused_as_by_the_kernel() {
-    let Some(_alone) = alone() else { return };
-    let _loaded = loaded();
+    let Some(_loaded) = loaded() else { return };
     let (client, listener) = connected("127.0.14.2");
     for (socket, name) in [
         (client.as_raw_fd(), "client"),
@@ -103,8 +102,7 @@ fn a_value_that_is_too_short_is_refused_as_by_the_kernel() {
 /// TCP segmentation offload goes by the rate: without one the first flight would leave in bursts as large as it can.
 #[test]
 fn a_law_of_ours_leaves_a_new_flow_the_rate_that_the_kernel_has() {
-    let Some(_alone) = alone() else { return };
-    let _loaded = loaded();
+    let Some(_loaded) = loaded() else { return };
     let (ours, _other) = connected("127.0.14.1");
     let windows = paced_windows_per_rtt(&ours);
     assert!((1.8..2.2).contains(&windows), "{windows}"); // tcp_pacing_ss_ratio is 200 %
@@ -113,8 +111,7 @@ fn a_law_of_ours_leaves_a_new_flow_the_rate_that_the_kernel_has() {
 /// The kernel hands the size from the connection to its subflows itself, and asks no program then.
 #[test]
 fn a_size_set_on_an_mptcp_socket_escapes_the_override() {
-    let Some(_alone) = alone() else { return };
-    let loaded = loaded();
+    let Some(loaded) = loaded() else { return };
     let mptcp = Some(Protocol::from(libc::IPPROTO_MPTCP));
     let socket = || Socket::new(Domain::IPV4, Type::STREAM, mptcp);
     let Ok(listener) = socket() else {

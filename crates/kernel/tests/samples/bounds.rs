@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much is sampled, what is lost, and what is left when all is taken away.
 
-use crate::support::alone;
+use crate::support::machine;
 use crate::support::wire::{A4, B4, Wire, transfer};
-use crate::{LONG, Read, TICK, order, publish, reading, sampling, walked};
+use crate::{LONG, Read, TICK, order, publish, reading, sampling, sampling_in_turn, walked};
 use fatpath_api::{SampleCounts, SampleKind};
 use fatpath_kernel::Kernel;
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
@@ -27,7 +27,7 @@ fn tracked(kernel: &Kernel, flows: &[(TcpStream, TcpStream)]) -> usize {
 
 #[test]
 fn no_more_flows_than_max_flows_and_room_comes_back() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("most", "max_flows = 4");
     let wire = Wire::lay("most");
     // Connections of others on this host may take room: never more than there is.
@@ -52,7 +52,7 @@ fn no_more_flows_than_max_flows_and_room_comes_back() {
 
 #[test]
 fn no_more_flows_of_a_prefix_than_it_may_have() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("prefix", "max_flows_per_prefix = 3");
     let wire = Wire::lay("prefix");
     let flows = connections(&wire, 5);
@@ -70,8 +70,9 @@ fn no_more_flows_of_a_prefix_than_it_may_have() {
 
 #[test]
 fn one_in_n_flows_is_sampled() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("one", "one_in = 4");
+    let Some(loaded) = sampling_in_turn("one_in = 4") else {
+        return;
+    };
     let wire = Wire::lay("one");
     let flows = connections(&wire, 100);
     let tracked = tracked(&loaded.kernel, &flows);
@@ -90,7 +91,7 @@ fn switches_callbacks() -> bool {
 
 #[test]
 fn flows_obey_new_orders() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("orders", "flows = 'none'");
     let wire = Wire::lay("orders");
     let (a, b) = wire.connection(B4);
@@ -123,12 +124,13 @@ fn flows_obey_new_orders() {
 
 #[test]
 fn only_flows_of_a_rule() {
-    let Some(_alone) = alone() else { return };
+    let Some(loaded) = sampling_in_turn("flows = 'none'") else {
+        return;
+    };
     let text = format!(
         "[[rule]]\nname = 'them'\ndestination = ['{B4}/32']\nnotsent_lowat = 65536\n\
          [instruments]\nrules = ['them']\n"
     );
-    let loaded = sampling("rule", "flows = 'none'");
     publish(&loaded.kernel, &fatpath_policy::parse(&text, None).unwrap());
     let wire = Wire::lay("rule");
     let (a, b) = wire.connection(B4);
@@ -148,7 +150,7 @@ fn short_connection(listener: &TcpListener) {
 
 #[test]
 fn what_the_full_ring_buffer_could_not_take_is_counted() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("full", "flows = 'all'");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let before = counts(&loaded.kernel);
@@ -175,7 +177,7 @@ fn what_the_full_ring_buffer_could_not_take_is_counted() {
 
 #[test]
 fn the_program_that_samples_is_attached_while_there_is_something_to_sample() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("rest", "flows = 'none'");
     let is_attached = || loaded.pin_dir.join("link_sample_flow").exists();
     assert!(!is_attached());
@@ -213,7 +215,7 @@ fn loaded_programs() -> BTreeSet<u32> {
 
 #[test]
 fn an_unload_leaves_nothing_and_flows_go_on() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let links_before = LinkInfoIter::default().count();
     let before = loaded_programs();
     let wire = Wire::lay("gone");

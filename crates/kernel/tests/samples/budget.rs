@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The budget of samples: many active flows together make no more than it allows, and each has its part.
 
-use crate::support::alone;
+use crate::support::machine;
 use crate::{LONG, reading, sampling};
 use fatpath_api::{Sample, SampleCounts, SampleKind};
 use fatpath_kernel::Kernel;
@@ -89,7 +89,7 @@ fn by_flow(samples: &[Sample], flows: &[(TcpStream, TcpStream)]) -> HashMap<u16,
 
 #[test]
 fn active_flows_share_the_budget_fairly_and_status_tells_it() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("budget", "interval = '100ms'");
     let kernel = &loaded.kernel;
     kernel.set_sample_budget(BUDGET_PER_S).unwrap();
@@ -126,7 +126,7 @@ fn active_flows_share_the_budget_fairly_and_status_tells_it() {
 
 #[test]
 fn within_the_budget_nothing_changes() {
-    let Some(_alone) = alone() else { return };
+    let Some(_machine) = machine() else { return };
     let loaded = sampling("within", "interval = '100ms'");
     let kernel = &loaded.kernel;
     kernel.set_sample_budget(100_000).unwrap();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each event of a flow, with its cause made on purpose.
 
-use crate::support::alone;
 use crate::support::path::over;
 use crate::support::wire::transfer;
-use crate::{LONG, publish, reading, sampling, walked};
+use crate::{LONG, publish, reading, sampling_in_turn, walked};
 use fatpath_api::{CaState, Sample, SampleKind};
 use fatpath_emulator::CellSpec;
 use fatpath_link::{LossSpec, ReorderSpec};
@@ -22,8 +21,9 @@ fn kinds(samples: &[Sample], kind: SampleKind) -> Vec<&Sample> {
 
 #[test]
 fn a_flow_begins_is_sampled_by_its_round_trips_and_ends() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("begin", ALL);
+    let Some(loaded) = sampling_in_turn(ALL) else {
+        return;
+    };
     over("begin", &[], |path| {
         reading(&loaded.kernel, |read| {
             let (sender, receiver) = path.connection();
@@ -66,8 +66,9 @@ fn a_flow_begins_is_sampled_by_its_round_trips_and_ends() {
 /// It has no storage, and its place is free for others when its end is told.
 #[test]
 fn the_end_of_a_flow_without_data_has_its_rule() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("end-rule", ALL);
+    let Some(loaded) = sampling_in_turn(ALL) else {
+        return;
+    };
     let rule = "[[rule]]\nname = 'r'\ndestination = ['127.0.25.1']\nsend_buffer = 30000\n";
     publish(&loaded.kernel, &parse(rule, None).unwrap());
     let any_port = SocketAddr::from((Ipv4Addr::new(127, 0, 25, 1), 0));
@@ -92,8 +93,9 @@ fn the_end_of_a_flow_without_data_has_its_rule() {
 
 #[test]
 fn a_lost_segment_is_one_congestion_signal_and_one_retransmission() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("loss", ALL);
+    let Some(loaded) = sampling_in_turn(ALL) else {
+        return;
+    };
     let one = CellSpec::Loss(LossSpec::Packets {
         flow: None,
         packets: vec![100],
@@ -124,8 +126,9 @@ fn a_lost_segment_is_one_congestion_signal_and_one_retransmission() {
 
 #[test]
 fn a_dead_path_is_timeouts_and_the_flow_goes_on_after_it() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("dead", ALL);
+    let Some(loaded) = sampling_in_turn(ALL) else {
+        return;
+    };
     over("dead", &[], |path| {
         reading(&loaded.kernel, |read| {
             let (mut sender, receiver) = path.connection();
@@ -155,8 +158,9 @@ fn a_dead_path_is_timeouts_and_the_flow_goes_on_after_it() {
 
 #[test]
 fn reordering_is_disorder_and_no_signal() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("order", "interval = '1ms'");
+    let Some(loaded) = sampling_in_turn("interval = '1ms'") else {
+        return;
+    };
     let swap = CellSpec::Reorder(ReorderSpec {
         probability: 0.05,
         displacement_packets: 2,
@@ -181,8 +185,9 @@ fn reordering_is_disorder_and_no_signal() {
 
 #[test]
 fn only_laws_of_ours_count_acknowledgements() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("acks", ALL);
+    let Some(loaded) = sampling_in_turn(ALL) else {
+        return;
+    };
     over("acks", &[], |path| {
         let (sender, receiver) = path.connection();
         transfer(&sender, &receiver, 300_000);

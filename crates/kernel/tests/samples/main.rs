@@ -20,7 +20,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use support::Loaded;
+use support::{Loaded, Turn, turn};
 
 const TICK: Duration = Duration::from_millis(10);
 
@@ -38,6 +38,18 @@ fn sampling(name: &str, instruments: &str) -> Loaded {
     assert!(loaded.kernel.has_instruments());
     order(&loaded.kernel, instruments);
     loaded
+}
+
+/// The same by the kernel half that tests take in turn, with nothing left to read of the tests before: for what does not
+/// ask how much was counted.
+fn sampling_in_turn(instruments: &str) -> Option<Turn> {
+    let loaded = turn()?;
+    order(&loaded.kernel, instruments);
+    let mut reads = 0..1;
+    let is_read = || reads.next().is_none();
+    let mut samples = loaded.kernel.samples().unwrap();
+    samples.follow(TICK, is_read, drop).unwrap();
+    Some(loaded)
 }
 
 fn order(kernel: &Kernel, instruments: &str) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sample at a quiet moment, beside what the kernel itself says: TCP_INFO and `ss -ti`.
 
-use crate::support::alone;
 use crate::support::path::over;
 use crate::support::wire::{run, transfer};
-use crate::{sampling, walked};
+use crate::{sampling_in_turn, walked};
 use fatpath_api::Sample;
 use fatpath_emulator::CellSpec;
 use fatpath_link::LossSpec;
@@ -147,8 +146,9 @@ fn same_as_ss(s: &Sample, text: &str) {
 
 #[test]
 fn a_walk_says_what_tcp_info_and_ss_say() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("info", "interval = '60s'");
+    let Some(loaded) = sampling_in_turn("interval = '60s'") else {
+        return;
+    };
     let some = CellSpec::Loss(LossSpec::Packets {
         flow: None,
         packets: vec![30, 60, 61],

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A walk over the connections that did something: it leaves out the others, and none that waits for anything.
 
-use crate::sampling;
-use crate::support::alone;
+use crate::sampling_in_turn;
 use crate::support::wire::{B4, Wire, transfer};
 use fatpath_kernel::{Kernel, monotonic_ns};
 use std::collections::HashSet;
@@ -25,8 +24,9 @@ fn local(flow: &TcpStream) -> SocketAddr {
 
 #[test]
 fn it_leaves_out_only_what_did_nothing_and_waits_for_nothing() {
-    let Some(_alone) = alone() else { return };
-    let loaded = sampling("moved", "flows = 'all'");
+    let Some(loaded) = sampling_in_turn("flows = 'all'") else {
+        return;
+    };
     let wire = Wire::lay("moved");
     let flows: Vec<_> = (0..3).map(|_| wire.connection(B4)).collect();
     let [idle, busy, full] = &flows[..] else {

@@ -115,7 +115,7 @@ impl Drop for Loaded {
 
 /// The kernel half that tests of a program use in turn, and the machine's lock.
 struct Kept {
-    loaded: Loaded,
+    loaded: Option<Loaded>,
     _alone: File,
 }
 
@@ -128,26 +128,44 @@ fn kept() -> MutexGuard<'static, Option<Kept>> {
 /// A test's turn with it. Verifying the programs anew for each test would cost an emulated machine ten seconds.
 pub struct Turn(MutexGuard<'static, Option<Kept>>);
 
-/// `None`, and a line that says so, when the test cannot run here. Not in a program whose other tests call
-/// [`alone`]: the lock is kept until the program ends.
+/// `None`, and a line that says so, when the test cannot run here. A program whose tests take turns keeps the machine's
+/// lock until it ends: its other tests call [`machine`], not [`alone`].
 pub fn turn() -> Option<Turn> {
+    let mut kept = locked()?;
+    let own = kept.as_mut()?;
+    own.loaded.get_or_insert_with(|| Loaded::at("turns"));
+    Some(Turn(kept))
+}
+
+/// A test's turn without a kernel half, which it loads itself.
+pub struct Machine(MutexGuard<'static, Option<Kept>>);
+
+/// The machine for a test that loads a kernel half of its own, where others take turns.
+pub fn machine() -> Option<Machine> {
+    let mut kept = locked()?;
+    kept.as_mut()?.loaded = None;
+    Some(Machine(kept))
+}
+
+fn locked() -> Option<MutexGuard<'static, Option<Kept>>> {
     let mut kept = kept();
     if kept.is_none() {
         let alone = alone()?;
         unload_at_exit();
         *kept = Some(Kept {
-            loaded: Loaded::at("turns"),
+            loaded: None,
             _alone: alone,
         });
     }
-    Some(Turn(kept))
+    Some(kept)
 }
 
 impl Deref for Turn {
     type Target = Loaded;
 
     fn deref(&self) -> &Loaded {
-        &self.0.as_ref().unwrap().loaded
+        let own = self.0.as_ref().and_then(|kept| kept.loaded.as_ref());
+        own.unwrap() // until the turn is dropped
     }
 }
 
