@@ -5,11 +5,13 @@ use super::Place;
 use super::time::{now_us, shown, time_us};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use fatpath_api::Finding;
 use fatpath_archive::store::{
     History, Measure, PathQuery, Record, Rollup, Width, parse_prefix, path_history, path_of,
 };
 use fatpath_daemon::history_answer;
 use ipnet::IpNet;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 #[derive(Args)]
@@ -151,18 +153,41 @@ fn as_text(history: &History, marks: &[Record]) -> String {
 
 /// Identifier and title of a finding.
 fn id_of(body: &str) -> String {
-    let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    let part = |name: &str| {
-        let part = body["attributes"]["finding"][name].as_str();
-        part.unwrap_or_default().to_owned()
-    };
-    format!("{}: {}", part("id"), part("title"))
+    match serde_json::from_str(body) {
+        Ok(FindingEvent { attributes }) => {
+            format!("{}: {}", attributes.finding.id, attributes.finding.title)
+        }
+        Err(error) => format!("not a finding: {error}"),
+    }
+}
+
+/// What is read of the event that archives a finding.
+#[derive(Deserialize)]
+struct FindingEvent {
+    attributes: FindingAttributes,
+}
+
+#[derive(Deserialize)]
+struct FindingAttributes {
+    finding: Finding,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use fatpath_archive::store::PathHistory;
+
+    #[test]
+    fn a_finding_is_told_by_identifier_and_title() {
+        let finding = Finding::new(
+            "FP-LOSS",
+            fatpath_api::Severity::Problem,
+            "losses hold it back",
+        );
+        let body = serde_json::json!({ "event": "finding", "attributes": { "finding": finding } });
+        assert_eq!(id_of(&body.to_string()), "FP-LOSS: losses hold it back");
+        assert!(id_of("{}").starts_with("not a finding: "));
+    }
 
     #[test]
     fn a_history_is_a_line_an_interval() {

@@ -17,8 +17,8 @@ use fatpath_scenario::plan::Plan;
 use fatpath_scenario::{Case, ResultKind};
 use serde::Deserialize;
 
-use super::CaseError;
 use super::launch::Launch;
+use super::{CaseError, ResultError};
 use crate::iperf3;
 use crate::observe::{self, Window};
 use crate::program::{Job, RunError};
@@ -84,18 +84,16 @@ fn measured(
     let parsed: Result<Vec<_>, CaseError> = results
         .map(|(job, launch, kind)| {
             let parsed = parse(written, job, launch, kind);
-            let parsed = parsed.map_err(|reason| CaseError::Result {
+            let parsed = parsed.map_err(|error| CaseError::Result {
                 label: job.label.clone(),
-                reason,
+                error,
             });
             let begin_s = launch.start.as_secs_f64();
             Ok((job.label.clone(), parsed?.begun_at(begin_s)))
         })
         .collect();
     match (ran, parsed) {
-        (Err(_), Err(CaseError::Result { label, reason })) if reason.starts_with("iperf3: ") => {
-            Err(CaseError::Result { label, reason })
-        }
+        (Err(_), Err(error)) if error.is_programs_own() => Err(error),
         (Err(error), _) => Err(error.into()),
         (Ok(()), parsed) => parsed,
     }
@@ -106,17 +104,16 @@ fn parse(
     job: &Job,
     launch: &Launch,
     kind: ResultKind,
-) -> Result<Measured, String> {
-    let text = |job: &Job| fs::read_to_string(&job.output).map_err(|error| error.to_string());
+) -> Result<Measured, ResultError> {
+    let text = |job: &Job| fs::read_to_string(&job.output);
     let server = launch.stop.as_ref().and_then(|stop| {
         let mut jobs = written.jobs.iter();
         jobs.find(|job| job.ready_port == Some(stop.server_port))
     });
-    let parsed = match (kind, server) {
-        (ResultKind::Iperf3, None) => iperf3::parse(&text(job)?),
-        (ResultKind::Iperf3, Some(server)) => iperf3::parse_stopped(&text(job)?, &text(server)?),
-    };
-    parsed.map_err(|error| error.to_string())
+    Ok(match (kind, server) {
+        (ResultKind::Iperf3, None) => iperf3::parse(&text(job)?)?,
+        (ResultKind::Iperf3, Some(server)) => iperf3::parse_stopped(&text(job)?, &text(server)?)?,
+    })
 }
 
 impl Written<'_> {

@@ -24,6 +24,7 @@ use fatpath_scenario::command::CommandError;
 use fatpath_scenario::{Case, Scenario};
 use thiserror::Error;
 
+use crate::iperf3::ParseError;
 use crate::lab::UpError;
 use crate::program;
 use crate::undo::UndoError;
@@ -69,8 +70,8 @@ enum CaseError {
     Command { label: String, error: CommandError },
     #[error(transparent)]
     Program(#[from] program::RunError),
-    #[error("{label}: {reason}")]
-    Result { label: String, reason: String },
+    #[error("{label}: {error}")]
+    Result { label: String, error: ResultError },
     #[error("the lab was taken down while the programs ran")]
     Gone,
     #[error("the lab's supervisor failed, or was killed; the end of its log:\n{0}")]
@@ -79,6 +80,25 @@ enum CaseError {
     Down(#[from] UndoError),
     #[error("reading what the lab's daemon has changed: {0}")]
     Daemon(#[from] JournalError),
+}
+
+impl CaseError {
+    /// Whether a program with a result says itself why it has none.
+    fn is_programs_own(&self) -> bool {
+        let CaseError::Result { error, .. } = self else {
+            return false;
+        };
+        matches!(error, ResultError::Parse(ParseError::Iperf3(_)))
+    }
+}
+
+/// Why what a program wrote gives no result.
+#[derive(Debug, Error)]
+enum ResultError {
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    #[error(transparent)]
+    Parse(#[from] ParseError),
 }
 
 /// Makes the runs that the folder of the results does not have yet.
