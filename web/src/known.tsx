@@ -93,13 +93,13 @@ function Evidence({ path }: { path: LearnedPath }): JSX.Element {
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>What these flows told</summary>
-      {isOpen && <Told path={path} />}
+      {isOpen && <Details path={path} />}
     </details>
   );
 }
 
 /** The latest flow first. */
-function Told({ path }: { path: LearnedPath }): JSX.Element {
+function Details({ path }: { path: LearnedPath }): JSX.Element {
   const { value, problem } = useLearnedOf(path.prefix, true);
   const flows = value?.paths.find((one) => LEARNED.identity(one) === LEARNED.identity(path))?.told_by ?? [];
   return (

@@ -30,7 +30,7 @@ const TOLD_FOR_US: i64 = 3_600_000_000;
 
 /// A kind of loss, and when a flow told of it, µs since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Told {
+struct SeenLoss {
     loss: Loss,
     at_us: i64,
 }
@@ -43,7 +43,7 @@ pub struct Path {
     /// How often it has become another path.
     pub epochs: u32,
     evidence: Vec<Evidence>,
-    losses: Vec<Told>,
+    losses: Vec<SeenLoss>,
     /// When a flow was last held back by a buffer that its program set, µs since 1970: flows whose buffers are replaced do not
     /// tell of them.
     #[serde(default)]
@@ -130,9 +130,9 @@ impl Path {
             .iter()
             .rposition(|told| Some(told.loss) == before);
         let earlier = place.map(|place| self.losses.remove(place));
-        let told = now.map(|loss| Told { loss, at_us }).or(earlier);
+        let told = now.map(|loss| SeenLoss { loss, at_us }).or(earlier);
         self.losses.extend(told);
-        let is_old = |told: &Told| at_us.saturating_sub(told.at_us) > TOLD_FOR_US;
+        let is_old = |told: &SeenLoss| at_us.saturating_sub(told.at_us) > TOLD_FOR_US;
         self.losses.retain(|told| !is_old(told));
         keep_latest(&mut self.losses, MOST_LOSSES);
     }
@@ -160,7 +160,7 @@ impl Path {
             keep_latest(&mut self.evidence, OFF_FLOWS);
             let told = |flow: &Evidence| {
                 let at_us = flow.seen_us;
-                flow.loss.map(|loss| Told { loss, at_us })
+                flow.loss.map(|loss| SeenLoss { loss, at_us })
             };
             self.losses = self.evidence.iter().filter_map(told).collect();
             self.epochs += 1;

@@ -46,7 +46,7 @@ pub(crate) const PATIENCE: Patience = Patience {
 /// After a failed accept, as by too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Who came in, by what, and his place; `None`: nobody after all.
+/// The connection, its peer, and the permit that counts it among those that are open; `None`: nobody connected after all.
 type Entered<S> = io::Result<Option<(S, Peer, Option<OwnedSemaphorePermit>)>>;
 
 /// A listening socket.
