@@ -13,7 +13,7 @@ pub mod wire;
 
 use fatpath_api::{SettingValue, TunedFlow};
 use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};
-use fatpath_policy::Policy;
+use fatpath_policy::{Classifier, Policy};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -128,12 +128,16 @@ fn kept() -> MutexGuard<'static, Option<Kept>> {
 /// A test's turn with it. Verifying the programs anew for each test would cost an emulated machine ten seconds.
 pub struct Turn(MutexGuard<'static, Option<Kept>>);
 
-/// `None`, and a line that says so, when the test cannot run here. A program whose tests take turns keeps the machine's
-/// lock until it ends: its other tests call [`machine`], not [`alone`].
+/// A turn begins without rules and without learned paths. `None`, and a line that says so, when the test cannot run here.
+/// A program whose tests take turns keeps the machine's lock until it ends: its other tests call [`machine`], not
+/// [`alone`].
 pub fn turn() -> Option<Turn> {
     let mut kept = locked()?;
     let own = kept.as_mut()?;
-    own.loaded.get_or_insert_with(|| Loaded::at("turns"));
+    let loaded = own.loaded.get_or_insert_with(|| Loaded::at("turns"));
+    let policy = Policy::default();
+    let published = loaded.kernel.publish(&policy, &Classifier::build(&policy));
+    published.unwrap();
     Some(Turn(kept))
 }
 
@@ -173,7 +177,7 @@ impl Deref for Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let is_whole = !std::thread::panicking() && self.pin_dir.exists();
-        if !is_whole || self.kernel.unmark().is_err() {
+        if !is_whole || self.kernel.unmark().is_err() || self.kernel.forget_paths().is_err() {
             *self.0 = None;
         }
     }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The police on real flows between two namespaces, marked by mark.bpf.c.
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::frame::Dress;
+use crate::support::wire::{B4, B6, Capture, RST, Wire, run, transfer};
+use crate::support::{Mode, Turn, turn};
 use fatpath_kernel::{Hook, Orders, Police, PoliceMark, PoliceMode, Tally, Watch};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use support::frame::Dress;
-use support::wire::{B4, B6, Capture, RST, Wire, run, transfer};
-use support::{Mode, Turn, turn};
 
 const BIT: u16 = 0x200;
 

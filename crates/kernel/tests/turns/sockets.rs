@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a program meets at its own socket under a policy is what the kernel would have given it.
 #![allow(unsafe_code)] // socket options of odd lengths: raw system calls
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::{Turn, turn};
 use fatpath_policy::{Classifier, parse};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use support::{Turn, turn};
 
 const POLICY: &str = "[[rule]]\nname = 'law'\ndestination = ['127.0.14.1']\ncongestion_control = 'fp_reno'\n\
      [[rule]]\nname = 'override'\ndestination = ['127.0.14.2']\nsend_buffer = 1000000\noverride_application = true\n";

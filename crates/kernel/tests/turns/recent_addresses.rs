@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each processor keeps which rules hold for the addresses that it saw last. A flow follows the live policy all the
 //! same, and that of its own cgroup.
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::{Loaded, machine, turn};
 use fatpath_policy::{Classifier, parse};
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use support::{Loaded, machine, turn};
 
 const HOST: &str = "127.0.23.1";
 const OTHER: &str = "127.0.23.2";

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pacing` and `max_burst` on real flows: how much of a window leaves at once, and that a rule that no longer
 //! gives them takes them back from a live flow.
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::path::{Path, over};
+use crate::support::{Turn, turn};
 use fatpath_api::TunedFlow;
 use fatpath_emulator::CellSpec;
 use fatpath_kernel::Kernel;
@@ -12,8 +11,6 @@ use fatpath_policy::{Classifier, Policy, parse};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use support::path::{Path, over};
-use support::{Turn, turn};
 
 /// So long that no acknowledgement comes while a test looks at what left: 20 ms are the path's own.
 const DELAY: Duration = Duration::from_millis(780);

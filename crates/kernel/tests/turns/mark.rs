@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The mark of rude flows on a real interface, in namespaces.
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::wire::{A4, B4, B6, Capture, FIN, Segment, Wire, run, transfer};
+use crate::support::{Mode, Turn, turn};
 use libbpf_rs::{MapCore, MapFlags};
 use std::net::{Shutdown, TcpStream};
-use support::wire::{A4, B4, B6, Capture, FIN, Segment, Wire, run, transfer};
-use support::{Mode, Turn, turn};
 
 const BIT: u16 = 0x200;
 const RESERVED: u16 = 0x0f00;

@@ -2,10 +2,8 @@
 //! A flow that has carried no data has no socket storage yet: it is tuned, listed, told of at its end, and follows a new
 //! policy like any other.
 #![allow(unsafe_code)] // connect(AF_UNSPEC)
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::{Loaded, machine, turn};
 use fatpath_api::{SettingOutcome, TunedFlow};
 use fatpath_kernel::Event;
 use fatpath_policy::{Classifier, parse};
@@ -17,7 +15,6 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
-use support::{Loaded, machine, turn};
 
 /// Of this test alone.
 const HOST: Ipv4Addr = Ipv4Addr::new(127, 0, 24, 1);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flows that no rule of the policy matches get what was learned of their paths, and follow when it changes.
-#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-mod support;
-
+use crate::support::{Loaded, turn};
 use fatpath_kernel::{PathAddresses, PathChange, PathRule, PathStart, monotonic_ns};
 use fatpath_policy::{Classifier, Policy, Prefix, parse};
 use libbpf_rs::{MapCore, MapFlags};
@@ -11,7 +9,6 @@ use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-use support::{Loaded, Turn, turn};
 
 const HOST: &str = "127.0.24.1";
 
@@ -23,14 +20,6 @@ fn publish(loaded: &Loaded, text: &str) {
     let tables = Classifier::build(&policy);
     let published = loaded.kernel.publish(&policy, &tables).unwrap();
     assert_eq!(published.problems, Vec::<String>::new());
-}
-
-/// No rule matches, and no path is known.
-fn without_paths() -> Option<Turn> {
-    let loaded = turn()?;
-    publish(&loaded, "");
-    loaded.kernel.forget_paths().unwrap();
-    Some(loaded)
 }
 
 /// Rules that are told apart by the send buffer that they give.
@@ -112,7 +101,7 @@ fn assert_given(from: &str, to: &str, bytes: Option<usize>) {
 
 #[test]
 fn a_learned_path_speaks_where_no_rule_matches() {
-    let Some(loaded) = without_paths() else {
+    let Some(loaded) = turn() else {
         return;
     };
     assert_given(HOST, "127.0.24.2", None);
@@ -147,7 +136,7 @@ fn a_learned_path_speaks_where_no_rule_matches() {
 
 #[test]
 fn live_flows_follow_at_their_next_round_trip() {
-    let Some(loaded) = without_paths() else {
+    let Some(loaded) = turn() else {
         return;
     };
     let other = path("192.0.2.1", "198.51.100.0/24");
@@ -181,7 +170,7 @@ fn live_flows_follow_at_their_next_round_trip() {
 /// What a rule gives a flow to start at, and whether it did: fp_cubic then ends its first flight with that window.
 #[test]
 fn one_flow_at_a_time_starts_at_the_rate_of_a_fresh_path() {
-    let Some(loaded) = without_paths() else {
+    let Some(loaded) = turn() else {
         return;
     };
     let rule =
@@ -224,7 +213,7 @@ fn started_ns(loaded: &Loaded) -> u64 {
 
 #[test]
 fn profiles_come_and_go_without_end() {
-    let Some(loaded) = without_paths() else {
+    let Some(loaded) = turn() else {
         return;
     };
     let this = path(HOST, "127.0.24.0/24");
@@ -239,7 +228,7 @@ fn profiles_come_and_go_without_end() {
 
 #[test]
 fn as_many_paths_as_are_known_are_looked_up_and_replaced() {
-    let Some(loaded) = without_paths() else {
+    let Some(loaded) = turn() else {
         return;
     };
     let local: IpAddr = HOST.parse().unwrap();
