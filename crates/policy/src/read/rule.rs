@@ -124,15 +124,17 @@ fn why(setting: Setting) -> &'static str {
     }
 }
 
+/// What a program may set of its own socket, but for the buffers.
+fn set_by_programs() -> impl Iterator<Item = Setting> {
+    let own = [Setting::CongestionControl, Setting::PacingRate];
+    let is_option = |setting: &Setting| matches!(setting.spec().way, Way::Option | Way::Timer);
+    let all = Setting::ALL.into_iter();
+    all.filter(move |setting| own.contains(setting) || is_option(setting))
+}
+
 fn refuse_without_settings(section: &Section) {
     let buffers = ["send_buffer", "receive_buffer"];
-    let programs = [
-        "congestion_control",
-        "rto_min",
-        "delayed_ack_max",
-        "pacing_rate",
-        "notsent_lowat",
-    ];
+    let programs: Vec<&str> = set_by_programs().map(Setting::key).collect();
     let has = |keys: &[&str]| keys.iter().any(|key| section.has(key));
     let (is_divisible, is_overridable) = (has(&buffers), has(&buffers) || has(&programs));
     for setting in Setting::of_way(Way::Rule) {
