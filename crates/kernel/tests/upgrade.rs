@@ -28,6 +28,9 @@ const GAP: Duration = Duration::from_secs(1);
 /// The longest that a new flow may wait for it: two emulated kernels at once took 1.15 s.
 const GAP_OF_NEW: Duration = Duration::from_millis(1500);
 
+/// Between two exchanges: traffic without a pause takes four fifths of an emulated processor from what is loaded meanwhile.
+const PAUSE: Duration = Duration::from_millis(10);
+
 const HOST: &str = "127.0.21.1:0";
 
 fn policy() -> Policy {
@@ -163,6 +166,7 @@ impl Traffic {
                 tuned = Instant::now();
             }
             longest = longest.max(tuned.elapsed());
+            std::thread::sleep(PAUSE);
         }
         longest
     }
@@ -178,6 +182,7 @@ impl Traffic {
             }
             self.exchange(&mut flow);
             self.connections.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(PAUSE);
         }
         longest
     }
