@@ -16,6 +16,7 @@ pub use notify::Notice;
 use notify::watchdog_limit;
 
 use anyhow::{Context, Error, Result, anyhow};
+use std::ffi::CString;
 use std::time::Duration;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +62,7 @@ impl Supervisor {
         work: impl FnOnce(&Heartbeat) -> Result<()> + Send + 'static,
     ) {
         let heartbeat = self.heartbeats.add(name, self.shutdown.clone());
-        self.workers.spawn_blocking(name, move || work(&heartbeat));
+        self.spawn_named(name, move || work(&heartbeat));
     }
 
     /// The same for a worker that waits for a disk, however long that takes: the watchdog does not mind.
@@ -71,7 +72,15 @@ impl Supervisor {
         work: impl FnOnce(&CancellationToken) -> Result<()> + Send + 'static,
     ) {
         let shutdown = self.shutdown.clone();
-        self.workers.spawn_blocking(name, move || work(&shutdown));
+        self.spawn_named(name, move || work(&shutdown));
+    }
+
+    /// `ps -L` and `top -H` show the worker's name.
+    fn spawn_named(&mut self, name: Name, work: impl FnOnce() -> Result<()> + Send + 'static) {
+        self.workers.spawn_blocking(name, move || {
+            CString::new(name).map(|name| rustix::thread::set_name(&name))??;
+            work()
+        });
     }
 
     /// Waits until the daemon is to end, and then at most `deadline` for the workers to do so.
