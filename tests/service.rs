@@ -7,8 +7,9 @@ mod support;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::host::Host;
 use support::{Daemon, FATPATH, alone, until};
 
@@ -57,25 +58,78 @@ fn systemd_is_told_that_the_daemon_is_ready_lives_and_ends() {
     is_told(&systemd, "STOPPING=1");
 }
 
-/// The worker that logs the ends of flows waits for a reader of the log, as it would for a file server that hangs.
+/// A thread that is held by ptrace(2), which stops no other of its process.
+struct Held(i32);
+
+impl Held {
+    /// The thread of this name.
+    fn of(daemon: &Daemon, name: &str) -> Held {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.child.id())).unwrap();
+        let mut threads = threads.map(|thread| thread.unwrap().path());
+        let is_it = |thread: &PathBuf| {
+            std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim() == name)
+        };
+        let id = threads.find(is_it).unwrap().file_name().unwrap().to_owned();
+        let held = Held(id.to_str().unwrap().parse().unwrap());
+        assert_eq!(held.ask(libc::PTRACE_SEIZE), 0);
+        assert_eq!(held.ask(libc::PTRACE_INTERRUPT), 0);
+        held
+    }
+
+    #[allow(unsafe_code)]
+    fn ask(&self, request: libc::c_uint) -> i64 {
+        let nothing = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: none of the requests made here reads or writes memory.
+        unsafe { libc::ptrace(request, self.0, nothing, nothing) }
+    }
+}
+
+impl Drop for Held {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // It has to have stopped before it can be let go.
+        // SAFETY: the kernel is told that nobody wants the status.
+        unsafe { libc::waitpid(self.0, std::ptr::null_mut(), libc::__WALL) };
+        self.ask(libc::PTRACE_DETACH);
+    }
+}
+
 #[test]
 fn a_worker_that_stands_still_stops_the_signs_of_life() {
     let Some(_alone) = alone() else { return };
     let (mut daemon, systemd) = watched();
-    let log = daemon.path("log.fifo");
-    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
-    daemon.spawn("log.fifo");
+    daemon.restart();
     is_told(&systemd, "READY=1");
     is_told(&systemd, "WATCHDOG=1");
-    let listener = TcpListener::bind("127.0.8.1:0").unwrap();
-    drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-    drop(listener);
+    let held = Held::of(&daemon, "flow ends");
     let starts_again = || told(&systemd, LIMIT).is_none().then_some(());
     until("systemd to give up", starts_again);
     let said = daemon.stderr();
     assert!(said.contains("no progress for 2s: flow ends"), "{said}");
-    let _reader = std::fs::File::open(&log).unwrap();
+    drop(held);
     is_told(&systemd, "WATCHDOG=1");
+}
+
+/// A FIFO without a reader: to open it waits as to write to a file server that hangs.
+#[test]
+fn logs_that_stand_still_are_no_reason_to_start_again() {
+    let Some(_alone) = alone() else { return };
+    let (mut daemon, systemd) = watched();
+    let log = daemon.path("log.fifo");
+    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
+    daemon.arguments = vec!["--event-log".into(), log.display().to_string()];
+    daemon.spawn("log.fifo");
+    is_told(&systemd, "READY=1");
+    let listener = TcpListener::bind("127.0.8.1:0").unwrap();
+    drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * LIMIT {
+        assert_eq!(told(&systemd, LIMIT).as_deref(), Some("WATCHDOG=1"));
+    }
+    let said = daemon.stderr();
+    assert!(!said.contains("no progress"), "{said}");
+    // The daemon could not be ended either.
+    let _reader = std::fs::File::open(&log).unwrap();
 }
 
 /// The capabilities of the unit, but those named.

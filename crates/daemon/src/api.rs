@@ -7,7 +7,7 @@ use crate::answer::{Answer, AnswerTo, Failure};
 use crate::archive::{self, Archive};
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::Engine;
-use crate::flow_log::{FlowLog, Logs};
+use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
 use crate::measure::{Measurements, Refusal};
 use crate::page::connections::{self, PATIENCE, UnixEntrance};
@@ -187,7 +187,7 @@ async fn status(
 ) -> AnswerTo<GetStatus> {
     let flow_log = logs.flows.status();
     let event_log = logs.events.as_ref();
-    let event_log = event_log.map(FlowLog::status);
+    let event_log = event_log.map(|log| log.status());
     let page = server.page.lock().clone();
     on_engine(engine, move |engine| {
         Ok(Status {

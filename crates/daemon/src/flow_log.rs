@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One JSON line a flow, at its end. The log is bounded: a full file becomes `.1`, and
-//! the one before it goes. When it cannot be written the daemon goes on, says so once,
-//! and counts what is missing.
+//! One JSON line a flow, at its end. Lines wait in memory for a thread that writes them, for a disk may stand still as long
+//! as it likes: nobody else waits for it, and what does not fit meanwhile is counted as missing. When the log cannot
+//! be written the daemon goes on, says so once, and counts.
 
-use crate::access::fatpath_group;
+mod file;
+
 use crate::cgroup_paths::CgroupPaths;
+use anyhow::Result;
 use fatpath_api::{FlowLogEvent, FlowLogLine, LogStatus, TunedFlow};
-use parking_lot::Mutex;
+use file::LogFile;
+use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
 
 /// A file is renamed at this size; two files stay, so the log takes twice as much at most.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Lines are written together up to about this size: a write of its own costs a short flow's line as much as the rest.
 const BATCH_BYTES: usize = 64 << 10;
+
+/// So many bytes of lines wait at most: those of some 20,000 flows.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+
+/// The wait for lines ends at least this often, to see whether the daemon is to end.
+const TICK: Duration = Duration::from_millis(500);
+
+/// At the end the disk has this long to take what waits.
+const END_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The line that tells of a flow's end.
 pub(crate) fn end_of(mut flow: TunedFlow, cgroups: &CgroupPaths) -> FlowLogLine {
@@ -31,41 +42,66 @@ pub(crate) fn end_of(mut flow: TunedFlow, cgroups: &CgroupPaths) -> FlowLogLine 
     }
 }
 
-/// Logs that writing begins or ends to fail, where [`FlowLog::write`] or [`FlowLog::flush`] answers so.
-pub(crate) fn say(said: Option<String>) {
-    if let Some(said) = said {
-        tracing::error!("{said}");
-    }
-}
-
 /// The logs that this daemon writes.
 pub(crate) struct Logs {
     /// One line a flow, at its end.
-    pub(crate) flows: FlowLog,
+    pub(crate) flows: Arc<FlowLog>,
     /// One line an event of a flow, where that is asked for.
-    pub(crate) events: Option<FlowLog>,
+    pub(crate) events: Option<Arc<FlowLog>>,
 }
 
 impl Logs {
     pub(crate) fn new(flows: &Path, events: Option<&Path>) -> Logs {
         Logs {
-            flows: FlowLog::new(flows),
-            events: events.map(FlowLog::new),
+            flows: Arc::new(FlowLog::new(flows)),
+            events: events.map(|path| Arc::new(FlowLog::new(path))),
         }
     }
 
     /// After this the next line of each opens its file anew: logrotate may have moved it.
     pub(crate) fn reopen(&self) {
-        let logs = self.events.iter().chain([&self.flows]);
-        logs.for_each(FlowLog::reopen);
+        self.each()
+            .for_each(|log| log.is_to_reopen.store(true, Ordering::Relaxed));
+    }
+
+    /// Writes what nobody else writes any more. A disk that stands still keeps the daemon for [`END_DEADLINE`].
+    pub(crate) fn end(&self) {
+        for log in self.each() {
+            let (last, (sender, written)) = (Arc::clone(log), std::sync::mpsc::channel());
+            std::thread::spawn(move || {
+                last.append();
+                // Nobody listens after the deadline.
+                let _ = sender.send(());
+            });
+            if written.recv_timeout(END_DEADLINE).is_err() {
+                let (lines, file) = (log.waiting.lock().lines, log.status.lock().file.clone());
+                let file = file.display();
+                tracing::error!("{file}: it stands still; the daemon ends without {lines} lines");
+            }
+        }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Arc<FlowLog>> {
+        self.events.iter().chain([&self.flows])
     }
 }
 
-/// The log. A disk may stand still while a line is written: nobody who asks how the log fares waits for that.
+/// A log.
 pub(crate) struct FlowLog {
-    lines: Mutex<Lines>,
+    waiting: Mutex<Waiting>,
+    are_due: Condvar,
+    /// And what it is writing.
+    file: Mutex<(LogFile, Vec<u8>)>,
     is_to_reopen: AtomicBool,
     status: Mutex<LogStatus>,
+}
+
+/// Lines that wait for the thread that writes them.
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    lines: u64,
+    are_due: bool,
 }
 
 impl FlowLog {
@@ -75,13 +111,9 @@ impl FlowLog {
 
     fn bounded(path: &Path, max_bytes: u64) -> FlowLog {
         FlowLog {
-            lines: Mutex::new(Lines {
-                path: path.into(),
-                file: None,
-                max_bytes,
-                waiting: Vec::new(),
-                waiting_lines: 0,
-            }),
+            waiting: Mutex::default(),
+            are_due: Condvar::new(),
+            file: Mutex::new((LogFile::new(path, max_bytes), Vec::new())),
             is_to_reopen: AtomicBool::new(false),
             status: Mutex::new(LogStatus {
                 file: path.into(),
@@ -90,22 +122,46 @@ impl FlowLog {
         }
     }
 
-    /// Adds a line, which waits for others up to [`BATCH_BYTES`] or until [`FlowLog::flush`]. Answers what there is to
-    /// say of it: only when failure begins or ends.
-    pub(crate) fn write(&self, value: &impl Serialize) -> Option<String> {
-        let mut lines = self.lines.lock();
-        if let Err(error) = lines.add(value) {
-            return self.failed(1, &error);
+    /// Adds a line, which waits for others up to [`BATCH_BYTES`] or until [`FlowLog::flush`]. Never waits for the disk.
+    pub(crate) fn write(&self, value: &impl Serialize) {
+        let mut waiting = self.waiting.lock();
+        let added = waiting.add(value);
+        let is_enough = waiting.bytes.len() >= BATCH_BYTES;
+        drop(waiting);
+        if let Err(why) = added {
+            self.failed(1, &why);
         }
-        match lines.waiting.len() < BATCH_BYTES {
-            true => None,
-            false => self.append(&mut lines),
+        if is_enough {
+            self.flush();
         }
     }
 
-    /// Writes the lines that wait; answers as [`FlowLog::write`].
-    pub(crate) fn flush(&self) -> Option<String> {
-        self.append(&mut self.lines.lock())
+    /// The lines that wait are to be written now.
+    pub(crate) fn flush(&self) {
+        let mut waiting = self.waiting.lock();
+        if waiting.lines > 0 && !waiting.are_due {
+            waiting.are_due = true;
+            self.are_due.notify_one();
+        }
+    }
+
+    /// Writes lines as they become due.
+    ///
+    /// # Errors
+    /// None: the log itself may fail and recover.
+    pub(crate) fn follow(&self, shutdown: &CancellationToken) -> Result<()> {
+        while !shutdown.is_cancelled() {
+            let mut waiting = self.waiting.lock();
+            if !waiting.are_due {
+                self.are_due.wait_for(&mut waiting, TICK);
+            }
+            let are_due = waiting.are_due;
+            drop(waiting);
+            if are_due {
+                self.append();
+            }
+        }
+        Ok(())
     }
 
     /// How it fares.
@@ -113,119 +169,62 @@ impl FlowLog {
         self.status.lock().clone()
     }
 
-    fn reopen(&self) {
-        self.is_to_reopen.store(true, Ordering::Relaxed);
-    }
-
-    fn append(&self, lines: &mut Lines) -> Option<String> {
+    /// Writes the lines that wait.
+    fn append(&self) {
+        let (file, bytes) = &mut *self.file.lock();
         if self.is_to_reopen.swap(false, Ordering::Relaxed) {
-            lines.file = None;
+            file.close();
         }
-        let count = lines.waiting_lines;
-        match lines.append_waiting() {
-            Ok(()) => self.written(count),
-            Err(error) => self.failed(count, &error),
+        let lines = self.waiting.lock().hand_over(bytes);
+        if lines == 0 {
+            return;
         }
+        match file.append(bytes) {
+            Ok(()) => self.written(lines),
+            Err(error) => self.failed(lines, &error.to_string()),
+        }
+        bytes.clear();
+        bytes.shrink_to(2 * BATCH_BYTES);
     }
 
-    fn written(&self, lines: u64) -> Option<String> {
-        if lines == 0 {
-            return None;
-        }
+    fn written(&self, lines: u64) {
         let mut status = self.status.lock();
         status.written += lines;
-        let was = status.error.take();
-        was.map(|_| format!("{}: written again", status.file.display()))
+        if status.error.take().is_some() {
+            tracing::error!("{}: written again", status.file.display());
+        }
     }
 
-    fn failed(&self, lines: u64, error: &io::Error) -> Option<String> {
+    fn failed(&self, lines: u64, why: &str) {
         let mut status = self.status.lock();
         status.missing += lines;
-        let was = status.error.replace(error.to_string());
-        was.is_none().then(|| {
+        if status.error.replace(why.to_owned()).is_none() {
             let file = status.file.display();
-            format!("{file}: {error}; flows go on being tuned, their lines are missing")
-        })
+            tracing::error!("{file}: {why}; flows go on being tuned, their lines are missing");
+        }
     }
 }
 
-/// The file, and the lines that wait for it.
-struct Lines {
-    path: PathBuf,
-    file: Option<File>,
-    max_bytes: u64,
-    waiting: Vec<u8>,
-    waiting_lines: u64,
-}
-
-impl Lines {
-    fn add(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let begun = self.waiting.len();
-        if let Err(error) = serde_json::to_writer(&mut self.waiting, value) {
-            self.waiting.truncate(begun);
-            return Err(error.into());
+impl Waiting {
+    fn add(&mut self, value: &impl Serialize) -> Result<(), String> {
+        let begun = self.bytes.len();
+        if begun >= MAX_WAITING_BYTES {
+            return Err("the disk does not keep up with the lines".to_owned());
         }
-        self.waiting.push(b'\n');
-        self.waiting_lines += 1;
+        if let Err(error) = serde_json::to_writer(&mut self.bytes, value) {
+            self.bytes.truncate(begun);
+            return Err(error.to_string());
+        }
+        self.bytes.push(b'\n');
+        self.lines += 1;
         Ok(())
     }
 
-    /// No line waits afterwards, whatever became of them.
-    fn append_waiting(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.waiting_lines) == 0 {
-            return Ok(());
-        }
-        let mut lines = std::mem::take(&mut self.waiting);
-        let appended = self.append(&lines);
-        lines.clear();
-        self.waiting = lines;
-        if appended.is_err() {
-            self.file = None;
-        }
-        appended
-    }
-
-    /// All of the lines or none of them.
-    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        let mut length = self.open()?.metadata()?.len();
-        if length > 0 && length + lines.len() as u64 > self.max_bytes {
-            self.rotate()?;
-            length = 0;
-        }
-        let file = self.open()?;
-        let written = file.write_all(lines);
-        if written.is_err() {
-            // A device has no length; the error that counts is the first.
-            let _ = file.set_len(length);
-        }
-        written
-    }
-
-    /// 0640 root:fatpath, as the API: who may ask the daemon may read its log.
-    fn open(&mut self) -> io::Result<&mut File> {
-        if self.file.is_none() {
-            if let Some(directory) = self.path.parent() {
-                std::fs::create_dir_all(directory)?;
-            }
-            let mut options = OpenOptions::new();
-            let file = options
-                .append(true)
-                .create(true)
-                .mode(0o640)
-                .open(&self.path)?;
-            if let Some(group) = fatpath_group() {
-                let _ = std::os::unix::fs::fchown(&file, None, Some(group));
-            }
-            self.file = Some(file);
-        }
-        Ok(self.file.as_mut().expect("it was opened above"))
-    }
-
-    fn rotate(&mut self) -> io::Result<()> {
-        self.file = None;
-        let mut old = self.path.clone().into_os_string();
-        old.push(".1");
-        std::fs::rename(&self.path, old)
+    /// In exchange for what `empty` has room for; answers how many lines there are.
+    fn hand_over(&mut self, empty: &mut Vec<u8>) -> u64 {
+        std::mem::swap(&mut self.bytes, empty);
+        self.are_due = false;
+        std::mem::take(&mut self.lines)
     }
 }
 
@@ -233,9 +232,10 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// A line alone.
-    fn write(log: &FlowLog, value: &impl Serialize) -> Option<String> {
-        log.write(value).or_else(|| log.flush())
+    /// A line alone, on the disk.
+    fn write(log: &FlowLog, value: &impl Serialize) {
+        log.write(value);
+        log.append();
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let path = dir.path().join("log/flows.jsonl");
         let log = FlowLog::bounded(&path, 20);
         for n in 0..5 {
-            assert_eq!(write(&log, &format!("line-{n}")), None);
+            write(&log, &format!("line-{n}"));
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(&path), "\"line-4\"\n");
@@ -252,55 +252,78 @@ mod tests {
             read(&dir.path().join("log/flows.jsonl.1")),
             "\"line-2\"\n\"line-3\"\n"
         );
+        assert_eq!((log.status().written, log.status().error), (5, None));
     }
 
     #[test]
-    fn failure_is_said_once_and_so_is_its_end() {
+    fn failure_is_counted_and_so_is_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("flows.jsonl");
         std::fs::create_dir(&path).unwrap();
         let log = FlowLog::new(&path);
-        assert!(write(&log, &1).unwrap().contains("go on being tuned"));
-        assert_eq!(write(&log, &2), None);
+        write(&log, &1);
+        write(&log, &2);
+        assert!(log.status().error.unwrap().contains("directory"));
         std::fs::remove_dir(&path).unwrap();
-        assert!(write(&log, &3).unwrap().contains("written again"));
-        assert_eq!((log.status().written, log.status().missing), (1, 2));
+        write(&log, &3);
+        let status = log.status();
+        assert_eq!((status.written, status.missing, status.error), (1, 2, None));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
     }
 
     #[test]
     fn a_full_disk_is_survived() {
         let log = FlowLog::new(Path::new("/dev/full"));
-        assert!(write(&log, &1).is_some());
-        assert_eq!(write(&log, &2), None);
-        assert_eq!(log.status().missing, 2);
+        log.write(&1);
+        log.write(&2);
+        log.append();
+        assert_eq!((log.status().written, log.status().missing), (0, 2));
     }
 
     #[test]
-    fn lines_are_written_together_and_each_is_counted() {
+    fn lines_are_due_together_or_when_they_are_asked_for() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("flows.jsonl");
-        let log = FlowLog::new(&path);
+        let log = FlowLog::new(&dir.path().join("flows.jsonl"));
+        let are_due = || log.waiting.lock().are_due;
         let line = "a".repeat(BATCH_BYTES / 4);
         for _ in 0..3 {
-            assert_eq!(log.write(&line), None);
+            log.write(&line);
         }
-        assert_eq!((path.exists(), log.status().written), (false, 0));
-        assert_eq!(log.write(&line), None);
-        assert_eq!((path.exists(), log.status().written), (true, 4));
-        let length = || path.metadata().unwrap().len();
-        let written = length();
-        assert_eq!(log.write(&1), None);
-        assert_eq!(length(), written);
-        assert_eq!(log.flush(), None);
-        assert_eq!((length(), log.status().written), (written + 2, 5));
+        assert!(!are_due());
+        log.write(&line);
+        assert!(are_due());
+        log.append();
+        assert_eq!((are_due(), log.status().written), (false, 4));
+        log.flush();
+        assert!(!are_due(), "nothing waits");
+        log.write(&1);
+        log.flush();
+        assert!(are_due());
     }
 
     #[test]
-    fn lines_that_failed_together_are_all_missing() {
-        let log = FlowLog::new(Path::new("/dev/full"));
-        assert_eq!(log.write(&1), None);
-        assert!(write(&log, &2).is_some());
-        assert_eq!((log.status().written, log.status().missing), (0, 2));
+    fn a_disk_that_stands_still_bounds_what_waits_and_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = FlowLog::new(&dir.path().join("flows.jsonl"));
+        let line = "a".repeat(1 << 20);
+        for _ in 0..20 {
+            log.write(&line);
+        }
+        assert!(log.waiting.lock().bytes.len() < MAX_WAITING_BYTES + (2 << 20));
+        let status = log.status();
+        assert_eq!(status.missing, 4);
+        assert!(status.error.unwrap().contains("does not keep up"));
+        log.append();
+        assert_eq!((log.status().written, log.status().error), (16, None));
+    }
+
+    #[test]
+    fn what_waits_at_the_end_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("flows.jsonl");
+        let logs = Logs::new(&path, None);
+        logs.flows.write(&1);
+        logs.end();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
     }
 }

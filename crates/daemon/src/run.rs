@@ -54,6 +54,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         workers.run(END_DEADLINE).await
     });
     runtime.shutdown_timeout(END_DEADLINE);
+    state.logs.end();
     if state.engine.lock().is_none() {
         // Unloaded: nothing stays.
         let _ = std::fs::remove_file(token_file(&instance.run_dir));

@@ -2,7 +2,7 @@
 //! Follows the events of the kernel half: flows that end are logged, and that flows of a divided rule came or went is
 //! passed on.
 
-use crate::flow_log::{end_of, say};
+use crate::flow_log::end_of;
 use crate::state::DaemonState;
 use anyhow::Result;
 use fatpath_api::TunedFlow;
@@ -24,7 +24,7 @@ pub(crate) fn follow_tuning_events(
 ) -> Result<()> {
     // It is asked after each batch of events.
     let stop = || {
-        say(state.logs.flows.flush());
+        state.logs.flows.flush();
         !heartbeat.goes_on()
     };
     let on_event = |event| match event {
@@ -39,5 +39,5 @@ pub(crate) fn follow_tuning_events(
 fn log_end(state: &DaemonState, flow: TunedFlow) {
     let line = end_of(flow, &state.cgroups);
     state.archive.put_flow(&line);
-    say(state.logs.flows.write(&line));
+    state.logs.flows.write(&line);
 }

@@ -41,6 +41,7 @@ pub(crate) fn start(
     start_followers(&mut workers, state, kernel);
     start_instruments(&mut workers, state, kernel);
     start_archive(&mut workers, state);
+    start_logs(&mut workers, state);
     let tests = measure::Parts {
         measurements: Arc::clone(&state.measurements),
         archive: Arc::clone(&state.archive),
@@ -97,10 +98,19 @@ fn start_instruments(workers: &mut Supervisor, state: &DaemonState, kernel: &Arc
     workers.spawn_thread("paths", move |heartbeat| follow_paths(&of_paths, heartbeat));
     let state = state.clone();
     if state.logs.events.is_some() {
-        workers.spawn_thread("event log", move |heartbeat| match &state.logs.events {
+        workers.spawn_thread("events", move |heartbeat| match &state.logs.events {
             Some(log) => lines::follow(&state.instruments, log, heartbeat),
             None => Ok(()),
         });
+    }
+}
+
+/// What writes the logs.
+fn start_logs(workers: &mut Supervisor, state: &DaemonState) {
+    let flows = Arc::clone(&state.logs.flows);
+    workers.spawn_disk_thread("flow log", move |shutdown| flows.follow(shutdown));
+    if let Some(events) = state.logs.events.clone() {
+        workers.spawn_disk_thread("event log", move |shutdown| events.follow(shutdown));
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Instruments;
 use super::clock::unix_ns;
 use crate::archive::Archive;
-use crate::flow_log::{FlowLog, say};
+use crate::flow_log::FlowLog;
 use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
 use fatpath_archive::{Event, Kind};
@@ -59,13 +59,13 @@ pub(crate) fn follow(
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
-    let mut write = |line: Line| say(log.write(&line));
+    let mut write = |line: Line| log.write(&line);
     while heartbeat.goes_on() {
         match samples.try_recv() {
             Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
             Err(TryRecvError::Empty) => {
-                say(log.flush());
+                log.flush();
                 std::thread::sleep(PAUSE);
             }
             Err(TryRecvError::Closed) => bail!("the table of flows has ended"),
@@ -76,7 +76,7 @@ pub(crate) fn follow(
             known.look(changes).into_iter().for_each(&mut write);
         }
     }
-    say(log.flush());
+    log.flush();
     Ok(())
 }
 
@@ -178,8 +178,8 @@ pub(crate) fn write_test(log: &FlowLog, event: &Event, outcome: &impl Serialize)
         value: json!(event.value),
         attributes: serde_json::to_value(outcome).unwrap_or_default(),
     };
-    say(log.write(&line));
-    say(log.flush());
+    log.write(&line);
+    log.flush();
 }
 
 fn of_loss(lost: u64) -> Line {
