@@ -500,6 +500,24 @@ fn live_flows_meet_a_new_policy_at_once() {
     assert_ne!(flow["law"], "fp_aimd");
 }
 
+/// Two ticks, of 1 to 10 ms; the kernel refuses less.
+#[test]
+fn a_timer_shorter_than_the_kernels_least_is_its_least() {
+    let Some(_alone) = alone() else { return };
+    let timers = "rto_min = '1ms'\ndelayed_ack_max = '1ms'\n";
+    let daemon = Lent::with(&format!(
+        "[[rule]]\nname = 'least'\ndestination = ['127.0.7.0/24']\n{timers}"
+    ));
+    let pair = connect(v4(1), v4(2));
+    let flow = daemon.flow(local(&pair.here));
+    for name in ["rto_min_us", "delayed_ack_max_us"] {
+        let (wanted_us, has_us) = setting(&flow, name);
+        assert_eq!(wanted_us, 1000);
+        let has_us = has_us.as_u64().unwrap();
+        assert!((2_000..=20_000).contains(&has_us), "{name}: {has_us}");
+    }
+}
+
 #[test]
 fn what_a_rule_no_longer_gives_goes_back_to_the_kernels_own() {
     let Some(_alone) = alone() else { return };

@@ -71,11 +71,11 @@
 	X(RTO_MIN, rto_min, us, 1000, 200000, LIVE,                                                \
 	  TIMER(SOL_TCP, TCP_BPF_RTO_MIN, icsk->icsk_rto_min, kernels_rto_min_us(sk)),             \
 	  "\"20ms\"",                                                                              \
-	  "TCP_BPF_RTO_MIN; the kernel does not go under two jiffies")                             \
+	  "TCP_BPF_RTO_MIN; two ticks of the kernel at least (8 ms at 250 Hz)")                     \
 	X(DELAYED_ACK_MAX, delayed_ack_max, us, 1000, 200000, LIVE,                                \
 	  TIMER(SOL_TCP, TCP_BPF_DELACK_MAX, icsk->icsk_delack_max, FP_KERNELS_DELACK_MAX_US),     \
 	  "\"20ms\"",                                                                              \
-	  "TCP_BPF_DELACK_MAX")                                                                    \
+	  "TCP_BPF_DELACK_MAX; two ticks of the kernel at least (8 ms at 250 Hz)")                  \
 	X(PACING_RATE, pacing_rate, bps, 8000, 34000000000, LIVE,                                  \
 	  OWN(bits(sk->sk_max_pacing_rate)),                                                       \
 	  "\"900mbit\"",                                                                           \

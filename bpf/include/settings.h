@@ -319,6 +319,14 @@ static __always_inline u32 timer_us(u64 ticks)
 	return us && us < FP_KERNELS_RTO_MIN_US ? us : FP_KERNELS_RTO_MIN_US;
 }
 
+/* The kernel refuses a timer of less than two ticks (TCP_TIMEOUT_MIN). */
+static __always_inline u32 kernels_least_us(u32 us)
+{
+	u32 least_us = 2 * tick_us();
+
+	return us < least_us ? least_us : us;
+}
+
 static __always_inline u32 kernels_rto_min_us(const struct sock *sk)
 {
 	struct net *net = BPF_CORE_READ(sk, __sk_common.skc_net.net);
@@ -401,13 +409,13 @@ static __always_inline void take_back_pacing(struct fp_flow *flow, struct tcp_so
 }
 
 /* Of the rows of the table those that a plain socket option carries; `tp`, `icsk` and `sk` are for `has`. */
-#define GIVE_OR_KEEP(level, option, has, is_kernels, back)                                         \
+#define GIVE_OR_KEEP(level, option, value, has, is_kernels, back)                                  \
 	{                                                                                          \
 		struct fp_option *kept = option_of(flow, setting);                                 \
 		u64 before = without_ours(kept, has);                                              \
                                                                                                    \
 		if (does_override(flow, rule) || (is_kernels)) {                                   \
-			give(flow, target, setting, level, option, rule->value[setting]);          \
+			give(flow, target, setting, level, option, value);                         \
 			kept->before = before;                                                     \
 			kept->set = has;                                                           \
 		} else {                                                                           \
@@ -418,9 +426,10 @@ static __always_inline void take_back_pacing(struct fp_flow *flow, struct tcp_so
 		}                                                                                  \
 	}
 #define GIVE_OPTION(level, option, has, own)                                                       \
-	GIVE_OR_KEEP(level, option, has, before == (own), before)
+	GIVE_OR_KEEP(level, option, rule->value[setting], has, before == (own), before)
 #define GIVE_TIMER(level, option, has, own)                                                        \
-	GIVE_OR_KEEP(level, option, has, are_ticks_of(before, own), timer_us(before))
+	GIVE_OR_KEEP(level, option, kernels_least_us(rule->value[setting]), has,                   \
+		     are_ticks_of(before, own), timer_us(before))
 #define GIVE_OWN(has)
 #define GIVE_LAWS
 #define GIVE_RUDE

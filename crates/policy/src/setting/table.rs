@@ -148,7 +148,7 @@ pub(crate) const SPECS: [Spec; 25] = [
         stage: Stage::Live,
         way: Way::Timer,
         forms: "\"20ms\"",
-        becomes: "TCP_BPF_RTO_MIN; the kernel does not go under two jiffies",
+        becomes: "TCP_BPF_RTO_MIN; two ticks of the kernel at least (8 ms at 250 Hz)",
     },
     Spec {
         key: "delayed_ack_max",
@@ -159,7 +159,7 @@ pub(crate) const SPECS: [Spec; 25] = [
         stage: Stage::Live,
         way: Way::Timer,
         forms: "\"20ms\"",
-        becomes: "TCP_BPF_DELACK_MAX",
+        becomes: "TCP_BPF_DELACK_MAX; two ticks of the kernel at least (8 ms at 250 Hz)",
     },
     Spec {
         key: "pacing_rate",
