@@ -291,12 +291,8 @@ impl Cause {
     /// Emulates the cause, applies the cure that is offered, and begins again. `None` where no cure of a rule is
     /// offered, or no gain is expected of it.
     pub fn gain(&self) -> Option<Gain> {
-        let lab = Lab::up("gain", self.link);
-        for (host, sysctl) in self.sysctls {
-            lab.output(host, &["sysctl", "-w", sysctl]);
-        }
         let daemon = Daemon::start(self.policy);
-        let (before_bps, findings) = self.run(&lab, &daemon);
+        let (before_bps, findings) = self.run(&daemon);
         let offered = findings.into_iter().find_map(|finding| {
             let lines = lines_of_rule(finding.cure.as_deref()?)?;
             Some((finding.id, finding.gain, cured(&lines)))
@@ -306,7 +302,7 @@ impl Cause {
         let applied = daemon.apply(&policy);
         let said = String::from_utf8_lossy(&applied.stderr).into_owned();
         assert!(applied.status.success(), "{policy}: {said}");
-        let (after_bps, _) = self.run(&lab, &daemon);
+        let (after_bps, _) = self.run(&daemon);
         Some(Gain {
             finding,
             expected,
@@ -314,9 +310,14 @@ impl Cause {
         })
     }
 
-    /// The sender's goodput, and what was found of it.
-    fn run(&self, lab: &Lab, daemon: &Daemon) -> (f64, Vec<Finding>) {
-        let flows = Flows::start(lab, self.traffic);
+    /// The sender's goodput, and what was found of it, on a path that begins anew: what happens to it does so at times
+    /// of its own.
+    fn run(&self, daemon: &Daemon) -> (f64, Vec<Finding>) {
+        let lab = Lab::up("gain", self.link);
+        for (host, sysctl) in self.sysctls {
+            lab.output(host, &["sysctl", "-w", sysctl]);
+        }
+        let flows = Flows::start(&lab, self.traffic);
         let local: BTreeSet<_> = flows
             .ends
             .iter()

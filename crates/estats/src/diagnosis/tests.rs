@@ -270,7 +270,7 @@ fn a_long_queue_is_bufferbloat() {
     });
     assert_eq!(ids(&of_others), Vec::<&str>::new());
     let after_silences = found(|tenth, s| {
-        timing_out(tenth, s, 100);
+        timing_out(tenth, s, 5, 100);
         s.sum_rtt_us = 200_000 * u64::from(s.count_rtt);
     });
     assert_eq!(after_silences.id, "FP-RTO");
@@ -424,13 +424,13 @@ fn what_came_late_was_not_lost() {
     assert_eq!(late.id, "FP-REORDERING");
 }
 
-/// A timeout each second, 200 ms of each second waited for.
-fn timing_out(tenth: u64, s: &mut Sample, left_pkts: u32) {
-    s.timeouts = (tenth / 10) as u32;
+/// A timeout in so many tenths of a second, one of which is waited for.
+fn timing_out(tenth: u64, s: &mut Sample, every: u64, left_pkts: u32) {
+    s.timeouts = (tenth / every) as u32;
     s.cong_signals = s.timeouts;
     s.rto_us = 200_000;
     s.pre_cong_sum_rtt_us = u64::from(s.cong_signals) * 20_000;
-    if tenth.is_multiple_of(10) {
+    if tenth.is_multiple_of(every) {
         (s.kind, s.packets_out) = (SampleKind::Timeout, left_pkts);
     }
     (s.sum_rtt_us, s.srtt_us) = (20_000 * u64::from(s.count_rtt), 20_000);
@@ -438,8 +438,28 @@ fn timing_out(tenth: u64, s: &mut Sample, left_pkts: u32) {
 
 #[test]
 fn the_timer_ends_for_a_window_or_for_a_tail() {
-    assert_eq!(found(|tenth, s| timing_out(tenth, s, 100)).id, "FP-RTO");
-    assert_eq!(found(|tenth, s| timing_out(tenth, s, 2)).id, "FP-TAIL-LOSS");
+    assert_eq!(found(|tenth, s| timing_out(tenth, s, 10, 100)).id, "FP-RTO");
+    assert_eq!(
+        found(|tenth, s| timing_out(tenth, s, 10, 2)).id,
+        "FP-TAIL-LOSS"
+    );
+}
+
+/// A shorter timer ends the wait for one lost segment sooner. It does not bring a path back that was gone for longer.
+#[test]
+fn a_shorter_timer_is_offered_where_one_timeout_is_enough() {
+    let one = found(|tenth, s| timing_out(tenth, s, 5, 100));
+    // 70 ms in place of 200, in a fifth of the time.
+    assert!((one.gain.unwrap() - 1.15).abs() < 0.01, "{one:?}");
+    assert_eq!(one.cure.as_deref(), Some("rto_min = \"50ms\""));
+    let gone = found(|tenth, s| {
+        timing_out(tenth, s, 5, 100);
+        s.subsequent_timeouts = 2 * s.timeouts;
+    });
+    assert_eq!(
+        (gone.id.as_str(), gone.gain, gone.cure),
+        ("FP-RTO", None, None)
+    );
 }
 
 /// One timeout, then the timer again and again, twice as long each time, with nothing heard in between.
@@ -471,7 +491,13 @@ fn nagle_and_a_delayed_acknowledgement_are_found_together() {
         (s.packets_out, s.unsent_bytes, s.is_cwnd_limited) = (1, 0, false);
         s.sum_rtt_us = 60_000 * u64::from(s.count_rtt);
     };
-    assert_eq!(found(stalled).id, "FP-DELACK");
+    let delayed = found(stalled);
+    assert_eq!(delayed.id, "FP-DELACK");
+    // 40 ms above the path's 20, of which the kernel's least leaves 10.
+    assert!(
+        (delayed.gain.unwrap() - 60.0 / 30.0).abs() < 0.01,
+        "{delayed:?}"
+    );
 }
 
 #[test]

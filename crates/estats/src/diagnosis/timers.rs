@@ -24,6 +24,10 @@ const MESSAGE_PKTS: f64 = 2.0;
 /// Above the 40 ms by which Linux delays an acknowledgement.
 const CURED_RTO_MIN_US: f64 = 50_000.0;
 
+/// The least delay that the kernel takes over its own 40 ms: two ticks, and half of the one in which its timer ends, 10 ms
+/// at 250 Hz.
+const CURED_DELAY: f64 = 0.25;
+
 /// FP-PMTU-BLACKHOLE: full segments vanish, and no full one was ever acknowledged.
 pub(super) fn path_mtu(span: &Span) -> Option<Finding> {
     is_black_hole(span).then(|| {
@@ -88,24 +92,34 @@ fn is_tail_loss(span: &Span) -> bool {
 fn waits(span: &Span, id: &str, title: &str) -> Option<Finding> {
     let p = &span.passed;
     let share = span.shares().timeout;
+    let gained = gain(1.0 / (1.0 - shorter_by(span) * share.min(0.99)));
     let found = Finding::new(id, by_share(share), title)
         .with("Timeouts", p.timeouts as f64, "")
         .with("SubsequentTimeouts", p.subsequent_timeouts as f64, "")
         .with("time waited", share * 100.0, "%")
         .with("CurRTO", f64::from(span.last.rto_us) / 1000.0, "ms")
         .with("SmoothedRTT", f64::from(span.last.srtt_us) / 1000.0, "ms")
-        .gaining(gain(1.0 / (1.0 - shorter_by(span) * share.min(0.99))))
-        .cured_by("rto_min = \"50ms\"");
+        .gaining(gained);
+    let found = match gained {
+        Some(_) => found.cured_by("rto_min = \"50ms\""),
+        None => found,
+    };
     is_waited_for(span).then_some(found)
 }
 
-/// The part of a wait for the timer that the cure ends: the timer is then the round trip and `rto_min`, and doubles
-/// as before with each timeout in a row.
+/// The part of the waits for the timer that the cure ends: the timer is then the round trip and `rto_min`.
 fn shorter_by(span: &Span) -> f64 {
     let s = span.last;
     let cured_us = f64::from(s.srtt_us) + CURED_RTO_MIN_US;
     let first_us = f64::from(s.rto_us) / f64::from(1u32 << s.backoff.min(31));
-    (1.0 - cured_us / first_us.max(1.0)).max(0.0)
+    ended_by_one(span) * (1.0 - cured_us / first_us.max(1.0)).max(0.0)
+}
+
+/// The part of the timeouts that no other followed. Where several follow each other the path was gone, and it is not back
+/// sooner for a shorter timer, which doubles as the longer one does.
+fn ended_by_one(span: &Span) -> f64 {
+    let p = &span.passed;
+    1.0 - ratio(p.subsequent_timeouts, p.timeouts).min(1.0)
 }
 
 pub(super) fn is_waited_for(span: &Span) -> bool {
@@ -119,11 +133,12 @@ pub(super) fn delayed_ack(span: &Span) -> Option<Finding> {
         return None;
     }
     let title = "Short segments wait for acknowledgements that the peer delays";
+    let cured_us = span.base_rtt_us() + CURED_DELAY * span.queue_us();
     let found = Finding::new("FP-DELACK", by_share(share), title)
         .with("time waited", share * 100.0, "%")
         .with("round trip, mean", span.mean_rtt_us() / 1000.0, "ms")
         .with("MinRTT", span.base_rtt_us() / 1000.0, "ms")
-        .gaining(gain(span.mean_rtt_us() / span.base_rtt_us().max(1.0)))
+        .gaining(gain(span.mean_rtt_us() / cured_us.max(1.0)))
         .cured_by("# on the receiving host:\ndelayed_ack_max = \"1ms\"");
     Some(found)
 }
