@@ -8,8 +8,7 @@
 use crate::derived::Derived;
 use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
-use fatpath_api::Sample;
-use fatpath_api::{FlowDetail, FlowView, Rates, Why};
+use fatpath_api::{FlowDetail, FlowView, Rates, Sample, SampleKind, Why};
 use fatpath_path::{Evidence, PathKey, Window};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -108,6 +107,25 @@ impl FlowTable {
         let shared = |(id, rule): (u32, Rule)| (id, Arc::new(rule));
         self.rules = rules.into_iter().map(shared).collect();
         self.derived = derived;
+    }
+
+    /// What the kernel half keeps of a flow that carried no data may be another flow's before the last sample is made
+    /// (bpf/include/new_flow.h): its rule is that of the sample before, unless a policy came since.
+    pub fn complete(&self, sample: &mut Sample) {
+        let is_incomplete = sample.kind == SampleKind::End && sample.flow.rule_id.is_none();
+        if !is_incomplete || sample.data_segs_out > 0 || sample.data_segs_in > 0 {
+            return;
+        }
+        let of_record = |record: &Record| {
+            let (id, met) = (record.last.flow.rule_id?, record.rule.as_ref()?);
+            let is_in_force = self
+                .rules
+                .get(&id)
+                .is_some_and(|rule| Arc::ptr_eq(rule, met));
+            is_in_force.then_some(id)
+        };
+        let record = self.records.get(&sample.flow.cookie);
+        sample.flow.rule_id = record.and_then(of_record);
     }
 
     /// Takes the next sample of any flow.

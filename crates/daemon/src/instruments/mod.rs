@@ -118,7 +118,8 @@ impl Instruments {
     pub(crate) fn take(&self, samples: impl IntoIterator<Item = Sample>) {
         let is_recorded = self.samples.receiver_count() > 0;
         let (mut table, mut tally) = (self.table.lock(), self.tally.lock());
-        for sample in samples {
+        for mut sample in samples {
+            table.complete(&mut sample);
             if is_recorded {
                 // Fails only when the last recorder went meanwhile.
                 let _ = self.samples.send(Arc::new(sample.clone()));

@@ -2,7 +2,6 @@
 use super::*;
 use crate::testing::{BEGIN, SECOND, flow, sample};
 use fatpath_api::EventKind;
-use fatpath_api::SampleKind;
 
 /// A flow that sends a megabyte a second.
 fn sending(cookie: u64, tenth: u64) -> Sample {
@@ -198,4 +197,27 @@ fn derived_events_are_in_the_view() {
     table.take(sending(1, 20));
     let view = table.detail(1).unwrap().view;
     assert!((view.derived["AveBW"] - 8e6).abs() < 1.0);
+}
+
+#[test]
+fn the_end_of_a_flow_without_data_has_the_rule_of_its_begin_until_another_policy() {
+    let mut table = FlowTable::new(Bounds::default());
+    let policy = || [(3, Rule::default())];
+    table.set_policy(policy(), Derived::default());
+    let mut begin = sample(1, SampleKind::Begin, 0);
+    begin.flow.rule_id = Some(3);
+    table.take(begin);
+    let completed = |table: &FlowTable, segments: u64| {
+        let mut end = Sample {
+            data_segs_out: segments,
+            ..sample(1, SampleKind::End, SECOND)
+        };
+        end.flow.rule_id = None;
+        table.complete(&mut end);
+        end.flow.rule_id
+    };
+    assert_eq!(completed(&table, 0), Some(3));
+    assert_eq!(completed(&table, 1), None, "it has storage of its own");
+    table.set_policy(policy(), Derived::default());
+    assert_eq!(completed(&table, 0), None, "it may have left it");
 }
