@@ -14,7 +14,7 @@ use fatpath_api::{
     SettingValue, TunedFlow, packets_in_flight,
 };
 use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -39,6 +39,19 @@ impl Kernel {
             .filter_map(value_of)
             .map(|record| decode(&record, &names))
             .collect())
+    }
+
+    /// Ids of the rules that flows are on, in whatever network namespace.
+    pub(crate) fn rules_of_flows(&self) -> Result<HashSet<u32>, KernelError> {
+        // First those that may move to where the others are listed. FP_NEW_ENDED is the sign.
+        let new = self.table("fp_new_flows")?.all::<fp_new_flow>()?;
+        let new = new.iter().filter(|place| place.owner as i64 > 0);
+        let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = self.iterate(LINK_LIST_FLOWS)?;
+        let listed = listed.chunks_exact(size_of::<fp_flow_record>());
+        let listed = listed.filter_map(value_of::<fp_flow_record>);
+        let ids = listed.map(|record| record.flow.rule_id);
+        Ok(ids.chain(new.map(|place| place.flow.rule_id)).collect())
     }
 
     /// Those that have carried no data get a place where the list finds them; of builds that know no such flows there

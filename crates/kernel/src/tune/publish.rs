@@ -75,7 +75,7 @@ impl Kernel {
         let walked = self.walk(Mode::Meet);
         self.note_divided(&policy.rules, &written.ids);
         let shared = self.share_again().map(drop);
-        // A rule that a flow may still be on keeps its id.
+        // A rule that a flow may still be on keeps its id: a walk misses those of namespaces that cannot be found.
         let tidied = walked.is_ok().then(|| self.free_rules_but(&written.ids));
         let detached = (!overrides(policy)).then(|| self.detach_hooks(OVERRIDES));
         let after = [tidied, detached, Some(rude_option), Some(shared)]
@@ -246,16 +246,18 @@ impl Kernel {
         }
     }
 
-    /// No flow is on these rules any more.
+    /// Those on which no flow is any more, either.
     fn free_rules_but(&self, ids: &[u32]) -> Result<(), KernelError> {
         let names = self.table("fp_names")?;
+        let mut kept: HashSet<u32> = ids.iter().copied().collect();
+        let named: Vec<u32> = named_ids(&names, IDS)?.into_values().collect();
+        if named.iter().all(|id| kept.contains(id)) {
+            return Ok(());
+        }
+        kept.extend(self.rules_of_flows()?);
         let (settings, shares) = (self.table("fp_rules")?, self.table("fp_shares")?);
         let rude_shares = self.table("fp_rude_shares")?;
-        let kept: HashSet<u32> = ids.iter().copied().collect();
-        for id in named_ids(&names, IDS)?
-            .into_values()
-            .filter(|id| !kept.contains(id))
-        {
+        for id in named.into_iter().filter(|id| !kept.contains(id)) {
             settings.set(id, &abi::fp_rule::default())?;
             shares.set(id, &abi::fp_share::default())?;
             rude_shares.set(id, &abi::fp_share::default())?;
