@@ -18,6 +18,7 @@ use crate::tune::flow::{endpoint, tick_us};
 use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
 use libbpf_rs::{Iter, Link};
 use std::io::Read;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -35,6 +36,10 @@ const CHRONO_SNDBUF_LIMITED: u8 = 3;
 /// SOCK_SNDBUF_LOCK and SOCK_RCVBUF_LOCK of the kernel.
 const SEND_BUFFER_LOCK: u8 = 1;
 const RECEIVE_BUFFER_LOCK: u8 = 2;
+
+/// One walk at a time: a record is put together in memory of the processor, in which a preemptible kernel would let
+/// another walk write before the first is done.
+static WALKING: Mutex<()> = Mutex::new(());
 
 /// A reader of the samples' ring buffer. Only one may read at a time: the daemon.
 pub struct Samples {
@@ -83,6 +88,7 @@ impl Kernel {
     ) -> Result<(), KernelError> {
         let link =
             Link::open(self.places.pin(pin)).map_err(KernelError::bpf(format!("open {pin}")))?;
+        let _alone = WALKING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut failed = None;
         for namespace in namespaces() {
             let walked = within(&namespace, || walk_here(&link, &mut on_sample));
