@@ -714,7 +714,7 @@ fn status_says_that_the_rude_gate_is_open_and_by_its_exit_status_that_a_daemon_r
 }
 
 #[test]
-fn explain_says_what_this_host_leaves_of_a_buffer() {
+fn explain_says_what_this_host_makes_of_buffers_and_timers() {
     let Some(_alone) = alone() else { return };
     let most: u64 = run("sysctl", &["-n", "net.core.wmem_max"])
         .trim()
@@ -722,12 +722,8 @@ fn explain_says_what_this_host_leaves_of_a_buffer() {
         .unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("policy.toml");
-    let explained = |bytes: u64| -> Value {
-        std::fs::write(
-            &file,
-            format!("[[rule]]\nname = 'a'\nsend_buffer = {bytes}\n"),
-        )
-        .unwrap();
+    let explained = |setting: &str| -> Value {
+        std::fs::write(&file, format!("[[rule]]\nname = 'a'\n{setting}\n")).unwrap();
         let file = file.to_str().unwrap();
         let json = run(
             FATPATH,
@@ -736,8 +732,13 @@ fn explain_says_what_this_host_leaves_of_a_buffer() {
         serde_json::from_str::<Value>(&json).unwrap()["settings"][0]["bound"].clone()
     };
     let bound = serde_json::json!({ "value": most, "sysctl": "net.core.wmem_max" });
-    assert_eq!(explained(most + 1), bound);
-    assert_eq!(explained(most), Value::Null);
+    assert_eq!(explained(&format!("send_buffer = {}", most + 1)), bound);
+    assert_eq!(explained(&format!("send_buffer = {most}")), Value::Null);
+    // Two ticks, of 1 to 10 ms.
+    let least_us = explained("rto_min = '1ms'")["value"].as_u64().unwrap();
+    assert!((2_000..=20_000).contains(&least_us), "{least_us}");
+    let with = |us: u64| explained(&format!("rto_min = '{us}us'"));
+    assert_eq!(with(least_us), Value::Null);
 }
 
 /// `fatpath daemon` where `hide` was done in a mount namespace of its own.

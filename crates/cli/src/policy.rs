@@ -14,7 +14,7 @@ use fatpath_daemon::{
     Instance, InstanceOptions, client, most_measured_buffer_bytes, read_policy_file,
 };
 use fatpath_host::Sysctls;
-use fatpath_kernel::cgroup_memory_max;
+use fatpath_kernel::{cgroup_memory_max, tick_us};
 use fatpath_policy::{
     AutoMode, Explanation, Flow, MeasuredPath, MeasuredPaths, Policy, Problem, Refused, explain,
     memory_warnings,
@@ -70,7 +70,8 @@ fn explain_flow(arguments: &ExplainArguments) -> Result<()> {
     }
     flow.cgroup = arguments.cgroup.clone();
     let host = Sysctls::default();
-    let explanation = explain(&policy, &flow).on_host(&policy, |name| host.number(name));
+    let explanation = explain(&policy, &flow);
+    let explanation = explanation.on_host(&policy, |name| host.number(name), tick_us());
     let learned = match explanation.rule {
         None if policy.auto.mode != AutoMode::Off => {
             learned_of(&arguments.instance, flow.destination, flow.source)

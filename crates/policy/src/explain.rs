@@ -58,7 +58,7 @@ pub struct SettingLine {
     pub unit: &'static str,
     /// Why the value is what it is.
     pub reason: String,
-    /// What this host leaves of it, where that is less.
+    /// What this host makes of it, where that is something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
 }
@@ -69,8 +69,9 @@ pub struct SettingLine {
 pub struct Bound {
     /// In the setting's unit.
     pub value: u64,
-    /// By which it is bound.
-    pub sysctl: SysctlName,
+    /// By which it is bound; `None`: by the kernel's tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sysctl: Option<SysctlName>,
 }
 
 /// A rule that was passed over.
@@ -236,21 +237,18 @@ impl SettingLine {
         let Some(bound) = self.bound else {
             return self.reason.clone();
         };
-        format!(
-            "{}; the kernel makes it {}, bound by {}",
-            self.reason,
-            quantity::show_bytes(bound.value),
-            bound.sysctl
-        )
+        let value = with_unit(bound.value, self.unit);
+        let by = match bound.sysctl {
+            Some(sysctl) => format!("bound by {sysctl}"),
+            None => "its least (two ticks)".to_owned(),
+        };
+        format!("{}; the kernel makes it {value}, {by}", self.reason)
     }
 
     /// The value with its unit, in the size that people read.
     pub fn value_text(&self) -> String {
         match (&self.value, self.unit) {
-            (SettingValue::Number(bytes), "bytes") => quantity::show_bytes(*bytes),
-            (SettingValue::Number(us), "us") => quantity::show_time(*us),
-            (SettingValue::Number(bps), "bit/s") => quantity::show_rate(*bps),
-            (SettingValue::Number(number), unit) => format!("{number} {unit}"),
+            (SettingValue::Number(number), unit) => with_unit(*number, unit),
             (SettingValue::Truth(truth), _) => truth.to_string(),
             (SettingValue::AfterIdle(after_idle), _) => after_idle.name().to_owned(),
             (SettingValue::Rude(rude), _) => rude.name().to_owned(),
@@ -258,6 +256,15 @@ impl SettingLine {
             (SettingValue::Users(users), _) => some_of(users),
             (SettingValue::Ssthresh(ssthresh), _) => ssthresh.to_string(),
         }
+    }
+}
+
+fn with_unit(number: u64, unit: &str) -> String {
+    match unit {
+        "bytes" => quantity::show_bytes(number),
+        "us" => quantity::show_time(number),
+        "bit/s" => quantity::show_rate(number),
+        _ => format!("{number} {unit}"),
     }
 }
 

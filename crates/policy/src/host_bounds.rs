@@ -5,7 +5,7 @@
 
 use crate::explain::{Bound, Explanation, SettingLine};
 use crate::rate_law::bdps_wanted;
-use crate::{Policy, Rule, Setting, SettingValue, SysctlName};
+use crate::{Policy, Rule, Setting, SettingValue, SysctlName, Way};
 use fatpath_units::show_bytes;
 
 /// The largest window without RFC 7323's scale.
@@ -32,17 +32,18 @@ const BUFFERS: [Buffer; 2] = [
 ];
 
 impl Explanation {
-    /// The same with what this host leaves of it, once the policy is live there. `sysctl` answers a sysctl's value,
-    /// of a triple the third; `None` where it cannot be read, about which nothing is said.
+    /// The same with what this host makes of it, once the policy is live there. `sysctl` answers a sysctl's value,
+    /// of a triple the third; `None` where it cannot be read, about which nothing is said. `tick_us` is the kernel's.
     pub fn on_host(
         mut self,
         policy: &Policy,
         sysctl: impl Fn(SysctlName) -> Option<u64>,
+        tick_us: u64,
     ) -> Explanation {
         let raised = |name| policy.host.at_least(name).map_or(0, u64::from);
         let host = |name| sysctl(name).map(|now| now.max(raised(name)));
         for line in &mut self.settings {
-            line.bound = bound_of(line, &host);
+            line.bound = bound_of(line, &host).or_else(|| least_timer(line, tick_us));
         }
         let met = self.rule.as_ref();
         let rule = met.and_then(|met| policy.rules.iter().find(|rule| rule.name == met.name));
@@ -65,7 +66,25 @@ fn bound_of(line: &SettingLine, host: &impl Fn(SysctlName) -> Option<u64>) -> Op
         .into_iter()
         .chain(most)
         .min_by_key(|(_, most)| *most)?;
-    (value < asked).then_some(Bound { value, sysctl })
+    (value < asked).then_some(Bound {
+        value,
+        sysctl: Some(sysctl),
+    })
+}
+
+/// A timer shorter than the kernel takes (TCP_TIMEOUT_MIN).
+fn least_timer(line: &SettingLine, tick_us: u64) -> Option<Bound> {
+    let mut all = Setting::ALL.into_iter();
+    let setting = all.find(|setting| setting.key() == line.setting)?;
+    let SettingValue::Number(asked_us) = line.value else {
+        return None;
+    };
+    let value = 2 * tick_us;
+    let is_raised = setting.spec().way == Way::Timer && asked_us < value;
+    is_raised.then_some(Bound {
+        value,
+        sysctl: None,
+    })
 }
 
 /// Of a path that is known: buffers that the kernel grows by itself, and not far enough.
@@ -117,7 +136,7 @@ mod tests {
     fn explained(text: &str, host: impl Fn(SysctlName) -> Option<u64>) -> Explanation {
         let policy = parse(text, None).expect("the policy is good");
         let flow = Flow::parse("192.0.2.1:443").expect("a destination");
-        explain(&policy, &flow).on_host(&policy, host)
+        explain(&policy, &flow).on_host(&policy, host, 4_000)
     }
 
     const RULE: &str = "[[rule]]\nname = 'wan'\nsend_buffer = '100MB'\nreceive_buffer = '100kB'\n";
@@ -128,7 +147,7 @@ mod tests {
         let bounds: Vec<_> = explanation.settings.iter().map(|line| line.bound).collect();
         let cut = Bound {
             value: 212_992,
-            sysctl: SysctlName::CoreWmemMax,
+            sysctl: Some(SysctlName::CoreWmemMax),
         };
         assert_eq!(bounds, [Some(cut), None]);
         let text = explanation.to_string();
@@ -146,6 +165,18 @@ mod tests {
         let half = format!("{RULE}[host.sysctl]\n'net.core.wmem_max' = 50000000\n");
         let bound = explained(&half, mainline).settings[0].bound;
         assert_eq!(bound.map(|bound| bound.value), Some(50_000_000));
+    }
+
+    #[test]
+    fn a_timer_below_two_ticks_is_told_with_what_the_kernel_makes_of_it() {
+        let timers = "[[rule]]\nname = 'near'\nrto_min = '8ms'\ndelayed_ack_max = '7ms'\n";
+        let explanation = explained(timers, mainline);
+        let bounds = explanation.settings.iter().map(|line| line.bound);
+        let values: Vec<_> = bounds.map(|bound| bound.map(|bound| bound.value)).collect();
+        assert_eq!(values, [None, Some(8_000)]);
+        let text = explanation.to_string();
+        let told = "given as 7ms; the kernel makes it 8 ms, its least (two ticks)";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn limits(tcp: &fp_tcp) -> Limits {
 }
 
 /// A tick of the kernel (1/HZ): what the coarse clock resolves.
-pub(crate) fn tick_us() -> u64 {
+pub fn tick_us() -> u64 {
     static TICK_US: OnceLock<u64> = OnceLock::new();
     *TICK_US.get_or_init(|| {
         let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
