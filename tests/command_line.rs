@@ -280,13 +280,17 @@ fn json_is_printed_of_any_failure() {
         (1, vec!["sim", "/nonexistent.toml", "--json"]),
         (2, vec!["flows", "--json", "--nonsense"]),
         (2, vec!["reload", "--json"]),
+        (2, vec!["try", "--json"]),
     ];
     for (code, words) in failures {
         let output = fatpath(&words);
         assert_eq!(output.status.code(), Some(code), "{words:?}");
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let message = json["errors"][0]["message"].as_str();
-        assert!(!message.unwrap().is_empty(), "{words:?}");
+        let message = json["errors"][0]["message"].as_str().unwrap();
+        assert!(
+            !message.is_empty() && !message.ends_with(':'),
+            "{words:?}: {message}"
+        );
     }
 }
 
@@ -474,4 +478,106 @@ fn every_command_has_a_man_page_without_backticks() {
         let page = std::fs::read_to_string(page).unwrap();
         assert!(page.contains(".TS"), "tables are tables: {file}");
     }
+}
+
+/// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
+const FAILURES: [&str; 48] = [
+    "analyse /nonexistent.pcap",
+    "archive path 192.0.2.0/24 --archive RUN/none",
+    "archive query --archive RUN/none",
+    "capture 192.0.2.1:9 --out RUN/none/x.pcapng --run-dir RUN",
+    "doctor localhost:http --run-dir RUN",
+    "flows --variables --run-dir RUN",
+    "gap report RUN",
+    "gap run /nonexistent.toml",
+    "lab compare /nonexistent.toml",
+    "lab down no-such-lab",
+    "lab list --nonsense",
+    "lab observe /nonexistent.observation",
+    "lab run /nonexistent.toml",
+    "lab set wan loss=1% --lab no-such-lab",
+    "lab up /nonexistent.toml",
+    "measure check /nonexistent.toml",
+    "measure list --file /nonexistent.toml",
+    "measure next --file /nonexistent.toml",
+    "measure now x --run-dir RUN",
+    "measure run x --file /nonexistent.toml",
+    "model buffers --rtt 100ms --rate 0",
+    "model limits --rtt 100ms --rate 0",
+    "model list --nonsense",
+    "model loss --rtt 100ms --rate 1gbit --law no-such-law",
+    "model recovery --rtt 100ms --rate 1gbit --law no-such-law",
+    "model throughput --rtt 100ms --loss 1% --law no-such-law",
+    "model transfer --rtt 100ms --bytes 0",
+    "paths --run-dir RUN",
+    "paths forget 192.0.2.0/24 --run-dir RUN",
+    "paths pin 192.0.2.0/24 --run-dir RUN",
+    "paths show 192.0.2.0/24 --run-dir RUN",
+    "phases --run-dir RUN",
+    "police no-such-interface --police-dir RUN",
+    "police status --police-dir /dev/null",
+    "policy apply /nonexistent.toml --run-dir RUN",
+    "policy check /nonexistent.toml",
+    "policy explain 192.0.2.1 --policy /nonexistent.toml",
+    "recv",
+    "rude off --run-dir RUN --pin-dir RUN/pins",
+    "rude on --run-dir RUN --pin-dir RUN/pins",
+    "rude status --mark nonsense",
+    "send",
+    "sim /nonexistent.toml",
+    "status --lab no-such-lab",
+    "try localhost:http --run-dir RUN",
+    "tune 192.0.2.1:9 initial_window=20 --run-dir RUN",
+    "unload --nonsense",
+    "why --run-dir RUN",
+];
+
+/// Of the whole tree of commands, wrong use and failure alike.
+#[test]
+fn every_command_that_prints_json_prints_its_failure_as_json() {
+    let has_json = |help: &str| {
+        help.lines()
+            .any(|line| line.trim_start().starts_with("--json "))
+    };
+    let helps = helps(&[]).into_iter().filter(|(_, help)| has_json(help));
+    let commands: Vec<String> = helps
+        .map(|(command, _)| command.trim_end_matches(" --help").to_owned())
+        .collect();
+    assert!(commands.len() > 40, "{commands:?}");
+    let run = run_dir();
+    let dir = run.path().to_str().unwrap();
+    for command in commands {
+        let wrong = format!("{command} --no-such-option");
+        let is_of = |line: &&&str| {
+            line.strip_prefix(&command).is_some_and(|rest| {
+                let next = rest.split_whitespace().next().unwrap_or_default();
+                (rest.is_empty() || rest.starts_with(' '))
+                    && !["show", "pin", "forget", "status"].contains(&next)
+            })
+        };
+        let fails = FAILURES.iter().find(is_of);
+        let fails = fails.unwrap_or_else(|| panic!("FAILURES has no line of {command}"));
+        for line in [wrong.as_str(), fails] {
+            let line = format!("{line} --json").replace("RUN", dir);
+            let output = fatpath(&line.split(' ').collect::<Vec<_>>());
+            assert!(
+                matches!(output.status.code(), Some(1 | 2)),
+                "{line}: {output:?}"
+            );
+            let json: Result<Value, _> = serde_json::from_slice(&output.stdout);
+            let json = json.unwrap_or_else(|error| panic!("{line}: {error}: {output:?}"));
+            let message = json["errors"][0]["message"].as_str();
+            assert!(!message.unwrap_or_default().is_empty(), "{line}: {json}");
+        }
+    }
+}
+
+#[test]
+fn what_recv_writes_to_standard_output_is_the_file_alone() {
+    let output = fatpath(&["recv", "host:file", "-", "--json", "--no-such-option"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "");
+    let said = text(&output.stderr);
+    let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert!(last["errors"][0]["message"].is_string(), "{said}");
 }

@@ -46,28 +46,27 @@ pub fn tell(error: &anyhow::Error, log: Log, as_json: bool) {
         }
     }
     if as_json {
-        print(&Failure {
-            errors: errors(error),
-        });
+        let errors = errors(error);
+        print(&Failure { errors }, &mut stdout());
     }
 }
 
-/// The same for a wrong command line; `message` may have further lines, of which JSON has none.
-pub fn tell_usage_error(message: &str, as_json: bool) {
+/// The same for a wrong command line; JSON has the first paragraph of `message`. `json` is where JSON is wanted.
+pub fn tell_usage_error(message: &str, json: Option<&mut dyn Write>) {
     eprintln!("fatpath: error: {}", message.trim_end());
-    if as_json {
-        let first = message.lines().next().unwrap_or_default().to_owned();
-        print(&Failure {
-            errors: vec![OneError::Plain { message: first }],
-        });
+    if let Some(output) = json {
+        let first = message.lines().take_while(|line| !line.is_empty());
+        let message = first.map(str::trim).collect::<Vec<_>>().join(" ");
+        let errors = vec![OneError::Plain { message }];
+        print(&Failure { errors }, output);
     }
 }
 
 /// One line, so that it also fits behind the lines of `--watch`.
-fn print(failure: &Failure) {
+fn print(failure: &Failure, output: &mut dyn Write) {
     let json = serde_json::to_string(failure).unwrap_or_default();
     // Nobody is left to be told that nobody reads.
-    let _ = writeln!(stdout(), "{json}");
+    let _ = writeln!(output, "{json}");
 }
 
 fn lines(error: &anyhow::Error) -> Vec<String> {

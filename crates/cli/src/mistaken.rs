@@ -6,6 +6,7 @@
 use crate::failure::tell_usage_error;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::io::{Write, stderr, stdout};
 
 /// Each with a sentence.
 const INSTEAD: [(&str, &str); 8] = [
@@ -37,7 +38,13 @@ pub fn exit(error: &Error) -> ! {
         error.exit();
     }
     let message = instead(error).unwrap_or_else(|| said(error));
-    tell_usage_error(&message, asked_for_json());
+    let words: Vec<String> = own_words().collect();
+    let mut output: Box<dyn Write> = match is_output_a_file(&words) {
+        true => Box::new(stderr()),
+        false => Box::new(stdout()),
+    };
+    let asked_for_json = words.iter().any(|word| word == "--json");
+    tell_usage_error(&message, asked_for_json.then_some(&mut *output));
     std::process::exit(2)
 }
 
@@ -47,10 +54,18 @@ fn is_help(error: &Error) -> bool {
     asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// Not among the words of another program's command line.
-fn asked_for_json() -> bool {
-    let words = std::env::args_os().take_while(|word| word != "--");
-    words.into_iter().any(|word| word == "--json")
+/// Without those of another program's command line.
+fn own_words() -> impl Iterator<Item = String> {
+    let words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    words.map(|word| word.to_string_lossy().into_owned())
+}
+
+/// `fatpath recv HOST:FILE -` writes the file to standard output, and nothing else.
+fn is_output_a_file(words: &[String]) -> bool {
+    let receives = words
+        .first()
+        .is_some_and(|word| word == "recv" || word == "receive");
+    receives && words.iter().any(|word| word == "-")
 }
 
 /// As clap says it.

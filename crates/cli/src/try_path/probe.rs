@@ -54,7 +54,7 @@ pub fn resolve(destination: &str) -> Result<(IpAddr, Option<u16>)> {
         return Ok((end.ip(), Some(end.port())));
     }
     let (name, port) = match destination.split_once(':') {
-        Some((name, port)) => (name, Some(port.parse().context("the port")?)),
+        Some((name, port)) => (name, Some(port_of(port)?)),
         None => (destination, None),
     };
     let mut addresses = (name, port.unwrap_or_default())
@@ -63,6 +63,16 @@ pub fn resolve(destination: &str) -> Result<(IpAddr, Option<u16>)> {
     let address = addresses.next();
     let address = address.with_context(|| format!("'{name}' has no address"))?;
     Ok((address.ip(), port))
+}
+
+fn port_of(text: &str) -> Result<u16> {
+    let port = text.parse();
+    port.with_context(|| {
+        format!(
+            "'{text}' is not a TCP port: give a number, such as {}",
+            PORTS[0]
+        )
+    })
 }
 
 /// Handshakes with the first of these ports that answers, by accepting or by refusing.
