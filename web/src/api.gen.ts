@@ -1095,7 +1095,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Shut the gate; root, on the control socket */
+        /** Close the gate; root, on the control socket */
         post: {
             parameters: {
                 query?: never;
@@ -3000,7 +3000,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Another site, a Host that is not ours, or not root */
+        /** @description Another site, an unknown Host, or not root */
         Forbidden: {
             headers: {
                 [name: string]: unknown;

@@ -187,7 +187,7 @@ impl Document {
                 "responses": {
                     "Unauthorized": { "description": "Over TCP, without the token", "content": error },
                     "Forbidden": {
-                        "description": "Another site, a Host that is not ours, or not root", "content": error
+                        "description": "Another site, an unknown Host, or not root", "content": error
                     }
                 },
                 "schemas": schemas,

@@ -76,7 +76,7 @@ endpoints! {
     GetRude: Get "/v1/rude", NoQuery => RudeStatus, "The gate of Rude TCP, and the rude flows";
     GetRudeGate: Get "/v1/rude/gate", NoQuery => RudeGate, "Whether Rude TCP is enabled; also on the socket that every user may open";
     RudeOn: Post "/v1/rude/on", RudeOnQuery => Gated, "Open the gate; root, on the control socket";
-    RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Shut the gate; root, on the control socket";
+    RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Close the gate; root, on the control socket";
     Unload: Post "/v1/unload", NoQuery => UnloadReport, "Remove everything and end; root, on the control socket";
     TuneFlow: Post "/v1/flows/tune", TuneQuery => TunedByHand, "Give one live flow other settings, or those of its rule again; root, on the control socket";
     GetFlowViews: Get "/v1/instruments/flows", NoQuery => Vec<FlowView>, "Every known flow as it is now";

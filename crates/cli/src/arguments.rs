@@ -26,6 +26,8 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  fatpath doctor
+  fatpath try far.example --rate 1gbit
   fatpath policy check /etc/fatpath/policy.toml
   fatpath policy explain 10.5.128.74:443
   fatpath daemon
@@ -39,6 +41,12 @@ Exit status: 0; 1 it failed; 2 wrong usage; 3 no daemon runs (status).";
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Check whether this host is fit for fatpath: what is missing, what is in the way, and the remedy
+    #[command(after_help = doctor::HELP)]
+    Doctor(doctor::Arguments),
+    /// Tell what a path from here is like, and what TCP makes of it by default and with fatpath
+    #[command(after_help = try_path::HELP)]
+    Try(try_path::Arguments),
     /// Run the tuning daemon
     #[command(after_help = DAEMON_HELP)]
     Daemon(DaemonOptions),
@@ -92,12 +100,6 @@ pub enum Command {
     /// Print whether fatpath runs, its policy, gate, counters and errors, and what it changed
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),
-    /// Check whether this host is fit for fatpath: what is missing, what is in the way, and the remedy
-    #[command(after_help = doctor::HELP)]
-    Doctor(doctor::Arguments),
-    /// Tell what a path from here is like, and what TCP makes of it by default and with fatpath
-    #[command(after_help = try_path::HELP)]
-    Try(try_path::Arguments),
     /// Print the address of the page, or how to reach it
     #[command(after_help = PAGE_HELP)]
     Page(PageArguments),
@@ -107,10 +109,10 @@ pub enum Command {
     /// Install, list or remove a policer for the segments of rude flows, on a router
     #[command(after_help = police::HELP)]
     Police(police::PoliceArguments),
-    /// Emulated networks and experiments
+    /// Bring up emulated networks, and run experiments in them
     #[command(subcommand)]
     Lab(LabCommand),
-    /// How much of the gap to an expert's settings learned paths close
+    /// Measure how much of the gap to an expert's settings learned paths close
     #[command(subcommand)]
     Gap(GapCommand),
     /// Run a scenario in the simulator, in every case, and compare; needs no root
@@ -119,7 +121,7 @@ pub enum Command {
     /// Print what theory expects of TCP on a path: rates, windows, times, buffers
     #[command(subcommand, after_help = model::HELP)]
     Model(model::Command),
-    /// Print what completes this command line in a shell
+    /// Print completions of this command line for bash, zsh or fish
     #[command(alias = "completion", after_help = completions::HELP)]
     Completions(completions::Arguments),
     /// Write the man pages into a directory

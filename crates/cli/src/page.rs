@@ -47,7 +47,7 @@ fn print_way(socket: &Path) {
     println!("From your own machine, as a user in the group fatpath (or as root):");
     println!("  ssh -N -L 127.0.0.1:7070:{socket} THIS-HOST");
     println!(
-        "and open http://127.0.0.1:7070/. Whoever uses that machine can read the flows while ssh runs."
+        "and open http://127.0.0.1:7070/. Every user of that machine can read the flows while ssh runs."
     );
     println!(
         "Do not forward fatpath.sock: whoever reaches it through root's ssh can change this host."

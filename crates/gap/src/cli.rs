@@ -19,7 +19,7 @@ pub enum GapCommand {
     /// Run the paths on the real kernel, and tell what is closed
     #[command(after_help = RUN_HELP)]
     Run(Run),
-    /// Tell what is closed by runs that were made
+    /// Report what finished runs close of the gap
     #[command(after_help = REPORT_HELP)]
     Report(ReportOf),
     /// Print the scenario with 24 random paths in place of its own
@@ -28,7 +28,7 @@ pub enum GapCommand {
 }
 
 const RUN_HELP: &str = "\
-FILE has the variants default and auto, and those of somebody who knows the
+FILE has the variants default and auto, and those of an expert who knows the
 paths. A path takes seven minutes for eight variants of three flows each;
 finished runs are kept, and the same command continues where it stopped. The
 report is of all runs in the folder, printed, and written there as gap.json,

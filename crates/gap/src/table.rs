@@ -61,7 +61,7 @@ fn doubts(report: &Report) -> String {
     let left_out = report.left_out.iter().map(|path| {
         let missing = path.missing.join(", ");
         format!(
-            "{} is not compared: no run to trust of: {missing}\n",
+            "{} is not compared: no trusted run of: {missing}\n",
             path.path
         )
     });

@@ -125,7 +125,7 @@ pub fn choose(estimate: &Estimate, host: &Host, trust: Trust) -> Choice {
     if rtt_us < LONG_US {
         let ms = rtt_us / 1e3;
         return Choice::none(format!(
-            "a round trip of {ms:.1} ms: the host's settings do"
+            "a round trip of {ms:.1} ms is short: the host's own settings are enough"
         ));
     }
     let Some(rate) = estimate.rate else {

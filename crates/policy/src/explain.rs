@@ -322,7 +322,7 @@ impl Explanation {
             f,
             &open,
             &format!(
-                "The question does not say what these rules need to know; the flow{first} matches the first of them for which this holds:"
+                "What these rules need to know was not given; the flow{first} matches the first of them for which this holds:"
             ),
         )
     }

@@ -161,7 +161,7 @@ impl Writer<'_> {
         let after: u64 = status.dropped.iter().map(|drops| drops.events).sum();
         if before == 0 && after > 0 {
             tracing::warn!(
-                "archive: the spool is full, and events are given up; `fatpath status` counts them"
+                "archive: the spool is full, and events are dropped; `fatpath status` counts them"
             );
         }
         (status.spool_bytes, status.spool_events) = (now.bytes, now.events);

@@ -93,7 +93,7 @@ fn refusal<B>(
         });
     }
     let Some(host) = only(headers, &header::HOST).filter(|host| is_ours(host)) else {
-        let what = "the Host of the request is none of this daemon's: localhost, 127.0.0.1, [::1]";
+        let what = "the Host of the request must be localhost, 127.0.0.1 or [::1]";
         return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
     };
     if !is_same_origin(headers, host) {
@@ -101,7 +101,7 @@ fn refusal<B>(
         return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let what = "over TCP and view.sock there is nothing but reading";
+        let what = "over TCP and view.sock the API is read-only";
         return Some(Failure::new(StatusCode::METHOD_NOT_ALLOWED, what.into()));
     }
     let is_open = matches!(peer, Peer::View) || is_asset(request.uri().path());

@@ -118,7 +118,7 @@ impl Read {
             (_, value) => value.unwrap_or_default(),
         };
         self.set(means, text)
-            .ok_or_else(|| format!("{option} {text}: is nothing that the simulator understands"))
+            .ok_or_else(|| format!("{option} {text} is not a value that the simulator takes"))
     }
 
     /// `None`: the value makes no sense.
@@ -200,7 +200,7 @@ impl Read {
 
     fn udp(&self) -> Result<(Source, Option<Duration>), String> {
         if self.bytes.or(self.blocks).is_some() {
-            return Err("--bytes with --udp: is not simulated; use --time".to_owned());
+            return Err("--bytes with --udp is not simulated; use --time".to_owned());
         }
         // Where nothing is said, iperf3 takes the segment of the control connection.
         let payload_bytes = self.block_bytes.unwrap_or(ETHERNET_MSS_BYTES.into());
@@ -329,9 +329,9 @@ mod tests {
         -O: the simulator cannot do what this option of iperf3 asks for
         --bitrate without --udp: a program that holds back is not simulated; --fq-rate has the kernel pace
         --bitrate 0 with --udp: as fast as a host can is not simulated
-        -P 0: is nothing that the simulator understands
+        -P 0 is not a value that the simulator takes
         -t: needs a value
-        -t 86401: is nothing that the simulator understands
+        -t 86401 is not a value that the simulator takes
         "x" is not an option of iperf3
         iperf3: needs --client or --server
         "#);

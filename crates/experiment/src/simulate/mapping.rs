@@ -112,7 +112,7 @@ impl Mapping<'_> {
         for (here, there) in [(from, to), (to, from)] {
             let path = self.map.path(here, there).ok_or_else(|| MapError::Line {
                 line: flow.line,
-                why: format!("no way leads from {} to {}", flow.from, flow.to),
+                why: format!("no route leads from {} to {}", flow.from, flow.to),
             })?;
             let mut at = here;
             for (link, end) in path {

@@ -427,7 +427,7 @@ pub(crate) fn law_name(value: &Value, registered: Option<&[String]>) -> Result<S
         }
     };
     if name == RUDE_LAW {
-        let message = format!("`{name}` is no law of congestion control");
+        let message = format!("`{name}` is not a congestion-control law");
         return Err(value.refusal(message).allowed("write rude = \"always\""));
     }
     match registered {
