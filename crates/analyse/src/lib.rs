@@ -26,8 +26,9 @@ use std::process::ExitCode;
 
 /// Below the options in `--help`.
 pub const HELP: &str = "\
-Reads pcap and pcapng, also gzip and zstd, of any size; `-` is standard input. The table has a line for each
-connection, and the figures of the direction with more data; the arrow shows it. docs/capture.md defines each field.
+Reads pcap and pcapng, also gzip and zstd, of any size; `-` is standard input.
+The table has a line for each connection, and the figures of the direction with
+more data; the arrow shows it. docs/capture.md defines each field.
 
 Examples:
   fatpath analyse transfer.pcap
@@ -35,11 +36,13 @@ Examples:
   fatpath analyse transfer.pcap --flow 3 --plot figures
   fatpath analyse transfer.pcap --flow 3 --flow 4 --plot figures --xplot
   fatpath analyse transfer.pcap --flow 3 --plot figures --time 3.5..4.25
-  fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 --filter 443
+  fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 \\
+    --filter 443
   fatpath analyse transfer.pcap --filter FP-RWND
   fatpath analyse big.pcapng.zst --parquet connections.parquet
   fatpath analyse sender.pcap --compare receiver.pcap
-  tcpdump -s 128 -w - tcp | fatpath analyse - --json | jq '.connections[].from_client.rtt'";
+  tcpdump -s 128 -w - tcp | fatpath analyse - --json \\
+    | jq '.connections[].from_client.rtt'";
 
 /// Arguments of `analyse`.
 #[derive(Args)]

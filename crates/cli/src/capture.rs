@@ -20,12 +20,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub const HELP: &str = "\
-FLOW is a connection of this host as `fatpath flows` lists it: its two ends, or the remote end
-alone when only one flow has it, or the flow's cookie. Only in this network namespace: run it with
-`ip netns exec` (or `fatpath lab exec`) for another.
+FLOW is a connection of this host as `fatpath flows` lists it: its two ends, or
+the remote end alone when only one flow has it, or the flow's cookie. Only in
+this network namespace: run it with `ip netns exec` (or `fatpath lab exec`) for
+another.
 
-Only headers are kept, no payload, unless --snaplen asks for more. It ends after --seconds or at
---size, whichever comes first, and at Ctrl-C; then it prints what `fatpath analyse` says.
+Only headers are kept, no payload, unless --snaplen asks for more. It ends after
+--seconds or at --size, whichever comes first, and at Ctrl-C; then it prints
+what `fatpath analyse` says.
 
 Examples:
   fatpath capture 10.5.128.74:443 --seconds 10 --out flow.pcapng

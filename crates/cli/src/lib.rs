@@ -7,6 +7,8 @@ mod arguments;
 mod capture;
 mod completions;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod failure;
 mod flows;
 mod interval;

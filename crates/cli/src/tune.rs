@@ -14,17 +14,20 @@ use fatpath_toml::Document;
 use std::io::{Write, stdout};
 
 pub const HELP: &str = "\
-FLOW is a connection as `fatpath flows` lists it: its two ends, or the remote end alone when only
-one flow has it, or the flow's cookie. KEY=VALUE is a setting as a rule of the policy file has it
-(docs/policy.md). What the flow's rule gives besides stays.
+FLOW is a connection as `fatpath flows` lists it: its two ends, or the remote
+end alone when only one flow has it, or the flow's cookie. KEY=VALUE is a
+setting as a rule of the policy file has it (docs/policy.md). What the flow's
+rule gives besides stays.
 
-The settings last until --for is over, the flow ends, --undo, or the daemon ends (where it is
-killed, until the next one starts): then the flow has what its rule gives again. A program's own
-settings win, as always, unless override_application=true is among the settings.
+The settings last until --for is over, the flow ends, --undo, or the daemon ends
+(where it is killed, until the next one starts): then the flow has what its rule
+gives again. A program's own settings win, as always, unless
+override_application=true is among the settings.
 
 Examples:
   fatpath tune 10.5.128.74:443 pacing_rate=500mbit --for 60
-  fatpath tune 10.5.0.1:40112 10.5.128.74:443 congestion_control=fp_bbr send_buffer=64MB
+  fatpath tune 10.5.0.1:40112 10.5.128.74:443 congestion_control=fp_bbr \\
+    send_buffer=64MB
   fatpath tune 81923 'congestion_control={ law = \"fp_aimd\", a = 6, b = 0.3 }'
   fatpath tune 81923 --undo";
 
@@ -36,7 +39,7 @@ pub struct Arguments {
     /// Until so many seconds have passed
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     for_s: Option<u64>,
-    /// The flow has what its rule gives again
+    /// Give the flow back what its rule gives
     #[arg(long, conflicts_with = "for_s")]
     undo: bool,
     /// Print JSON

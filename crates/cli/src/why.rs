@@ -24,7 +24,7 @@ Examples:
   fatpath why
   fatpath why 10.5.0.0/16
   fatpath why 10.5.128.74:443
-  fatpath why --json | jq '.[] | {remote: .flow.remote, findings: [.findings[].id]}'";
+  fatpath why --json | jq '.[] | [.flow.remote, .findings[].id]'";
 
 #[derive(Args)]
 pub struct Arguments {

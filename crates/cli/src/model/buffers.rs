@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub const HELP: &str = "\
-Sizes are bytes of data; docs/policy.md says how a rule's buffers become windows.
+Sizes are bytes of data; docs/policy.md says how a rule's buffers become
+windows.
 
 Examples:
   fatpath model buffers --rtt 100ms --rate 1gbit

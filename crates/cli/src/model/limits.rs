@@ -11,8 +11,8 @@ use serde_json::json;
 use std::io::Write;
 
 pub const HELP: &str = "\
-RFC 7323. Linux's timestamps tick each millisecond (since 6.7 each microsecond where a route has the
-feature tcp_usec_ts).
+RFC 7323. Linux's timestamps tick each millisecond (since 6.7 each microsecond
+where a route has the feature tcp_usec_ts).
 
 Examples:
   fatpath model limits --rate 100gbit --rtt 100ms

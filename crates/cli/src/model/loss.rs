@@ -16,7 +16,7 @@ pub const HELP: &str = "\
 The loss rate at which a law has the rate in the mean; with less, it is faster.
 
 Examples:
-  fatpath model loss --rtt 200ms --rate 10gbit --law fp_reno    # Kelly's table (2003)
+  fatpath model loss --rtt 200ms --rate 10gbit --law fp_reno   # Kelly (2003)
   fatpath model loss --rtt 100ms --rate 1gbit
   fatpath model loss --rtt 100ms --rate 1gbit --law fp_cubic --json";
 

@@ -17,8 +17,9 @@ use fatpath_model::Outside;
 use std::io::{Write, stdout};
 
 pub const HELP: &str = "\
-Every model has a range in which it holds; outside of it the value is printed with a note that says
-what the model leaves out. docs/model.md has the formulas, their sources, and their errors.
+Every model has a range in which it holds; outside of it the value is printed
+with a note that says what the model leaves out. docs/model.md has the formulas,
+their sources, and their errors.
 
 Examples:
   fatpath model throughput --rtt 100ms --loss 0.01% --law fp_scalable

@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub const HELP: &str = "\
-The window is that of the rate, as if one segment were lost when the path is full. A law without a
-time does not reduce its window at one loss.
+The window is that of the rate, as if one segment were lost when the path is
+full. A law without a time does not reduce its window at one loss.
 
 Examples:
   fatpath model recovery --rtt 200ms --rate 1gbit
-  fatpath model recovery --rtt 100ms --rate 10gbit --law fp_scalable --set a=0.02 --set b=0.25 --json";
+  fatpath model recovery --rtt 100ms --rate 10gbit --law fp_scalable \\
+    --set a=0.02 --set b=0.25 --json";
 
 #[derive(Args)]
 pub struct Arguments {

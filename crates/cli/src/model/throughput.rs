@@ -15,14 +15,18 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-Several models may be of one law: they differ by how losses are spread, and by what they know of
-timeouts. `limit` is what bounds the rate: loss, the path's rate, or the window that buffers allow.
+Several models may be of one law: they differ by how losses are spread, and by
+what they know of timeouts. `limit` is what bounds the rate: loss, the path's
+rate, or the window that buffers allow.
 
 Examples:
   fatpath model throughput --rtt 100ms --loss 0.01% --law fp_scalable
-  fatpath model throughput --rtt 80ms --loss 0.004% --law fp_aimd --set a=4 --set b=0.125
-  fatpath model throughput --rtt 100ms --loss 0.01% --rate 1gbit --max-window 6MB --streams 4
-  fatpath model throughput --rtt 100ms --loss 0.01% --rate 10gbit --plot rates.png";
+  fatpath model throughput --rtt 80ms --loss 0.004% --law fp_aimd --set a=4 \\
+    --set b=0.125
+  fatpath model throughput --rtt 100ms --loss 0.01% --rate 1gbit \\
+    --max-window 6MB --streams 4
+  fatpath model throughput --rtt 100ms --loss 0.01% --rate 10gbit \\
+    --plot rates.png";
 
 #[derive(Args)]
 pub struct Arguments {

@@ -11,13 +11,15 @@ use serde_json::json;
 use std::io::Write;
 
 pub const HELP: &str = "\
-From the SYN to the acknowledgement of the last byte, under Reno. The parts are those of Cardwell et
-al. (2000); the mean is that of the model `transfer`, which also holds for long transfers with losses.
+From the SYN to the acknowledgement of the last byte, under Reno. The parts are
+those of Cardwell et al. (2000); the mean is that of the model `transfer`, which
+also holds for long transfers with losses.
 
 Examples:
   fatpath model transfer --bytes 2MB --rtt 100ms --rate 1gbit
   fatpath model transfer --bytes 100kB --rtt 30ms --loss 0.1% --initial-window 3
-  fatpath model transfer --bytes 1GB --rtt 100ms --rate 10gbit --max-ssthresh 100";
+  fatpath model transfer --bytes 1GB --rtt 100ms --rate 10gbit \\
+    --max-ssthresh 100";
 
 #[derive(Args)]
 pub struct Arguments {
