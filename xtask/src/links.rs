@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Links of the documents: the file that a relative link names is in the repository, and the heading behind its `#` in
-//! that file.
+//! that file. The pages below `docs/` lead to one another only: they are also read as a book, and where they are installed.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+
+/// What is read without the rest of the repository.
+const BOOK: &str = "docs";
 
 /// The Markdown files by name, with what can be linked to in each.
 pub struct Documents(HashMap<PathBuf, Vec<String>>);
@@ -64,6 +67,11 @@ impl Documents {
         if !is_there {
             return Some(format!("links to {path}, which is not in the repository"));
         }
+        if name.starts_with(BOOK) && !linked.starts_with(BOOK) {
+            return Some(format!(
+                "links to {path}, which the book lacks: name it, without a link"
+            ));
+        }
         let headings = self.0.get(&linked)?;
         let is_known = anchor.is_empty() || headings.iter().any(|heading| heading == anchor);
         (!is_known).then(|| format!("links to {target}, but there is no such heading"))
@@ -94,7 +102,7 @@ fn targets(line: &str) -> Vec<&str> {
 }
 
 /// `path`, from the folder of the document `name`, as a path from the top.
-fn resolved(name: &Path, path: &str) -> PathBuf {
+pub fn resolved(name: &Path, path: &str) -> PathBuf {
     let joined = name.parent().unwrap_or(Path::new("")).join(path);
     joined.components().fold(PathBuf::new(), |mut whole, part| {
         match part {
@@ -143,14 +151,20 @@ mod tests {
         let name = Path::new("docs/how-to/a.md");
         let other = "# The `other` page\n## Errors, and more\n## Errors, and more\n<a id=\"own\"></a>\n```\n# no heading\n```\n";
         let documents = Documents::of([(name, text), (Path::new("docs/b.md"), other)]);
-        let files = ["docs/how-to/a.md", "docs/b.md", "crates/x/src/lib.rs"].map(str::to_owned);
+        let files = [
+            "docs/how-to/a.md",
+            "docs/b.md",
+            "docs/images/x.png",
+            "crates/x/src/lib.rs",
+        ]
+        .map(str::to_owned);
         documents.breaches(name, text, &files)
     }
 
     #[test]
     fn links_that_lead_somewhere_pass() {
         let text = "# A\n[b](../b.md), [`code`](../b.md#the-other-page), [e](../b.md#errors-and-more-1), [self](#a) [o](../b.md#own)\n\
-                    [web](https://example.org/x#y) [file](../../crates/x/src/lib.rs) [folder](../../crates/x)\n\
+                    [web](https://example.org/x#y) [picture](../images/x.png) [folder](../images)\n\
                     `[no](link.md)`\n```\n[no](link.md)\n```\n";
         assert_eq!(breaches(text), Vec::<String>::new());
     }
@@ -168,9 +182,10 @@ mod tests {
 
     #[test]
     fn links_that_lead_nowhere_are_told_with_their_place() {
-        let text = "# A\n[b](b.md)\n[e](../b.md#nothing) [h](../b.md#no-heading) [s](#b)\n";
+        let text = "# A\n[b](b.md)\n[e](../b.md#nothing) [h](../b.md#no-heading) [s](#b)\n[l](../../crates/x/src/lib.rs)\n";
         let told = breaches(text);
-        assert_eq!(told.len(), 4, "{told:?}");
+        assert_eq!(told.len(), 5, "{told:?}");
+        assert!(told[4].contains("the book lacks"), "{told:?}");
         assert!(told[0].starts_with("  docs/how-to/a.md:2: links to b.md"));
     }
 }

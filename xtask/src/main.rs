@@ -5,11 +5,12 @@
 //! docs` the table of settings in docs/policy.md, `cargo xtask openapi` the document of the HTTP API; `cargo xtask
 //! check` fails when one of them differs, when a source file lacks its licence line, when a comment or document
 //! cites a file that is not there or docs/promises.md a test, when a link leads nowhere, when a pure crate depends on what it may not, or when modules depend on one another
-//! in a circle; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
+//! in a circle; `cargo xtask book` fails when a link of the book leads nowhere; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
 //! runs all tests on this host, `cargo xtask kernels` those of the kernel under other kernels; `cargo xtask papers` runs
 //! the commands of docs/papers.md.
 
 mod abi;
+mod book;
 mod citations;
 mod kernels;
 mod laws;
@@ -61,13 +62,14 @@ fn run() -> Result<()> {
             openapi::check(&root)?;
             rules::check(&root)
         }
+        Some("book") => book::check(&root),
         Some("openapi") => openapi::write(&root),
         Some("modules") => modules::print(&root, &words[1..]),
         Some("test") => tests::test(&root, &words[1..]),
         Some("papers") => papers::papers(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!(
-            "usage: cargo xtask abi | docs | openapi | check | modules [CRATE...] | test [long] \
+            "usage: cargo xtask abi | docs | openapi | check | book | modules [CRATE...] | test [long] \
              | kernels [VERSION...] [-- TEST ARGUMENTS] | papers [--list] [--fresh] [WORD...]"
         ),
     }
