@@ -16,7 +16,7 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint book oldest-rust bench papers fmt install uninstall deb clean
+.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd lint book oldest-rust bench papers fmt install uninstall deb deb-arm64 rpm clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -33,6 +33,8 @@ help:
 	@echo 'make screenshots  the pictures of the page in the README, from a real transfer'
 	@echo 'make install    binary, header, man pages, completions, systemd unit, default policy; PREFIX and DESTDIR count'
 	@echo 'make deb        a Debian package, in target/deb'
+	@echo 'make deb-arm64  the same for arm64, cross-compiled on a Debian of another processor, in target/deb-arm64'
+	@echo 'make rpm        an RPM, in target/rpm'
 	@echo 'make uninstall  takes them away again; the policy stays'
 
 setup:
@@ -111,6 +113,22 @@ uninstall:
 deb: setup
 	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
 	packaging/deb.sh $(BUILT)/fatpath target/deb
+
+ARM64 := aarch64-unknown-linux-gnu
+deb-arm64: setup
+	@packaging/setup.sh arm64
+# This processor's program writes the man pages.
+	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc PKG_CONFIG_ALLOW_CROSS=1 \
+	PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig \
+	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli --target $(ARM64)
+	ARCH=arm64 TOOLS=aarch64-linux-gnu- NATIVE=$(BUILT)/fatpath \
+	packaging/deb.sh $(BUILT:target/%=target/$(ARM64)/%)/fatpath target/deb-arm64
+
+rpm: setup
+	@packaging/setup.sh rpm
+	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
+	packaging/rpm.sh $(BUILT)/fatpath target/rpm
 
 clean:
 	$(CARGO) clean

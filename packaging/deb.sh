@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # A Debian package of a binary: deb.sh BINARY DIRECTORY. Prints the package's name.
-# FATPATH_DEB_VERSION is the version, by default that of Cargo.toml with the revision 1.
+# FATPATH_DEB_VERSION is the version, by default that of Cargo.toml with the revision 1. For another processor: ARCH is
+# Debian's name of it, TOOLS the prefix of its binutils, NATIVE as for install.sh.
 set -eu
 cd "$(dirname "$0")/.."
 binary=$1 directory=$2
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 version=${FATPATH_DEB_VERSION:-$version-1}
-arch=$(dpkg --print-architecture)
+arch=${ARCH:-$(dpkg --print-architecture)}
+tools=${TOOLS:-}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
@@ -15,7 +17,7 @@ umask 022
 
 DESTDIR=$root PREFIX=/usr UNITS=/usr/lib/systemd/system ZSH=/usr/share/zsh/vendor-completions \
     packaging/install.sh "$binary"
-strip --strip-unneeded "$root/usr/bin/fatpath"
+"${tools}strip" --strip-unneeded "$root/usr/bin/fatpath"
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 gzip -9n "$root/usr/share/doc/fatpath/CHANGELOG.md"
 mv "$root/usr/share/doc/fatpath/CHANGELOG.md.gz" "$root/usr/share/doc/fatpath/changelog.gz"
@@ -26,7 +28,7 @@ packaging/install.sh --configuration >"$root/DEBIAN/conffiles"
 for script in postinst prerm postrm; do
     install -m 755 "packaging/debian/$script.sh" "$root/DEBIAN/$script"
 done
-glibc=$(objdump -T "$root/usr/bin/fatpath" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n1)
+glibc=$("${tools}objdump" -T "$root/usr/bin/fatpath" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n1)
 cat >"$root/DEBIAN/control" <<END
 Package: fatpath
 Version: $version

@@ -3,7 +3,8 @@
 # What is installed, and where: the one list, for `make install`, `make uninstall` and the Debian package.
 #   install.sh BINARY        installs; a configuration file that is there stays
 #   install.sh --uninstall   takes away what it installed; configuration and what was recorded stay
-# PREFIX, DESTDIR, UNITS (directory of systemd's units) and ZSH (of completions for zsh) say where.
+# PREFIX, DESTDIR, UNITS (directory of systemd's units) and ZSH (of completions for zsh) say where. Where BINARY is for
+# another processor, NATIVE is the same program for this one: it writes the man pages and the completions.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -48,10 +49,11 @@ END
 
 put_all() {
     binary=$1
+    native=${NATIVE:-$binary}
     install -D -m 755 "$binary" "$DESTDIR$PREFIX/bin/fatpath"
-    "$binary" man "$DESTDIR$SHARE/man"
+    "$native" man "$DESTDIR$SHARE/man"
     completions | while read -r shell target; do
-        completion=$("$binary" completions "$shell")
+        completion=$("$native" completions "$shell")
         printf '%s\n' "$completion" | install -D -m 644 /dev/stdin "$DESTDIR$target"
     done
     sed "s|@PREFIX@|$PREFIX|" packaging/fatpath.service |
@@ -78,5 +80,5 @@ case "${1:-}" in
 --configuration) configuration | while read -r _ _ target; do echo "$target"; done ;;
 --uninstall) take_all ;;
 ?*) put_all "$1" ;;
-*) sed -n '3,6s/^# //p' "$0" >&2 && exit 2 ;;
+*) sed -n '3,7s/^# //p' "$0" >&2 && exit 2 ;;
 esac

@@ -4,13 +4,16 @@
 # daemon embeds (web/dist); with the word "kernels" also what boots other kernels (make test-kernels), with
 # "browser" also what the tests of the page need, with "tests" that and the programs that judge what fatpath
 # writes: without those their tests are skipped, so that none of them stops the set-up; with "long" also Slurm, for
-# the test of packaging/slurm (make test-long); with "book" also mdBook (make book).
+# the test of packaging/slurm (make test-long); with "arm64" also what compiles for arm64 (make deb-arm64), with "rpm"
+# also rpmbuild (make rpm), with "book" also mdBook (make book).
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
 PACKAGES='make gcc libc6-dev clang clang-format libelf-dev zlib1g-dev pkg-config
 iproute2 iperf3 iputils-ping iputils-tracepath traceroute ethtool tcpdump bpftool git ca-certificates curl'
 KERNELS_PACKAGES='qemu-system-x86 busybox-static binutils debian-archive-keyring mmdebstrap e2fsprogs'
+# Libraries are those of Debian for arm64: dpkg must know of that processor.
+ARM64_PACKAGES='gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev:arm64 zlib1g-dev:arm64'
 RUST_MIN=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
 NODE_MIN=18
 MDBOOK=0.5.4
@@ -23,6 +26,8 @@ case "${1:-}" in
 kernels) PACKAGES="$PACKAGES $KERNELS_PACKAGES" ;;
 browser | tests) PACKAGES="$PACKAGES chromium mandoc man-db zsh fish" ;;
 long) PACKAGES="$PACKAGES slurm-wlm" ;;
+arm64) PACKAGES="$PACKAGES $ARM64_PACKAGES" ;;
+rpm) PACKAGES="$PACKAGES rpm" ;;
 esac
 
 as_root() {
@@ -156,6 +161,15 @@ install_rust() {
     fi
 }
 
+install_arm64() {
+    dpkg --print-foreign-architectures | grep -qx arm64 || as_root dpkg --add-architecture arm64
+    install_packages
+    rustup target add aarch64-unknown-linux-gnu 2>/dev/null || {
+        echo "setup: the Rust for arm64 comes with rustup: rustup target add aarch64-unknown-linux-gnu" >&2
+        exit 1
+    }
+}
+
 # Into target/tools: the program as it is packaged for pip, or, where that is none for this processor, compiled. Such a
 # build is unoptimized: it lasts minutes, and runs for a second.
 install_mdbook() {
@@ -193,7 +207,7 @@ ID=unknown ID_LIKE=
 [ -r /etc/os-release ] && . /etc/os-release
 case "$ID $ID_LIKE" in
 *debian* | *ubuntu*)
-    install_packages
+    if [ "${1:-}" = arm64 ]; then install_arm64; else install_packages; fi
     install_rust
     ;;
 *) has_all_commands || say_missing "$ID" ;;

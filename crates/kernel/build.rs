@@ -50,17 +50,22 @@ fn main() {
 
 fn compile(source: &Path, object: &Path, headers: &str) {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let processor = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo says what it builds for");
+    // As the headers of libbpf call it, which know the registers of a probed function by it.
+    let registers = match processor.as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => other,
+    };
     let status = Command::new(&clang)
         .args([
             "-target", "bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Wextra", "-Werror",
         ])
-        .args(["-Wno-unused-parameter", "-D__TARGET_ARCH_x86"])
+        .arg("-Wno-unused-parameter")
+        .arg(format!("-D__TARGET_ARCH_{registers}"))
         .args(["-I", headers])
         // Debian keeps asm/ under the multiarch directory, which clang leaves out for bpf.
-        .args([
-            "-idirafter",
-            &format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH),
-        ])
+        .args(["-idirafter", &format!("/usr/include/{processor}-linux-gnu")])
         .arg("-c")
         .arg(source)
         .arg("-o")
