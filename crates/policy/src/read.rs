@@ -212,7 +212,7 @@ fn alone(text: &str, refusal: Refusal) -> Vec<Problem> {
     vec![Report::on(text).problem(refusal)]
 }
 
-/// An empty file is more often a failed copy than a wish; a file of comments is a wish.
+/// An empty file is usually a failed copy; a file of comments is meant.
 fn refuse_nothing(text: &str, root: &Section) {
     if text.trim().is_empty() {
         let remedy = "write a [[rule]] or a [host] section; to tune nothing, leave a comment (#) in the file";

@@ -77,7 +77,7 @@ impl Machine<'_> {
     /// Runs the guest to its end; each line of its job goes to `on_line`.
     pub fn run(&self, mut on_line: impl FnMut(&str)) -> Result<()> {
         let mut qemu = Running(self.command().spawn().context(
-            "qemu-system-x86_64 is not installed, it seems: packaging/setup.sh kernels",
+            "qemu-system-x86_64 cannot be started; packaging/setup.sh kernels installs it",
         )?);
         let ended = self.follow(lines(&mut qemu.0)?, &mut on_line);
         drop(qemu);
