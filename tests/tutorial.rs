@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use support::{FATPATH, Lab, alone, until};
 
 const TUTORIAL: &str = include_str!("../docs/tutorial.md");
@@ -28,7 +28,7 @@ fn typed(mut shell: Command, script: &str, folder: &Path) -> String {
         std::env::var("PATH").unwrap()
     );
     let output = shell
-        .args(["timeout", "60", "bash", "-e", "-c", script])
+        .args(["timeout", "120", "bash", "-e", "-c", script])
         .current_dir(folder)
         .env("PATH", path)
         .output()
@@ -112,5 +112,57 @@ fn a_path_of_ones_own_is_tried_tuned_and_left_as_it_was() {
     assert_eq!(received(&said).len(), 1, "{said}");
     let name = format!("to-{}", lab.address("b"));
     assert!(said.contains(&name), "{said}");
+    assert!(said.contains("pins removed"), "{said}");
+}
+
+/// An address that is only this host's own.
+const NEAR: &str = "127.0.8.1";
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The same commands where the way to the peer is the host's own, and no emulator is late: they ask each kernel of the
+/// matrix for what a first tuned flow needs.
+#[test]
+fn the_typed_commands_tune_a_flow_under_this_kernel() {
+    let Some(_alone) = alone() else { return };
+    let mut server = Command::new("iperf3");
+    server
+        .args(["--server", "--bind", NEAR])
+        .stdout(Stdio::null());
+    let _server = Server(server.spawn().unwrap());
+    until("iperf3 to listen", || {
+        let listening = Command::new("ss")
+            .args(["-Hltn", "sport", "=", ":5201"])
+            .output();
+        (!listening.unwrap().stdout.is_empty()).then_some(())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("env");
+    shell.arg(format!("DEST={NEAR}"));
+    // A peer as near as that needs no rule, and `policy suggest` says so.
+    let check = "fatpath policy check own.toml";
+    let rule = format!(
+        "printf '[[rule]]\\nname = \"to-{NEAR}\"\\ndestination = [\"{NEAR}\"]\\ncongestion_control = \"fp_cubic\"\\n' >>own.toml"
+    );
+    let commands = commands("A path of your own").replace(check, &format!("{rule}\n{check}"));
+    // Under an emulated processor the commands that look at the flow take longer than it lasts.
+    let commands = commands.replace("--time 3", "--time 12");
+    let said = typed(shell, &commands, folder.path());
+    assert_eq!(received(&said).len(), 1, "{said}");
+    let flows = said.split("LAW").nth(1).unwrap_or_default();
+    let of_rule = flows
+        .lines()
+        .find(|line| line.contains(&format!("to-{NEAR}")));
+    assert!(
+        of_rule.is_some_and(|line| line.contains("fp_cubic")),
+        "{said}"
+    );
     assert!(said.contains("pins removed"), "{said}");
 }
