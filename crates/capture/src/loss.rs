@@ -118,7 +118,7 @@ impl Repair {
         let is_repairing = self.loss_point.is_some() || self.recovery_point.is_some();
         let may_probe = moment.uses_sack && !self.is_probed && !is_repairing;
         match () {
-            () if may_probe && is_tail && (!is_head || Self::is_soon(again, moment)) => {
+            () if may_probe && is_tail && (!is_head || self.is_soon(again, moment)) => {
                 Retransmission::TailLossProbe
             }
             () if is_head => Retransmission::Timeout,
@@ -128,11 +128,12 @@ impl Repair {
     }
 
     /// Of a single segment both timers send the same. The probe's waits for two round trips, and for an ACK that the
-    /// receiver may delay (RFC 8985, section 7.2).
-    fn is_soon(again: &Again, moment: &Moment) -> bool {
+    /// receiver may delay, since the last data or the last ACK, whichever came later (RFC 8985, section 7.2).
+    fn is_soon(&self, again: &Again, moment: &Moment) -> bool {
         let rtt_ns = moment.rtt_ns.unwrap_or(0);
         let latest_ns = rtt_ns.saturating_mul(2).saturating_add(RTO_MIN_NS);
-        let waited_ns = again.time_ns.saturating_sub(moment.last_sent_ns);
+        let since_ns = self.last_ack_ns.unwrap_or(i64::MIN).max(moment.last_sent_ns);
+        let waited_ns = again.time_ns.saturating_sub(since_ns);
         waited_ns < latest_ns.saturating_add(latest_ns / 8)
     }
 
@@ -357,6 +358,31 @@ mod tests {
         };
         assert_eq!(
             kind(&mut Repair::default(), tail, &without),
+            Retransmission::Timeout
+        );
+    }
+
+    #[test]
+    fn an_ack_starts_the_time_until_a_probe_again() {
+        // Sent behind a queue of 800 ms: those before it are acknowledged for so long.
+        let single = Moment {
+            una: 90,
+            rtt_ns: Some(800 * MS),
+            ..moment()
+        };
+        let mut repair = Repair::default();
+        repair.ack_came(800 * MS);
+        let again = again(90, 2_200 * MS);
+        assert_eq!(
+            kind(&mut repair, again, &single),
+            Retransmission::TailLossProbe
+        );
+        let silent = Moment {
+            last_sent_ns: -MS,
+            ..single
+        };
+        assert_eq!(
+            kind(&mut Repair::default(), again, &silent),
             Retransmission::Timeout
         );
     }
