@@ -132,7 +132,10 @@ impl Repair {
     fn is_soon(&self, again: &Again, moment: &Moment) -> bool {
         let rtt_ns = moment.rtt_ns.unwrap_or(0);
         let latest_ns = rtt_ns.saturating_mul(2).saturating_add(RTO_MIN_NS);
-        let since_ns = self.last_ack_ns.unwrap_or(i64::MIN).max(moment.last_sent_ns);
+        let since_ns = self
+            .last_ack_ns
+            .unwrap_or(i64::MIN)
+            .max(moment.last_sent_ns);
         let waited_ns = again.time_ns.saturating_sub(since_ns);
         waited_ns < latest_ns.saturating_add(latest_ns / 8)
     }
