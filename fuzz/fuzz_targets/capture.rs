@@ -37,7 +37,7 @@ fn all(input: impl Read) -> (Vec<Connection>, Counts, String) {
         bytes: 40_000,
         seed: 0,
     };
-    let mut analysis = Analysis::new(limits);
+    let mut analysis = Analysis::new(limits).in_tunnels(true);
     let mut end = String::new();
     match Reader::new(input) {
         Err(error) => end = error.to_string(),

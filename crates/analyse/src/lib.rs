@@ -69,6 +69,10 @@ pub struct Arguments {
     /// Only connections with this address or prefix, port, or finding (FP-…); of several, those that all of them fit
     #[arg(long, value_name = "ADDRESS|PORT|FINDING")]
     filter: Vec<Filter>,
+    /// Follow connections within GRE, VXLAN and IP in IP, too; a capture that has them outside as well (-i any) counts them
+    /// twice
+    #[arg(long, conflicts_with = "compare")]
+    tunnels: bool,
     /// Write all connections that fit to this file, two rows each, instead of printing a table; the file is
     /// replaced if it exists
     #[arg(long, value_name = "OUT")]
@@ -91,6 +95,7 @@ impl Arguments {
             plot: None,
             time: None,
             xplot: false,
+            tunnels: false,
             sort: Sort::Flow,
             filter: Vec::new(),
             parquet: None,
@@ -169,7 +174,8 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         Some(_) => &arguments.flow,
         None => &[],
     };
-    let mut analysis = Analysis::new(limits).watching(watched);
+    let analysis = Analysis::new(limits).in_tunnels(arguments.tunnels);
+    let mut analysis = analysis.watching(watched);
     let mut chosen = Chosen::new(arguments.sort, arguments.filter.clone(), &arguments.flow);
     if let Some(file) = &arguments.parquet {
         chosen = chosen.writing(CapturedFile::begin(file)?);

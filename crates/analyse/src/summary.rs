@@ -69,6 +69,8 @@ fn counts(counts: &Counts, out: &mut impl Write) -> io::Result<()> {
     )?;
     let others = [
         (counts.not_tcp, "of other protocols"),
+        (counts.tunnelled, "in tunnels (--tunnels looks into them)"),
+        (counts.encrypted, "of WireGuard"),
         (counts.not_ip, "without IP"),
         (
             counts.fragments,

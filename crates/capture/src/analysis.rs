@@ -2,7 +2,7 @@
 //! Frames come in, connections go out.
 
 use crate::connection::State;
-use crate::decode::{NoSegment, decode};
+use crate::decode::{NoSegment, decode, decode_in_tunnels};
 use crate::half::Room;
 use crate::history::{History, Watched};
 use crate::reader::Frame;
@@ -57,6 +57,10 @@ pub struct Counts {
     pub not_ip: u64,
     /// UDP and others.
     pub not_tcp: u64,
+    /// Packets within packets (GRE, VXLAN, IP in IP) that were not looked into.
+    pub tunnelled: u64,
+    /// Packets of WireGuard.
+    pub encrypted: u64,
     /// Fragments of IP packets, which are not put together.
     pub fragments: u64,
     /// Headers that were not captured whole.
@@ -91,6 +95,7 @@ pub struct Analysis {
     last_ns: i64,
     ended: Vec<Connection>,
     watched: Watched,
+    looks_into_tunnels: bool,
 }
 
 struct Slot {
@@ -117,7 +122,15 @@ impl Analysis {
             last_ns: 0,
             ended: Vec::new(),
             watched: Watched::default(),
+            looks_into_tunnels: false,
         }
+    }
+
+    /// Follows connections within tunnels, too.
+    #[must_use]
+    pub fn in_tunnels(mut self, looks: bool) -> Analysis {
+        self.looks_into_tunnels = looks;
+        self
     }
 
     /// Keeps the history of these connections, too, by their numbers.
@@ -130,7 +143,11 @@ impl Analysis {
     /// Takes a frame; answers what its segment was, none when it has none.
     pub fn take(&mut self, frame: &Frame<'_>) -> Option<Verdict> {
         self.count_time(frame.time_ns);
-        let none = match decode(frame) {
+        let decoded = match self.looks_into_tunnels {
+            true => decode_in_tunnels(frame),
+            false => decode(frame),
+        };
+        let none = match decoded {
             Ok(segment) => return Some(self.take_segment(&segment)),
             Err(none) => none,
         };
@@ -138,6 +155,8 @@ impl Analysis {
             NoSegment::UnknownLink => &mut self.counts.unknown_link,
             NoSegment::NotIp => &mut self.counts.not_ip,
             NoSegment::NotTcp => &mut self.counts.not_tcp,
+            NoSegment::Tunnel => &mut self.counts.tunnelled,
+            NoSegment::Encrypted => &mut self.counts.encrypted,
             NoSegment::Fragment => &mut self.counts.fragments,
             NoSegment::CutShort => &mut self.counts.cut_short,
             NoSegment::Malformed => &mut self.counts.malformed,

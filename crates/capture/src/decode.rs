@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a frame to its TCP segment: link layers, IPv4 and IPv6 with extension headers, TCP.
+//! From a frame to its TCP segment: link layers, IPv4 and IPv6 with extension headers, tunnels, TCP.
+
+mod tunnel;
 
 use crate::options::Options;
 use crate::reader::Frame;
@@ -32,6 +34,9 @@ mod ether_type {
     pub const QINQ_OLD: u16 = 0x9100;
 }
 
+/// Tunnels within one another; more are nothing that a network carries.
+const MAX_TUNNELS: usize = 4;
+
 /// More tags than this are nothing that a network carries.
 const MAX_TAGS: usize = 4;
 
@@ -47,6 +52,10 @@ pub enum NoSegment {
     NotIp,
     /// UDP and others.
     NotTcp,
+    /// Another packet within this one: GRE, VXLAN, IP in IP.
+    Tunnel,
+    /// WireGuard: what is within, only its ends can read.
+    Encrypted,
     /// A fragment of an IP packet.
     Fragment,
     /// So little was captured that a header is not whole.
@@ -60,14 +69,38 @@ pub enum NoSegment {
 /// # Errors
 /// Why it has none.
 pub fn decode(frame: &Frame<'_>) -> Result<Segment, NoSegment> {
-    let packet = network_layer(frame)?;
-    // What lies between the frame's beginning and the packet is the link's.
-    let link_bytes = frame.data.len() - packet.len();
-    let packet_wire_bytes = (frame.wire_bytes as usize).saturating_sub(link_bytes);
-    let (ip, _) = LaxIpSlice::from_slice(packet).map_err(|error| match error {
+    segment(frame, network_layer(frame)?)
+}
+
+/// The same, also of one in a tunnel.
+///
+/// # Errors
+/// Why it has none.
+pub fn decode_in_tunnels(frame: &Frame<'_>) -> Result<Segment, NoSegment> {
+    let mut packet = network_layer(frame)?;
+    for _ in 0..=MAX_TUNNELS {
+        match segment(frame, packet) {
+            Err(NoSegment::Tunnel) => packet = tunnel::inner(ip_packet(packet)?.payload())?,
+            other => return other,
+        }
+    }
+    Err(NoSegment::Malformed)
+}
+
+fn ip_packet(packet: &[u8]) -> Result<LaxIpSlice<'_>, NoSegment> {
+    let read = LaxIpSlice::from_slice(packet).map_err(|error| match error {
         etherparse::err::ip::LaxHeaderSliceError::Len(_) => NoSegment::CutShort,
         _ => NoSegment::Malformed,
-    })?;
+    });
+    Ok(read?.0)
+}
+
+/// `packet` lies in the frame.
+fn segment(frame: &Frame<'_>, packet: &[u8]) -> Result<Segment, NoSegment> {
+    // What lies between the frame's beginning and the packet is not the packet's.
+    let before_bytes = packet.as_ptr().addr() - frame.data.as_ptr().addr();
+    let packet_wire_bytes = (frame.wire_bytes as usize).saturating_sub(before_bytes);
+    let ip = ip_packet(packet)?;
     if ip.is_fragmenting_payload() {
         return Err(NoSegment::Fragment);
     }
@@ -75,7 +108,7 @@ pub fn decode(frame: &Frame<'_>) -> Result<Segment, NoSegment> {
     match payload.ip_number {
         IpNumber::TCP => {}
         other if is_extension(other) => return Err(NoSegment::CutShort),
-        _ => return Err(NoSegment::NotTcp),
+        _ => return Err(tunnel::why_none(payload)),
     }
     let header_bytes = payload.payload.as_ptr().addr() - packet.as_ptr().addr();
     let transport_wire_bytes = packet_bytes(&ip, packet_wire_bytes).checked_sub(header_bytes);

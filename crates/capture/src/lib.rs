@@ -35,7 +35,7 @@ mod writer;
 pub use about::About;
 pub use analysis::{Analysis, Counts, Limits};
 pub use compare::{Capture, Compared, ComparedWay, Comparison, DelaySummary, Known, Lost};
-pub use decode::{NoSegment, decode};
+pub use decode::{NoSegment, decode, decode_in_tunnels};
 pub use distribution::Summary;
 pub use history::{History, Mark, Point, Span, Way, goodput};
 pub use options::{MAX_SACK_BLOCKS, Options};

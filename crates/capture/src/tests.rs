@@ -430,6 +430,66 @@ fn each_link_layer_is_read() {
     );
 }
 
+/// An IPv4 packet of a protocol.
+fn carrying(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let bytes = (20 + payload.len() as u16).to_be_bytes();
+    let header = [0x45, 0, bytes[0], bytes[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+    [&header[..], &[192, 0, 2, 1, 192, 0, 2, 2], payload].concat()
+}
+
+fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let bytes = (8 + payload.len() as u16).to_be_bytes();
+    let port = port.to_be_bytes();
+    let header = [0x30, 0x39, port[0], port[1], bytes[0], bytes[1], 0, 0];
+    carrying(17, &[&header[..], payload].concat())
+}
+
+#[test]
+fn what_a_tunnel_carries_is_read_when_it_is_asked_for() {
+    let packet = data(1, 0).packet();
+    let frame = framed(1, &packet);
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 7, 0][..], &frame].concat();
+    let gre = |header: &[u8], inner: &[u8]| carrying(47, &[header, inner].concat());
+    let tunnels = [
+        ("GRE", gre(&[0, 0, 8, 0], &packet)),
+        (
+            "with key and sequence",
+            gre(&[0x30, 0, 8, 0, 0, 0, 0, 1, 0, 0, 0, 2], &packet),
+        ),
+        ("bridged", gre(&[0, 0, 0x65, 0x58], &frame)),
+        ("VXLAN", udp(4789, &vxlan)),
+        ("IP in IP", carrying(4, &packet)),
+        ("two", carrying(4, &udp(4789, &vxlan))),
+    ];
+    let seen = |packet: &[u8], is_asked: bool| match is_asked {
+        true => decode_in_tunnels(&raw(packet, 0)),
+        false => decode(&raw(packet, 0)),
+    };
+    let inside = Ok((1000, CLIENT));
+    let of = |segment: Segment| (segment.payload_bytes, segment.source.socket().port());
+    for (name, tunnel) in &tunnels {
+        assert_eq!(seen(tunnel, false), Err(NoSegment::Tunnel), "{name}");
+        assert_eq!(seen(tunnel, true).map(of), inside, "{name}");
+        let cut = &tunnel[..tunnel.len() - 1000];
+        assert_eq!(
+            seen(cut, true).map(of),
+            inside,
+            "{name}: the snaplen cut its data"
+        );
+        for length in 0..tunnel.len() - 1000 {
+            assert!(
+                seen(&tunnel[..length], true).is_err(),
+                "{name}: {length} bytes"
+            );
+        }
+    }
+    let many = (0..9).fold(packet, |inner, _| carrying(4, &inner));
+    assert_eq!(seen(&many, true), Err(NoSegment::Malformed));
+    let wireguard = udp(51_820, &[&[4, 0, 0, 0][..], &[9; 60]].concat());
+    assert_eq!(seen(&wireguard, true), Err(NoSegment::Encrypted));
+    assert_eq!(seen(&udp(53, &[4, 0, 0, 0]), true), Err(NoSegment::NotTcp));
+}
+
 #[test]
 fn ipv6_is_read_behind_extension_headers() {
     let four = Tcp {
