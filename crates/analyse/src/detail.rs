@@ -161,6 +161,19 @@ fn windows(way: &Direction) -> Vec<Row> {
         ("keep-alives", way.keep_alives.to_string()),
         ("outstanding, most", bytes(way.outstanding_max_bytes)),
         ("  mean", bytes(way.outstanding_mean_bytes.round() as u64)),
+        (
+            "congestion window, estimated, most",
+            bytes(way.cwnd_estimate_max_bytes),
+        ),
+        ("  mean", bytes(way.cwnd_estimate_mean_bytes.round() as u64)),
+        (
+            "slow start, estimated, until",
+            way.slow_start_us.map_or("-".to_owned(), time),
+        ),
+        (
+            "  in flight then",
+            way.slow_start_bytes.map_or("-".to_owned(), bytes),
+        ),
     ]
 }
 

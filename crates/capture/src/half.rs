@@ -5,6 +5,7 @@
 
 mod acks;
 mod data;
+mod flight;
 
 use crate::distribution::Distribution;
 use crate::echo::Echoes;
@@ -14,6 +15,7 @@ use crate::ranges::Ranges;
 use crate::report::Direction;
 use crate::segment::{Ecn, Segment, flag};
 use crate::verdict::Verdict;
+use flight::Flight;
 
 /// RFC 6298, section 2: alpha.
 const SRTT_SHARE: i64 = 8;
@@ -53,6 +55,7 @@ pub(crate) struct Half {
     sacked: Ranges,
     outstanding: Outstanding,
     repair: Repair,
+    flight: Flight,
     /// When the last ACK came, if it was late and of all data.
     late_ack_ns: Option<i64>,
     /// When that was sent which was sent last of what has been acknowledged.
@@ -296,6 +299,7 @@ impl Half {
 
     /// The report, when nothing more is to come; `end_ns` is the connection's last moment.
     pub fn finish(&mut self, end_ns: i64) -> Direction {
+        self.report_flight();
         let mut report = std::mem::take(&mut self.report);
         let us = |ns: i64| ns as f64 / 1000.0;
         let data_below = |number: i64| {

@@ -103,6 +103,10 @@ pub struct Way {
     pub zero_windows: Vec<Point>,
     /// Sent and not acknowledged, bytes, when it changes.
     pub outstanding: Vec<Point>,
+    /// Of it, what is in flight: neither SACKed nor lost, bytes, when it changes.
+    pub in_flight: Vec<Point>,
+    /// Estimated congestion window, bytes, when it changes.
+    pub cwnd: Vec<Point>,
     /// Window of the peer, bytes, when it changes.
     pub window: Vec<Point>,
     /// Each measured round trip from the capture to the peer and back, ns.
@@ -235,6 +239,8 @@ impl Way {
             duplicate_acks: points(&self.duplicate_acks),
             zero_windows: points(&self.zero_windows),
             outstanding: held(&self.outstanding),
+            in_flight: held(&self.in_flight),
+            cwnd: held(&self.cwnd),
             window: held(&self.window),
             rtt: points(&self.rtt),
             last_sack: Vec::new(),
@@ -252,6 +258,7 @@ impl Way {
         let mark = Mark::of(verdict);
         let length = i64::from(segment.sequence_bytes());
         let mut added = changed(&mut self.outstanding, time_ns, half.outstanding_bytes());
+        added += changed(&mut self.in_flight, time_ns, half.in_flight_bytes());
         let Some(start) = half.place_of_data(segment.seq) else {
             return added;
         };
@@ -273,6 +280,10 @@ impl Way {
         let una = half.una();
         let mut added = changed(&mut self.acked, time_ns, una);
         added += changed(&mut self.outstanding, time_ns, half.outstanding_bytes());
+        added += changed(&mut self.in_flight, time_ns, half.in_flight_bytes());
+        if let Some(cwnd_bytes) = half.cwnd_estimate_bytes() {
+            added += changed(&mut self.cwnd, time_ns, cwnd_bytes);
+        }
         if let Some(edge) = half.edge() {
             added += changed(&mut self.edge, time_ns, edge);
             added += changed(&mut self.window, time_ns, edge - una);

@@ -158,6 +158,11 @@ impl Repair {
         self.judged.capacity() * size_of::<Judged>()
     }
 
+    /// Until this is acknowledged, what was sent before a timeout is taken as lost.
+    pub fn loss_point(&self) -> Option<i64> {
+        self.loss_point
+    }
+
     /// When the last ACK came.
     pub fn last_ack_ns(&self) -> Option<i64> {
         self.last_ack_ns

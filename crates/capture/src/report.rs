@@ -185,6 +185,14 @@ pub struct Direction {
     pub outstanding_max_bytes: u64,
     /// Mean over `data_time_us`.
     pub outstanding_mean_bytes: f64,
+    /// Estimated congestion window: most data in flight of a round trip. Too small where something else limits the sender.
+    pub cwnd_estimate_max_bytes: u64,
+    /// Mean over round trips.
+    pub cwnd_estimate_mean_bytes: f64,
+    /// From the first data to the estimated end of slow start, µs; none where it did not end.
+    pub slow_start_us: Option<f64>,
+    /// Most data in flight of the round trip in which it ended.
+    pub slow_start_bytes: Option<u64>,
     /// Segments sent within 1 ms after the ACK of all before them, which took 10 ms longer than the least: the sender had
     /// waited for it.
     pub held_segments: u64,

@@ -180,6 +180,33 @@ fn duplicate_acks_make_a_retransmission_fast_and_silence_makes_it_a_timeout() {
 }
 
 #[test]
+fn what_is_in_flight_estimates_the_window_and_a_loss_ends_slow_start() {
+    let mut segments = handshake();
+    segments.extend((0..2).map(|i| data(1 + i * 1000, 60)));
+    segments.push(ack(2001, 110));
+    segments.extend((2..6).map(|i| data(1 + i * 1000, 111)));
+    // The third segment is lost; what lies above the hole is not in flight any more.
+    let sack = |end: u32, time_ms| Tcp {
+        options: [
+            &[1, 1, 5, 10][..],
+            &3001_u32.to_be_bytes(),
+            &end.to_be_bytes(),
+        ]
+        .concat(),
+        ..ack(2001, time_ms)
+    };
+    segments.extend([sack(4001, 161), sack(5001, 161), sack(6001, 161)]);
+    segments.extend([data(2001, 162), data(6001, 162)]);
+    segments.push(ack(7001, 212));
+    let (_, connections) = analysed(&segments);
+    let way = &connections[0].from_client;
+    assert_eq!(way.outstanding_max_bytes, 5000);
+    assert_eq!(way.cwnd_estimate_max_bytes, 4000);
+    assert_eq!(way.slow_start_bytes, Some(4000));
+    assert_eq!(way.slow_start_us, Some(102_000.0));
+}
+
+#[test]
 fn an_ack_without_outstanding_data_or_with_another_window_is_no_duplicate() {
     let mut segments = handshake();
     segments.extend([data(1, 60), ack(1001, 110), ack(1001, 111), data(1001, 112)]);

@@ -81,6 +81,7 @@ impl Half {
         }
         self.sacked.forget_below(self.una, ack);
         self.una = ack;
+        self.lands(segment.time_ns);
         self.last_acked_ns = Some(segment.time_ns);
         self.outstanding_until_acked = self.outstanding_integral;
         rtt_ns

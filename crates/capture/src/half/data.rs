@@ -59,6 +59,9 @@ impl Half {
         }
         self.begin(segment, span);
         let sent = sent_of(segment, span);
+        if segment.has(flag::CWR) && !segment.has(flag::SYN) {
+            self.has_reduced(segment.time_ns);
+        }
         match span.start >= self.highest {
             true => self.new_data(sent, segment, room, verdict),
             false => self.old_data(sent, segment, rtt_ns, room, verdict),
@@ -118,6 +121,9 @@ impl Half {
         let outstanding = (self.highest - self.una) as u64;
         let most = &mut self.report.outstanding_max_bytes;
         *most = outstanding.max(*most);
+        if self.has_data {
+            self.flies();
+        }
     }
 
     fn see(&mut self, sent: &Sent) {
@@ -164,6 +170,14 @@ impl Half {
         self.see(&sent);
         if sent.end > self.highest {
             self.highest = sent.end;
+        }
+        match verdict.retransmission {
+            // It asks whether something was lost.
+            None | Some(Retransmission::TailLossProbe) => {}
+            Some(kind) => {
+                let is_timeout = kind == Retransmission::Timeout;
+                self.flies_again(sent.end, is_timeout, sent.time_ns);
+            }
         }
     }
 
