@@ -6,13 +6,15 @@
 mod support;
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use support::tcpdump::Tcpdump;
 use support::{Daemon, Lab, alone, until, until_within};
 
 /// The flows to `peer` have a rule, so that its figures are theirs alone.
@@ -107,6 +109,8 @@ fn a_transfer_is_traced_measured_and_told() {
 
     let traces = daemon.path("traces");
     let tracing = trace(&daemon, &peer, &traces);
+    let has_tcpdump = Command::new("tcpdump").arg("--version").output().is_ok();
+    let dump = has_tcpdump.then(|| Tcpdump::start(&lab, "a", 5201));
     let transfer = lab.transfer(6, &[]);
     std::thread::sleep(std::time::Duration::from_secs(2));
     daemon.kill_9();
@@ -158,9 +162,14 @@ fn a_transfer_is_traced_measured_and_told() {
         "{top_mbps} Mb/s over 50 Mb/s"
     );
 
+    match dump {
+        Some(dump) => lies_over_its_capture(&files[0], &dump.stop(), &daemon.path("plots")),
+        None => println!("left out: a trace over a capture needs tcpdump"),
+    }
+
     for picture in ["cwnd.png", "cwnd.svg"] {
         let picture = daemon.path(picture);
-        let drawn = std::process::Command::new(support::FATPATH)
+        let drawn = Command::new(support::FATPATH)
             .args(["trace", "plot", files[0].to_str().unwrap(), "--out"])
             .arg(&picture)
             .output()
@@ -193,6 +202,42 @@ fn a_transfer_is_traced_measured_and_told() {
     let received = received.lock().unwrap();
     let has = |text: &[u8]| received.windows(text.len()).any(|part| part == text);
     assert!(has(b"POST /v1/metrics") && has(b"fatpath.rule_acked_bytes"));
+}
+
+/// What the kernel said of the transfer is what the capture at its sender shows.
+fn lies_over_its_capture(trace: &Path, capture: &Path, plots: &Path) {
+    let analyse = |more: &[&OsStr]| {
+        let mut command = Command::new(support::FATPATH);
+        command.arg("analyse").arg(capture).arg("--json").args(more);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let listed = analyse(&["--sort".as_ref(), "bytes".as_ref()]);
+    let flow = listed["connections"][0]["flow"].to_string();
+    let laid = analyse(&[
+        "--flow".as_ref(),
+        flow.as_ref(),
+        "--trace".as_ref(),
+        trace.as_ref(),
+        "--plot".as_ref(),
+        plots.as_ref(),
+    ]);
+    let [one] = &laid["traced"].as_array().unwrap()[..] else {
+        panic!("{laid:#}")
+    };
+    println!("beside: {one}");
+    let near = |what: &str, most: f64| {
+        let [kernel, apart] = ["kernel", "apart"].map(|of| one[what][of].as_f64().unwrap());
+        assert!(apart <= kernel * most, "{what}: {one:#}");
+        assert!(one[what]["samples"].as_u64() > Some(100), "{what}: {one:#}");
+    };
+    near("srtt_us", 0.05);
+    near("in_flight_bytes", 0.1);
+    near("cwnd_bytes", 0.2);
+    let page = std::fs::read_to_string(plots.join(format!("flow-{flow}.html"))).unwrap();
+    assert!(page.contains("congestion window, the kernel's"));
 }
 
 /// Short connections over loopback, both ends sampled: at least a begin and an end each.
@@ -260,7 +305,7 @@ fn samples_that_nobody_reads_are_counted_and_flows_go_on() {
 #[test]
 fn without_a_daemon_a_trace_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let output = std::process::Command::new(support::FATPATH)
+    let output = Command::new(support::FATPATH)
         .args(["trace", "--out"])
         .arg(dir.path().join("traces"))
         .arg("--run-dir")

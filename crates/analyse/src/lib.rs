@@ -10,6 +10,7 @@ mod detail;
 mod open;
 mod plots;
 mod summary;
+mod traced;
 
 use anyhow::{Context, Result, bail};
 use chosen::{Chosen, Filter, Sort};
@@ -23,6 +24,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use traced::Laid;
 
 /// Below the options in `--help`.
 pub const HELP: &str = "\
@@ -38,6 +40,8 @@ Examples:
   fatpath analyse transfer.pcap --flow 3 --plot figures --time 3.5..4.25
   fatpath analyse big.pcapng.zst --sort retransmissions --filter 10.5.0.0/16 \\
     --filter 443
+  fatpath analyse transfer.pcap --flow 3 \\
+    --trace traces/trace-2026-11-25T201500Z-0001.parquet
   fatpath analyse transfer.pcap --filter FP-RWND
   fatpath analyse big.pcapng.zst --parquet connections.parquet
   fatpath analyse sender.pcap --compare receiver.pcap
@@ -63,6 +67,10 @@ pub struct Arguments {
     /// Write the time-sequence graphs for xplot, too
     #[arg(long, requires = "plot")]
     xplot: bool,
+    /// Lay the samples of `fatpath trace` over the chosen connections: what the sender's kernel said beside what the
+    /// capture shows, as a table and in what --plot draws; may be repeated
+    #[arg(long, value_name = "TRACE", requires = "flow", conflicts_with_all = ["compare", "parquet"])]
+    trace: Vec<PathBuf>,
     /// Order of the table; greatest first, but for flow
     #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Flow)]
     sort: Sort,
@@ -95,6 +103,7 @@ impl Arguments {
             plot: None,
             time: None,
             xplot: false,
+            trace: Vec::new(),
             tunnels: false,
             sort: Sort::Flow,
             filter: Vec::new(),
@@ -115,6 +124,9 @@ struct Printed<'c> {
     /// Connections that fit and are not listed, because there are too many.
     left_out: u64,
     connections: &'c [Connection],
+    /// With `--trace`.
+    #[serde(skip_serializing_if = "<[Laid]>::is_empty")]
+    traced: &'c [Laid],
 }
 
 /// A capture that was read.
@@ -123,8 +135,9 @@ struct Analysed {
     counts: Counts,
     chosen: Chosen,
     stopped: Option<ReadError>,
-    /// Of what is drawn.
+    /// Of what is drawn, or laid under a trace.
     histories: Vec<History>,
+    traced: Vec<Laid>,
 }
 
 /// Reads the capture and prints what was asked for. The exit status is 1 where the file could not be read to its end, but
@@ -140,6 +153,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let input = open::open(&arguments.file)?;
     let mut analysed = analyse(input, arguments).with_context(|| name.clone())?;
     analysed.chosen.order();
+    if !arguments.trace.is_empty() {
+        check_flows(&analysed, &arguments.flow)?;
+        analysed.traced = traced::lay(&mut analysed.histories, &arguments.trace)?;
+    }
     match (arguments.json, &arguments.flow[..]) {
         (true, _) => print_json(&analysed)?,
         (false, []) if arguments.parquet.is_some() => {}
@@ -170,9 +187,9 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         seed: seed(),
         ..Limits::default()
     };
-    let watched: &[u64] = match arguments.plot {
-        Some(_) => &arguments.flow,
-        None => &[],
+    let watched: &[u64] = match arguments.plot.is_some() || !arguments.trace.is_empty() {
+        true => &arguments.flow,
+        false => &[],
     };
     let analysis = Analysis::new(limits).in_tunnels(arguments.tunnels);
     let mut analysis = analysis.watching(watched);
@@ -202,6 +219,7 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         chosen,
         stopped,
         histories,
+        traced: Vec::new(),
     })
 }
 
@@ -217,6 +235,7 @@ fn print_json(analysed: &Analysed) -> Result<()> {
         incomplete: analysed.stopped.as_ref().map(ToString::to_string),
         left_out: analysed.chosen.left_out,
         connections: &analysed.chosen.connections,
+        traced: &analysed.traced,
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, &printed).map_err(std::io::Error::from)?;
@@ -225,7 +244,7 @@ fn print_json(analysed: &Analysed) -> Result<()> {
     Ok(())
 }
 
-fn print_flows(analysed: &Analysed, flows: &[u64]) -> Result<()> {
+fn check_flows(analysed: &Analysed, flows: &[u64]) -> Result<()> {
     let found = &analysed.chosen.connections;
     if let Some(flow) = flows
         .iter()
@@ -236,12 +255,18 @@ fn print_flows(analysed: &Analysed, flows: &[u64]) -> Result<()> {
             analysed.counts.connections
         );
     }
+    Ok(())
+}
+
+fn print_flows(analysed: &Analysed, flows: &[u64]) -> Result<()> {
+    check_flows(analysed, flows)?;
     let mut out = std::io::stdout().lock();
-    for (number, connection) in found.iter().enumerate() {
+    for (number, connection) in analysed.chosen.connections.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
         detail::print(connection, &mut out)?;
     }
+    traced::print(&analysed.traced, &mut out)?;
     Ok(())
 }

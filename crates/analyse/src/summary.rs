@@ -199,6 +199,7 @@ mod tests {
             chosen,
             stopped,
             histories: Vec::new(),
+            traced: Vec::new(),
         };
         let mut text = Vec::new();
         print(&analysed, &mut text).unwrap();

@@ -333,7 +333,7 @@ impl Half {
     }
 }
 
-fn smoothed(before: Option<i64>, sample: i64) -> i64 {
+pub(crate) fn smoothed(before: Option<i64>, sample: i64) -> i64 {
     before.map_or(sample, |before| before + (sample - before) / SRTT_SHARE)
 }
 

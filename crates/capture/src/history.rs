@@ -2,6 +2,7 @@
 //! One connection over time, for plots: each segment, the ACK line, the window's edge, SACKs, round-trip times. Only of
 //! connections that are asked for, and bounded: what comes after is counted, and left out.
 
+use crate::beside::KernelSaid;
 use crate::connection::State;
 use crate::half::Half;
 use crate::segment::{End, Segment};
@@ -111,6 +112,8 @@ pub struct Way {
     pub window: Vec<Point>,
     /// Each measured round trip from the capture to the peer and back, ns.
     pub rtt: Vec<Point>,
+    /// What the sender's kernel said of these data; empty unless somebody knows it.
+    pub kernel: KernelSaid,
     last_sack: Vec<(i64, i64)>,
 }
 
@@ -243,6 +246,12 @@ impl Way {
             cwnd: held(&self.cwnd),
             window: held(&self.window),
             rtt: points(&self.rtt),
+            kernel: KernelSaid {
+                cwnd: held(&self.kernel.cwnd),
+                in_flight: points(&self.kernel.in_flight),
+                srtt: held(&self.kernel.srtt),
+                ..self.kernel
+            },
             last_sack: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@
 
 mod about;
 mod analysis;
+mod beside;
 mod compare;
 mod connection;
 mod decode;
@@ -34,6 +35,7 @@ mod writer;
 
 pub use about::About;
 pub use analysis::{Analysis, Counts, Limits};
+pub use beside::{Beside, KernelSaid, Medians};
 pub use compare::{Capture, Compared, ComparedWay, Comparison, DelaySummary, Known, Lost};
 pub use decode::{NoSegment, decode, decode_in_tunnels};
 pub use distribution::Summary;

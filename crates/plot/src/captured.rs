@@ -67,15 +67,33 @@ fn panels(way: &Way, origin_ns: i64) -> [LinePanel; 3] {
         panel(
             "outstanding data (sent and not acknowledged) and the receiver's window",
             "kB",
-            vec![
+            drawn(vec![
                 ("window", stepped(line(&way.window, 1e3), end_s)),
                 ("outstanding", stepped(line(&way.outstanding, 1e3), end_s)),
-            ],
+                (
+                    "congestion window, estimated",
+                    stepped(line(&way.cwnd, 1e3), end_s),
+                ),
+                (
+                    "congestion window, the kernel's",
+                    stepped(line(&way.kernel.cwnd, 1e3), end_s),
+                ),
+                (
+                    "in flight, the kernel's",
+                    thinned(line(&way.kernel.in_flight, 1e3)),
+                ),
+            ]),
         ),
         panel(
             "round-trip time, from the capture to the receiver and back; none of retransmitted data",
             "ms",
-            vec![("measured", thinned(line(&way.rtt, 1e6)))],
+            drawn(vec![
+                ("measured", thinned(line(&way.rtt, 1e6))),
+                (
+                    "smoothed, the kernel's",
+                    stepped(line(&way.kernel.srtt, 1e6), end_s),
+                ),
+            ]),
         ),
         panel(
             "goodput: data acknowledged by time",
@@ -89,6 +107,12 @@ fn panels(way: &Way, origin_ns: i64) -> [LinePanel; 3] {
             ],
         ),
     ]
+}
+
+/// What has no point stands in no legend.
+fn drawn(mut lines: Vec<(&'static str, Curve)>) -> Vec<(&'static str, Curve)> {
+    lines.retain(|(_, line)| !line.is_empty());
+    lines
 }
 
 /// A value holds until the next, the last to the end.

@@ -8,11 +8,14 @@ use plotters::prelude::*;
 
 use super::{Axes, Curve, Drawn, LINES, draw_legend, round_ticks};
 
+/// The first of [`LINES`] is that of marks.
+const COLOURS: [RGBColor; 5] = [LINES[5], LINES[1], LINES[4], LINES[2], LINES[3]];
+
 /// Lines over time.
 pub(super) struct LinePanel {
     pub(super) caption: &'static str,
     pub(super) y_desc: &'static str,
-    /// Three at most: names and points.
+    /// As many as there are colours at most: names and points.
     pub(super) lines: Vec<(&'static str, Curve)>,
 }
 
@@ -39,7 +42,7 @@ impl LinePanel {
             y: 0.0..top,
         };
         let mut chart = axes.draw(area)?;
-        for ((name, line), colour) in self.lines.iter().zip([LINES[5], LINES[1], LINES[4]]) {
+        for ((name, line), colour) in self.lines.iter().zip(COLOURS) {
             let series = LineSeries::new(line.iter().copied(), colour.stroke_width(2));
             chart
                 .draw_series(series)?

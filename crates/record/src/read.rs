@@ -9,6 +9,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// A rate is that of at least this long: the tracer of the WAD looked every 0.1 s, and over a few
@@ -20,6 +21,12 @@ const RATE_SPAN_S: f64 = 0.1;
 pub struct Traced {
     /// Its cookie.
     pub cookie: u64,
+    /// Both ends, this host's first; none where a file of somebody else has something else there.
+    pub ends: Option<[SocketAddr; 2]>,
+    /// When `t_s` of its points is 0, µs since 1970.
+    pub begin_us: i64,
+    /// Data of a full segment, of its last row.
+    pub mss_bytes: u32,
     /// Local end, `ADDRESS PORT`.
     pub local: String,
     /// The other end.
@@ -135,11 +142,16 @@ impl Flows {
         let (local, local_port) = (texts("local_address")?, group.whole("local_port")?);
         let (remote, remote_port) = (texts("remote_address")?, group.whole("remote_port")?);
         let (law, cookies) = (texts("law")?, group.whole("cookie")?);
+        let (times, mss) = (group.whole("time_us")?, group.whole("mss_bytes")?);
         let columns = Columns::of(group)?;
         for (row, cookie) in cookies.iter().enumerate() {
             let growing = self.0.entry(*cookie).or_insert_with(|| Growing {
                 flow: Traced {
                     cookie: *cookie as u64,
+                    ends: end(&local[row], local_port[row])
+                        .zip(end(&remote[row], remote_port[row]))
+                        .map(|(local, remote)| [local, remote]),
+                    begin_us: times[row].saturating_sub(columns.elapsed_us[row]),
                     local: format!("{} {}", local[row], local_port[row]),
                     remote: format!("{} {}", remote[row], remote_port[row]),
                     ..Traced::default()
@@ -147,10 +159,19 @@ impl Flows {
                 ..Growing::default()
             });
             growing.flow.law.clone_from(&law[row]);
+            growing.flow.mss_bytes = mss[row] as u32;
             growing.take(&columns, row);
         }
         Ok(())
     }
+}
+
+fn end(address: &str, port: i64) -> Option<SocketAddr> {
+    let address: IpAddr = address.parse().ok()?;
+    Some(SocketAddr::new(
+        address.to_canonical(),
+        port.try_into().ok()?,
+    ))
 }
 
 /// What a point is made of.

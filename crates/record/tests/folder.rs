@@ -54,6 +54,12 @@ fn what_is_taken_is_read_back() {
     assert_eq!((seven.cookie, eight.cookie), (7, 8));
     assert_eq!(seven.remote, "2001:db8::7 5201");
     assert_eq!(seven.law, "fp_scalable");
+    assert_eq!(seven.begin_us, support::BEGIN_US);
+    assert_eq!(
+        seven.ends.unwrap()[1],
+        "[2001:db8::7]:5201".parse().unwrap()
+    );
+    assert!(seven.mss_bytes > 0);
     assert_eq!(seven.points.len(), 25);
     assert_eq!(seven.congestion_s, [1.0, 2.0]);
     let last = seven.points[24];

@@ -60,12 +60,38 @@ pub(super) fn panels(way: &Way, origin_ns: i64) -> Vec<Panel> {
             vec![
                 line("window", EDGE_COLOUR, Draw::Step, &way.window),
                 line("outstanding", LINES[1], Draw::Step, &way.outstanding),
+                line(
+                    "congestion window, estimated",
+                    LINES[5],
+                    Draw::Step,
+                    &way.cwnd,
+                ),
+                line(
+                    "congestion window, the kernel's",
+                    LINES[2],
+                    Draw::Step,
+                    &way.kernel.cwnd,
+                ),
+                line(
+                    "in flight, the kernel's",
+                    LINES[3],
+                    Draw::Dot,
+                    &way.kernel.in_flight,
+                ),
             ],
         ),
         panel(
             "round-trip time, capture to receiver and back",
             "ns",
-            vec![line("measured", LINES[1], Draw::Dot, &way.rtt)],
+            vec![
+                line("measured", LINES[1], Draw::Dot, &way.rtt),
+                line(
+                    "smoothed, the kernel's",
+                    LINES[2],
+                    Draw::Step,
+                    &way.kernel.srtt,
+                ),
+            ],
         ),
         panel(
             "goodput",
