@@ -14,10 +14,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use support::{Daemon, Lab, alone, until};
 
 /// Answer to a request: status, head, body.
@@ -88,6 +90,7 @@ fn who_may_come_in() {
         "/v1/flows",
         "/v1/instruments/flows",
         "/v1/instruments/live",
+        "/v1/instruments/flows/1/capture",
     ] {
         let closed = sockets.over_tcp(&format!("GET {path}"), "");
         assert_eq!(closed.status, 401, "{path}");
@@ -481,6 +484,79 @@ fn the_api_is_as_its_document_says() {
     transfer.wait().unwrap();
 }
 
+#[test]
+fn a_flow_is_captured_for_the_page() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start_listening("# nothing is tuned");
+    let sockets = Sockets::of(&daemon);
+    let talk = Talk::start();
+    let [local, remote] = talk.ends.map(|end| end.to_string());
+    let cookie = until("the flow to be listed", || {
+        let views = sockets.with_token("GET /v1/instruments/flows").body;
+        let views: Vec<Value> = serde_json::from_str(&views).unwrap();
+        let mut flows = views.into_iter().map(|view| view["flow"].clone());
+        let flow = flows.find(|flow| flow["local"] == local && flow["remote"] == remote);
+        flow.map(|flow| flow["cookie"].to_string())
+    });
+    let asked = |cookie: &str, seconds: u32| {
+        let path = format!("/v1/instruments/flows/{cookie}/capture?seconds={seconds}");
+        sockets.with_token(&format!("GET {path}"))
+    };
+    let answer = asked(&cookie, 1);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(answer.head.contains("attachment"), "{}", answer.head);
+    assert!(answer.body.starts_with("<!doctype html>"));
+    assert!(answer.body.contains(&format!("{local} to {remote}")));
+    assert!(!daemon.path("run/capture").exists(), "nothing stays");
+    assert_eq!(asked(&cookie, 61).status, 400);
+    assert_eq!(asked("0", 1).status, 404);
+    // Nothing in the address names a file.
+    for path in ["..%2f..%2f..%2fetc%2fpasswd", "%2fetc%2fpasswd", "--out=x"] {
+        assert_eq!(asked(path, 1).status, 400, "{path}");
+    }
+}
+
+/// A connection over loopback, in the daemon's own namespace, where it captures; it carries data until it is dropped.
+struct Talk {
+    /// The sender's, the receiver's.
+    ends: [SocketAddr; 2],
+    receiver: TcpStream,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Talk {
+    fn start() -> Talk {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (receiver, _) = listener.accept().unwrap();
+        let ends = [sender.local_addr(), sender.peer_addr()].map(Result::unwrap);
+        let mut taken = receiver.try_clone().unwrap();
+        let send = move || {
+            while sender.write_all(&[7; 1000]).is_ok() {
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let take = move || {
+            let _ = std::io::copy(&mut taken, &mut std::io::sink());
+        };
+        Talk {
+            ends,
+            receiver,
+            threads: vec![thread::spawn(send), thread::spawn(take)],
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // With data unread the peer is reset, which ends the sender.
+        let _ = self.receiver.shutdown(Shutdown::Both);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// `npm run SCRIPT` in web/, with what it prints; `None`, and a line that says so, when it cannot run here.
 fn npm(script: &str, variables: &[(&str, &str)]) -> Option<String> {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
@@ -547,9 +623,12 @@ fn a_transfer_is_seen_in_a_browser() {
         let learned = sockets.with_token(&asked).body;
         learned.contains("\"prefix\"").then_some(())
     });
+    let talk = Talk::start();
+    let captured = talk.ends[1].to_string();
     let variables = [
         ("FATPATH_PAGE", sockets.page.as_str()),
         ("FATPATH_PEER", &peer),
+        ("FATPATH_CAPTURED", &captured),
         ("FATPATH_FINDING", "FP-RWND"),
     ];
     npm("test:browser", &variables);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // One flow: what it is, why it is slow, and its plots with what happened marked on the time axis.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { JSX } from "preact";
-import type { EventKind, FlowDetail, FlowEvent, FlowView } from "./api";
+import { request, type EventKind, type FlowDetail, type FlowEvent, type FlowView } from "./api";
 import { FactList } from "./facts";
 import { Findings, ShareBar } from "./findings";
 import { bytes, digits, duration, milliseconds, percent, rate, si } from "./format";
@@ -61,7 +61,47 @@ function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
         ))}
       </section>
       <Events events={events} />
+      {!view.has_ended && <Capture cookie={String(view.flow.cookie)} />}
     </>
+  );
+}
+
+/** As long as a capture takes, s. */
+const CAPTURE_S = 10;
+
+type Captured = { state: "none" | "running" } | { state: "done"; url: string } | { state: "failed"; reason: string };
+
+/** Each packet of the next seconds, as a file that any browser draws. */
+function Capture({ cookie }: { cookie: string }): JSX.Element {
+  const [captured, setCaptured] = useState<Captured>({ state: "none" });
+  useEffect(() => () => void (captured.state === "done" && URL.revokeObjectURL(captured.url)), [captured]);
+  const capture = async (): Promise<void> => {
+    setCaptured({ state: "running" });
+    const answer = request(`/v1/instruments/flows/${cookie}/capture?seconds=${CAPTURE_S}`);
+    await answer.then((file) => file.blob()).then(
+      (file) => setCaptured({ state: "done", url: URL.createObjectURL(file) }),
+      (error: unknown) => setCaptured({ state: "failed", reason: error instanceof Error ? error.message : String(error) }),
+    );
+  };
+  return (
+    <section aria-label="Packets">
+      <h2>Packets</h2>
+      <p>
+        <button type="button" disabled={captured.state === "running"} onClick={() => void capture()}>
+          {captured.state === "running" ? `capturing for ${CAPTURE_S} s …` : `Capture ${CAPTURE_S} s`}
+        </button>{" "}
+        headers only, drawn as time-sequence graph, windows, round trips and goodput
+      </p>
+      {captured.state === "done" && (
+        <p>
+          <a href={captured.url} download={`fatpath-flow-${cookie}.html`}>
+            Save the plots
+          </a>{" "}
+          and open the file: it needs no network
+        </p>
+      )}
+      {captured.state === "failed" && <p class="problem" role="alert">{captured.reason}</p>}
+    </section>
   );
 }
 

@@ -4,8 +4,12 @@
 //! A schema says what the daemon sends: a field that may be absent is not required, one that may be null
 //! says so, and there is no field that it does not name.
 
-use crate::endpoint::{self, DOCUMENT, Endpoint, LIVE, METRICS, Method, POLICY, SAMPLES, Visitor};
-use crate::{Error, FlowLogLine, FlowsQuery, LiveFrame, SampleLine, StatusWithoutDaemon};
+use crate::endpoint::{
+    self, CAPTURE, DOCUMENT, Endpoint, LIVE, METRICS, Method, POLICY, SAMPLES, Visitor,
+};
+use crate::{
+    CaptureQuery, Error, FlowLogLine, FlowsQuery, LiveFrame, SampleLine, StatusWithoutDaemon,
+};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -23,6 +27,7 @@ pub fn document() -> Value {
     endpoint::each(&mut document);
     document.page();
     document.streams();
+    document.capture();
     // Types that files and the command line hold, of the same parts.
     document.schema_of::<FlowLogLine>();
     document.schema_of::<StatusWithoutDaemon>();
@@ -160,6 +165,18 @@ impl Document {
         samples["responses"]["503"] = self.refusal(busy);
         samples["parameters"] = json!(self.query_parameters::<FlowsQuery>());
         self.add_get(SAMPLES, samples);
+    }
+
+    fn capture(&mut self) {
+        let summary = "Captures a flow, headers only, and plots it: one HTML file";
+        let mut capture = operation(summary, "The file", text_content("text/html"));
+        let mut parameters = path_parameters(CAPTURE);
+        parameters.extend(self.query_parameters::<CaptureQuery>());
+        self.add_refusals(&mut capture, &parameters, Method::Get);
+        capture["responses"]["422"] = self.refusal("Nothing was captured: the text says why");
+        capture["responses"]["503"] = self.refusal("Another flow is captured at this moment");
+        capture["parameters"] = json!(parameters);
+        self.add_get(CAPTURE, capture);
     }
 
     fn add_get(&mut self, path: &str, operation: Value) {

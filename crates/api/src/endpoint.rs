@@ -99,5 +99,7 @@ pub const DOCUMENT: &str = "/v1/openapi.json";
 pub const LIVE: &str = "/v1/instruments/live";
 /// Samples as they come: a [`SampleLine`](crate::SampleLine) each line, chosen by a [`FlowsQuery`].
 pub const SAMPLES: &str = "/v1/instruments/samples";
+/// A flow's plots, an HTML file, from a capture that begins with the question; see [`CaptureQuery`](crate::CaptureQuery).
+pub const CAPTURE: &str = "/v1/instruments/flows/{cookie}/capture";
 /// Metrics for Prometheus, in the text form of OpenMetrics.
 pub const METRICS: &str = "/metrics";

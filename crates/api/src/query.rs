@@ -41,6 +41,19 @@ impl FlowsQuery {
     }
 }
 
+/// `?seconds=10`
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct CaptureQuery {
+    /// For so long, 1 to 60.
+    #[serde(default = "ten")]
+    pub seconds: u64,
+}
+
+fn ten() -> u64 {
+    10
+}
+
 /// `?file=NAME`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]

@@ -5,6 +5,7 @@
 use crate::access::UnixSockets;
 use crate::answer::{Answer, AnswerTo, Failure};
 use crate::archive::{self, Archive};
+use crate::capture;
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
@@ -97,6 +98,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),
         (endpoint::SAMPLES, get(samples::samples)),
+        (endpoint::CAPTURE, get(capture::capture)),
         (endpoint::METRICS, get(metrics::metrics)),
     ]
 }

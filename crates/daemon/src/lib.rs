@@ -11,6 +11,7 @@ mod answer;
 mod api;
 mod archive;
 mod by_hand;
+mod capture;
 mod cgroup_paths;
 pub mod client;
 mod collector;

@@ -3,6 +3,7 @@
 
 use crate::access::UnixSockets;
 use crate::archive::{Archive, keep_said_in};
+use crate::capture::Captures;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::measure::Measurements;
@@ -38,7 +39,9 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
     let logs = Logs::new(&options.flow_log, options.event_log.as_deref());
     let started = Instant::now();
     let measurements = Measurements::new(&options.measure);
-    let state = DaemonState::new(engine, measurements, logs, ServerInfo { page, started });
+    let captures = Captures::new(&instance.run_dir);
+    let server = ServerInfo { page, started };
+    let state = DaemonState::new(engine, measurements, logs, captures, server);
     let ended = runtime.block_on(async {
         let sockets = UnixSockets::listen(&instance)?;
         let tcp = match options.listen {

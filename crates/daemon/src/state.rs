@@ -3,6 +3,7 @@
 //! `State<PART>`, a worker as an argument.
 
 use crate::archive::Archive;
+use crate::capture::Captures;
 use crate::cgroup_paths::CgroupPaths;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
@@ -34,6 +35,7 @@ pub(crate) struct DaemonState {
     pub(crate) cgroups: Arc<CgroupPaths>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) recordings: Arc<Recordings>,
+    pub(crate) captures: Captures,
     pub(crate) server: ServerInfo,
     /// Cancelled when the daemon is to end.
     pub(crate) shutdown: CancellationToken,
@@ -44,6 +46,7 @@ impl DaemonState {
         engine: Engine,
         measurements: Measurements,
         logs: Logs,
+        captures: Captures,
         server: ServerInfo,
     ) -> DaemonState {
         DaemonState {
@@ -58,6 +61,7 @@ impl DaemonState {
             cgroups: Arc::default(),
             streams: Arc::default(),
             recordings: Arc::default(),
+            captures,
             server,
             shutdown: CancellationToken::new(),
         }
