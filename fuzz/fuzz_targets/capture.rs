@@ -3,7 +3,7 @@
 //! pieces. The first byte tells the length of the pieces.
 #![no_main]
 
-use fatpath_capture::{Analysis, Connection, Counts, Limits, Reader};
+use fatpath_capture::{Analysis, Connection, Counts, History, Limits, Reader, Way, goodput};
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 
@@ -18,6 +18,16 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(all(pieces), all(file));
 });
 
+/// What plots, and a trace beside it, are made of.
+fn drawn(history: &History) -> usize {
+    let points = |way: &Way| {
+        way.beside_kernel();
+        let [moving, total] = goodput(&way.acked, 10_000_000);
+        way.in_flight.len() + way.cwnd.len() + moving.len() + total.len()
+    };
+    points(&history.from_client) + points(&history.from_server)
+}
+
 /// Reads of at most so many bytes.
 struct Pieces<'b> {
     bytes: &'b [u8],
@@ -31,13 +41,13 @@ impl Read for Pieces<'_> {
     }
 }
 
-fn all(input: impl Read) -> (Vec<Connection>, Counts, String) {
+fn all(input: impl Read) -> (Vec<Connection>, Counts, String, usize) {
     let limits = Limits {
         connections: 4,
         bytes: 40_000,
         seed: 0,
     };
-    let mut analysis = Analysis::new(limits).in_tunnels(true);
+    let mut analysis = Analysis::new(limits).in_tunnels(true).watching(&[1, 2]);
     let mut end = String::new();
     match Reader::new(input) {
         Err(error) => end = error.to_string(),
@@ -52,6 +62,7 @@ fn all(input: impl Read) -> (Vec<Connection>, Counts, String) {
             };
         },
     }
+    let points = analysis.take_histories().iter().map(drawn).sum();
     let (connections, counts) = analysis.finish();
-    (connections, counts, end)
+    (connections, counts, end, points)
 }
