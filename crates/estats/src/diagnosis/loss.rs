@@ -3,6 +3,7 @@
 
 use super::{Finding, HOLDS_MOST, Severity, by_share, gain, rate, timers};
 use crate::span::Span;
+use fatpath_model::mathis;
 
 /// Fewer events are chance.
 const LEAST_EVENTS: u64 = 3;
@@ -24,9 +25,6 @@ const STEADY: f64 = 0.25;
 /// On a shorter path another law gains little, and may harm its neighbours (a switch whose buffer many senders fill at
 /// once).
 const LONG_US: f64 = 5_000.0;
-
-/// The square root of 3/2: Mathis et al. 1997 without delayed acknowledgements.
-const MATHIS_C: f64 = 1.2247;
 
 /// Up to this share of segments lost, on average, fp_bbr has the path's rate (draft-ietf-ccwg-bbr-06, 3.1); in a single
 /// round trip it bears twice as much.
@@ -106,7 +104,8 @@ pub(super) fn random(span: &Span) -> Option<Finding> {
         return None;
     }
     let p = span.reductions_per_segment();
-    let mathis_bps = span.mss_bytes() * 8e6 * MATHIS_C / (span.mean_rtt_us().max(1.0) * p.sqrt());
+    let rtt_s = span.mean_rtt_us().max(1.0) / 1e6;
+    let mathis_bps = mathis::rate_bps(mathis::C_REGULAR, span.mss_bytes() as u32, rtt_s, p);
     let lost = span.retransmitted_share();
     let expected = gain(span.best_gain()).filter(|_| lost <= BBR_BEARS);
     let title = "Segments are lost although the path's queue is empty: a bad line";
