@@ -3,6 +3,7 @@
 
 use crate::not_running::not_running;
 use crate::observed::Observed;
+use crate::try_path::{forecast_of, host};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::{ForgetPaths, GetPaths};
@@ -10,6 +11,7 @@ use fatpath_api::{
     ForgetPathsQuery, LearnedPath, LearnedPaths, PathEvidence, PathState, PathsQuery,
 };
 use fatpath_daemon::{Instance, InstanceOptions, client};
+use fatpath_doctor::path::Forecast;
 use fatpath_table::write_table;
 use fatpath_units::show_count;
 use ipnet::IpNet;
@@ -162,9 +164,10 @@ fn show(of: &OfPrefix) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&paths)?);
         return Ok(());
     }
+    let host = host(&of.of.instance()?.run_dir);
     let mut out = stdout().lock();
     for path in &paths {
-        writeln!(out, "{}", as_text(path))?;
+        writeln!(out, "{}", as_text(path, &forecast_of(path, &host)))?;
     }
     Ok(())
 }
@@ -265,7 +268,7 @@ fn settings(path: &LearnedPath) -> String {
     settings.join(", ").replace(" = ", "=")
 }
 
-fn as_text(path: &LearnedPath) -> String {
+fn as_text(path: &LearnedPath, expected: &Forecast) -> String {
     let doubt = |share: f64| format!("{:.0} %", share * 100.0);
     let mut lines = vec![
         format!("path          {} from {}", path.prefix, path.local),
@@ -299,6 +302,14 @@ fn as_text(path: &LearnedPath) -> String {
         path.retransmitted_share * 100.0
     ));
     lines.extend(what_flows_get(path));
+    lines.push(format!("expected      {}", expected.defaults));
+    if let Some(tuned) = expected
+        .tuned
+        .as_ref()
+        .filter(|_| !path.settings.is_empty())
+    {
+        lines.push(format!("  tuned       {tuned}"));
+    }
     if let Some(gain) = path.gain {
         lines.push(format!(
             "gain          x{gain:.1}: the rate of flows with learned settings, over that of those without"
@@ -374,6 +385,7 @@ fn lasting(settings: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fatpath_path::Host;
 
     fn path() -> LearnedPath {
         LearnedPath {
@@ -423,6 +435,37 @@ mod tests {
         );
     }
 
+    fn text(path: &LearnedPath) -> String {
+        let host = Host {
+            law: "cubic".to_owned(),
+            send_autotuned_bytes: 4 << 20,
+            receive_autotuned_bytes: 6 << 20,
+            most_buffer_bytes: 1 << 30,
+            overrides: false,
+            private: Vec::new(),
+        };
+        as_text(path, &forecast_of(path, &host))
+    }
+
+    #[test]
+    fn what_the_models_expect_stands_beside_what_was_learned() {
+        let lossy = LearnedPath {
+            rate_limit: None,
+            loss: Some("random".to_owned()),
+            retransmitted_share: 0.01,
+            ..path()
+        };
+        let shown = text(&lossy);
+        let line = |name| shown.lines().find(|line| line.starts_with(name)).unwrap();
+        let [expected, tuned] = ["expected", "  tuned"].map(line);
+        assert!(
+            expected.contains("limited by its answer to losses"),
+            "{shown}"
+        );
+        assert!(tuned.contains("limited by the path's rate"), "{shown}");
+        assert!(!text(&path()).contains("  tuned"), "the rate is a bound");
+    }
+
     #[test]
     fn a_rate_that_is_a_bound_says_so() {
         assert_eq!(row(&path())[4], ">100.0");
@@ -433,10 +476,11 @@ mod tests {
             ..path()
         };
         assert_eq!(row(&unknown)[4], "?");
-        assert!(as_text(&path()).contains("own buffer: the path may carry more"));
+        let text = text(&path());
+        assert!(text.contains("own buffer: the path may carry more"));
         let flow =
             "12.0 MB, 100.0 ms, 100.0 Mb/s, held back by own buffer, 9 of 9000 segments sent again";
-        assert!(as_text(&path()).contains(flow), "{}", as_text(&path()));
+        assert!(text.contains(flow), "{text}");
         let mut small = path();
         assert!(!is_of_small_buffers(&small));
         small.rate_limit = Some("program_buffer".to_owned());

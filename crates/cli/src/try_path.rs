@@ -19,6 +19,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::IpAddr;
+use std::path::Path;
 
 pub const HELP: &str = "\
 Opens five TCP connections to the destination and closes them again: to --port,
@@ -175,17 +176,8 @@ impl Probe {
         Ok(Some(transfer))
     }
 
-    /// In a namespace of its own tcp_mem cannot be seen; then the policy's own bound is the only one.
     fn host(&self) -> Host {
-        let host = defaults_of_host(&self.instance.run_dir);
-        let most_buffer_bytes = match host.most_buffer_bytes {
-            0 => u64::MAX,
-            most => most,
-        };
-        Host {
-            most_buffer_bytes,
-            ..host
-        }
+        host(&self.instance.run_dir)
     }
 
     /// What the user knows counts most.
@@ -200,6 +192,34 @@ impl Probe {
             facts.loss_kind = (loss > 0.0).then_some(Loss::Random);
         }
     }
+}
+
+/// Without what the daemon of this directory changed. In a namespace of its own tcp_mem cannot be seen; then the policy's
+/// own bound is the only one.
+pub fn host(run_dir: &Path) -> Host {
+    let host = defaults_of_host(run_dir);
+    let most_buffer_bytes = match host.most_buffer_bytes {
+        0 => u64::MAX,
+        most => most,
+    };
+    Host {
+        most_buffer_bytes,
+        ..host
+    }
+}
+
+/// What the models expect of a learned path. Its MTU is not kept: Ethernet's.
+pub fn forecast_of(path: &LearnedPath, host: &Host) -> Forecast {
+    let mut facts = PathFacts {
+        rtt_us: path.base_rtt_us,
+        mtu_bytes: 1500,
+        is_ipv6: path.local.is_ipv6(),
+        rate: None,
+        loss: 0.0,
+        loss_kind: None,
+    };
+    learn(&mut facts, path);
+    forecast(&facts, host)
 }
 
 fn known(bps: f64, limit: Option<Limit>) -> Rate {
