@@ -22,6 +22,9 @@
 //! renews keys before the AEAD's limit. It refuses to open a datagram of another connection, one that was opened before,
 //! and one that does not verify; these change nothing.
 //!
+//! The same frames under the same keys are also records of a stream ([`RecordSealer`], [`RecordOpener`]), for a carrier that
+//! loses nothing by itself.
+//!
 //! Start reading at [`Spec`], then [`Sender`]. The bytes of a datagram are in `packet.rs` and `frame.rs`, and in
 //! docs/transport.md.
 
@@ -33,6 +36,7 @@ mod keys;
 mod packet;
 mod queue;
 mod receiver;
+mod record;
 mod replay;
 mod seal;
 mod sender;
@@ -43,8 +47,9 @@ pub use close::CloseCode;
 pub use fatpath_link::Ecn;
 pub use keys::{Cipher, FlowSecret, Secret};
 pub use packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
-pub use queue::{Extent, Run};
+pub use queue::{Extent, Queue, Run};
 pub use receiver::{Received, Receiver};
+pub use record::{HELLO_BYTES, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer};
 pub use seal::{KeyExhausted, Opened, Opener, Refused, Sealer};
 pub use sender::{PollError, Sender};
 pub use spec::{Spec, SpecError};

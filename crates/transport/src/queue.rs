@@ -35,37 +35,50 @@ impl Run {
 
 /// Extents in the order in which they leave.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub struct Queue {
     extents: VecDeque<Extent>,
     bytes: u64,
 }
 
 impl Queue {
-    pub(crate) fn push(&mut self, extent: Extent) {
+    /// It leaves after what was given before.
+    ///
+    /// # Panics
+    /// It ends beyond 2^62 bytes.
+    pub fn push(&mut self, extent: Extent) {
         let end = extent.offset.checked_add(extent.bytes);
         assert!(
             end.is_some_and(|end| end <= MOST),
             "an object ends at 2^62 bytes"
         );
-        if extent.bytes > 0 {
-            self.bytes += extent.bytes;
-            self.extents.push_back(extent);
+        if extent.bytes == 0 {
+            return;
+        }
+        self.bytes += extent.bytes;
+        match self.extents.back_mut() {
+            Some(last)
+                if (last.object, last.offset + last.bytes) == (extent.object, extent.offset) =>
+            {
+                last.bytes += extent.bytes;
+            }
+            _ => self.extents.push_back(extent),
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// All has left.
+    pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
     /// The first byte: its object, and where in it.
-    pub(crate) fn first(&self) -> Option<(u32, u64)> {
+    pub fn first(&self) -> Option<(u32, u64)> {
         self.extents
             .front()
             .map(|extent| (extent.object, extent.offset))
     }
 
     /// Bytes of objects.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -85,26 +98,34 @@ impl Queue {
     }
 
     fn cut_run(&mut self, room_bytes: u32) -> Option<Run> {
-        let first = self.extents.front_mut()?;
         let room = room_bytes
             .checked_sub(Run::HEADER_BYTES)?
             .min(u16::MAX.into());
-        let bytes = u64::from(room).min(first.bytes);
-        if bytes == 0 {
+        let extent = self.take(room.into())?;
+        Some(Run {
+            object: extent.object,
+            offset: extent.offset,
+            bytes: extent.bytes as u16,
+        })
+    }
+
+    /// Takes the beginning of the first extent, `most` bytes of it or all; `None`: there is nothing to take.
+    pub fn take(&mut self, most: u64) -> Option<Extent> {
+        let first = self.extents.front_mut()?;
+        let taken = Extent {
+            bytes: most.min(first.bytes),
+            ..*first
+        };
+        if taken.bytes == 0 {
             return None;
         }
-        let run = Run {
-            object: first.object,
-            offset: first.offset,
-            bytes: bytes as u16,
-        };
-        first.offset += bytes;
-        first.bytes -= bytes;
-        self.bytes -= bytes;
+        first.offset += taken.bytes;
+        first.bytes -= taken.bytes;
+        self.bytes -= taken.bytes;
         if first.bytes == 0 {
             self.extents.pop_front();
         }
-        Some(run)
+        Some(taken)
     }
 }
 

@@ -238,6 +238,11 @@ impl Opener {
         }
     }
 
+    /// It is of this flow and connection, by what it says.
+    pub(crate) fn is_named_by(&self, header: &Header) -> bool {
+        (header.flow, header.connection) == (self.names.flow, self.names.connection)
+    }
+
     /// Opens it in place.
     ///
     /// # Errors
@@ -247,7 +252,7 @@ impl Opener {
         if datagram.len() < HEADER_BYTES + TAG_BYTES {
             return Err(Refused::Unknown);
         }
-        if (header.flow, header.connection) != (self.names.flow, self.names.connection) {
+        if !self.is_named_by(&header) {
             return Err(Refused::Foreign);
         }
         if !self.seen.is_new(header.number) {
