@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives the transport over UDP sockets: a thread of the program's own calls [`SendEnd::step`] or [`RecvEnd::step`] in a
+//! Drives the transport over UDP sockets, and over TCP connections where UDP is blocked ([`tcp`]): a thread of the program's own calls [`SendEnd::step`] or [`RecvEnd::step`] in a
 //! loop, and each step takes what has arrived, does what is due, sends what may leave, and waits.
 //!
 //! Datagrams leave and arrive many at a call (UDP segmentation offload and its counterpart, by `quinn-udp`); the pace of
@@ -9,14 +9,17 @@
 //! [`Sink`]. Errors of the network are losses: only silence of the peer ends a connection, so that nobody off the path
 //! can. Start reading at [`Socket`], then [`SendEnd`].
 
+mod flows;
 mod ping;
 mod receive;
 mod send;
 mod socket;
+pub mod tcp;
 
-use fatpath_transport::{CloseCode, Run, frame::Write};
+use fatpath_transport::{CloseCode, Refused, Run, frame::Write};
 use std::net::SocketAddr;
 
+pub use flows::{RecvFlows, SendFlows};
 pub use ping::{Ping, Pong};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
@@ -53,6 +56,25 @@ pub enum StepError {
         /// How long.
         silence_s: u64,
     },
+    /// The same over TCP.
+    #[error("nothing has arrived over TCP from {peer} for {silence_s} s")]
+    SilentConnection {
+        /// The other end.
+        peer: SocketAddr,
+        /// How long.
+        silence_s: u64,
+    },
+    /// The other end, or the network, has ended a connection.
+    #[error("the TCP connection with {0} has ended: the same command goes on where this ended")]
+    Ended(SocketAddr),
+    /// The kernel cannot go on with a connection.
+    #[error("TCP connection with {0}")]
+    Connection(SocketAddr, #[source] std::io::Error),
+    /// What came over a connection was not sealed by the other end, or something was left out.
+    #[error(
+        "what comes over TCP from {0} is not what the other end sent: something between changes it"
+    )]
+    Refused(SocketAddr, #[source] Refused),
     /// The other end closed for a reason of its own.
     #[error("the other end closed the connection (code {})", .0.0)]
     Closed(CloseCode),

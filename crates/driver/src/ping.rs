@@ -57,7 +57,7 @@ impl Ping {
                 self.left.push(Instant::now());
                 socket.send(peer, Ecn::NotCapable, &datagram, datagram.len())?;
             }
-            socket.wait(next.saturating_duration_since(Instant::now()), false)?;
+            socket.wait(next.saturating_duration_since(Instant::now()))?;
             let (opener, mut answered) = (&mut self.opener, None);
             socket.receive(|_, _, datagram| {
                 let opened = opener.open(datagram).ok();
@@ -90,7 +90,7 @@ impl Pong {
         socket: &mut Socket,
         wait: Duration,
     ) -> Result<Option<SocketAddr>, StepError> {
-        socket.wait(wait, false)?;
+        socket.wait(wait)?;
         let (opener, mut asked) = (&mut self.opener, vec![]);
         socket.receive(|from, _, datagram| {
             let length = datagram.len();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that writes the data.
 
-use crate::{LATE_NS, Sink, Socket, StepError};
+use crate::{LATE_NS, Sink, Socket, StepError, socket};
 use fatpath_tcp::ReceiverFigures;
 use fatpath_transport::{CloseCode, Ecn, FlowSecret, Receiver, Spec, SpecError};
 use std::net::SocketAddr;
@@ -89,6 +89,14 @@ impl RecvEnd {
     /// # Errors
     /// The connection cannot go on.
     pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
+        if !self.work(sink)? {
+            wait_all(std::slice::from_ref(self), wait)?;
+        }
+        Ok(())
+    }
+
+    /// A step without its waiting. Says whether anything had arrived.
+    pub(crate) fn work(&mut self, sink: &mut impl Sink) -> Result<bool, StepError> {
         let received = self.receive(sink)?;
         let now_ns = self.now_ns();
         if self.receiver.is_abandoned(now_ns) {
@@ -100,10 +108,7 @@ impl RecvEnd {
         }
         self.greet();
         self.transmit()?;
-        if received == 0 {
-            self.wait(wait)?;
-        }
-        Ok(())
+        Ok(received > 0)
     }
 
     fn receive(&mut self, sink: &mut impl Sink) -> Result<usize, StepError> {
@@ -152,14 +157,20 @@ impl RecvEnd {
         Ok(())
     }
 
-    fn wait(&mut self, most: Duration) -> Result<(), StepError> {
-        let now_ns = self.now_ns();
+    /// Until something is to be done though nothing arrives.
+    fn due_in(&self) -> Duration {
         let due_ns = self.receiver.poll_timeout().unwrap_or(u64::MAX);
-        let due = Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        let due = Duration::from_nanos(due_ns.saturating_sub(self.now_ns()));
         let hello = self.hello_at.map_or(HELLO_EVERY, |at| {
             at.saturating_duration_since(Instant::now())
         });
-        self.socket.wait(due.min(most).min(hello), false)?;
-        Ok(())
+        due.min(hello)
     }
+}
+
+/// Until something arrives at one of these, or is to be done, or this much time has passed.
+pub(crate) fn wait_all(ends: &[RecvEnd], most: Duration) -> Result<(), StepError> {
+    let due = ends.iter().map(RecvEnd::due_in).min().unwrap_or(most);
+    let sockets = ends.iter().map(|end| (&end.socket, false));
+    Ok(socket::wait(sockets, due.min(most))?)
 }

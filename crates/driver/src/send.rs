@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has the data.
 
-use crate::{LATE_NS, Socket, Source, StepError};
+use crate::{LATE_NS, Socket, Source, StepError, socket};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Ecn, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
 use rustix::thread::set_current_timer_slack;
@@ -111,6 +111,14 @@ impl SendEnd {
     /// # Errors
     /// The connection cannot go on.
     pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
+        if !self.work(source)? {
+            wait_all(std::slice::from_mut(self), wait)?;
+        }
+        Ok(())
+    }
+
+    /// A step without its waiting. Says whether there was anything to do.
+    pub(crate) fn work(&mut self, source: &mut impl Source) -> Result<bool, StepError> {
         let received = self.receive()?;
         let now_ns = self.now_ns();
         if self.sender.is_abandoned(now_ns) {
@@ -127,10 +135,7 @@ impl SendEnd {
         if let Some(code) = self.sender.closed_by_peer() {
             return Err(StepError::Closed(code));
         }
-        if received == 0 && !sent {
-            self.wait(wait)?;
-        }
-        Ok(())
+        Ok(received > 0 || sent)
     }
 
     fn receive(&mut self) -> Result<usize, StepError> {
@@ -193,15 +198,22 @@ impl SendEnd {
         Ok(())
     }
 
-    fn wait(&mut self, most: Duration) -> Result<(), StepError> {
-        if !std::mem::replace(&mut self.wakes_exactly, true) {
+    /// Until something is to be done though nothing arrives.
+    fn due_in(&self) -> Duration {
+        let due_ns = self.sender.poll_timeout().unwrap_or(u64::MAX);
+        Duration::from_nanos(due_ns.saturating_sub(self.now_ns()))
+    }
+}
+
+/// Until one of these, which belong to this thread, has something to do, or this much time has passed.
+pub(crate) fn wait_all(ends: &mut [SendEnd], most: Duration) -> Result<(), StepError> {
+    for end in ends.iter_mut() {
+        if !std::mem::replace(&mut end.wakes_exactly, true) {
             // By default the kernel wakes a thread up to 50 µs late, a fifth of a batch (PR_SET_TIMERSLACK, prctl(2)).
             let _ = set_current_timer_slack(NonZeroU64::new(1));
         }
-        let now_ns = self.now_ns();
-        let due_ns = self.sender.poll_timeout().unwrap_or(u64::MAX);
-        let due = Duration::from_nanos(due_ns.saturating_sub(now_ns));
-        self.socket.wait(due.min(most), self.is_held)?;
-        Ok(())
     }
+    let due = ends.iter().map(SendEnd::due_in).min().unwrap_or(most);
+    let sockets = ends.iter().map(|end| (&end.socket, end.is_held));
+    Ok(socket::wait(sockets, due.min(most))?)
 }

@@ -31,10 +31,10 @@ pub struct Socket {
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// All are taken.
-    #[error("no UDP port from {} to {} is free: give other ports", .0.start(), .0.end())]
+    #[error("no port from {} to {} is free: give other ports", .0.start(), .0.end())]
     Taken(RangeInclusive<u16>),
     /// Another error of the kernel.
-    #[error("UDP socket on {0}")]
+    #[error("socket on {0}")]
     Io(IpAddr, #[source] io::Error),
 }
 
@@ -59,18 +59,8 @@ impl Socket {
         ports: RangeInclusive<u16>,
         first: u16,
     ) -> Result<(Socket, Bound), BindError> {
-        let count = usize::from(ports.end().saturating_sub(*ports.start())) + 1;
-        let begin = usize::from(first) % count;
-        for port in ports.clone().cycle().skip(begin).take(count) {
-            match UdpSocket::bind((address, port)) {
-                Ok(socket) => {
-                    return Socket::of(socket).map_err(|error| BindError::Io(address, error));
-                }
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(error) => return Err(BindError::Io(address, error)),
-            }
-        }
-        Err(BindError::Taken(ports))
+        let socket = on_free_port(address, ports, first, |at| UdpSocket::bind(at))?;
+        Socket::of(socket).map_err(|error| BindError::Io(address, error))
     }
 
     fn of(socket: UdpSocket) -> io::Result<(Socket, Bound)> {
@@ -141,6 +131,11 @@ impl Socket {
         Ok(true)
     }
 
+    /// Until something arrives, or this much time has passed.
+    pub(crate) fn wait(&self, most: Duration) -> io::Result<()> {
+        wait(std::iter::once((self, false)), most)
+    }
+
     /// Takes what has arrived, a batch of many datagrams at most, and gives each with its sender and its ECN field; says how
     /// many.
     pub(crate) fn receive<'b>(
@@ -171,21 +166,53 @@ impl Socket {
         }
         Ok(datagrams)
     }
+}
 
-    /// Until something arrives, room is to send where `for_room`, or this much time has passed.
-    pub(crate) fn wait(&self, most: Duration, for_room: bool) -> io::Result<()> {
-        let mut events = PollFlags::IN;
-        events.set(PollFlags::OUT, for_room);
-        let mut fds = [PollFd::new(&self.socket, events)];
-        let timeout = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+/// Until something arrives at one of these sockets, room is to send at one that is to be waited for with that, or this much
+/// time has passed.
+pub(crate) fn wait<'s>(
+    sockets: impl Iterator<Item = (&'s Socket, bool)>,
+    most: Duration,
+) -> io::Result<()> {
+    let mut fds: Vec<_> = sockets
+        .map(|(socket, for_room)| {
+            let mut events = PollFlags::IN;
+            events.set(PollFlags::OUT, for_room);
+            PollFd::new(&socket.socket, events)
+        })
+        .collect();
+    wait_for(&mut fds, most)
+}
+
+/// Until something happens to one of these, or this much time has passed.
+pub(crate) fn wait_for(fds: &mut [PollFd<'_>], most: Duration) -> io::Result<()> {
+    let timeout = Timespec {
+        tv_sec: most.as_secs() as i64,
+        tv_nsec: most.subsec_nanos().into(),
+    };
+    match poll(fds, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The first of `ports` that `bind` gets, sought from `first` on.
+pub(crate) fn on_free_port<S>(
+    address: IpAddr,
+    ports: RangeInclusive<u16>,
+    first: u16,
+    bind: impl Fn((IpAddr, u16)) -> io::Result<S>,
+) -> Result<S, BindError> {
+    let count = usize::from(ports.end().saturating_sub(*ports.start())) + 1;
+    let begin = usize::from(first) % count;
+    for port in ports.clone().cycle().skip(begin).take(count) {
+        match bind((address, port)) {
+            Ok(socket) => return Ok(socket),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(BindError::Io(address, error)),
         }
     }
+    Err(BindError::Taken(ports))
 }
 
 /// That of a batch. The kernel puts it together of datagrams with the same one; before Linux 6.9 or so also of others, whose

@@ -21,7 +21,7 @@ fn content(object: u32, place: u64) -> u8 {
     (place.wrapping_mul(0x9e37_79b1) >> 7) as u8 ^ object as u8
 }
 
-struct Pattern;
+pub(crate) struct Pattern;
 
 impl Source for Pattern {
     fn read(&mut self, run: &Run, into: &mut [u8]) {
@@ -33,8 +33,8 @@ impl Source for Pattern {
 
 /// Checks what arrives and counts it.
 #[derive(Default)]
-struct Checked {
-    bytes: u64,
+pub(crate) struct Checked {
+    pub(crate) bytes: u64,
 }
 
 impl Sink for Checked {
@@ -225,7 +225,7 @@ fn the_ecn_field_arrives_as_it_left() {
                 if arrived.len() == length.div_ceil(1000) {
                     break;
                 }
-                there.wait(Duration::from_secs(5), false).unwrap();
+                there.wait(Duration::from_secs(5)).unwrap();
                 there.receive(|_, ecn, _| arrived.push(ecn)).unwrap();
             }
             assert_eq!(arrived, vec![ecn; length.div_ceil(1000)], "{address}");
@@ -240,6 +240,6 @@ fn ports_that_are_taken_are_passed_over_and_none_is_named() {
     let (_second, other) = Socket::bind(HERE, 50_990..=51_000, 7).unwrap();
     assert_ne!(other.address.port(), port);
     let failed = Socket::bind(HERE, port..=port, 0).err().unwrap();
-    let expected = format!("no UDP port from {port} to {port} is free: give other ports");
+    let expected = format!("no port from {port} to {port} is free: give other ports");
     assert_eq!(failed.to_string(), expected);
 }

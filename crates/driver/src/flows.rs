@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Several flows of one transfer: each has a socket, keys, a window and congestion control of its own, and takes what it
+//! sends from one queue, as it gets on. So a path that gives each flow a share, or spreads flows over several lines, carries
+//! more of them together.
+
+use crate::receive::wait_all as wait_to_receive;
+use crate::send::wait_all as wait_to_send;
+use crate::{RecvEnd, SendEnd, Sink, Source, StepError};
+use fatpath_tcp::SenderFigures;
+use fatpath_transport::{CloseCode, Extent, Queue};
+use std::time::{Duration, Instant};
+
+/// A flow takes so much at once: what flows read lies close together.
+const PIECE_BYTES: u64 = 128 << 10;
+/// All flows together are given so much ahead: what one was given no other sends.
+const AHEAD_BYTES: u64 = 4 << 20;
+
+/// The sending ends.
+pub struct SendFlows {
+    flows: Vec<SendEnd>,
+    queue: Queue,
+}
+
+/// The receiving ends.
+pub struct RecvFlows(Vec<RecvEnd>);
+
+impl SendFlows {
+    /// Of these flows, one at least.
+    pub fn new(flows: Vec<SendEnd>) -> SendFlows {
+        SendFlows {
+            flows,
+            queue: Queue::default(),
+        }
+    }
+
+    /// This is to be sent, after what was given before.
+    pub fn send(&mut self, extent: Extent) {
+        self.queue.push(extent);
+    }
+
+    /// Bytes that were given and have not left.
+    pub fn unsent_bytes(&self) -> u64 {
+        let of_flows: u64 = self.flows.iter().map(SendEnd::unsent_bytes).sum();
+        self.queue.bytes() + of_flows
+    }
+
+    /// The first byte that may not have arrived: the lowest object, and where in it; `None`: all has.
+    pub fn oldest(&self) -> Option<(u32, u64)> {
+        let of_flows = self.flows.iter().filter_map(SendEnd::oldest);
+        of_flows.chain(self.queue.first()).min()
+    }
+
+    /// All that was given has arrived.
+    pub fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.flows.iter().all(SendEnd::is_done)
+    }
+
+    /// Tells the receiver that this is the end; the next step sends it.
+    pub fn close(&mut self, code: CloseCode) {
+        self.flows.iter_mut().for_each(|flow| flow.close(code));
+    }
+
+    /// When something that verifies came last by any flow, or the program said that the other end lives.
+    pub fn heard(&self) -> Instant {
+        newest(self.flows.iter().map(SendEnd::heard))
+    }
+
+    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
+    pub fn peer_is_alive(&mut self) {
+        self.flows.iter_mut().for_each(SendEnd::peer_is_alive);
+    }
+
+    /// How they stand together: windows and counts are sums, the round-trip time is the longest.
+    pub fn figures(&self) -> SenderFigures {
+        let figures = self.flows.iter().map(SendEnd::figures);
+        let sum = figures.fold(SenderFigures::default(), |sum, figures| SenderFigures {
+            cwnd_pkts: sum.cwnd_pkts.saturating_add(figures.cwnd_pkts),
+            srtt_us: sum.srtt_us.max(figures.srtt_us),
+            sent_pkts: sum.sent_pkts + figures.sent_pkts,
+            retransmits: sum.retransmits + figures.retransmits,
+            ..sum
+        });
+        let marked_pkts = self.flows.iter().map(SendEnd::marked_pkts).sum();
+        SenderFigures { marked_pkts, ..sum }
+    }
+
+    /// A step of each flow; waits for at most `wait` when none had anything to do.
+    ///
+    /// # Errors
+    /// One of them cannot go on.
+    pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
+        self.deal();
+        let mut has_worked = false;
+        for flow in &mut self.flows {
+            has_worked |= flow.work(source)?;
+        }
+        if !has_worked {
+            wait_to_send(&mut self.flows, wait)?;
+        }
+        Ok(())
+    }
+
+    /// Pieces to the flows in turn, so that what they read is close together.
+    fn deal(&mut self) {
+        let most = AHEAD_BYTES / self.flows.len() as u64;
+        let mut has_room = true;
+        while has_room {
+            has_room = false;
+            for flow in &mut self.flows {
+                if flow.unsent_bytes() >= most {
+                    continue;
+                }
+                let Some(piece) = self.queue.take(PIECE_BYTES) else {
+                    return;
+                };
+                flow.send(piece);
+                has_room = true;
+            }
+        }
+    }
+}
+
+impl RecvFlows {
+    /// Of these flows, one at least.
+    pub fn new(flows: Vec<RecvEnd>) -> RecvFlows {
+        RecvFlows(flows)
+    }
+
+    /// When something that verifies came last by any flow, or the program said that the other end lives.
+    pub fn heard(&self) -> Instant {
+        newest(self.0.iter().map(RecvEnd::heard))
+    }
+
+    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
+    pub fn peer_is_alive(&mut self) {
+        self.0.iter_mut().for_each(RecvEnd::peer_is_alive);
+    }
+
+    /// A step of each flow; waits for at most `wait` when nothing had arrived.
+    ///
+    /// # Errors
+    /// One of them cannot go on.
+    pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
+        let mut has_arrived = false;
+        for flow in &mut self.0 {
+            has_arrived |= flow.work(sink)?;
+        }
+        if !has_arrived {
+            wait_to_receive(&self.0, wait)?;
+        }
+        Ok(())
+    }
+}
+
+fn newest(times: impl Iterator<Item = Instant>) -> Instant {
+    times.max().unwrap_or_else(Instant::now)
+}

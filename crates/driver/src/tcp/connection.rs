@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One connection, whose other end has shown that it has the keys.
+
+use super::{Role, option};
+use crate::StepError;
+use crate::socket::wait_for;
+use fatpath_transport::{KeyExhausted, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer};
+use nix::libc::tcp_info;
+use nix::sys::socket::{getsockopt, setsockopt};
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Room for what one call reads. The sending end reads hellos.
+const INBOX_BYTES: usize = 4 * MOST_RECORD_BYTES;
+/// What the kernel takes of data beyond those that may leave now.
+const NOT_SENT_BYTES: u32 = 256 << 10;
+
+/// A connection that does not block.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    peer: SocketAddr,
+    sealer: RecordSealer,
+    opener: RecordOpener,
+    inbox: Vec<u8>,
+    /// What of the inbox has arrived, and was not opened.
+    arrived: std::ops::Range<usize>,
+    outbox: Vec<u8>,
+    /// Bytes of the outbox that the kernel has taken.
+    taken: usize,
+}
+
+impl Connection {
+    pub(super) fn new(
+        stream: TcpStream,
+        peer: SocketAddr,
+        (sealer, opener): (RecordSealer, RecordOpener),
+        role: Role,
+    ) -> io::Result<Connection> {
+        stream.set_nonblocking(true)?;
+        set_tcp_nodelay(&stream, true)?;
+        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(NOT_SENT_BYTES)?;
+        let inbox_bytes = match role {
+            Role::Sends => MOST_RECORD_BYTES,
+            Role::Receives => INBOX_BYTES,
+        };
+        Ok(Connection {
+            stream,
+            peer,
+            sealer,
+            opener,
+            inbox: vec![0; inbox_bytes],
+            arrived: 0..0,
+            outbox: Vec::new(),
+            taken: 0,
+        })
+    }
+
+    /// Where the other end is.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The kernel's round-trip time.
+    pub fn rtt(&self) -> Duration {
+        let rtt_us = self.info().map_or(0, |info| info.tcpi_rtt);
+        Duration::from_micros(rtt_us.into())
+    }
+
+    pub(super) fn info(&self) -> Option<tcp_info> {
+        getsockopt(&self.stream, option::Info).ok()
+    }
+
+    /// No more than this leaves in a second.
+    pub(super) fn limit(&self, bytes_per_s: u64) -> io::Result<()> {
+        Ok(setsockopt(
+            &self.stream,
+            option::MaxPacingRate,
+            &bytes_per_s,
+        )?)
+    }
+
+    /// The law of this name, where the kernel has it and the user may choose it.
+    pub(super) fn prefer_law(&self, name: &str) {
+        let _ = set_tcp_congestion(&self.stream, name); // the host's own stays
+    }
+
+    /// Reads what has arrived, by one call; says whether there was anything.
+    pub(super) fn read(&mut self) -> Result<bool, StepError> {
+        // What is left of a record begins the inbox: there is room for more than that.
+        self.inbox.copy_within(self.arrived.clone(), 0);
+        self.arrived = 0..self.arrived.len();
+        match (&self.stream).read(&mut self.inbox[self.arrived.end..]) {
+            Ok(0) => Err(StepError::Ended(self.peer)),
+            Ok(count) => {
+                self.arrived.end += count;
+                Ok(true)
+            }
+            Err(error) => self.passing(error).map(|()| false),
+        }
+    }
+
+    /// Opens the records that have arrived whole.
+    pub(super) fn open<'c>(
+        &'c mut self,
+        mut take: impl FnMut(Record<'c>),
+    ) -> Result<(), StepError> {
+        let peer = self.peer;
+        let refused = |refused| StepError::Refused(peer, refused);
+        let mut rest = &mut self.inbox[self.arrived.clone()];
+        while let Some(length) = RecordOpener::whole(rest).map_err(refused)? {
+            let (record, after) = rest.split_at_mut(length);
+            take(self.opener.open(record).map_err(refused)?);
+            rest = after;
+            self.arrived.start += length;
+        }
+        self.sealer.heard(self.opener.phase());
+        Ok(())
+    }
+
+    /// Nothing waits for the kernel.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
+    /// Appends what is to leave.
+    pub(super) fn seal(
+        &mut self,
+        seal: impl FnOnce(&mut RecordSealer, &mut Vec<u8>) -> Result<bool, KeyExhausted>,
+    ) -> Result<bool, StepError> {
+        seal(&mut self.sealer, &mut self.outbox).map_err(|_| StepError::KeyExhausted)
+    }
+
+    pub(super) fn outbox_bytes(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Gives the kernel what it takes; says whether it took anything.
+    pub(super) fn write(&mut self) -> Result<bool, StepError> {
+        match (&self.stream).write(&self.outbox[self.taken..]) {
+            Ok(count) => {
+                self.taken += count;
+                if self.taken == self.outbox.len() {
+                    self.taken = 0;
+                    self.outbox.clear();
+                }
+                Ok(count > 0)
+            }
+            Err(error) => self.passing(error).map(|()| false),
+        }
+    }
+
+    fn passing(&self, error: io::Error) -> Result<(), StepError> {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(()),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Err(StepError::Ended(self.peer)),
+            _ => Err(StepError::Connection(self.peer, error)),
+        }
+    }
+}
+
+/// Until something arrives, or there is room for what waits, or this much time has passed.
+pub(super) fn wait(connections: &[Connection], most: Duration) -> io::Result<()> {
+    let events = |connection: &Connection| match connection.is_idle() {
+        true => PollFlags::IN,
+        false => PollFlags::IN | PollFlags::OUT,
+    };
+    let fds = connections.iter();
+    let mut fds: Vec<_> = fds
+        .map(|connection| PollFd::new(&connection.stream, events(connection)))
+        .collect();
+    wait_for(&mut fds, most)
+}

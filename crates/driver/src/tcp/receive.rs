@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end that writes the data.
+
+use super::HELLO_EVERY;
+use super::connection::{Connection, wait};
+use crate::{Sink, StepError};
+use fatpath_transport::Record;
+use std::time::{Duration, Instant};
+
+/// The receiving end over connections.
+pub struct RecvEnd {
+    connections: Vec<Connection>,
+    heard: Instant,
+    hello_at: Instant,
+}
+
+impl RecvEnd {
+    /// Over `connections`.
+    pub fn new(connections: Vec<Connection>) -> RecvEnd {
+        let now = Instant::now();
+        RecvEnd {
+            connections,
+            heard: now,
+            hello_at: now,
+        }
+    }
+
+    /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
+    pub fn heard(&self) -> Instant {
+        self.heard
+    }
+
+    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
+    pub fn peer_is_alive(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// Takes what arrived, gives it to `sink`, and waits for at most `wait` when nothing had arrived. While the sink stands,
+    /// the connections fill, and the sender waits.
+    ///
+    /// # Errors
+    /// The carrier cannot go on.
+    pub fn step(&mut self, sink: &mut impl Sink, most: Duration) -> Result<(), StepError> {
+        let mut has_arrived = false;
+        for connection in &mut self.connections {
+            if connection.read()? {
+                has_arrived = true;
+                self.heard = Instant::now();
+                let mut writes = vec![];
+                connection.open(|record| {
+                    if let Record::Data(data) = record {
+                        writes.extend(data);
+                    }
+                })?;
+                if !writes.is_empty() {
+                    sink.write(&writes);
+                }
+            }
+        }
+        self.greet()?;
+        if !has_arrived {
+            let hello = self.hello_at.saturating_duration_since(Instant::now());
+            wait(&self.connections, most.min(hello))?;
+        }
+        Ok(())
+    }
+
+    /// Each connection says that it lives, and by which key it was told so last; no more where that is not read.
+    fn greet(&mut self) -> Result<(), StepError> {
+        if self.hello_at > Instant::now() {
+            return Ok(());
+        }
+        self.hello_at = Instant::now() + HELLO_EVERY;
+        for connection in &mut self.connections {
+            if connection.is_idle() {
+                connection.seal(|sealer, records| sealer.hello(records).map(|()| true))?;
+            }
+            connection.write()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two ends over connections of the loopback interface, and strangers that connect meanwhile.
+
+use super::*;
+use crate::tests::{Checked, Pattern};
+use crate::{Sink, StepError};
+use fatpath_transport::frame::Write as Arrived;
+use fatpath_transport::{CloseCode, Extent, Secret};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::thread;
+use std::time::Instant;
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const CIPHER: Cipher = Cipher::Aes128Gcm;
+const WAIT: Duration = Duration::from_millis(10);
+const WITHIN: Duration = Duration::from_secs(5);
+const SILENCE: Duration = Duration::from_secs(10);
+
+fn flows(transfer: u8, count: usize) -> Vec<FlowSecret> {
+    let mut secret = Secret::agree(&[transfer; 32], &[2; 32]);
+    (0..count).map(|_| secret.next_flow().unwrap()).collect()
+}
+
+fn listener(count: usize) -> (Listener, SocketAddr) {
+    let listener = Listener::bind(HERE, 50_000..=51_000, std::process::id() as u16).unwrap();
+    let listener = listener.expecting(flows(1, count), Role::Receives, CIPHER);
+    let at = SocketAddr::new(HERE, listener.port().unwrap());
+    (listener, at)
+}
+
+/// Both ends of so many connections.
+fn connected(count: usize) -> (Vec<Connection>, Vec<Connection>) {
+    let (mut listener, at) = listener(count);
+    let of_sender = thread::spawn(move || {
+        let flows = flows(1, count).into_iter();
+        flows
+            .map(|flow| connect(at, flow, Role::Sends, CIPHER, WITHIN).unwrap())
+            .collect()
+    });
+    let begun = Instant::now();
+    while listener.poll().unwrap() < count {
+        assert!(begun.elapsed() < WITHIN);
+    }
+    (of_sender.join().unwrap(), listener.into_connections())
+}
+
+#[test]
+fn all_bytes_arrive_over_one_connection_and_over_several() {
+    const BYTES: u64 = 20_000_000;
+    for count in [1, 5] {
+        let (of_sender, of_receiver) = connected(count);
+        let sending = thread::spawn(move || {
+            let mut end = SendEnd::new(of_sender, SILENCE, None, "reno").unwrap();
+            for (object, bytes) in [(0, BYTES), (1, 1), (2, 0), (3, BYTES)] {
+                let offset = u64::from(object);
+                end.send(Extent {
+                    object,
+                    offset,
+                    bytes,
+                });
+            }
+            while !end.is_done() {
+                end.step(&mut Pattern, WAIT).unwrap();
+            }
+            end.close(CloseCode(0)).unwrap();
+            end
+        });
+        let (mut end, mut sink) = (RecvEnd::new(of_receiver), Checked::default());
+        while sink.bytes < 2 * BYTES + 1 {
+            end.step(&mut sink, WAIT).unwrap();
+        }
+        let sent = sending.join().unwrap().figures();
+        assert!(sent.sent_pkts > 0 && sent.srtt_us > 0, "{sent:?}");
+    }
+}
+
+/// They have no keys, or those of another transfer: their connections are closed, and the one that has them comes through.
+#[test]
+fn strangers_are_closed_and_change_nothing() {
+    let (mut listener, at) = listener(1);
+    let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(at).unwrap()).collect();
+    let mut noise = TcpStream::connect(at).unwrap();
+    noise.write_all(&[7; 500]).unwrap();
+    let other = flows(9, 1).remove(0);
+    let other = thread::spawn(move || connect(at, other, Role::Sends, CIPHER, WITHIN));
+    let own = flows(1, 1).remove(0);
+    let own = thread::spawn(move || connect(at, own, Role::Sends, CIPHER, WITHIN));
+    let begun = Instant::now();
+    while listener.poll().unwrap() < 1 || !other.is_finished() {
+        assert!(begun.elapsed() < 2 * WITHIN);
+    }
+    own.join().unwrap().unwrap();
+    assert!(other.join().unwrap().is_err());
+    let mut byte = [0];
+    assert_eq!(noise.read(&mut byte).ok().filter(|read| *read > 0), None);
+    assert_eq!(listener.into_connections().len(), 1);
+    drop(silent);
+}
+
+/// What somebody on the path puts into a connection, or an end that goes away, ends it by a name.
+#[test]
+fn what_was_not_sealed_ends_the_carrier() {
+    let (mut listener, at) = listener(1);
+    let mut stream = TcpStream::connect(at).unwrap();
+    let (mut sealer, _) = flows(1, 1).remove(0).records_of_sender(CIPHER);
+    let mut records = vec![];
+    sealer.hello(&mut records).unwrap();
+    stream.write_all(&records).unwrap();
+    while listener.poll().unwrap() < 1 {}
+    let mut end = RecvEnd::new(listener.into_connections());
+    records.clear();
+    sealer.hello(&mut records).unwrap();
+    records[10] ^= 1;
+    stream.write_all(&records).unwrap();
+    assert!(matches!(error_of(&mut end), StepError::Refused(..)));
+    let (of_sender, of_receiver) = connected(1);
+    drop(of_sender);
+    assert!(matches!(
+        error_of(&mut RecvEnd::new(of_receiver)),
+        StepError::Ended(_)
+    ));
+}
+
+fn error_of(end: &mut RecvEnd) -> StepError {
+    let begun = Instant::now();
+    while begun.elapsed() < WITHIN {
+        if let Err(error) = end.step(&mut Checked::default(), WAIT) {
+            return error;
+        }
+    }
+    panic!("the carrier goes on");
+}
+
+/// A sink that stands until it may go on.
+struct Slow<'s>(&'s dyn Fn());
+
+impl Sink for Slow<'_> {
+    fn write(&mut self, _: &[Arrived<'_>]) {
+        (self.0)();
+    }
+}
+
+/// While nobody takes what arrives, the sender has not much of it on its way: it waits, and knows when to give up.
+#[test]
+fn a_receiver_that_stands_holds_the_sender_back_and_silence_ends_it() {
+    let (of_sender, of_receiver) = connected(1);
+    let silence = Duration::from_millis(500);
+    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
+    let bytes = 1 << 30;
+    end.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes,
+    });
+    let begun = Instant::now();
+    let error = loop {
+        match end.step(&mut Pattern, WAIT) {
+            Ok(()) => assert!(begun.elapsed() < WITHIN),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(error, StepError::SilentConnection { .. }),
+        "{error}"
+    );
+    assert!(end.unsent_bytes() > bytes / 2);
+    // A hello is a sign of life.
+    let (of_sender, of_receiver_2) = connected(1);
+    drop(of_receiver);
+    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
+    let mut receiver = RecvEnd::new(of_receiver_2);
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * silence {
+        receiver.step(&mut Slow(&|| ()), WAIT).unwrap();
+        end.step(&mut Pattern, Duration::ZERO).unwrap();
+    }
+}
+
+/// In a second no more than the limit leaves, over all connections together.
+#[test]
+fn a_limit_is_shared() {
+    let (of_sender, of_receiver) = connected(4);
+    let receiving = thread::spawn(move || {
+        let (mut end, mut sink) = (RecvEnd::new(of_receiver), Checked::default());
+        while end.step(&mut sink, WAIT).is_ok() {}
+        sink.bytes
+    });
+    let mut end = SendEnd::new(of_sender, SILENCE, Some(80_000_000), "reno").unwrap();
+    end.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes: 1 << 30,
+    });
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        end.step(&mut Pattern, WAIT).unwrap();
+    }
+    drop(end);
+    let bytes = receiving.join().unwrap();
+    assert!((5_000_000..12_000_000).contains(&bytes), "{bytes}");
+}
