@@ -3,15 +3,15 @@
 
 use crate::control::Control;
 use crate::names::shown;
-use crate::protocol::{Agreed, Part, Receives, Sends};
+use crate::protocol::{Agreed, Carrier, Part, Receives, Sends};
 use crate::remote::{Place, Shell, on_one_host};
 use crate::report::{Progress, Report};
 use crate::send::{Given, own_name};
 use crate::session::Session;
+use crate::way::Way;
 use crate::{receive, send};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use fatpath_driver::Bound;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,10 +24,11 @@ use std::process::ExitCode;
 
 /// What `fatpath send --help` ends with.
 pub const SEND_HELP: &str = "\
-Starts `fatpath recv` on HOST by ssh, and sends the files by UDP, encrypted. A
-file appears under its name when all of it is there, verified and on the disk.
-A transfer that was interrupted goes on where it ended when the same command is
-given again. Files of the same size and time are left alone. docs/mover.md.
+Starts `fatpath recv` on HOST by ssh, and sends the files by UDP, encrypted, or
+by TCP where UDP is blocked. A file appears under its name when all of it is
+there, verified and on the disk. A transfer that was interrupted goes on where
+it ended when the same command is given again. Files of the same size and time
+are left alone. docs/mover.md.
 
 With - in the place of the files, standard input becomes the one file that the
 last argument names. Nothing of it is kept where the transfer is interrupted.
@@ -43,7 +44,8 @@ Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
 
 /// What `fatpath recv --help` ends with.
 pub const RECV_HELP: &str = "\
-Starts `fatpath send` on HOST by ssh, and receives the files by UDP, encrypted.
+Starts `fatpath send` on HOST by ssh, and receives the files by UDP, encrypted,
+or by TCP where UDP is blocked.
 DIR is made where it is missing. See `fatpath send --help`.
 
 With - in the place of DIR, one file goes to standard output, as it comes; the
@@ -127,13 +129,19 @@ pub struct BothArguments {
     /// Payload of a datagram; 1452 fits Ethernet, 1232 fits any IPv6 path
     #[arg(long, value_name = "BYTES", default_value_t = 1452)]
     pub datagram_bytes: u16,
-    /// UDP ports that both ends choose one of
+    /// What carries the data: UDP, or TCP where UDP is blocked
+    #[arg(long, value_name = "CARRIER", value_enum, default_value_t = Carrier::Auto)]
+    pub carrier: Carrier,
+    /// Flows of UDP, or connections of TCP, 1 to 32; without it one flow, and 8 connections where the path is long
+    #[arg(long, value_name = "NUMBER")]
+    pub flows: Option<u16>,
+    /// Ports of UDP and TCP that both ends choose one of
     #[arg(long, value_name = "FIRST-LAST", default_value = "50000-51000", value_parser = ports)]
     pub ports: (u16, u16),
     /// Give up when the other end is silent for this long, such as 30s
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time_ms)]
     pub timeout: u32,
-    /// Where datagrams to HOST go, if ssh goes by another address
+    /// Where the data to HOST go, if ssh goes by another address
     #[arg(long, value_name = "ADDRESS")]
     pub address: Option<IpAddr>,
     /// Command that runs another one on a host, in the place of ssh, as rsync takes it
@@ -277,8 +285,13 @@ fn receive_to_output(
         !stdout().is_terminal(),
         "standard output is a terminal: send it to a file or a program, as in | tar x"
     );
+    ensure!(
+        both.flows.is_none_or(|flows| flows == 1),
+        "what goes to standard output comes by one flow, in order: leave out --flows"
+    );
     let (places, names) = named(places)?;
-    let session = both.call(&places[0], Part::Send(both.sends(paths(&places))))?;
+    let sends = Part::Send(both.sends(paths(&places)));
+    let session = both.call_by(&places[0], sends, Some(1))?;
     *report = Report::new(false); // the time of logging in is not the transfer's
     receive::run_to_output(session, &names[0], raw_stdout()?, report, progress)
 }
@@ -350,6 +363,11 @@ impl BothArguments {
     }
 
     fn call(&self, place: &Place, part: Part) -> Result<Session> {
+        self.call_by(place, part, self.flows)
+    }
+
+    /// By so many flows, where that is said.
+    fn call_by(&self, place: &Place, part: Part, flows: Option<u16>) -> Result<Session> {
         let shell = Shell {
             rsh: self.rsh.clone(),
             fatpath: self.remote_fatpath.clone(),
@@ -362,10 +380,18 @@ impl BothArguments {
             ecn: !self.no_ecn,
             limit_bps: self.limit,
             ports: self.ports,
+            carrier: self.carrier,
+            flows,
         };
         let session = Session::call(&shell, place, self.address, agreed, part)?;
+        let is_blocked = (self.carrier, session.way().carrier()) == (Carrier::Auto, Carrier::Tcp);
+        if is_blocked && !self.quiet {
+            eprintln!(
+                "fatpath: UDP does not get through; the data go by TCP, as the kernels of both hosts have it"
+            );
+        }
         if !self.quiet {
-            warn_of_short_buffer(&session.bound);
+            warn_of_short_buffer(session.way());
         }
         Ok(session)
     }
@@ -418,8 +444,8 @@ impl BothArguments {
 }
 
 /// A thread that is late loses what does not fit.
-fn warn_of_short_buffer(bound: &Bound) {
-    if bound.is_short {
+fn warn_of_short_buffer(way: &Way) {
+    if let Some(bound) = way.bound().filter(|bound| bound.is_short) {
         eprintln!(
             "fatpath: warning: the kernel gives UDP sockets {} bytes to receive into; above 1 Gb/s some datagrams may be lost. \
              As root: sysctl net.core.rmem_max=8388608",
@@ -431,7 +457,7 @@ fn warn_of_short_buffer(bound: &Bound) {
 /// The end that another fatpath started.
 fn be_called() -> Result<ExitCode> {
     let (session, part) = Session::be_called(Control::of_stdio()?)?;
-    warn_of_short_buffer(&session.bound);
+    warn_of_short_buffer(session.way());
     let mut report = Report::new(false);
     let mut progress = Progress::new(false, true);
     match part {

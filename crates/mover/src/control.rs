@@ -4,6 +4,7 @@
 
 use crate::protocol::{self, Message, ReadError};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use fatpath_driver::StepError;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -26,6 +27,8 @@ const ALIVE_EVERY: Duration = Duration::from_secs(5);
 const LATE: Duration = Duration::from_millis(500);
 /// How long an end has to answer once it was asked, logging in of a person not counted.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long the other end has to say why a connection ended.
+const CAUSE_WITHIN: Duration = Duration::from_secs(2);
 /// How long the other program has to end once all is said.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
@@ -209,12 +212,31 @@ impl Control {
         self.is_given_up = self.counts.silent_for() >= silence;
         ensure!(
             !self.is_given_up,
-            "the other end has said nothing for {} s, by the shell or by UDP: look after it and the network between, or give \
+            "the other end has said nothing for {} s, by the shell or by the network: look after it and the network between, or give \
              a longer --timeout; {}",
             silence.as_secs(),
             self.remedy
         );
         Ok(())
+    }
+
+    /// Why the carrier ended: where a connection did, the other end did so for a reason, which it says here a little later.
+    pub fn cause_of(&mut self, error: StepError) -> anyhow::Error {
+        if !matches!(error, StepError::Ended(_)) {
+            return error.into();
+        }
+        let end = Instant::now() + CAUSE_WITHIN;
+        loop {
+            let rest = end.saturating_duration_since(Instant::now());
+            match self.incoming.recv_timeout(rest) {
+                Ok(message) => match self.judged(message) {
+                    Ok(_) => {} // it was said before
+                    Err(cause) => return cause,
+                },
+                Err(mpsc::RecvTimeoutError::Timeout) => return error.into(),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return self.ended(),
+            }
+        }
     }
 
     /// The next that it says.

@@ -3,13 +3,13 @@
 //!
 //! The end that a person starts (the caller) starts the other (the called) by ssh. The session of ssh is the control
 //! channel: it carries the keys' random bytes, what there is to move, what the other end wants of it, and what became of
-//! each file. The bytes of files go over UDP, and nothing else does.
+//! each file. The bytes of files go over UDP, or over TCP where UDP is blocked, and nothing else does.
 //!
 //! ```text
 //!  sender                                             receiver
 //!  walk ── Entries ───────────────► names ► target: what is there already?
 //!  queue ◄────────────── Wanted ───┘
-//!  source ══ transport, UDP ══════► sink: written at once, noted in the journal
+//!  source ══ carrier: UDP or TCP ═► sink: written at once, noted in the journal
 //!  hash ── Checksums ─────────────► finish: hash, sync, rename
 //!  report ◄─────────────── Stored ─┘
 //! ```
@@ -18,6 +18,7 @@
 //! not parse ends the session. Start reading at `protocol.rs`, then `send/mod.rs` and `receive/mod.rs`; docs/mover.md has what
 //! is promised.
 
+mod carrier;
 pub mod cli;
 mod control;
 mod identity;
@@ -31,6 +32,7 @@ mod remote;
 mod report;
 mod send;
 mod session;
+mod way;
 
 pub use cli::{RecvArguments, SendArguments};
 

@@ -3,7 +3,7 @@
 //! form of `postcard`.
 //!
 //! ```text
-//! caller  Hello ─►  ◄─ Ready  called     (UDP is tried)     Start ─►
+//! caller  Hello ─►  ◄─ Ready  called     (the path is tried)     Start ─►
 //! sender  Entries, Problems, Ended, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers, Problems  receiver
 //! sender  ◄─ Problems, Finished  receiver     (its answer to Finished)
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
@@ -32,12 +32,7 @@ pub enum Message {
     /// Its answer.
     Ready(Ready),
     /// The caller is ready too: it has asked the path.
-    Start {
-        /// What a round trip of UDP took, microseconds.
-        rtt_us: u32,
-        /// UDP payload of a full datagram, which the path carries.
-        datagram_bytes: u16,
-    },
+    Start(Start),
     /// What there is to move, folders before what is in them.
     Entries(Vec<Entry>),
     /// What cannot be moved.
@@ -63,6 +58,45 @@ pub enum Message {
         /// Its bytes.
         size: u64,
     },
+}
+
+/// What the data go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Start {
+    /// Datagrams.
+    Udp {
+        /// What a round trip took, microseconds.
+        rtt_us: u32,
+        /// UDP payload of a full datagram, which the path carries.
+        datagram_bytes: u16,
+    },
+    /// The kernel's TCP.
+    Tcp {
+        /// Connections that the called has answered.
+        connections: u16,
+    },
+}
+
+impl Start {
+    /// Of datagrams.
+    pub fn datagram_bytes(&self) -> Option<u16> {
+        match self {
+            Start::Udp { datagram_bytes, .. } => Some(*datagram_bytes),
+            Start::Tcp { .. } => None,
+        }
+    }
+}
+
+/// What the data may go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// UDP, and TCP where UDP does not get through
+    Auto,
+    /// UDP alone
+    Udp,
+    /// TCP alone
+    Tcp,
 }
 
 /// Of the caller.
@@ -93,8 +127,12 @@ pub struct Agreed {
     pub ecn: bool,
     /// The most that the sender sends, bits a second.
     pub limit_bps: Option<u64>,
-    /// First and last UDP port.
+    /// First and last port, of UDP and of TCP.
     pub ports: (u16, u16),
+    /// What may carry the data.
+    pub carrier: Carrier,
+    /// Flows of UDP, or connections of TCP; `None`: as many as fit the path.
+    pub flows: Option<u16>,
 }
 
 /// The called's part.
@@ -143,8 +181,10 @@ pub struct Ready {
     pub version: u32,
     /// Its part of the secret.
     pub random: [u8; 32],
-    /// Where its socket is.
-    pub port: u16,
+    /// Where its UDP sockets are, one for each flow.
+    pub udp_ports: Vec<u16>,
+    /// Where it listens for TCP, if it does.
+    pub tcp_port: Option<u16>,
     /// The address that the caller's ssh reached it by, as far as ssh told it.
     pub address: Option<std::net::IpAddr>,
 }

@@ -2,7 +2,8 @@
 //! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
 
 use crate::names::shown;
-use crate::protocol::{Figures, Outcome, Problem};
+use crate::protocol::{Carrier, Figures, Outcome, Problem};
+use crate::way::Way;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -32,9 +33,13 @@ pub struct Report {
     pub seconds: f64,
     /// `bytes` over `seconds`.
     pub rate_bps: f64,
+    /// What carried the data: udp, or tcp.
+    pub carrier: Option<Carrier>,
+    /// By how many flows or connections.
+    pub flows: usize,
     /// Round-trip time.
     pub rtt_us: u32,
-    /// Datagrams of data that were sent.
+    /// Datagrams of data, or segments of TCP, that were sent.
     pub sent_pkts: u64,
     /// Of these, sent again.
     pub retransmits: u64,
@@ -77,6 +82,8 @@ impl Report {
             moved_bytes: 0,
             seconds: 0.0,
             rate_bps: 0.0,
+            carrier: None,
+            flows: 0,
             rtt_us: 0,
             sent_pkts: 0,
             retransmits: 0,
@@ -116,6 +123,11 @@ impl Report {
         }
     }
 
+    /// What carries the data.
+    pub fn note_way(&mut self, way: &Way) {
+        (self.carrier, self.flows) = (Some(way.carrier()), way.flows());
+    }
+
     /// The transport's figures.
     pub fn note_figures(&mut self, figures: &Figures) {
         self.rtt_us = figures.rtt_us;
@@ -152,6 +164,15 @@ impl Report {
         self.retransmits as f64 / self.sent_pkts.max(1) as f64
     }
 
+    fn shown_way(&self) -> String {
+        match self.carrier {
+            Some(Carrier::Tcp) => {
+                format!(" by TCP ({})", show_count(self.flows as u64, "connection"))
+            }
+            _ => String::new(),
+        }
+    }
+
     /// The last lines for people.
     pub fn summary(&self) -> String {
         let verb = if self.is_dry {
@@ -180,10 +201,11 @@ impl Report {
         }
         let rate = show_rate(self.rate_bps as u64);
         lines.push(format!(
-            "{}; {} in {:.1} s, {rate}; {:.2} % of datagrams sent again, round trip {}",
+            "{}; {} in {:.1} s, {rate}{}; {:.2} % sent again, round trip {}",
             parts.join(", "),
             show_bytes(self.bytes),
             self.seconds,
+            self.shown_way(),
             100.0 * self.loss(),
             show_time(self.rtt_us.into()),
         ));

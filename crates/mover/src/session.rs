@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The beginning of a session: random bytes from both ends, sockets, and the round-trip time.
+//! The beginning of a session: random bytes from both ends, what both are set to, and the way of the data.
 
+use crate::carrier::{RecvEnd, SendEnd};
 use crate::control::Control;
 use crate::protocol::{Agreed, Hello, Message, Part, Ready, VERSION};
 use crate::remote::{Place, Shell, ssh_reached};
+use crate::way::{Called, Caller, Keys, MOST_FLOWS, Way};
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_cc::Law;
-use fatpath_driver::{BindError, Bound, Ping, Pong, RecvEnd, SendEnd, Socket, StepError};
+use fatpath_driver::tcp::{self, Role};
+use fatpath_driver::{self as udp, RecvFlows, SendFlows};
 use fatpath_tcp::TcpSpec;
-use fatpath_transport::{FlowSecret, Secret, Spec};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use fatpath_transport::Spec;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// A session that has begun.
 pub struct Session {
     pub control: Control,
-    flow: FlowSecret,
-    socket: Socket,
-    /// What the socket got.
-    pub bound: Bound,
-    /// Where the other end is.
-    peer: SocketAddr,
-    rtt: Duration,
+    way: Way,
     spec: Spec,
+    /// Of congestion control.
+    law: String,
 }
 
 impl Session {
@@ -38,17 +37,16 @@ impl Session {
         part: Part,
     ) -> Result<Session> {
         let mut spec = spec_of(&agreed)?;
-        let verb = match part {
-            Part::Send(_) => "send",
-            Part::Receive(_) => "recv",
+        let (verb, role) = match part {
+            Part::Send(_) => ("send", Role::Receives),
+            Part::Receive(_) => ("recv", Role::Sends),
         };
         let mut control = Control::start(&shell.words(place, verb))?;
         let random = random()?;
-        let ports = agreed.ports;
         control.say(Message::Hello(Hello {
             version: VERSION,
             random,
-            agreed,
+            agreed: agreed.clone(),
             part,
         }));
         let Message::Ready(ready) = control.first_answer()? else {
@@ -60,26 +58,21 @@ impl Session {
             Some(address) => address,
             None => shell.address(place, ready.address)?,
         };
-        let (mut socket, bound) = bind(unspecified(address), ports, &random)?;
-        let peer = SocketAddr::new(address, ready.port);
-        let (pings, flow) = flows(&random, &ready.random)?;
-        let mut ping = Ping::new(pings, spec.cipher);
-        let (rtt, datagram_bytes) = ask_path(&mut ping, &mut socket, peer, spec.datagram_bytes)?;
-        spec.datagram_bytes = datagram_bytes;
-        let rtt = rtt.max(LEAST_RTT);
-        let rtt_us = u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX);
-        control.say(Message::Start {
-            rtt_us,
-            datagram_bytes,
-        });
+        let keys = Keys::new(&random, &ready.random, spec.cipher, role)?;
+        let caller = Caller {
+            agreed: &agreed,
+            ready: &ready,
+            address,
+            random: &random,
+        };
+        let (way, start) = caller.find(keys)?;
+        spec.datagram_bytes = start.datagram_bytes().unwrap_or(spec.datagram_bytes);
+        control.say(Message::Start(start));
         Ok(Session {
             control,
-            flow,
-            socket,
-            bound,
-            peer,
-            rtt,
+            way,
             spec,
+            law: agreed.law,
         })
     }
 
@@ -88,25 +81,27 @@ impl Session {
     /// # Errors
     /// What the caller says is out of range, or a socket's.
     pub fn be_called(mut control: Control) -> Result<(Session, Part)> {
-        let begun = begin_called(&mut control);
-        match begun {
-            Ok(begun) => {
+        match begin_called(&mut control) {
+            Ok((way, spec, hello)) => {
+                let law = hello.agreed.law;
                 let session = Session {
                     control,
-                    flow: begun.flow,
-                    socket: begun.socket,
-                    bound: begun.bound,
-                    peer: begun.peer,
-                    rtt: begun.rtt,
-                    spec: begun.spec,
+                    way,
+                    spec,
+                    law,
                 };
-                Ok((session, begun.part))
+                Ok((session, hello.part))
             }
             Err(error) => {
                 control.end(Some(Message::Failure(format!("{error:#}"))));
                 Err(error)
             }
         }
+    }
+
+    /// What the data go by.
+    pub fn way(&self) -> &Way {
+        &self.way
     }
 
     /// The most that is on its way, or waits behind a hole.
@@ -117,11 +112,26 @@ impl Session {
     /// The sender of the data.
     ///
     /// # Errors
-    /// The specification is out of range.
+    /// The specification is out of range, or the kernel's.
     pub fn into_sender(self) -> Result<(Control, SendEnd)> {
-        let mut spec = self.spec;
-        spec.tcp.initial_window_pkts = first_window_pkts(&spec, self.rtt);
-        let end = SendEnd::new(self.socket, &spec, self.flow, Some(self.peer), self.rtt)?;
+        let spec = self.spec;
+        let end = match self.way {
+            Way::Udp(udp) => {
+                let count = udp.flows.len();
+                let mut spec = shared(spec, count);
+                spec.tcp.initial_window_pkts = first_window_pkts(&spec, udp.rtt, count);
+                let flows = udp.flows.into_iter().map(|flow| {
+                    udp::SendEnd::new(flow.socket, &spec, flow.secret, flow.peer, udp.rtt)
+                });
+                SendEnd::Udp(SendFlows::new(flows.collect::<Result<_, _>>()?))
+            }
+            Way::Tcp(connections) => {
+                let silence = Duration::from_nanos(spec.silence_ns);
+                let limit_bps = spec.tcp.pacing_rate_bps;
+                let law = self.law.split(',').next().unwrap_or_default();
+                SendEnd::Tcp(tcp::SendEnd::new(connections, silence, limit_bps, law)?)
+            }
+        };
         Ok((self.control, end))
     }
 
@@ -130,75 +140,56 @@ impl Session {
     /// # Errors
     /// The specification is out of range.
     pub fn into_receiver(self) -> Result<(Control, RecvEnd)> {
-        let end = RecvEnd::new(
-            self.socket,
-            &self.spec,
-            self.flow,
-            Some(self.peer),
-            self.rtt,
-        )?;
+        let end = match self.way {
+            Way::Udp(udp) => {
+                let spec = shared(self.spec, udp.flows.len());
+                let flows = udp.flows.into_iter().map(|flow| {
+                    udp::RecvEnd::new(flow.socket, &spec, flow.secret, flow.peer, udp.rtt)
+                });
+                RecvEnd::Udp(RecvFlows::new(flows.collect::<Result<_, _>>()?))
+            }
+            Way::Tcp(connections) => RecvEnd::Tcp(tcp::RecvEnd::new(connections)),
+        };
         Ok((self.control, end))
     }
 }
 
-struct Begun {
-    flow: FlowSecret,
-    socket: Socket,
-    bound: Bound,
-    peer: SocketAddr,
-    rtt: Duration,
-    spec: Spec,
-    part: Part,
-}
-
-fn begin_called(control: &mut Control) -> Result<Begun> {
+fn begin_called(control: &mut Control) -> Result<(Way, Spec, Hello)> {
     let Message::Hello(hello) = control.answer()? else {
         bail!("the caller does not begin as fatpath does");
     };
     check_version(hello.version)?;
     let mut spec = spec_of(&hello.agreed)?;
     control.limit_silence(Duration::from_nanos(spec.silence_ns));
+    let role = match hello.part {
+        Part::Send(_) => Role::Sends,
+        Part::Receive(_) => Role::Receives,
+    };
     let random = random()?;
-    let ports = hello.agreed.ports;
-    // Both families, where the host has IPv6.
-    let bound = bind(Ipv6Addr::UNSPECIFIED.into(), ports, &random);
-    let (mut socket, bound) = match bound {
-        Err(BindError::Io(..)) => bind(Ipv4Addr::UNSPECIFIED.into(), ports, &random),
-        bound => bound,
-    }?;
+    let keys = Keys::new(&hello.random, &random, spec.cipher, role)?;
+    let mut called = Called::open(&hello.agreed, keys, &random)?;
+    let (udp_ports, tcp_port) = called.ports()?;
     control.say(Message::Ready(Ready {
         version: VERSION,
         random,
-        port: bound.address.port(),
+        udp_ports,
+        tcp_port,
         address: ssh_reached(),
     }));
-    let (pings, flow) = flows(&hello.random, &random)?;
-    let mut pong = Pong::new(pings, spec.cipher);
-    let mut peer = None;
-    let (rtt_us, datagram_bytes) = loop {
-        if let Some(asked) = pong.answer(&mut socket, ANSWER_WAIT)? {
-            peer = Some(asked);
+    let start = loop {
+        if called.answer()? {
             control.heard(Instant::now());
         }
         match control.poll()? {
             None => {}
-            Some(Message::Start {
-                rtt_us,
-                datagram_bytes,
-            }) => break (rtt_us, datagram_bytes),
+            Some(Message::Start(start)) => break start,
             Some(_) => bail!("the caller does not go on as fatpath does"),
         }
     };
-    spec.datagram_bytes = allowed_datagram(datagram_bytes)?;
-    Ok(Begun {
-        flow,
-        socket,
-        bound,
-        peer: peer.context("the caller says that UDP gets through, and nothing came")?,
-        rtt: Duration::from_micros(rtt_us.into()).max(LEAST_RTT),
-        spec,
-        part: hello.part,
-    })
+    if let Some(datagram_bytes) = start.datagram_bytes() {
+        spec.datagram_bytes = allowed_datagram(datagram_bytes)?;
+    }
+    Ok((called.start(&start)?, spec, hello))
 }
 
 /// An end with nothing to say is heard four times in this, scheduler and shell willing.
@@ -210,35 +201,6 @@ const MOST_WINDOW_BYTES: u64 = 4 << 30;
 const FIRST_RATE_BPS: u64 = 30_000_000;
 const LEAST_FIRST_PKTS: u64 = 10;
 const MOST_FIRST_PKTS: u64 = 1000;
-/// How long the called end waits for a question before it looks at the control channel.
-const ANSWER_WAIT: Duration = Duration::from_millis(5);
-/// How long a question to the path waits for its answer.
-const ASK_WITHIN: Duration = Duration::from_secs(3);
-/// What every path of IPv6 carries (RFC 8200, 5), less headers.
-const LEAST_DATAGRAM_BYTES: u16 = 1232;
-/// What a round trip takes at least, as far as the transport reckons before it has measured.
-const LEAST_RTT: Duration = Duration::from_micros(100);
-
-/// The round-trip time, and the size of datagrams that the path carries: what is wanted, or the least.
-fn ask_path(
-    ping: &mut Ping,
-    socket: &mut Socket,
-    peer: SocketAddr,
-    wanted: u16,
-) -> Result<(Duration, u16)> {
-    for datagram_bytes in [wanted, wanted.min(LEAST_DATAGRAM_BYTES)] {
-        match ping.ask(socket, peer, datagram_bytes, ASK_WITHIN) {
-            Ok(Some(rtt)) => return Ok((rtt, datagram_bytes)),
-            Ok(None) | Err(StepError::TooLong(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    bail!(
-        "UDP does not get through to {peer} and back: open the UDP ports of --ports in firewalls at both ends, or give \
-         --address if the other end has another address"
-    )
-}
-
 fn check_version(version: u32) -> Result<()> {
     ensure!(
         version == VERSION,
@@ -247,35 +209,10 @@ fn check_version(version: u32) -> Result<()> {
     Ok(())
 }
 
-/// The flow that asks the path, and the one of the data.
-fn flows(caller: &[u8; 32], called: &[u8; 32]) -> Result<(FlowSecret, FlowSecret)> {
-    let mut secret = Secret::agree(caller, called);
-    let flows = secret.next_flow().zip(secret.next_flow());
-    flows.context("a new secret has flows")
-}
-
 fn random() -> Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).context("the kernel gives no random bytes")?;
     Ok(bytes)
-}
-
-fn unspecified(like: IpAddr) -> IpAddr {
-    match like {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    }
-}
-
-/// `random` chooses where to look first; it is known to both ends only, as ports are to everybody.
-fn bind(
-    address: IpAddr,
-    (first, last): (u16, u16),
-    random: &[u8; 32],
-) -> Result<(Socket, Bound), BindError> {
-    let seek = blake3::hash(random);
-    let seek = u16::from_le_bytes([seek.as_bytes()[0], seek.as_bytes()[1]]);
-    Socket::bind(address, first..=last, seek)
 }
 
 fn spec_of(agreed: &Agreed) -> Result<Spec> {
@@ -284,6 +221,12 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
     ensure!(
         agreed.ports.0 > 0 && agreed.ports.0 <= agreed.ports.1,
         "--ports: give FIRST-LAST"
+    );
+    ensure!(
+        agreed
+            .flows
+            .is_none_or(|flows| (1..=MOST_FLOWS).contains(&flows)),
+        "--flows: give 1 to {MOST_FLOWS}"
     );
     ensure!(
         agreed.window_bytes <= MOST_WINDOW_BYTES,
@@ -317,12 +260,21 @@ fn allowed_datagram(bytes: u16) -> Result<u16> {
     Ok(bytes)
 }
 
-fn first_window_pkts(spec: &Spec, rtt: Duration) -> u32 {
+/// What so many flows have together.
+fn shared(mut spec: Spec, flows: usize) -> Spec {
+    let flows = flows as u64;
+    spec.window_bytes = (spec.window_bytes / flows).max(2 * u64::from(spec.datagram_bytes));
+    spec.tcp.pacing_rate_bps = spec.tcp.pacing_rate_bps.map(|rate_bps| rate_bps / flows);
+    spec
+}
+
+/// Of each of so many flows, which share the first rate.
+fn first_window_pkts(spec: &Spec, rtt: Duration, flows: usize) -> u32 {
     let rate_bps = spec
         .tcp
         .pacing_rate_bps
         .unwrap_or(u64::MAX)
-        .min(FIRST_RATE_BPS);
+        .min(FIRST_RATE_BPS / flows as u64);
     let bytes = rate_bps / 8 * rtt.as_micros().min(1_000_000) as u64 / 1_000_000;
     let pkts = bytes / u64::from(spec.datagram_bytes);
     pkts.clamp(LEAST_FIRST_PKTS, MOST_FIRST_PKTS) as u32
@@ -347,13 +299,14 @@ pub fn law(text: &str) -> Result<Law> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Carrier;
 
     #[test]
     fn the_first_window_is_a_first_rate() {
         let first = |rtt_ms: u64, limit_bps: Option<u64>| {
             let mut spec = Spec::default();
             spec.tcp.pacing_rate_bps = limit_bps;
-            first_window_pkts(&spec, Duration::from_millis(rtt_ms))
+            first_window_pkts(&spec, Duration::from_millis(rtt_ms), 1)
         };
         assert_eq!(first(1, None), 10);
         assert_eq!(first(100, None), 258);
@@ -372,6 +325,8 @@ mod tests {
                 ecn: true,
                 limit_bps: None,
                 ports: (50_000, 51_000),
+                carrier: Carrier::Auto,
+                flows: None,
             })
         };
         assert!(spec(512).is_ok());

@@ -8,13 +8,13 @@ mod part;
 mod store;
 mod target;
 
+use crate::carrier::RecvEnd;
 use crate::control::Control;
 use crate::limits::{MOST_UNANSWERED, open_files};
 use crate::protocol::{Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Receives};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
-use fatpath_driver::RecvEnd;
 use finish::{Ask, Threads};
 pub use output::run as run_to_output;
 use part::{ENDLESS, Parts};
@@ -47,6 +47,7 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<()> {
     let most_open = open_files();
+    report.note_way(session.way());
     let (control, end) = session.into_receiver()?;
     let target = match Target::open(receives) {
         Ok(target) => target,
@@ -129,7 +130,8 @@ impl Receiving {
                 }
             }
             self.prepare(report);
-            self.end.step(&mut self.parts, WAIT)?;
+            let stepped = self.end.step(&mut self.parts, WAIT);
+            stepped.map_err(|error| self.control.cause_of(error))?;
             self.pass_on(report);
             self.keep_journals();
             self.tell_problems(report);

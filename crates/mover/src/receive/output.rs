@@ -2,12 +2,13 @@
 //! One file to standard output: in order, so that what arrives ahead of a hole waits in memory, no more than the window. What
 //! has gone out cannot be taken back, and is compared with what the sender read at the end.
 
+use crate::carrier::RecvEnd;
 use crate::control::Control;
 use crate::protocol::{Answer, Entry, Kind, Message, Outcome};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
-use fatpath_driver::{RecvEnd, Sink};
+use fatpath_driver::Sink;
 use fatpath_transport::frame::Write as Arrived;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<()> {
     let most_held = session.window_bytes();
+    report.note_way(session.way());
     let (mut control, end) = session.into_receiver()?;
     control.nothing_is_kept();
     let mut receiving = Receiving {
@@ -92,7 +94,8 @@ impl<W: Write + AsFd> Receiving<W> {
                     _ => bail!("the other end says what a sender does not say"),
                 }
             }
-            self.end.step(&mut self.stream, WAIT)?;
+            let stepped = self.end.step(&mut self.stream, WAIT);
+            stepped.map_err(|error| self.control.cause_of(error))?;
             self.judge(name, report);
             report.moved_bytes = self.stream.next;
             progress.show(self.stream.next, self.stream.size, report);

@@ -5,14 +5,14 @@ mod input;
 mod source;
 mod walk;
 
+use crate::carrier::SendEnd;
 use crate::control::Control;
 use crate::limits::{MOST_UNANSWERED, open_files};
 use crate::protocol::{Answer, Entry, Figures, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
-use fatpath_driver::SendEnd;
-use fatpath_transport::{CloseCode, Extent};
+use fatpath_transport::Extent;
 use source::{Files, Found};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{self, TryRecvError};
@@ -58,11 +58,12 @@ pub fn run(
             (walked, Some(input))
         }
     };
+    report.note_way(session.way());
     let (mut control, end) = session.into_sender()?;
     if input.is_some() {
         control.nothing_is_kept();
     }
-    let mut files = Files::new();
+    let mut files = Files::new(report.flows);
     files.input = input;
     let mut sending = Sending {
         control,
@@ -132,7 +133,8 @@ impl Sending {
             }
             self.top_up(report);
             self.take_input(report);
-            self.end.step(&mut self.files, WAIT)?;
+            let stepped = self.end.step(&mut self.files, WAIT);
+            stepped.map_err(|error| self.control.cause_of(error))?;
             self.tell_checksums();
             if self.told.elapsed() >= FIGURES_EVERY && self.control.has_room() {
                 self.figures(report);
@@ -333,7 +335,7 @@ impl Sending {
             rtt_us: figures.srtt_us,
             sent_pkts: figures.sent_pkts,
             retransmits: figures.retransmits,
-            marked_pkts: self.end.marked_pkts(),
+            marked_pkts: figures.marked_pkts,
         };
         report.note_figures(&figures);
         self.control.say(Message::Figures(figures));
@@ -342,8 +344,7 @@ impl Sending {
     /// The receiver has all; a close that is lost is no loss. It may still tell of folders.
     fn finish(&mut self, report: &mut Report) -> Result<()> {
         self.figures(report);
-        self.end.close(CloseCode(0));
-        let _ = self.end.step(&mut self.files, Duration::ZERO);
+        self.end.close(&mut self.files);
         self.control.say(Message::Finished);
         loop {
             match self.control.answer()? {

@@ -11,7 +11,7 @@ use crate::protocol::Checksum;
 use fatpath_driver::Source;
 use fatpath_transport::Run;
 use rustix::fs::{Mode, OFlags, open};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -21,6 +21,9 @@ use std::thread;
 
 /// Read at a time: it stays in the processor's cache until it has left.
 const CHUNK_BYTES: u64 = 128 << 10;
+
+/// Chunks that are kept for each flow beside others: as far as they are apart.
+const CHUNKS_OF_FLOW: usize = 4;
 
 const CHANGED: &str = "it changed while it was being sent";
 
@@ -36,7 +39,7 @@ struct SourceFile {
     has_failed: bool,
 }
 
-/// What was read last.
+/// What was read together.
 #[derive(Default)]
 struct Chunk {
     object: u32,
@@ -47,7 +50,8 @@ struct Chunk {
 /// The files that are being sent.
 pub struct Files {
     files: HashMap<u32, SourceFile>,
-    chunk: Chunk,
+    /// What was read last, the newest first: a flow that is behind others finds there what they passed over.
+    chunks: VecDeque<Chunk>,
     checksums: Vec<Checksum>,
     /// What is no file, and is sent by itself.
     pub input: Option<Input>,
@@ -62,7 +66,9 @@ struct ToHash {
 }
 
 impl Files {
-    pub fn new() -> Files {
+    /// To be read by so many flows.
+    pub fn new(flows: usize) -> Files {
+        let chunks = if flows > 1 { CHUNKS_OF_FLOW * flows } else { 1 };
         let (hashing, to_hash) = mpsc::channel::<ToHash>();
         let (done, hashed) = mpsc::channel();
         thread::spawn(move || {
@@ -80,7 +86,7 @@ impl Files {
         });
         Files {
             files: HashMap::new(),
-            chunk: Chunk::default(),
+            chunks: (0..chunks).map(|_| Chunk::default()).collect(),
             checksums: vec![],
             input: None,
             hashing,
@@ -176,7 +182,7 @@ impl Files {
         if file.has_failed {
             return Ok(());
         }
-        if self.chunk.copy(run, into) {
+        if self.chunks.iter().any(|chunk| chunk.copy(run, into)) {
             return Ok(());
         }
         let end = run.offset + into.len() as u64;
@@ -184,7 +190,8 @@ impl Files {
             return read_exact(&file.file, into, run.offset); // sent again
         }
         while file.read_until < end {
-            self.chunk.load(run, file)?;
+            self.chunks.rotate_right(1);
+            self.chunks[0].load(run, file)?;
         }
         if file.hasher.is_some() && file.read_until == file.size {
             file.check()?;
@@ -195,7 +202,7 @@ impl Files {
                 blake3: Ok(blake3),
             }));
         }
-        match self.chunk.copy(run, into) {
+        match self.chunks[0].copy(run, into) {
             true => Ok(()),
             false => read_exact(&file.file, into, run.offset), // across the chunk's beginning
         }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is beneath the file layer: UDP datagrams or TCP connections, which the files do not see.
+
+use anyhow::Result;
+use fatpath_driver::{RecvFlows, SendFlows, Sink, Source, StepError, tcp};
+use fatpath_tcp::SenderFigures;
+use fatpath_transport::{CloseCode, Extent};
+use std::time::{Duration, Instant};
+
+/// The end that has the data.
+pub enum SendEnd {
+    Udp(SendFlows),
+    Tcp(tcp::SendEnd),
+}
+
+/// The end that takes them.
+pub enum RecvEnd {
+    Udp(RecvFlows),
+    Tcp(tcp::RecvEnd),
+}
+
+impl SendEnd {
+    /// Extents leave in the order in which they are given.
+    pub fn send(&mut self, extent: Extent) {
+        match self {
+            SendEnd::Udp(end) => end.send(extent),
+            SendEnd::Tcp(end) => end.send(extent),
+        }
+    }
+
+    /// Bytes that were given and have not left.
+    pub fn unsent_bytes(&self) -> u64 {
+        match self {
+            SendEnd::Udp(end) => end.unsent_bytes(),
+            SendEnd::Tcp(end) => end.unsent_bytes(),
+        }
+    }
+
+    /// The first byte of what was given that may be read again; `None`: nothing will be.
+    pub fn oldest(&self) -> Option<(u32, u64)> {
+        match self {
+            SendEnd::Udp(end) => end.oldest(),
+            SendEnd::Tcp(end) => end.oldest(),
+        }
+    }
+
+    /// When the other end was heard last.
+    pub fn heard(&self) -> Instant {
+        match self {
+            SendEnd::Udp(end) => end.heard(),
+            SendEnd::Tcp(end) => end.heard(),
+        }
+    }
+
+    /// The other end lives, as the program knows by another way.
+    pub fn peer_is_alive(&mut self) {
+        match self {
+            SendEnd::Udp(end) => end.peer_is_alive(),
+            SendEnd::Tcp(end) => end.peer_is_alive(),
+        }
+    }
+
+    pub fn figures(&self) -> SenderFigures {
+        match self {
+            SendEnd::Udp(end) => end.figures(),
+            SendEnd::Tcp(end) => end.figures(),
+        }
+    }
+
+    /// Sends what may leave, and waits for at most `wait` when there is nothing to do.
+    ///
+    /// # Errors
+    /// The carrier cannot go on.
+    pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
+        match self {
+            SendEnd::Udp(end) => end.step(source, wait),
+            SendEnd::Tcp(end) => end.step(source, wait),
+        }
+    }
+
+    /// Tells the other end that this is the end; one that does not hear it knows by another way.
+    pub fn close(&mut self, source: &mut impl Source) {
+        let code = CloseCode(0);
+        match self {
+            SendEnd::Udp(end) => {
+                end.close(code);
+                let _ = end.step(source, Duration::ZERO);
+            }
+            SendEnd::Tcp(end) => drop(end.close(code)),
+        }
+    }
+}
+
+impl RecvEnd {
+    /// When the other end was heard last.
+    pub fn heard(&self) -> Instant {
+        match self {
+            RecvEnd::Udp(end) => end.heard(),
+            RecvEnd::Tcp(end) => end.heard(),
+        }
+    }
+
+    /// The other end lives, as the program knows by another way.
+    pub fn peer_is_alive(&mut self) {
+        match self {
+            RecvEnd::Udp(end) => end.peer_is_alive(),
+            RecvEnd::Tcp(end) => end.peer_is_alive(),
+        }
+    }
+
+    /// Gives `sink` what has arrived, and waits for at most `wait` when nothing has.
+    ///
+    /// # Errors
+    /// The carrier cannot go on.
+    pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
+        match self {
+            RecvEnd::Udp(end) => end.step(sink, wait),
+            RecvEnd::Tcp(end) => end.step(sink, wait),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath send` and `recv` by TCP: where it is asked for, and where UDP is blocked.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use support::mover::*;
+use support::{FATPATH, Lab, alone, until};
+
+/// What a carrier did: which, and by how many connections.
+fn carried(report: &Value) -> (&str, u64) {
+    let carrier = report["carrier"].as_str().unwrap();
+    (carrier, report["flows"].as_u64().unwrap())
+}
+
+#[test]
+fn files_go_by_tcp_both_ways_by_one_connection_and_by_several() {
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to) = (folder.path().join("top"), folder.path().join("to"));
+    fs::create_dir_all(top.join("deep")).unwrap();
+    fs::write(top.join("big"), content(40 << 20)).unwrap();
+    fs::write(top.join("empty"), "").unwrap();
+    for number in 0..300 {
+        fs::write(top.join(format!("deep/{number}")), content(8 * number)).unwrap();
+    }
+    let tcp = ["--carrier", "tcp", "--flows"];
+    let arguments = ["send", "-r", text(&top), &target(&to)];
+    let first = done(mover(
+        folder.path(),
+        &[&arguments[..], &tcp, &["1"]].concat(),
+    ));
+    assert_eq!(carried(&first), ("tcp", 1), "{first}");
+    same(&top, &to.join("top"));
+    assert!(is_clean(&to));
+    let again = done(mover(
+        folder.path(),
+        &[&arguments[..], &tcp, &["4"]].concat(),
+    ));
+    assert_eq!(again["moved_bytes"], 0, "{again}");
+    let (back, place) = (folder.path().join("back"), target(&to.join("top")));
+    let arguments = ["recv", "-r", &place, text(&back)];
+    let several = done(mover(
+        folder.path(),
+        &[&arguments[..], &tcp, &["4"]].concat(),
+    ));
+    assert_eq!(carried(&several), ("tcp", 4), "{several}");
+    same(&top, &back.join("top"));
+    // A stream: what has gone to the kernel is kept no more.
+    let file = folder.path().join("stream");
+    let mut command = mover(
+        folder.path(),
+        &[&["send", "-", &target(&file)][..], &tcp, &["3"]].concat(),
+    );
+    command.stdin(fs::File::open(top.join("big")).unwrap());
+    assert_eq!(carried(&done(command)), ("tcp", 3));
+    same(&top.join("big"), &file);
+}
+
+/// The journal is the file layer's, whatever carries the data: what TCP brought is not sent again by UDP.
+#[test]
+fn what_a_killed_transfer_brought_by_tcp_goes_on_by_udp() {
+    const BYTES: usize = 64 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(BYTES)).unwrap();
+    let arguments = ["send", text(&file), &target(&to)];
+    let tcp = ["--carrier", "tcp", "--flows", "2", "--limit", "400mbit"];
+    let mut sender = mover(folder.path(), &[&arguments[..], &tcp].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("half of it to arrive", || {
+        assert!(is_running(&mut sender));
+        part_bytes(&to).filter(|(_, bytes)| *bytes >= BYTES as u64 / 2)
+    });
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    let again = done(mover(folder.path(), &arguments));
+    assert_eq!(carried(&again), ("udp", 1), "{again}");
+    let moved = again["moved_bytes"].as_u64().unwrap();
+    assert!(moved < BYTES as u64 / 2 + (8 << 20), "{again}");
+    same(&file, &to.join("file"));
+}
+
+/// An end that fails says why, though its connections are gone sooner than its words arrive.
+#[test]
+fn an_end_that_fails_is_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(1000)).unwrap();
+    fs::write(&to, "a file where the folder is to be").unwrap();
+    let arguments = ["send", text(&file), &target(&to), "--carrier", "tcp"];
+    let output = mover(folder.path(), &arguments).output().unwrap();
+    let report = report(&output);
+    let why = report["errors"][0]["message"].as_str().unwrap();
+    assert!(
+        why.contains("the other end: ") && !output.status.success(),
+        "{why}"
+    );
+}
+
+/// A host that sends no datagrams: the transfer goes by TCP, and says so; `--carrier udp` says what to open.
+#[test]
+fn where_udp_is_blocked_tcp_carries_the_data() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("mover", "rate = '500mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let blocked = ["ip", "rule", "add", "ipproto", "udp", "prohibit"];
+    lab.output("b", &blocked); // it answers no datagram
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(8 << 20)).unwrap();
+    let sent = |options: &[&str]| sent_over(&lab, &file, &to, options);
+    let (report, said) = sent(&[]);
+    assert_eq!(carried(&report), ("tcp", 8), "{report}");
+    assert!(said.contains("UDP does not get through"), "{said}");
+    assert!(report["rtt_us"].as_u64().unwrap() > 19_000, "{report}");
+    same(&file, &to.join("file"));
+    let (report, _) = sent(&["--carrier", "udp"]);
+    let why = report["errors"][0]["message"].as_str().unwrap();
+    assert!(why.contains("--carrier auto"), "{why}");
+}
+
+/// Sends from one host of a lab to the other; gives the report, and what was said beside.
+fn sent_over(lab: &Lab, file: &Path, to: &Path, options: &[&str]) -> (Value, String) {
+    let place = format!("{}:{}", lab.namespace("b"), text(to));
+    let address = lab.address("b");
+    let send = [FATPATH, "send", text(file), &place];
+    let mut command = lab.command("a", &send);
+    command.args(["--rsh", "ip netns exec"]);
+    command.args(["--remote-fatpath", FATPATH, "--address", &address, "--json"]);
+    let output = command.args(options).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (report(&output), said)
+}
+
+/// From one queue, so that a flow that is slow has less of it; each byte is hashed and written once.
+#[test]
+fn files_go_by_several_flows_of_udp() {
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to) = (folder.path().join("top"), folder.path().join("to"));
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("big"), content(60 << 20)).unwrap();
+    for number in 0..100 {
+        fs::write(top.join(number.to_string()), content(8 * number)).unwrap();
+    }
+    let arguments = ["send", "-r", text(&top), &target(&to), "--flows", "4"];
+    let sent = done(mover(folder.path(), &arguments));
+    assert_eq!(carried(&sent), ("udp", 4), "{sent}");
+    same(&top, &to.join("top"));
+    let (back, place) = (folder.path().join("back"), target(&to.join("top")));
+    let arguments = ["recv", "-r", &place, text(&back), "--flows", "3"];
+    let received = done(mover(folder.path(), &arguments));
+    assert_eq!(carried(&received), ("udp", 3), "{received}");
+    same(&top, &back.join("top"));
+}
