@@ -23,7 +23,7 @@ help:
 	@echo 'make test       all tests, on the real kernel'
 	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
-	@echo 'make test-deb   the Debian package in a clean Debian: install, upgrade, remove, purge'
+	@echo 'make test-deb   the Debian package in a clean Debian 12 and 13: install, upgrade, remove, purge'
 	@echo 'make test-systemd  that, and fatpath.service in a Debian with systemd, under both kernels, in QEMU'
 	@echo 'make lint       formats, clippy, the book, the rules of the repository'
 	@echo 'make book       the pages of docs/ as a book, in target/book; fails when a link leads nowhere'
@@ -65,7 +65,8 @@ test-kernels:
 test-deb:
 	@packaging/setup.sh kernels
 	$(CARGO) build --locked --package fatpath-cli
-	$(SUDO) tests/deb.sh target/debug/fatpath
+	$(SUDO) tests/deb.sh target/debug/fatpath bookworm
+	$(SUDO) tests/deb.sh target/debug/fatpath trixie
 
 test-systemd: test-deb
 	@packaging/setup.sh kernels

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The Debian package in a clean Debian: deb.sh BINARY. Installs, upgrades, removes, purges, and looks at what is there.
-# As root. Each check prints `ok NAME` or `FAILED NAME`. The Debian is fetched once, into target/debian;
-# the packages, of a build for tests, are made where they are forgotten. The first minute after the installation is
-# tried on an emulated path, with the daemon started by hand. What systemd does with the service in a guest is the
-# affair of `make test-systemd`.
+# The Debian package in a clean Debian: deb.sh BINARY [RELEASE]. Installs, upgrades, removes, purges, and looks at what is
+# there. As root. Each check prints `ok NAME` or `FAILED NAME`. The Debian (bookworm) is fetched once, into target/debian;
+# the packages, of a build for tests, are made where they are forgotten. The first minute after the installation, and an
+# upgrade while a flow sends, are tried on an emulated path, with the daemon started by hand. `make test-systemd` tests
+# the service under systemd.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=target/debian
-debian=$work/debian-12
+release=${2:-bookworm}
+debian=$work/$release
 # systemd for systemctl, systemd-analyze and systemd-sysusers.
 packages=libelf1,zlib1g,passwd,systemd
 failed=0
@@ -63,7 +64,7 @@ rate = "100mbit"\ndelay = "25ms"\nqueue = "1bdp"\n' >"$scratch/deb.toml"
     check "its other end listens" on there -- iperf3 --server --daemon
     until_so listens
     mount --rbind /sys "$root/sys" && mount --make-rslave "$root/sys"
-    inside fatpath daemon >"$scratch/daemon" 2>&1 &
+    starts
     check "the daemon starts with the installed policy" until_so inside fatpath status
     check "a first transfer" sends
     check "paths: its path was learned" until_so prints 10.77.0.0/24 inside fatpath paths
@@ -72,9 +73,28 @@ rate = "100mbit"\ndelay = "25ms"\nqueue = "1bdp"\n' >"$scratch/deb.toml"
     check "flows: the next transfer is tuned by it" until_so prints to-10.77.0.2 inside fatpath flows
     wait $!
     check "all that takes less than a minute" test $((SECONDS - began)) -lt 60
+}
+starts() {
+    chroot "$root" fatpath daemon >>"$scratch/daemon" 2>&1 &
+    daemon=$!
+}
+# What the package does where systemd runs: the old daemon works until it is started anew.
+upgrade_under_traffic() {
+    on here -- iperf3 --client 10.77.0.2 --time 60 >"$scratch/traffic" &
+    local traffic=$!
+    check "a flow sends, tuned" until_so prints to-10.77.0.2 inside fatpath flows
+    check "it upgrades while the flow sends" put "$two"
+    check "the old daemon goes on" prints to-10.77.0.2 inside fatpath flows
+    kill $daemon
+    wait $daemon
+    starts
+    check "the new daemon starts" until_so inside fatpath status
+    check "it took over what was loaded" grep -q "took over" "$scratch/daemon"
+    check "the flow has its rule still" until_so prints to-10.77.0.2 inside fatpath flows
+    check "the flow was not cut" kill -0 $traffic
     check "unload takes everything back" inside fatpath unload
-    wait
     away
+    wait
 }
 # What the first minute needs, and nothing of it is left.
 away() {
@@ -82,12 +102,12 @@ away() {
     ! mountpoint -q "$root/sys" || umount -R "$root/sys"
 }
 
-binary=$(realpath "${1:?usage: deb.sh BINARY}")
+binary=$(realpath "${1:?usage: deb.sh BINARY [RELEASE]}")
 mkdir -p "$work"
 if [ ! -d "$debian" ]; then
-    echo "fetching Debian 12"
+    echo "fetching Debian's $release"
     rm -rf "$debian.new"
-    mmdebstrap --quiet --variant=essential --include=$packages bookworm "$debian.new" || exit 1
+    mmdebstrap --quiet --variant=essential --include=$packages "$release" "$debian.new" || exit 1
     mv "$debian.new" "$debian"
 fi
 scratch=$(mktemp -d) || exit 1
@@ -100,7 +120,7 @@ clean() {
 trap clean EXIT
 cp -a "$debian" "$root" && mount -t proc proc "$root/proc" || exit 1
 
-one=$(package 0.1.0-1) && two=$(package 0.1.0-2) || exit 1
+one=$(package 0.1.0-1) && two=$(package 0.1.0-2) && three=$(package 0.1.0-3) || exit 1
 before=$(listed) groups=$(cat "$root/etc/group")
 check "it installs" put "$one"
 check "nothing of it is missing or changed" inside dpkg --verify fatpath
@@ -112,10 +132,11 @@ check "it is not enabled" not test -e "$root/etc/systemd/system/multi-user.targe
 check "man pages are compressed" test -s "$root/usr/share/man/man1/fatpath-flows.1.gz"
 check "completions are there" inside bash -c '. /usr/share/bash-completion/completions/fatpath && complete -p fatpath'
 first_minute
+upgrade_under_traffic
 check "the administrator enables it" inside systemctl enable fatpath
 echo '# mine' >>"$root/etc/fatpath/policy.toml"
-check "it upgrades" put "$two"
-check "the new version is there" inside sh -c 'dpkg-query -W -f "\${Version}" fatpath | grep -qx 0.1.0-2'
+check "it upgrades" put "$three"
+check "the new version is there" inside sh -c 'dpkg-query -W -f "\${Version}" fatpath | grep -qx 0.1.0-3'
 check "the policy stays as it was" grep -q '^# mine' "$root/etc/fatpath/policy.toml"
 check "it is still enabled" test -L "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
 check "it is removed" inside dpkg --remove fatpath
