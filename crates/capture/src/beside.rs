@@ -5,21 +5,6 @@ use crate::half::smoothed;
 use crate::history::{Mark, Point, Way};
 use serde::Serialize;
 
-/// Samples of one flow, in the order of time.
-#[derive(Clone, Debug, Default)]
-pub struct KernelSaid {
-    /// Congestion window, bytes.
-    pub cwnd: Vec<Point>,
-    /// In flight, bytes, as `tcp_packets_in_flight()` has it.
-    pub in_flight: Vec<Point>,
-    /// Smoothed round-trip time, ns (RFC 6298).
-    pub srtt: Vec<Point>,
-    /// Data of a full segment.
-    pub mss_bytes: u32,
-    /// Segments sent again between the first sample and the last.
-    pub retransmitted_packets: u64,
-}
-
 /// Of the same moments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Medians {
@@ -122,7 +107,7 @@ fn median(mut values: Vec<i64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Retransmission, Span};
+    use crate::{KernelSaid, Retransmission, Span};
 
     fn points(values: &[(i64, i64)]) -> Vec<Point> {
         let point = |(time_ns, value): &(i64, i64)| Point {

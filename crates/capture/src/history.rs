@@ -2,7 +2,6 @@
 //! One connection over time, for plots: each segment, the ACK line, the window's edge, SACKs, round-trip times. Only of
 //! connections that are asked for, and bounded: what comes after is counted, and left out.
 
-use crate::beside::KernelSaid;
 use crate::connection::State;
 use crate::half::Half;
 use crate::segment::{End, Segment};
@@ -85,6 +84,21 @@ impl Mark {
             None => Mark::New,
         }
     }
+}
+
+/// What the sender's kernel said of a flow, in the order of time.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSaid {
+    /// Congestion window, bytes.
+    pub cwnd: Vec<Point>,
+    /// In flight, bytes, as `tcp_packets_in_flight()` has it.
+    pub in_flight: Vec<Point>,
+    /// Smoothed round-trip time, ns (RFC 6298).
+    pub srtt: Vec<Point>,
+    /// Data of a full segment.
+    pub mss_bytes: u32,
+    /// Segments sent again between the first sample and the last.
+    pub retransmitted_packets: u64,
 }
 
 /// The data of one end and the ACKs of it, in the order of the capture. Sequence numbers count from the first.

@@ -35,11 +35,11 @@ mod writer;
 
 pub use about::About;
 pub use analysis::{Analysis, Counts, Limits};
-pub use beside::{Beside, KernelSaid, Medians};
+pub use beside::{Beside, Medians};
 pub use compare::{Capture, Compared, ComparedWay, Comparison, DelaySummary, Known, Lost};
 pub use decode::{NoSegment, decode, decode_in_tunnels};
 pub use distribution::Summary;
-pub use history::{History, Mark, Point, Span, Way, goodput};
+pub use history::{History, KernelSaid, Mark, Point, Span, Way, goodput};
 pub use options::{MAX_SACK_BLOCKS, Options};
 pub use reader::{Frame, ReadError, Reader};
 pub use report::{Connection, Direction, Ended, Finding, Handshake, Near, Retransmissions};
