@@ -274,7 +274,7 @@ mod tests {
             points: whole.points[range].to_vec(),
             ..whole.clone()
         };
-        let one = laid_over(&[whole.clone()]).unwrap().beside;
+        let one = laid_over(std::slice::from_ref(&whole)).unwrap().beside;
         let two = laid_over(&[cut(0..4), cut(4..10)]).unwrap().beside;
         assert_eq!(one.srtt_us, two.srtt_us);
         assert_eq!(one.cwnd_bytes, two.cwnd_bytes);
