@@ -11,6 +11,7 @@ mod doctor;
 mod documents;
 mod failure;
 mod flows;
+mod forecast;
 mod interval;
 mod log;
 mod man;

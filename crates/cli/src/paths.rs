@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath paths`: what was learned of paths.
 
+use crate::forecast::{forecast_of, host};
 use crate::not_running::not_running;
 use crate::observed::Observed;
-use crate::try_path::{forecast_of, host};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::endpoint::{ForgetPaths, GetPaths};

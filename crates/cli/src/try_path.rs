@@ -4,22 +4,22 @@
 
 mod probe;
 
+use crate::forecast::{host, known, learn};
 use crate::model::given;
 use crate::paths::learned_of;
 use anyhow::{Result, ensure};
 use clap::Args;
 use fatpath_api::LearnedPath;
-use fatpath_daemon::{InstanceOptions, defaults_of_host};
+use fatpath_daemon::InstanceOptions;
 use fatpath_doctor::path::{Forecast, PathFacts, forecast, rough_rate};
 use fatpath_doctor::write_wrapped;
-use fatpath_path::{Host, Limit, Loss, Rate, Value};
+use fatpath_path::{Host, Limit, Loss};
 use fatpath_units::show_count;
 use probe::{Handshakes, Route, Transfer};
 use serde::Serialize;
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::IpAddr;
-use std::path::Path;
 
 pub const HELP: &str = "\
 Opens five TCP connections to the destination and closes them again: to --port,
@@ -192,68 +192,6 @@ impl Probe {
             facts.loss_kind = (loss > 0.0).then_some(Loss::Random);
         }
     }
-}
-
-/// Without what the daemon of this directory changed. In a namespace of its own tcp_mem cannot be seen; then the policy's
-/// own bound is the only one.
-pub fn host(run_dir: &Path) -> Host {
-    let host = defaults_of_host(run_dir);
-    let most_buffer_bytes = match host.most_buffer_bytes {
-        0 => u64::MAX,
-        most => most,
-    };
-    Host {
-        most_buffer_bytes,
-        ..host
-    }
-}
-
-/// What the models expect of a learned path. Its MTU is not kept: Ethernet's.
-pub fn forecast_of(path: &LearnedPath, host: &Host) -> Forecast {
-    let mut facts = PathFacts {
-        rtt_us: path.base_rtt_us,
-        mtu_bytes: 1500,
-        is_ipv6: path.local.is_ipv6(),
-        rate: None,
-        loss: 0.0,
-        loss_kind: None,
-    };
-    learn(&mut facts, path);
-    forecast(&facts, host)
-}
-
-fn known(bps: f64, limit: Option<Limit>) -> Rate {
-    Rate {
-        bps: Value {
-            value: bps,
-            doubt: 0.0,
-        },
-        limit,
-    }
-}
-
-fn learn(facts: &mut PathFacts, path: &LearnedPath) {
-    let limits = [
-        Limit::Application,
-        Limit::OwnBuffer,
-        Limit::ProgramBuffer,
-        Limit::PeerWindow,
-        Limit::Loss,
-    ];
-    let limit = path.rate_limit.as_deref();
-    let limit = limits.into_iter().find(|it| Some(it.name()) == limit);
-    facts.rate = path.rate_bps.map(|bps| known(bps, limit));
-    facts.loss = path.retransmitted_share;
-    let kinds = [
-        ("none", Loss::None),
-        ("queue", Loss::Queue),
-        ("random", Loss::Random),
-        ("policed", Loss::Policed),
-    ];
-    let kind = path.loss.as_deref();
-    facts.loss_kind = kinds
-        .into_iter()
-        .find_map(|(name, it)| (Some(name) == kind).then_some(it));
 }
 
 /// A rule that gives what the forecast rests on; a comment where none is needed or the rate is not known.
