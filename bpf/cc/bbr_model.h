@@ -31,6 +31,8 @@ CC_HYSTART_BY_DEFAULT(bbr, 0)
 
 #define CC_BBR_MIN_PIPE_PKTS 4		  /* 2.7: MinPipeCwnd */
 #define CC_BBR_FULL_ROUNDS 3		  /* 5.3.1.2 */
+#define CC_BBR_QUEUE_PART 8		  /* of the least round trip: cc_bbr_makes_queue() */
+#define CC_BBR_PROBE_GROWN_MILLI 1125	  /* half of what ProbeBW_UP asks for */
 #define CC_BBR_STARTUP_FULL_LOSSES 6	  /* 5.3.1.3 */
 #define CC_BBR_DRAIN_ROUNDS 3		  /* 5.3.2 */
 #define CC_BBR_MIN_RTT_FILTER_US 10000000 /* 2.16.1 */
@@ -120,6 +122,8 @@ struct cc_bbr_state {
 	cc_u32 bw_probe_wait_us;
 	cc_u32 app_limited_until_pkts;
 	cc_u32 ce_pkts;
+	cc_u32 probe_rtt_us;	  /* round trip when ProbeBW_UP began */
+	cc_u32 probe_queued_pkts; /* arrived in a row through a queue that it made */
 	cc_u32 flags;
 	cc_u8 phase;
 	cc_u8 undo_phase;

@@ -96,6 +96,8 @@ static inline void cc_bbr_start_up(struct cc_rate_flow *f, const struct cc_rate_
 	cc_bbr_start_round(b);
 	cc_bbr_reset_full_bw(b);
 	b->full_bw = cc_bbr_sampled_bw(s);
+	b->probe_rtt_us = s->rtt_us;
+	b->probe_queued_pkts = 0;
 	b->phase = CC_BBR_PROBE_BW_UP;
 	cc_bbr_raise_slope(f);
 }
@@ -173,6 +175,24 @@ static inline int cc_bbr_fills_longterm(const struct cc_rate_flow *f, const stru
 	return (s->flags & CC_RATE_CWND_LIMITED) && f->cwnd_pkts >= b->inflight_longterm_pkts;
 }
 
+/*
+ * What the probe adds waits in a queue: for an eighth of a round trip, what arrived took longer than when it began,
+ * by an eighth of the least round trip, and no faster.
+ */
+static inline int cc_bbr_makes_queue(struct cc_bbr_state *b, const struct cc_rate_sample *s)
+{
+	cc_u32 queued_us = b->min_rtt_us / CC_BBR_QUEUE_PART;
+
+	if (b->ack_phase != CC_BBR_ACKS_PROBE_FEEDBACK || !s->rtt_us || !b->probe_rtt_us)
+		return 0;
+	if (s->rtt_us < b->probe_rtt_us + queued_us ||
+	    cc_bbr_sampled_bw(s) >= cc_bbr_part(b->full_bw, CC_BBR_PROBE_GROWN_MILLI))
+		b->probe_queued_pkts = 0;
+	else
+		b->probe_queued_pkts += s->acked_pkts;
+	return b->probe_queued_pkts > cc_bbr_bdp_pkts(b, b->bw) / CC_BBR_QUEUE_PART;
+}
+
 /* 5.3.3.9 IsTimeToGoDown() */
 static inline int cc_bbr_is_time_to_go_down(struct cc_rate_flow *f, const struct cc_rate_sample *s)
 {
@@ -183,7 +203,7 @@ static inline int cc_bbr_is_time_to_go_down(struct cc_rate_flow *f, const struct
 		return 1;
 	}
 	if (!cc_bbr_fills_longterm(f, b, s))
-		return cc_bbr_is(b, CC_BBR_FULL_BW_NOW);
+		return cc_bbr_is(b, CC_BBR_FULL_BW_NOW) || cc_bbr_makes_queue(b, s);
 	cc_bbr_reset_full_bw(b);
 	b->full_bw = cc_bbr_sampled_bw(s);
 	return 0;

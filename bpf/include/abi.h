@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 17
+#define FP_ABI_VERSION 18
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // zeroed defaults
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 17;
+pub const FP_ABI_VERSION: u32 = 18;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_MAX_PROFILES: u32 = 512;

@@ -14,6 +14,8 @@ pub const CC_BBR_BW_BITS: u32 = 24;
 pub const CC_BBR_NONE: u32 = 4294967295;
 pub const CC_BBR_MIN_PIPE_PKTS: u32 = 4;
 pub const CC_BBR_FULL_ROUNDS: u32 = 3;
+pub const CC_BBR_QUEUE_PART: u32 = 8;
+pub const CC_BBR_PROBE_GROWN_MILLI: u32 = 1125;
 pub const CC_BBR_STARTUP_FULL_LOSSES: u32 = 6;
 pub const CC_BBR_DRAIN_ROUNDS: u32 = 3;
 pub const CC_BBR_MIN_RTT_FILTER_US: u32 = 10000000;
@@ -190,6 +192,30 @@ const _: () = {
         [::core::mem::offset_of!(RawStart, initial_ssthresh_pkts) - 12usize];
     ["Offset of field: RawStart::idle"][::core::mem::offset_of!(RawStart, idle) - 16usize];
     ["Offset of field: RawStart::hystart"][::core::mem::offset_of!(RawStart, hystart) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct cc_pace {
+    pub(crate) from_us: cc_u64,
+    pub(crate) last_us: cc_u64,
+    pub(crate) asked_bytes: cc_u64,
+    pub(crate) from_sent_bytes: cc_u64,
+    pub(crate) gain_milli: cc_u32,
+    pub(crate) pad: cc_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cc_pace"][::core::mem::size_of::<cc_pace>() - 40usize];
+    ["Alignment of cc_pace"][::core::mem::align_of::<cc_pace>() - 8usize];
+    ["Offset of field: cc_pace::from_us"][::core::mem::offset_of!(cc_pace, from_us) - 0usize];
+    ["Offset of field: cc_pace::last_us"][::core::mem::offset_of!(cc_pace, last_us) - 8usize];
+    ["Offset of field: cc_pace::asked_bytes"]
+        [::core::mem::offset_of!(cc_pace, asked_bytes) - 16usize];
+    ["Offset of field: cc_pace::from_sent_bytes"]
+        [::core::mem::offset_of!(cc_pace, from_sent_bytes) - 24usize];
+    ["Offset of field: cc_pace::gain_milli"]
+        [::core::mem::offset_of!(cc_pace, gain_milli) - 32usize];
+    ["Offset of field: cc_pace::pad"][::core::mem::offset_of!(cc_pace, pad) - 36usize];
 };
 #[doc = " What a flow keeps of a phase. All 0: it has not been in it yet."]
 #[repr(C)]
@@ -382,6 +408,8 @@ pub struct RawBbr {
     pub(crate) bw_probe_wait_us: cc_u32,
     pub(crate) app_limited_until_pkts: cc_u32,
     pub(crate) ce_pkts: cc_u32,
+    pub(crate) probe_rtt_us: cc_u32,
+    pub(crate) probe_queued_pkts: cc_u32,
     pub(crate) flags: cc_u32,
     pub(crate) phase: cc_u8,
     pub(crate) undo_phase: cc_u8,
@@ -394,7 +422,7 @@ pub struct RawBbr {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 184usize];
+    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 192usize];
     ["Alignment of RawBbr"][::core::mem::align_of::<RawBbr>() - 8usize];
     ["Offset of field: RawBbr::now_us"][::core::mem::offset_of!(RawBbr, now_us) - 0usize];
     ["Offset of field: RawBbr::min_rtt_at_us"]
@@ -457,19 +485,23 @@ const _: () = {
     ["Offset of field: RawBbr::app_limited_until_pkts"]
         [::core::mem::offset_of!(RawBbr, app_limited_until_pkts) - 160usize];
     ["Offset of field: RawBbr::ce_pkts"][::core::mem::offset_of!(RawBbr, ce_pkts) - 164usize];
-    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 168usize];
-    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 172usize];
-    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 173usize];
-    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 174usize];
+    ["Offset of field: RawBbr::probe_rtt_us"]
+        [::core::mem::offset_of!(RawBbr, probe_rtt_us) - 168usize];
+    ["Offset of field: RawBbr::probe_queued_pkts"]
+        [::core::mem::offset_of!(RawBbr, probe_queued_pkts) - 172usize];
+    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 176usize];
+    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 180usize];
+    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 181usize];
+    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 182usize];
     ["Offset of field: RawBbr::full_bw_count"]
-        [::core::mem::offset_of!(RawBbr, full_bw_count) - 175usize];
+        [::core::mem::offset_of!(RawBbr, full_bw_count) - 183usize];
     ["Offset of field: RawBbr::losses_in_round"]
-        [::core::mem::offset_of!(RawBbr, losses_in_round) - 176usize];
+        [::core::mem::offset_of!(RawBbr, losses_in_round) - 184usize];
     ["Offset of field: RawBbr::bw_probe_up_rounds"]
-        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 177usize];
+        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 185usize];
     ["Offset of field: RawBbr::extra_acked_rounds"]
-        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 178usize];
-    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 179usize];
+        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 186usize];
+    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 187usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -762,6 +794,18 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn fatpath_end_burst_bound(w: *mut Window) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn fatpath_pace_rate(p: *const cc_pace, bytes_per_s: cc_u64) -> cc_u64;
+}
+unsafe extern "C" {
+    pub fn fatpath_pace_note(
+        p: *mut cc_pace,
+        now_us: cc_u64,
+        bytes_per_s: cc_u64,
+        sent_bytes: cc_u64,
+        is_held: ::core::ffi::c_int,
+    );
 }
 unsafe extern "C" {
     pub fn fatpath_rude_begin(r: *mut RudeState, polite: *const Window, now: *const RudeNow);

@@ -117,11 +117,14 @@ proptest! {
     }
 }
 
-/// A path without losses, a round trip at a time: it delivers what it can, and the rest waits.
+/// A path, an eighth of a round trip at a time: it delivers what it can, and the rest is not sent, or waits.
 struct Path {
     flow: RateControl,
     pkts_per_us: f64,
     rtt_us: u32,
+    /// What is more than the path delivers waits in a queue.
+    queues: bool,
+    queued_pkts: f64,
     mss_bytes: u32,
     now_us: u64,
     delivered_pkts: u32,
@@ -145,6 +148,8 @@ impl Path {
             flow: RateControl::new(bbr(), 10, u32::MAX, &first),
             pkts_per_us,
             rtt_us,
+            queues: false,
+            queued_pkts: 0.0,
             mss_bytes,
             now_us: 1,
             delivered_pkts: 0,
@@ -166,7 +171,12 @@ impl Path {
         let fits = self.pkts_per_us * f64::from(step_us);
         let paced = self.flow.pacing_bytes_per_s() as f64 / f64::from(self.mss_bytes) / 1e6;
         let by_window = f64::from(self.flow.cwnd_pkts()) / f64::from(STEPS);
-        let arrived = fits.min(by_window).min(paced * f64::from(step_us)).max(1.0);
+        let sent = by_window.min(paced * f64::from(step_us));
+        if self.queues {
+            self.queued_pkts = (self.queued_pkts + sent - fits).max(0.0);
+        }
+        let arrived = fits.min(sent + self.queued_pkts).max(1.0);
+        let rtt_us = self.rtt_us + (self.queued_pkts / self.pkts_per_us) as u32;
         let lost = (arrived * loss) as u32;
         let acked_pkts = arrived as u32 - lost;
         self.now_us += u64::from(step_us);
@@ -185,8 +195,8 @@ impl Path {
             sampled_pkts: self.delivered_pkts - prior_delivered_pkts,
             acked_pkts,
             newly_lost_pkts: lost,
-            rtt_us: self.rtt_us,
-            srtt_us: self.rtt_us,
+            rtt_us,
+            srtt_us: rtt_us,
             mss_bytes: self.mss_bytes,
             in_flight_pkts,
             prior_in_flight_pkts: in_flight_pkts,
@@ -245,6 +255,32 @@ fn bandwidth_is_probed_in_turns() {
         };
         assert!(follows, "{pair:?}");
     }
+}
+
+/// Round trips that the next probe takes, at a rate of the path that is `growth` of what it was.
+fn rounds_of_a_probe(queues: bool, growth: f64) -> u64 {
+    let mut path = gigabit();
+    path.queues = queues;
+    path.run(20);
+    while path.phase() != BbrPhase::ProbeBwUp {
+        path.step(0.0);
+    }
+    path.pkts_per_us *= growth;
+    let began_us = path.now_us;
+    while path.phase() == BbrPhase::ProbeBwUp {
+        path.step(0.0);
+    }
+    (path.now_us - began_us) / u64::from(path.rtt_us)
+}
+
+/// A probe ends within two round trips of sending where it adds to a queue alone, and goes on where it finds bandwidth.
+#[test]
+fn a_probe_ends_at_the_queue_that_it_makes() {
+    let [of_queue, unseen, of_bandwidth] = [(true, 1.0), (false, 1.0), (true, 2.0)]
+        .map(|(queues, growth)| rounds_of_a_probe(queues, growth));
+    assert!(of_queue <= 2, "{of_queue} round trips");
+    assert!(unseen >= 3, "{unseen} round trips");
+    assert!(of_bandwidth >= 3, "{of_bandwidth} round trips");
 }
 
 /// A.10: five seconds without a shorter round trip; half of what the path holds for 200 ms.

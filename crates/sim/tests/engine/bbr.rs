@@ -76,11 +76,11 @@ fn share_of_cubic(bdp: f64) -> f64 {
     outcome.flows[0].delivered_bytes as f64 / fair_bytes
 }
 
-/// At 1 bdp the share is 0.5 to 0.9, by when BBR starts: it probes until 2 % of a round trip are lost, and CUBIC
-/// halves its window at each of these losses.
+/// At 1 bdp the share is 0.63 to 1.1, by when BBR starts: a probe that does not end at its own queue goes on until 2 % of
+/// a round trip are lost, and CUBIC gives up 30 % at each of these losses.
 #[test]
 fn cubic_keeps_its_share() {
-    for (bdp, least) in [(0.25, 0.5), (1.0, 0.55), (4.0, 0.7)] {
+    for (bdp, least) in [(0.25, 0.5), (1.0, 0.7), (4.0, 0.7)] {
         let share = share_of_cubic(bdp);
         assert!(share >= least, "{bdp} bdp: {share}");
     }
@@ -160,17 +160,22 @@ fn losses_that_may_be_those_of_a_queue_are_told() {
     assert_ne!(all, apart);
 }
 
+/// The mean over seven starts: which flow finds the queue full at its start decides on much.
 fn jain_of_four(knows_sending: bool) -> f64 {
     let mut flow = under("bbr");
     flow.tcp.knows_sending = knows_sending;
-    jain_of(flow, 1.0)
+    let indices = (0..7).map(|start| jain_of(&flow, (300 + start * 37) * MS_NS));
+    indices.sum::<f64>() / 7.0
 }
 
-/// Jain's index of four such flows, from 20 s to 60 s.
-fn jain_of(flow: FlowSpec, bdp: f64) -> f64 {
+/// Jain's index of four such flows on 1 bdp that start one after the other, from 20 s to 60 s.
+fn jain_of(flow: &FlowSpec, apart_ns: u64) -> f64 {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
-    let flows = vec![flow; 4];
-    let spec = beside(flows, queue(rate_bps, rtt_ns, bdp), rtt_ns, 60 * S_NS);
+    let flows = vec![flow.clone(); 4];
+    let mut spec = beside(flows, queue(rate_bps, rtt_ns, 1.0), rtt_ns, 60 * S_NS);
+    for (index, flow) in spec.flows.iter_mut().enumerate() {
+        flow.start_ns = index as u64 * apart_ns;
+    }
     let outcome = outcome(&spec);
     let rates: Vec<f64> = outcome
         .flows
@@ -188,8 +193,8 @@ fn jain_of(flow: FlowSpec, bdp: f64) -> f64 {
 #[test]
 fn four_flows_share_alike() {
     let [remembered, known] = [false, true].map(jain_of_four);
-    assert!(remembered >= 0.85, "{remembered}");
-    assert!(known >= 0.9, "{known}");
+    assert!(remembered >= 0.82, "{remembered}");
+    assert!(known >= 0.86, "{known}");
 }
 
 /// The queue that 95 % of the 100 ms do not exceed, in bandwidth-delay products.
@@ -200,8 +205,8 @@ fn queue_p95_bdp(outcome: &Outcome, bdp_bytes: u64) -> f64 {
     peaks[peaks.len() * 95 / 100] as f64 / bdp_bytes as f64
 }
 
-/// 0.3 of it is out of reach: ProbeBW_UP sends 1.25 of the bandwidth for three round trips (5.3.1.2, 5.3.3.9), which
-/// makes a queue of 0.9, and ProbeBW_DOWN takes eight to empty it, of some 60 between two probes.
+/// ProbeBW_UP ends at the queue that it makes: for the three round trips of the draft (5.3.1.2, 5.3.3.9), at 1.25 of the
+/// bandwidth, this would be 0.9 bdp, which ProbeBW_DOWN takes eight to empty, of some 60 between two probes.
 #[test]
 fn alone_it_keeps_a_deep_queue_short() {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
@@ -211,7 +216,7 @@ fn alone_it_keeps_a_deep_queue_short() {
     let outcome = outcome(&spec);
     let p95 = queue_p95_bdp(&outcome, rate_bytes(rate_bps, rtt_ns));
     let share = outcome.flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE);
-    assert!(p95 <= 0.5, "{p95} bdp");
+    assert!(p95 <= 0.3, "{p95} bdp");
     assert!(share >= 0.9, "{share}");
 }
 
