@@ -59,10 +59,20 @@ static __always_inline void take_now(struct cc_rate_flow *f, struct cc_rate_samp
 	fill_now(now, tp);
 }
 
-static __always_inline void send_by(struct sock *sk, const struct cc_rate_flow *f)
+static __always_inline void send_by(struct sock *sk, struct cc_rate_flow *f)
 {
 	tcp(sk)->snd_cwnd = f->cwnd_pkts;
-	pace(sk, f->pacing_bytes_per_s);
+	pace(sk, cc_pace_rate(pace_of(f), f->pacing_bytes_per_s));
+}
+
+/* By the program, the peer's window, the buffer or the law's window: what it sends does not say how late the pace is. */
+static __always_inline int is_held(const struct cc_rate_flow *f, const struct cc_rate_sample *s,
+				   struct tcp_sock *tp)
+{
+	u32 burst_pkts = CC_BBR_QUANTUM_BYTES / cc_most(s->mss_bytes, 1);
+
+	return tp->app_limited || BPF_CORE_READ_BITFIELD(tp, chrono_type) > TCP_CHRONO_BUSY ||
+	       s->prior_in_flight_pkts + burst_pkts >= f->cwnd_pkts;
 }
 
 static __always_inline void begin(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
@@ -139,6 +149,8 @@ static __always_inline void control_by(enum cc_law law, const struct law_name *n
 	take_now(f, &ack.sample, tp);
 	fill_sample(&ack.sample, rs);
 	count_ack(sk, cc_rate_is_starting(law, f));
+	cc_pace_note(pace_of(f), ack.sample.now_us, f->pacing_bytes_per_s, tp->bytes_sent,
+		     is_held(f, &ack.sample, tp));
 	rate_acked(f, &ack);
 	TRACE(sk, ACKED, f, &ack.sample);
 	send_by(sk, f);

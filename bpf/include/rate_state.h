@@ -9,19 +9,33 @@
 #include "abi.h"
 #include "kernel.h"
 #include "../cc/bbr_model.h"
+#include "../cc/pace.h"
+
+/* The flow as its law knows it, and how late the kernel sends what the law asks for. */
+struct rate_socket {
+	struct cc_rate_flow flow;
+	struct cc_pace pace;
+};
 
 /* icsk_ca_priv does not hold it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct cc_rate_flow);
+	__type(value, struct rate_socket);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } fp_rate_flows SEC(".maps");
 
 static __always_inline struct cc_rate_flow *rate_flow_of(struct sock *sk)
 {
-	return bpf_sk_storage_get(&fp_rate_flows, sk, NULL, 0);
+	struct rate_socket *socket = bpf_sk_storage_get(&fp_rate_flows, sk, NULL, 0);
+
+	return socket ? &socket->flow : NULL;
+}
+
+static __always_inline struct cc_pace *pace_of(struct cc_rate_flow *f)
+{
+	return &((struct rate_socket *)f)->pace;
 }
 
 static __always_inline int is_bbr(const struct tcp_sock *tp)

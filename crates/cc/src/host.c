@@ -4,6 +4,7 @@
  * parameters. Start with bpf/cc/laws.h; this file decides nothing. raw.rs is its twin.
  */
 #define CC_ON_HOST
+#include "pace.h"
 #include "rate_laws.h"
 #include "rude.h"
 
@@ -122,6 +123,17 @@ void fatpath_bound_burst(struct cc_window *w, cc_u32 most_pkts, cc_u32 in_flight
 int fatpath_end_burst_bound(struct cc_window *w)
 {
 	return cc_end_burst_bound(w);
+}
+
+cc_u64 fatpath_pace_rate(const struct cc_pace *p, cc_u64 bytes_per_s)
+{
+	return cc_pace_rate(p, bytes_per_s);
+}
+
+void fatpath_pace_note(struct cc_pace *p, cc_u64 now_us, cc_u64 bytes_per_s, cc_u64 sent_bytes,
+		       int is_held)
+{
+	cc_pace_note(p, now_us, bytes_per_s, sent_bytes, is_held);
 }
 
 void fatpath_rude_begin(struct cc_rude *r, const struct cc_window *polite,
