@@ -168,3 +168,37 @@ fn bbr_heeds_marks() {
     rates.sort_unstable();
     assert!(rates[0] * 10 < rates[1] * 9, "{rates:?}");
 }
+
+/// What a path that loses one segment of a hundred delivers, to a law that is told of each loss and to one that is not told
+/// of those without a queue; of so many segments one meets congestion.
+fn delivered_apart(one_marked_of: Option<u64>) -> [u64; 2] {
+    [false, true].map(|is_apart| {
+        let spec = TcpSpec {
+            law: Law::named("bbr").unwrap(),
+            knows_sending: true,
+            tells_losses_apart: is_apart,
+            ..capable()
+        };
+        let mut channel = Channel::new(&spec, RTT / 5);
+        channel.offer(1 << 30);
+        channel.segment_ns = 60_000; // 200 Mb/s
+        channel.segment_fate = Box::new(move |nth, _| match one_marked_of {
+            _ if nth % 100 == 25 => Fate::Lost,
+            Some(count) if nth % count == 0 => Fate::Marked,
+            _ => Fate::Arrives,
+        });
+        channel.write(bytes(200_000));
+        channel.run(8_000_000_000);
+        channel.receiver.delivered_bytes()
+    })
+}
+
+/// A queue that marks is one, however short round trips are: since the segment left whose arrival shows the loss, each time
+/// a mark has been told of, so the law is told of the loss, too.
+#[test]
+fn losses_beside_marks_are_told() {
+    let [all, apart] = delivered_apart(Some(50));
+    assert_eq!(all, apart);
+    let [all, apart] = delivered_apart(None);
+    assert!(apart > all, "{all} {apart}");
+}
