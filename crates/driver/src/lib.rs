@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives the transport over UDP sockets, and over TCP connections where UDP is blocked ([`tcp`]): a thread of the program's own calls [`SendEnd::step`] or [`RecvEnd::step`] in a
-//! loop, and each step takes what has arrived, does what is due, sends what may leave, and waits.
+//! Drives the transport over UDP sockets, and over TCP connections where UDP is blocked ([`tcp`]): a thread of the
+//! program's own calls [`SendEnd::step`] or [`RecvEnd::step`] in a loop, and each step takes what has arrived, does what
+//! is due, sends what may leave, and waits.
 //!
 //! Datagrams leave and arrive many at a call (UDP segmentation offload and its counterpart, by `quinn-udp`); the pace of
 //! the transport sizes the batches. IP never fragments what leaves.
