@@ -60,7 +60,7 @@ install_packages() {
     echo "setup: installing$missing"
     as_root apt-get update -qq
     # shellcheck disable=SC2086 # one word a package
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends \
         $missing >/dev/null
 }
 
@@ -93,7 +93,7 @@ install_one() {
 
 # The lists of packages may be missing, or too old.
 install_quietly() {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null 2>&1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$1" >/dev/null 2>&1
 }
 
 has_python_packages() {
@@ -154,7 +154,7 @@ install_rust() {
     rust_is_new_enough && return 0
     echo "setup: installing Rust (at least $RUST_MIN) with rustup"
     if apt-cache show rustup >/dev/null 2>&1; then
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq rustup >/dev/null
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq rustup >/dev/null
         rustup default stable
     else
         curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile default
