@@ -61,7 +61,7 @@ function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
         ))}
       </section>
       <Events events={events} />
-      {!view.has_ended && <Capture cookie={String(view.flow.cookie)} />}
+      <Capture cookie={String(view.flow.cookie)} hasEnded={view.has_ended} />
     </>
   );
 }
@@ -71,23 +71,26 @@ const CAPTURE_S = 10;
 
 type Captured = { state: "none" | "running" } | { state: "done"; url: string } | { state: "failed"; reason: string };
 
-/** Each packet of the next seconds, as a file that any browser draws. */
-function Capture({ cookie }: { cookie: string }): JSX.Element {
+/** Each packet of the next seconds, as a file that any browser draws. A flow may end meanwhile. */
+function Capture({ cookie, hasEnded }: { cookie: string; hasEnded: boolean }): JSX.Element | null {
   const [captured, setCaptured] = useState<Captured>({ state: "none" });
+  const left = useMemo(() => new AbortController(), []);
+  useEffect(() => () => left.abort(), []);
   useEffect(() => () => void (captured.state === "done" && URL.revokeObjectURL(captured.url)), [captured]);
   const capture = async (): Promise<void> => {
     setCaptured({ state: "running" });
-    const answer = request(`/v1/instruments/flows/${cookie}/capture?seconds=${CAPTURE_S}`);
+    const answer = request(`/v1/instruments/flows/${cookie}/capture?seconds=${CAPTURE_S}`, left.signal);
     await answer.then((file) => file.blob()).then(
       (file) => setCaptured({ state: "done", url: URL.createObjectURL(file) }),
       (error: unknown) => setCaptured({ state: "failed", reason: error instanceof Error ? error.message : String(error) }),
     );
   };
+  if (hasEnded && captured.state === "none") return null;
   return (
     <section aria-label="Packets">
       <h2>Packets</h2>
       <p>
-        <button type="button" disabled={captured.state === "running"} onClick={() => void capture()}>
+        <button type="button" disabled={captured.state === "running" || hasEnded} onClick={() => void capture()}>
           {captured.state === "running" ? `capturing for ${CAPTURE_S} s …` : `Capture ${CAPTURE_S} s`}
         </button>{" "}
         headers only, drawn as time-sequence graph, windows, round trips and goodput

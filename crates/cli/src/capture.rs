@@ -104,7 +104,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn with_remedy(error: OpenError) -> anyhow::Error {
     let remedy = match error {
         OpenError::NotPermitted => {
-            "run it as root, or give a copy of fatpath the capability CAP_NET_RAW"
+            "run it as root, or give a copy of fatpath the capability CAP_NET_RAW; for the page, give fatpath.service the \
+             drop-in of docs/daemon.md"
         }
         _ => return error.into(),
     };

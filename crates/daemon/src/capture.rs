@@ -9,8 +9,8 @@
 use crate::answer::Failure;
 use crate::instruments::Instruments;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use fatpath_api::{CaptureQuery, Flow};
 use fatpath_launch::End;
@@ -40,10 +40,12 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    /// `run_dir` is the daemon's own.
+    /// `run_dir` is the daemon's own. Takes away what a daemon that was killed has left.
     pub(crate) fn new(run_dir: &FilePath) -> Captures {
+        let folder = run_dir.join("capture");
+        let _ = fs::remove_dir_all(&folder);
         Captures {
-            folder: run_dir.join("capture"),
+            folder,
             place: Arc::new(Semaphore::new(1)),
         }
     }
@@ -90,9 +92,15 @@ pub(crate) async fn capture(
     State(instruments): State<Arc<Instruments>>,
     State(captures): State<Captures>,
     State(shutdown): State<CancellationToken>,
+    method: Method,
     Path(cookie): Path<u64>,
     Query(asked): Query<CaptureQuery>,
 ) -> Result<Response, Failure> {
+    // A router answers HEAD as GET: it would capture for nobody.
+    if method != Method::GET {
+        let error = format!("{method} is not answered here: GET captures");
+        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, error));
+    }
     if !(1..=MOST_SECONDS).contains(&asked.seconds) {
         let error = format!("seconds={}: 1 to {MOST_SECONDS}", asked.seconds);
         return Err(Failure::new(StatusCode::BAD_REQUEST, error));
@@ -145,8 +153,8 @@ fn page(
 
 /// Runs this program.
 fn run(arguments: &[&str], timeout: Duration, goes_on: impl Fn() -> bool) -> Result<(), Failure> {
-    let program = std::env::current_exe().map_err(anyhow::Error::from)?;
-    let mut command = vec![program.display().to_string()];
+    // Also where its file was replaced by an upgrade. Not /proc/self, which would be who starts it.
+    let mut command = vec![format!("/proc/{}/exe", std::process::id())];
     command.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     let ended = fatpath_launch::run(&command, timeout, goes_on).map_err(anyhow::Error::from)?;
     let error = match ended.end {
@@ -174,12 +182,11 @@ mod tests {
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         drop(first);
         assert!(!dir.path().join("capture").exists());
-        // What a daemon that was killed has left is taken away.
+        // What a daemon that was killed has left is taken away by the next one.
         fs::create_dir(dir.path().join("capture")).unwrap();
         fs::write(&file, "old").unwrap();
-        let next = captures.begin().ok().unwrap();
+        drop(Captures::new(dir.path()));
         assert!(!FilePath::new(&file).exists());
-        drop(next);
     }
 
     #[test]

@@ -132,7 +132,8 @@ impl Sniffer {
             SockProtocol::EthAll,
         );
         let socket = opened.map_err(|error| match error {
-            Errno::EPERM | Errno::EACCES => OpenError::NotPermitted,
+            // The last where a service may not use this family of sockets.
+            Errno::EPERM | Errno::EACCES | Errno::EAFNOSUPPORT => OpenError::NotPermitted,
             other => OpenError::Io(other.into()),
         })?;
         let filter: Vec<SockFilter> = program
