@@ -65,13 +65,25 @@ static __always_inline void send_by(struct sock *sk, struct cc_rate_flow *f)
 	pace(sk, cc_pace_rate(pace_of(f), f->pacing_bytes_per_s));
 }
 
-/* By the program, the peer's window, the buffer or the law's window: what it sends does not say how late the pace is. */
-static __always_inline int is_held(const struct cc_rate_flow *f, const struct cc_rate_sample *s,
-				   struct tcp_sock *tp)
+/* A segment waits for its turn: what there is left to send may be on its way. */
+static __always_inline int has_unsent(const struct tcp_sock *tp, u32 mss_bytes)
+{
+	return tp->write_seq - tp->snd_nxt >= mss_bytes || tp->lost_out > tp->retrans_out;
+}
+
+/*
+ * By the program, a rate that it or its rule set, the peer's window, the buffer or the law's window: what is sent does
+ * not say how late the pace is.
+ */
+static __always_inline int is_held(struct sock *sk, const struct cc_rate_flow *f,
+				   const struct cc_rate_sample *s)
 {
 	u32 burst_pkts = CC_BBR_QUANTUM_BYTES / cc_most(s->mss_bytes, 1);
+	struct tcp_sock *tp = tcp(sk);
 
-	return tp->app_limited || BPF_CORE_READ_BITFIELD(tp, chrono_type) > TCP_CHRONO_BUSY ||
+	return tp->app_limited || !has_unsent(tp, s->mss_bytes) ||
+	       sk->sk_pacing_rate >= sk->sk_max_pacing_rate ||
+	       BPF_CORE_READ_BITFIELD(tp, chrono_type) > TCP_CHRONO_BUSY ||
 	       s->prior_in_flight_pkts + burst_pkts >= f->cwnd_pkts;
 }
 
@@ -150,7 +162,7 @@ static __always_inline void control_by(enum cc_law law, const struct law_name *n
 	fill_sample(&ack.sample, rs);
 	count_ack(sk, cc_rate_is_starting(law, f));
 	cc_pace_note(pace_of(f), ack.sample.now_us, f->pacing_bytes_per_s, tp->bytes_sent,
-		     is_held(f, &ack.sample, tp));
+		     is_held(sk, f, &ack.sample));
 	rate_acked(f, &ack);
 	TRACE(sk, ACKED, f, &ack.sample);
 	send_by(sk, f);
