@@ -59,7 +59,7 @@ impl Socket {
         ports: RangeInclusive<u16>,
         first: u16,
     ) -> Result<(Socket, Bound), BindError> {
-        let socket = on_free_port(address, ports, first, |at| UdpSocket::bind(at))?;
+        let socket = on_free_port(address, ports, first, UdpSocket::bind)?;
         Socket::of(socket).map_err(|error| BindError::Io(address, error))
     }
 

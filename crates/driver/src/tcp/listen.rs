@@ -43,7 +43,7 @@ impl Listener {
         ports: RangeInclusive<u16>,
         first: u16,
     ) -> Result<Listener, BindError> {
-        let listener = on_free_port(address, ports, first, |at| TcpListener::bind(at))?;
+        let listener = on_free_port(address, ports, first, TcpListener::bind)?;
         let nonblocking = listener.set_nonblocking(true);
         nonblocking.map_err(|error| BindError::Io(address, error))?;
         Ok(Listener {
