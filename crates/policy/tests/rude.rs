@@ -80,7 +80,7 @@ fn bad_values_are_told() {
         ),
         (
             "congestion_control = 'fp_rude'",
-            "no law of congestion control",
+            "is not a congestion-control law",
         ),
     ] {
         let problem = problem(settings);
