@@ -107,7 +107,8 @@ impl SendFlows {
         while has_room {
             has_room = false;
             for flow in &mut self.flows {
-                if flow.unsent_bytes() >= most {
+                // One whose other end was not heard has nowhere to send to.
+                if flow.unsent_bytes() >= most || !flow.knows_peer() {
                     continue;
                 }
                 let Some(piece) = self.queue.take(PIECE_BYTES) else {

@@ -81,6 +81,11 @@ impl SendEnd {
         self.sender.close(code);
     }
 
+    /// Where the other end is was said, or it was heard.
+    pub(crate) fn knows_peer(&self) -> bool {
+        self.peer.is_some()
+    }
+
     /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
     pub fn heard(&self) -> Instant {
         self.begun + Duration::from_nanos(self.sender.heard_ns())

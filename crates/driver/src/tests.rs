@@ -243,3 +243,29 @@ fn ports_that_are_taken_are_passed_over_and_none_is_named() {
     let expected = format!("no port from {port} to {port} is free: give other ports");
     assert_eq!(failed.to_string(), expected);
 }
+
+/// Two flows, and the other end of the second is never heard, as where a firewall blocks its port: the first brings all.
+#[test]
+fn a_flow_whose_other_end_was_not_heard_gets_nothing_to_send() {
+    let (spec, (here, at)) = (Spec::default(), socket());
+    let (there, _) = socket();
+    let (unheard, _) = socket();
+    let known = SendEnd::new(there, &spec, flow(1), Some(at.address), RTT).unwrap();
+    let unknown = SendEnd::new(unheard, &spec, flow(3), None, RTT).unwrap();
+    let mut sender = SendFlows::new(vec![unknown, known]);
+    let mut receiver = RecvEnd::new(here, &spec, flow(1), None, RTT).unwrap();
+    let bytes = 3_000_000;
+    sender.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes,
+    });
+    let mut sink = Checked::default();
+    receiver.expect_data(true);
+    let begun = std::time::Instant::now();
+    while sink.bytes < bytes {
+        sender.step(&mut Pattern, Duration::ZERO).unwrap();
+        receiver.step(&mut sink, Duration::ZERO).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{}", sink.bytes);
+    }
+}

@@ -228,6 +228,9 @@ impl Control {
         let end = Instant::now() + CAUSE_WITHIN;
         loop {
             let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return error.into();
+            }
             match self.incoming.recv_timeout(rest) {
                 Ok(message) => match self.judged(message) {
                     Ok(_) => {} // it was said before

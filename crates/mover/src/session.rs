@@ -201,6 +201,7 @@ const MOST_WINDOW_BYTES: u64 = 4 << 30;
 const FIRST_RATE_BPS: u64 = 30_000_000;
 const LEAST_FIRST_PKTS: u64 = 10;
 const MOST_FIRST_PKTS: u64 = 1000;
+
 fn check_version(version: u32) -> Result<()> {
     ensure!(
         version == VERSION,

@@ -123,6 +123,7 @@ impl Caller<'_> {
             cipher,
             role,
         } = keys;
+        self.refuse_what_was_not_agreed()?;
         let at = |port| SocketAddr::new(self.address, port);
         let peers: Vec<_> = self.ready.udp_ports.iter().copied().map(at).collect();
         if let Some(way) = self.by_udp(&peers, Ping::new(ping, cipher), udp)? {
@@ -151,6 +152,21 @@ impl Caller<'_> {
         })?;
         let count = connections.len() as u16;
         Ok((Way::Tcp(connections), Start::Tcp { connections: count }))
+    }
+
+    fn refuse_what_was_not_agreed(&self) -> Result<()> {
+        let (udp, tcp) = (self.ready.udp_ports.len(), self.ready.tcp_port);
+        let most = usize::from(self.agreed.flows.unwrap_or(FLOWS_OF_UDP));
+        let is_agreed = match self.agreed.carrier {
+            Carrier::Auto => udp <= most,
+            Carrier::Udp => udp <= most && tcp.is_none(),
+            Carrier::Tcp => udp == 0,
+        };
+        ensure!(
+            is_agreed,
+            "the other end offers another way for the data than was asked for"
+        );
+        Ok(())
     }
 
     /// A flow to each of `peers`; `None`: nothing comes back from the first.

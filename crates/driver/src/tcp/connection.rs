@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Room for what one call reads. The sending end reads hellos.
 const INBOX_BYTES: usize = 4 * MOST_RECORD_BYTES;
@@ -31,6 +31,8 @@ pub struct Connection {
     outbox: Vec<u8>,
     /// Bytes of the outbox that the kernel has taken.
     taken: usize,
+    /// When a record that verifies came last, or the program said that the other end lives; before, when it began.
+    heard: Instant,
 }
 
 impl Connection {
@@ -56,6 +58,7 @@ impl Connection {
             arrived: 0..0,
             outbox: Vec::new(),
             taken: 0,
+            heard: Instant::now(),
         })
     }
 
@@ -114,11 +117,21 @@ impl Connection {
         while let Some(length) = RecordOpener::whole(rest).map_err(refused)? {
             let (record, after) = rest.split_at_mut(length);
             take(self.opener.open(record).map_err(refused)?);
+            self.heard = Instant::now();
             rest = after;
             self.arrived.start += length;
         }
         self.sealer.heard(self.opener.phase());
         Ok(())
+    }
+
+    pub(super) fn heard(&self) -> Instant {
+        self.heard
+    }
+
+    /// The program knows by another way that the other end lives.
+    pub(super) fn peer_is_alive(&mut self) {
+        self.heard = Instant::now();
     }
 
     /// Nothing waits for the kernel.
@@ -160,6 +173,12 @@ impl Connection {
             _ => Err(StepError::Connection(self.peer, error)),
         }
     }
+}
+
+/// When the one that was heard last was; there is one at least.
+pub(super) fn newest(connections: &[Connection]) -> Instant {
+    let heard = connections.iter().map(Connection::heard);
+    heard.max().unwrap_or_else(Instant::now)
 }
 
 /// Until something arrives, or there is room for what waits, or this much time has passed.

@@ -2,7 +2,7 @@
 //! The end that writes the data.
 
 use super::HELLO_EVERY;
-use super::connection::{Connection, wait};
+use super::connection::{Connection, newest, wait};
 use crate::{Sink, StepError};
 use fatpath_transport::Record;
 use std::time::{Duration, Instant};
@@ -10,29 +10,27 @@ use std::time::{Duration, Instant};
 /// The receiving end over connections.
 pub struct RecvEnd {
     connections: Vec<Connection>,
-    heard: Instant,
     hello_at: Instant,
 }
 
 impl RecvEnd {
     /// Over `connections`.
     pub fn new(connections: Vec<Connection>) -> RecvEnd {
-        let now = Instant::now();
         RecvEnd {
             connections,
-            heard: now,
-            hello_at: now,
+            hello_at: Instant::now(),
         }
     }
 
     /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
     pub fn heard(&self) -> Instant {
-        self.heard
+        newest(&self.connections)
     }
 
     /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
     pub fn peer_is_alive(&mut self) {
-        self.heard = Instant::now();
+        let connections = self.connections.iter_mut();
+        connections.for_each(Connection::peer_is_alive);
     }
 
     /// Takes what arrived, gives it to `sink`, and waits for at most `wait` when nothing had arrived. While the sink stands,
@@ -45,7 +43,6 @@ impl RecvEnd {
         for connection in &mut self.connections {
             if connection.read()? {
                 has_arrived = true;
-                self.heard = Instant::now();
                 let mut writes = vec![];
                 connection.open(|record| {
                     if let Record::Data(data) = record {
@@ -67,15 +64,17 @@ impl RecvEnd {
 
     /// Each connection says that it lives, and by which key it was told so last; no more where that is not read.
     fn greet(&mut self) -> Result<(), StepError> {
-        if self.hello_at > Instant::now() {
-            return Ok(());
+        let is_due = self.hello_at <= Instant::now();
+        if is_due {
+            self.hello_at = Instant::now() + HELLO_EVERY;
         }
-        self.hello_at = Instant::now() + HELLO_EVERY;
         for connection in &mut self.connections {
-            if connection.is_idle() {
+            if is_due && connection.is_idle() {
                 connection.seal(|sealer, records| sealer.hello(records).map(|()| true))?;
             }
-            connection.write()?;
+            if !connection.is_idle() {
+                connection.write()?;
+            }
         }
         Ok(())
     }

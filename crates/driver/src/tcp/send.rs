@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has the data.
 
-use super::connection::{Connection, wait};
+use super::connection::{Connection, newest, wait};
 use crate::{LATE_NS, Source, StepError};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, Queue, Record};
@@ -17,14 +17,12 @@ const MOST_BATCHES: usize = 2;
 pub struct SendEnd {
     connections: Vec<Connection>,
     queue: Queue,
-    /// When something that verifies came last, or the program said that the other end lives.
-    heard: Instant,
     silence: Duration,
     closed_by_peer: Option<CloseCode>,
 }
 
 impl SendEnd {
-    /// Over `connections`, one at least, which share `limit_bps`. An end that is not heard for `silence` is given up. `law`:
+    /// Over `connections`, one at least, which share `limit_bps`. One that is not heard for `silence` ends all. `law`:
     /// congestion control, where the kernel has it and lets this user choose.
     ///
     /// # Errors
@@ -38,13 +36,13 @@ impl SendEnd {
         for connection in &connections {
             connection.prefer_law(law);
             if let Some(limit_bps) = limit_bps {
-                connection.limit(limit_bps / 8 / connections.len() as u64)?;
+                // The kernel takes 0 for no limit.
+                connection.limit((limit_bps / 8 / connections.len() as u64).max(1))?;
             }
         }
         Ok(SendEnd {
             connections,
             queue: Queue::default(),
-            heard: Instant::now(),
             silence,
             closed_by_peer: None,
         })
@@ -84,12 +82,13 @@ impl SendEnd {
 
     /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
     pub fn heard(&self) -> Instant {
-        self.heard
+        newest(&self.connections)
     }
 
     /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
     pub fn peer_is_alive(&mut self) {
-        self.heard = Instant::now();
+        let connections = self.connections.iter_mut();
+        connections.for_each(Connection::peer_is_alive);
     }
 
     /// How the kernel's TCP stands: segments of all connections, and the longest round-trip time.
@@ -119,9 +118,11 @@ impl SendEnd {
         if let Some(code) = self.closed_by_peer {
             return Err(StepError::Closed(code));
         }
-        if self.heard.elapsed() >= self.silence {
+        // Of several one may be silent alone, where something between forgot it.
+        let mut connections = self.connections.iter();
+        if let Some(silent) = connections.find(|one| one.heard().elapsed() >= self.silence) {
             return Err(StepError::SilentConnection {
-                peer: self.connections[0].peer(),
+                peer: silent.peer(),
                 silence_s: self.silence.as_secs(),
             });
         }
@@ -143,9 +144,6 @@ impl SendEnd {
                     closed = Some(code);
                 }
             })?;
-        }
-        if has_heard {
-            self.heard = Instant::now();
         }
         self.closed_by_peer = self.closed_by_peer.or(closed);
         Ok(has_heard)

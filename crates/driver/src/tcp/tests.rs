@@ -177,6 +177,29 @@ fn a_receiver_that_stands_holds_the_sender_back_and_silence_ends_it() {
     }
 }
 
+/// What lies between may forget one connection of several: others that go on do not hide that.
+#[test]
+fn one_silent_connection_of_two_is_given_up() {
+    let (of_sender, mut of_receiver) = connected(2);
+    let forgotten = of_receiver.pop();
+    let silence = Duration::from_millis(500);
+    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
+    let mut receiver = RecvEnd::new(of_receiver);
+    let begun = Instant::now();
+    let error = loop {
+        receiver.step(&mut Slow(&|| ()), Duration::ZERO).unwrap();
+        match end.step(&mut Pattern, WAIT) {
+            Ok(()) => assert!(begun.elapsed() < WITHIN),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(error, StepError::SilentConnection { .. }),
+        "{error}"
+    );
+    drop(forgotten);
+}
+
 /// In a second no more than the limit leaves, over all connections together.
 #[test]
 fn a_limit_is_shared() {

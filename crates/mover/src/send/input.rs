@@ -114,6 +114,11 @@ impl Input {
         }))
     }
 
+    /// Bytes that may be sent again.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
     /// All before this byte has arrived.
     pub fn forget(&mut self, before: u64) {
         let count = before.saturating_sub(self.from) as usize;

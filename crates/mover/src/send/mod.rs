@@ -59,6 +59,7 @@ pub fn run(
         }
     };
     report.note_way(session.way());
+    let most_kept = session.window_bytes() + AHEAD_BYTES;
     let (mut control, end) = session.into_sender()?;
     if input.is_some() {
         control.nothing_is_kept();
@@ -72,6 +73,7 @@ pub fn run(
         next_object: 0,
         found: HashMap::new(),
         files,
+        most_kept,
         most_open,
         queue: VecDeque::new(),
         told: Instant::now(),
@@ -104,6 +106,8 @@ struct Sending {
     /// What has no final answer.
     found: HashMap<u32, Found>,
     files: Files,
+    /// Bytes of an input: while one flow of several stands, what the others bring is kept, too.
+    most_kept: u64,
     /// Files that are open at once.
     most_open: usize,
     /// What is wanted and not yet given to the transport.
@@ -290,7 +294,7 @@ impl Sending {
         };
         let read = report.moved_bytes;
         input.forget(self.end.oldest().map_or(read, |(_, offset)| offset));
-        while self.end.unsent_bytes() < AHEAD_BYTES {
+        while self.end.unsent_bytes() < AHEAD_BYTES && input.kept_bytes() < self.most_kept {
             match input.next(AHEAD_BYTES) {
                 None => return,
                 Some(Ok(extent)) => {
