@@ -227,7 +227,8 @@ fn profiles_come_and_go_without_end() {
         change(&loaded, &buffers, &[(this, gets(&name))]);
         assert_given(HOST, "127.0.24.2", Some(first));
     }
-    assert!(loaded.kernel.rule_names().unwrap().len() <= 512);
+    // Two sets, and what others left: a leak would have thousands.
+    assert!(loaded.kernel.rule_names().unwrap().len() <= 600);
 }
 
 #[test]
