@@ -65,7 +65,7 @@ static __always_inline void send_by(struct sock *sk, struct cc_rate_flow *f)
 	pace(sk, cc_pace_rate(pace_of(f), f->pacing_bytes_per_s));
 }
 
-/* A segment waits for its turn: what there is left to send may be on its way. */
+/* Segments wait to be sent. Where none do, less than the rate leaves because there is nothing more. */
 static __always_inline int has_unsent(const struct tcp_sock *tp, u32 mss_bytes)
 {
 	return tp->write_seq - tp->snd_nxt >= mss_bytes || tp->lost_out > tp->retrans_out;

@@ -33,6 +33,7 @@ static __always_inline struct cc_rate_flow *rate_flow_of(struct sock *sk)
 	return socket ? &socket->flow : NULL;
 }
 
+/* `f` is rate_flow_of()'s: the first member of what the socket has. */
 static __always_inline struct cc_pace *pace_of(struct cc_rate_flow *f)
 {
 	return &((struct rate_socket *)f)->pace;
