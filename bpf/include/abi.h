@@ -229,6 +229,8 @@ struct fp_flow {
 };
 
 #define FP_NEW_FLOWS 2048
+/* A connection that could not be made is heard of no more: its place is free when no SYN waits so long. */
+#define FP_SYN_IS_LOST_NS 300000000000ull
 
 /* A place for a flow that has carried no data: bpf/include/new_flow.h. */
 struct fp_new_flow {

@@ -15,9 +15,6 @@
  */
 #define FP_NEW_ENDED (1ull << 63)
 
-/* A connection that could not be made is heard of no more: its place is free when no SYN waits so long. */
-#define SYN_IS_LOST_NS (300 * 1000000000ull)
-
 static __always_inline u64 cookie_of(const struct tcp_sock *tp)
 {
 	return tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
@@ -59,7 +56,7 @@ static __always_inline int is_free(const struct fp_new_flow *place, u64 owner)
 	if (!owner || owner & FP_NEW_ENDED)
 		return 1;
 	return !(place->flow.flags & FP_FLOW_ESTABLISHED) &&
-	       (s64)(bpf_ktime_get_ns() - place->flow.seen_ns - SYN_IS_LOST_NS) > 0;
+	       (s64)(bpf_ktime_get_ns() - place->flow.seen_ns - FP_SYN_IS_LOST_NS) > 0;
 }
 
 /* A place for a flow that begins; NULL: none is free for it, and it has storage at once. */

@@ -34,6 +34,7 @@ pub const FP_FLOW_PACED: u32 = 64;
 pub const FP_FLOW_PACING_SET: u32 = 128;
 pub const FP_FLOW_AT_RATE: u32 = 256;
 pub const FP_NEW_FLOWS: u32 = 2048;
+pub const FP_SYN_IS_LOST_NS: u64 = 300000000000;
 pub const FP_RUDE_UNMARKED: u32 = 1;
 pub const FP_RUDE_COUNTED: u32 = 2;
 pub const FP_MARK_BITS: u32 = 3840;

@@ -2,8 +2,11 @@
 //! A flow's record in the units and words of RFC 4898 and of the policy file.
 
 use crate::KernelError;
-use crate::abi::{self, FP_FLOW_ESTABLISHED, fp_flow_record, fp_new_flow, fp_tcp};
+use crate::abi::{
+    self, FP_FLOW_ESTABLISHED, FP_SYN_IS_LOST_NS, fp_flow_record, fp_new_flow, fp_tcp,
+};
 use crate::bbr::bbr_state;
+use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
 use crate::namespaces::{namespaces, within};
 use crate::pins::{LINK_KEEP_NEW, LINK_LIST_FLOWS};
@@ -45,7 +48,8 @@ impl Kernel {
     pub(crate) fn rules_of_flows(&self) -> Result<HashSet<u32>, KernelError> {
         // First those that may move to where the others are listed. FP_NEW_ENDED is the sign.
         let new = self.table("fp_new_flows")?.all::<fp_new_flow>()?;
-        let new = new.iter().filter(|place| place.owner as i64 > 0);
+        let now_ns = monotonic_ns();
+        let new = new.iter().filter(|place| is_on_its_rule(place, now_ns));
         let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = self.iterate(LINK_LIST_FLOWS)?;
         let listed = listed.chunks_exact(size_of::<fp_flow_record>());
@@ -71,6 +75,13 @@ impl Kernel {
         kept.map(|kept| kept?.transpose().map(drop))
             .fold(Ok(()), Result::and)
     }
+}
+
+/// Of a place that is taken: the connection was made, or may still be.
+fn is_on_its_rule(place: &fp_new_flow, now_ns: u64) -> bool {
+    let is_made = place.flow.flags & FP_FLOW_ESTABLISHED != 0;
+    let waited_ns = now_ns.saturating_sub(place.flow.seen_ns);
+    place.owner as i64 > 0 && (is_made || waited_ns <= FP_SYN_IS_LOST_NS)
 }
 
 pub(crate) fn decode(r: &fp_flow_record, names: &HashMap<u32, String>) -> TunedFlow {
@@ -334,6 +345,25 @@ mod tests {
         let mut record = fp_flow_record::default();
         record.tcp.law = field_of(law);
         record
+    }
+
+    /// A connection that was never made keeps no rule's number from others.
+    #[test]
+    fn a_lost_syn_is_on_no_rule() {
+        let mut place = fp_new_flow::default();
+        let seen_ns = 1_000_000_000;
+        place.flow.seen_ns = seen_ns;
+        let is_held = |place: &fp_new_flow| {
+            [0, FP_SYN_IS_LOST_NS, FP_SYN_IS_LOST_NS + 1]
+                .map(|waited_ns| is_on_its_rule(place, seen_ns + waited_ns))
+        };
+        assert_eq!(is_held(&place), [false; 3], "nobody's");
+        place.owner = 7;
+        assert_eq!(is_held(&place), [true, true, false], "its SYN waits");
+        place.flow.flags = FP_FLOW_ESTABLISHED;
+        assert_eq!(is_held(&place), [true; 3], "made");
+        place.owner |= 1 << 63;
+        assert_eq!(is_held(&place), [false; 3], "ended");
     }
 
     /// The report of a flow with this law whose rule has these settings.
