@@ -2,7 +2,7 @@
 //! BBR over paths: what it reaches, what it leaves to others, what it keeps in queues (docs/bbr.md).
 
 use fatpath_cc::Law;
-use fatpath_link::{CellSpec, Exceed, PolicerSpec};
+use fatpath_link::{CellSpec, Distribution, Exceed, JitterSpec, PolicerSpec};
 use fatpath_sim::{Buffer, FlowOutcome, FlowSpec, Outcome, Spec};
 
 use crate::support::*;
@@ -218,6 +218,39 @@ fn alone_it_keeps_a_deep_queue_short() {
     let share = outcome.flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE);
     assert!(p95 <= 0.3, "{p95} bdp");
     assert!(share >= 0.9, "{share}");
+}
+
+/// Delays that vary by more than the eighth of a round trip that ends a probe, so that one sample says little of the queue.
+fn varied(mut spec: Spec, half_width_ns: u64) -> Spec {
+    let varies = JitterSpec {
+        distribution: Distribution::Uniform { half_width_ns },
+        reorders: false,
+    };
+    let cells = &mut spec.links[0].directions[1].cells;
+    let delay = cells.iter_mut().find_map(|cell| match cell {
+        CellSpec::Delay(delay) => Some(delay),
+        _ => None,
+    });
+    delay.expect("there is one").jitter = Some(varies);
+    spec
+}
+
+/// What a flow has of the line in the 10 s after another has left it.
+fn share_after_another_left(half_width_ns: u64) -> f64 {
+    let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
+    let line = queue(rate_bps, rtt_ns, 1.0);
+    let mut spec = beside(vec![under("bbr"), under("bbr")], line, rtt_ns, 30 * S_NS);
+    spec.flows[1].stop_ns = Some(20 * S_NS);
+    let outcome = outcome(&varied(spec, half_width_ns));
+    delivered_after(&outcome.flows[0], 20 * S_NS) / (10.0 * rate_bps as f64 * DATA_OF_RATE / 8.0)
+}
+
+#[test]
+fn jitter_ends_no_probe() {
+    for half_width_ns in [0, 3, 6].map(|ms| ms * MS_NS) {
+        let share = share_after_another_left(half_width_ns);
+        assert!(share >= 0.8, "{half_width_ns}: {share}");
+    }
 }
 
 #[test]
