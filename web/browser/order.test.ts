@@ -5,8 +5,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { row } from "../tests/flow_row";
 import { open } from "./browser";
-
-const frame = (event: string, data: unknown): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+import { frame } from "./stream";
 
 /** Each answer is one look: who was faster is slower now. */
 async function serveRace(page: Page): Promise<void> {

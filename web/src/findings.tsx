@@ -2,7 +2,7 @@
 // Why a flow is slow: the finding, its numbers, what it would gain, what cures it.
 
 import { useState } from "preact/hooks";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import type { Finding, Shares } from "./api";
 import { FactList } from "./facts";
 import { bytes, digits, milliseconds, percent, rate, si, times } from "./format";
@@ -23,9 +23,9 @@ function FindingCard({ finding, flows }: { finding: Finding; flows: number | und
     <li class={`finding ${finding.severity}`}>
       <h3>
         {finding.title}{" "}
-        <a href={`#/why/${finding.id}`} title="What it means">
+        <WhyLink id={finding.id}>
           <code>{finding.id}</code>
-        </a>
+        </WhyLink>
       </h3>
       <p>
         <span class={`badge ${finding.severity}`}>{finding.severity}</span>
@@ -35,6 +35,43 @@ function FindingCard({ finding, flows }: { finding: Finding; flows: number | und
       <FactList facts={finding.evidence.map(({ name, value, unit }) => [name, withUnit(value, unit)])} />
       {finding.cure !== null && <Cure text={finding.cure} />}
     </li>
+  );
+}
+
+interface WhyLinkProps {
+  id: string;
+  children: ComponentChildren;
+  look?: string;
+  title?: string;
+  /** The row opens something else, and its keys are the table's. */
+  isInRow?: boolean;
+}
+
+/** Leads to what a finding means. */
+export function WhyLink({ id, children, look, title = "What it means", isInRow = false }: WhyLinkProps): JSX.Element {
+  const row = isInRow ? { tabIndex: -1, onClick: (event: Event): void => event.stopPropagation() } : {};
+  return (
+    <a href={`#/why/${id}`} class={look} title={title} {...row}>
+      {children}
+    </a>
+  );
+}
+
+/** A text in which each finding that it names leads to what it means. */
+export function Explained({ text }: { text: string }): JSX.Element {
+  const parts = text.split(/(FP-[A-Z-]*[A-Z])/);
+  return (
+    <>
+      {parts.map((part, i) =>
+        i % 2 === 1 ? (
+          <WhyLink key={i} id={part}>
+            {part}
+          </WhyLink>
+        ) : (
+          part
+        ),
+      )}
+    </>
   );
 }
 

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import { request, type EventKind, type FlowDetail, type FlowEvent, type FlowView } from "./api";
 import { FactList } from "./facts";
-import { Findings, ShareBar } from "./findings";
+import { Explained, Findings, ShareBar } from "./findings";
 import { bytes, digits, duration, milliseconds, percent, rate, si } from "./format";
 import { usePolled } from "./hooks";
 import { KnownOfFlow } from "./known";
@@ -69,7 +69,10 @@ function Flow({ detail }: { detail: FlowDetail }): JSX.Element {
 /** As long as a capture takes, s. */
 const CAPTURE_S = 10;
 
-type Captured = { state: "none" | "running" } | { state: "done"; url: string } | { state: "failed"; reason: string };
+type Captured =
+  | { state: "none" | "running" }
+  | { state: "done"; url: string; warning: string | null }
+  | { state: "failed"; reason: string };
 
 /** Each packet of the next seconds, as a file that any browser draws. A flow may end meanwhile. */
 function Capture({ cookie, hasEnded }: { cookie: string; hasEnded: boolean }): JSX.Element | null {
@@ -79,15 +82,18 @@ function Capture({ cookie, hasEnded }: { cookie: string; hasEnded: boolean }): J
   useEffect(() => () => void (captured.state === "done" && URL.revokeObjectURL(captured.url)), [captured]);
   const capture = async (): Promise<void> => {
     setCaptured({ state: "running" });
-    const answer = request(`/v1/instruments/flows/${cookie}/capture?seconds=${CAPTURE_S}`, left.signal);
-    await answer.then((file) => file.blob()).then(
-      (file) => setCaptured({ state: "done", url: URL.createObjectURL(file) }),
-      (error: unknown) => setCaptured({ state: "failed", reason: error instanceof Error ? error.message : String(error) }),
-    );
+    const asked = `/v1/instruments/flows/${cookie}/capture?seconds=${CAPTURE_S}`;
+    try {
+      const answer = await request(asked, left.signal);
+      const url = URL.createObjectURL(await answer.blob());
+      setCaptured({ state: "done", url, warning: answer.headers.get("fatpath-warning") });
+    } catch (error) {
+      setCaptured({ state: "failed", reason: error instanceof Error ? error.message : String(error) });
+    }
   };
   if (hasEnded && captured.state === "none") return null;
   return (
-    <section aria-label="Packets">
+    <section class="packets" aria-label="Packets">
       <h2>Packets</h2>
       <p>
         <button type="button" disabled={captured.state === "running" || hasEnded} onClick={() => void capture()}>
@@ -103,6 +109,7 @@ function Capture({ cookie, hasEnded }: { cookie: string; hasEnded: boolean }): J
           and open the file: it needs no network
         </p>
       )}
+      {captured.state === "done" && captured.warning !== null && <p class="note">{captured.warning}</p>}
       {captured.state === "failed" && <p class="problem" role="alert">{captured.reason}</p>}
     </section>
   );
@@ -179,7 +186,9 @@ function Events({ events }: { events: FlowEvent[] }): JSX.Element {
               <td>
                 <i class={`mark ${event.kind}`} /> {EVENT_NAMES[event.kind]}
               </td>
-              <td>{event.text}</td>
+              <td>
+                <Explained text={event.text} />
+              </td>
             </tr>
           ))}
         </tbody>

@@ -4,6 +4,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ArchivedEvent, PathHistory } from "./api";
+import { Explained } from "./findings";
 import { columns, date, HISTORY_PLOTS, marks, SPANS, told, what, type Span } from "./history";
 import { usePolled } from "./hooks";
 import { Plot } from "./plot";
@@ -86,7 +87,9 @@ function Events({ events }: { events: ArchivedEvent[] }): JSX.Element {
             <td>
               <i class={`mark ${what(event)}`} /> {what(event)}
             </td>
-            <td>{told(event)}</td>
+            <td>
+              <Explained text={told(event)} />
+            </td>
           </tr>
         ))}
       </tbody>

@@ -84,5 +84,18 @@ function textMatcher(text: string): (row: FlowRow) => boolean {
   };
 }
 
+const LOOPBACK = ["127.0.0.0/8", "::1/128"].map(parsePrefix);
+
+function isLoopback(socket: string): boolean {
+  const end = parsePrefix(addressOf(socket));
+  return end !== null && LOOPBACK.some((prefix) => prefix !== null && contains(prefix, end));
+}
+
+/** A connection by which a browser reads the page, which is served over loopback at this port. */
+export function isOfPage(row: FlowRow, port: string): boolean {
+  const ends = [row.local, row.remote];
+  return ends.some((end) => end.endsWith(`:${port}`)) && ends.every(isLoopback);
+}
+
 /** Flows that ended stand below those that live: a host's many short connections would push them off the screen. */
 export const FLOWS: Ordered<FlowRow> = { columns: COLUMNS, identity: (row) => row.cookie, isOver: (row) => row.has_ended };

@@ -5,9 +5,10 @@ import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { FindingName, FlowRow } from "./api";
 import { Choice } from "./choice";
+import { WhyLink } from "./findings";
 import { Grid, type Kind } from "./grid";
 import { parsePrefix, show } from "./prefix";
-import { filtered, FLOWS, NO_FILTER, type Filter } from "./rows";
+import { filtered, FLOWS, isOfPage, NO_FILTER, type Filter } from "./rows";
 import type { Store } from "./store";
 
 /** Kept while a flow is looked at. */
@@ -15,23 +16,25 @@ let kept: Filter = NO_FILTER;
 
 export function TablePage({ store }: { store: Store }): JSX.Element {
   const [filter, setFilter] = useState(kept);
-  const rows = filtered(store.rows.values(), filter);
+  const all = [...store.rows.values()];
+  const rows = filtered(all, filter);
+  const isFirst = store.connection.state === "live" && all.every((row) => isOfPage(row, location.port));
   kept = filter;
   return (
     <>
-      <Filters all={[...store.rows.values()]} filter={filter} setFilter={setFilter} shown={rows.length} />
-      {store.rows.size === 0 && store.connection.state === "live" && <FirstRun />}
+      <Filters all={all} filter={filter} setFilter={setFilter} shown={rows.length} />
+      {isFirst && <FirstRun isAlone={all.length === 0} />}
       <FlowTable rows={rows} choice={JSON.stringify(filter)} isFull />
     </>
   );
 }
 
-/** Nothing was seen yet: what is to be expected, and how to get there. */
-function FirstRun(): JSX.Element {
+/** Nothing was seen yet, unless what reads this page: what is to be expected, and how to get there. */
+function FirstRun({ isAlone }: { isAlone: boolean }): JSX.Element {
   return (
     <section class="first" aria-label="No flow yet">
       <p>
-        No flow was seen yet. Each TCP connection of this host appears here about a second after it carries data, whether it is
+        No flow was seen yet{!isAlone && " but those of this page"}. Each TCP connection of this host appears here about a second after it carries data, whether it is
         tuned or not.
       </p>
       <ul>
@@ -119,9 +122,9 @@ function Badges({ findings }: { findings: FindingName[] }): JSX.Element {
   return (
     <>
       {findings.map((finding) => (
-        <span key={finding.id} class={`badge ${finding.severity}`} title={finding.title}>
+        <WhyLink key={finding.id} id={finding.id} look={`badge ${finding.severity}`} title={finding.title} isInRow>
           {finding.id.replace(/^FP-/, "")}
-        </span>
+        </WhyLink>
       ))}
     </>
   );

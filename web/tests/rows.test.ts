@@ -4,7 +4,7 @@ import type { FlowRow } from "../src/api";
 import { sorted as inOrder, type Order } from "../src/columns";
 import { bins, quantile } from "../src/distribution";
 import { digits, duration, milliseconds, rate } from "../src/format";
-import { filtered, FLOWS, NO_FILTER } from "../src/rows";
+import { filtered, FLOWS, isOfPage, NO_FILTER } from "../src/rows";
 import { Store } from "../src/store";
 import { row } from "./flow_row";
 
@@ -45,6 +45,14 @@ test("flows that ended stand below those that live, in every order", () => {
   const rows = [row(1, { goodput_bps: 9, has_ended: true }), row(2, { goodput_bps: 1 }), row(3, { goodput_bps: 5 })];
   expect(cookies(sorted(rows, { key: "goodput", isDown: true }))).toEqual([3, 2, 1]);
   expect(cookies(sorted(rows, { key: "goodput", isDown: false }))).toEqual([2, 3, 1]);
+});
+
+test("what reads the page is told from other flows", () => {
+  const isOf = (local: string, remote: string): boolean => isOfPage(row(1, { local, remote }), "7070");
+  expect(isOf("127.0.0.1:7070", "127.0.0.1:40000")).toBe(true);
+  expect(isOf("[::1]:40000", "[::1]:7070")).toBe(true);
+  expect(isOf("127.0.0.1:17070", "127.0.0.1:40000")).toBe(false);
+  expect(isOf("10.0.0.1:7070", "10.0.0.2:40000")).toBe(false);
 });
 
 test("20,000 rows are sorted", () => {
