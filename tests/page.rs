@@ -7,8 +7,8 @@ mod support;
 
 use fatpath_api::LiveFrame;
 use fatpath_api::endpoint::{
-    Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetPaths, GetRude, GetStatus,
-    GetWhy,
+    CAPTURE_WARNING, Endpoint, GetFlowDetail, GetFlowViews, GetFlows, GetListing, GetPaths,
+    GetRude, GetStatus, GetWhy,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use support::{Daemon, Lab, alone, until};
+use support::{Daemon, Lab, alone, until, until_within};
 
 /// Answer to a request: status, head, body.
 struct Answer {
@@ -32,6 +32,10 @@ struct Answer {
 /// Sends the text as it is, and reads to the end.
 fn send(mut stream: impl Read + Write, request: &str) -> Answer {
     stream.write_all(request.as_bytes()).unwrap();
+    read_answer(stream)
+}
+
+fn read_answer(mut stream: impl Read) -> Answer {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -62,16 +66,28 @@ impl Sockets {
         }
     }
 
+    /// Asks, and does not wait for the answer.
+    fn begin(&self, line: &str, headers: &str) -> TcpStream {
+        let host = self.tcp;
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+        )
+        .unwrap();
+        stream
+    }
+
     fn over_tcp(&self, line: &str, headers: &str) -> Answer {
-        let request = format!(
-            "{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n",
-            self.tcp
-        );
-        send(TcpStream::connect(self.tcp).unwrap(), &request)
+        read_answer(self.begin(line, headers))
+    }
+
+    fn authorization(&self) -> String {
+        format!("Authorization: Bearer {}\r\n", self.token)
     }
 
     fn with_token(&self, line: &str) -> Answer {
-        self.over_tcp(line, &format!("Authorization: Bearer {}\r\n", self.token))
+        self.over_tcp(line, &self.authorization())
     }
 }
 
@@ -489,22 +505,14 @@ fn a_flow_is_captured_for_the_page() {
     let Some(_alone) = alone() else { return };
     let daemon = Daemon::start_listening("# nothing is tuned");
     let sockets = Sockets::of(&daemon);
-    let talk = Talk::start();
+    let talk = Talk::start(SLOW);
     let [local, remote] = talk.ends.map(|end| end.to_string());
-    let cookie = until("the flow to be listed", || {
-        let views = sockets.with_token("GET /v1/instruments/flows").body;
-        let views: Vec<Value> = serde_json::from_str(&views).unwrap();
-        let mut flows = views.into_iter().map(|view| view["flow"].clone());
-        let flow = flows.find(|flow| flow["local"] == local && flow["remote"] == remote);
-        flow.map(|flow| flow["cookie"].to_string())
-    });
-    let asked = |cookie: &str, seconds: u32| {
-        let path = format!("/v1/instruments/flows/{cookie}/capture?seconds={seconds}");
-        sockets.with_token(&format!("GET {path}"))
-    };
+    let cookie = talk.cookie(&sockets);
+    let asked = |cookie: &str, seconds: u32| sockets.with_token(&capture_of(cookie, seconds));
     let answer = asked(&cookie, 1);
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert!(answer.head.contains("attachment"), "{}", answer.head);
+    assert!(!answer.head.contains(CAPTURE_WARNING), "{}", answer.head);
     assert!(answer.body.starts_with("<!doctype html>"));
     assert!(answer.body.contains(&format!("{local} to {remote}")));
     assert!(!daemon.path("run/capture").exists(), "nothing stays");
@@ -516,6 +524,49 @@ fn a_flow_is_captured_for_the_page() {
     }
 }
 
+fn capture_of(cookie: &str, seconds: u32) -> String {
+    format!("GET /v1/instruments/flows/{cookie}/capture?seconds={seconds}")
+}
+
+#[test]
+fn whoever_stops_waiting_ends_the_capture() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start_listening("# nothing is tuned");
+    let sockets = Sockets::of(&daemon);
+    let talk = Talk::start(SLOW);
+    let cookie = talk.cookie(&sockets);
+    let waiting = sockets.begin(&capture_of(&cookie, 60), &sockets.authorization());
+    until("the capture to run", || {
+        let file = daemon.path("run/capture/flow.pcapng");
+        file.exists().then_some(())
+    });
+    assert_eq!(sockets.with_token(&capture_of(&cookie, 1)).status, 503);
+    drop(waiting);
+    // Long before its own end.
+    until_within(Duration::from_secs(30), "the capture to end", || {
+        (!daemon.path("run/capture").exists()).then_some(())
+    });
+    assert_eq!(sockets.with_token(&capture_of(&cookie, 1)).status, 200);
+}
+
+#[test]
+fn a_capture_that_reaches_its_bound_says_so() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start_listening("# nothing is tuned");
+    let sockets = Sockets::of(&daemon);
+    let talk = Talk::start(FAST);
+    let answer = sockets.with_token(&capture_of(&talk.cookie(&sockets), 60));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let warning = answer.head.split(CAPTURE_WARNING).nth(1).unwrap();
+    assert!(warning.contains("bound of 16 mib"), "{warning}");
+}
+
+/// How a connection sends: bytes at a time, and the pause after them.
+type Pace = (usize, Duration);
+const SLOW: Pace = (1000, Duration::from_millis(5));
+/// As many segments as it can.
+const FAST: Pace = (1, Duration::ZERO);
+
 /// A connection over loopback, in the daemon's own namespace, where it captures; it carries data until it is dropped.
 struct Talk {
     /// The sender's, the receiver's.
@@ -525,15 +576,16 @@ struct Talk {
 }
 
 impl Talk {
-    fn start() -> Talk {
+    fn start((bytes, pause): Pace) -> Talk {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        sender.set_nodelay(true).unwrap();
         let (receiver, _) = listener.accept().unwrap();
         let ends = [sender.local_addr(), sender.peer_addr()].map(Result::unwrap);
         let mut taken = receiver.try_clone().unwrap();
         let send = move || {
-            while sender.write_all(&[7; 1000]).is_ok() {
-                thread::sleep(Duration::from_millis(5));
+            while sender.write_all(&vec![7; bytes]).is_ok() {
+                thread::sleep(pause);
             }
         };
         let take = move || {
@@ -544,6 +596,18 @@ impl Talk {
             receiver,
             threads: vec![thread::spawn(send), thread::spawn(take)],
         }
+    }
+
+    /// Of the sender's end, once the daemon lists it.
+    fn cookie(&self, sockets: &Sockets) -> String {
+        let [local, remote] = self.ends.map(|end| end.to_string());
+        until("the flow to be listed", || {
+            let views = sockets.with_token("GET /v1/instruments/flows").body;
+            let views: Vec<Value> = serde_json::from_str(&views).unwrap();
+            let mut flows = views.into_iter().map(|view| view["flow"].clone());
+            let flow = flows.find(|flow| flow["local"] == local && flow["remote"] == remote);
+            flow.map(|flow| flow["cookie"].to_string())
+        })
     }
 }
 
@@ -623,7 +687,7 @@ fn a_transfer_is_seen_in_a_browser() {
         let learned = sockets.with_token(&asked).body;
         learned.contains("\"prefix\"").then_some(())
     });
-    let talk = Talk::start();
+    let talk = Talk::start(SLOW);
     let captured = talk.ends[1].to_string();
     let variables = [
         ("FATPATH_PAGE", sockets.page.as_str()),

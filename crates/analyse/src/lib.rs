@@ -61,6 +61,14 @@ pub struct Arguments {
     /// file that zooms
     #[arg(long, value_name = "DIR", requires = "flow")]
     plot: Option<PathBuf>,
+    /// Write only that HTML file, under this name
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "flow",
+        conflicts_with = "compare"
+    )]
+    html: Option<PathBuf>,
     /// Draw only this part, in seconds since the first segment, such as 3.5..4.25; the HTML file has all
     #[arg(long, value_name = "FROM..TO", requires = "plot", value_parser = plots::part)]
     time: Option<Range<f64>>,
@@ -101,6 +109,7 @@ impl Arguments {
             file,
             flow: Vec::new(),
             plot: None,
+            html: None,
             time: None,
             xplot: false,
             trace: Vec::new(),
@@ -111,6 +120,11 @@ impl Arguments {
             compare: None,
             json,
         }
+    }
+
+    /// Whether each segment of the chosen connections is needed.
+    fn wants_histories(&self) -> bool {
+        self.plot.is_some() || self.html.is_some() || !self.trace.is_empty()
     }
 }
 
@@ -167,6 +181,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let part = arguments.time.clone();
         plots::write(&analysed.histories, dir, part, arguments.xplot)?;
     }
+    if let Some(file) = &arguments.html {
+        plots::warn_of_left_out(&analysed.histories);
+        plots::write_page(&analysed.histories, file)?;
+    }
     match analysed.stopped {
         // Whoever interrupts a capture leaves this.
         Some(stopped @ ReadError::CutShort { .. }) => {
@@ -187,7 +205,7 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
         seed: seed(),
         ..Limits::default()
     };
-    let watched: &[u64] = match arguments.plot.is_some() || !arguments.trace.is_empty() {
+    let watched: &[u64] = match arguments.wants_histories() {
         true => &arguments.flow,
         false => &[],
     };

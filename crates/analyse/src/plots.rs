@@ -32,23 +32,35 @@ pub fn write(
         for drawn in ways(history) {
             drawn.within(part.as_ref()).write(dir, is_xplot)?;
         }
-        if history.left_out > 0 {
-            eprintln!(
-                "fatpath: warning: flow {}: the last {} segments are not drawn: too many to hold",
-                history.flow, history.left_out
-            );
-        }
     }
-    let flows: Vec<String> = histories.iter().map(|one| one.flow.to_string()).collect();
-    let title = match &flows[..] {
+    warn_of_left_out(histories);
+    write_page(
+        histories,
+        &dir.join(format!("flow-{}.html", numbers(histories).join("-"))),
+    )
+}
+
+/// Of a capture with more segments than are held.
+pub fn warn_of_left_out(histories: &[History]) {
+    for history in histories.iter().filter(|history| history.left_out > 0) {
+        eprintln!(
+            "fatpath: warning: flow {}: the last {} segments are not drawn: too many to hold",
+            history.flow, history.left_out
+        );
+    }
+}
+
+/// The HTML file that zooms.
+pub fn write_page(histories: &[History], file: &Path) -> Result<()> {
+    let title = match &numbers(histories)[..] {
         [one] => format!("flow {one}"),
         many => format!("flows {}", many.join(", ")),
     };
-    let page = interactive(&title, histories)?;
-    save(
-        &dir.join(format!("flow-{}.html", flows.join("-"))),
-        page.as_bytes(),
-    )
+    save(file, interactive(&title, histories)?.as_bytes())
+}
+
+fn numbers(histories: &[History]) -> Vec<String> {
+    histories.iter().map(|one| one.flow.to_string()).collect()
 }
 
 /// One direction of a connection.

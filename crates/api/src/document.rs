@@ -5,7 +5,8 @@
 //! says so, and there is no field that it does not name.
 
 use crate::endpoint::{
-    self, CAPTURE, DOCUMENT, Endpoint, LIVE, METRICS, Method, POLICY, SAMPLES, Visitor,
+    self, CAPTURE, CAPTURE_WARNING, DOCUMENT, Endpoint, LIVE, METRICS, Method, POLICY, SAMPLES,
+    Visitor,
 };
 use crate::{
     CaptureQuery, Error, FlowLogLine, FlowsQuery, LiveFrame, SampleLine, StatusWithoutDaemon,
@@ -173,6 +174,10 @@ impl Document {
         let mut parameters = path_parameters(CAPTURE);
         parameters.extend(self.query_parameters::<CaptureQuery>());
         self.add_refusals(&mut capture, &parameters, Method::Get);
+        capture["responses"]["200"]["headers"] = json!({ CAPTURE_WARNING: {
+            "description": "What is missing in the plots, where something is",
+            "schema": { "type": "string" },
+        } });
         capture["responses"]["422"] = self.refusal("Nothing was captured: the text says why");
         capture["responses"]["503"] = self.refusal("Another flow is captured at this moment");
         capture["parameters"] = json!(parameters);

@@ -101,5 +101,8 @@ pub const LIVE: &str = "/v1/instruments/live";
 pub const SAMPLES: &str = "/v1/instruments/samples";
 /// A flow's plots, an HTML file, from a capture that begins with the question; see [`CaptureQuery`](crate::CaptureQuery).
 pub const CAPTURE: &str = "/v1/instruments/flows/{cookie}/capture";
+
+/// Header of an answer to [`CAPTURE`]: what is missing in the plots, where something is.
+pub const CAPTURE_WARNING: &str = "fatpath-warning";
 /// Metrics for Prometheus, in the text form of OpenMetrics.
 pub const METRICS: &str = "/metrics";

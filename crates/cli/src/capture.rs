@@ -71,6 +71,7 @@ struct Captured {
     dropped: u64,
     elsewhere: u64,
     is_full: bool,
+    lasted: Duration,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -91,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             arguments.seconds
         );
     }
-    say(&captured, &name, keep);
+    say(&captured, &name, keep, arguments.size);
     match arguments.no_summary {
         true => Ok(ExitCode::SUCCESS),
         false => fatpath_analyse::run(&fatpath_analyse::Arguments::of(
@@ -142,7 +143,8 @@ fn capture(
     let (most_bytes, mut packets) = (arguments.size << 20, 0);
     let progress = Progress::start(arguments.seconds);
     let stop = stop_at_signals()?;
-    let end = Instant::now() + Duration::from_secs(arguments.seconds);
+    let begun = Instant::now();
+    let end = begun + Duration::from_secs(arguments.seconds);
     let (mut stopped_ns, mut is_full) = (i64::MAX, false);
     while !is_full {
         if stopped_ns == i64::MAX && (stop.load(Ordering::Relaxed) || Instant::now() >= end) {
@@ -160,6 +162,7 @@ fn capture(
         }
         progress.show(packets);
     }
+    let lasted = begun.elapsed();
     let dropped = sniffer.dropped();
     writer.finish(now_ns(), dropped)?;
     Ok(Captured {
@@ -167,6 +170,7 @@ fn capture(
         dropped,
         elsewhere: sniffer.elsewhere(),
         is_full,
+        lasted,
     })
 }
 
@@ -177,14 +181,18 @@ fn now_ns() -> i64 {
 }
 
 /// What the file holds.
-fn say(captured: &Captured, name: &str, keep: Keep) {
+fn say(captured: &Captured, name: &str, keep: Keep, size_mib: u64) {
     let what = match keep {
         Keep::Headers => "headers only".to_owned(),
         Keep::Bytes(bytes) => format!("up to {bytes} bytes of each, payload among them"),
     };
     eprintln!("{name}: {} packets, {what}", captured.packets);
     if captured.is_full {
-        eprintln!("fatpath: warning: the capture ended at the bound of --size");
+        eprintln!(
+            "fatpath: warning: the capture ended after {:.1} s: the file reached its bound of {} MiB (--size)",
+            captured.lasted.as_secs_f64(),
+            size_mib
+        );
     }
     if captured.dropped > 0 {
         let dropped = captured.dropped;

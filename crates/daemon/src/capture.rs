@@ -10,8 +10,9 @@ use crate::answer::Failure;
 use crate::instruments::Instruments;
 use axum::extract::{Path, Query, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use fatpath_api::endpoint::CAPTURE_WARNING;
 use fatpath_api::{CaptureQuery, Flow};
 use fatpath_launch::End;
 use std::fs::{self, DirBuilder};
@@ -113,23 +114,34 @@ pub(crate) async fn capture(
     let gone = CancellationToken::new();
     let _gone = gone.clone().drop_guard();
     let goes_on = move || !shutdown.is_cancelled() && !gone.is_cancelled();
-    let done = tokio::task::spawn_blocking(move || page(&flow, asked.seconds, &scratch, goes_on));
-    let page = done.await.map_err(anyhow::Error::from)??;
+    let done = tokio::task::spawn_blocking(move || plots(&flow, asked.seconds, &scratch, goes_on));
+    let plots = done.await.map_err(anyhow::Error::from)??;
     let name = format!("attachment; filename=\"fatpath-flow-{cookie}.html\"");
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
         (CONTENT_DISPOSITION, name),
     ];
-    Ok((headers, page).into_response())
+    let mut answer = (headers, plots.page).into_response();
+    if let Some(warning) = warning_header(&plots.warnings) {
+        answer.headers_mut().insert(CAPTURE_WARNING, warning);
+    }
+    Ok(answer)
 }
 
-fn page(
+/// What a capture gave.
+struct Plots {
+    page: Vec<u8>,
+    /// What is missing in it.
+    warnings: Vec<String>,
+}
+
+fn plots(
     flow: &Flow,
     seconds: u64,
     scratch: &Scratch,
     goes_on: impl Fn() -> bool,
-) -> Result<Vec<u8>, Failure> {
-    let (file, plots) = (scratch.file("flow.pcapng"), scratch.file("plots"));
+) -> Result<Plots, Failure> {
+    let (file, page) = (scratch.file("flow.pcapng"), scratch.file("flow.html"));
     let [seconds_text, size] = [seconds, MOST_MIB].map(|number| number.to_string());
     let ends = [flow.local, flow.remote].map(|end| end.to_string());
     let capture = [
@@ -144,21 +156,45 @@ fn page(
         &file,
         "--no-summary",
     ];
-    run(&capture, Duration::from_secs(seconds) + GRACE, &goes_on)?;
-    let analyse = ["analyse", &file, "--flow", "1", "--plot", &plots];
-    run(&analyse, GRACE, &goes_on)?;
-    let page = fs::read(FilePath::new(&plots).join("flow-1.html"));
-    Ok(page.map_err(anyhow::Error::from)?)
+    let mut said = run(&capture, Duration::from_secs(seconds) + GRACE, &goes_on)?;
+    said += &run(
+        &["analyse", &file, "--flow", "1", "--html", &page],
+        GRACE,
+        &goes_on,
+    )?;
+    Ok(Plots {
+        page: fs::read(page).map_err(anyhow::Error::from)?,
+        warnings: warnings(&said),
+    })
 }
 
-/// Runs this program.
-fn run(arguments: &[&str], timeout: Duration, goes_on: impl Fn() -> bool) -> Result<(), Failure> {
+/// Of all that a run of this program said, without its prefix.
+fn warnings(said: &str) -> Vec<String> {
+    let warnings = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("fatpath: warning: "));
+    warnings.map(str::to_owned).collect()
+}
+
+/// `None` where there is no warning.
+fn warning_header(warnings: &[String]) -> Option<HeaderValue> {
+    let text = warnings.join("; ");
+    let header = HeaderValue::from_str(&text).ok();
+    header.filter(|header| !header.is_empty())
+}
+
+/// Runs this program, and gives what it said on standard error.
+fn run(
+    arguments: &[&str],
+    timeout: Duration,
+    goes_on: impl Fn() -> bool,
+) -> Result<String, Failure> {
     // Also where its file was replaced by an upgrade. Not /proc/self, which would be who starts it.
     let mut command = vec![format!("/proc/{}/exe", std::process::id())];
     command.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     let ended = fatpath_launch::run(&command, timeout, goes_on).map_err(anyhow::Error::from)?;
     let error = match ended.end {
-        End::Exited(status) if status.success() => return Ok(()),
+        End::Exited(status) if status.success() => return Ok(ended.errors),
         End::Exited(_) => ended.errors.trim().to_owned(),
         End::TimedOut => "the capture took too long, and was ended".to_owned(),
         End::Cancelled => "the capture was ended before it was done".to_owned(),
@@ -187,6 +223,15 @@ mod tests {
         fs::write(&file, "old").unwrap();
         drop(Captures::new(dir.path()));
         assert!(!FilePath::new(&file).exists());
+    }
+
+    #[test]
+    fn the_warnings_of_a_run_are_one_header() {
+        let said = "flow.pcapng: 3 packets, headers only\nfatpath: warning: 2 packets were lost\n\
+                    fatpath: warning: flow 1: cut\nwrote flow.html\n";
+        let header = warning_header(&warnings(said)).unwrap();
+        assert_eq!(header, "2 packets were lost; flow 1: cut");
+        assert_eq!(warning_header(&warnings("wrote flow.html\n")), None);
     }
 
     #[test]
