@@ -169,15 +169,17 @@ fn a_folder_that_cannot_be_changed_is_named_at_the_other_end() {
     assert_eq!(report["failures"][0]["path"], "top/fixed", "{report}");
 }
 
-/// A file system that is frozen in the middle, for longer than the other end may be silent.
+/// A file system that is frozen in the middle, for longer than the other end may be silent: what arrives meanwhile is
+/// acknowledged, and waits in memory.
 #[test]
-fn a_disk_that_stands_still_ends_nothing() {
+fn a_disk_that_stands_still_ends_nothing_and_holds_up_nothing() {
+    const BYTES: usize = 24 << 20;
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (file, image) = (folder.path().join("file"), folder.path().join("image"));
     let to = folder.path().join("to");
     fs::create_dir(&to).unwrap();
-    fs::write(&file, content(24 << 20)).unwrap();
+    fs::write(&file, content(BYTES)).unwrap();
     fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
     run(&["mkfs.ext4", "-q", text(&image)]);
     run(&["mount", "-o", "loop", text(&image), text(&to)]);
@@ -196,19 +198,28 @@ fn a_disk_that_stands_still_ends_nothing() {
         });
         run(&["fsfreeze", "-f", text(&to)]);
         let frozen = std::time::Instant::now();
-        until("the silence to be long", || {
-            let runs = is_running(&mut sender);
-            (!runs || frozen.elapsed().as_millis() > 2500).then_some(())
+        until("the rest to be read, and long silence", || {
+            let has_read = read_bytes(sender.id()) >= BYTES as u64;
+            let ended = !is_running(&mut sender);
+            (ended || has_read && frozen.elapsed().as_millis() > 2500).then_some(())
         });
-        run(&["fsfreeze", "-u", text(&to)]);
     }));
+    let thawed = Command::new("fsfreeze").args(["-u", text(&to)]).status();
     let output = sender.wait_with_output().unwrap();
     let arrived = fs::read(to.join("file"));
     run(&["umount", text(&to)]);
     stood.unwrap();
+    assert!(thawed.unwrap().success());
     let report = report(&output);
     assert!(output.status.success(), "{report}");
-    assert_eq!(arrived.unwrap(), content(24 << 20));
+    assert_eq!(arrived.unwrap(), content(BYTES));
+}
+
+/// What a process has read, of files and of whatever else (proc_pid_io(5)).
+fn read_bytes(process: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.map_or(0, |bytes| bytes.parse().unwrap())
 }
 
 #[test]

@@ -132,19 +132,14 @@ impl RecvFlows {
         newest(self.0.iter().map(RecvEnd::heard))
     }
 
-    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
-    pub fn peer_is_alive(&mut self) {
-        self.0.iter_mut().for_each(RecvEnd::peer_is_alive);
-    }
-
     /// A step of each flow; waits for at most `wait` when nothing had arrived.
     ///
     /// # Errors
     /// One of them cannot go on.
     pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
         let mut has_arrived = false;
-        for flow in &mut self.0 {
-            has_arrived |= flow.work(sink)?;
+        for (number, flow) in self.0.iter_mut().enumerate() {
+            has_arrived |= flow.work(number, sink)?;
         }
         if !has_arrived {
             wait_to_receive(&self.0, wait)?;

@@ -38,8 +38,14 @@ pub trait Source {
 
 /// Where the receiver writes.
 pub trait Sink {
-    /// What arrived together, each byte once in a connection. It is acknowledged after this returns.
-    fn write(&mut self, writes: &[Write<'_>]);
+    /// What arrived together by this flow, each byte once in a connection. It is acknowledged after this returns.
+    fn write(&mut self, flow: usize, writes: &[Write<'_>]);
+
+    /// What came by this flow and waits in memory, bytes: so much less may the sender send. All connections of TCP count as
+    /// flow 0.
+    fn held_bytes(&self, _flow: usize) -> u64 {
+        0
+    }
 }
 
 /// Why a connection cannot go on.

@@ -89,15 +89,16 @@ impl RecvEnd {
     /// # Errors
     /// The connection cannot go on.
     pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
-        if !self.work(sink)? {
+        if !self.work(0, sink)? {
             wait_all(std::slice::from_ref(self), wait)?;
         }
         Ok(())
     }
 
-    /// A step without its waiting. Says whether anything had arrived.
-    pub(crate) fn work(&mut self, sink: &mut impl Sink) -> Result<bool, StepError> {
-        let received = self.receive(sink)?;
+    /// A step without its waiting, of this of several flows. Says whether anything had arrived.
+    pub(crate) fn work(&mut self, flow: usize, sink: &mut impl Sink) -> Result<bool, StepError> {
+        let received = self.receive(flow, sink)?;
+        self.receiver.set_held_bytes(sink.held_bytes(flow));
         let now_ns = self.now_ns();
         if self.receiver.is_abandoned(now_ns) {
             let (peer, silence_s) = (self.peer, self.silence_s);
@@ -111,7 +112,7 @@ impl RecvEnd {
         Ok(received > 0)
     }
 
-    fn receive(&mut self, sink: &mut impl Sink) -> Result<usize, StepError> {
+    fn receive(&mut self, flow: usize, sink: &mut impl Sink) -> Result<usize, StepError> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let (receiver, peer, hello_at) = (&mut self.receiver, &mut self.peer, &mut self.hello_at);
         let mut writes = Vec::new();
@@ -124,7 +125,7 @@ impl RecvEnd {
             }
         })?;
         if !writes.is_empty() {
-            sink.write(&writes);
+            sink.write(flow, &writes);
         }
         if self.now_ns() - now_ns >= LATE_NS {
             self.peer_is_alive(); // it may have spoken while the sink stood

@@ -38,7 +38,7 @@ pub(crate) struct Checked {
 }
 
 impl Sink for Checked {
-    fn write(&mut self, writes: &[Write<'_>]) {
+    fn write(&mut self, _: usize, writes: &[Write<'_>]) {
         for write in writes {
             let expected = (write.offset..).map(|place| content(write.object, place));
             assert!(
@@ -156,7 +156,7 @@ fn others_end_nothing_and_a_peer_that_is_gone_is_named() {
 fn a_sink_that_stands_still_is_no_dead_path() {
     struct Standing(Option<Duration>, u64);
     impl Sink for Standing {
-        fn write(&mut self, writes: &[Write<'_>]) {
+        fn write(&mut self, _: usize, writes: &[Write<'_>]) {
             self.0.take().into_iter().for_each(thread::sleep);
             self.1 += writes
                 .iter()

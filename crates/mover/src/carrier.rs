@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is beneath the file layer: UDP datagrams or TCP connections, which the files do not see.
+//! What is beneath the file layer at the end that has the data: UDP datagrams or TCP connections, which the files do not
+//! see. `arrivals.rs` is the other end's.
 
 use anyhow::Result;
-use fatpath_driver::{RecvFlows, SendFlows, Sink, Source, StepError, tcp};
+use fatpath_driver::{SendFlows, Source, StepError, tcp};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent};
 use std::time::{Duration, Instant};
@@ -11,12 +12,6 @@ use std::time::{Duration, Instant};
 pub enum SendEnd {
     Udp(SendFlows),
     Tcp(tcp::SendEnd),
-}
-
-/// The end that takes them.
-pub enum RecvEnd {
-    Udp(RecvFlows),
-    Tcp(tcp::RecvEnd),
 }
 
 impl SendEnd {
@@ -87,35 +82,6 @@ impl SendEnd {
                 let _ = end.step(source, Duration::ZERO);
             }
             SendEnd::Tcp(end) => drop(end.close(code)),
-        }
-    }
-}
-
-impl RecvEnd {
-    /// When the other end was heard last.
-    pub fn heard(&self) -> Instant {
-        match self {
-            RecvEnd::Udp(end) => end.heard(),
-            RecvEnd::Tcp(end) => end.heard(),
-        }
-    }
-
-    /// The other end lives, as the program knows by another way.
-    pub fn peer_is_alive(&mut self) {
-        match self {
-            RecvEnd::Udp(end) => end.peer_is_alive(),
-            RecvEnd::Tcp(end) => end.peer_is_alive(),
-        }
-    }
-
-    /// Gives `sink` what has arrived, and waits for at most `wait` when nothing has.
-    ///
-    /// # Errors
-    /// The carrier cannot go on.
-    pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
-        match self {
-            RecvEnd::Udp(end) => end.step(sink, wait),
-            RecvEnd::Tcp(end) => end.step(sink, wait),
         }
     }
 }

@@ -9,7 +9,7 @@
 //!  sender                                             receiver
 //!  walk ── Entries ───────────────► names ► target: what is there already?
 //!  queue ◄────────────── Wanted ───┘
-//!  source ══ carrier: UDP or TCP ═► sink: written at once, noted in the journal
+//!  source ══ carrier: UDP or TCP ═► arrivals ► parts: written, noted in the journal
 //!  hash ── Checksums ─────────────► finish: hash, sync, rename
 //!  report ◄─────────────── Stored ─┘
 //! ```
@@ -18,6 +18,7 @@
 //! not parse ends the session. Start reading at `protocol.rs`, then `send/mod.rs` and `receive/mod.rs`; docs/mover.md has what
 //! is promised.
 
+mod arrivals;
 mod carrier;
 pub mod cli;
 mod control;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The beginning of a session: random bytes from both ends, what both are set to, and the way of the data.
 
-use crate::carrier::{RecvEnd, SendEnd};
+use crate::arrivals::{Ends, RecvEnd};
+use crate::carrier::SendEnd;
 use crate::control::Control;
 use crate::protocol::{Agreed, Hello, Message, Part, Ready, VERSION};
 use crate::remote::{Place, Shell, ssh_reached};
@@ -140,17 +141,18 @@ impl Session {
     /// # Errors
     /// The specification is out of range.
     pub fn into_receiver(self) -> Result<(Control, RecvEnd)> {
-        let end = match self.way {
+        let count = self.way.flows();
+        let ends = match self.way {
             Way::Udp(udp) => {
-                let spec = shared(self.spec, udp.flows.len());
+                let spec = shared(self.spec, count);
                 let flows = udp.flows.into_iter().map(|flow| {
                     udp::RecvEnd::new(flow.socket, &spec, flow.secret, flow.peer, udp.rtt)
                 });
-                RecvEnd::Udp(RecvFlows::new(flows.collect::<Result<_, _>>()?))
+                Ends::Udp(RecvFlows::new(flows.collect::<Result<_, _>>()?))
             }
-            Way::Tcp(connections) => RecvEnd::Tcp(tcp::RecvEnd::new(connections)),
+            Way::Tcp(connections) => Ends::Tcp(tcp::RecvEnd::new(connections)),
         };
-        Ok((self.control, end))
+        Ok((self.control, RecvEnd::start(ends, count)))
     }
 }
 

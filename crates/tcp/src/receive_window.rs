@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The window that the receiver offers, and how its buffer grows with need (dynamic right-sizing, as
-//! Linux 6.18 does it). Bytes of data everywhere; the program reads at once.
+//! Linux 6.18 does it). Bytes of data everywhere.
 
 use crate::{Buffer, TcpSpec};
 
@@ -103,19 +103,29 @@ impl ReceiveWindow {
         self.buffer_bytes = self.buffer_bytes.max(wanted.min(self.most_bytes));
     }
 
-    /// The room beyond `delivered_bytes` to offer now; `held_bytes` lie in the buffer
-    /// (`__tcp_select_window`).
+    /// The room beyond `delivered_bytes` to offer now; `held_bytes` lie in the buffer.
     pub(super) fn offer(&mut self, delivered_bytes: u64, held_bytes: u64) -> u64 {
+        self.end_bytes = self.end_bytes.max(delivered_bytes + self.room(held_bytes));
+        self.end_bytes - delivered_bytes
+    }
+
+    /// What could be offered (`__tcp_select_window`).
+    fn room(&self, held_bytes: u64) -> u64 {
         let free = self.buffer_bytes.saturating_sub(held_bytes);
         let is_scarce = free < self.buffer_bytes / 2
             && (free < self.buffer_bytes / 16 || free < self.mss_bytes.min(self.buffer_bytes));
-        let room = if is_scarce {
+        if is_scarce {
             0
         } else {
             free.min(self.ssthresh_bytes)
-        };
-        self.end_bytes = self.end_bytes.max(delivered_bytes + room);
-        self.end_bytes - delivered_bytes
+        }
+    }
+
+    /// The program has read so much that the sender is to hear of it: twice the room that it knows of
+    /// (`tcp_cleanup_rbuf`).
+    pub(super) fn has_opened(&self, delivered_bytes: u64, held_bytes: u64) -> bool {
+        let room = self.room(held_bytes);
+        room > 0 && room >= 2 * self.offered(delivered_bytes)
     }
 
     /// The room beyond `delivered_bytes` that was offered last; none where the peer sent beyond it.

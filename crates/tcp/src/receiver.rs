@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The receiving end: reassembly, SACK and DSACK blocks (RFC 2018, 2883), timestamps (RFC 7323).
 //!
-//! Its program reads at once. What lies beyond a hole is kept as ranges, so memory goes by the holes.
+//! What lies beyond a hole is kept as ranges, so memory goes by the holes. The program reads at once, or says what it has
+//! not read ([`Receiver::set_unread_bytes`]).
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,8 @@ pub struct Receiver {
     beyond: Ranges,
     /// Data beyond the first hole.
     beyond_bytes: u64,
+    /// What the program has, and has not read.
+    unread_bytes: u64,
     /// What segments beyond a hole lack of the MSS.
     short: BTreeMap<u64, u32>,
     /// Where the newest segments arrived, newest first.
@@ -60,6 +63,7 @@ impl Receiver {
             echo_ns: 0,
             beyond: Ranges::default(),
             beyond_bytes: 0,
+            unread_bytes: 0,
             short: BTreeMap::new(),
             recent: [Block::default(); MAX_BLOCKS],
             recent_count: 0,
@@ -78,6 +82,26 @@ impl Receiver {
     /// The window it has offered last; at first the handshake's.
     pub fn window_bytes(&self) -> u64 {
         self.window.offered(self.figures.delivered_bytes)
+    }
+
+    /// So much of what was delivered the program has not read: it counts against the window, and when much of it was read,
+    /// an acknowledgement says so.
+    pub fn set_unread_bytes(&mut self, bytes: u64) {
+        let has_read = bytes < std::mem::replace(&mut self.unread_bytes, bytes);
+        let delivered_bytes = self.figures.delivered_bytes;
+        if has_read && self.window.has_opened(delivered_bytes, self.held_bytes()) {
+            self.acknowledging.hurry();
+        }
+    }
+
+    /// What the program has not read of what was delivered.
+    pub fn unread_bytes(&self) -> u64 {
+        self.unread_bytes
+    }
+
+    /// What lies in the buffer.
+    fn held_bytes(&self) -> u64 {
+        self.beyond_bytes.saturating_add(self.unread_bytes)
     }
 
     /// A segment arrives. Whether it brought data for the first time.
@@ -250,7 +274,7 @@ impl Receiver {
             echo_ns: self.echo_ns,
             window_bytes: self
                 .window
-                .offer(self.figures.delivered_bytes, self.beyond_bytes),
+                .offer(self.figures.delivered_bytes, self.held_bytes()),
             ece: self.echoes_mark,
             tells_duplicate: duplicate.is_some(),
             block_count: count as u8,

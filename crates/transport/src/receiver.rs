@@ -34,7 +34,7 @@ pub struct Receiver {
 /// What a datagram brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received<'d> {
-    /// To be written at once. None of what had arrived before.
+    /// To be written, or held ([`Receiver::set_held_bytes`]). None of what had arrived before.
     pub writes: Writes<'d>,
 }
 
@@ -88,6 +88,12 @@ impl Receiver {
     /// The program knows by another way that the other end lives, or did not listen itself: silence counts from now on.
     pub fn peer_is_alive(&mut self, now_ns: u64) {
         self.silence.heard(now_ns);
+    }
+
+    /// So many bytes of what arrived the program holds, and has not written: the sender may send so many less. What it
+    /// sends all the same is not taken, so that no more than the window is ever held.
+    pub fn set_held_bytes(&mut self, bytes: u64) {
+        self.tcp.set_unread_bytes(bytes);
     }
 
     /// Ends the connection.
@@ -155,11 +161,14 @@ impl Receiver {
         Ok(Received::NOTHING)
     }
 
-    /// A sender that keeps the window sends no such segment. The next one in order is taken in any case: it needs no memory.
+    /// A sender that keeps the window sends no such segment. The next one in order is taken in any case while the program
+    /// has written all: it needs no memory.
     fn is_beyond_window(&self, data: &Data) -> bool {
-        let is_next = data.segment == self.tcp.next_segment();
-        let held_bytes = self.tcp.beyond_bytes() + u64::from(data.run_bytes);
-        !is_next && held_bytes > self.tcp.window_bytes()
+        let (run_bytes, window_bytes) = (u64::from(data.run_bytes), self.tcp.window_bytes());
+        match data.segment == self.tcp.next_segment() {
+            true => self.tcp.unread_bytes() > 0 && run_bytes > window_bytes,
+            false => self.tcp.beyond_bytes() + run_bytes > window_bytes,
+        }
     }
 
     /// Whether the segment of this number and length is new, and the connection goes on.

@@ -54,7 +54,7 @@ impl Source for Zeros {
 struct Counted(u64);
 
 impl Sink for Counted {
-    fn write(&mut self, writes: &[Write<'_>]) {
+    fn write(&mut self, _: usize, writes: &[Write<'_>]) {
         self.0 += writes
             .iter()
             .map(|write| write.bytes.len() as u64)

@@ -181,15 +181,17 @@ pub(super) fn newest(connections: &[Connection]) -> Instant {
     heard.max().unwrap_or_else(Instant::now)
 }
 
-/// Until something arrives, or there is room for what waits, or this much time has passed.
-pub(super) fn wait(connections: &[Connection], most: Duration) -> io::Result<()> {
-    let events = |connection: &Connection| match connection.is_idle() {
-        true => PollFlags::IN,
-        false => PollFlags::IN | PollFlags::OUT,
-    };
-    let fds = connections.iter();
-    let mut fds: Vec<_> = fds
-        .map(|connection| PollFd::new(&connection.stream, events(connection)))
+/// Until something arrives, if that is to be read, or there is room for what waits, or this much time has passed.
+pub(super) fn wait(connections: &[Connection], most: Duration, reads: bool) -> io::Result<()> {
+    let mut fds: Vec<_> = connections
+        .iter()
+        .filter_map(|connection| {
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, reads);
+            events.set(PollFlags::OUT, !connection.is_idle());
+            // One that is waited for in no way would end the wait by its errors.
+            (!events.is_empty()).then(|| PollFd::new(&connection.stream, events))
+        })
         .collect();
     wait_for(&mut fds, most)
 }

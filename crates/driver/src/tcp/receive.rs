@@ -7,6 +7,9 @@ use crate::{Sink, StepError};
 use fatpath_transport::Record;
 use std::time::{Duration, Instant};
 
+/// While so much waits in memory to be written, nothing more is read: the connections fill, and the sender waits.
+const MOST_HELD_BYTES: u64 = 32 << 20;
+
 /// The receiving end over connections.
 pub struct RecvEnd {
     connections: Vec<Connection>,
@@ -27,39 +30,41 @@ impl RecvEnd {
         newest(&self.connections)
     }
 
-    /// The program knows by another way that the other end lives, which waits for a disk perhaps: it is not silent.
-    pub fn peer_is_alive(&mut self) {
-        let connections = self.connections.iter_mut();
-        connections.for_each(Connection::peer_is_alive);
-    }
-
     /// Takes what arrived, gives it to `sink`, and waits for at most `wait` when nothing had arrived. While the sink stands,
-    /// the connections fill, and the sender waits.
+    /// or holds much, the connections fill, and the sender waits.
     ///
     /// # Errors
     /// The carrier cannot go on.
     pub fn step(&mut self, sink: &mut impl Sink, most: Duration) -> Result<(), StepError> {
-        let mut has_arrived = false;
-        for connection in &mut self.connections {
-            if connection.read()? {
-                has_arrived = true;
-                let mut writes = vec![];
-                connection.open(|record| {
-                    if let Record::Data(data) = record {
-                        writes.extend(data);
-                    }
-                })?;
-                if !writes.is_empty() {
-                    sink.write(&writes);
-                }
-            }
-        }
+        let has_room = sink.held_bytes(0) < MOST_HELD_BYTES;
+        let has_arrived = has_room && self.receive(sink)?;
         self.greet()?;
         if !has_arrived {
             let hello = self.hello_at.saturating_duration_since(Instant::now());
-            wait(&self.connections, most.min(hello))?;
+            wait(&self.connections, most.min(hello), has_room)?;
         }
         Ok(())
+    }
+
+    /// Says whether anything had arrived.
+    fn receive(&mut self, sink: &mut impl Sink) -> Result<bool, StepError> {
+        let mut has_arrived = false;
+        for connection in &mut self.connections {
+            if !connection.read()? {
+                continue;
+            }
+            has_arrived = true;
+            let mut writes = vec![];
+            connection.open(|record| {
+                if let Record::Data(data) = record {
+                    writes.extend(data);
+                }
+            })?;
+            if !writes.is_empty() {
+                sink.write(0, &writes);
+            }
+        }
+        Ok(has_arrived)
     }
 
     /// Each connection says that it lives, and by which key it was told so last; no more where that is not read.

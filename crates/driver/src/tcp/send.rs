@@ -127,7 +127,7 @@ impl SendEnd {
             });
         }
         if !has_moved {
-            wait(&self.connections, most)?;
+            wait(&self.connections, most, true)?;
         }
         Ok(())
     }

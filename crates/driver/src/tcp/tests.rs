@@ -136,7 +136,7 @@ fn error_of(end: &mut RecvEnd) -> StepError {
 struct Slow<'s>(&'s dyn Fn());
 
 impl Sink for Slow<'_> {
-    fn write(&mut self, _: &[Arrived<'_>]) {
+    fn write(&mut self, _: usize, _: &[Arrived<'_>]) {
         (self.0)();
     }
 }

@@ -8,13 +8,14 @@ mod part;
 mod store;
 mod target;
 
-use crate::carrier::RecvEnd;
+use crate::arrivals::RecvEnd;
 use crate::control::Control;
 use crate::limits::{MOST_UNANSWERED, open_files};
 use crate::protocol::{Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Receives};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
+use fatpath_transport::frame::Write;
 use finish::{Ask, Threads};
 pub use output::run as run_to_output;
 use part::{ENDLESS, Parts};
@@ -78,10 +79,13 @@ pub fn run(
     let ended = receiving.all(report, progress);
     let Receiving {
         control,
+        end,
         threads,
-        parts,
+        mut parts,
         ..
     } = receiving;
+    // After an error, what has arrived need not come again.
+    end.finish(|writes| writes.iter().for_each(|write| parts.write(write)));
     drop(parts); // journals are noted
     threads.end(ended.is_err());
     match ended {
@@ -130,7 +134,9 @@ impl Receiving {
                 }
             }
             self.prepare(report);
-            let stepped = self.end.step(&mut self.parts, WAIT);
+            let parts = &mut self.parts;
+            let write = |writes: &[Write<'_>]| writes.iter().for_each(|write| parts.write(write));
+            let stepped = self.end.step(WAIT, write);
             stepped.map_err(|error| self.control.cause_of(error))?;
             self.pass_on(report);
             self.keep_journals();
@@ -186,7 +192,7 @@ impl Receiving {
                 self.finish(report);
                 return Ok(true);
             }
-            Message::Busy => self.end.peer_is_alive(),
+            Message::Busy => {}
             _ => bail!("the other end says what a sender does not say"),
         }
         Ok(false)

@@ -2,13 +2,12 @@
 //! One file to standard output: in order, so that what arrives ahead of a hole waits in memory, no more than the window. What
 //! has gone out cannot be taken back, and is compared with what the sender read at the end.
 
-use crate::carrier::RecvEnd;
+use crate::arrivals::RecvEnd;
 use crate::control::Control;
 use crate::protocol::{Answer, Entry, Kind, Message, Outcome};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
-use fatpath_driver::Sink;
 use fatpath_transport::frame::Write as Arrived;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -81,7 +80,7 @@ impl<W: Write + AsFd> Receiving<W> {
                         }
                     }
                     Message::Figures(figures) => report.note_figures(&figures),
-                    Message::Busy => self.end.peer_is_alive(),
+                    Message::Busy => {}
                     Message::Finished => {
                         ensure!(
                             self.is_answered || self.stream.object.is_none(),
@@ -94,7 +93,8 @@ impl<W: Write + AsFd> Receiving<W> {
                     _ => bail!("the other end says what a sender does not say"),
                 }
             }
-            let stepped = self.end.step(&mut self.stream, WAIT);
+            let stream = &mut self.stream;
+            let stepped = self.end.step(WAIT, |writes| stream.take(writes));
             stepped.map_err(|error| self.control.cause_of(error))?;
             self.judge(name, report);
             report.moved_bytes = self.stream.next;
@@ -206,6 +206,17 @@ impl<W: Write> Stream<W> {
         *self.hasher.finalize().as_bytes()
     }
 
+    /// Whoever reads the output sets the pace: what waits for it counts against the sender's window.
+    fn take(&mut self, writes: &[Arrived<'_>]) {
+        if self.is_over || self.failed.is_some() {
+            return;
+        }
+        let object = self.object;
+        let mut of_it = writes.iter().filter(|write| Some(write.object) == object);
+        let put = of_it.try_for_each(|write| self.put(write.offset, write.bytes));
+        self.failed = put.and_then(|()| self.output.flush()).err();
+    }
+
     fn put(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let other = || io::Error::other("the other end sends what is not in the file");
         let end = offset.checked_add(bytes.len() as u64);
@@ -240,23 +251,6 @@ impl<W: Write> Stream<W> {
     }
 }
 
-impl<W: Write> Sink for Stream<W> {
-    /// Whoever reads the output sets the pace: nothing is acknowledged before it went out.
-    fn write(&mut self, writes: &[Arrived<'_>]) {
-        if self.is_over || self.failed.is_some() {
-            return;
-        }
-        let of_it = writes
-            .iter()
-            .filter(|write| Some(write.object) == self.object);
-        let of_it: Vec<_> = of_it.collect();
-        let put = of_it
-            .into_iter()
-            .try_for_each(|write| self.put(write.offset, write.bytes));
-        self.failed = put.and_then(|()| self.output.flush()).err();
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
@@ -286,8 +280,8 @@ mod tests {
             let mut stream = stream(size as u64, 1 << 20);
             for (from, until) in stretches {
                 let bytes = &bytes[from..until];
-                Sink::write(&mut stream, &[Arrived { object: 7, offset: from as u64, bytes }]);
-                Sink::write(&mut stream, &[Arrived { object: 8, offset: 0, bytes }]);
+                stream.take(&[Arrived { object: 7, offset: from as u64, bytes }]);
+                stream.take(&[Arrived { object: 8, offset: 0, bytes }]);
             }
             prop_assert!(stream.failed.is_none());
             prop_assert_eq!((stream.held.len(), stream.held_bytes, stream.next), (0, 0, size as u64));
@@ -332,14 +326,11 @@ mod tests {
             let mut stream = stream(1 << 30, 1 << 16);
             for (offset, length) in writes {
                 let (object, offset, bytes) = (7, *offset, &vec![1; *length][..]);
-                Sink::write(
-                    &mut stream,
-                    &[Arrived {
-                        object,
-                        offset,
-                        bytes,
-                    }],
-                );
+                stream.take(&[Arrived {
+                    object,
+                    offset,
+                    bytes,
+                }]);
             }
             stream.failed.is_some()
         };

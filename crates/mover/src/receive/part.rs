@@ -3,20 +3,17 @@
 
 use crate::journal::Journal;
 use crate::ranges::Ranges;
-use fatpath_driver::Sink;
 use fatpath_transport::frame::Write;
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, unlinkat};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Noted in the journal at the latest when so many bytes are not.
 const NOTE_BYTES: u64 = 1 << 20;
-/// Slices of one call (IOV_MAX).
-const MOST_SLICES: usize = 1024;
 
 /// The size of a stream that has not ended.
 pub const ENDLESS: u64 = u64::MAX;
@@ -110,10 +107,9 @@ impl Part {
         self.failed.take()
     }
 
-    fn write(&mut self, slices: &mut [IoSlice<'_>], offset: u64) {
-        let bytes: u64 = slices.iter().map(|slice| slice.len() as u64).sum();
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset
-            .checked_add(bytes)
+            .checked_add(bytes.len() as u64)
             .filter(|end| *end <= self.spec.size);
         let Some(end) = end else {
             self.fail_too_long();
@@ -122,7 +118,7 @@ impl Part {
         if self.failed.is_some() {
             return;
         }
-        match write_all(&self.spec.file, slices, offset) {
+        match self.spec.file.write_all_at(bytes, offset) {
             Ok(()) => {
                 self.there.insert(offset, end);
                 self.unnoted.insert(offset, end);
@@ -173,26 +169,6 @@ impl Drop for Part {
     }
 }
 
-fn write_all(file: &File, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
-    while !slices.is_empty() {
-        let count = slices.len().min(MOST_SLICES);
-        let written = match &slices[..count] {
-            [one] => file.write_at(one, offset),
-            several => Ok(rustix::io::pwritev(file, several, offset)?),
-        };
-        match written {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                offset += written as u64;
-                IoSlice::advance_slices(&mut slices, written);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 /// What `futimens` takes.
 pub fn times(modified: Option<(i64, u32)>, accessed: Option<(i64, u32)>) -> Timestamps {
     let time = |(tv_sec, tv_nsec): (i64, u32)| Timespec {
@@ -219,25 +195,21 @@ pub struct Parts {
     pub bytes: u64,
 }
 
-impl Sink for Parts {
-    fn write(&mut self, writes: &[Write<'_>]) {
-        let mut rest = writes;
-        while let Some(first) = rest.first() {
-            let mut end = first.offset;
-            let follows = |write: &&Write<'_>| {
-                let follows = write.object == first.object && write.offset == end;
-                end = write.offset.saturating_add(write.bytes.len() as u64);
-                follows
-            };
-            let count = rest.iter().take_while(follows).count();
-            let (run, others) = rest.split_at(count.max(1));
-            rest = others;
-            self.write_run(run);
+impl Parts {
+    /// Of what has ended already nothing is wanted.
+    pub fn write(&mut self, write: &Write<'_>) {
+        let Some(part) = self.parts.get_mut(&write.object) else {
+            return;
+        };
+        let was_done = part.is_whole() || part.failed.is_some();
+        let before = part.bytes();
+        part.write(write.offset, write.bytes);
+        self.bytes += part.bytes() - before;
+        if !was_done && (part.is_whole() || part.failed.is_some()) {
+            self.ready.push(write.object);
         }
     }
-}
 
-impl Parts {
     /// A stream has ended, and was so long.
     pub fn end(&mut self, object: u32, size: u64) {
         if let Some(part) = self.parts.get_mut(&object)
@@ -248,23 +220,6 @@ impl Parts {
             if part.is_whole() || part.failed.is_some() {
                 self.ready.push(object);
             }
-        }
-    }
-
-    /// Writes that follow one another.
-    fn write_run(&mut self, run: &[Write<'_>]) {
-        let first = &run[0];
-        // Of what has ended already nothing is wanted.
-        let Some(part) = self.parts.get_mut(&first.object) else {
-            return;
-        };
-        let was_done = part.is_whole() || part.failed.is_some();
-        let mut slices: Vec<_> = run.iter().map(|write| IoSlice::new(write.bytes)).collect();
-        let before = part.bytes();
-        part.write(&mut slices, first.offset);
-        self.bytes += part.bytes() - before;
-        if !was_done && (part.is_whole() || part.failed.is_some()) {
-            self.ready.push(first.object);
         }
     }
 }

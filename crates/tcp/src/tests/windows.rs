@@ -39,6 +39,40 @@ fn the_peers_window_bounds_the_flight() {
     );
 }
 
+/// A program that reads nothing closes the window; when it has read much, the sender hears of it.
+#[test]
+fn a_program_that_does_not_read_holds_the_sender_back() {
+    let spec = TcpSpec {
+        receive_buffer: Buffer::Fixed(bytes(30)),
+        ..spec()
+    };
+    let mut channel = losing(&spec, &[]);
+    channel.segment_ns = RTT / 50;
+    channel.write(bytes(99));
+    while channel.now_ns < 10 * RTT {
+        let delivered_bytes = channel.receiver.delivered_bytes();
+        channel.receiver.set_unread_bytes(delivered_bytes);
+        channel.run(channel.now_ns + RTT / 100);
+    }
+    let delivered_bytes = channel.receiver.delivered_bytes();
+    // An acknowledgement knows nothing of the segments that it acknowledges yet.
+    let bounds = bytes(25)..=bytes(32);
+    assert!(bounds.contains(&delivered_bytes), "{delivered_bytes}");
+    assert_eq!(channel.sender.figures().retransmits, 0);
+    channel
+        .receiver
+        .set_unread_bytes(delivered_bytes - bytes(1));
+    assert_eq!(channel.receiver.poll_ack(channel.now_ns), None);
+    channel.receiver.set_unread_bytes(0);
+    let opened = channel.receiver.poll_ack(channel.now_ns).unwrap();
+    assert_eq!(opened.window_bytes, bytes(30));
+    channel.sender.handle_ack(channel.now_ns, &opened);
+    channel.offer(delivered_bytes + opened.window_bytes);
+    channel.write(bytes(1));
+    channel.run(u64::MAX);
+    assert_eq!(channel.receiver.delivered_bytes(), bytes(100));
+}
+
 /// The send buffer bounds what is on its way.
 #[test]
 fn the_send_buffer_bounds_the_flight() {

@@ -5,7 +5,7 @@
 use fatpath_link::{CellSpec, ChainSpec, LossSpec};
 
 use super::super::frame::AckFrame;
-use super::super::{Ecn, Extent, HEADER_BYTES, Kind, Receiver, Refused, Sender, Spec};
+use super::super::{Ecn, Extent, HEADER_BYTES, Kind, Receiver, Refused, Sealer, Sender, Spec};
 use super::transfer::{Datagram, MS, RTT, Transfer, secret};
 
 fn ways() -> [ChainSpec; 2] {
@@ -147,27 +147,49 @@ fn data_beyond_all_windows_are_refused() {
     assert_eq!(told(Kind::Data, &far(0)), Ok(1));
 }
 
-/// A peer that has the keys sends more than the window beyond a hole: what does not fit counts as lost, and nothing
-/// overflows when the hole is filled.
-#[test]
-fn no_more_is_kept_than_was_offered() {
+/// A segment of 1000 bytes and their header.
+fn taken(receiver: &mut Receiver, sealer: &mut Sealer, segment: u64) -> usize {
+    let mut datagram = vec![0; HEADER_BYTES];
+    datagram.extend(segment.to_be_bytes());
+    datagram.extend([0; 12]);
+    datagram.extend(1000_u16.to_be_bytes());
+    datagram.extend([7; 1000]);
+    sealer.seal(Kind::Data, &mut datagram, 0).unwrap();
+    let received = receiver.handle_datagram(RTT, Ecn::Capable, &mut datagram);
+    received.unwrap().writes.count()
+}
+
+fn receiver_of_two_datagrams() -> (Receiver, Sealer) {
     let spec = Spec {
         window_bytes: 2 * 1452,
         ..Spec::default()
     };
-    let mut receiver = Receiver::new(&spec, secret(), RTT, 0).unwrap();
-    let (mut sealer, _) = secret().of_sender(spec.cipher);
-    let run = [&[0; 12][..], &1000_u16.to_be_bytes(), &[7; 1000]].concat();
-    let mut writes = |segment: u64| {
-        let frame = [&segment.to_be_bytes()[..], &run].concat();
-        let mut datagram = [&[0; HEADER_BYTES][..], &frame].concat();
-        sealer.seal(Kind::Data, &mut datagram, 0).unwrap();
-        let received = receiver
-            .handle_datagram(RTT, Ecn::Capable, &mut datagram)
-            .unwrap();
-        received.writes.count()
-    };
-    let taken: usize = (1..60).map(&mut writes).sum();
-    assert_eq!(taken, 2);
+    let receiver = Receiver::new(&spec, secret(), RTT, 0).unwrap();
+    (receiver, secret().of_sender(spec.cipher).0)
+}
+
+/// A peer that has the keys sends more than the window beyond a hole: what does not fit counts as lost, and nothing
+/// overflows when the hole is filled.
+#[test]
+fn no_more_is_kept_than_was_offered() {
+    let (mut receiver, mut sealer) = receiver_of_two_datagrams();
+    let mut writes = |segment| taken(&mut receiver, &mut sealer, segment);
+    assert_eq!((1..60).map(&mut writes).sum::<usize>(), 2);
     assert_eq!(writes(0), 1);
+}
+
+/// It sends all in order, and the program has written nothing: what does not fit counts as lost, until that is written.
+#[test]
+fn no_more_waits_to_be_written_than_was_offered() {
+    let (mut receiver, mut sealer) = receiver_of_two_datagrams();
+    let mut held_segments = 0;
+    for segment in 0..60 {
+        held_segments += taken(&mut receiver, &mut sealer, segment);
+        receiver.set_held_bytes(1014 * held_segments as u64);
+        while receiver.poll_transmit(RTT, &mut vec![]).unwrap() {}
+    }
+    assert_eq!(held_segments, 2);
+    receiver.set_held_bytes(0);
+    assert!(receiver.poll_transmit(RTT, &mut vec![]).unwrap());
+    assert_eq!(taken(&mut receiver, &mut sealer, 2), 1);
 }
