@@ -15,10 +15,17 @@ const PIECE_BYTES: u64 = 128 << 10;
 /// All flows together are given so much ahead: what one was given no other sends.
 const AHEAD_BYTES: u64 = 4 << 20;
 
+/// A flow that is silent for so long while another one goes on, or for half of what silence may last, is given up: its
+/// port is blocked, or its line is broken. Losses alone keep no flow silent for so long.
+const SILENT_BESIDE_OTHERS: Duration = Duration::from_secs(5);
+
 /// The sending ends.
 pub struct SendFlows {
     flows: Vec<SendEnd>,
     queue: Queue,
+    /// How many were given up, and how they stood.
+    given_up: usize,
+    given_up_figures: SenderFigures,
 }
 
 /// The receiving ends.
@@ -30,6 +37,8 @@ impl SendFlows {
         SendFlows {
             flows,
             queue: Queue::default(),
+            given_up: 0,
+            given_up_figures: SenderFigures::default(),
         }
     }
 
@@ -44,10 +53,15 @@ impl SendFlows {
         self.queue.bytes() + of_flows
     }
 
-    /// The first byte that may not have arrived: the lowest object, and where in it; `None`: all has.
-    pub fn oldest(&self) -> Option<(u32, u64)> {
-        let of_flows = self.flows.iter().filter_map(SendEnd::oldest);
-        of_flows.chain(self.queue.first()).min()
+    /// The lowest byte that may not have arrived: its object, and where in it; `None`: all has.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
+        let of_flows = self.flows.iter().filter_map(SendEnd::lowest);
+        of_flows.chain(self.queue.lowest()).min()
+    }
+
+    /// Flows that were silent while others went on: these have done their work, too.
+    pub fn given_up(&self) -> usize {
+        self.given_up
     }
 
     /// All that was given has arrived.
@@ -72,16 +86,12 @@ impl SendFlows {
 
     /// How they stand together: windows and counts are sums, the round-trip time is the longest.
     pub fn figures(&self) -> SenderFigures {
-        let figures = self.flows.iter().map(SendEnd::figures);
-        let sum = figures.fold(SenderFigures::default(), |sum, figures| SenderFigures {
-            cwnd_pkts: sum.cwnd_pkts.saturating_add(figures.cwnd_pkts),
-            srtt_us: sum.srtt_us.max(figures.srtt_us),
-            sent_pkts: sum.sent_pkts + figures.sent_pkts,
-            retransmits: sum.retransmits + figures.retransmits,
-            ..sum
-        });
-        let marked_pkts = self.flows.iter().map(SendEnd::marked_pkts).sum();
-        SenderFigures { marked_pkts, ..sum }
+        let flows = self.flows.iter();
+        flows.fold(self.given_up_figures, |sum, flow| SenderFigures {
+            cwnd_pkts: sum.cwnd_pkts.saturating_add(flow.figures().cwnd_pkts),
+            srtt_us: sum.srtt_us.max(flow.figures().srtt_us),
+            ..counts(sum, flow)
+        })
     }
 
     /// A step of each flow; waits for at most `wait` when none had anything to do.
@@ -89,6 +99,7 @@ impl SendFlows {
     /// # Errors
     /// One of them cannot go on.
     pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
+        self.give_up_silent();
         self.deal();
         let mut has_worked = false;
         for flow in &mut self.flows {
@@ -98,6 +109,29 @@ impl SendFlows {
             wait_to_send(&mut self.flows, wait)?;
         }
         Ok(())
+    }
+
+    /// What a flow had that is silent beside others is theirs.
+    fn give_up_silent(&mut self) {
+        let most = self.flows[0]
+            .silence()
+            .div_f32(2.0)
+            .min(SILENT_BESIDE_OTHERS);
+        let lives = |flow: &SendEnd| {
+            let silent_for = flow.silent_for().unwrap_or_default();
+            flow.knows_peer() && silent_for < most / 2
+        };
+        let is_silent = |flow: &SendEnd| flow.silent_for().is_some_and(|silent| silent >= most);
+        let Some(place) = self.flows.iter().position(is_silent) else {
+            return;
+        };
+        if !self.flows.iter().any(lives) {
+            return; // the path is silent as a whole
+        }
+        let flow = self.flows.swap_remove(place);
+        self.given_up += 1;
+        self.given_up_figures = counts(self.given_up_figures, &flow);
+        flow.into_rest().for_each(|extent| self.queue.push(extent));
     }
 
     /// Pieces to the flows in turn, so that what they read is close together.
@@ -145,6 +179,17 @@ impl RecvFlows {
             wait_to_receive(&self.0, wait)?;
         }
         Ok(())
+    }
+}
+
+/// With what this flow has sent.
+fn counts(sum: SenderFigures, flow: &SendEnd) -> SenderFigures {
+    let figures = flow.figures();
+    SenderFigures {
+        sent_pkts: sum.sent_pkts + figures.sent_pkts,
+        retransmits: sum.retransmits + figures.retransmits,
+        marked_pkts: sum.marked_pkts + flow.marked_pkts(),
+        ..sum
     }
 }
 

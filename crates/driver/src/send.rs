@@ -21,7 +21,7 @@ pub struct SendEnd {
     peer: Option<SocketAddr>,
     begun: Instant,
     datagram_bytes: usize,
-    silence_s: u64,
+    silence: Duration,
     batch: Vec<u8>,
     /// Its ECN field.
     batch_ecn: Ecn,
@@ -48,7 +48,7 @@ impl SendEnd {
             peer,
             begun: Instant::now(),
             datagram_bytes: spec.datagram_bytes.into(),
-            silence_s: spec.silence_ns / 1_000_000_000,
+            silence: Duration::from_nanos(spec.silence_ns),
             batch: Vec::new(),
             batch_ecn: Ecn::NotCapable,
             is_held: false,
@@ -66,9 +66,25 @@ impl SendEnd {
         self.sender.unsent_bytes()
     }
 
-    /// The first byte of what was given, in that order, that may not have arrived: its object, and where in it; `None`: all has.
-    pub fn oldest(&self) -> Option<(u32, u64)> {
-        self.sender.oldest()
+    /// The lowest byte of what was given that may not have arrived: its object, and where in it; `None`: all has.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
+        self.sender.lowest()
+    }
+
+    /// What was given and may not have arrived, for another flow to send.
+    pub(crate) fn into_rest(self) -> impl Iterator<Item = Extent> {
+        self.sender.into_rest()
+    }
+
+    /// For how long the other end has owed acknowledgements and said nothing; `None`: it owes none.
+    pub(crate) fn silent_for(&self) -> Option<Duration> {
+        let since_ns = self.sender.silent_since_ns()?;
+        Some(Duration::from_nanos(self.now_ns().saturating_sub(since_ns)))
+    }
+
+    /// How long silence may last.
+    pub(crate) fn silence(&self) -> Duration {
+        self.silence
     }
 
     /// All that was given has arrived.
@@ -127,7 +143,7 @@ impl SendEnd {
         let received = self.receive()?;
         let now_ns = self.now_ns();
         if self.sender.is_abandoned(now_ns) {
-            let (peer, silence_s) = (self.peer, self.silence_s);
+            let (peer, silence_s) = (self.peer, self.silence.as_secs());
             return Err(StepError::Silent { peer, silence_s });
         }
         if self.sender.poll_timeout().is_some_and(|at| at <= now_ns) {

@@ -269,3 +269,64 @@ fn a_flow_whose_other_end_was_not_heard_gets_nothing_to_send() {
         assert!(begun.elapsed() < Duration::from_secs(5), "{}", sink.bytes);
     }
 }
+
+/// Two flows, and nothing comes back from the port of the second, as where a firewall blocks it: the first brings all, also
+/// what the second was given, in a fraction of the time that silence may last.
+#[test]
+fn a_flow_that_is_silent_beside_others_leaves_them_its_work() {
+    let spec = Spec {
+        silence_ns: 2_000_000_000,
+        ..Spec::default()
+    };
+    let ((here, at), (there, _), (other, _)) = (socket(), socket(), socket());
+    let blocked = UdpSocket::bind((HERE, 0)).unwrap();
+    let known = SendEnd::new(there, &spec, flow(1), Some(at.address), RTT).unwrap();
+    let silent = blocked.local_addr().unwrap();
+    let silent = SendEnd::new(other, &spec, flow(3), Some(silent), RTT).unwrap();
+    let mut sender = SendFlows::new(vec![silent, known]);
+    let mut receiver = RecvEnd::new(here, &spec, flow(1), None, RTT).unwrap();
+    let bytes = 3_000_000;
+    sender.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes,
+    });
+    let mut sink = Checked::default();
+    let begun = std::time::Instant::now();
+    while sink.bytes < bytes || !sender.is_done() {
+        sender.step(&mut Pattern, Duration::ZERO).unwrap();
+        receiver.step(&mut sink, Duration::ZERO).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{}", sink.bytes);
+    }
+    assert_eq!((sink.bytes, sender.given_up()), (bytes, 1));
+    assert_eq!(sender.lowest(), None);
+    drop(blocked);
+}
+
+/// A path that is silent as a whole is no reason to give up flows one by one.
+#[test]
+fn when_all_flows_are_silent_none_is_given_up() {
+    let spec = Spec {
+        silence_ns: 1_000_000_000,
+        ..Spec::default()
+    };
+    let gone = UdpSocket::bind((HERE, 0)).unwrap();
+    let peer = gone.local_addr().unwrap();
+    let flows = [1, 3].map(|transfer| {
+        let end = SendEnd::new(socket().0, &spec, flow(transfer), Some(peer), RTT);
+        end.unwrap()
+    });
+    let mut sender = SendFlows::new(flows.into());
+    sender.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes: 3_000_000,
+    });
+    let failed = loop {
+        if let Err(failed) = sender.step(&mut Pattern, WAIT) {
+            break failed;
+        }
+    };
+    assert!(matches!(failed, StepError::Silent { .. }), "{failed}");
+    assert_eq!(sender.given_up(), 0);
+}

@@ -31,11 +31,11 @@ impl SendEnd {
         }
     }
 
-    /// The first byte of what was given that may be read again; `None`: nothing will be.
-    pub fn oldest(&self) -> Option<(u32, u64)> {
+    /// The lowest byte of what was given that may be read again; `None`: nothing will be.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
         match self {
-            SendEnd::Udp(end) => end.oldest(),
-            SendEnd::Tcp(end) => end.oldest(),
+            SendEnd::Udp(end) => end.lowest(),
+            SendEnd::Tcp(end) => end.lowest(),
         }
     }
 
@@ -52,6 +52,14 @@ impl SendEnd {
         match self {
             SendEnd::Udp(end) => end.peer_is_alive(),
             SendEnd::Tcp(end) => end.peer_is_alive(),
+        }
+    }
+
+    /// Flows that were silent while others went on.
+    pub fn given_up(&self) -> usize {
+        match self {
+            SendEnd::Udp(end) => end.given_up(),
+            SendEnd::Tcp(_) => 0,
         }
     }
 

@@ -419,6 +419,9 @@ impl BothArguments {
         let done = work(&mut report, &mut progress);
         progress.end();
         report.end();
+        if let Some(warning) = report.warning().filter(|_| !self.quiet) {
+            eprintln!("fatpath: warning: {warning}");
+        }
         match (done, self.json) {
             (done, true) => {
                 report.note_error(done.err());

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
@@ -278,6 +278,8 @@ pub struct Figures {
     pub retransmits: u64,
     /// Datagrams that were marked (ECN).
     pub marked_pkts: u64,
+    /// Flows that were given up: nothing came back from them while it did from others.
+    pub silent_flows: u16,
 }
 
 /// Why a message could not be read.

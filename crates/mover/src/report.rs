@@ -37,6 +37,8 @@ pub struct Report {
     pub carrier: Option<Carrier>,
     /// By how many flows or connections.
     pub flows: usize,
+    /// Of these, given up: nothing came back from them, and the others did their work.
+    pub silent_flows: u16,
     /// Round-trip time.
     pub rtt_us: u32,
     /// Datagrams of data, or segments of TCP, that were sent.
@@ -84,6 +86,7 @@ impl Report {
             rate_bps: 0.0,
             carrier: None,
             flows: 0,
+            silent_flows: 0,
             rtt_us: 0,
             sent_pkts: 0,
             retransmits: 0,
@@ -134,6 +137,18 @@ impl Report {
         self.sent_pkts = figures.sent_pkts;
         self.retransmits = figures.retransmits;
         self.marked_pkts = figures.marked_pkts;
+        self.silent_flows = figures.silent_flows;
+    }
+
+    /// What went well, and could go better.
+    pub fn warning(&self) -> Option<String> {
+        (self.silent_flows > 0).then(|| {
+            format!(
+                "nothing came back from {} of {} flows, and the others did their work: are all UDP ports of --ports open in \
+                 firewalls at both ends?",
+                self.silent_flows, self.flows
+            )
+        })
     }
 
     /// The session failed, if it did; standard error has it too.

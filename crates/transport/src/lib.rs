@@ -33,6 +33,7 @@ mod departures;
 mod ecn;
 pub mod frame;
 mod keys;
+mod lowest;
 mod packet;
 mod queue;
 mod receiver;

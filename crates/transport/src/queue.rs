@@ -28,6 +28,16 @@ pub struct Run {
     pub bytes: u16,
 }
 
+impl From<&Run> for Extent {
+    fn from(run: &Run) -> Extent {
+        Extent {
+            object: run.object,
+            offset: run.offset,
+            bytes: run.bytes.into(),
+        }
+    }
+}
+
 impl Run {
     /// Bytes that describe it in a segment: object, offset, length.
     pub(crate) const HEADER_BYTES: u32 = 4 + 8 + 2;
@@ -70,11 +80,18 @@ impl Queue {
         self.extents.is_empty()
     }
 
-    /// The first byte: its object, and where in it.
-    pub fn first(&self) -> Option<(u32, u64)> {
-        self.extents
-            .front()
-            .map(|extent| (extent.object, extent.offset))
+    /// The lowest byte, whatever the order.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
+        let firsts = self
+            .extents
+            .iter()
+            .map(|extent| (extent.object, extent.offset));
+        firsts.min()
+    }
+
+    /// All of it.
+    pub(crate) fn into_extents(self) -> impl Iterator<Item = Extent> {
+        self.extents.into_iter()
     }
 
     /// Bytes of objects.

@@ -11,6 +11,7 @@ use super::departures::Departures;
 use super::ecn::EcnPath;
 use super::frame::{self, AckFrame};
 use super::keys::FlowSecret;
+use super::lowest::Lowest;
 use super::packet::{HEADER_BYTES, Kind};
 use super::queue::{Extent, Queue, Run};
 use super::seal::{KeyExhausted, Opener, Refused, Sealer};
@@ -40,6 +41,8 @@ pub struct Sender {
     /// Segments from `first` on that are not acknowledged.
     sent: VecDeque<Box<[Run]>>,
     first: u64,
+    /// The lowest byte of those segments.
+    lowest: Lowest,
     departures: Departures,
     drops: DropList,
     /// No more is on its way, whatever the receiver offers.
@@ -75,6 +78,7 @@ impl Sender {
             told_bytes: 0,
             sent: VecDeque::new(),
             first: 0,
+            lowest: Lowest::default(),
             departures: Departures::default(),
             drops: DropList::new(&spec.tcp.drops),
             window_bytes: spec.window_bytes,
@@ -98,11 +102,20 @@ impl Sender {
         self.queue.bytes()
     }
 
-    /// The first byte of what was given, in that order, that may not have arrived: its object, and where in it; `None`: all has.
-    pub fn oldest(&self) -> Option<(u32, u64)> {
-        let sent = self.sent.iter().flat_map(|runs| runs.first());
-        let oldest = sent.map(|run| (run.object, run.offset)).next();
-        oldest.or_else(|| self.queue.first())
+    /// The lowest byte of what was given that may not have arrived: its object, and where in it; `None`: all has.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
+        self.lowest
+            .get()
+            .into_iter()
+            .chain(self.queue.lowest())
+            .min()
+    }
+
+    /// What was given and may not have arrived, for another connection to send.
+    pub fn into_rest(self) -> impl Iterator<Item = Extent> {
+        let sent = self.sent.into_iter().flatten();
+        sent.map(|run| Extent::from(&run))
+            .chain(self.queue.into_extents())
     }
 
     /// All that was given has arrived.
@@ -173,6 +186,7 @@ impl Sender {
         }
         self.sent.drain(..acked as usize);
         self.first += acked;
+        self.lowest.forget_below(self.first);
         Ok(())
     }
 
@@ -212,6 +226,11 @@ impl Sender {
     /// path carries nothing.
     pub fn is_abandoned(&self, now_ns: u64) -> bool {
         self.silence.is_over(now_ns)
+    }
+
+    /// Since when the receiver owes acknowledgements and has said nothing that verifies; `None`: it owes none.
+    pub fn silent_since_ns(&self) -> Option<u64> {
+        self.silence.since_ns()
     }
 
     /// Appends the next datagram that is to leave now to `datagrams`, and says whether there is one; to be asked until there
@@ -301,7 +320,10 @@ impl Sender {
         let place = (segment.number - self.first) as usize;
         if place == self.sent.len() {
             self.told_bytes -= u64::from(segment.payload_bytes);
-            self.sent.push_back(self.queue.cut(segment.payload_bytes));
+            let runs = self.queue.cut(segment.payload_bytes);
+            let lowest = runs.iter().map(|run| (run.object, run.offset)).min();
+            self.lowest.push(segment.number, lowest);
+            self.sent.push_back(runs);
         }
         for run in &self.sent[place] {
             let bytes = frame::push_run(datagram, run);

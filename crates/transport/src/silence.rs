@@ -39,6 +39,11 @@ impl Silence {
         self.heard_ns
     }
 
+    /// Since when it is silent, if something is expected of it.
+    pub(crate) fn since_ns(&self) -> Option<u64> {
+        self.since_ns
+    }
+
     /// When it has been silent for too long.
     pub(crate) fn ends_ns(&self) -> Option<u64> {
         self.since_ns

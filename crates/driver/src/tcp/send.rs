@@ -58,9 +58,9 @@ impl SendEnd {
         self.queue.bytes()
     }
 
-    /// The first byte of what was given, in that order, that will be read again: what a connection has is never lost.
-    pub fn oldest(&self) -> Option<(u32, u64)> {
-        self.queue.first()
+    /// The lowest byte of what was given that will be read again: what a connection has is never lost.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
+        self.queue.lowest()
     }
 
     /// All that was given has left.

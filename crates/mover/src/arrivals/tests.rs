@@ -120,7 +120,7 @@ fn send_until(sender: &mut SendEnd, mut holds: impl FnMut(&SendEnd) -> bool) {
 fn while_the_disk_stands_what_arrives_is_acknowledged() {
     let (mut sender, mut receiver) = by_udp(1);
     sender.send(object(WINDOW_BYTES / 2));
-    send_until(&mut sender, |sender| sender.oldest().is_none());
+    send_until(&mut sender, |sender| sender.lowest().is_none());
     assert_eq!(sender.figures().retransmits, 0);
     let mut written = Written::default();
     while written.0.bytes() < WINDOW_BYTES / 2 {
@@ -151,7 +151,7 @@ fn what_waits_for_the_disk_is_bounded_by_the_window() {
             receiver
                 .step(Duration::ZERO, |writes| written.write(writes))
                 .unwrap();
-            sender.oldest().is_none() && written.0.bytes() == BYTES
+            sender.lowest().is_none() && written.0.bytes() == BYTES
         });
         assert!(held(&receiver) == 0);
     }
@@ -181,7 +181,7 @@ fn by_tcp_the_connections_fill_and_the_receiver_says_that_it_lives() {
 fn at_the_end_what_has_arrived_is_written() {
     let (mut sender, receiver) = by_udp(1);
     sender.send(object(WINDOW_BYTES / 2));
-    send_until(&mut sender, |sender| sender.oldest().is_none());
+    send_until(&mut sender, |sender| sender.lowest().is_none());
     let mut written = Written::default();
     receiver.finish(|writes| written.write(writes));
     assert_eq!(written.0.bytes(), WINDOW_BYTES / 2);

@@ -293,7 +293,7 @@ impl Sending {
             return;
         };
         let read = report.moved_bytes;
-        input.forget(self.end.oldest().map_or(read, |(_, offset)| offset));
+        input.forget(self.end.lowest().map_or(read, |(_, offset)| offset));
         while self.end.unsent_bytes() < AHEAD_BYTES && input.kept_bytes() < self.most_kept {
             match input.next(AHEAD_BYTES) {
                 None => return,
@@ -340,6 +340,7 @@ impl Sending {
             sent_pkts: figures.sent_pkts,
             retransmits: figures.retransmits,
             marked_pkts: figures.marked_pkts,
+            silent_flows: self.end.given_up() as u16,
         };
         report.note_figures(&figures);
         self.control.say(Message::Figures(figures));
