@@ -6,6 +6,7 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -112,6 +113,26 @@ fn what_fails_is_named_and_the_others_arrive() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("give HOST:DIR"), "{said}");
+}
+
+/// As a newer fatpath would call this one: the message has another form after the version.
+#[test]
+fn ends_of_different_versions_name_both() {
+    let mut called = Command::new(FATPATH)
+        .args(["recv", "--stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut caller = called.stdin.take().unwrap();
+    caller.write_all(b"\x06\0\0\0\0\x63else").unwrap();
+    let output = called.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("the one at the other end version 99"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 /// One document, whatever fails; and two arguments that would become one are refused before anything goes.

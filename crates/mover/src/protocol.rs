@@ -13,8 +13,11 @@
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// Of this protocol. Ends of other versions refuse each other, and say so.
+/// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
+/// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
 pub const VERSION: u32 = 7;
+/// The numbers of messages that begin with the version are no higher.
+const LAST_WITH_VERSION: u32 = 1;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
@@ -288,6 +291,12 @@ pub enum ReadError {
     /// The other end is gone.
     #[error("the control channel has ended")]
     Ended,
+    /// The other end's version, which is not this one's.
+    #[error(
+        "this fatpath speaks version {VERSION} of the protocol, the one at the other end version {0}: install the same fatpath \
+         at both ends"
+    )]
+    Version(u32),
     /// What came is none of this protocol.
     #[error("what the other end says is none of this protocol{}", .0.as_ref().map_or(String::new(), |text| format!(": {text}")))]
     Nonsense(Option<String>),
@@ -326,7 +335,16 @@ pub fn read(channel: &mut impl Read) -> Result<Message, ReadError> {
     if bytes.len() < length as usize {
         return Err(ReadError::Ended);
     }
-    decode(&bytes).ok_or(ReadError::Nonsense(None))
+    match version_of(&bytes) {
+        Some(version) if version != VERSION => Err(ReadError::Version(version)),
+        _ => decode(&bytes).ok_or(ReadError::Nonsense(None)),
+    }
+}
+
+/// What follows the version may have any form in other versions.
+fn version_of(bytes: &[u8]) -> Option<u32> {
+    let ((number, version), _) = postcard::take_from_bytes::<(u32, u32)>(bytes).ok()?;
+    (number <= LAST_WITH_VERSION).then_some(version)
 }
 
 /// One message, of all of `bytes`.
@@ -438,6 +456,36 @@ mod tests {
             let mut channel = &bytes[..];
             while read(&mut channel).is_ok() {}
             let _ = decode(&bytes);
+        }
+    }
+
+    /// Whatever else a version changes, these bytes are read by all others.
+    #[test]
+    fn the_version_comes_first_and_a_failure_is_understood() {
+        let bytes = |message: &Message| postcard::to_stdvec(message).unwrap();
+        let ready = Message::Ready(Ready {
+            version: VERSION,
+            random: [0; 32],
+            udp_ports: vec![],
+            tcp_port: None,
+            address: None,
+        });
+        assert_eq!(bytes(&ready)[..2], [1, VERSION as u8]);
+        assert_eq!(bytes(&Message::Failure("no".to_owned())), b"\x09\x02no");
+    }
+
+    #[test]
+    fn another_version_is_named_whatever_follows_it() {
+        for (number, version) in [(0_u32, 3), (1, 3), (0, 300), (1, u32::MAX)] {
+            let mut message = postcard::to_stdvec(&(number, version)).unwrap();
+            message.extend_from_slice(b"of another form");
+            let length = (message.len() as u32).to_le_bytes();
+            let error = read(&mut &[&length, &message[..]].concat()[..]).unwrap_err();
+            assert!(matches!(error, ReadError::Version(named) if named == version));
+            let both = format!(
+                "version {VERSION} of the protocol, the one at the other end version {version}:"
+            );
+            assert!(error.to_string().contains(&both), "{error}");
         }
     }
 

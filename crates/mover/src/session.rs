@@ -53,7 +53,6 @@ impl Session {
         let Message::Ready(ready) = control.first_answer()? else {
             bail!("the other end does not begin as fatpath does");
         };
-        check_version(ready.version)?;
         control.limit_silence(Duration::from_nanos(spec.silence_ns));
         let address = match address {
             Some(address) => address,
@@ -160,7 +159,6 @@ fn begin_called(control: &mut Control) -> Result<(Way, Spec, Hello)> {
     let Message::Hello(hello) = control.answer()? else {
         bail!("the caller does not begin as fatpath does");
     };
-    check_version(hello.version)?;
     let mut spec = spec_of(&hello.agreed)?;
     control.limit_silence(Duration::from_nanos(spec.silence_ns));
     let role = match hello.part {
@@ -203,14 +201,6 @@ const MOST_WINDOW_BYTES: u64 = 4 << 30;
 const FIRST_RATE_BPS: u64 = 30_000_000;
 const LEAST_FIRST_PKTS: u64 = 10;
 const MOST_FIRST_PKTS: u64 = 1000;
-
-fn check_version(version: u32) -> Result<()> {
-    ensure!(
-        version == VERSION,
-        "the other end speaks version {version} of the protocol, this one {VERSION}: install the same fatpath at both"
-    );
-    Ok(())
-}
 
 fn random() -> Result<[u8; 32]> {
     let mut bytes = [0; 32];
