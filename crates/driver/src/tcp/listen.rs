@@ -4,14 +4,15 @@
 use super::{Connection, Role};
 use crate::socket::{BindError, on_free_port};
 use fatpath_transport::{Cipher, FlowSecret, HELLO_BYTES, Record, RecordOpener, RecordSealer};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Connections that have not said their hello, at most: the oldest goes. So long they may take.
-const MOST_WAITING: usize = 64;
+/// Connections that have not said their hello, at most, and how long they may take. When there are more, the oldest goes of
+/// the network that has most: a stranger takes the places of its own.
+const MOST_WAITING: usize = 128;
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 
 /// Waits for the other end's connections.
@@ -101,9 +102,6 @@ impl Listener {
 
     fn wait_for(&mut self, stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
         stream.set_nonblocking(true)?;
-        if self.waiting.len() >= MOST_WAITING {
-            self.waiting.pop_front();
-        }
         self.waiting.push_back(Waiting {
             stream,
             peer,
@@ -111,7 +109,22 @@ impl Listener {
             hello: [0; HELLO_BYTES],
             arrived: 0,
         });
+        if self.waiting.len() > MOST_WAITING {
+            self.drop_one();
+        }
         Ok(())
+    }
+
+    fn drop_one(&mut self) {
+        let mut counts = HashMap::new();
+        for waiting in &self.waiting {
+            *counts.entry(network(waiting.peer)).or_insert(0) += 1;
+        }
+        let most = counts.values().max();
+        let is_of_most = |waiting: &Waiting| counts.get(&network(waiting.peer)) == most;
+        if let Some(place) = self.waiting.iter().position(is_of_most) {
+            self.waiting.remove(place);
+        }
     }
 
     /// What does not verify is closed, and its keys wait for another.
@@ -134,6 +147,14 @@ impl Listener {
     /// The connections, and no more come.
     pub fn into_connections(self) -> Vec<Connection> {
         self.verified
+    }
+}
+
+/// What one stranger has of addresses: one of IPv4, a /64 of IPv6.
+fn network(peer: SocketAddr) -> u128 {
+    match peer.ip().to_canonical() {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
     }
 }
 
@@ -163,17 +184,36 @@ pub fn connect(
     cipher: Cipher,
     within: Duration,
 ) -> io::Result<Connection> {
+    let end = Instant::now() + within;
     let mut stream = TcpStream::connect_timeout(&peer, within)?;
-    stream.set_read_timeout(Some(within))?;
     let (mut sealer, mut opener) = role.keys(flow, cipher);
     let mut hello = vec![];
     sealer.hello(&mut hello).map_err(io::Error::other)?;
     stream.write_all(&hello)?;
     let mut answer = [0; HELLO_BYTES];
-    stream.read_exact(&mut answer)?;
+    read_until(&mut stream, &mut answer, end)?;
     match opener.open(&mut answer) {
         Ok(Record::Hello) => Connection::new(stream, peer, (sealer, opener), role),
         Ok(_) => Err(ErrorKind::InvalidData.into()),
         Err(refused) => Err(io::Error::new(ErrorKind::InvalidData, refused)),
     }
+}
+
+/// All of `answer`, however it is cut, before `end`.
+fn read_until(stream: &mut TcpStream, mut answer: &mut [u8], end: Instant) -> io::Result<()> {
+    while !answer.is_empty() {
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(rest))?;
+        match stream.read(answer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => answer = &mut answer[count..],
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

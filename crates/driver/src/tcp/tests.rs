@@ -5,9 +5,10 @@ use super::*;
 use crate::tests::{Checked, Pattern};
 use crate::{Sink, StepError};
 use fatpath_transport::frame::Write as Arrived;
-use fatpath_transport::{CloseCode, Extent, Secret};
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use fatpath_transport::{CloseCode, Extent, Record, Secret};
+use socket2::{Domain, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
@@ -96,6 +97,58 @@ fn strangers_are_closed_and_change_nothing() {
     assert_eq!(noise.read(&mut byte).ok().filter(|read| *read > 0), None);
     assert_eq!(listener.into_connections().len(), 1);
     drop(silent);
+}
+
+/// The other end's hello comes in two parts, as after a loss, and one stranger connects as often as it can meanwhile: it
+/// takes the places of its own connections.
+#[test]
+fn one_stranger_does_not_take_the_place_of_others() {
+    let (mut listener, at) = listener(1);
+    let (mut sealer, mut opener) = flows(1, 1).remove(0).records_of_sender(CIPHER);
+    let mut hello = vec![];
+    sealer.hello(&mut hello).unwrap();
+    let mut own = TcpStream::connect(at).unwrap();
+    own.write_all(&hello[..20]).unwrap();
+    listener.poll().unwrap();
+    let mut strangers = vec![];
+    for _ in 0..300 {
+        strangers.push(connected_from([127, 0, 0, 2], at));
+        listener.poll().unwrap();
+    }
+    own.write_all(&hello[20..]).unwrap();
+    let begun = Instant::now();
+    while listener.poll().unwrap() < 1 {
+        assert!(begun.elapsed() < WITHIN);
+    }
+    let mut answer = vec![0; hello.len()];
+    own.read_exact(&mut answer).unwrap();
+    assert_eq!(opener.open(&mut answer), Ok(Record::Hello));
+}
+
+fn connected_from(address: [u8; 4], to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.into()
+}
+
+/// Who answers in the other end's place, a byte at a time, is waited for no longer than somebody silent.
+#[test]
+fn an_answer_that_trickles_is_not_waited_for() {
+    let stranger = TcpListener::bind((HERE, 0)).unwrap();
+    let at = stranger.local_addr().unwrap();
+    let trickling = thread::spawn(move || {
+        let (mut stream, _) = stranger.accept().unwrap();
+        while stream.write_all(&[0]).is_ok() {
+            thread::sleep(10 * WAIT);
+        }
+    });
+    let own = flows(1, 1).remove(0);
+    let begun = Instant::now();
+    let failed = connect(at, own, Role::Sends, CIPHER, 30 * WAIT).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::TimedOut);
+    assert!(begun.elapsed() < 90 * WAIT, "{:?}", begun.elapsed());
+    trickling.join().unwrap();
 }
 
 /// What somebody on the path puts into a connection, or an end that goes away, ends it by a name.
