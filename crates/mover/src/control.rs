@@ -449,6 +449,34 @@ mod tests {
         assert!(stood.poll().unwrap().is_none());
     }
 
+    /// The words of the other end may come a little later than the end of its connections, and then they are the cause;
+    /// nobody waits for them where something else went wrong.
+    #[test]
+    fn why_a_connection_ended_is_waited_for() {
+        let ended = || StepError::Ended(([127, 0, 0, 1], 9).into());
+        let (read, mut write) = io::pipe().unwrap();
+        let mut control = Control::of(read, io::sink());
+        protocol::write(&mut write, &Message::Busy).unwrap();
+        let later = thread::spawn(move || {
+            thread::sleep(CAUSE_WITHIN / 4);
+            protocol::write(&mut write, &Message::Failure("no room".to_owned())).unwrap();
+            write
+        });
+        let cause = control.cause_of(ended()).to_string();
+        assert_eq!(cause, "the other end: no room");
+        let _open = later.join().unwrap();
+        let begun = Instant::now();
+        assert_eq!(control.cause_of(ended()).to_string(), ended().to_string());
+        let waited = begun.elapsed();
+        assert!(
+            (CAUSE_WITHIN..5 * CAUSE_WITHIN).contains(&waited),
+            "{waited:?}"
+        );
+        let begun = Instant::now();
+        control.cause_of(StepError::KeyExhausted);
+        assert!(begun.elapsed() < CAUSE_WITHIN);
+    }
+
     #[test]
     fn what_nobody_reads_is_bounded() {
         let (_read, write) = io::pipe().unwrap();

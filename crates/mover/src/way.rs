@@ -362,3 +362,51 @@ fn bind(
 ) -> Result<(Socket, Bound), BindError> {
     Socket::bind(address, first..=last, seek(random))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the caller goes on, which asked for this, when the called offers so many flows of UDP, and TCP or not.
+    fn is_taken(carrier: Carrier, flows: Option<u16>, udp: u16, tcp: bool) -> bool {
+        let agreed = Agreed {
+            datagram_bytes: 1452,
+            window_bytes: 1 << 20,
+            silence_ms: 1000,
+            law: "fp_bbr".to_owned(),
+            ecn: true,
+            limit_bps: None,
+            ports: (50_000, 51_000),
+            carrier,
+            flows,
+        };
+        let ready = Ready {
+            version: crate::protocol::VERSION,
+            random: [0; 32],
+            udp_ports: (50_000..50_000 + udp).collect(),
+            tcp_port: tcp.then_some(50_000),
+            address: None,
+        };
+        let caller = Caller {
+            agreed: &agreed,
+            ready: &ready,
+            address: Ipv4Addr::LOCALHOST.into(),
+            random: &[0; 32],
+        };
+        caller.refuse_what_was_not_agreed().is_ok()
+    }
+
+    #[test]
+    fn a_way_that_was_not_agreed_is_refused() {
+        use Carrier::{Auto, Tcp, Udp};
+        assert!(is_taken(Auto, None, 1, true));
+        assert!(is_taken(Auto, Some(4), 4, true));
+        assert!(!is_taken(Auto, None, 2, true), "more flows than one");
+        assert!(!is_taken(Auto, Some(4), 5, true));
+        assert!(is_taken(Udp, None, 1, false));
+        assert!(!is_taken(Udp, None, 1, true), "TCP, unasked");
+        assert!(!is_taken(Udp, Some(2), 3, false));
+        assert!(is_taken(Tcp, Some(8), 0, true));
+        assert!(!is_taken(Tcp, Some(8), 1, true), "UDP, unasked");
+    }
+}

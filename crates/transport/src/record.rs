@@ -296,6 +296,16 @@ mod tests {
         assert_eq!(open(&mut opener, &records[0]), Err(Refused::Nonsense));
     }
 
+    #[test]
+    fn a_hello_with_a_rest_is_refused() {
+        let (mut sealer, mut opener) = pair();
+        let mut hello = vec![];
+        sealer
+            .seal(Kind::Hello, &mut hello, |frame| frame.push(7))
+            .unwrap();
+        assert_eq!(opener.open(&mut hello), Err(Refused::Nonsense));
+    }
+
     /// A key goes on when the other end has shown that it saw it.
     #[test]
     fn keys_are_renewed_as_hellos_come() {

@@ -206,17 +206,7 @@ fn a_receiver_that_stands_holds_the_sender_back_and_silence_ends_it() {
         offset: 0,
         bytes,
     });
-    let begun = Instant::now();
-    let error = loop {
-        match end.step(&mut Pattern, WAIT) {
-            Ok(()) => assert!(begun.elapsed() < WITHIN),
-            Err(error) => break error,
-        }
-    };
-    assert!(
-        matches!(error, StepError::SilentConnection { .. }),
-        "{error}"
-    );
+    ends_by_silence(&mut end, || ());
     assert!(end.unsent_bytes() > bytes / 2);
     // A hello is a sign of life.
     let (of_sender, of_receiver_2) = connected(1);
@@ -230,17 +220,11 @@ fn a_receiver_that_stands_holds_the_sender_back_and_silence_ends_it() {
     }
 }
 
-/// What lies between may forget one connection of several: others that go on do not hide that.
-#[test]
-fn one_silent_connection_of_two_is_given_up() {
-    let (of_sender, mut of_receiver) = connected(2);
-    let forgotten = of_receiver.pop();
-    let silence = Duration::from_millis(500);
-    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
-    let mut receiver = RecvEnd::new(of_receiver);
+/// The sender goes on until a connection is silent for too long.
+fn ends_by_silence(end: &mut SendEnd, mut meanwhile: impl FnMut()) {
     let begun = Instant::now();
     let error = loop {
-        receiver.step(&mut Slow(&|| ()), Duration::ZERO).unwrap();
+        meanwhile();
         match end.step(&mut Pattern, WAIT) {
             Ok(()) => assert!(begun.elapsed() < WITHIN),
             Err(error) => break error,
@@ -250,19 +234,31 @@ fn one_silent_connection_of_two_is_given_up() {
         matches!(error, StepError::SilentConnection { .. }),
         "{error}"
     );
+}
+
+/// What lies between may forget one connection of several: others that go on do not hide that.
+#[test]
+fn one_silent_connection_of_two_is_given_up() {
+    let (of_sender, mut of_receiver) = connected(2);
+    let forgotten = of_receiver.pop();
+    let silence = Duration::from_millis(500);
+    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
+    let mut receiver = RecvEnd::new(of_receiver);
+    ends_by_silence(&mut end, || {
+        receiver.step(&mut Slow(&|| ()), Duration::ZERO).unwrap();
+    });
     drop(forgotten);
 }
 
-/// In a second no more than the limit leaves, over all connections together.
-#[test]
-fn a_limit_is_shared() {
-    let (of_sender, of_receiver) = connected(4);
+/// Bytes that arrive in a second, over so many connections together.
+fn arrived_in_a_second(count: usize, limit_bps: u64) -> u64 {
+    let (of_sender, of_receiver) = connected(count);
     let receiving = thread::spawn(move || {
         let (mut end, mut sink) = (RecvEnd::new(of_receiver), Checked::default());
         while end.step(&mut sink, WAIT).is_ok() {}
         sink.bytes
     });
-    let mut end = SendEnd::new(of_sender, SILENCE, Some(80_000_000), "reno").unwrap();
+    let mut end = SendEnd::new(of_sender, SILENCE, Some(limit_bps), "reno").unwrap();
     end.send(Extent {
         object: 0,
         offset: 0,
@@ -273,6 +269,18 @@ fn a_limit_is_shared() {
         end.step(&mut Pattern, WAIT).unwrap();
     }
     drop(end);
-    let bytes = receiving.join().unwrap();
+    receiving.join().unwrap()
+}
+
+#[test]
+fn a_limit_is_shared() {
+    let bytes = arrived_in_a_second(4, 80_000_000);
     assert!((5_000_000..12_000_000).contains(&bytes), "{bytes}");
+}
+
+/// Of less than a byte a second for each connection: the kernel would take 0 for no limit.
+#[test]
+fn a_tiny_limit_is_one() {
+    let bytes = arrived_in_a_second(4, 7);
+    assert!(bytes < 4_000_000, "{bytes}");
 }

@@ -26,6 +26,8 @@ pub struct Input {
     /// The bytes from `from` on to the last that was read.
     kept: VecDeque<u8>,
     from: u64,
+    /// No more than this is kept, and what was read with the last of it.
+    most_kept: u64,
     hasher: blake3::Hasher,
     /// It has ended, which is to be told; and that was told.
     end: Option<Result<[u8; 32], String>>,
@@ -43,8 +45,8 @@ pub struct Ended {
 }
 
 impl Input {
-    /// Reads it in a thread of its own, as far ahead as it is wanted soon.
-    pub fn start(mut input: impl Read + Send + 'static) -> Input {
+    /// Reads it in a thread of its own, as far ahead as it is wanted soon. `most_kept`: bytes that may be sent again.
+    pub fn start(mut input: impl Read + Send + 'static, most_kept: u64) -> Input {
         let (read, chunks) = mpsc::sync_channel(MOST_CHUNKS);
         thread::spawn(move || {
             loop {
@@ -66,6 +68,7 @@ impl Input {
             chunks,
             kept: VecDeque::new(),
             from: 0,
+            most_kept,
             hasher: blake3::Hasher::new(),
             end: None,
             has_ended: false,
@@ -78,9 +81,11 @@ impl Input {
         self.object = Some(object);
     }
 
-    /// What is to be sent next, some more than `most` bytes at most; or how it ended, once.
+    /// What is to be sent next, some more than `most` bytes at most; or how it ended, once. Nothing while enough is kept.
     pub fn next(&mut self, most: u64) -> Option<Result<Extent, Ended>> {
         let object = self.object?;
+        let room = self.most_kept.saturating_sub(self.kept.len() as u64);
+        let most = most.min(room);
         let (offset, mut bytes) = (self.from + self.kept.len() as u64, 0);
         while bytes < most && self.end.is_none() && !self.has_ended {
             match self.chunks.try_recv() {
@@ -98,12 +103,13 @@ impl Input {
                 }
             }
         }
-        if bytes > 0 {
-            return Some(Ok(Extent {
+        if bytes > 0 || room == 0 {
+            let extent = Extent {
                 object,
                 offset,
                 bytes,
-            }));
+            };
+            return (bytes > 0).then_some(Ok(extent));
         }
         let blake3 = self.end.take()?;
         self.has_ended = true;
@@ -112,11 +118,6 @@ impl Input {
             size: offset,
             blake3,
         }))
-    }
-
-    /// Bytes that may be sent again.
-    pub fn kept_bytes(&self) -> u64 {
-        self.kept.len() as u64
     }
 
     /// All before this byte has arrived.
@@ -150,7 +151,7 @@ impl Input {
 ///
 /// # Errors
 /// It is closed.
-pub fn named(name: &[u8]) -> io::Result<(mpsc::Receiver<Walked>, Input)> {
+pub fn named(name: &[u8], most_kept: u64) -> io::Result<(mpsc::Receiver<Walked>, Input)> {
     use std::os::fd::AsFd;
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let entry = Entry {
@@ -169,13 +170,14 @@ pub fn named(name: &[u8]) -> io::Result<(mpsc::Receiver<Walked>, Input)> {
         path: PathBuf::new(),
         identity,
     });
-    Ok((walked, Input::start(file)))
+    Ok((walked, Input::start(file, most_kept)))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
 
     /// Gives its bytes some at a time, then an error.
     struct Broken(u8);
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn what_has_not_arrived_is_there_to_be_sent_again() {
         let bytes: Vec<u8> = (0..1_000_000).map(|place| (place % 251) as u8).collect();
-        let mut input = Input::start(io::Cursor::new(bytes.clone()));
+        let mut input = Input::start(io::Cursor::new(bytes.clone()), u64::MAX);
         assert!(input.next(1 << 20).is_none(), "nobody wants it");
         input.is_wanted(5);
         let (extents, ended) = all(&mut input);
@@ -241,9 +243,32 @@ mod tests {
         ));
     }
 
+    /// Of an input without end, while nothing arrives: what is kept is bounded, and what arrives makes room for as much.
+    #[test]
+    fn no_more_is_kept_than_may_be() {
+        const MOST: u64 = 1 << 20;
+        let mut input = Input::start(io::repeat(7), MOST);
+        input.is_wanted(0);
+        let mut arrived = 0;
+        for _ in 0..3 {
+            let begun = Instant::now();
+            while (input.kept.len() as u64) < MOST {
+                assert!(begun.elapsed() < Duration::from_secs(30));
+                input.next(u64::MAX);
+            }
+            for _ in 0..100 {
+                assert!(input.next(u64::MAX).is_none());
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!((input.kept.len() as u64) < MOST + CHUNK_BYTES as u64);
+            arrived += 300_000;
+            input.forget(arrived);
+        }
+    }
+
     #[test]
     fn an_input_that_fails_says_why_after_what_it_gave() {
-        let mut input = Input::start(Broken(0));
+        let mut input = Input::start(Broken(0), u64::MAX);
         input.is_wanted(0);
         let (extents, ended) = all(&mut input);
         assert_eq!(extents.iter().map(|extent| extent.bytes).sum::<u64>(), 6);
@@ -255,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_ends_is_not_the_end_of_the_input() {
-        let mut input = Input::start(io::empty());
+        let mut input = Input::start(io::empty(), u64::MAX);
         input.chunks = mpsc::sync_channel(1).1;
         input.is_wanted(0);
         let (_, ended) = all(&mut input);

@@ -51,15 +51,16 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<()> {
     let most_open = open_files();
+    // While one flow of several stands, what the others bring is kept, too.
+    let most_kept = session.window_bytes() + AHEAD_BYTES;
     let (walked, input) = match given {
         Given::Paths(sends) => (walk::start(sends)?, None),
         Given::Input(name) => {
-            let (walked, input) = input::named(name).context("standard input")?;
+            let (walked, input) = input::named(name, most_kept).context("standard input")?;
             (walked, Some(input))
         }
     };
     report.note_way(session.way());
-    let most_kept = session.window_bytes() + AHEAD_BYTES;
     let (mut control, end) = session.into_sender()?;
     if input.is_some() {
         control.nothing_is_kept();
@@ -73,7 +74,6 @@ pub fn run(
         next_object: 0,
         found: HashMap::new(),
         files,
-        most_kept,
         most_open,
         queue: VecDeque::new(),
         told: Instant::now(),
@@ -106,8 +106,6 @@ struct Sending {
     /// What has no final answer.
     found: HashMap<u32, Found>,
     files: Files,
-    /// Bytes of an input: while one flow of several stands, what the others bring is kept, too.
-    most_kept: u64,
     /// Files that are open at once.
     most_open: usize,
     /// What is wanted and not yet given to the transport.
@@ -294,7 +292,7 @@ impl Sending {
         };
         let read = report.moved_bytes;
         input.forget(self.end.lowest().map_or(read, |(_, offset)| offset));
-        while self.end.unsent_bytes() < AHEAD_BYTES && input.kept_bytes() < self.most_kept {
+        while self.end.unsent_bytes() < AHEAD_BYTES {
             match input.next(AHEAD_BYTES) {
                 None => return,
                 Some(Ok(extent)) => {

@@ -2,7 +2,8 @@
 //! How a connection ends: closed by either end, by its key's limit; what a failed read does.
 
 use super::super::{
-    CloseCode, Ecn, Extent, KeyExhausted, PollError, Receiver, Sender, Spec, SpecError,
+    CloseCode, Ecn, Extent, HEADER_BYTES, KeyExhausted, Kind, PollError, Receiver, Refused, Sender,
+    Spec, SpecError,
 };
 use super::transfer::{RTT, secret};
 
@@ -207,4 +208,10 @@ fn a_hello_tells_where_the_receiver_is_and_nothing_else() {
     assert_eq!(sender.handle_datagram(0, &mut hello.clone()), Ok(()));
     assert_eq!(sender.figures(), before);
     assert!(sender.handle_datagram(0, &mut hello).is_err(), "once");
+    let (mut sealer, _) = secret().of_receiver(Spec::default().cipher);
+    let mut with_rest = [0; HEADER_BYTES + 1].to_vec();
+    sealer.seal(Kind::Ack, &mut with_rest.clone(), 0).unwrap(); // its number was that of the hello
+    sealer.seal(Kind::Hello, &mut with_rest, 0).unwrap();
+    let refused = sender.handle_datagram(0, &mut with_rest);
+    assert_eq!(refused, Err(Refused::Nonsense));
 }
