@@ -37,7 +37,7 @@ Examples:
   fatpath sim experiments/agreement.toml
   fatpath unload
 
-Exit status: 0; 1 it failed; 2 wrong usage; 3 no daemon runs (status).";
+Exit status: 0 success, 1 failure, 2 wrong usage, 3 no daemon runs (status).";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -76,10 +76,10 @@ pub enum Command {
     /// Query what the daemon archived: ends of flows, findings, decisions, the history of a path
     #[command(subcommand, after_help = archive::HELP)]
     Archive(archive::Command),
-    /// Show what was learned of paths, and what their flows get for it
+    /// Show what was learned of each path, and the settings that its flows get
     #[command(after_help = paths::HELP)]
     Paths(paths::Arguments),
-    /// Show the phases of programs that are followed: libraries, processes, and what the probes cost
+    /// Show which programs are followed from phase to phase (MPI), and what that costs
     #[command(after_help = PHASES_HELP)]
     Phases(PhasesArguments),
     /// Check, list and run tests, and print when each is due
@@ -112,10 +112,10 @@ pub enum Command {
     /// Bring up emulated networks, and run experiments in them
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Measure how much of the gap to an expert's settings learned paths close
+    /// Measure how near learned paths come to an expert's settings
     #[command(subcommand)]
     Gap(GapCommand),
-    /// Run a scenario in the simulator, in every case, and compare; needs no root
+    /// Run every case of a scenario in the simulator, and compare; needs no root
     #[command(alias = "simulate")]
     Sim(Simulate),
     /// Print what theory expects of TCP on a path: rates, windows, times, buffers

@@ -202,7 +202,7 @@ fn rule(destination: &str, address: IpAddr, facts: &PathFacts, forecast: &Foreca
         .rate
         .map_or("unknown".to_owned(), |rate| rough_rate(rate.bps.value));
     let mut text = format!(
-        "\n# {}: round trip {rtt_ms:.1} ms, rate {rate}.\n",
+        "\n# {}: round trip {rtt_ms:.1} ms, rate {rate} of data.\n",
         safe(destination)
     );
     for reason in &forecast.reasons {
@@ -263,7 +263,7 @@ impl fmt::Display for Tried {
 impl Tried {
     fn shown_by_flows(&self) -> String {
         let Some(learned) = &self.learned else {
-            return "the daemon does not run: what flows show is not known".to_owned();
+            return "not known what they show: the daemon does not run".to_owned();
         };
         let Some(path) = learned.first() else {
             return "have shown nothing of this path yet ([auto] in the policy)".to_owned();

@@ -112,6 +112,8 @@ pub enum Daemon {
 pub struct PolicyFile {
     /// Its name.
     pub file: String,
+    /// Whether there is one.
+    pub is_there: bool,
     /// What it says; otherwise its problems, or why it cannot be read, a line each.
     pub policy: Result<Policy, Vec<String>>,
 }

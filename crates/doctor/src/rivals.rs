@@ -105,7 +105,7 @@ fn sockops(programs: &Seen<Vec<Sockops>>) -> Check {
         Ok(programs) => programs,
     };
     if programs.is_empty() {
-        return Check::ok(NAME, "none of others on the root cgroup");
+        return Check::ok(NAME, "no other program is on the root cgroup");
     }
     let names: Vec<String> = programs
         .iter()

@@ -67,6 +67,13 @@ fn policy(file: &PolicyFile) -> Check {
     const NAME: &str = "policy";
     let name = &file.file;
     match &file.policy {
+        Err(_) if !file.is_there => Check::bad(
+            NAME,
+            format!("there is no {name}: the daemon does not start without it"),
+            format!(
+                "fatpath policy suggest DEST >>{name} writes a rule for a path; the package brings a file to edit"
+            ),
+        ),
         Err(problems) => Check::bad(
             NAME,
             match problems.as_slice() {

@@ -68,7 +68,11 @@ fn policy(text: &str) -> PolicyFile {
         let lines = problems.iter().map(|it| it.in_file(&file).to_string());
         lines.collect()
     });
-    PolicyFile { file, policy }
+    PolicyFile {
+        file,
+        is_there: true,
+        policy,
+    }
 }
 
 fn level_of(facts: &Facts, check: &str) -> Level {
@@ -82,6 +86,17 @@ fn a_good_host_is_all_ok() {
     let report = judge(&good());
     assert_eq!(report.count(Level::Ok), report.checks.len(), "{report}");
     insta::assert_snapshot!(report);
+}
+
+#[test]
+fn where_there_is_no_policy_the_remedy_is_to_write_one() {
+    let mut facts = good();
+    facts.policy.is_there = false;
+    facts.policy.policy = Err(vec!["cannot read the policy".to_owned()]);
+    let report = judge(&facts);
+    let policy = report.checks.iter().find(|it| it.check == "policy");
+    let remedy = policy.unwrap().remedy.as_deref().unwrap();
+    assert!(remedy.contains("fatpath policy suggest"), "{remedy}");
 }
 
 #[test]

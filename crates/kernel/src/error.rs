@@ -28,7 +28,7 @@ pub enum KernelError {
     #[error("no BPF file system at {}: mount it with `mount -t bpf bpf {}`", .0.display(), .0.display())]
     NoBpffs(PathBuf),
     /// Nothing is pinned where a loaded kernel half was expected.
-    #[error("fatpath is not loaded (nothing is pinned at {}): start `fatpath daemon`", .0.display())]
+    #[error("nothing is loaded at {}, so no flow is tuned: start the daemon (systemctl start fatpath, or fatpath daemon)", .0.display())]
     NotLoaded(PathBuf),
     /// The place of the pins is a link, or another user's directory: he could put pins of his own there.
     #[error(

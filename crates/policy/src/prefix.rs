@@ -172,7 +172,7 @@ impl PrefixError {
     pub fn remedy(&self) -> String {
         match self {
             PrefixError::Address(_) => {
-                "an address or prefix such as 10.5.0.0/16, 192.0.2.7 or 2001:db8::/32".into()
+                "write an address or prefix such as 10.5.0.0/16, 192.0.2.7 or 2001:db8::/32".into()
             }
             PrefixError::Length { longest, .. } => {
                 format!("a length of 0 to {longest} after the slash")

@@ -143,6 +143,7 @@ fn policy_file(file: &Path, sysctls: &Sysctls) -> PolicyFile {
     });
     PolicyFile {
         file: file.display().to_string(),
+        is_there: file.try_exists().unwrap_or(true),
         policy: read.map_err(|error| match error.downcast::<Refused>() {
             Ok(refused) => refused.lines(),
             Err(error) => vec![format!("{error:#}")],

@@ -38,7 +38,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     ensure!(
         stdin().is_terminal() && stdout().is_terminal(),
-        "fatpath top needs a terminal; fatpath why and fatpath flows print"
+        "top needs a terminal; without one use `fatpath why` or `fatpath flows`"
     );
     let instance = arguments.of.instance()?;
     let mut list = List::default();
