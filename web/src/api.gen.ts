@@ -460,6 +460,8 @@ export interface paths {
                 /** @description The file */
                 200: {
                     headers: {
+                        /** @description What is missing in the plots, where something is */
+                        "fatpath-warning"?: string;
                         [name: string]: unknown;
                     };
                     content: {
