@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who is at the other end of a connection: keys of hosts, files of trusted keys, and TLS 1.3 with raw public keys
+//! (RFC 7250) in both directions. There are no certificates and no authorities: an end trusts the keys that a file names.
+//!
+//! What travels over a connection is not this crate's: [`Peer::relay`] carries bytes between it and two pipes. Start reading at
+//! `connection.rs`.
+
+mod connection;
+mod files;
+mod key;
+mod relay;
+mod tls;
+mod trust;
+
+pub use connection::{Peer, accept, connect};
+pub use files::{FileError, in_configuration};
+pub use key::{Key, PublicKey};
+pub use tls::AuthError;
+pub use trust::{BadLine, Trusted, add};
