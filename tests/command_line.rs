@@ -481,7 +481,7 @@ fn every_command_has_a_man_page_without_backticks() {
 }
 
 /// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
-const FAILURES: [&str; 48] = [
+const FAILURES: [&str; 52] = [
     "analyse /nonexistent.pcap",
     "archive path 192.0.2.0/24 --archive RUN/none",
     "archive query --archive RUN/none",
@@ -490,6 +490,10 @@ const FAILURES: [&str; 48] = [
     "flows --variables --run-dir RUN",
     "gap report RUN",
     "gap run /nonexistent.toml",
+    "keys list --trust RUN",
+    "keys new --key /dev/null",
+    "keys show --key RUN/none",
+    "keys trust caller nonsense dtn1 --trust RUN/none",
     "lab compare /nonexistent.toml",
     "lab down no-such-lab",
     "lab list --nonsense",

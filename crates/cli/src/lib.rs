@@ -13,6 +13,7 @@ mod failure;
 mod flows;
 mod forecast;
 mod interval;
+mod keys;
 mod log;
 mod man;
 mod measure;
@@ -82,6 +83,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Police(arguments) => police::run(arguments)?,
         Command::Send(arguments) => return fatpath_mover::cli::run_send(&arguments),
         Command::Recv(arguments) => return fatpath_mover::cli::run_recv(&arguments),
+        Command::Keys(command) => keys::run(&command)?,
         Command::Lab(command) => return command.run(),
         Command::Gap(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),

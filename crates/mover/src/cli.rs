@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands `fatpath send` and `fatpath recv`, as clap sees them.
 
+use crate::by_key::KeyFiles;
 use crate::control::Control;
+use crate::listen::{self, Bounds, ListenArguments};
 use crate::names::shown;
 use crate::protocol::{Agreed, Carrier, Part, Receives, Sends};
-use crate::remote::{Place, Shell, on_one_host};
+use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
 use crate::send::{Given, own_name};
 use crate::session::Session;
@@ -74,7 +76,7 @@ enum Ends {
 #[derive(Args)]
 pub struct SendArguments {
     /// Files, and folders with -r, or - alone: standard input; the last one is where they go: [USER@]HOST:DIR, with -
-    /// [USER@]HOST:FILE
+    /// [USER@]HOST:FILE; or fatpath://HOST:PORT/DIR, where a listener runs
     #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
     #[allow(missing_docs)] // a comment would become the text of --help
@@ -86,9 +88,12 @@ pub struct SendArguments {
 #[derive(Args)]
 pub struct RecvArguments {
     /// [USER@]HOST:FILE, of one host; the last one is the folder here that they go to, or - for standard output
-    #[arg(value_name = "PLACE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
+    #[arg(value_name = "PLACE", required_unless_present_any = ["stdio", "listen"], num_args = 2.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
     #[allow(missing_docs)] // a comment would become the text of --help
+    #[command(flatten)]
+    pub listening: ListenArguments,
+    #[allow(missing_docs)]
     #[command(flatten)]
     pub both: BothArguments,
 }
@@ -150,6 +155,9 @@ pub struct BothArguments {
     /// The fatpath on the other host
     #[arg(long, value_name = "PATH", default_value = "fatpath")]
     pub remote_fatpath: String,
+    #[allow(missing_docs)] // a comment would become the text of --help
+    #[command(flatten)]
+    pub keys: KeyFiles,
     /// Print what became of it as JSON
     #[arg(long)]
     pub json: bool,
@@ -201,7 +209,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
         .context("give files and HOST:DIR")?;
     let target = target.to_str().and_then(Place::parse);
     let target = target
-        .context("the last argument says where files go: give HOST:DIR, or use cp on one host")?;
+        .context("the last argument says where files go: give HOST:DIR or fatpath://HOST:PORT/DIR, or use cp on one host")?;
     if files.iter().any(|file| file == STANDARD) {
         ensure!(
             files.len() == 1,
@@ -229,10 +237,7 @@ fn send_input(both: &BothArguments, target: &Place) -> Result<ExitCode> {
     let path = Path::new(&target.path);
     let name = path.file_name().filter(|_| !target.path.ends_with('/'));
     let name = name.with_context(|| {
-        format!(
-            "standard input has no name: name the file that it becomes, as {}:{}NAME",
-            target.host, target.path
-        )
+        format!("standard input has no name: name the file that it becomes, as {target}NAME")
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let receives = both.receives(folder.as_os_str().as_bytes().to_vec(), vec![]);
@@ -248,9 +253,17 @@ fn send_input(both: &BothArguments, target: &Place) -> Result<ExitCode> {
 /// # Errors
 /// The transfer cannot go on.
 pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
-    let both = &arguments.both;
-    if both.stdio {
-        return be_called();
+    let (both, listening) = (&arguments.both, &arguments.listening);
+    if let Some(at) = listening.listen {
+        return listen::run(at, listening, &both.keys, both.ports, both.json);
+    }
+    match &listening.below {
+        Some(folder) => {
+            let (folder, ports) = (folder.clone(), both.ports);
+            return listen::called::run(&Bounds { folder, ports });
+        }
+        None if both.stdio => return be_called(),
+        None => {}
     }
     let (folder, places) = arguments
         .places
@@ -301,6 +314,10 @@ fn named(places: &[OsString]) -> Result<(Vec<Place>, Vec<Vec<u8>>)> {
     let texts = places.iter().map(|place| place.to_str().map(str::to_owned));
     let texts: Option<Vec<_>> = texts.collect();
     let places = on_one_host(&texts.context("names on another host have to be UTF-8")?)?;
+    ensure!(
+        places.iter().all(|place| place.port.is_none()),
+        "a listener takes files, and gives none: fetch them by ssh, as HOST:FILE"
+    );
     let names = places.iter().map(last_name).collect::<Result<Vec<_>>>()?;
     refuse_twins(names.iter().cloned())?;
     Ok((places, names))
@@ -332,12 +349,8 @@ fn refuse_twins(names: impl Iterator<Item = Vec<u8>>) -> Result<()> {
 /// What the other end may call it.
 fn last_name(place: &Place) -> Result<Vec<u8>> {
     let name = Path::new(&place.path).file_name();
-    let name = name.with_context(|| {
-        format!(
-            "{}:{} has no name of its own: name a file or folder",
-            place.host, place.path
-        )
-    })?;
+    let name =
+        name.with_context(|| format!("{place} has no name of its own: name a file or folder"))?;
     Ok(name.as_bytes().to_vec())
 }
 
@@ -372,6 +385,8 @@ impl BothArguments {
             rsh: self.rsh.clone(),
             fatpath: self.remote_fatpath.clone(),
         };
+        let keys = self.keys.clone();
+        let reach = Reach { shell, keys };
         let agreed = Agreed {
             datagram_bytes: self.datagram_bytes,
             window_bytes: self.window,
@@ -383,7 +398,7 @@ impl BothArguments {
             carrier: self.carrier,
             flows,
         };
-        let session = Session::call(&shell, place, self.address, agreed, part)?;
+        let session = Session::call(&reach, place, self.address, agreed, part)?;
         let is_blocked = (self.carrier, session.way().carrier()) == (Carrier::Auto, Carrier::Tcp);
         if is_blocked && !self.quiet {
             eprintln!(
@@ -459,7 +474,7 @@ fn warn_of_short_buffer(way: &Way) {
 
 /// The end that another fatpath started.
 fn be_called() -> Result<ExitCode> {
-    let (session, part) = Session::be_called(Control::of_stdio()?)?;
+    let (session, part) = Session::be_called(Control::of_stdio()?, |_| Ok(()))?;
     warn_of_short_buffer(session.way());
     let mut report = Report::new(false);
     let mut progress = Progress::new(false, true);

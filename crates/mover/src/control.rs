@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control channel: standard input and output of a program that was started, or of this one. A thread reads and a
-//! thread writes, so that neither end waits for the other while it moves data.
+//! The control channel: standard input and output of a program that was started, or of this one; or a connection. A thread
+//! reads and a thread writes, so that neither end waits for the other while it moves data.
 
 use crate::protocol::{self, Message, ReadError};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -39,6 +39,8 @@ pub struct Control {
     outgoing: Option<mpsc::Sender<Message>>,
     writer: Option<thread::JoinHandle<()>>,
     child: Option<(Child, String)>,
+    /// Carries what is said over a connection.
+    relay: Option<thread::JoinHandle<io::Result<()>>>,
     /// How long the other end may be silent; `None`: that is not agreed on yet.
     silence: Option<Duration>,
     looked: Instant,
@@ -107,6 +109,17 @@ impl Control {
         Ok(control)
     }
 
+    /// Over a connection whose bytes `relay` carries from and to these pipes.
+    pub fn over(
+        input: io::PipeReader,
+        output: io::PipeWriter,
+        relay: thread::JoinHandle<io::Result<()>>,
+    ) -> Control {
+        let mut control = Control::of(input, output);
+        control.relay = Some(relay);
+        control
+    }
+
     fn of(input: impl io::Read + Send + 'static, output: impl Write + Send + 'static) -> Control {
         let (read, incoming) = mpsc::sync_channel(MOST_WAITING);
         let counts = Arc::new(Counts {
@@ -145,6 +158,7 @@ impl Control {
             outgoing: Some(outgoing),
             writer: Some(writer),
             child: None,
+            relay: None,
             silence: None,
             looked: Instant::now(),
             is_given_up: false,
@@ -212,7 +226,7 @@ impl Control {
         self.is_given_up = self.counts.silent_for() >= silence;
         ensure!(
             !self.is_given_up,
-            "the other end has said nothing for {} s, by the shell or by the network: look after it and the network between, or give \
+            "the other end has said nothing for {} s, by the control channel or by the network: look after it and the network between, or give \
              a longer --timeout; {}",
             silence.as_secs(),
             self.remedy
@@ -293,8 +307,20 @@ impl Control {
         });
         match status {
             Some(status) => anyhow!("{status}"),
-            None => anyhow!("the other end is gone; {}", self.remedy),
+            None => anyhow!(
+                "the other end is gone{}; {}",
+                self.broken().unwrap_or_default(),
+                self.remedy
+            ),
         }
+    }
+
+    /// Why the connection broke, if it did.
+    fn broken(&mut self) -> Option<String> {
+        let relay = self.relay.take()?;
+        within(END_WITHIN, || relay.is_finished().then_some(()))?;
+        let error = relay.join().ok()?.err()?;
+        Some(format!(": {error}"))
     }
 
     /// Says `last`, if that is something, and waits until it was written and the program that was started has ended.
@@ -311,6 +337,9 @@ impl Control {
                 .is_none_or(|writer| writer.is_finished())
                 .then_some(())
         });
+        if let Some(relay) = self.relay.take() {
+            within(END_WITHIN, || relay.is_finished().then_some(()));
+        }
         if let Some((mut child, _)) = self.child.take()
             && within(END_WITHIN, || child.try_wait().ok().flatten()).is_none()
         {

@@ -5,6 +5,9 @@
 //! channel: it carries the keys' random bytes, what there is to move, what the other end wants of it, and what became of
 //! each file. The bytes of files go over UDP, or over TCP where UDP is blocked, and nothing else does.
 //!
+//! Where there is no ssh, `fatpath recv --listen` takes connections on which both ends prove a key that the other one trusts
+//! (`by_key.rs`, `listen/`), and starts a process of its own for each, which is called as ssh would call it.
+//!
 //! ```text
 //!  sender                                             receiver
 //!  walk ── Entries ───────────────► names ► target: what is there already?
@@ -19,12 +22,14 @@
 //! is promised.
 
 mod arrivals;
+mod by_key;
 mod carrier;
 pub mod cli;
 mod control;
 mod identity;
 mod journal;
 mod limits;
+mod listen;
 mod names;
 pub mod protocol;
 mod ranges;

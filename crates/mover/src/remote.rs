@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `[USER@]HOST:PATH`: which host, how to start fatpath there, and its address.
+//! `[USER@]HOST:PATH` and `fatpath://HOST:PORT/PATH`: which host, how to reach fatpath there, and its address.
+
+use crate::by_key::{self, KeyFiles};
+use crate::control::Control;
 
 use anyhow::{Context, Result, bail};
+use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::process::Command;
+
+/// What a place begins with that a listener has.
+const SCHEME: &str = "fatpath://";
 
 /// A place on another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// As ssh takes it: `USER@HOST`.
     pub host: String,
-    /// The path there; empty: the home folder.
+    /// Where `fatpath recv --listen` is; `None`: fatpath is to be started there.
+    pub port: Option<u16>,
+    /// The path there; empty: the home folder, or the listener's.
     pub path: String,
 }
 
 impl Place {
-    /// Reads one; `None`: it is a path on this host, as `./a:b` is.
+    /// Reads one; `None`: it is a path on this host, as `./a:b` is, or a `fatpath://` without a host or a port.
     pub fn parse(text: &str) -> Option<Place> {
+        if let Some(rest) = text.strip_prefix(SCHEME) {
+            return Place::of_listener(rest);
+        }
         let end = match text.find('[') {
             Some(open) if !text[..open].contains([':', '/']) => open + text[open..].find("]:")? + 1,
             _ => text.find(':')?,
@@ -26,6 +38,22 @@ impl Place {
         let is_host = !host.is_empty() && !host.contains('/') && !host.starts_with('-');
         is_host.then(|| Place {
             host,
+            port: None,
+            path: path.to_owned(),
+        })
+    }
+
+    fn of_listener(text: &str) -> Option<Place> {
+        let (at, path) = text.split_once('/').unwrap_or((text, ""));
+        let (host, port) = at.rsplit_once(':')?;
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let is_host = !host.is_empty() && (bare.is_some() || !host.contains([':', '@', '[', ']']));
+        let port = port.parse().ok().filter(|port| *port > 0 && is_host)?;
+        Some(Place {
+            host: bare.unwrap_or(host).to_owned(),
+            port: Some(port),
             path: path.to_owned(),
         })
     }
@@ -33,8 +61,8 @@ impl Place {
     /// The host alone.
     pub fn without_path(&self) -> Place {
         Place {
-            host: self.host.clone(),
             path: String::new(),
+            ..self.clone()
         }
     }
 
@@ -43,6 +71,43 @@ impl Place {
         self.host
             .rsplit_once('@')
             .map_or(&self.host, |(_, name)| name)
+    }
+}
+
+/// As it was given.
+impl fmt::Display for Place {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        match self.port {
+            Some(port) => write!(to, "{SCHEME}{host}:{port}/{}", self.path),
+            None => write!(to, "{host}:{}", self.path),
+        }
+    }
+}
+
+/// How the other fatpath is reached.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// What starts it.
+    pub shell: Shell,
+    /// What it is known by where it listens.
+    pub keys: KeyFiles,
+}
+
+impl Reach {
+    /// Reaches the fatpath at `place`, which is to do `verb`; and its address, where that is known by now.
+    ///
+    /// # Errors
+    /// What the shell or the network says, or the ends do not trust each other.
+    pub fn call(&self, place: &Place, verb: &str) -> Result<(Control, Option<IpAddr>)> {
+        let Some(port) = place.port else {
+            return Ok((Control::start(&self.shell.words(place, verb))?, None));
+        };
+        let (control, address) = by_key::call(&place.host, port, &self.keys)?;
+        Ok((control, Some(address)))
     }
 }
 
@@ -116,7 +181,10 @@ pub fn on_one_host(texts: &[String]) -> Result<Vec<Place>> {
             .with_context(|| format!("{text} is on this host: give HOST:PATH, or use cp"))
     });
     let places = places.collect::<Result<Vec<_>>>()?;
-    if places.iter().any(|place| place.host != places[0].host) {
+    if places
+        .iter()
+        .any(|place| place.without_path() != places[0].without_path())
+    {
         bail!("the files are on different hosts: give one command for each host");
     }
     Ok(places)
@@ -141,9 +209,43 @@ mod tests {
     }
 
     #[test]
+    fn places_of_listeners_have_a_host_and_a_port() {
+        let read = |text: &str| {
+            let place = Place::parse(text)?;
+            assert_eq!(
+                place.to_string().trim_end_matches('/'),
+                text.trim_end_matches('/')
+            );
+            Some((place.host, place.port?, place.path))
+        };
+        let place = |host: &str, path: &str| Some((host.to_owned(), 4747, path.to_owned()));
+        assert_eq!(read("fatpath://dtn1:4747"), place("dtn1", ""));
+        assert_eq!(read("fatpath://dtn1:4747/"), place("dtn1", ""));
+        assert_eq!(read("fatpath://dtn1:4747/a/b:c"), place("dtn1", "a/b:c"));
+        assert_eq!(
+            read("fatpath://[2001:db8::1]:4747/a"),
+            place("2001:db8::1", "a")
+        );
+        for wrong in [
+            "",
+            "dtn1",
+            "dtn1/a",
+            ":4747/a",
+            "me@dtn1:4747",
+            "dtn1:0",
+            "dtn1:x",
+            "::1:4747",
+            "[]:4747x",
+        ] {
+            assert_eq!(Place::parse(&format!("fatpath://{wrong}")), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_command_is_started_as_rsync_starts_it() {
         let place = Place {
             host: "me@dtn1".into(),
+            port: None,
             path: String::new(),
         };
         let shell = Shell {

@@ -153,14 +153,16 @@ impl Report {
 
     /// The session failed, if it did; standard error has it too.
     pub fn note_error(&mut self, error: Option<anyhow::Error>) {
-        self.errors = error
-            .map(|error| {
-                let message = format!("{error:#}");
-                eprintln!("fatpath: {message}");
-                SessionError { message }
-            })
-            .into_iter()
-            .collect();
+        self.set_error(error);
+        for error in &self.errors {
+            eprintln!("fatpath: {}", error.message);
+        }
+    }
+
+    /// The session failed, if it did.
+    pub fn set_error(&mut self, error: Option<anyhow::Error>) {
+        let messages = error.iter().map(|error| format!("{error:#}"));
+        self.errors = messages.map(|message| SessionError { message }).collect();
     }
 
     /// Everything is at its place.

@@ -5,7 +5,7 @@ use crate::arrivals::{Ends, RecvEnd};
 use crate::carrier::SendEnd;
 use crate::control::Control;
 use crate::protocol::{Agreed, Hello, Message, Part, Ready, VERSION};
-use crate::remote::{Place, Shell, ssh_reached};
+use crate::remote::{Place, Reach, ssh_reached};
 use crate::way::{Called, Caller, Keys, MOST_FLOWS, Way};
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_cc::Law;
@@ -31,7 +31,7 @@ impl Session {
     /// # Errors
     /// What the other end, the shell or a socket says.
     pub fn call(
-        shell: &Shell,
+        reach: &Reach,
         place: &Place,
         address: Option<IpAddr>,
         agreed: Agreed,
@@ -42,7 +42,7 @@ impl Session {
             Part::Send(_) => ("send", Role::Receives),
             Part::Receive(_) => ("recv", Role::Sends),
         };
-        let mut control = Control::start(&shell.words(place, verb))?;
+        let (mut control, connected) = reach.call(place, verb)?;
         let random = random()?;
         control.say(Message::Hello(Hello {
             version: VERSION,
@@ -54,9 +54,9 @@ impl Session {
             bail!("the other end does not begin as fatpath does");
         };
         control.limit_silence(Duration::from_nanos(spec.silence_ns));
-        let address = match address {
+        let address = match address.or(connected) {
             Some(address) => address,
-            None => shell.address(place, ready.address)?,
+            None => reach.shell.address(place, ready.address)?,
         };
         let keys = Keys::new(&random, &ready.random, spec.cipher, role)?;
         let caller = Caller {
@@ -76,12 +76,15 @@ impl Session {
         })
     }
 
-    /// Is called: over standard input and output. Gives what is to be done.
+    /// Is called: over standard input and output. Gives what is to be done, as `permits` leaves it.
     ///
     /// # Errors
-    /// What the caller says is out of range, or a socket's.
-    pub fn be_called(mut control: Control) -> Result<(Session, Part)> {
-        match begin_called(&mut control) {
+    /// What the caller says is out of range or not permitted, or a socket's.
+    pub fn be_called(
+        mut control: Control,
+        permits: impl FnOnce(&mut Hello) -> Result<()>,
+    ) -> Result<(Session, Part)> {
+        match begin_called(&mut control, permits) {
             Ok((way, spec, hello)) => {
                 let law = hello.agreed.law;
                 let session = Session {
@@ -155,10 +158,14 @@ impl Session {
     }
 }
 
-fn begin_called(control: &mut Control) -> Result<(Way, Spec, Hello)> {
-    let Message::Hello(hello) = control.answer()? else {
+fn begin_called(
+    control: &mut Control,
+    permits: impl FnOnce(&mut Hello) -> Result<()>,
+) -> Result<(Way, Spec, Hello)> {
+    let Message::Hello(mut hello) = control.answer()? else {
         bail!("the caller does not begin as fatpath does");
     };
+    permits(&mut hello)?;
     let mut spec = spec_of(&hello.agreed)?;
     control.limit_silence(Duration::from_nanos(spec.silence_ns));
     let role = match hello.part {

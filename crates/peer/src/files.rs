@@ -7,6 +7,14 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Names of files in the configuration: this host's key, keys of those who may connect to it, and keys of those to whom it
+/// connects.
+pub const KEY: &str = "key";
+/// See [`KEY`].
+pub const CALLERS: &str = "authorized_keys";
+/// See [`KEY`].
+pub const HOSTS: &str = "known_hosts";
+
 /// No file of keys is longer.
 const MOST_BYTES: u64 = 1 << 20;
 /// Of group and others: what must not be given.

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath keys`: this end's key, and the keys that it trusts.
+
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum};
+use fatpath_peer::{CALLERS, HOSTS, KEY, Key, PublicKey, Trusted, add, in_configuration};
+use fatpath_table::write_table;
+use serde_json::{Value, json};
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+pub const HELP: &str = "\
+For fatpath recv --listen, without ssh: each end has a key, and a file of the
+keys that it trusts. Files are in ~/.config/fatpath, those of root in
+/etc/fatpath. docs/mover.md.
+
+Examples:
+  fatpath keys new
+  fatpath keys show
+  fatpath keys trust host ed25519:AAAA… dtn2
+  fatpath keys trust caller ed25519:BBBB… dtn1
+  fatpath keys list --json";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a key, and print its public half
+    New(KeyArguments),
+    /// Print the public half of the key
+    Show(KeyArguments),
+    /// Trust a key: of a host to send to, or of a caller who may send here
+    Trust(TrustArguments),
+    /// List the keys that are trusted
+    List(ListArguments),
+}
+
+#[derive(Args)]
+pub struct KeyArguments {
+    /// File of the key [default: key, where the others are]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct TrustArguments {
+    /// What the key is for
+    whose: Whose,
+    /// As `fatpath keys show` prints it at the other end
+    key: String,
+    /// Of a host the name in fatpath://HOST:PORT/; of a caller any word, for the log
+    name: String,
+    /// File of trusted keys [default: known_hosts or authorized_keys, where the key is]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct ListArguments {
+    /// File of trusted keys, in the place of both
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Whose {
+    /// It is sent to
+    Host,
+    /// It sends
+    Caller,
+}
+
+pub fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::New(arguments) => show(&Key::make(&arguments.file()?)?, arguments.json),
+        Command::Show(arguments) => show(&Key::read(&arguments.file()?)?, arguments.json),
+        Command::Trust(arguments) => trust(arguments),
+        Command::List(arguments) => list(arguments),
+    }
+}
+
+impl KeyArguments {
+    fn file(&self) -> Result<PathBuf> {
+        or_configured(self.key.as_deref(), KEY)
+    }
+}
+
+fn or_configured(file: Option<&Path>, name: &'static str) -> Result<PathBuf> {
+    Ok(match file {
+        Some(file) => file.to_owned(),
+        None => in_configuration(name)?,
+    })
+}
+
+fn show(key: &Key, as_json: bool) -> Result<()> {
+    let public = key.public().to_string();
+    let mut out = stdout().lock();
+    match as_json {
+        true => print_json(&json!({ "public_key": public })),
+        false => Ok(writeln!(out, "{public}")?),
+    }
+}
+
+fn trust(arguments: &TrustArguments) -> Result<()> {
+    let key: PublicKey = arguments.key.parse()?;
+    let name = match arguments.whose {
+        Whose::Host => HOSTS,
+        Whose::Caller => CALLERS,
+    };
+    let file = or_configured(arguments.trust.as_deref(), name)?;
+    let is_new = add(&file, &key, &arguments.name)?;
+    let shown = file.display();
+    if arguments.json {
+        let line = line(&file, &key, &arguments.name);
+        return print_json(&json!({ "trusted": line, "is_new": is_new }));
+    }
+    let text = match is_new {
+        true => format!("{shown}: trusts {key} as {}", arguments.name),
+        false => format!("{shown}: trusted {key} as {} already", arguments.name),
+    };
+    Ok(writeln!(stdout().lock(), "{text}")?)
+}
+
+fn list(arguments: &ListArguments) -> Result<()> {
+    let files = match &arguments.trust {
+        Some(file) => vec![file.clone()],
+        None => vec![in_configuration(HOSTS)?, in_configuration(CALLERS)?],
+    };
+    let mut lines = vec![];
+    for file in files {
+        let trusted = Trusted::read(&file)?;
+        lines.extend(
+            trusted
+                .lines()
+                .iter()
+                .map(|(key, name)| (file.clone(), *key, name.clone())),
+        );
+    }
+    if arguments.json {
+        let lines = lines.iter().map(|(file, key, name)| line(file, key, name));
+        return print_json(&lines.collect());
+    }
+    let rows = lines.into_iter();
+    let rows = rows.map(|(file, key, name)| [name, key.to_string(), file.display().to_string()]);
+    let header = ["name", "key", "file"].map(str::to_owned);
+    Ok(write_table(&mut stdout(), header, rows)?)
+}
+
+fn line(file: &Path, key: &PublicKey, name: &str) -> Value {
+    json!({ "file": file, "key": key.to_string(), "name": name })
+}
+
+fn print_json(value: &Value) -> Result<()> {
+    Ok(writeln!(
+        stdout().lock(),
+        "{}",
+        serde_json::to_string_pretty(value)?
+    )?)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a caller of a listener may have: a folder below the listener's, and the listener's ports.
+
+use crate::names::{checked, shown};
+use crate::protocol::{Hello, Part};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use rustix::io::Errno;
+use rustix::process::fchdir;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// What a caller is held to.
+#[derive(Debug)]
+pub struct Bounds {
+    /// Everything is below it.
+    pub folder: PathBuf,
+    /// First and last port.
+    pub ports: (u16, u16),
+}
+
+impl Bounds {
+    /// Refuses what is out of bounds, and enters the folder that the caller means: what it is called from here on stands in its
+    /// place. For a process that serves one caller.
+    ///
+    /// # Errors
+    /// The caller wants what it may not have, or the folder cannot be made.
+    pub fn hold(&self, hello: &mut Hello) -> Result<()> {
+        let Part::Receive(receives) = &mut hello.part else {
+            bail!("a listener takes files, and gives none: fetch them by ssh, as HOST:FILE");
+        };
+        let ((first, last), (wanted_first, wanted_last)) = (self.ports, hello.agreed.ports);
+        ensure!(
+            (first..=last).contains(&wanted_first) && (first..=last).contains(&wanted_last),
+            "the listener uses the ports {first} to {last}: give --ports {first}-{last}"
+        );
+        receives.folder = self.enter(&receives.folder, receives.is_dry)?;
+        Ok(())
+    }
+
+    /// Makes `path` where it is missing, or in a dry run what is missing of it the result; no link is followed.
+    fn enter(&self, path: &[u8], is_dry: bool) -> Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(&self.folder, flags, Mode::empty());
+        let mut folder = root.context("the listener's folder cannot be opened")?;
+        let names = match trimmed(path) {
+            b"" => vec![],
+            path => checked(path).with_context(|| format!("the folder {}", shown(path)))?,
+        };
+        for (done, name) in names.iter().enumerate() {
+            folder = match open_below(&folder, name, flags) {
+                Err(Errno::NOENT) if is_dry => {
+                    fchdir(&folder)?;
+                    return Ok(names[done..].join(&b'/'));
+                }
+                Err(Errno::NOENT) => make_below(&folder, name, flags),
+                opened => opened,
+            }
+            .map_err(|error| cannot(name, error))?;
+        }
+        fchdir(&folder)?;
+        Ok(vec![])
+    }
+}
+
+fn trimmed(path: &[u8]) -> &[u8] {
+    let is_slash = |byte: &&u8| **byte == b'/';
+    let from = path.iter().take_while(is_slash).count();
+    let after = path[from..].iter().rev().take_while(is_slash).count();
+    &path[from..path.len() - after]
+}
+
+fn open_below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    openat2(folder, name, flags, Mode::empty(), resolve)
+}
+
+fn make_below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    match mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => open_below(folder, name, flags),
+        Err(error) => Err(error),
+    }
+}
+
+fn cannot(name: &[u8], error: Errno) -> anyhow::Error {
+    let name = shown(name);
+    match error {
+        Errno::LOOP => anyhow::anyhow!("{name} is a symbolic link, and none is followed"),
+        error => anyhow::Error::from(std::io::Error::from(error))
+            .context(format!("the folder {name} cannot be opened")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_around_a_folder_say_nothing() {
+        let cases: [(&[u8], &[u8]); 4] =
+            [(b"", b""), (b"//", b""), (b"/a/b/", b"a/b"), (b"a", b"a")];
+        for (path, wanted) in cases {
+            assert_eq!(trimmed(path), wanted);
+        }
+    }
+}

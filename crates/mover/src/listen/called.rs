@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process that a listener starts for a caller that it knows: as ssh would start it, and held to bounds.
+
+use super::below::Bounds;
+use crate::control::Control;
+use crate::protocol::Part;
+use crate::receive;
+use crate::report::{Progress, Report};
+use crate::session::Session;
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+/// Failures that the listener is told; the caller has all of them.
+const MOST_TOLD: usize = 10;
+
+/// Serves the caller, and writes what became of it to standard error: one line of JSON, for the listener.
+///
+/// # Errors
+/// Standard input or output cannot be used, or the line not be written.
+pub fn run(bounds: &Bounds) -> Result<ExitCode> {
+    let mut report = Report::new(false);
+    let served = serve(Control::of_stdio()?, bounds, &mut report);
+    report.end();
+    report.failures.truncate(MOST_TOLD);
+    report.set_error(served.err());
+    eprintln!("{}", serde_json::to_string(&report)?);
+    Ok(match report.is_success() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn serve(control: Control, bounds: &Bounds, report: &mut Report) -> Result<()> {
+    let (session, part) = Session::be_called(control, |hello| bounds.hold(hello))?;
+    match part {
+        Part::Receive(receives) => {
+            report.is_dry = receives.is_dry;
+            receive::run(session, receives, report, &mut Progress::new(false, true))
+        }
+        Part::Send(_) => bail!("a listener gives no files"),
+    }
+}

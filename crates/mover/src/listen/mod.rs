@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath recv --listen`: takes connections, lets those in whose key is trusted, and starts a process for each, held to one
+//! folder. Before an end has proved its key it costs a thread, a socket and what a handshake needs, for a short time.
+
+mod account;
+mod below;
+pub mod called;
+mod events;
+mod serve;
+mod waiting;
+
+use crate::by_key::KeyFiles;
+use account::write_as;
+use anyhow::{Context, Result, ensure};
+pub use below::Bounds;
+use clap::Args;
+use events::{Event, Log};
+use fatpath_peer::{CALLERS, Trusted};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use serve::Server;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Where the host has no more files to open, it may have some a little later.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// What only a listener takes.
+#[derive(Args)]
+pub struct ListenArguments {
+    /// Wait for others that send to fatpath://HOST:PORT/, without ssh
+    #[arg(long, value_name = "[ADDRESS:]PORT", requires = "into", value_parser = at,
+          conflicts_with_all = ["places", "stdio", "recursive", "preserve", "exclude", "include", "ignore_times", "dry_run", "limit",
+              "law", "no_ecn", "window", "datagram_bytes", "carrier", "flows", "timeout", "address", "rsh", "quiet"])]
+    pub listen: Option<At>,
+    /// With --listen: the folder that everything goes below
+    #[arg(long, value_name = "DIR", requires = "listen")]
+    pub into: Option<PathBuf>,
+    /// With --listen as root: the user who writes
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub user: Option<String>,
+    /// With --listen: transfers at a time
+    #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub transfers: u16,
+    /// Be what a listener starts for a caller: nothing leaves this folder
+    #[arg(long, hide = true, requires = "stdio")]
+    pub below: Option<PathBuf>,
+}
+
+/// Where to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Of all addresses of the host.
+    Port(u16),
+    /// There alone.
+    Address(SocketAddr),
+}
+
+fn at(text: &str) -> Result<At, String> {
+    let port = text.parse().map(At::Port);
+    let at = port.or_else(|_| text.parse().map(At::Address));
+    at.map_err(|_: std::net::AddrParseError| {
+        "give a port, or an address and a port, such as 4747, 192.0.2.1:4747 or [2001:db8::1]:4747"
+            .to_owned()
+    })
+}
+
+impl At {
+    fn bind(self) -> io::Result<TcpListener> {
+        match self {
+            At::Address(address) => TcpListener::bind(address),
+            // Where the host has no IPv6, by IPv4.
+            At::Port(port) => TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+                .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))),
+        }
+    }
+}
+
+/// Listens at `at` until SIGTERM, SIGINT or SIGHUP.
+///
+/// # Errors
+/// It cannot begin: an address is in use, a key is missing, or root would write as root.
+pub fn run(
+    at: At,
+    arguments: &ListenArguments,
+    files: &KeyFiles,
+    ports: (u16, u16),
+    is_json: bool,
+) -> Result<ExitCode> {
+    let folder = arguments.into.as_deref().context("--into: give a folder")?;
+    let user = arguments.user.as_deref();
+    account::refuse_root(user)?;
+    let (key, trust) = (files.key()?, files.trust(CALLERS)?);
+    let listener = at.bind().context("--listen: cannot listen there")?;
+    write_as(user)?;
+    let folder = checked_folder(folder)?;
+    let stop = stop_signal()?;
+    let log = Log::new(is_json);
+    let known = Trusted::read(&trust)?;
+    if known.lines().is_empty() {
+        eprintln!(
+            "fatpath: nobody may connect yet: `fatpath keys trust caller KEY NAME{}` lets somebody in, also while this runs",
+            files.trust_option()
+        );
+    }
+    log.note(&Event::Listening {
+        address: listener.local_addr()?,
+        folder: folder.display().to_string(),
+        key: key.public().to_string(),
+    });
+    let bounds = Bounds { folder, ports };
+    let server = Server::new(key, trust, bounds, arguments.transfers.into(), log);
+    accept_until(&listener, &stop, &Arc::new(server))
+}
+
+fn checked_folder(folder: &Path) -> Result<PathBuf> {
+    let shown = folder.display();
+    let whole = folder
+        .canonicalize()
+        .with_context(|| format!("--into: {shown}"))?;
+    ensure!(whole.is_dir(), "--into: {shown} is no folder");
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(&whole, access)
+        .with_context(|| format!("--into: {shown} cannot be written to by this user"))?;
+    Ok(whole)
+}
+
+fn stop_signal() -> Result<UnixStream> {
+    let (stop, write) = UnixStream::pair()?;
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(stop)
+}
+
+fn accept_until(
+    listener: &TcpListener,
+    stop: &UnixStream,
+    server: &Arc<Server>,
+) -> Result<ExitCode> {
+    listener.set_nonblocking(true)?;
+    loop {
+        let mut polled = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        match poll(&mut polled, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        if !polled[1].revents().is_empty() {
+            server.stop();
+            return Ok(ExitCode::SUCCESS);
+        }
+        match listener.accept() {
+            Ok((socket, from)) => server.take(socket, from),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => thread::sleep(AFTER_ERROR),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_has_a_port_and_perhaps_an_address() {
+        assert_eq!(at("4747"), Ok(At::Port(4747)));
+        let address = |text: &str| text.parse().map(At::Address).map_err(|_| String::new());
+        for text in ["192.0.2.1:4747", "[2001:db8::1]:4747"] {
+            assert_eq!(at(text), address(text));
+        }
+        for wrong in ["", "x", "192.0.2.1", "99999", "dtn1:4747"] {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+    }
+}

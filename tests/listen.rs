@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath send` to `fatpath recv --listen`, over loopback: who is let in, what strangers can do, where files may go, and how
+//! it goes on after an end.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::mover::*;
+use support::{FATPATH, alone, until};
+
+/// Who writes what a listener of root's takes.
+const WRITER: &str = "nobody";
+const WRITER_ID: u32 = 65534;
+
+/// Two ends on this host, each with a key and a file of keys that it trusts.
+struct Ends {
+    folder: tempfile::TempDir,
+    listener: Option<Listener>,
+}
+
+struct Listener {
+    process: Child,
+    port: u16,
+    said: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Ends {
+    /// They trust each other, and one listens.
+    fn new(more: &[&str]) -> Ends {
+        let mut ends = Ends::strangers();
+        ends.trust("caller");
+        ends.trust("host");
+        ends.listen(more);
+        ends
+    }
+
+    /// They have keys, and trust nobody.
+    fn strangers() -> Ends {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let ends = Ends {
+            folder,
+            listener: None,
+        };
+        for end in ["caller", "host"] {
+            ends.keys(&["new", "--key", &ends.text(end)]);
+        }
+        fs::create_dir(ends.there()).unwrap();
+        chown(ends.there(), Some(WRITER_ID), Some(WRITER_ID)).unwrap();
+        ends
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        text(&self.path(name)).to_owned()
+    }
+
+    fn there(&self) -> PathBuf {
+        self.path("into")
+    }
+
+    fn keys(&self, arguments: &[&str]) -> String {
+        let output = Command::new(FATPATH)
+            .arg("keys")
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn key(&self, end: &str) -> String {
+        self.keys(&["show", "--key", &self.text(end)])
+    }
+
+    /// The other end trusts `whose` key.
+    fn trust(&self, whose: &str) {
+        let (key, file) = (self.key(whose), self.text(&format!("trusted-{whose}")));
+        self.keys(&["trust", whose, &key, "127.0.0.1", "--trust", &file]);
+    }
+
+    fn listener_command(&self) -> Command {
+        let mut command = Command::new(FATPATH);
+        command.args(["recv", "--listen", "127.0.0.1:0", "--json", "--into"]);
+        command.arg(self.there());
+        command.args([
+            "--key",
+            &self.text("host"),
+            "--trust",
+            &self.text("trusted-caller"),
+        ]);
+        command
+    }
+
+    fn listen(&mut self, more: &[&str]) {
+        let mut command = self.listener_command();
+        command.args(["--user", WRITER]).args(more);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let said = Arc::new(Mutex::new(vec![]));
+        let heard = said.clone();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                heard
+                    .lock()
+                    .unwrap()
+                    .push(serde_json::from_str(&line).unwrap());
+            }
+        });
+        let mut listener = Listener {
+            process,
+            port: 0,
+            said,
+        };
+        let address = listener.event("listening", |_| true)["address"].clone();
+        let (_, port) = address.as_str().unwrap().rsplit_once(':').unwrap();
+        listener.port = port.parse().unwrap();
+        self.listener = Some(listener);
+    }
+
+    fn listener(&mut self) -> &mut Listener {
+        self.listener.as_mut().unwrap()
+    }
+
+    fn port(&self) -> u16 {
+        self.listener.as_ref().unwrap().port
+    }
+
+    /// A file, for sending.
+    fn file(&self, bytes: usize) -> PathBuf {
+        let path = self.path("file");
+        fs::write(&path, content(bytes)).unwrap();
+        path
+    }
+
+    fn send(&self, file: &Path, below: &str, more: &[&str]) -> Command {
+        let mut command = Command::new(FATPATH);
+        let place = format!("fatpath://127.0.0.1:{}/{below}", self.port());
+        command
+            .args(["send", text(file), &place, "--json"])
+            .args(more);
+        command.args([
+            "--key",
+            &self.text("caller"),
+            "--trust",
+            &self.text("trusted-host"),
+        ]);
+        command
+    }
+
+    /// What `send` fails with.
+    fn refused(&self, mut send: Command) -> String {
+        let output = send.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        error_of(&output)
+    }
+}
+
+fn error_of(output: &Output) -> String {
+    report(output)["errors"][0]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+impl Listener {
+    /// What it says of a kind, once it has said it.
+    fn event(&self, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        until(&format!("the listener to say {kind}"), || {
+            let said = self.said.lock().unwrap();
+            let mut said = said.iter();
+            said.find(|event| event["event"] == kind && is_it(event))
+                .cloned()
+        })
+    }
+
+    fn end(&mut self, signal: Signal) -> Option<i32> {
+        kill(self.process.id(), signal);
+        self.process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn kill(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process as i32).unwrap(), signal).unwrap();
+}
+
+fn started(mut command: Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// A transfer of [`LONG`] bytes that lasts some seconds, of which more has arrived than was there.
+fn begun(ends: &Ends, file: &Path) -> Child {
+    let arrived = || part_bytes(&ends.there()).map_or(0, |(_, bytes)| bytes);
+    let before = arrived();
+    let sender = started(ends.send(file, "", &["--limit", "100mbit"]));
+    until("a part to grow", || {
+        (arrived() > before + LONG as u64 / 8).then_some(())
+    });
+    sender
+}
+
+const LONG: usize = 32 << 20;
+
+#[test]
+fn files_go_to_a_listener_and_are_the_writers() {
+    let Some(_alone) = alone() else { return };
+    let ends = Ends::new(&[]);
+    let file = ends.file(5_000_000);
+    for carrier in ["udp", "tcp"] {
+        let more = ["--carrier", carrier];
+        let report = done(ends.send(&file, &format!("new/{carrier}"), &more));
+        assert_eq!(
+            (&report["stored"], &report["carrier"]),
+            (&1.into(), &carrier.into())
+        );
+        let arrived = ends.there().join("new").join(carrier).join("file");
+        same(&file, &arrived);
+        assert_eq!(fs::metadata(arrived).unwrap().uid(), WRITER_ID);
+    }
+    let ended = ends.listener.as_ref().unwrap().event("ended", |_| true);
+    assert_eq!(
+        (&ended["name"], &ended["report"]["bytes"]),
+        (&"127.0.0.1".into(), &5_000_000.into())
+    );
+    let mut folder = ends.send(&ends.path("tree"), "", &["-r"]);
+    fs::create_dir_all(ends.path("tree/a/b")).unwrap();
+    fs::write(ends.path("tree/a/b/c"), "c").unwrap();
+    assert!(folder.output().unwrap().status.success());
+    same(&ends.path("tree"), &ends.there().join("tree"));
+    let dry = done(ends.send(&file, "none/there", &["-n"]));
+    assert_eq!(
+        (&dry["stored"], ends.there().join("none").exists()),
+        (&1.into(), false)
+    );
+    let mut stream = ends.send(Path::new("-"), "stream", &[]);
+    let mut stream = stream
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    stream.stdin.take().unwrap().write_all(b"read").unwrap();
+    assert!(stream.wait().unwrap().success());
+    assert_eq!(fs::read(ends.there().join("stream")).unwrap(), b"read");
+    assert!(is_clean(&ends.there()));
+}
+
+#[test]
+fn a_transfer_goes_on_after_either_end_was_killed() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&[]);
+    let file = ends.file(LONG);
+    let mut sender = begun(&ends, &file);
+    kill(sender.id(), Signal::KILL);
+    sender.wait().unwrap();
+    ends.listener().event("ended", |_| true);
+    let sender = begun(&ends, &file);
+    let called = called_by_thread(ends.listener().process.id());
+    kill(called, Signal::KILL);
+    let output = sender.wait_with_output().unwrap();
+    assert!(
+        error_of(&output).contains("goes on where this ended"),
+        "{output:?}"
+    );
+    let sender = begun(&ends, &file);
+    ends.listener().end(Signal::KILL);
+    let output = sender.wait_with_output().unwrap();
+    assert!(
+        error_of(&output).contains("goes on where this ended"),
+        "{output:?}"
+    );
+    ends.listen(&[]);
+    let rest = until("the last process to end", || {
+        let report = report(&ends.send(&file, "", &[]).output().unwrap());
+        (report["stored"] == 1).then_some(report)
+    });
+    assert!(
+        rest["moved_bytes"].as_u64().unwrap() < LONG as u64 * 7 / 8,
+        "{rest}"
+    );
+    same(&file, &ends.there().join("file"));
+    assert!(is_clean(&ends.there()));
+}
+
+/// The process of a transfer, which any thread of the listener may have started.
+fn called_by_thread(listener: u32) -> u32 {
+    until("the process of a transfer", || {
+        let threads = fs::read_dir(format!("/proc/{listener}/task")).unwrap();
+        threads.flatten().find_map(|thread| {
+            let text = fs::read_to_string(thread.path().join("children")).ok()?;
+            text.split_whitespace().next()?.parse().ok()
+        })
+    })
+}
+
+#[test]
+fn sigterm_ends_transfers_in_order() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&[]);
+    let file = ends.file(LONG);
+    let sender = begun(&ends, &file);
+    assert_eq!(ends.listener().end(Signal::TERM), Some(0));
+    let stopped = ends.listener().event("stopped", |_| true);
+    assert_eq!(stopped["transfers"], 1);
+    ends.listener().event("ended", |_| true);
+    let output = sender.wait_with_output().unwrap();
+    assert!(
+        error_of(&output).contains("goes on where this ended"),
+        "{output:?}"
+    );
+    ends.listen(&[]);
+    let rest = done(ends.send(&file, "", &[]));
+    assert!(
+        rest["moved_bytes"].as_u64().unwrap() < LONG as u64 * 7 / 8,
+        "{rest}"
+    );
+    same(&file, &ends.there().join("file"));
+}
+
+#[test]
+fn both_ends_have_to_trust_each_other() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::strangers();
+    ends.listen(&[]);
+    let file = ends.file(100);
+    let unknown = ends.refused(ends.send(&file, "", &[]));
+    let line = format!("fatpath keys trust host {} 127.0.0.1", ends.key("host"));
+    assert!(unknown.contains(&line), "{unknown}");
+    ends.trust("host");
+    let distrusted = ends.refused(ends.send(&file, "", &[]));
+    let line = format!("fatpath keys trust caller {}", ends.key("caller"));
+    assert!(distrusted.contains(&line), "{distrusted}");
+    let is_it = |event: &Value| event["why"].as_str().unwrap().contains(&line);
+    ends.listener.as_ref().unwrap().event("refused", is_it);
+    ends.trust("caller"); // while it runs
+    done(ends.send(&file, "", &[]));
+    same(&file, &ends.there().join("file"));
+    // Another host has taken the place of the one that is known.
+    ends.listener = None;
+    fs::remove_file(ends.path("host")).unwrap();
+    ends.keys(&["new", "--key", &ends.text("host")]);
+    ends.listen(&[]);
+    let wrong = ends.refused(ends.send(&file, "", &[]));
+    assert!(wrong.contains("somebody may be in its place"), "{wrong}");
+}
+
+#[test]
+fn strangers_neither_stop_a_transfer_nor_get_an_answer() {
+    let Some(_alone) = alone() else { return };
+    let ends = Ends::new(&[]);
+    let connect = || TcpStream::connect(("127.0.0.1", ends.port())).unwrap();
+    let mut talking = connect();
+    talking.write_all(b"SSH-2.0-OpenSSH_9.9\r\n").unwrap();
+    let mut answer = vec![];
+    talking
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    talking.read_to_end(&mut answer).unwrap();
+    assert!(answer.len() <= 7, "{answer:?}"); // an alert of TLS
+    let silent: Vec<_> = (0..100).map(|_| connect()).collect();
+    let file = ends.file(1_000_000);
+    let report = done(ends.send(&file, "", &[]));
+    assert_eq!(report["stored"], 1);
+    let begun = Instant::now();
+    for mut socket in silent {
+        socket
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        assert_eq!(socket.read(&mut [0]).unwrap_or_default(), 0);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    let refused = |event: &Value| {
+        event["why"]
+            .as_str()
+            .unwrap()
+            .contains("not what fatpath says")
+    };
+    ends.listener.as_ref().unwrap().event("refused", refused);
+}
+
+#[test]
+fn nothing_leaves_the_listeners_folder() {
+    let Some(_alone) = alone() else { return };
+    let ends = Ends::new(&[]);
+    let outside = ends.path("outside");
+    fs::create_dir(&outside).unwrap();
+    chown(&outside, Some(WRITER_ID), Some(WRITER_ID)).unwrap();
+    symlink(&outside, ends.there().join("link")).unwrap();
+    symlink("../outside", ends.there().join("relative")).unwrap();
+    let file = ends.file(100);
+    for (below, why) in [
+        ("../outside", "leaves the target folder"),
+        ("a/../../outside", "leaves the target folder"),
+        ("link", "is a symbolic link"),
+        ("relative/x", "is a symbolic link"),
+        ("a//b", "an empty name"),
+        (".fatpath-x", "begins with .fatpath-"),
+    ] {
+        let said = ends.refused(ends.send(&file, below, &[]));
+        assert!(said.contains(why), "{below}: {said}");
+    }
+    // An absolute path is one below the folder.
+    done(ends.send(&file, &ends.text("outside"), &[]));
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    same(
+        &file,
+        &ends
+            .there()
+            .join(ends.text("outside")[1..].to_owned())
+            .join("file"),
+    );
+    let said = ends.refused(ends.send(&file, "", &["--ports", "40000-40010"]));
+    assert!(said.contains("--ports 50000-51000"), "{said}");
+    let mut fetch = Command::new(FATPATH);
+    let place = format!("fatpath://127.0.0.1:{}/file", ends.port());
+    let output = fetch
+        .args(["recv", &place, &ends.text("outside"), "--json"])
+        .output()
+        .unwrap();
+    assert!(error_of(&output).contains("gives none"), "{output:?}");
+}
+
+#[test]
+fn a_listener_has_bounds_and_never_writes_as_root() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&["--transfers", "1"]);
+    for (user, why) in [
+        (None, "--user NAME"),
+        (Some("root"), "is root"),
+        (Some("no-such-user"), "no user"),
+    ] {
+        let mut command = ends.listener_command();
+        command.args(user.iter().flat_map(|user| ["--user", user]));
+        let output = command.output().unwrap();
+        assert!(error_of(&output).contains(why), "{output:?}");
+    }
+    let file = ends.file(LONG);
+    let sender = begun(&ends, &file);
+    let small = ends.path("small");
+    fs::write(&small, "small").unwrap();
+    let said = ends.refused(ends.send(&small, "", &[]));
+    assert!(said.contains("try again later"), "{said}");
+    assert!(sender.wait_with_output().unwrap().status.success());
+    ends.listener().event("ended", |_| true);
+    done(ends.send(&small, "", &[]));
+    ends.listener = None;
+    ends.listen(&[]);
+    let senders = ["1", "2", "3"].map(|below| started(ends.send(&file, below, &[])));
+    for (below, sender) in ["1", "2", "3"].iter().zip(senders) {
+        let output = sender.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        same(&file, &ends.there().join(below).join("file"));
+    }
+}
