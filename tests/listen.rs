@@ -428,10 +428,7 @@ fn nothing_leaves_the_listeners_folder() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     same(
         &file,
-        &ends
-            .there()
-            .join(ends.text("outside")[1..].to_owned())
-            .join("file"),
+        &ends.there().join(&ends.text("outside")[1..]).join("file"),
     );
     let said = ends.refused(ends.send(&file, "", &["--ports", "40000-40010"]));
     assert!(said.contains("--ports 50000-51000"), "{said}");

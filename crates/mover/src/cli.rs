@@ -35,12 +35,16 @@ are left alone. docs/mover.md.
 With - in the place of the files, standard input becomes the one file that the
 last argument names. Nothing of it is kept where the transfer is interrupted.
 
+fatpath://HOST:PORT/DIR goes to `fatpath recv --listen`, without ssh; both ends
+have to trust each other's key: `fatpath keys --help`.
+
 Examples:
   fatpath send results.tar dtn2:/data
   fatpath send -r run-7 me@dtn2:/data --exclude '*.tmp' --limit 2gbit
   fatpath send -r run-7 dtn2:/data --dry-run
   fatpath send big.h5 dtn2: --law fp_cubic --json
   tar c run-7 | fatpath send - dtn2:/data/run-7.tar
+  fatpath send -r run-7 fatpath://dtn2:4747/incoming
 
 Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
 
@@ -54,10 +58,16 @@ With - in the place of DIR, one file goes to standard output, as it comes; the
 exit status says whether it was whole and what was read there. The summary, and
 what --json prints, go to standard error.
 
+With --listen it waits for others that send to fatpath://HOST:PORT/, until
+SIGTERM, and lets those in whose keys `fatpath keys trust caller` has added.
+Nothing leaves the folder of --into. With --json it prints a line for each event.
+
 Examples:
   fatpath recv dtn2:/data/results.tar .
   fatpath recv -r dtn2:/data/run-7 dtn2:/data/run-8 /scratch
   fatpath recv dtn2:/data/run-7.tar - | tar x
+  fatpath recv --listen 4747 --into /data/incoming
+  fatpath recv --listen 192.0.2.1:4747 --into /data/incoming --user dtn
 
 Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
 
