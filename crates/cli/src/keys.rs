@@ -3,7 +3,9 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use fatpath_peer::{CALLERS, HOSTS, KEY, Key, PublicKey, Trusted, add, in_configuration};
+use fatpath_peer::{
+    CALLERS, HOSTS, KEY, Key, PublicKey, Trusted, add, in_configuration, or_configured,
+};
 use fatpath_table::write_table;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
@@ -88,15 +90,8 @@ pub fn run(command: &Command) -> Result<()> {
 
 impl KeyArguments {
     fn file(&self) -> Result<PathBuf> {
-        or_configured(self.key.as_deref(), KEY)
+        Ok(or_configured(self.key.as_deref(), KEY)?)
     }
-}
-
-fn or_configured(file: Option<&Path>, name: &'static str) -> Result<PathBuf> {
-    Ok(match file {
-        Some(file) => file.to_owned(),
-        None => in_configuration(name)?,
-    })
 }
 
 fn show(key: &Key, as_json: bool) -> Result<()> {

@@ -3,7 +3,7 @@
 
 use crate::control::Control;
 use anyhow::{Context, Result, anyhow, bail};
-use fatpath_peer::{AuthError, HOSTS, KEY, Key, PublicKey, Trusted, connect, in_configuration};
+use fatpath_peer::{AuthError, HOSTS, KEY, Key, PublicKey, Trusted, connect, or_configured};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
@@ -33,11 +33,7 @@ impl KeyFiles {
     /// # Errors
     /// There is none, or others may read it.
     pub fn key(&self) -> Result<Key> {
-        let path = match &self.key {
-            Some(path) => path.clone(),
-            None => in_configuration(KEY)?,
-        };
-        Ok(Key::read(&path)?)
+        Ok(Key::read(&or_configured(self.key.as_deref(), KEY)?)?)
     }
 
     /// The file of trusted keys, which is called `name` where none was given.
@@ -45,10 +41,7 @@ impl KeyFiles {
     /// # Errors
     /// There is no home folder.
     pub fn trust(&self, name: &'static str) -> Result<PathBuf> {
-        Ok(match &self.trust {
-            Some(path) => path.clone(),
-            None => in_configuration(name)?,
-        })
+        Ok(or_configured(self.trust.as_deref(), name)?)
     }
 
     /// What comes after a command that is to use the same file.

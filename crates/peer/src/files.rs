@@ -51,6 +51,14 @@ impl FileError {
     }
 }
 
+/// `file`, or where none is given [`in_configuration`].
+///
+/// # Errors
+/// The environment names no home folder.
+pub fn or_configured(file: Option<&Path>, name: &'static str) -> Result<PathBuf, FileError> {
+    file.map_or_else(|| in_configuration(name), |file| Ok(file.to_owned()))
+}
+
 /// `name` in the folder of fatpath's configuration: /etc/fatpath for root, and for others `$XDG_CONFIG_HOME/fatpath` or
 /// `~/.config/fatpath`.
 ///

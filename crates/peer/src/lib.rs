@@ -13,7 +13,7 @@ mod tls;
 mod trust;
 
 pub use connection::{Peer, accept, connect};
-pub use files::{CALLERS, FileError, HOSTS, KEY, in_configuration};
+pub use files::{CALLERS, FileError, HOSTS, KEY, in_configuration, or_configured};
 pub use key::{Key, PublicKey};
 pub use tls::AuthError;
 pub use trust::{BadLine, Trusted, add};

@@ -2,9 +2,10 @@
 //! Connections begin with a hello of each end, sealed: what does not begin so is closed, and anybody may try.
 
 use super::{Connection, Role};
+use crate::first_of_most;
 use crate::socket::{BindError, on_free_port};
 use fatpath_transport::{Cipher, FlowSecret, HELLO_BYTES, Record, RecordOpener, RecordSealer};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
@@ -110,21 +111,10 @@ impl Listener {
             arrived: 0,
         });
         if self.waiting.len() > MOST_WAITING {
-            self.drop_one();
+            let addresses = self.waiting.iter().map(|waiting| waiting.peer.ip());
+            first_of_most(addresses).and_then(|place| self.waiting.remove(place));
         }
         Ok(())
-    }
-
-    fn drop_one(&mut self) {
-        let mut counts = HashMap::new();
-        for waiting in &self.waiting {
-            *counts.entry(network(waiting.peer)).or_insert(0) += 1;
-        }
-        let most = counts.values().max();
-        let is_of_most = |waiting: &Waiting| counts.get(&network(waiting.peer)) == most;
-        if let Some(place) = self.waiting.iter().position(is_of_most) {
-            self.waiting.remove(place);
-        }
     }
 
     /// What does not verify is closed, and its keys wait for another.
@@ -147,14 +137,6 @@ impl Listener {
     /// The connections, and no more come.
     pub fn into_connections(self) -> Vec<Connection> {
         self.verified
-    }
-}
-
-/// What one stranger has of addresses: one of IPv4, a /64 of IPv6.
-fn network(peer: SocketAddr) -> u128 {
-    match peer.ip().to_canonical() {
-        IpAddr::V4(address) => address.to_bits().into(),
-        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
     }
 }
 

@@ -17,7 +17,7 @@ pub fn refuse_root(user: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// From here on this process is that user, of his first group and no other, and can never be root again. For a process that has
+/// From here on this process is that user, of that user's first group and no other, and can never be root again. For a process that has
 /// one thread yet.
 ///
 /// # Errors
