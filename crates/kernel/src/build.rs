@@ -22,6 +22,7 @@ pub(crate) const LAW_OBJECTS: [&str; 3] = ["laws", "rate_laws", "rude"];
 pub struct Build {
     objects: [(&'static str, Cow<'static, [u8]>); 10],
     abi_version: u32,
+    pub(crate) iterates_over_maps: bool,
 }
 
 impl Build {
@@ -41,6 +42,7 @@ impl Build {
                 object!("rude_option"),
             ],
             abi_version: abi::FP_ABI_VERSION,
+            iterates_over_maps: true,
         }
     }
 
@@ -50,6 +52,15 @@ impl Build {
         Build {
             abi_version,
             ..Build::this()
+        }
+    }
+
+    /// As where the kernel refuses iterators over maps. For tests on kernels that take them.
+    #[doc(hidden)]
+    pub fn without_iterators_over_maps(self) -> Build {
+        Build {
+            iterates_over_maps: false,
+            ..self
         }
     }
 

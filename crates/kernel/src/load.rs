@@ -12,13 +12,10 @@ use crate::handle::Kernel;
 use crate::law::{self, OthersLaw};
 use crate::libbpf_log::quieten_libbpf;
 use crate::object::program;
-use crate::pins::{
-    LAW_PREFIX, LINK_KEEP_NEW, LINK_LIST_DIVIDED, LINK_LIST_FLOWS, LINK_TUNE, LINK_WALK, pins,
-};
+use crate::pins::{LAW_PREFIX, LINK_TUNE, LINK_WALK, pins};
 use crate::places::Places;
 use fatpath_policy::Policy;
 use libbpf_rs::{MapCore, MapMut, MapType, Object, ObjectBuilder};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -139,7 +136,6 @@ impl Kernel {
         let load = |name| self.load_object(name, build.image(name));
         let tune = load("tune")?;
         let overrides = load("override")?;
-        let flows = load("flows")?;
         let mark = load("mark")?;
         let option = load("rude_option")?;
         let unattached = [&overrides, &mark, &option];
@@ -147,9 +143,7 @@ impl Kernel {
             self.pin_program(&mut program)?;
         }
         self.attach_iterator(&tune, "walk", LINK_WALK)?;
-        self.attach_iterator(&flows, "keep_new", LINK_KEEP_NEW)?;
-        self.attach_list(&flows, "list_flows", LINK_LIST_FLOWS)?;
-        self.attach_list(&flows, "list_divided", LINK_LIST_DIVIDED)?;
+        self.load_lists(build)?;
         Ok(tune)
     }
 
@@ -158,18 +152,15 @@ impl Kernel {
     }
 
     /// Over the sockets of a network namespace.
-    fn attach_iterator(&self, object: &Object, name: &str, pin: &str) -> Result<(), KernelError> {
+    pub(crate) fn attach_iterator(
+        &self,
+        object: &Object,
+        name: &str,
+        pin: &str,
+    ) -> Result<(), KernelError> {
         let link = program(object, name)?
             .attach()
             .map_err(KernelError::bpf(format!("attach {name}")))?;
-        self.pin_link(link, pin)
-    }
-
-    fn attach_list(&self, object: &Object, name: &str, pin: &str) -> Result<(), KernelError> {
-        let flows = self.table("fp_flows")?;
-        let link = program(object, name)?
-            .attach_iter(flows.handle().as_fd())
-            .map_err(KernelError::bpf("attach the list of flows"))?;
         self.pin_link(link, pin)
     }
 

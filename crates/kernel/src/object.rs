@@ -14,11 +14,26 @@ fn is_verifiers(log: &str) -> bool {
 
 impl Kernel {
     pub(crate) fn load_object(&self, name: &str, image: &[u8]) -> Result<Object, KernelError> {
+        self.load_some(name, image, |_| true)
+    }
+
+    /// Without the programs that are not wanted.
+    pub(crate) fn load_some(
+        &self,
+        name: &str,
+        image: &[u8],
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<Object, KernelError> {
         forget_what_was_said();
         let loaded = ObjectBuilder::default()
             .pin_root_path(&self.places.pin_dir)
             .and_then(|builder| builder.open_memory(image))
-            .and_then(|open| open.load());
+            .and_then(|mut open| {
+                let programs = open.progs_mut();
+                let unwanted = programs.filter(|one| !is_wanted(&one.name().to_string_lossy()));
+                unwanted.for_each(|mut program| program.set_autoload(false));
+                open.load()
+            });
         loaded.map_err(|source| {
             let log = last_said();
             // The verifier says EACCES, too, of a program that it refuses; it has then said why.

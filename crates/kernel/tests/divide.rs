@@ -72,6 +72,22 @@ fn flows_that_are_idle_take_no_share() {
     wait_for_share(&loaded, &[&busy, &idle], 2);
 }
 
+/// Some kernels refuse them to everybody.
+#[test]
+fn flows_are_listed_and_share_without_iterators_over_maps() {
+    let Some(_alone) = alone() else { return };
+    let loaded = Loaded::without_iterators_over_maps("plain");
+    publish(&loaded);
+    let server = Server::new();
+    let (one, another) = (server.flow(), server.flow());
+    wait_for_share(&loaded, &[&one, &another], 2);
+    let locals = [&one, &another].map(|flow| flow.0.local_addr().unwrap());
+    let listed = loaded.kernel.flows().unwrap();
+    let is_here = |local| listed.iter().filter(|it| it.flow.local == local).count() == 1;
+    assert!(locals.into_iter().all(is_here), "{listed:?}");
+    assert!(!loaded.iterates_over_maps());
+}
+
 /// Before Linux 6.12 nothing is heard of their end.
 #[test]
 fn flows_from_before_fatpath_leave_no_count_behind() {

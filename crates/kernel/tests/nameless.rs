@@ -65,6 +65,12 @@ fn a_rule_that_is_gone_keeps_its_number_while_a_flow_is_on_it() {
     let Some(_alone) = alone() else { return };
     for settings in ["congestion_control = 'fp_reno'", "send_buffer = 200000"] {
         let loaded = Loaded::at("nameless");
+        if !loaded.iterates_over_maps() {
+            println!(
+                "skipped: this kernel refuses iterators over maps, which alone find such a flow"
+            );
+            return;
+        }
         publish(&loaded, "one", "127.0.23.0/24", settings);
         let flow = nameless_flow();
         publish(&loaded, "two", "127.0.24.0/24", settings);

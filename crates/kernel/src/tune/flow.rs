@@ -8,7 +8,6 @@ use crate::abi::{
 use crate::bbr::bbr_state;
 use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
-use crate::namespaces::{namespaces, within};
 use crate::pins::{LINK_KEEP_NEW, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
 use crate::tune::rule::is_path_rule;
@@ -35,7 +34,7 @@ impl Kernel {
         self.keep_new_flows()?;
         let written = {
             let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
-            self.iterate(LINK_LIST_FLOWS)?
+            self.list(LINK_LIST_FLOWS)?
         };
         let records = written.chunks_exact(size_of::<fp_flow_record>());
         Ok(records
@@ -51,7 +50,7 @@ impl Kernel {
         let now_ns = monotonic_ns();
         let new = new.iter().filter(|place| is_on_its_rule(place, now_ns));
         let _alone = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
-        let listed = self.iterate(LINK_LIST_FLOWS)?;
+        let listed = self.list(LINK_LIST_FLOWS)?;
         let listed = listed.chunks_exact(size_of::<fp_flow_record>());
         let listed = listed.filter_map(value_of::<fp_flow_record>);
         let ids = listed.map(|record| record.flow.rule_id);
@@ -70,10 +69,7 @@ impl Kernel {
         if !places.iter().any(is_new) {
             return Ok(());
         }
-        let keep = |namespace| within(&namespace, || self.iterate(LINK_KEEP_NEW));
-        let kept = namespaces().into_iter().map(keep);
-        kept.map(|kept| kept?.transpose().map(drop))
-            .fold(Ok(()), Result::and)
+        self.iterate_everywhere(LINK_KEEP_NEW).map(drop)
     }
 }
 

@@ -5,6 +5,7 @@
 //! reaches the flows that live already, [`flow`] reads what they have.
 
 pub(crate) mod flow;
+mod lists;
 pub(crate) mod paths;
 pub(crate) mod publish;
 pub(crate) mod rule;

@@ -51,7 +51,7 @@ impl Kernel {
     fn count_divided(&self) -> Result<Vec<fp_divided>, KernelError> {
         let idle_ticks = (IDLE_AFTER_US / tick_us()) as u32;
         self.table("fp_idle_ticks")?.set(0, &idle_ticks)?;
-        let written = self.iterate(LINK_LIST_DIVIDED)?;
+        let written = self.list(LINK_LIST_DIVIDED)?;
         let records = written.chunks_exact(size_of::<fp_divided>());
         Ok(records.filter_map(value_of).collect())
     }

@@ -12,7 +12,7 @@ pub mod ring;
 pub mod wire;
 
 use fatpath_api::{SettingValue, TunedFlow};
-use fatpath_kernel::{Kernel, KernelError, Places, bpffs_is_mounted};
+use fatpath_kernel::{Build, Kernel, KernelError, Missing, Places, Takeover, bpffs_is_mounted};
 use fatpath_policy::{Classifier, Policy};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::fs::{FlockOperation, flock};
@@ -54,16 +54,38 @@ impl Loaded {
         Loaded::for_cgroup(name, None)
     }
 
+    /// As on a kernel that refuses iterators over maps.
+    pub fn without_iterators_over_maps(name: &str) -> Loaded {
+        Loaded::new(name, None, |places| {
+            let build = Build::of_version(1001).without_iterators_over_maps();
+            Kernel::load_build(places, &Policy::default(), &build)
+        })
+    }
+
     /// For the flows of one cgroup; by default of all.
     pub fn for_cgroup(name: &str, cgroup: Option<PathBuf>) -> Loaded {
+        let load = |places| Kernel::load(places, &Policy::default());
+        Loaded::new(name, cgroup, load)
+    }
+
+    fn new(
+        name: &str,
+        cgroup: Option<PathBuf>,
+        load: impl Fn(Places) -> Result<(Kernel, Takeover, Missing), KernelError>,
+    ) -> Loaded {
         let pin_dir = PathBuf::from(format!("/sys/fs/bpf/fatpath-{name}-{}", std::process::id()));
         let places = Places::new(Some(pin_dir.clone()), cgroup).unwrap();
-        let (kernel, _, missing) = Kernel::load(places, &Policy::default()).unwrap();
+        let (kernel, _, missing) = load(places).unwrap();
         Loaded {
             kernel,
             pin_dir,
             laws_missing: missing.laws,
         }
+    }
+
+    /// The kernel may refuse that, and lists of flows are loaded otherwise then.
+    pub fn iterates_over_maps(&self) -> bool {
+        self.pin_dir.join("link_list_flows").exists()
     }
 
     pub fn map(&self, name: &str) -> MapHandle {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lists of flows: loaded, and read in all network namespaces.
+//!
+//! An iterator over the socket storage lists the flows of all namespaces at once. Some kernels refuse all iterators over
+//! maps (docs/kernel.md): there an iterator over sockets lists those of each namespace that can be found.
+
+use crate::KernelError;
+use crate::build::Build;
+use crate::handle::Kernel;
+use crate::namespaces::{namespaces, within};
+use crate::object::program;
+use crate::pins::{LINK_KEEP_NEW, LINK_LIST_DIVIDED, LINK_LIST_FLOWS};
+use libbpf_rs::Object;
+use std::os::fd::AsFd;
+
+/// Each program, and its pin.
+const LISTS: [(&str, &str); 2] = [
+    ("list_flows", LINK_LIST_FLOWS),
+    ("list_divided", LINK_LIST_DIVIDED),
+];
+
+/// Ends the name, and that of the pin, of what lists a namespace at a time.
+const HERE: &str = "_here";
+
+impl Kernel {
+    pub(crate) fn load_lists(&self, build: &Build) -> Result<(), KernelError> {
+        let over_storage = match build.iterates_over_maps {
+            true => self.load_lists_over_storage(build),
+            false => Err(KernelError::NotPermitted),
+        };
+        let flows = over_storage.or_else(|_| self.load_lists_here(build))?;
+        self.attach_iterator(&flows, "keep_new", LINK_KEEP_NEW)
+    }
+
+    fn load_lists_over_storage(&self, build: &Build) -> Result<Object, KernelError> {
+        let is_wanted = |name: &str| !name.ends_with(HERE);
+        let object = self.load_some("flows", build.image("flows"), is_wanted)?;
+        for (name, pin) in LISTS {
+            self.attach_to_storage(&object, name, pin)?;
+        }
+        Ok(object)
+    }
+
+    fn load_lists_here(&self, build: &Build) -> Result<Object, KernelError> {
+        let is_wanted = |name: &str| LISTS.iter().all(|(over_storage, _)| name != *over_storage);
+        let object = self.load_some("flows", build.image("flows"), is_wanted)?;
+        for (name, pin) in LISTS {
+            self.attach_iterator(&object, &here(name), &here(pin))?;
+        }
+        Ok(object)
+    }
+
+    fn attach_to_storage(&self, object: &Object, name: &str, pin: &str) -> Result<(), KernelError> {
+        let flows = self.table("fp_flows")?;
+        let link = program(object, name)?
+            .attach_iter(flows.handle().as_fd())
+            .map_err(KernelError::bpf("attach the list of flows"))?;
+        self.pin_link(link, pin)
+    }
+
+    /// What a list writes of all network namespaces. One that vanishes is passed over.
+    pub(crate) fn list(&self, pin: &str) -> Result<Vec<u8>, KernelError> {
+        match self.places.pin(&here(pin)).exists() {
+            true => self.iterate_everywhere(&here(pin)),
+            false => self.iterate(pin),
+        }
+    }
+
+    /// Runs an iterator over sockets in each network namespace that can be found. One that cannot be walked does not keep
+    /// the others from it.
+    pub(crate) fn iterate_everywhere(&self, link: &str) -> Result<Vec<u8>, KernelError> {
+        let namespaces = namespaces();
+        let walks = namespaces
+            .iter()
+            .map(|one| within(one, || self.iterate(link))?.transpose());
+        walks.fold(
+            Ok(Vec::new()),
+            |all: Result<Vec<u8>, KernelError>, walked| {
+                let (mut all, walked) = (all?, walked?);
+                all.extend(walked.unwrap_or_default());
+                Ok(all)
+            },
+        )
+    }
+}
+
+fn here(name: &str) -> String {
+    format!("{name}{HERE}")
+}
