@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const RTT: Duration = Duration::from_millis(1);
-const WITHIN: Duration = Duration::from_secs(30);
+/// The processors may be busy with other tests, which go first.
+const WITHIN: Duration = Duration::from_secs(120);
 const SILENCE: Duration = Duration::from_secs(1);
 /// A flow of UDP has so much of window.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -160,7 +161,7 @@ fn what_waits_for_the_disk_is_bounded_by_the_window() {
 /// The same by TCP, where what the kernel holds comes on top.
 #[test]
 fn by_tcp_the_connections_fill_and_the_receiver_says_that_it_lives() {
-    const BYTES: u64 = 200 << 20;
+    const BYTES: u64 = 120 << 20;
     let (mut sender, mut receiver) = by_tcp();
     sender.send(object(BYTES));
     let begun = Instant::now();
