@@ -69,18 +69,10 @@ impl Kernel {
     /// Runs an iterator over sockets in each network namespace that can be found. One that cannot be walked does not keep
     /// the others from it.
     pub(crate) fn iterate_everywhere(&self, link: &str) -> Result<Vec<u8>, KernelError> {
-        let namespaces = namespaces();
-        let walks = namespaces
-            .iter()
-            .map(|one| within(one, || self.iterate(link))?.transpose());
-        walks.fold(
-            Ok(Vec::new()),
-            |all: Result<Vec<u8>, KernelError>, walked| {
-                let (mut all, walked) = (all?, walked?);
-                all.extend(walked.unwrap_or_default());
-                Ok(all)
-            },
-        )
+        let walk = |namespace| within(&namespace, || self.iterate(link))?.transpose();
+        let walked: Vec<_> = namespaces().into_iter().map(walk).collect();
+        let written: Result<Vec<Option<Vec<u8>>>, KernelError> = walked.into_iter().collect();
+        Ok(written?.into_iter().flatten().flatten().collect())
     }
 }
 
