@@ -5,226 +5,18 @@
 
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
-use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::listener::*;
 use support::mover::*;
 use support::{FATPATH, alone, until};
-
-/// Who writes what a listener of root's takes.
-const WRITER: &str = "nobody";
-const WRITER_ID: u32 = 65534;
-
-/// Two ends on this host, each with a key and a file of keys that it trusts.
-struct Ends {
-    folder: tempfile::TempDir,
-    listener: Option<Listener>,
-}
-
-struct Listener {
-    process: Child,
-    port: u16,
-    said: Arc<Mutex<Vec<Value>>>,
-}
-
-impl Ends {
-    /// They trust each other, and one listens.
-    fn new(more: &[&str]) -> Ends {
-        let mut ends = Ends::strangers();
-        ends.trust("caller");
-        ends.trust("host");
-        ends.listen(more);
-        ends
-    }
-
-    /// They have keys, and trust nobody.
-    fn strangers() -> Ends {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        let ends = Ends {
-            folder,
-            listener: None,
-        };
-        for end in ["caller", "host"] {
-            ends.keys(&["new", "--key", &ends.text(end)]);
-        }
-        fs::create_dir(ends.there()).unwrap();
-        chown(ends.there(), Some(WRITER_ID), Some(WRITER_ID)).unwrap();
-        ends
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        text(&self.path(name)).to_owned()
-    }
-
-    fn there(&self) -> PathBuf {
-        self.path("into")
-    }
-
-    fn keys(&self, arguments: &[&str]) -> String {
-        let output = Command::new(FATPATH)
-            .arg("keys")
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    fn key(&self, end: &str) -> String {
-        self.keys(&["show", "--key", &self.text(end)])
-    }
-
-    /// The other end trusts `whose` key.
-    fn trust(&self, whose: &str) {
-        let (key, file) = (self.key(whose), self.text(&format!("trusted-{whose}")));
-        self.keys(&["trust", whose, &key, "127.0.0.1", "--trust", &file]);
-    }
-
-    fn listener_command(&self) -> Command {
-        let mut command = Command::new(FATPATH);
-        command.args(["recv", "--listen", "127.0.0.1:0", "--json", "--into"]);
-        command.arg(self.there());
-        command.args([
-            "--key",
-            &self.text("host"),
-            "--trust",
-            &self.text("trusted-caller"),
-        ]);
-        command
-    }
-
-    fn listen(&mut self, more: &[&str]) {
-        let mut command = self.listener_command();
-        command.args(["--user", WRITER]).args(more);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let said = Arc::new(Mutex::new(vec![]));
-        let heard = said.clone();
-        thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                heard
-                    .lock()
-                    .unwrap()
-                    .push(serde_json::from_str(&line).unwrap());
-            }
-        });
-        let mut listener = Listener {
-            process,
-            port: 0,
-            said,
-        };
-        let address = listener.event("listening", |_| true)["address"].clone();
-        let (_, port) = address.as_str().unwrap().rsplit_once(':').unwrap();
-        listener.port = port.parse().unwrap();
-        self.listener = Some(listener);
-    }
-
-    fn listener(&mut self) -> &mut Listener {
-        self.listener.as_mut().unwrap()
-    }
-
-    fn port(&self) -> u16 {
-        self.listener.as_ref().unwrap().port
-    }
-
-    /// A file, for sending.
-    fn file(&self, bytes: usize) -> PathBuf {
-        let path = self.path("file");
-        fs::write(&path, content(bytes)).unwrap();
-        path
-    }
-
-    fn send(&self, file: &Path, below: &str, more: &[&str]) -> Command {
-        let mut command = Command::new(FATPATH);
-        let place = format!("fatpath://127.0.0.1:{}/{below}", self.port());
-        command
-            .args(["send", text(file), &place, "--json"])
-            .args(more);
-        command.args([
-            "--key",
-            &self.text("caller"),
-            "--trust",
-            &self.text("trusted-host"),
-        ]);
-        command
-    }
-
-    /// What `send` fails with.
-    fn refused(&self, mut send: Command) -> String {
-        let output = send.output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        error_of(&output)
-    }
-}
-
-fn error_of(output: &Output) -> String {
-    report(output)["errors"][0]["message"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
-impl Listener {
-    /// What it says of a kind, once it has said it.
-    fn event(&self, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        until(&format!("the listener to say {kind}"), || {
-            let said = self.said.lock().unwrap();
-            let mut said = said.iter();
-            said.find(|event| event["event"] == kind && is_it(event))
-                .cloned()
-        })
-    }
-
-    fn end(&mut self, signal: Signal) -> Option<i32> {
-        kill(self.process.id(), signal);
-        self.process.wait().unwrap().code()
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn kill(process: u32, signal: Signal) {
-    kill_process(Pid::from_raw(process as i32).unwrap(), signal).unwrap();
-}
-
-fn started(mut command: Command) -> Child {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// A transfer of [`LONG`] bytes that lasts some seconds, of which more has arrived than was there.
-fn begun(ends: &Ends, file: &Path) -> Child {
-    let arrived = || part_bytes(&ends.there()).map_or(0, |(_, bytes)| bytes);
-    let before = arrived();
-    let sender = started(ends.send(file, "", &["--limit", "100mbit"]));
-    until("a part to grow", || {
-        (arrived() > before + LONG as u64 / 8).then_some(())
-    });
-    sender
-}
-
-const LONG: usize = 32 << 20;
 
 #[test]
 fn files_go_to_a_listener_and_are_the_writers() {
@@ -304,17 +96,6 @@ fn a_transfer_goes_on_after_either_end_was_killed() {
     );
     same(&file, &ends.there().join("file"));
     assert!(is_clean(&ends.there()));
-}
-
-/// The process of a transfer, which any thread of the listener may have started.
-fn called_by_thread(listener: u32) -> u32 {
-    until("the process of a transfer", || {
-        let threads = fs::read_dir(format!("/proc/{listener}/task")).unwrap();
-        threads.flatten().find_map(|thread| {
-            let text = fs::read_to_string(thread.path().join("children")).ok()?;
-            text.split_whitespace().next()?.parse().ok()
-        })
-    })
 }
 
 #[test]
@@ -461,7 +242,7 @@ fn a_listener_has_bounds_and_never_writes_as_root() {
         (Some("root"), "is root"),
         (Some("no-such-user"), "no user"),
     ] {
-        let mut command = ends.listener_command();
+        let mut command = ends.listener_command(&ends.path("trusted-caller"));
         command.args(user.iter().flat_map(|user| ["--user", user]));
         let output = command.output().unwrap();
         assert!(error_of(&output).contains(why), "{output:?}");

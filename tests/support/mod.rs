@@ -8,6 +8,7 @@
 pub mod causes;
 pub mod host;
 pub mod lent;
+pub mod listener;
 pub mod mover;
 pub mod ordinary;
 pub mod rude;
