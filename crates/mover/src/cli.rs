@@ -3,6 +3,7 @@
 
 use crate::by_key::KeyFiles;
 use crate::control::Control;
+use crate::limits::size;
 use crate::listen::{self, Bounds, ListenArguments};
 use crate::names::shown;
 use crate::protocol::{Agreed, Carrier, Part, Receives, Sends};
@@ -185,11 +186,6 @@ fn rate(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "give a rate, such as 2gbit".to_owned())
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    let bytes = fatpath_units::bytes(text).and_then(|bytes| u64::try_from(bytes).ok());
-    bytes.ok_or_else(|| "give bytes, such as 256MiB".to_owned())
-}
-
 fn time_ms(text: &str) -> Result<u32, String> {
     let time = fatpath_units::time_us(text).and_then(|time| u32::try_from(time / 1000).ok());
     time.filter(|time| *time > 0)
@@ -269,8 +265,12 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
     }
     match &listening.below {
         Some(folder) => {
-            let (folder, ports) = (folder.clone(), both.ports);
-            return listen::called::run(&Bounds { folder, ports });
+            let bounds = Bounds {
+                folder: folder.clone(),
+                ports: both.ports,
+                window_bytes: both.window,
+            };
+            return listen::called::run(&bounds);
         }
         None if both.stdio => return be_called(),
         None => {}

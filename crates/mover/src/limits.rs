@@ -3,6 +3,15 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// What an option gives in bytes.
+///
+/// # Errors
+/// It has no unit, or is none.
+pub fn size(text: &str) -> Result<u64, String> {
+    let bytes = fatpath_units::bytes(text).and_then(|bytes| u64::try_from(bytes).ok());
+    bytes.ok_or_else(|| "give bytes, such as 256MiB".to_owned())
+}
+
 /// Entries that a sender has named and that have no final answer, at most.
 pub const MOST_UNANSWERED: usize = 16_384;
 /// Files that an end has open, at most.

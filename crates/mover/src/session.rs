@@ -152,7 +152,10 @@ impl Session {
                 });
                 Ends::Udp(RecvFlows::new(flows.collect::<Result<_, _>>()?))
             }
-            Way::Tcp(connections) => Ends::Tcp(tcp::RecvEnd::new(connections)),
+            Way::Tcp(connections) => {
+                let end = tcp::RecvEnd::new(connections);
+                Ends::Tcp(end.holding(self.spec.window_bytes))
+            }
         };
         Ok((self.control, RecvEnd::start(ends, count)))
     }

@@ -7,12 +7,14 @@ use crate::{Sink, StepError};
 use fatpath_transport::Record;
 use std::time::{Duration, Instant};
 
-/// While so much waits in memory to be written, nothing more is read: the connections fill, and the sender waits.
+/// While so much waits in memory to be written, or less where that was asked for, nothing more is read: the connections fill, and
+/// the sender waits.
 const MOST_HELD_BYTES: u64 = 32 << 20;
 
 /// The receiving end over connections.
 pub struct RecvEnd {
     connections: Vec<Connection>,
+    most_held_bytes: u64,
     hello_at: Instant,
 }
 
@@ -21,8 +23,15 @@ impl RecvEnd {
     pub fn new(connections: Vec<Connection>) -> RecvEnd {
         RecvEnd {
             connections,
+            most_held_bytes: MOST_HELD_BYTES,
             hello_at: Instant::now(),
         }
+    }
+
+    /// No more than this is to wait in memory to be written, beside what arrives at once.
+    pub fn holding(mut self, most_bytes: u64) -> RecvEnd {
+        self.most_held_bytes = most_bytes.clamp(1, MOST_HELD_BYTES);
+        self
     }
 
     /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
@@ -36,7 +45,7 @@ impl RecvEnd {
     /// # Errors
     /// The carrier cannot go on.
     pub fn step(&mut self, sink: &mut impl Sink, most: Duration) -> Result<(), StepError> {
-        let has_room = sink.held_bytes(0) < MOST_HELD_BYTES;
+        let has_room = sink.held_bytes(0) < self.most_held_bytes;
         let has_arrived = has_room && self.receive(sink)?;
         self.greet()?;
         if !has_arrived {

@@ -80,7 +80,7 @@ fn by_udp(count: usize) -> (SendEnd, RecvEnd) {
     )
 }
 
-fn by_tcp() -> (SendEnd, RecvEnd) {
+fn by_tcp(most_held_bytes: u64) -> (SendEnd, RecvEnd) {
     let cipher = Cipher::Aes128Gcm;
     let listener = Listener::bind(HERE, 50_000..=51_000, std::process::id() as u16).unwrap();
     let mut listener = listener.expecting(flows(1), Role::Receives, cipher);
@@ -92,7 +92,7 @@ fn by_tcp() -> (SendEnd, RecvEnd) {
         assert!(begun.elapsed() < WITHIN);
     }
     let sender = tcp::SendEnd::new(vec![sender.join().unwrap()], SILENCE, None, "cubic");
-    let receiver = tcp::RecvEnd::new(listener.into_connections());
+    let receiver = tcp::RecvEnd::new(listener.into_connections()).holding(most_held_bytes);
     (
         SendEnd::Tcp(sender.unwrap()),
         RecvEnd::start(Ends::Tcp(receiver), 0),
@@ -129,6 +129,11 @@ fn while_the_disk_stands_what_arrives_is_acknowledged() {
     }
 }
 
+fn held(receiver: &RecvEnd) -> u64 {
+    let held = receiver.shared.held_bytes.iter();
+    held.map(|held| held.load(Ordering::Relaxed)).sum()
+}
+
 /// Much more than the window, while nobody writes, for longer than silence may last: the sender stops where memory ends,
 /// and neither end gives up; then all arrives.
 #[test]
@@ -138,10 +143,6 @@ fn what_waits_for_the_disk_is_bounded_by_the_window() {
         let (mut sender, mut receiver) = by_udp(flows);
         let most = flows as u64 * WINDOW_BYTES;
         sender.send(object(BYTES));
-        let held = |receiver: &RecvEnd| {
-            let held = receiver.shared.held_bytes.iter();
-            held.map(|held| held.load(Ordering::Relaxed)).sum::<u64>()
-        };
         let begun = Instant::now();
         send_until(&mut sender, |_| begun.elapsed() > 2 * SILENCE);
         let stood = held(&receiver);
@@ -162,12 +163,15 @@ fn what_waits_for_the_disk_is_bounded_by_the_window() {
 #[test]
 fn by_tcp_the_connections_fill_and_the_receiver_says_that_it_lives() {
     const BYTES: u64 = 120 << 20;
-    let (mut sender, mut receiver) = by_tcp();
+    let (mut sender, mut receiver) = by_tcp(WINDOW_BYTES);
     sender.send(object(BYTES));
     let begun = Instant::now();
     send_until(&mut sender, |_| begun.elapsed() > 2 * SILENCE);
     let unsent = sender.unsent_bytes();
     assert!(unsent > BYTES / 2, "{unsent}");
+    let stood = held(&receiver);
+    let range = WINDOW_BYTES..WINDOW_BYTES + OVERHEAD_BYTES;
+    assert!(range.contains(&stood), "{stood}");
     let mut written = Written::default();
     send_until(&mut sender, |_| {
         receiver

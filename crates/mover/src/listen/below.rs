@@ -2,13 +2,16 @@
 //! What a caller of a listener may have: a folder below the listener's, and the listener's ports.
 
 use crate::names::{checked, shown};
-use crate::protocol::{Hello, Part};
+use crate::protocol::{Agreed, Hello, Part};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 use rustix::process::fchdir;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+
+/// How long a caller may ask to be waited for when it says nothing: one whose host is gone keeps its place for so long.
+const MOST_SILENCE_MS: u32 = 10 * 60 * 1000;
 
 /// What a caller is held to.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub struct Bounds {
     pub folder: PathBuf,
     /// First and last port.
     pub ports: (u16, u16),
+    /// The largest window.
+    pub window_bytes: u64,
 }
 
 impl Bounds {
@@ -29,12 +34,20 @@ impl Bounds {
         let Part::Receive(receives) = &mut hello.part else {
             bail!("a listener takes files, and gives none: fetch them by ssh, as HOST:FILE");
         };
-        let ((first, last), (wanted_first, wanted_last)) = (self.ports, hello.agreed.ports);
+        self.agree(&mut hello.agreed)?;
+        receives.folder = self.enter(&receives.folder, receives.is_dry)?;
+        Ok(())
+    }
+
+    /// What this end is set to alone is lowered: the sender is told of the window with each acknowledgement.
+    fn agree(&self, agreed: &mut Agreed) -> Result<()> {
+        let ((first, last), (wanted_first, wanted_last)) = (self.ports, agreed.ports);
         ensure!(
             (first..=last).contains(&wanted_first) && (first..=last).contains(&wanted_last),
             "the listener uses the ports {first} to {last}: give --ports {first}-{last}"
         );
-        receives.folder = self.enter(&receives.folder, receives.is_dry)?;
+        agreed.window_bytes = agreed.window_bytes.min(self.window_bytes);
+        agreed.silence_ms = agreed.silence_ms.min(MOST_SILENCE_MS);
         Ok(())
     }
 
@@ -92,8 +105,47 @@ fn cannot(name: &[u8], error: Errno) -> anyhow::Error {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
+    use crate::protocol::Carrier;
+
+    fn agreed() -> Agreed {
+        Agreed {
+            datagram_bytes: 1452,
+            window_bytes: 4 << 30,
+            silence_ms: u32::MAX,
+            law: "fp_bbr".to_owned(),
+            ecn: true,
+            limit_bps: None,
+            ports: (50_000, 50_010),
+            carrier: Carrier::Auto,
+            flows: None,
+        }
+    }
+
+    #[test]
+    fn a_caller_is_held_to_window_silence_and_ports() {
+        let bounds = Bounds {
+            folder: "/".into(),
+            ports: (50_000, 50_010),
+            window_bytes: 1 << 20,
+        };
+        let mut wanted = agreed();
+        bounds.agree(&mut wanted).unwrap();
+        assert_eq!(
+            (wanted.window_bytes, wanted.silence_ms),
+            (1 << 20, MOST_SILENCE_MS)
+        );
+        (wanted.window_bytes, wanted.silence_ms) = (1 << 19, 1000);
+        bounds.agree(&mut wanted).unwrap();
+        assert_eq!((wanted.window_bytes, wanted.silence_ms), (1 << 19, 1000));
+        for ports in [(49_999, 50_000), (50_010, 50_011), (1, u16::MAX)] {
+            wanted.ports = ports;
+            let said = bounds.agree(&mut wanted).unwrap_err().to_string();
+            assert!(said.contains("--ports 50000-50010"), "{said}");
+        }
+    }
 
     #[test]
     fn slashes_around_a_folder_say_nothing() {

@@ -6,16 +6,19 @@ mod account;
 mod below;
 pub mod called;
 mod events;
+mod limits;
 mod serve;
 mod waiting;
 
 use crate::by_key::KeyFiles;
+use crate::limits::size;
 use account::write_as;
 use anyhow::{Context, Result, ensure};
 pub use below::Bounds;
 use clap::Args;
 use events::{Event, Log};
 use fatpath_peer::{CALLERS, Trusted};
+use limits::Limits;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serve::Server;
@@ -49,6 +52,12 @@ pub struct ListenArguments {
     /// With --listen: transfers at a time
     #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub transfers: u16,
+    /// With --listen: of these, for one key [default: half of them]
+    #[arg(long, value_name = "NUMBER", requires = "listen", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub transfers_per_key: Option<u16>,
+    /// With --listen: what may wait in memory for the disk, of all transfers; each has an equal part
+    #[arg(long, value_name = "BYTES", requires = "listen", default_value = "2GiB", value_parser = size)]
+    pub memory: u64,
     /// Be what a listener starts for a caller: nothing leaves this folder
     #[arg(long, hide = true, requires = "stdio")]
     pub below: Option<PathBuf>,
@@ -97,6 +106,7 @@ pub fn run(
     let folder = arguments.into.as_deref().context("--into: give a folder")?;
     let user = arguments.user.as_deref();
     account::refuse_root(user)?;
+    let limits = Limits::of(arguments)?;
     let (key, trust) = (files.key()?, files.trust(CALLERS)?);
     let listener = at.bind().context("--listen: cannot listen there")?;
     write_as(user)?;
@@ -115,8 +125,12 @@ pub fn run(
         folder: folder.display().to_string(),
         key: key.public().to_string(),
     });
-    let bounds = Bounds { folder, ports };
-    let server = Server::new(key, trust, bounds, arguments.transfers.into(), log);
+    let bounds = Bounds {
+        folder,
+        ports,
+        window_bytes: limits.window_bytes,
+    };
+    let server = Server::new(key, trust, bounds, limits, log);
     accept_until(&listener, &stop, &Arc::new(server))
 }
 

@@ -3,6 +3,7 @@
 
 use super::below::Bounds;
 use super::events::{Event, Log};
+use super::limits::Limits;
 use super::waiting::Waiting;
 use crate::by_key::PROTOCOL;
 use crate::protocol::{self, Message};
@@ -32,7 +33,7 @@ pub struct Server {
     key: Key,
     trust: PathBuf,
     bounds: Bounds,
-    most_transfers: usize,
+    limits: Limits,
     log: Log,
     state: Mutex<State>,
     /// A transfer has ended.
@@ -42,8 +43,8 @@ pub struct Server {
 #[derive(Default)]
 struct State {
     waiting: Waiting,
-    /// Of transfers that run.
-    transfers: HashMap<u64, TcpStream>,
+    /// Those that run, of which key, and their connections.
+    transfers: HashMap<u64, (PublicKey, TcpStream)>,
     last: u64,
     stops: bool,
 }
@@ -57,18 +58,12 @@ struct Caller {
 
 impl Server {
     /// Of transfers into `bounds`, for those whose keys the file `trust` has.
-    pub fn new(
-        key: Key,
-        trust: PathBuf,
-        bounds: Bounds,
-        most_transfers: usize,
-        log: Log,
-    ) -> Server {
+    pub fn new(key: Key, trust: PathBuf, bounds: Bounds, limits: Limits, log: Log) -> Server {
         Server {
             key,
             trust,
             bounds,
-            most_transfers,
+            limits,
             log,
             state: Mutex::default(),
             ended: Condvar::new(),
@@ -93,7 +88,7 @@ impl Server {
         let mut state = self.state();
         state.stops = true;
         let transfers = state.transfers.len();
-        for socket in state.transfers.values() {
+        for (_, socket) in state.transfers.values() {
             let _ = socket.shutdown(Shutdown::Both); // it may be gone
         }
         let runs = |state: &mut State| !state.transfers.is_empty();
@@ -110,14 +105,14 @@ impl Server {
         let clone = socket.try_clone();
         let known = self.known(socket, from);
         if let (Some(caller), Ok(clone)) = (known, clone) {
-            match self.begin(number, clone) {
-                Some(transfer) => {
+            match self.begin(number, caller.peer.key(), clone) {
+                Ok(transfer) => {
                     self.serve(caller);
                     self.state().transfers.remove(&transfer);
                     self.ended.notify_all();
                     return;
                 }
-                None => self.turn_away(caller),
+                Err(why) => self.turn_away(caller, why),
             }
         }
         self.state().waiting.remove(number);
@@ -149,25 +144,23 @@ impl Server {
         }
     }
 
-    /// `None`: there are as many transfers as there may be.
-    fn begin(&self, waiting: u64, socket: TcpStream) -> Option<u64> {
+    /// Begins a transfer, which is called by what is given; or says why there can be none.
+    fn begin(&self, waiting: u64, key: PublicKey, socket: TcpStream) -> Result<u64, String> {
         let mut state = self.state();
-        if state.stops || state.transfers.len() >= self.most_transfers {
-            return None;
+        let owners = state.transfers.values().map(|(owner, _)| *owner);
+        self.limits.permit(owners, key)?;
+        if state.stops {
+            return Err("the listener is about to end: try again later".to_owned());
         }
         state.waiting.remove(waiting);
         state.last += 1;
         let number = state.last;
-        state.transfers.insert(number, socket);
-        Some(number)
+        state.transfers.insert(number, (key, socket));
+        Ok(number)
     }
 
     /// Says why, in the place of the process that would have answered.
-    fn turn_away(&self, caller: Caller) {
-        let why = format!(
-            "the listener has as many transfers as it takes at a time ({}): try again later",
-            self.most_transfers
-        );
+    fn turn_away(&self, caller: Caller, why: String) {
         self.log
             .refused_named(caller.from, format!("{}: {why}", caller.name));
         let said = || -> io::Result<()> {
@@ -216,17 +209,11 @@ impl Server {
     fn start(&self) -> Result<Child> {
         let (first, last) = self.bounds.ports;
         let mut command = Command::new("/proc/self/exe");
-        command.args([
-            "recv",
-            "--stdio",
-            "--ports",
-            &format!("{first}-{last}"),
-            "--below",
-        ]);
-        command
-            .arg(&self.bounds.folder)
-            .env_clear()
-            .current_dir("/");
+        command.args(["recv", "--stdio"]);
+        command.args(["--ports", &format!("{first}-{last}")]);
+        command.args(["--window", &format!("{}B", self.bounds.window_bytes)]);
+        command.arg("--below").arg(&self.bounds.folder);
+        command.env_clear().current_dir("/");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `fatpath recv --listen` is held to: memory, open files, whose transfers run, whose groups it has, and whom its
+//! signals reach.
+#![allow(clippy::unwrap_used)] // a test ends where it cannot go on
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::listener::*;
+use support::mover::*;
+use support::{alone, until};
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Memory of a process that is its own, bytes (proc_pid_status(5)).
+fn own_memory_bytes(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+    let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+    kib.parse::<u64>().unwrap() << 10
+}
+
+/// A file system that is frozen until this is dropped.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn at(folder: &Path, image: &Path) -> Frozen {
+        fs::File::create(image).unwrap().set_len(1 << 30).unwrap();
+        run(&["mkfs.ext4", "-q", text(image)]);
+        run(&["mount", "-o", "loop", text(image), text(folder)]);
+        chown(folder, Some(WRITER_ID), Some(WRITER_ID)).unwrap();
+        Frozen(folder.to_owned())
+    }
+
+    fn freeze(&self) {
+        run(&["fsfreeze", "-f", text(&self.0)]);
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // Nothing may be left of it, also where a test failed.
+        for words in [&["fsfreeze", "-u"][..], &["umount", "--lazy"]] {
+            let _ = Command::new(words[0])
+                .args(&words[1..])
+                .arg(&self.0)
+                .output();
+        }
+    }
+}
+
+/// A caller asks for a window of gigabytes while the listener's disk stands: what waits for the disk is bounded by what the
+/// listener gives to each of its transfers.
+#[test]
+fn a_caller_takes_no_more_memory_than_the_listener_gives() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&["--memory", "64MiB", "--transfers", "2"]);
+    let disk = Frozen::at(&ends.there(), &ends.path("image"));
+    let file = ends.path("file");
+    fs::File::create(&file).unwrap().set_len(2 << 30).unwrap();
+    let window = ["--window", "4GiB", "--carrier", "udp", "--limit", "500mbit"];
+    let mut sender = started(ends.send(&file, "", &window));
+    let called = called_by_thread(ends.listener().process.id());
+    until("a part to grow", || {
+        part_bytes(&ends.there()).filter(|(_, bytes)| *bytes > 1 << 20)
+    });
+    disk.freeze();
+    let (mut last, mut since) = (0, Instant::now());
+    let most = until("memory to grow no more", || {
+        let bytes = own_memory_bytes(called);
+        if bytes > last {
+            (last, since) = (bytes, Instant::now());
+        }
+        let stands = bytes > 32 << 20 && since.elapsed() > Duration::from_secs(3);
+        (stands || bytes > 400 << 20).then_some(last)
+    });
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    ends.listener().process.kill().unwrap();
+    drop(disk);
+    assert!(most < 100 << 20, "{} MiB", most >> 20);
+}
+
+/// One that is trusted keeps no other out.
+#[test]
+fn a_key_has_not_all_transfers_for_itself() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&["--transfers", "2"]);
+    ends.keys(&["new", "--key", &ends.text("other")]);
+    let (key, trusted) = (ends.key("other"), ends.text("trusted-caller"));
+    ends.keys(&["trust", "caller", &key, "other", "--trust", &trusted]);
+    let (file, small) = (ends.file(LONG), ends.path("small"));
+    fs::write(&small, "small").unwrap();
+    let sender = begun(&ends, &file);
+    let said = ends.refused(ends.send(&small, "", &[]));
+    assert!(said.contains("--transfers-per-key"), "{said}");
+    done(ends.send_by("other", &small, "", &[]));
+    assert!(sender.wait_with_output().unwrap().status.success());
+    ends.listener()
+        .event("ended", |event| event["name"] == "127.0.0.1");
+    done(ends.send(&small, "again", &[]));
+}
