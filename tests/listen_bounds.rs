@@ -87,6 +87,30 @@ fn a_caller_takes_no_more_memory_than_the_listener_gives() {
     assert!(most < 100 << 20, "{} MiB", most >> 20);
 }
 
+/// A folder that only a group of the writer may write to. The groups of this host are others' while the listener runs.
+#[test]
+fn the_writer_has_all_of_its_groups() {
+    const GROUP: u32 = 54_321;
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&[]);
+    ends.listener = None;
+    let groups = fs::read_to_string("/etc/group").unwrap();
+    let groups = format!("{groups}\nfatpath-test:x:{GROUP}:{WRITER}\n");
+    fs::write(ends.path("group"), groups).unwrap();
+    chown(ends.there(), Some(0), Some(GROUP)).unwrap();
+    fs::set_permissions(ends.there(), Permissions::from_mode(0o770)).unwrap();
+    ends.wrapper = words("unshare --mount sh -c");
+    let script = format!(
+        "mount --bind {} /etc/group && exec \"$0\" \"$@\"",
+        ends.text("group")
+    );
+    ends.wrapper.push(script);
+    ends.listen(&[]);
+    let file = ends.file(100);
+    done(ends.send(&file, "", &[]));
+    same(&file, &ends.there().join("file"));
+}
+
 /// One that is trusted keeps no other out.
 #[test]
 fn a_key_has_not_all_transfers_for_itself() {

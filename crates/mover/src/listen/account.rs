@@ -17,8 +17,8 @@ pub fn refuse_root(user: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// From here on this process is that user, of that user's first group and no other, and can never be root again. For a process that has
-/// one thread yet.
+/// From here on this process is that user, of that user's groups, and can never be root again. For a process that has one thread
+/// yet.
 ///
 /// # Errors
 /// There is no such user, or it is root, or another one than the one who starts this.
@@ -34,8 +34,18 @@ pub fn write_as(user: Option<&str>) -> Result<()> {
             false => bail!("--user: only root may write as another user"),
         }
     }
+    // What the host knows by number alone is no group of the list, but the first one is in any case.
+    let groups = uzers::get_user_groups(name, gid).unwrap_or_default();
+    let others = groups
+        .iter()
+        .map(uzers::Group::gid)
+        .filter(|other| *other != gid);
+    let groups: Vec<Gid> = std::iter::once(gid)
+        .chain(others)
+        .map(Gid::from_raw)
+        .collect();
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    set_thread_groups(&[gid])?;
+    set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;
     Ok(())
