@@ -5,6 +5,7 @@
 
 mod support;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -109,6 +110,25 @@ fn the_writer_has_all_of_its_groups() {
     let file = ends.file(100);
     done(ends.send(&file, "", &[]));
     same(&file, &ends.there().join("file"));
+}
+
+/// As Ctrl-C of a terminal does, which signals all of a process group.
+#[test]
+fn an_interrupt_of_the_terminal_ends_transfers_in_order() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&[]);
+    let file = ends.file(LONG);
+    let sender = begun(&ends, &file);
+    let group = Pid::from_raw(ends.listener().process.id() as i32).unwrap();
+    kill_process_group(group, Signal::INT).unwrap();
+    assert_eq!(ends.listener().process.wait().unwrap().code(), Some(0));
+    let ended = ends.listener().event("ended", |_| true);
+    assert!(ended["report"]["moved_bytes"].as_u64() > Some(0), "{ended}");
+    let output = sender.wait_with_output().unwrap();
+    assert!(
+        error_of(&output).contains("goes on where this ended"),
+        "{output:?}"
+    );
 }
 
 /// One that is trusted keeps no other out.
