@@ -131,6 +131,29 @@ fn an_interrupt_of_the_terminal_ends_transfers_in_order() {
     );
 }
 
+/// More transfers than the soft limit of open files has room for.
+#[test]
+fn all_transfers_that_are_allowed_have_files_to_open() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&[]);
+    ends.listener = None;
+    ends.wrapper = words("prlimit --nofile=40:4096");
+    ends.listen(&["--transfers-per-key", "8"]);
+    let file = ends.file(LONG);
+    let slow = |below: &String| started(ends.send(&file, below, &["--limit", "10mbit"]));
+    let folders: Vec<_> = (0..8).map(|number| number.to_string()).collect();
+    let senders: Vec<_> = folders.iter().map(slow).collect();
+    until("all to begin", || {
+        let mut folders = folders.iter().map(|folder| ends.there().join(folder));
+        let has_begun = |folder: PathBuf| folder.exists() && part_bytes(&folder).is_some();
+        folders.all(has_begun).then_some(())
+    });
+    for mut sender in senders {
+        sender.kill().unwrap();
+        sender.wait().unwrap();
+    }
+}
+
 /// One that is trusted keeps no other out.
 #[test]
 fn a_key_has_not_all_transfers_for_itself() {

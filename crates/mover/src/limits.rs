@@ -23,8 +23,14 @@ const FILES_OF_PART: u64 = 3;
 
 /// Raises the limit of open files as far as it goes, and gives how many files of a transfer an end may have open.
 pub fn open_files() -> usize {
-    let limit = getrlimit(Resource::Nofile);
     let wanted = FILES_OF_PART * MOST_OPEN as u64 + SPARE_FILES;
+    let holds = raise_open_files(wanted);
+    (holds.saturating_sub(SPARE_FILES) / FILES_OF_PART).clamp(16, MOST_OPEN as u64) as usize
+}
+
+/// Raises the limit of open files to what is `wanted`, as far as it goes, and gives how many of these there may be.
+pub fn raise_open_files(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX).min(wanted);
     let current = limit.current.unwrap_or(u64::MAX).max(most);
     // Refused, the old limit holds.
@@ -32,9 +38,8 @@ pub fn open_files() -> usize {
         current: Some(current),
         maximum: limit.maximum,
     };
-    let holds = match setrlimit(Resource::Nofile, raised) {
+    match setrlimit(Resource::Nofile, raised) {
         Ok(()) => most,
         Err(_) => limit.current.unwrap_or(wanted),
-    };
-    (holds.saturating_sub(SPARE_FILES) / FILES_OF_PART).clamp(16, MOST_OPEN as u64) as usize
+    }
 }

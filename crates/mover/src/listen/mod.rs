@@ -11,7 +11,7 @@ mod serve;
 mod waiting;
 
 use crate::by_key::KeyFiles;
-use crate::limits::size;
+use crate::limits::{raise_open_files, size};
 use account::write_as;
 use anyhow::{Context, Result, ensure};
 pub use below::Bounds;
@@ -34,6 +34,11 @@ use std::time::Duration;
 
 /// Where the host has no more files to open, it may have some a little later.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// Open files of a transfer: its connection twice, pipes of its process, and both ends of these while it starts.
+const FILES_OF_TRANSFER: u64 = 10;
+/// Beside those: what the listener has, and connections that wait for their end to prove a key.
+const SPARE_FILES: u64 = 128;
 
 /// What only a listener takes.
 #[derive(Args)]
@@ -125,6 +130,7 @@ pub fn run(
         folder: folder.display().to_string(),
         key: key.public().to_string(),
     });
+    raise_open_files(FILES_OF_TRANSFER * limits.transfers as u64 + SPARE_FILES);
     let bounds = Bounds {
         folder,
         ports,
