@@ -173,3 +173,29 @@ fn a_key_has_not_all_transfers_for_itself() {
         .event("ended", |event| event["name"] == "127.0.0.1");
     done(ends.send(&small, "again", &[]));
 }
+
+/// What is refused at the start, with the remedy.
+#[test]
+fn files_of_keys_that_callers_could_change_or_the_writer_cannot_read_are_refused() {
+    let Some(_alone) = alone() else { return };
+    let ends = Ends::new(&[]);
+    let refused = |trust: &Path| {
+        let mut command = ends.listener_command(trust);
+        command.args(["--user", WRITER]);
+        error_of(&command.output().unwrap())
+    };
+    let inside = ends.there().join("authorized_keys");
+    assert!(
+        refused(&inside).contains("is below --into"),
+        "{}",
+        refused(&inside)
+    );
+    let hidden = ends.path("hidden");
+    fs::copy(ends.path("trusted-caller"), &hidden).unwrap();
+    fs::set_permissions(&hidden, Permissions::from_mode(0o600)).unwrap();
+    assert!(
+        refused(&hidden).contains("chmod 644"),
+        "{}",
+        refused(&hidden)
+    );
+}

@@ -33,7 +33,15 @@ impl KeyFiles {
     /// # Errors
     /// There is none, or others may read it.
     pub fn key(&self) -> Result<Key> {
-        Ok(Key::read(&or_configured(self.key.as_deref(), KEY)?)?)
+        Ok(Key::read(&self.key_file()?)?)
+    }
+
+    /// The file of this end's key.
+    ///
+    /// # Errors
+    /// There is no home folder.
+    pub fn key_file(&self) -> Result<PathBuf> {
+        Ok(or_configured(self.key.as_deref(), KEY)?)
     }
 
     /// The file of trusted keys, which is called `name` where none was given.

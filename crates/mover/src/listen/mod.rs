@@ -113,6 +113,7 @@ pub fn run(
     account::refuse_root(user)?;
     let limits = Limits::of(arguments)?;
     let (key, trust) = (files.key()?, files.trust(CALLERS)?);
+    refuse_below(folder, [&files.key_file()?, &trust])?;
     let listener = at.bind().context("--listen: cannot listen there")?;
     write_as(user)?;
     let folder = checked_folder(folder)?;
@@ -138,6 +139,28 @@ pub fn run(
     };
     let server = Server::new(key, trust, bounds, limits, log);
     accept_until(&listener, &stop, &Arc::new(server))
+}
+
+/// Callers write below `folder`, and are not to say whom the listener trusts, nor who it is.
+fn refuse_below(folder: &Path, files: [&Path; 2]) -> Result<()> {
+    // Where it leads nowhere, that is said later.
+    let Ok(folder) = folder.canonicalize() else {
+        return Ok(());
+    };
+    for file in files {
+        let above = file.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new("."));
+        let is_below = |path: &Path| {
+            path.canonicalize()
+                .is_ok_and(|path| path.starts_with(&folder))
+        };
+        ensure!(
+            !is_below(file) && !is_below(above),
+            "{} is below --into, where callers could change it: move it, and name it by --key or --trust",
+            file.display()
+        );
+    }
+    Ok(())
 }
 
 fn checked_folder(folder: &Path) -> Result<PathBuf> {
