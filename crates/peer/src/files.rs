@@ -33,6 +33,8 @@ pub enum FileError {
     Open(PathBuf),
     #[error("{0} may be written by other users than root and this one: chown and chmod 644 it")]
     Writable(PathBuf),
+    #[error("{0} cannot be read by this user: chmod 644 it, and chmod 755 its folder")]
+    Hidden(PathBuf),
     #[error("{0} has no private key that fatpath reads: Ed25519, PKCS #8 in PEM")]
     NoPrivateKey(PathBuf),
     #[error("the kernel gives no random bytes")]
@@ -95,6 +97,9 @@ pub(crate) fn read_trusted(path: &Path) -> Result<Option<String>, FileError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(FileError::Hidden(path.to_owned()));
+        }
         Err(error) => return Err(FileError::io(path)(error)),
     };
     let metadata = file.metadata().map_err(FileError::io(path))?;
