@@ -4,7 +4,7 @@
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Names of files in the configuration: this host's key, keys of those who may connect to it, and keys of those to whom it
@@ -140,13 +140,26 @@ pub(crate) fn create_private(path: &Path, text: &str) -> Result<(), FileError> {
         .map_err(FileError::io(path))
 }
 
-/// Adds a line to a file that everybody may read.
+/// Adds a line to a file that everybody may read, and whose last line may lack its end, as an editor leaves it.
 pub(crate) fn append(path: &Path, line: &str) -> Result<(), FileError> {
     make_folder(path)?;
     let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o644);
+    options.read(true).append(true).create(true).mode(0o644);
     let mut file = options.open(path).map_err(FileError::io(path))?;
-    file.write_all(line.as_bytes()).map_err(FileError::io(path))
+    let written = lacks_newline(&file).and_then(|lacks| {
+        let end = if lacks { "\n" } else { "" };
+        file.write_all(format!("{end}{line}\n").as_bytes())
+    });
+    written.map_err(FileError::io(path))
+}
+
+fn lacks_newline(file: &File) -> io::Result<bool> {
+    let Some(last) = file.metadata()?.len().checked_sub(1) else {
+        return Ok(false);
+    };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte != *b"\n")
 }
 
 fn make_folder(path: &Path) -> Result<(), FileError> {

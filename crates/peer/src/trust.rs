@@ -89,7 +89,7 @@ pub fn add(path: &Path, key: &PublicKey, name: &str) -> Result<bool, BadLine> {
     if Trusted::read(path)?.keys_of(name).contains(key) {
         return Ok(false);
     }
-    append(path, &format!("{key} {name}\n"))?;
+    append(path, &format!("{key} {name}"))?;
     Ok(true)
 }
 
@@ -123,6 +123,18 @@ mod tests {
         for wrong in ["", "a b", "#a", "a\n", "a\x1b"] {
             assert!(add(&path, &second, wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_key_is_added_after_a_line_without_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (key(folder.path(), "1"), key(folder.path(), "2"));
+        let path = folder.path().join("trusted");
+        fs::write(&path, format!("{first} dtn1")).unwrap();
+        assert!(add(&path, &second, "dtn2").unwrap());
+        let trusted = Trusted::read(&path).unwrap();
+        assert_eq!(trusted.keys_of("dtn1"), [first]);
+        assert_eq!(trusted.keys_of("dtn2"), [second]);
     }
 
     #[test]
