@@ -135,9 +135,11 @@ pub(crate) fn create_private(path: &Path, text: &str) -> Result<(), FileError> {
         _ => FileError::io(path)(error),
     })?;
     let written = file.write_all(text.as_bytes());
-    written
-        .and_then(|()| file.sync_all())
-        .map_err(FileError::io(path))
+    let written = written.and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(path); // half a key would be in the way of a whole one
+        FileError::io(path)(error)
+    })
 }
 
 /// Adds a line to a file that everybody may read, and whose last line may lack its end, as an editor leaves it.
