@@ -261,7 +261,11 @@ impl Control {
     /// # Errors
     /// As [`Control::poll`], or it says nothing.
     pub fn answer(&mut self) -> Result<Message> {
-        match self.incoming.recv_timeout(ANSWER_WITHIN) {
+        self.answer_within(ANSWER_WITHIN)
+    }
+
+    fn answer_within(&mut self, most: Duration) -> Result<Message> {
+        match self.incoming.recv_timeout(most) {
             Ok(message) => self.judged(message),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 bail!("the other end does not answer; {}", self.remedy)
@@ -270,11 +274,15 @@ impl Control {
         }
     }
 
-    /// The first that it says: a person may have to log in before.
+    /// The first that it says. Where a program was started a person may have to log in before; over a connection nobody has,
+    /// and the other end may be silent for no longer than `silence`.
     ///
     /// # Errors
     /// As [`Control::poll`].
-    pub fn first_answer(&mut self) -> Result<Message> {
+    pub fn first_answer(&mut self, silence: Duration) -> Result<Message> {
+        if self.relay.is_some() {
+            return self.answer_within(silence);
+        }
         match self.incoming.recv() {
             Ok(message) => self.judged(message),
             Err(_) => Err(self.ended()),

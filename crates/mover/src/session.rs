@@ -50,10 +50,11 @@ impl Session {
             agreed: agreed.clone(),
             part,
         }));
-        let Message::Ready(ready) = control.first_answer()? else {
+        let silence = Duration::from_nanos(spec.silence_ns);
+        let Message::Ready(ready) = control.first_answer(silence)? else {
             bail!("the other end does not begin as fatpath does");
         };
-        control.limit_silence(Duration::from_nanos(spec.silence_ns));
+        control.limit_silence(silence);
         let address = match address.or(connected) {
             Some(address) => address,
             None => reach.shell.address(place, ready.address)?,
@@ -300,9 +301,70 @@ pub fn law(text: &str) -> Result<Law> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
-    use crate::protocol::Carrier;
+    use crate::by_key::{KeyFiles, PROTOCOL};
+    use crate::protocol::{Carrier, Receives};
+    use crate::remote::Shell;
+    use fatpath_peer::{Key, accept, add};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+
+    fn agreed(datagram_bytes: u16) -> Agreed {
+        Agreed {
+            datagram_bytes,
+            window_bytes: 1 << 20,
+            silence_ms: 1000,
+            law: "fp_bbr".to_owned(),
+            ecn: true,
+            limit_bps: None,
+            ports: (50_000, 51_000),
+            carrier: Carrier::Auto,
+            flows: None,
+        }
+    }
+
+    /// It knows the caller, and then says nothing, as one whose host stops.
+    #[test]
+    fn a_listener_that_does_not_answer_is_given_up() {
+        const WITHIN: Duration = Duration::from_secs(20);
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name| folder.path().join(name);
+        let key = Key::make(&file("listener")).unwrap();
+        Key::make(&file("caller")).unwrap();
+        add(&file("trusted"), &key.public(), "127.0.0.1").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (given_up, is_given_up) = mpsc::channel::<()>();
+        let silent = thread::spawn(move || {
+            let (socket, _) = listener.accept().unwrap();
+            let _peer = accept(socket, &key, PROTOCOL, |_| true, WITHIN).unwrap();
+            let _ = is_given_up.recv(); // that nobody can say it any more
+        });
+        let reach = Reach {
+            shell: Shell {
+                rsh: None,
+                fatpath: String::new(),
+            },
+            keys: KeyFiles {
+                key: Some(file("caller")),
+                trust: Some(file("trusted")),
+            },
+        };
+        let place = Place::parse(&format!("fatpath://127.0.0.1:{port}")).unwrap();
+        let (say, said) = mpsc::channel();
+        thread::spawn(move || {
+            let part = Part::Receive(Receives::default());
+            let session = Session::call(&reach, &place, None, agreed(1452), part);
+            say.send(session.err().map(|error| error.to_string()))
+        });
+        let why = said.recv_timeout(WITHIN).unwrap().unwrap();
+        assert!(why.contains("does not answer"), "{why}");
+        drop(given_up);
+        silent.join().unwrap();
+    }
 
     #[test]
     fn the_first_window_is_a_first_rate() {
@@ -319,19 +381,7 @@ mod tests {
 
     #[test]
     fn datagrams_of_a_size_that_none_can_have_are_refused() {
-        let spec = |datagram_bytes| {
-            spec_of(&Agreed {
-                datagram_bytes,
-                window_bytes: 1 << 20,
-                silence_ms: 1000,
-                law: "fp_bbr".to_owned(),
-                ecn: true,
-                limit_bps: None,
-                ports: (50_000, 51_000),
-                carrier: Carrier::Auto,
-                flows: None,
-            })
-        };
+        let spec = |datagram_bytes| spec_of(&agreed(datagram_bytes));
         assert!(spec(512).is_ok());
         for wrong in [0, 511, 65_508] {
             let refused = spec(wrong).unwrap_err().to_string();
