@@ -12,7 +12,9 @@ use super::seal::{KeyExhausted, Opener, Refused, Sealer};
 use super::silence::Silence;
 use super::spec::{Spec, SpecError};
 
-/// Segments beyond the next one in order that are taken, for memory goes by the holes: later ones count as lost.
+/// Segments beyond the next one in order that are taken, for memory goes by the holes: later ones count as lost. So many bytes
+/// of the window for each, which is what a hole takes about, and no more than that.
+const BYTES_OF_HOLE: u64 = 64;
 const MOST_AHEAD: u64 = 1 << 22;
 
 /// The receiving end of a connection.
@@ -22,6 +24,7 @@ pub struct Receiver {
     opener: Opener,
     sealer: Sealer,
     segment_bytes: u32,
+    most_ahead: u64,
     /// When the datagram arrived that the next acknowledgement echoes.
     echo_arrived_ns: u64,
     closing: Closing,
@@ -55,6 +58,7 @@ impl Receiver {
             opener,
             sealer,
             segment_bytes: spec.segment_bytes(),
+            most_ahead: (spec.window_bytes / BYTES_OF_HOLE).min(MOST_AHEAD),
             echo_arrived_ns: now_ns,
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
@@ -149,7 +153,7 @@ impl Receiver {
         if data.run_bytes > self.segment_bytes {
             return Err(Refused::Nonsense);
         }
-        let is_far = data.segment >= self.tcp.next_segment() + MOST_AHEAD;
+        let is_far = data.segment >= self.tcp.next_segment() + self.most_ahead;
         if is_far || self.is_beyond_window(&data) {
             return Ok(Received::NOTHING);
         }

@@ -149,11 +149,15 @@ fn data_beyond_all_windows_are_refused() {
 
 /// A segment of 1000 bytes and their header.
 fn taken(receiver: &mut Receiver, sealer: &mut Sealer, segment: u64) -> usize {
+    taken_of(1000, receiver, sealer, segment)
+}
+
+fn taken_of(bytes: u16, receiver: &mut Receiver, sealer: &mut Sealer, segment: u64) -> usize {
     let mut datagram = vec![0; HEADER_BYTES];
     datagram.extend(segment.to_be_bytes());
     datagram.extend([0; 12]);
-    datagram.extend(1000_u16.to_be_bytes());
-    datagram.extend([7; 1000]);
+    datagram.extend(bytes.to_be_bytes());
+    datagram.extend(vec![7; bytes.into()]);
     sealer.seal(Kind::Data, &mut datagram, 0).unwrap();
     let received = receiver.handle_datagram(RTT, Ecn::Capable, &mut datagram);
     received.unwrap().writes.count()
@@ -176,6 +180,25 @@ fn no_more_is_kept_than_was_offered() {
     let mut writes = |segment| taken(&mut receiver, &mut sealer, segment);
     assert_eq!((1..60).map(&mut writes).sum::<usize>(), 2);
     assert_eq!(writes(0), 1);
+}
+
+/// It sends the least that a segment can have, every other one, for holes take memory too.
+#[test]
+fn no_more_holes_are_kept_than_the_window_has_memory_for() {
+    let spec = Spec {
+        window_bytes: 64_000,
+        ..Spec::default()
+    };
+    let mut receiver = Receiver::new(&spec, secret(), RTT, 0).unwrap();
+    let mut sealer = secret().of_sender(spec.cipher).0;
+    let mut writes = |segment| taken_of(1, &mut receiver, &mut sealer, segment);
+    assert_eq!(
+        (1..2000)
+            .map(|number| 2 * number)
+            .map(&mut writes)
+            .sum::<usize>(),
+        499
+    );
 }
 
 /// It sends all in order, and the program has written nothing: what does not fit counts as lost, until that is written.
