@@ -191,8 +191,11 @@ impl Chunk {
         self.flow = flow;
         self.places.clear();
         self.bytes.clear();
-        self.bytes
-            .reserve(writes.iter().map(|write| write.bytes.len()).sum());
+        let bytes = writes.iter().map(|write| write.bytes.len()).sum();
+        // Memory goes by what is held, not by what was once.
+        self.places.shrink_to(2 * writes.len());
+        self.bytes.shrink_to(2 * bytes);
+        self.bytes.reserve(bytes);
         for write in writes {
             self.bytes.extend_from_slice(write.bytes);
             match self.places.last_mut() {

@@ -192,6 +192,28 @@ fn at_the_end_what_has_arrived_is_written() {
     assert_eq!(written.0.bytes(), WINDOW_BYTES / 2);
 }
 
+/// Where much arrived at once before, and then little each time, that takes little memory.
+#[test]
+fn what_arrives_in_little_takes_little() {
+    let much = vec![0; 2 << 20];
+    let write = |bytes| Write {
+        object: 1,
+        offset: 0,
+        bytes,
+    };
+    let mut chunk = Chunk::default();
+    chunk.fill(0, &[write(&much)]);
+    chunk.fill(0, &[write(&much[..1000])]);
+    assert!(
+        chunk.bytes.capacity() < 10_000,
+        "{}",
+        chunk.bytes.capacity()
+    );
+    chunk.fill(0, &vec![write(&much[..1]); 1000]);
+    chunk.fill(0, &[write(&much[..1])]);
+    assert!(chunk.places.capacity() < 100, "{}", chunk.places.capacity());
+}
+
 #[test]
 fn what_follows_one_another_is_one_write() {
     let write = |object, offset, bytes| Write {
