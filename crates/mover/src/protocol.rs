@@ -10,6 +10,10 @@
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 
+mod bounds;
+
+pub use bounds::MOST_ITEMS;
+use bounds::is_bounded;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
@@ -21,12 +25,6 @@ const LAST_WITH_VERSION: u32 = 1;
 
 /// The longest message, bytes.
 const MOST_BYTES: u32 = 4 << 20;
-/// Entries, answers and the like in one message at most.
-pub const MOST_ITEMS: usize = 512;
-/// A path, a link's target or a reason is no longer. Paths have 4095 bytes at most (PATH_MAX), or that and a name where they
-/// are reported as too long; a reason may have one in it, escaped.
-const MOST_TEXT_BYTES: usize = 32 << 10;
-
 /// What is said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
@@ -353,49 +351,6 @@ pub fn decode(bytes: &[u8]) -> Option<Message> {
     (rest.is_empty() && is_bounded(&message)).then_some(message)
 }
 
-/// What is kept of a message has bounds: how many items, and how long each of their texts is.
-fn is_bounded(message: &Message) -> bool {
-    let (items, text) = match message {
-        Message::Entries(entries) => (
-            entries.len(),
-            longest(entries.iter().map(Entry::text_bytes)),
-        ),
-        Message::Problems(problems) => {
-            let texts = problems.iter();
-            let texts = texts.map(|problem| problem.path.len().max(problem.why.len()));
-            (problems.len(), longest(texts))
-        }
-        Message::Checksums(checksums) => {
-            let texts = checksums.iter();
-            let texts = texts.filter_map(|checksum| checksum.blake3.as_ref().err());
-            (checksums.len(), longest(texts.map(String::len)))
-        }
-        Message::Answers(answers) => {
-            let texts = answers.iter().map(|answer| match &answer.outcome {
-                Outcome::Failed(why) => why.len(),
-                _ => 0,
-            });
-            (answers.len(), longest(texts))
-        }
-        _ => (0, 0),
-    };
-    items <= MOST_ITEMS && text <= MOST_TEXT_BYTES
-}
-
-fn longest(lengths: impl Iterator<Item = usize>) -> usize {
-    lengths.max().unwrap_or_default()
-}
-
-impl Entry {
-    fn text_bytes(&self) -> usize {
-        let target = match &self.kind {
-            Kind::Link { target } => target.len(),
-            _ => 0,
-        };
-        self.path.len().max(target)
-    }
-}
-
 /// What a shell said instead of a message, such as a greeting of the login: its first line.
 fn text_of(length: u32, channel: &mut impl Read) -> Option<String> {
     let mut bytes = length.to_le_bytes().to_vec();
@@ -497,25 +452,5 @@ mod tests {
             error.ends_with("it begins with \"Welcome to dtn1!\""),
             "{error}"
         );
-    }
-
-    #[test]
-    fn no_message_has_texts_without_end() {
-        let problem = |bytes: usize| {
-            let (path, why) = (vec![b'x'; bytes], String::new());
-            postcard::to_stdvec(&Message::Problems(vec![Problem { path, why }])).unwrap()
-        };
-        assert!(decode(&problem(MOST_TEXT_BYTES)).is_some());
-        assert_eq!(decode(&problem(MOST_TEXT_BYTES + 1)), None);
-    }
-
-    #[test]
-    fn no_message_has_items_without_end() {
-        let answer = Answer {
-            object: 0,
-            outcome: Outcome::Stored,
-        };
-        let message = Message::Answers(vec![answer; MOST_ITEMS + 1]);
-        assert_eq!(decode(&postcard::to_stdvec(&message).unwrap()), None);
     }
 }
