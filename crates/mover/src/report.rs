@@ -55,6 +55,8 @@ pub struct Report {
     pub errors: Vec<SessionError>,
     #[serde(skip)]
     begun: Instant,
+    #[serde(skip)]
+    most_listed: usize,
 }
 
 /// Why a session failed, in the form that every command gives its errors.
@@ -95,7 +97,14 @@ impl Report {
             failures: vec![],
             errors: vec![],
             begun: Instant::now(),
+            most_listed: MOST_LISTED,
         }
+    }
+
+    /// No more failures than this are listed.
+    pub fn listing(mut self, most: usize) -> Report {
+        self.most_listed = most;
+        self
     }
 
     /// The final outcome of an entry.
@@ -118,7 +127,7 @@ impl Report {
 
     fn fail(&mut self, path: &[u8], why: &str) {
         self.failed += 1;
-        if self.failures.len() < MOST_LISTED {
+        if self.failures.len() < self.most_listed {
             self.failures.push(Failure {
                 path: listed(path),
                 why: listed(why.as_bytes()),
@@ -161,7 +170,7 @@ impl Report {
 
     /// The session failed, if it did.
     pub fn set_error(&mut self, error: Option<anyhow::Error>) {
-        let messages = error.iter().map(|error| format!("{error:#}"));
+        let messages = error.iter().map(|error| cut(format!("{error:#}")));
         self.errors = messages.map(|message| SessionError { message }).collect();
     }
 
@@ -230,9 +239,12 @@ impl Report {
     }
 }
 
-/// The beginning of what is very long.
 fn listed(text: &[u8]) -> String {
-    let text = shown(text);
+    cut(shown(text))
+}
+
+/// The beginning of what is very long.
+fn cut(text: String) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -11,17 +11,16 @@ use anyhow::{Result, bail};
 use std::process::ExitCode;
 
 /// Failures that the listener is told; the caller has all of them.
-const MOST_TOLD: usize = 10;
+const MOST_TOLD: usize = 5;
 
 /// Serves the caller, and writes what became of it to standard error: one line of JSON, for the listener.
 ///
 /// # Errors
 /// Standard input or output cannot be used, or the line not be written.
 pub fn run(bounds: &Bounds) -> Result<ExitCode> {
-    let mut report = Report::new(false);
+    let mut report = Report::new(false).listing(MOST_TOLD);
     let served = serve(Control::of_stdio()?, bounds, &mut report);
     report.end();
-    report.failures.truncate(MOST_TOLD);
     report.set_error(served.err());
     eprintln!("{}", serde_json::to_string(&report)?);
     Ok(match report.is_success() {
@@ -38,5 +37,35 @@ fn serve(control: Control, bounds: &Bounds, report: &mut Report) -> Result<()> {
             receive::run(session, receives, report, &mut Progress::new(false, true))
         }
         Part::Send(_) => bail!("a listener gives no files"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listen::serve::MOST_SAID_BYTES;
+    use crate::protocol::Problem;
+
+    /// Whatever the caller says, the listener can read the line.
+    #[test]
+    fn what_the_listener_is_told_has_a_bound() {
+        let mut report = Report::new(false).listing(MOST_TOLD);
+        for text in ["\u{1f980}", "\"", "\u{1}"] {
+            let why = text.repeat(30_000 / text.len());
+            let path = text.repeat(4095 / text.len()).into_bytes();
+            report.note_problem(&Problem { path, why });
+        }
+        let long = "\u{1f980}".repeat(8000);
+        for _ in 0..10_000 {
+            let (path, why) = (long.clone().into_bytes(), long.clone());
+            report.note_problem(&Problem { path, why });
+        }
+        report.set_error(Some(anyhow::anyhow!("\"".repeat(4 << 20))));
+        let line = serde_json::to_string(&report).unwrap_or_default();
+        assert!(
+            (1..MOST_SAID_BYTES).contains(&(line.len() as u64)),
+            "{}",
+            line.len()
+        );
     }
 }

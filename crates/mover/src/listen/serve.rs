@@ -6,6 +6,7 @@ use super::events::{Event, Log};
 use super::limits::Limits;
 use super::waiting::Waiting;
 use crate::by_key::PROTOCOL;
+use crate::names::shown;
 use crate::protocol::{self, Message};
 use anyhow::{Context, Result};
 use fatpath_peer::{AuthError, BadLine, Key, Peer, PublicKey, Trusted, accept};
@@ -27,7 +28,7 @@ const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 /// How long transfers have to note what they have, once the listener stops.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 /// What the process of a transfer may say.
-const MOST_SAID_BYTES: u64 = 256 << 10;
+pub(super) const MOST_SAID_BYTES: u64 = 256 << 10;
 
 /// What takes connections.
 pub struct Server {
@@ -231,7 +232,10 @@ impl Server {
             let Ok(text) = line else { break };
             match serde_json::from_str::<Value>(&text) {
                 Ok(value) if value.is_object() => report = Some(value),
-                _ => self.log.note(&Event::Said { name, text: &text }),
+                _ => {
+                    let text = &shown(text.as_bytes());
+                    self.log.note(&Event::Said { name, text });
+                }
             }
         }
         let _ = io::copy(&mut errors, &mut io::sink()); // so that it need not wait
