@@ -2,11 +2,11 @@
 //! A key pair (Ed25519, RFC 8410), and the public half as one word of text.
 
 use crate::files::{FileError, create_private, read_private};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use ring::rand::SystemRandom;
-use ring::signature::Ed25519KeyPair;
-use rustls::crypto::ring::sign::any_eddsa_type;
+use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
@@ -142,6 +142,30 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         let open = Key::read(&path).err().unwrap().to_string();
         assert!(open.contains("chmod 600"), "{open}");
+    }
+
+    /// With the public half in it (RFC 5958), and without it, as `openssl genpkey -algorithm ed25519` writes it.
+    #[test]
+    fn keys_of_other_programs_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = [
+            (
+                "MFECAQEwBQYDK2VwBCIEICeLUKK8Tnacj6yx7NchjAEFrkZKZ2+OkK5pL4hUOQXu\n\
+                 gSEAi8MwnddfsdjA1skS9Qo7PVroU6UJiwlZHE/NUlK7co4=",
+                "ed25519:i8MwnddfsdjA1skS9Qo7PVroU6UJiwlZHE/NUlK7co4=",
+            ),
+            (
+                "MC4CAQAwBQYDK2VwBCIEIJpxl80gY6PLSmmYdGr5zgZgJ7MUZuAxqXJima+w/UXT",
+                "ed25519:5SYVZZBFBvGgVrV3ctEJHCAxT1v/4FdOBdR0Fz8/+ck=",
+            ),
+        ];
+        for (place, (private, public)) in keys.into_iter().enumerate() {
+            let path = folder.path().join(place.to_string());
+            let text =
+                format!("-----BEGIN PRIVATE KEY-----\n{private}\n-----END PRIVATE KEY-----\n");
+            create_private(&path, &text).unwrap();
+            assert_eq!(Key::read(&path).unwrap().public().to_string(), public);
+        }
     }
 
     #[test]

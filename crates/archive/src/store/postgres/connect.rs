@@ -110,7 +110,7 @@ pub(super) async fn connect(
 fn tls() -> Result<MakeRustlsConnect, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let versions =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = versions
