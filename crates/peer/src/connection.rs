@@ -181,6 +181,7 @@ mod tests {
     use std::net::TcpListener;
     use std::os::fd::OwnedFd;
     use std::path::Path;
+    use std::sync::mpsc;
     use std::thread;
 
     const WITHIN: Duration = Duration::from_secs(20);
@@ -317,6 +318,35 @@ mod tests {
                 assert!(heard.join().unwrap() == said);
             }
         });
+    }
+
+    /// It is not left lying until something else comes.
+    #[test]
+    fn what_comes_together_with_the_welcome_arrives() {
+        let folder = tempfile::tempdir().unwrap();
+        let (caller, called) = keys(folder.path());
+        let (connecting, accepted) = pair();
+        let at_called = thread::spawn(move || {
+            let judge = Judge::new(Box::new(|_| true));
+            let tls = tls::server(&called, "test", judge.clone()).unwrap();
+            let mut shaking = Shaking::new(tls.into(), accepted, judge, WITHIN).unwrap();
+            shaking.until(|tls| !tls.is_handshaking()).unwrap();
+            shaking.tls.writer().write_all(b"+more").unwrap();
+            shaking.until(|tls| !tls.wants_write()).unwrap();
+            shaking
+        });
+        let peer = connect(connecting, &caller, "test", |_| true, WITHIN).unwrap();
+        let _open = at_called.join().unwrap();
+        let (from, _say) = io::pipe().unwrap();
+        let (mut hear, to) = io::pipe().unwrap();
+        thread::spawn(move || peer.relay(from.into(), to.into()));
+        let (heard, is_heard) = mpsc::channel();
+        thread::spawn(move || {
+            let mut more = [0; 4];
+            let read = hear.read_exact(&mut more);
+            heard.send(read.map(|()| more))
+        });
+        assert_eq!(&is_heard.recv_timeout(WITHIN).unwrap().unwrap(), b"more");
     }
 
     /// Nobody waits for an end that is gone.

@@ -31,6 +31,7 @@ impl Peer {
             is_heard_out: false,
             end: None,
         };
+        relay.open()?; // what came together with the welcome
         while !relay.is_done() {
             let ready = relay.wait()?;
             relay.take_ours(ready)?;
@@ -138,6 +139,11 @@ impl Relay {
         if unless_blocked(self.peer.tls.read_tls(&mut self.peer.socket))? == Some(0) {
             self.is_heard_out = true;
         }
+        self.open()
+    }
+
+    /// Opens what was read of the socket.
+    fn open(&mut self) -> io::Result<()> {
         let read = self.peer.tls.process_new_packets();
         let state = read.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.is_heard_out |= state.peer_has_closed();
