@@ -74,6 +74,7 @@ impl Server {
 
     /// Somebody has connected.
     pub fn take(self: &Arc<Server>, socket: TcpStream, from: SocketAddr) {
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port()); // of IPv4 as people know it
         let Ok(clone) = socket.try_clone() else {
             return; // there are no more files to open
         };
