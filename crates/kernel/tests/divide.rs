@@ -72,7 +72,7 @@ fn flows_that_are_idle_take_no_share() {
     wait_for_share(&loaded, &[&busy, &idle], 2);
 }
 
-/// Some kernels refuse them to everybody.
+/// A kernel may refuse them (docs/kernel.md).
 #[test]
 fn flows_are_listed_and_share_without_iterators_over_maps() {
     let Some(_alone) = alone() else { return };

@@ -136,6 +136,24 @@ pub struct Agreed {
     pub flows: Option<u16>,
 }
 
+#[cfg(test)]
+impl Agreed {
+    /// What tests begin from.
+    pub fn of_tests() -> Agreed {
+        Agreed {
+            datagram_bytes: 1452,
+            window_bytes: 1 << 20,
+            silence_ms: 1000,
+            law: "fp_bbr".to_owned(),
+            ecn: true,
+            limit_bps: None,
+            ports: (50_000, 51_000),
+            carrier: Carrier::Auto,
+            flows: None,
+        }
+    }
+}
+
 /// The called's part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {

@@ -305,7 +305,7 @@ pub fn law(text: &str) -> Result<Law> {
 mod tests {
     use super::*;
     use crate::by_key::{KeyFiles, PROTOCOL};
-    use crate::protocol::{Carrier, Receives};
+    use crate::protocol::Receives;
     use crate::remote::Shell;
     use fatpath_peer::{Key, accept, add};
     use std::net::TcpListener;
@@ -315,14 +315,7 @@ mod tests {
     fn agreed(datagram_bytes: u16) -> Agreed {
         Agreed {
             datagram_bytes,
-            window_bytes: 1 << 20,
-            silence_ms: 1000,
-            law: "fp_bbr".to_owned(),
-            ecn: true,
-            limit_bps: None,
-            ports: (50_000, 51_000),
-            carrier: Carrier::Auto,
-            flows: None,
+            ..Agreed::of_tests()
         }
     }
 

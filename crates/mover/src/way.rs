@@ -370,15 +370,9 @@ mod tests {
     /// Whether the caller goes on, which asked for this, when the called offers so many flows of UDP, and TCP or not.
     fn is_taken(carrier: Carrier, flows: Option<u16>, udp: u16, tcp: bool) -> bool {
         let agreed = Agreed {
-            datagram_bytes: 1452,
-            window_bytes: 1 << 20,
-            silence_ms: 1000,
-            law: "fp_bbr".to_owned(),
-            ecn: true,
-            limit_bps: None,
-            ports: (50_000, 51_000),
             carrier,
             flows,
+            ..Agreed::of_tests()
         };
         let ready = Ready {
             version: crate::protocol::VERSION,

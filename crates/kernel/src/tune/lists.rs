@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lists of flows: loaded, and read in all network namespaces.
 //!
-//! An iterator over the socket storage lists the flows of all namespaces at once. Some kernels refuse all iterators over
-//! maps (docs/kernel.md): there an iterator over sockets lists those of each namespace that can be found.
+//! An iterator over the socket storage lists the flows of all namespaces at once. A kernel may refuse iterators over maps
+//! (docs/kernel.md): there an iterator over sockets lists those of each namespace that can be found.
 
 use crate::KernelError;
 use crate::build::Build;
@@ -10,7 +10,7 @@ use crate::handle::Kernel;
 use crate::namespaces::{namespaces, within};
 use crate::object::program;
 use crate::pins::{LINK_KEEP_NEW, LINK_LIST_DIVIDED, LINK_LIST_FLOWS};
-use libbpf_rs::Object;
+use libbpf_rs::{ErrorKind, Object};
 use std::os::fd::AsFd;
 
 /// Each program, and its pin.
@@ -24,11 +24,12 @@ const HERE: &str = "_here";
 
 impl Kernel {
     pub(crate) fn load_lists(&self, build: &Build) -> Result<(), KernelError> {
-        let over_storage = match build.iterates_over_maps {
-            true => self.load_lists_over_storage(build),
-            false => Err(KernelError::NotPermitted),
-        };
-        let flows = over_storage.or_else(|_| self.load_lists_here(build))?;
+        let over_storage = build.iterates_over_maps;
+        let flows = match over_storage.then(|| self.load_lists_over_storage(build)) {
+            Some(Err(error)) if is_refused(&error) => self.load_lists_here(build),
+            Some(loaded) => loaded,
+            None => self.load_lists_here(build),
+        }?;
         self.attach_iterator(&flows, "keep_new", LINK_KEEP_NEW)
     }
 
@@ -73,6 +74,14 @@ impl Kernel {
         let walked: Vec<_> = namespaces().into_iter().map(walk).collect();
         let written: Result<Vec<Option<Vec<u8>>>, KernelError> = walked.into_iter().collect();
         Ok(written?.into_iter().flatten().flatten().collect())
+    }
+}
+
+fn is_refused(error: &KernelError) -> bool {
+    match error {
+        KernelError::NotPermitted => true,
+        KernelError::Bpf { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+        _ => false,
     }
 }
 

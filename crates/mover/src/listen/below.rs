@@ -108,19 +108,13 @@ fn cannot(name: &[u8], error: Errno) -> anyhow::Error {
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
-    use crate::protocol::Carrier;
 
     fn agreed() -> Agreed {
         Agreed {
-            datagram_bytes: 1452,
             window_bytes: 4 << 30,
             silence_ms: u32::MAX,
-            law: "fp_bbr".to_owned(),
-            ecn: true,
-            limit_bps: None,
             ports: (50_000, 50_010),
-            carrier: Carrier::Auto,
-            flows: None,
+            ..Agreed::of_tests()
         }
     }
 

@@ -76,7 +76,7 @@ impl Entry {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
-    use super::super::{Agreed, Answer, Carrier, Hello, Problem, Receives, VERSION, decode};
+    use super::super::{Agreed, Answer, Hello, Problem, Receives, VERSION, decode};
     use super::*;
 
     #[test]
@@ -123,17 +123,7 @@ mod tests {
         assert!(decode(&answers(2)).is_some());
         assert_eq!(decode(&answers(3)), None);
         let hello = |names| {
-            let agreed = Agreed {
-                datagram_bytes: 1452,
-                window_bytes: 1 << 20,
-                silence_ms: 1000,
-                law: "fp_bbr".to_owned(),
-                ecn: true,
-                limit_bps: None,
-                ports: (50_000, 51_000),
-                carrier: Carrier::Auto,
-                flows: None,
-            };
+            let agreed = Agreed::of_tests();
             let receives = Receives {
                 names: vec![vec![]; names],
                 ..Receives::default()
