@@ -18,6 +18,7 @@ struct step {
 	u32 max_packets_out; /* the most in flight, of late */
 	u32 is_cwnd_limited; /* the window held the flow back, of late */
 	u32 ca_state;
+	u32 tlp_high_seq; /* not 0: a tail loss probe is not answered */
 	u32 local_port;
 };
 
@@ -41,6 +42,7 @@ static __always_inline void fill(struct step *s, struct tcp_sock *tp)
 	s->max_packets_out = tp->max_packets_out;
 	s->is_cwnd_limited = BPF_CORE_READ_BITFIELD_PROBED(tp, is_cwnd_limited);
 	s->ca_state = BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state);
+	s->tlp_high_seq = tp->tlp_high_seq;
 	s->local_port = tp->inet_conn.icsk_inet.sk.__sk_common.skc_num;
 }
 
