@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The adapter between the kernel's tcp_sock and the laws of cc/: struct_ops
- * congestion control, one registered law for each of CC_LAWS. The kernel keeps
- * recovery (PRR, RACK); a law says how the window grows and what is left of it after
- * a congestion event, start.h and hystart.h how a flow starts and goes on after a pause.
+ * congestion control, one registered law for each of CC_LAWS, all with the same programs.
+ * The kernel keeps recovery (PRR, RACK); a law says how the window grows and what is left
+ * of it after a congestion event, start.h and hystart.h how a flow starts and goes on after
+ * a pause.
  *
  * Parameters come from the rule of the flow, at every ACK, so a changed policy
  * changes live flows within a round trip. A flow whose rule does not give it this law
@@ -46,58 +47,62 @@ static __always_inline int is_window_used(struct tcp_sock *tp)
 	return is_cwnd_limited(tp) && !is_flagged(tp, LAW_HELD_BACK);
 }
 
-static __always_inline void grow_by(enum cc_law law, const struct law_name *name, struct sock *sk,
-				    const struct fp_rule *rule, u32 acked)
+static __always_inline void grow_by(struct sock *sk, const struct fp_rule *rule, u32 acked_pkts)
 {
-	struct law_ack ack = { .law = law, .acked_pkts = acked };
+	struct law_ack ack = { .acked_pkts = acked_pkts };
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w;
 
 	count_ack(sk, tp->snd_cwnd < tp->snd_ssthresh);
 	ack.start = start_of(rule, tp);
 	flag(tp, LAW_HYSTART, ack.start.hystart);
+	if (!use_law(tp, rule, &ack.use))
+		ack.use.law = CC_LAW_reno;
 	w = window_of(tp);
-	if (!parameters(tp, rule, law, name, ack.values))
-		ack.law = CC_LAW_reno;
 	grow(&w, &ack);
 	set_window(tp, &w);
 }
 
-static __always_inline void acked_by(enum cc_law law, const struct law_name *name, struct sock *sk,
-				     u32 acked)
+SEC("struct_ops")
+void BPF_PROG(law_cong_avoid, struct sock *sk, u32 ack, u32 acked_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
 	int is_used = is_window_used(tp);
 	struct fp_rule *rule;
 
 	if (is_flagged(tp, LAW_GOING_POLITE)) {
-		flag(tp, LAW_GOING_POLITE, going_polite_acked(sk, acked));
+		flag(tp, LAW_GOING_POLITE, going_polite_acked(sk, acked_pkts));
 		return;
 	}
 	if (!is_used && !is_flagged(tp, LAW_MAX_BURST))
 		return;
 	rule = rule_of(sk);
 	if (is_used)
-		grow_by(law, name, sk, rule, acked);
+		grow_by(sk, rule, acked_pkts);
 	bound_burst(tp, rule);
 }
 
-static __always_inline u32 ssthresh_by(enum cc_law law, const struct law_name *name,
-				       struct sock *sk, u32 cwnd_pkts)
+static __always_inline u32 ssthresh_of(struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
-	cc_u32 values[CC_PARAMS], ssthresh_pkts;
 	struct cc_window w = window_of(tp);
+	struct law_in_use use = {};
+	u32 ssthresh_pkts;
 
 	w.cwnd_pkts = cwnd_pkts;
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		return going_polite_ssthresh(sk);
-	if (parameters(tp, rule_of(sk), law, name, values))
-		ssthresh_pkts = cc_ssthresh(law, values, &w, tp->packets_out);
-	else
-		ssthresh_pkts = cc_ssthresh(CC_LAW_reno, values, &w, tp->packets_out);
+	if (!use_law(tp, rule_of(sk), &use))
+		use.law = CC_LAW_reno;
+	ssthresh_pkts = reduce(&w, &use, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(law_ssthresh, struct sock *sk)
+{
+	return ssthresh_of(sk, whole_cwnd_pkts(tcp(sk)));
 }
 
 /* tcp_simple_retransmit(), for a path whose MTU has shrunk, enters Loss and lowers nothing. */
@@ -109,17 +114,23 @@ static __always_inline int is_reduced(struct tcp_sock *tp)
 }
 
 /* As tcp_reno_undo_cwnd(); the law's memory goes back too. */
-static __always_inline u32 undo_by(enum cc_law law, struct sock *sk, u32 cwnd_pkts)
+static __always_inline u32 undone_cwnd_pkts(struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w = window_of(tp);
 
 	w.cwnd_pkts = cwnd_pkts;
-	cwnd_pkts = cc_undo_cwnd(law, &w, tp->prior_cwnd);
+	cwnd_pkts = cc_undo_cwnd(law_of(tp), &w, tp->prior_cwnd);
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		going_polite_undone(sk);
 	state_of(tp)->memory = w.memory;
 	return cwnd_pkts;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
+{
+	return undone_cwnd_pkts(sk, tcp(sk)->snd_cwnd);
 }
 
 /* tcp_undo_cwnd_reduction() */
@@ -133,18 +144,18 @@ static __always_inline int is_undone(const struct tcp_sock *tp)
  * answer (docs/kernel.md). A window or threshold that no law gives is made good at the
  * next ACK, before recovery goes on with it.
  */
-static __always_inline void make_good(enum cc_law law, const struct law_name *name, struct sock *sk)
+static __always_inline void make_good(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp(sk);
 	u32 most_pkts = max_window_pkts(tp);
 	int is_too_large = tp->prior_cwnd && tp->snd_cwnd > most_pkts;
 
 	if (is_too_large && is_undone(tp)) {
-		tp->snd_cwnd = undo_by(law, sk, 0);
+		tp->snd_cwnd = undone_cwnd_pkts(sk, 0);
 		return;
 	}
 	if (tp->snd_ssthresh > most_pkts && (is_too_large || is_reduced(tp)))
-		tp->snd_ssthresh = ssthresh_by(law, name, sk, tp->prior_cwnd);
+		tp->snd_ssthresh = ssthresh_of(sk, tp->prior_cwnd);
 	if (is_too_large)
 		tp->snd_cwnd = tp->snd_ssthresh;
 }
@@ -357,11 +368,11 @@ static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *
  * An ACK, before recovery and cong_avoid; one that only opens the peer's window tells
  * nothing of the path.
  */
-static __always_inline void ack_by(enum cc_law law, const struct law_name *name, struct sock *sk,
-				   const struct ack_sample *sample)
+SEC("struct_ops")
+void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	end_burst_bound(tcp(sk));
-	make_good(law, name, sk);
+	make_good(sk);
 	if (sample->pkts_acked || sample->rtt_us > 0)
 		learn(tcp(sk), sample);
 	if (is_flagged(tcp(sk), LAW_PHASES))
@@ -370,40 +381,17 @@ static __always_inline void ack_by(enum cc_law law, const struct law_name *name,
 		unpace(sk);
 }
 
-/* Registers a law of CC_LAWS as fp_LAW. */
+/* Registers a law of CC_LAWS as fp_LAW: the programs know it by its name. */
 #define LAW(law)                                                                                   \
-	SEC("struct_ops")                                                                          \
-	void BPF_PROG(law##_cong_avoid, struct sock *sk, u32 ack, u32 acked)                       \
-	{                                                                                          \
-		struct law_name name = { "fp_" #law };                                             \
-		acked_by(CC_LAW_##law, &name, sk, acked);                                          \
-	}                                                                                          \
-	SEC("struct_ops")                                                                          \
-	u32 BPF_PROG(law##_ssthresh, struct sock *sk)                                              \
-	{                                                                                          \
-		struct law_name name = { "fp_" #law };                                             \
-		return ssthresh_by(CC_LAW_##law, &name, sk, whole_cwnd_pkts(tcp(sk)));             \
-	}                                                                                          \
-	SEC("struct_ops")                                                                          \
-	void BPF_PROG(law##_pkts_acked, struct sock *sk, const struct ack_sample *sample)          \
-	{                                                                                          \
-		struct law_name name = { "fp_" #law };                                             \
-		ack_by(CC_LAW_##law, &name, sk, sample);                                           \
-	}                                                                                          \
-	SEC("struct_ops")                                                                          \
-	u32 BPF_PROG(law##_undo_cwnd, struct sock *sk)                                             \
-	{                                                                                          \
-		return undo_by(CC_LAW_##law, sk, tcp(sk)->snd_cwnd);                               \
-	}                                                                                          \
 	SEC(".struct_ops")                                                                         \
 	struct tcp_congestion_ops fp_##law = {                                                     \
 		.init = (void *)law_init,                                                          \
 		.release = (void *)law_release,                                                    \
-		.cong_avoid = (void *)law##_cong_avoid,                                            \
-		.ssthresh = (void *)law##_ssthresh,                                                \
-		.undo_cwnd = (void *)law##_undo_cwnd,                                              \
+		.cong_avoid = (void *)law_cong_avoid,                                              \
+		.ssthresh = (void *)law_ssthresh,                                                  \
+		.undo_cwnd = (void *)law_undo_cwnd,                                                \
 		.cwnd_event = (void *)law_cwnd_event,                                              \
-		.pkts_acked = (void *)law##_pkts_acked,                                            \
+		.pkts_acked = (void *)law_pkts_acked,                                              \
 		.name = "fp_" #law,                                                                \
 	};
 CC_LAWS(LAW)

@@ -37,11 +37,10 @@ static __always_inline const struct rate_sample *sample_of(void *ctx)
 	return (const struct rate_sample *)sample;
 }
 
-static __always_inline void law_values(enum cc_law law, const struct law_name *name,
-				       struct sock *sk, cc_u32 values[CC_PARAMS])
+static __always_inline void law_values(struct sock *sk, struct law_in_use *use)
 {
-	if (!parameters(tcp(sk), rule_of(sk), law, name, values))
-		cc_law_initial(law, values);
+	if (!use_law(tcp(sk), rule_of(sk), use))
+		cc_law_initial(use->law, use->values);
 }
 
 /* The kernel may have lowered the window, and a policy the clamp. */
@@ -135,7 +134,7 @@ static __always_inline void release_by(enum cc_law law, struct sock *sk)
 /* Without memory: Reno's window (RFC 5681), at once at what is left after a loss. */
 static __always_inline void fall_back(struct sock *sk, const struct rate_sample *rs)
 {
-	struct law_ack ack = { .law = CC_LAW_reno, .acked_pkts = rs->acked_sacked };
+	struct law_ack ack = { .use.law = CC_LAW_reno, .acked_pkts = rs->acked_sacked };
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_window w = window_of(tp);
 
@@ -146,18 +145,18 @@ static __always_inline void fall_back(struct sock *sk, const struct rate_sample 
 	set_window(tp, &w);
 }
 
-static __always_inline void control_by(enum cc_law law, const struct law_name *name,
-				       struct sock *sk, const struct rate_sample *rs)
+static __always_inline void control_by(enum cc_law law, struct sock *sk,
+				       const struct rate_sample *rs)
 {
 	struct cc_rate_flow *f = rate_flow_of(sk);
-	struct rate_ack ack = { .law = law };
+	struct rate_ack ack = {};
 	struct tcp_sock *tp = tcp(sk);
 
 	if (!f) {
 		fall_back(sk, rs);
 		return;
 	}
-	law_values(law, name, sk, ack.values);
+	law_values(sk, &ack.use);
 	take_now(f, &ack.sample, tp);
 	fill_sample(&ack.sample, rs);
 	count_ack(sk, cc_rate_is_starting(law, f));
@@ -196,12 +195,11 @@ static __always_inline u32 undo_by(enum cc_law law, struct sock *sk)
 }
 
 /* Nothing is in flight. A rule's initial window was set after init(). */
-static __always_inline void starts_by(enum cc_law law, const struct law_name *name, struct sock *sk,
-				      enum tcp_ca_event event)
+static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp_ca_event event)
 {
 	struct cc_rate_flow *f = rate_flow_of(sk);
 	struct cc_rate_sample now = {};
-	cc_u32 values[CC_PARAMS];
+	struct law_in_use use = {};
 	struct tcp_sock *tp = tcp(sk);
 
 	if (event != CA_EVENT_TX_START || !f)
@@ -210,11 +208,11 @@ static __always_inline void starts_by(enum cc_law law, const struct law_name *na
 		begin(law, sk, f);
 		return;
 	}
-	law_values(law, name, sk, values);
+	law_values(sk, &use);
 	take_now(f, &now, tp);
 	if (tp->app_limited)
 		now.flags |= CC_RATE_APP_LIMITED;
-	cc_rate_transmission_starts(law, values, f, &now);
+	cc_rate_transmission_starts(law, use.values, f, &now);
 	TRACE(sk, TRANSMISSION_STARTS, f, &now);
 	send_by(sk, f);
 }
@@ -241,8 +239,7 @@ u32 BPF_PROG(rate_sndbuf_expand, struct sock *sk)
 	SEC("struct_ops")                                                                          \
 	int law##_cong_control(u64 *ctx)                                                           \
 	{                                                                                          \
-		struct law_name name = { "fp_" #law };                                             \
-		control_by(CC_LAW_##law, &name, (struct sock *)ctx[0], sample_of(ctx));            \
+		control_by(CC_LAW_##law, (struct sock *)ctx[0], sample_of(ctx));                   \
 		return 0;                                                                          \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
@@ -258,8 +255,7 @@ u32 BPF_PROG(rate_sndbuf_expand, struct sock *sk)
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(law##_cwnd_event, struct sock *sk, enum tcp_ca_event event)                  \
 	{                                                                                          \
-		struct law_name name = { "fp_" #law };                                             \
-		starts_by(CC_LAW_##law, &name, sk, event);                                         \
+		starts_by(CC_LAW_##law, sk, event);                                                \
 	}                                                                                          \
 	SEC(".struct_ops")                                                                         \
 	struct tcp_congestion_ops fp_##law = {                                                     \

@@ -52,7 +52,7 @@ static __always_inline u64 not_zero(u64 bytes_per_s)
 static __always_inline u64 without_headers(struct tcp_sock *tp, u64 bytes_per_s)
 {
 	struct inet_connection_sock *icsk = &tp->inet_conn;
-	u32 ip_bytes = icsk->icsk_af_ops->net_header_len + icsk->icsk_ext_hdr_len;
+	u32 ip_bytes = BPF_CORE_READ(icsk, icsk_af_ops, net_header_len) + icsk->icsk_ext_hdr_len;
 	u32 packet_bytes = tp->mss_cache + tp->tcp_header_len + ip_bytes;
 
 	if (!bytes_per_s || !packet_bytes)
@@ -276,18 +276,17 @@ void BPF_PROG(rude_set_state, struct sock *sk, u8 new_state)
 	struct fp_rule *rule = rule_of(sk);
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_rude_now now = {};
-	cc_u32 values[CC_PARAMS];
-	enum cc_law law;
+	struct law_in_use use = {};
 
 	if (!s || !s->keeps_fair || !rule)
 		return;
-	law = fair_law(rule, values);
+	use_fair_law(rule, &use);
 	look(tp, &now);
 	/* ECN's echo, a drop in the host, or a loss that its probe made good. */
 	if (new_state == TCP_CA_CWR)
-		cc_rude_congested(law, values, &s->rude, &now);
+		cc_rude_congested(use.law, use.values, &s->rude, &now);
 	if (new_state == TCP_CA_LOSS && is_timed_out(tp)) {
-		cc_rude_timed_out(law, values, &s->rude, &now);
+		cc_rude_timed_out(use.law, use.values, &s->rude, &now);
 		tp->snd_cwnd = cc_rude_cwnd_pkts(&now);
 	}
 }
@@ -338,10 +337,12 @@ u32 BPF_PROG(rude_undo_cwnd, struct sock *sk)
 {
 	struct rude_state *s = rude_state_of(sk);
 	struct fp_rule *rule = rule_of(sk);
-	cc_u32 values[CC_PARAMS];
+	struct law_in_use use = {};
 
-	if (s && s->keeps_fair && rule)
-		cc_rude_undone(fair_law(rule, values), &s->rude);
+	if (s && s->keeps_fair && rule) {
+		use_fair_law(rule, &use);
+		cc_rude_undone(use.law, &s->rude);
+	}
 	return tcp(sk)->snd_cwnd;
 }
 

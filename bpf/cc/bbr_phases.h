@@ -289,14 +289,17 @@ static inline int cc_bbr_adapt_longterm(struct cc_rate_flow *f, const struct cc_
 	return 0;
 }
 
-/* 5.3.3.9 UpdateProbeBWCyclePhase() */
-static inline void cc_bbr_update_phase(struct cc_rate_flow *f, const struct cc_bbr *p,
-				       const struct cc_rate_sample *s)
+/* 5.3.3.9 UpdateProbeBWCyclePhase(): the phase. */
+CC_CHECKED_ALONE cc_u32 cc_bbr_update_phase(struct cc_rate_flow *f, const struct cc_bbr *p,
+					    const struct cc_rate_sample *s)
 {
-	struct cc_bbr_state *b = cc_bbr_of(f);
+	struct cc_bbr_state *b;
 
+	if (!f || !p || !s)
+		return CC_BBR_STARTUP;
+	b = cc_bbr_of(f);
 	if (!cc_bbr_is(b, CC_BBR_FULL_BW_REACHED) || cc_bbr_adapt_longterm(f, p, s))
-		return;
+		return b->phase;
 	switch (b->phase) {
 	case CC_BBR_PROBE_BW_DOWN:
 	case CC_BBR_PROBE_BW_CRUISE:
@@ -320,6 +323,7 @@ static inline void cc_bbr_update_phase(struct cc_rate_flow *f, const struct cc_b
 	default:
 		break;
 	}
+	return b->phase;
 }
 
 /* 5.6.4.5 ProbeRTTCwnd() */

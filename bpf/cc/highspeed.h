@@ -69,11 +69,16 @@ static inline cc_u64 cc_highspeed_log_square_p(const struct cc_highspeed *p, cc_
 }
 
 /* a(w) in 2^-14, from 1 to 131,071 segments; w^2 p(w) is held below 2^20. */
-static inline cc_u32 cc_highspeed_a(const struct cc_highspeed *p, cc_u32 cwnd_pkts)
+CC_CHECKED_ALONE cc_u32 cc_highspeed_a(const struct cc_highspeed *p, cc_u32 cwnd_pkts)
 {
-	cc_u64 place = cc_highspeed_place(p, cwnd_pkts), b = cc_highspeed_b(p, place);
-	cc_u64 log = cc_highspeed_log_square_p(p, cwnd_pkts, place), a;
+	cc_u64 place, log, a;
+	cc_u32 b;
 
+	if (!p)
+		return CC_POWER_ONE;
+	place = cc_highspeed_place(p, cwnd_pkts);
+	b = cc_highspeed_b(p, place);
+	log = cc_highspeed_log_square_p(p, cwnd_pkts, place);
 	a = cc_exp2(log < 20 * CC_LOG_ONE ? log : 20 * CC_LOG_ONE) * 2 * b / ((2u << 20) - b);
 	if (a < CC_POWER_ONE || cwnd_pkts <= p->low_window_pkts)
 		return CC_POWER_ONE;

@@ -8,7 +8,7 @@
 #ifndef FATPATH_CC_START_H
 #define FATPATH_CC_START_H
 
-#include "law.h"
+#include "fixed.h"
 #include "hystart.h"
 
 /* What becomes of the window in a pause longer than the RTO. */
@@ -89,11 +89,16 @@ static inline cc_u32 cc_slow_start_until(struct cc_window *w, cc_u64 k, cc_u64 u
  * By segments acknowledged (RFC 3465 with L unbounded, as Linux does). Returns the
  * acknowledged segments that slow start did not use.
  */
-static inline cc_u32 cc_slow_start(struct cc_window *w, const struct cc_start *s, cc_u32 acked_pkts)
+CC_CHECKED_ALONE cc_u32 cc_slow_start(struct cc_window *w, const struct cc_start *s,
+				      cc_u32 acked_pkts)
 {
-	cc_u32 top = w->clamp_pkts < w->ssthresh_pkts ? w->clamp_pkts : w->ssthresh_pkts;
-	cc_u64 limit = (cc_u64)s->max_ssthresh_pkts + 1;
+	cc_u32 top;
+	cc_u64 limit;
 
+	if (!w || !s)
+		return 0;
+	top = w->clamp_pkts < w->ssthresh_pkts ? w->clamp_pkts : w->ssthresh_pkts;
+	limit = (cc_u64)s->max_ssthresh_pkts + 1;
 	if (s->max_ssthresh_pkts && w->cwnd_pkts < limit && limit < top) {
 		acked_pkts = cc_slow_start_until(w, cc_slow_start_divisor(w, s), limit, acked_pkts);
 		if (!acked_pkts)

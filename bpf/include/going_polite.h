@@ -101,22 +101,25 @@ static __always_inline u32 going_polite_ssthresh(struct sock *sk)
 	struct rude_state *s = rude_state_of(sk);
 	struct fp_rule *rule = rule_of(sk);
 	struct tcp_sock *tp = tcp(sk);
-	cc_u32 values[CC_PARAMS];
+	struct law_in_use use = {};
 
 	if (!s || !rule)
 		return tp->snd_cwnd > 2 * CC_MIN_SSTHRESH_PKTS ? tp->snd_cwnd / 2
 							       : CC_MIN_SSTHRESH_PKTS;
-	return cc_rude_shadow_ssthresh(fair_law(rule, values), values, &s->rude, tp->snd_cwnd);
+	use_fair_law(rule, &use);
+	return shadow_ssthresh(&s->rude, &use, tp->snd_cwnd);
 }
 
 static __always_inline void going_polite_undone(struct sock *sk)
 {
 	struct rude_state *s = rude_state_of(sk);
 	struct fp_rule *rule = rule_of(sk);
-	cc_u32 values[CC_PARAMS];
+	struct law_in_use use = {};
 
-	if (s && rule)
-		cc_rude_undone(fair_law(rule, values), &s->rude);
+	if (!s || !rule)
+		return;
+	use_fair_law(rule, &use);
+	cc_rude_undone(use.law, &s->rude);
 }
 
 #endif

@@ -264,7 +264,7 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 rcv_nxt;
 	u32 copied_seq;
-	u32 high_seq; /* snd_nxt when recovery began */
+	u32 high_seq;	  /* snd_nxt when recovery began */
 	u32 tlp_high_seq; /* snd_nxt when the tail loss probe left that is not answered, or 0 */
 	u32 total_retrans;
 	u32 dsack_dups;

@@ -14,9 +14,10 @@
 #define LAW_BAD_PARAMS 1u /* counted, until they are good again */
 #define LAW_HYSTART 2u	  /* the rule wants it, when it was last read */
 /* 4u is LAW_GOING_POLITE of laws.bpf.c */
-#define LAW_MAX_BURST 8u  /* the rule gives it, when it was last read */
-#define LAW_PHASES 32u	  /* the rule differs by phase, when it was last read: see phase_flow.h */
-#define LAW_HELD_BACK 16u /* until this ACK max_burst held a part of the window back */
+#define LAW_MAX_BURST 8u   /* the rule gives it, when it was last read */
+#define LAW_PHASES 32u	   /* the rule differs by phase, when it was last read: see phase_flow.h */
+#define LAW_HELD_BACK 16u  /* until this ACK max_burst held a part of the window back */
+#define LAW_NUMBER_SHIFT 8 /* from here on: law_named() of the flow's law; 0 = not known yet */
 
 /* What is kept of a flow in icsk_ca_priv. */
 struct law_state {
@@ -26,11 +27,6 @@ struct law_state {
 };
 _Static_assert(sizeof(struct law_state) <= 104, "the size of icsk_ca_priv");
 _Static_assert(CC_PARAMS == FP_LAW_PARAMS, "a rule holds every parameter of a law");
-
-/* A law's name as the kernel and fp_rule keep it. */
-struct law_name {
-	char text[FP_LAW_LEN];
-};
 
 /*
  * tcp_sndbuf_expand() works out 2 x cwnd x a segment's memory in an int. That memory is
@@ -70,14 +66,59 @@ static __always_inline struct fp_rule *rule_of(struct sock *sk)
 	return bpf_map_lookup_elem(&fp_rules, &rule_id);
 }
 
-/* A program may have chosen another law than its rule. */
-static __always_inline int gives(const struct fp_rule *rule, const struct law_name *name)
-{
-	u64 has[2], wants[2];
+/* A law's name as the kernel and fp_rule keep it. */
+struct law_name {
+	u64 text[2];
+};
 
-	__builtin_memcpy(has, rule->law, sizeof(has));
-	__builtin_memcpy(wants, name, sizeof(wants));
-	return FP_IS_GIVEN(rule, FP_LAW) && has[0] == wants[0] && has[1] == wants[1];
+#define IS_NAMED(law)                                                                              \
+	{                                                                                          \
+		static const char text[FP_LAW_LEN] = "fp_" #law;                                   \
+		const u64 *word = (const u64 *)text;                                               \
+		if (name->text[0] == word[0] && name->text[1] == word[1])                          \
+			return CC_LAW_##law + 1;                                                   \
+	}
+/* The number of the law, plus 1; 0: none of ours. A global function, as grow(). */
+__noinline u32 law_named(const struct law_name *name)
+{
+	if (!name)
+		return 0;
+	CC_ALL_LAWS(IS_NAMED)
+	return 0;
+}
+
+/*
+ * By probe reads, which a flow needs once: for each pointer that such a program loads, recent verifiers go through the names
+ * of all the kernel's types (docs/kernel.md).
+ */
+static __always_inline u32 number_of_law(struct tcp_sock *tp)
+{
+	struct law_name name = {};
+
+	BPF_CORE_READ_INTO(&name, tp, inet_conn.icsk_ca_ops, name);
+	return law_named(&name);
+}
+
+/* Found out once, and kept. */
+static __always_inline enum cc_law law_of(struct tcp_sock *tp)
+{
+	struct law_state *state = state_of(tp);
+	u32 number = state->flags >> LAW_NUMBER_SHIFT;
+
+	if (!number) {
+		number = number_of_law(tp);
+		state->flags |= number << LAW_NUMBER_SHIFT;
+	}
+	return number ? number - 1 : CC_LAW_reno;
+}
+
+/* A program may have chosen another law than its rule. */
+static __always_inline int gives(const struct fp_rule *rule, enum cc_law law)
+{
+	struct law_name name;
+
+	__builtin_memcpy(&name, rule->law, sizeof(name));
+	return FP_IS_GIVEN(rule, FP_LAW) && law_named(&name) == law + 1;
 }
 
 static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32 mss_bytes)
@@ -188,21 +229,49 @@ static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 	return w;
 }
 
-/* An acknowledgement, as the functions below get it. */
-struct law_ack {
-	struct cc_start start;
+/*
+ * What follows are global functions: the verifier walks through each once, and not once for each way that leads to it.
+ */
+
+/* A law with its parameters. */
+struct law_in_use {
 	cc_u32 values[CC_PARAMS];
-	u32 law; /* enum cc_law */
-	u32 acked_pkts;
+	u32 law;      /* enum cc_law */
+	u32 is_given; /* by the rule; else they are the law's initial ones */
 };
 
-/* cc_acked() as a global function: the verifier walks it once, not once for each way that leads to it. */
+/* An acknowledgement. */
+struct law_ack {
+	struct cc_start start;
+	struct law_in_use use;
+	u32 acked_pkts;
+	u32 pad;
+};
+
+/* 0 = the rule's parameters are out of range. */
+__noinline int settle(struct law_in_use *use)
+{
+	if (!use)
+		return 0;
+	if (use->is_given)
+		return cc_law_accepts(use->law, use->values);
+	cc_law_initial(use->law, use->values);
+	return 1;
+}
+
 __noinline int grow(struct cc_window *w, const struct law_ack *ack)
 {
 	if (!w || !ack)
 		return 0;
-	cc_acked(ack->law, ack->values, &ack->start, w, ack->acked_pkts);
+	cc_acked(ack->use.law, ack->use.values, &ack->start, w, ack->acked_pkts);
 	return 1;
+}
+
+__noinline u32 reduce(struct cc_window *w, const struct law_in_use *use, u32 in_flight_pkts)
+{
+	if (!w || !use)
+		return CC_MIN_SSTHRESH_PKTS;
+	return cc_ssthresh(use->law, use->values, w, in_flight_pkts);
 }
 
 static __always_inline void set_window(struct tcp_sock *tp, const struct cc_window *w)
@@ -213,23 +282,19 @@ static __always_inline void set_window(struct tcp_sock *tp, const struct cc_wind
 }
 
 /*
- * 1 = `values` are the flow's parameters, its rule's or the law's initial ones; 0 = its
- * rule's are out of range. They are copied before they are checked, for the map may
- * change at any moment.
+ * The flow's law, with its rule's parameters; 0 = they are out of range. They are copied before they are checked, for
+ * the map may change at any moment.
  */
-static __always_inline int parameters(struct tcp_sock *tp, const struct fp_rule *rule,
-				      enum cc_law law, const struct law_name *name,
-				      cc_u32 values[CC_PARAMS])
+static __always_inline int use_law(struct tcp_sock *tp, const struct fp_rule *rule,
+				   struct law_in_use *use)
 {
 	int is_good;
 
-	if (!rule || !gives(rule, name)) {
-		flag(tp, LAW_BAD_PARAMS, 0);
-		cc_law_initial(law, values);
-		return 1;
-	}
-	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
-	is_good = cc_law_accepts(law, values);
+	use->law = law_of(tp);
+	use->is_given = rule && gives(rule, use->law);
+	if (use->is_given)
+		__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
+	is_good = settle(use);
 	if (!is_good && !(state_of(tp)->flags & LAW_BAD_PARAMS))
 		count(FP_COUNT_BAD_PARAMS);
 	flag(tp, LAW_BAD_PARAMS, !is_good);

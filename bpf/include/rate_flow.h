@@ -63,9 +63,7 @@ static __always_inline void fill_sample(struct cc_rate_sample *s, const struct r
 /* An acknowledgement, as the function below gets it. */
 struct rate_ack {
 	struct cc_rate_sample sample;
-	cc_u32 values[CC_PARAMS];
-	u32 law; /* enum cc_law */
-	u32 pad;
+	struct law_in_use use;
 };
 
 /* cc_rate_acked() as a global function, as grow() of law_flow.h. */
@@ -73,7 +71,7 @@ __noinline int rate_acked(struct cc_rate_flow *flow, struct rate_ack *ack)
 {
 	if (!flow || !ack)
 		return 0;
-	cc_rate_acked(ack->law, ack->values, flow, &ack->sample);
+	cc_rate_acked(ack->use.law, ack->use.values, flow, &ack->sample);
 	return 1;
 }
 

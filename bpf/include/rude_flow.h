@@ -45,12 +45,15 @@ static __always_inline struct cc_rtt rtt_of(const struct tcp_sock *tp)
 }
 
 /* The law of the fair window and its parameters; Reno where the rule's are out of range, or its law sets a rate. */
-static __always_inline enum cc_law fair_law(const struct fp_rule *rule, cc_u32 values[CC_PARAMS])
+static __always_inline void use_fair_law(const struct fp_rule *rule, struct law_in_use *use)
 {
 	u32 law = rule->rude_fair_law;
 
-	__builtin_memcpy(values, rule->law_params, sizeof(rule->law_params));
-	return cc_is_window_law(law) && cc_law_accepts(law, values) ? law : CC_LAW_reno;
+	__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
+	use->law = cc_is_window_law(law) ? law : CC_LAW_reno;
+	use->is_given = 1;
+	if (!settle(use))
+		use->law = CC_LAW_reno;
 }
 
 /* An acknowledgement of a flow with a fair window. */
@@ -66,7 +69,7 @@ static __always_inline void fill_ack(struct rude_ack *ack, struct tcp_sock *tp,
 				     const struct fp_rule *rule)
 {
 	ack->law.start = start_of(rule, tp);
-	ack->law.law = fair_law(rule, ack->law.values);
+	use_fair_law(rule, &ack->law.use);
 	ack->rtt = rtt_of(tp);
 }
 
@@ -75,7 +78,8 @@ __noinline int rude_acked(struct cc_rude *rude, const struct rude_ack *ack)
 {
 	if (!rude || !ack)
 		return 0;
-	cc_rude_acked(ack->law.law, ack->law.values, &ack->law.start, rude, &ack->now, &ack->rtt);
+	cc_rude_acked(ack->law.use.law, ack->law.use.values, &ack->law.start, rude, &ack->now,
+		      &ack->rtt);
 	return 1;
 }
 
@@ -83,8 +87,16 @@ __noinline u32 shadow_acked(struct cc_rude *rude, const struct rude_ack *ack)
 {
 	if (!rude || !ack)
 		return 0;
-	return cc_rude_shadow_acked(ack->law.law, ack->law.values, &ack->law.start, rude, &ack->rtt,
-				    ack->r_pkts, ack->used_pkts, ack->law.acked_pkts);
+	return cc_rude_shadow_acked(ack->law.use.law, ack->law.use.values, &ack->law.start, rude,
+				    &ack->rtt, ack->r_pkts, ack->used_pkts, ack->law.acked_pkts);
+}
+
+/* cc_rude_shadow_ssthresh(), likewise. */
+__noinline u32 shadow_ssthresh(struct cc_rude *rude, const struct law_in_use *use, u32 r_pkts)
+{
+	if (!rude || !use)
+		return CC_MIN_SSTHRESH_PKTS;
+	return cc_rude_shadow_ssthresh(use->law, use->values, rude, r_pkts);
 }
 
 static __always_inline void forget(struct rude_state *s, struct fp_rude_flow *flow)
