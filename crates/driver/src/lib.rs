@@ -15,7 +15,6 @@ mod ping;
 mod receive;
 mod send;
 mod socket;
-mod strangers;
 pub mod tcp;
 
 use fatpath_transport::{CloseCode, Refused, Run, frame::Write};
@@ -26,7 +25,6 @@ pub use ping::{Ping, Pong};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};
-pub use strangers::first_of_most;
 
 /// An end whose source or sink took so long did not listen meanwhile: silence of the other one does not count.
 const LATE_NS: u64 = 100_000_000;

@@ -2,8 +2,8 @@
 //! Connections begin with a hello of each end, sealed: what does not begin so is closed, and anybody may try.
 
 use super::{Connection, Role};
-use crate::first_of_most;
 use crate::socket::{BindError, on_free_port};
+use fatpath_peer::first_of_most;
 use fatpath_transport::{Cipher, FlowSecret, HELLO_BYTES, Record, RecordOpener, RecordSealer};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a listener says of itself: a line for each event, for people on standard error, or as JSON on standard output.
 
+use fatpath_peer::Refusals;
 use fatpath_units::{show_bytes, show_count};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Lines in [`PER`] about those who were not let in; strangers do not fill a log.
-const MOST_REFUSED: u32 = 20;
-const PER: Duration = Duration::from_secs(60);
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What happened.
 #[derive(Debug, Serialize)]
@@ -47,31 +44,18 @@ pub enum Event<'a> {
 pub struct Log {
     is_json: bool,
     /// Of those who proved no key.
-    nameless: Mutex<Refused>,
+    nameless: Mutex<Refusals>,
     /// Of those who proved one: the nameless do not keep them out of the log.
-    named: Mutex<Refused>,
-}
-
-struct Refused {
-    since: Instant,
-    listed: u32,
-    unlisted: u32,
+    named: Mutex<Refusals>,
 }
 
 impl Log {
     /// As JSON, or for people.
     pub fn new(is_json: bool) -> Log {
-        let none = || {
-            Mutex::new(Refused {
-                since: Instant::now(),
-                listed: 0,
-                unlisted: 0,
-            })
-        };
         Log {
             is_json,
-            nameless: none(),
-            named: none(),
+            nameless: Mutex::default(),
+            named: Mutex::default(),
         }
     }
 
@@ -94,7 +78,7 @@ impl Log {
         self.refused(&self.named, from, why);
     }
 
-    fn refused(&self, others: &Mutex<Refused>, from: SocketAddr, why: String) {
+    fn refused(&self, others: &Mutex<Refusals>, from: SocketAddr, why: String) {
         let unlisted = others.lock().map_or(None, |mut others| others.another());
         if let Some(unlisted) = unlisted {
             self.note(&Event::Refused {
@@ -103,21 +87,6 @@ impl Log {
                 unlisted,
             });
         }
-    }
-}
-
-impl Refused {
-    /// How many were not listed before this one; `None`: nor is this one.
-    fn another(&mut self) -> Option<u32> {
-        if self.since.elapsed() >= PER {
-            (self.since, self.listed) = (Instant::now(), 0);
-        }
-        if self.listed >= MOST_REFUSED {
-            self.unlisted += 1;
-            return None;
-        }
-        self.listed += 1;
-        Some(std::mem::take(&mut self.unlisted))
     }
 }
 
@@ -168,25 +137,5 @@ fn became(report: &Value) -> String {
     match report["errors"][0]["message"].as_str() {
         Some(message) => format!("{counts}; {message}"),
         None => counts,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_who_are_refused_are_counted() {
-        let mut refused = Refused {
-            since: Instant::now(),
-            listed: 0,
-            unlisted: 0,
-        };
-        let listed = (0..2 * MOST_REFUSED).filter_map(|_| refused.another());
-        assert_eq!(listed.collect::<Vec<_>>(), [0; MOST_REFUSED as usize]);
-        refused.since = Instant::now()
-            .checked_sub(PER)
-            .expect("the host has run for longer");
-        assert_eq!(refused.another(), Some(MOST_REFUSED));
     }
 }

@@ -2,22 +2,19 @@
 //! `fatpath recv --listen`: takes connections, lets those in whose key is trusted, and starts a process for each, held to one
 //! folder. Before an end has proved its key it costs a thread, a socket and what a handshake needs, for a short time.
 
-mod account;
 mod below;
 pub mod called;
 mod events;
 mod limits;
 mod serve;
-mod waiting;
 
 use crate::by_key::KeyFiles;
 use crate::limits::{raise_open_files, size};
-use account::write_as;
 use anyhow::{Context, Result, ensure};
 pub use below::Bounds;
 use clap::Args;
 use events::{Event, Log};
-use fatpath_peer::{CALLERS, Trusted};
+use fatpath_peer::{Account, CALLERS, Trusted};
 use limits::Limits;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -109,13 +106,12 @@ pub fn run(
     is_json: bool,
 ) -> Result<ExitCode> {
     let folder = arguments.into.as_deref().context("--into: give a folder")?;
-    let user = arguments.user.as_deref();
-    account::refuse_root(user)?;
+    let account = Account::of(arguments.user.as_deref())?;
     let limits = Limits::of(arguments)?;
     let (key, trust) = (files.key()?, files.trust(CALLERS)?);
     refuse_below(folder, [&files.key_file()?, &trust])?;
     let listener = at.bind().context("--listen: cannot listen there")?;
-    write_as(user)?;
+    account.become_it()?;
     let folder = checked_folder(folder)?;
     let stop = stop_signal()?;
     let log = Log::new(is_json);

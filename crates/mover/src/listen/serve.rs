@@ -4,12 +4,11 @@
 use super::below::Bounds;
 use super::events::{Event, Log};
 use super::limits::Limits;
-use super::waiting::Waiting;
 use crate::by_key::PROTOCOL;
 use crate::names::shown;
 use crate::protocol::{self, Message};
 use anyhow::{Context, Result};
-use fatpath_peer::{AuthError, BadLine, Key, Peer, PublicKey, Trusted, accept};
+use fatpath_peer::{AuthError, BadLine, Key, Peer, PublicKey, Trusted, Waiting, accept};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;

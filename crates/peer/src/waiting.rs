@@ -2,7 +2,7 @@
 //! Connections whose other end has not proved who it is. There are few at a time; where there would be more, the oldest one of
 //! whoever has most of them ends, so that nobody keeps others out by saying nothing.
 
-use fatpath_driver::first_of_most;
+use crate::strangers::first_of_most;
 use std::net::{IpAddr, Shutdown, TcpStream};
 
 /// At a time.
