@@ -3,19 +3,28 @@
 //! tools print.
 //!
 //! Pure: time comes in as a value, and no program is started here (`crates/launch` does that). Start at [`parse`] for
-//! `measure.toml`, at [`Schedule`] for what is due, at [`Leases`] for exclusion, at [`Tool`] for a new tool.
+//! `measure.toml`, at [`Schedule`] for what is due, at [`Leases`] for exclusion, at [`Tool`] for a new tool, at [`Ledger`] for
+//! what other hosts may ask of this one.
 
+mod ask;
+pub mod echo;
 mod lease;
+mod ledger;
 pub mod outcome;
+mod peers;
 mod plan;
 mod read;
 mod schedule;
 mod tool;
 
+pub use ask::{Ask, BadLine, MOST_LINE_BYTES, Reply, shown};
 pub use lease::{Answer, Leases, Message};
+pub use ledger::{Ledger, Refusal, Used};
+pub use peers::{Kind, Peer, Responder};
 pub use plan::{Plan, Test};
 pub use read::parse;
 pub use schedule::Schedule;
 pub use tool::{
-    Format, Iperf3, Mapping, Ping, Program, Protocol, ReadError, Tool, Traceroute, Unit, Values,
+    Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, ReadError, Tool, Traceroute, Unit,
+    Values,
 };

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests of a file.
+//! The tests of a file, and the tests that it lets others make.
 
-use crate::Tool;
+use crate::{Peer, Responder, Tool};
 use serde::Serialize;
+use std::net::IpAddr;
 
-/// The tests of a file, in its order.
+/// What a file says, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// Each has a name of its own.
     pub tests: Vec<Test>,
+    /// Where tests of others are answered; none: nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responder: Option<Responder>,
+    /// Whose tests are answered. Each has a name of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
 }
 
 /// One `[[test]]`.
@@ -46,6 +53,17 @@ impl Plan {
     /// The test of this name.
     pub fn test(&self, name: &str) -> Option<&Test> {
         self.tests.iter().find(|test| test.name == name)
+    }
+
+    /// Whether an address is of any peer.
+    pub fn has_peer_at(&self, address: IpAddr) -> bool {
+        self.peers.iter().any(|peer| peer.is_at(address))
+    }
+
+    /// Who has this key, at this address.
+    pub fn peer(&self, address: IpAddr, key: &str) -> Option<&Peer> {
+        let mut peers = self.peers.iter();
+        peers.find(|peer| peer.key == key && peer.is_at(address))
     }
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reader of `measure.toml`. Start at [`parse`].
 
-use crate::tool::{Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
+mod peers;
+
+use crate::tool::{Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
 use crate::{Plan, Test, Tool};
 use fatpath_toml::{Document, Problem, Refusal, Section, Value};
 use fatpath_units as units;
 use std::ops::RangeInclusive;
 
 const S: u64 = 1_000_000;
-const TOOLS: &str = "\"ping\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
+const TOOLS: &str = "\"ping\", \"echo\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
 
 /// Reads the text of a file.
 ///
@@ -29,8 +31,23 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
         };
         plan.tests.push(test);
     }
+    read_peers(&mut root, &mut plan);
     root.note_unknown();
     document.finish().map(|()| plan)
+}
+
+fn read_peers(root: &mut Section, plan: &mut Plan) {
+    let responder = root.read("responder", |value| {
+        let section = value.section_or("a table, under a line `[responder]`")?;
+        Ok(peers::responder(&mut section.titled("[responder]")))
+    });
+    plan.responder = responder.flatten();
+    let sections = root.noted(root.clone().take_list("peer"));
+    root.allow(["responder", "peer"]);
+    for section in sections.unwrap_or_default() {
+        let peer = peers::peer(&mut section.titled("[[peer]]"), plan);
+        plan.peers.extend(peer);
+    }
 }
 
 /// Notes everything that is wrong with the test.
@@ -88,6 +105,7 @@ type ReadTool = fn(&mut Section) -> Option<Tool>;
 fn tool_named(name: &str) -> Option<ReadTool> {
     Some(match name {
         "ping" => ping,
+        "echo" => echo,
         "iperf3" => iperf3,
         "traceroute" => traceroute,
         "path_mtu" => |_| Some(Tool::PathMtu),
@@ -103,6 +121,19 @@ fn ping(section: &mut Section) -> Option<Tool> {
     Some(Tool::Ping(Ping {
         interval_us: interval_us.unwrap_or(S),
         size_bytes: size_bytes.unwrap_or(56),
+    }))
+}
+
+fn echo(section: &mut Section) -> Option<Tool> {
+    let port = section.read("port", |value| value.integer(1..=65_535));
+    let interval_us = section.read("interval", |value| time(value, 1_000..=60 * S));
+    let size_bytes = section.read("size", |value| value.integer(56..=8952));
+    Some(Tool::Echo(Echo {
+        port: port.map_or(Echo::PORT, |port| port as u16),
+        interval_us: interval_us.unwrap_or(Echo::INTERVAL_US),
+        size_bytes: size_bytes.unwrap_or(Echo::SIZE_BYTES),
+        key: section.read("key", |value| value.text()),
+        trust: section.read("trust", |value| value.text()),
     }))
 }
 
@@ -336,7 +367,14 @@ mod tests {
         let tools: Vec<&str> = tools.iter().map(|test| test.tool.name()).collect();
         assert_eq!(
             tools,
-            ["ping", "iperf3", "traceroute", "path_mtu", "program"]
+            [
+                "ping",
+                "echo",
+                "iperf3",
+                "traceroute",
+                "path_mtu",
+                "program"
+            ]
         );
     }
 

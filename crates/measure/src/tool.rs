@@ -5,6 +5,7 @@
 //! `read.rs`. One that is no program, such as packet trains between two fatpath hosts, answers `None` in
 //! [`Tool::command`], and whoever runs tests performs it in place of a program.
 
+mod echo;
 mod iperf3;
 mod netlogger;
 mod path_mtu;
@@ -12,6 +13,7 @@ mod ping;
 mod program;
 mod traceroute;
 
+pub use echo::Echo;
 pub use iperf3::{Iperf3, Protocol};
 pub use ping::Ping;
 pub use program::{Format, Mapping, Program};
@@ -32,6 +34,8 @@ pub type Unit = String;
 pub enum Tool {
     /// Round-trip time and loss, by ICMP.
     Ping(Ping),
+    /// Round-trip time and loss, by UDP between hosts of fatpath.
+    Echo(Echo),
     /// Throughput.
     Iperf3(Iperf3),
     /// The routers of the path.
@@ -58,6 +62,7 @@ impl Tool {
     pub fn name(&self) -> &'static str {
         match self {
             Tool::Ping(_) => "ping",
+            Tool::Echo(_) => "echo",
             Tool::Iperf3(_) => "iperf3",
             Tool::Traceroute(_) => "traceroute",
             Tool::PathMtu => "path_mtu",
@@ -70,11 +75,17 @@ impl Tool {
         matches!(self, Tool::Iperf3(_))
     }
 
+    /// It is run by fatpath itself.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Tool::Echo(_))
+    }
+
     /// The program and its arguments, to measure the peer `to` for so long; `None` for a tool that is no program.
     pub fn command(&self, to: Option<&str>, duration_us: u64) -> Option<Vec<String>> {
         let to = to.unwrap_or_default();
         Some(match self {
             Tool::Ping(ping) => ping.command(to, duration_us),
+            Tool::Echo(echo) => echo.command(to, duration_us),
             Tool::Iperf3(iperf3) => iperf3.command(to, duration_us),
             Tool::Traceroute(traceroute) => traceroute.command(to),
             Tool::PathMtu => path_mtu::command(to),
@@ -89,6 +100,7 @@ impl Tool {
     pub fn read(&self, output: &str) -> Result<Values, ReadError> {
         let values = match self {
             Tool::Ping(_) => ping::read(output),
+            Tool::Echo(_) => echo::read(output),
             Tool::Iperf3(_) => iperf3::read(output),
             Tool::Traceroute(_) => traceroute::read(output),
             Tool::PathMtu => path_mtu::read(output),
@@ -116,7 +128,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn values<const N: usize>(values: [(&str, f64, &str); N]) -> Values {
+pub(crate) fn values<const N: usize>(values: [(&str, f64, &str); N]) -> Values {
     let value =
         |(name, value, unit): (&str, f64, &str)| (name.to_owned(), (value, unit.to_owned()));
     values.into_iter().map(value).collect()

@@ -14,13 +14,29 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub fn perform(test: &Test, rtt_us: Option<u64>, goes_on: impl Fn() -> bool) -> TestOutcome {
     let (start_us, begun) = (now_us(), Instant::now());
     let timeout = Duration::from_micros(test.timeout_us(rtt_us.unwrap_or(UNKNOWN_RTT_US)));
-    let read = match test.tool.command(test.to.as_deref(), test.duration_us) {
+    let read = match command(test) {
         Some(command) => fatpath_launch::run(&command, timeout, goes_on)
             .map_err(|failed| error(with_causes(&failed)))
             .and_then(|ended| read(test, &ended)),
         None => Err(error("this build has no such tool")),
     };
     outcome(test, start_us, begun.elapsed().as_secs_f64(), read)
+}
+
+fn command(test: &Test) -> Option<Vec<String>> {
+    let mut command = test.tool.command(test.to.as_deref(), test.duration_us)?;
+    if let Some(program) = command.first_mut().filter(|_| test.tool.is_own()) {
+        *program = own_program();
+    }
+    Some(command)
+}
+
+/// The file of this program, or the one that has replaced it since it was started.
+fn own_program() -> String {
+    let file = std::env::current_exe().unwrap_or_default();
+    let file = file.to_string_lossy();
+    // What Linux adds to the name of a file that is gone (proc_pid_exe(5)).
+    file.strip_suffix(" (deleted)").unwrap_or(&file).to_owned()
 }
 
 /// The address of a test's peer. May wait for a name server.

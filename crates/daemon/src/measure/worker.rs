@@ -12,7 +12,7 @@ use anyhow::Result;
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 use fatpath_archive::{Event, Kind};
 use fatpath_measure::outcome::{is_failure, main_value, outcome};
-use fatpath_measure::{Plan, Schedule, Test};
+use fatpath_measure::{Schedule, Test};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     fn follow_plan(&mut self) {
-        let Plan { tests } = self.parts.measurements.plan();
+        let tests = self.parts.measurements.plan().tests;
         let mut schedule = Schedule::new(&tests, host_seed(), now_us());
         schedule.keep_failures(&self.schedule);
         self.schedule = schedule;

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a host asks of a responder, and what it is answered: one line of JSON each.
+
+use crate::Kind;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// A line is no longer.
+pub const MOST_LINE_BYTES: usize = 4096;
+/// UDP and IPv6 headers, which count.
+const HEADER_BYTES: u64 = 48;
+/// Of a datagram: its header, to what a jumbo frame of IPv6 holds.
+const PACKET_BYTES: RangeInclusive<u16> = crate::echo::HEADER_BYTES as u16..=8952;
+const PACKETS: RangeInclusive<u32> = 1..=1_000_000;
+/// From one datagram to the next, in µs.
+const INTERVAL_US: RangeInclusive<u32> = 1_000..=60_000_000;
+
+/// A test that somebody wants to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Which.
+    pub kind: Kind,
+    /// The UDP port from which the datagrams come.
+    pub port: u16,
+    /// How many.
+    pub packets: u32,
+    /// UDP payload of each.
+    pub packet_bytes: u16,
+    /// From one to the next.
+    pub interval_us: u32,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Datagrams to the UDP port of the responder's number are sent back.
+    Granted {},
+    /// They are not.
+    Refused {
+        /// For people.
+        why: String,
+    },
+}
+
+/// A line is none that is said here.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    /// It cannot be read.
+    #[error("it is no line of this protocol")]
+    Form,
+    /// A number is out of its range.
+    #[error("{0} is out of range")]
+    Range(&'static str),
+}
+
+impl Ask {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// See [`BadLine`].
+    pub fn read(line: &str) -> Result<Ask, BadLine> {
+        let ask: Ask = read(line)?;
+        let in_range = [
+            ("port", ask.port > 0),
+            ("packets", PACKETS.contains(&ask.packets)),
+            ("packet_bytes", PACKET_BYTES.contains(&ask.packet_bytes)),
+            ("interval_us", INTERVAL_US.contains(&ask.interval_us)),
+        ];
+        match in_range.iter().find(|(_, is_in)| !is_in) {
+            Some((name, _)) => Err(BadLine::Range(name)),
+            None => Ok(ask),
+        }
+    }
+
+    /// How long the test lasts by itself.
+    pub fn duration_us(&self) -> u64 {
+        u64::from(self.packets) * u64::from(self.interval_us)
+    }
+
+    /// What it makes the responder send.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.packets) * self.wire_bytes()
+    }
+
+    /// What each datagram makes it send.
+    pub fn wire_bytes(&self) -> u64 {
+        u64::from(self.packet_bytes) + HEADER_BYTES
+    }
+
+    /// The same in a second.
+    pub fn rate_bps(&self) -> u64 {
+        self.wire_bytes() * 8_000_000 / u64::from(self.interval_us).max(1)
+    }
+}
+
+impl Reply {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// See [`BadLine`].
+    pub fn read(line: &str) -> Result<Reply, BadLine> {
+        read(line)
+    }
+}
+
+fn read<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, BadLine> {
+    match line.len() <= MOST_LINE_BYTES {
+        true => serde_json::from_str(line).map_err(|_| BadLine::Form),
+        false => Err(BadLine::Form),
+    }
+}
+
+/// What another host says, for a terminal.
+pub fn shown(text: &str) -> String {
+    let shown = text.chars().filter(|char| !char.is_control());
+    shown.take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ASK: &str =
+        r#"{"kind":"echo","port":9,"packets":100,"packet_bytes":64,"interval_us":100000}"#;
+
+    #[test]
+    fn an_ask_says_what_it_costs() {
+        let ask = Ask::read(ASK).unwrap();
+        assert_eq!((ask.duration_us(), ask.bytes()), (10_000_000, 11_200));
+        assert_eq!(ask.rate_bps(), 8960);
+        assert_eq!(serde_json::to_string(&ask).unwrap(), ASK);
+    }
+
+    #[test]
+    fn what_is_absurd_is_refused() {
+        for (from, to) in [
+            ("\"port\":9", "\"port\":0"),
+            ("packets\":100", "packets\":1000001"),
+            ("packets\":100", "packets\":0"),
+            ("packets\":100", "packets\":-1"),
+            ("bytes\":64", "bytes\":55"),
+            ("bytes\":64", "bytes\":60000"),
+            ("us\":100000", "us\":1"),
+            ("echo", "flood"),
+        ] {
+            assert!(Ask::read(&ASK.replace(from, to)).is_err(), "{to}");
+        }
+        assert!(Ask::read(&format!("{ASK}{}", " ".repeat(MOST_LINE_BYTES))).is_err());
+    }
+
+    #[test]
+    fn what_others_say_cannot_move_a_cursor() {
+        assert_eq!(shown("no\u{1b}[2J\nmore"), "no[2Jmore");
+        assert_eq!(shown(&"x".repeat(1000)).len(), 300);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_said_is_in_range_or_refused(line in "\\PC{0,80}|[0-9a-z{}\":,]{0,120}") {
+            if let Ok(ask) = Ask::read(&line) {
+                prop_assert!(ask.packets > 0 && ask.interval_us > 0, "{ask:?}");
+            }
+            let _ = Reply::read(&line);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose tests this host answers, and within which limits.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// `[responder]`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Responder {
+    /// TCP, and UDP while a test runs.
+    pub listen: SocketAddr,
+}
+
+/// One `[[peer]]`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Peer {
+    /// Unique in the file.
+    pub name: String,
+    /// Where it is.
+    pub prefixes: Vec<IpNet>,
+    /// Its public key, as `fatpath keys show` prints it there.
+    pub key: String,
+    /// Of tests that it may make.
+    pub kinds: Vec<Kind>,
+    /// No test of it lasts longer.
+    pub longest_us: u64,
+    /// What its tests make this host send in a day of UTC, headers of UDP and IPv6 included.
+    pub bytes_a_day: u64,
+    /// The same in a second, at the average from a test's beginning.
+    pub rate_bps: u64,
+}
+
+/// What a test is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Datagrams are sent back: round-trip time and loss.
+    Echo,
+}
+
+impl Kind {
+    /// All, by name.
+    pub const ALL: [(&str, Kind); 1] = [("echo", Kind::Echo)];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Kind::ALL.iter().find(|(_, kind)| kind == self);
+        to.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+impl Peer {
+    /// Whether the address is in one of its prefixes.
+    pub fn is_at(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.prefixes.iter().any(|prefix| prefix.contains(&address))
+    }
+}
