@@ -481,7 +481,7 @@ fn every_command_has_a_man_page_without_backticks() {
 }
 
 /// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
-const FAILURES: [&str; 52] = [
+const FAILURES: [&str; 55] = [
     "analyse /nonexistent.pcap",
     "archive path 192.0.2.0/24 --archive RUN/none",
     "archive query --archive RUN/none",
@@ -502,10 +502,13 @@ const FAILURES: [&str; 52] = [
     "lab set wan loss=1% --lab no-such-lab",
     "lab up /nonexistent.toml",
     "measure check /nonexistent.toml",
+    "measure echo dtn1 --key RUN/none",
     "measure list --file /nonexistent.toml",
     "measure next --file /nonexistent.toml",
     "measure now x --run-dir RUN",
+    "measure respond --file /nonexistent.toml",
     "measure run x --file /nonexistent.toml",
+    "measure status --file /nonexistent.toml",
     "model buffers --rtt 100ms --rate 0",
     "model limits --rtt 100ms --rate 0",
     "model list --nonsense",

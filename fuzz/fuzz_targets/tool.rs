@@ -15,6 +15,11 @@ tool = 'ping'
 to = 'h'
 every = '1min'
 [[test]]
+name = 'echo'
+tool = 'echo'
+to = 'h'
+every = '1min'
+[[test]]
 name = 'iperf3'
 tool = 'iperf3'
 to = 'h'

@@ -176,7 +176,7 @@ fn files_of(text: &str) -> Vec<(usize, String)> {
 
 /// What is wrong with a policy, or with a list of tests.
 fn problems_of(file: &str) -> Vec<Problem> {
-    match file.contains("[[test]]") {
+    match file.contains("[[test]]") || file.contains("[[peer]]") {
         true => fatpath_measure::parse(file).err().unwrap_or_default(),
         false => fatpath_policy::parse(file, None).err().unwrap_or_default(),
     }

@@ -12,8 +12,8 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-For fatpath recv --listen, without ssh: each end has a key, and a file of the
-keys that it trusts. Files are in ~/.config/fatpath, those of root in
+For fatpath recv --listen and measure respond: each end has a key, and a file of
+the keys that it trusts. Files are in ~/.config/fatpath, those of root in
 /etc/fatpath. docs/mover.md.
 
 Examples:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fatpath measure`: tests on a schedule.
+//! `fatpath measure`: tests on a schedule, and tests of other hosts.
+
+mod between;
 
 use crate::archive::time::{now_us, shown};
 use crate::not_running::not_running;
@@ -19,14 +21,18 @@ use std::process::ExitCode;
 
 pub const HELP: &str = "\
 A file lists the tests: what is run, to whom, how often. docs/measure.md
-explains its keys.
+explains its keys. Tests between hosts of fatpath (echo) need a responder at the
+other end, and keys of both (`fatpath keys`).
 
 Examples:
   fatpath measure check ~/measure.toml
   fatpath measure list
   fatpath measure next --json
   fatpath measure run rtt-far
-  fatpath measure now rate-far";
+  fatpath measure now rate-far
+  fatpath measure respond --user nobody
+  fatpath measure echo dtn2 --duration 5s
+  fatpath measure status --json";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -40,6 +46,12 @@ pub enum Command {
     Run(RunArguments),
     /// Have the daemon run one test now: under the leases of its resources, and archived
     Now(NowArguments),
+    /// Measure round-trip time and loss of UDP to a host that runs `fatpath measure respond`
+    Echo(between::EchoArguments),
+    /// Answer tests of the peers that the file names, within their limits; in the foreground
+    Respond(between::RespondArguments),
+    /// Print whose tests are answered here, and what each peer has used of its limits today
+    Status(between::StatusArguments),
 }
 
 #[derive(Args)]
@@ -90,6 +102,9 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Next(arguments) => next(arguments)?,
         Command::Run(arguments) => return run_one(arguments),
         Command::Now(arguments) => return now(arguments),
+        Command::Echo(arguments) => return between::run_echo(arguments),
+        Command::Respond(arguments) => return between::run_respond(arguments),
+        Command::Status(arguments) => return between::run_status(arguments),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,8 +115,15 @@ fn check(arguments: &CheckArguments) -> Result<()> {
     if arguments.json {
         return Ok(writeln!(out, "{}", serde_json::to_string_pretty(&plan)?)?);
     }
-    let (name, tests) = (arguments.file.display(), plan.tests.len());
-    Ok(writeln!(out, "{name}: {}", show_count(tests, "test"))?)
+    let (name, tests) = (
+        arguments.file.display(),
+        show_count(plan.tests.len(), "test"),
+    );
+    let peers = match &plan.responder {
+        Some(_) => format!(", {} answered", show_count(plan.peers.len(), "peer")),
+        None => String::new(),
+    };
+    Ok(writeln!(out, "{name}: {tests}{peers}")?)
 }
 
 fn list(arguments: &Arguments) -> Result<()> {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests between hosts of fatpath: `fatpath measure respond`, `echo` and `status`.
+
+use super::{DEFAULT_FILE, print};
+use crate::archive::time::{now_us, shown};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use fatpath_api::TestOutcome;
+use fatpath_daemon::measure::read_plan_file;
+use fatpath_measure::echo::round_trips;
+use fatpath_measure::{Echo, Ledger, Peer, Plan};
+use fatpath_peer::{HOSTS, KEY, Key, or_configured};
+use fatpath_responder::{Options, UsedFile, Wanted, echo, respond};
+use fatpath_table::write_table;
+use fatpath_units::{show_bytes, show_rate, show_time, time_us};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const DEFAULT_USED: &str = "/var/lib/fatpath/responder/used.json";
+
+#[derive(Args)]
+pub struct RespondArguments {
+    /// File that says where to listen, and whose tests are answered
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    file: PathBuf,
+    /// This end's key [default: key in ~/.config/fatpath, of root in /etc/fatpath]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// File that keeps what peers have used of their limits
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_USED)]
+    used: PathBuf,
+    /// As root: the user who answers
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Print events as JSON, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct EchoArguments {
+    /// Host with a responder, by the name under which its key is trusted (`fatpath keys trust host`)
+    host: String,
+    /// Port of the responder
+    #[arg(long, default_value_t = Echo::PORT)]
+    port: u16,
+    /// How long datagrams are sent
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    duration: Duration,
+    /// From one datagram to the next
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
+    interval: Duration,
+    /// UDP payload of a datagram
+    #[arg(long, value_name = "BYTES", default_value_t = Echo::SIZE_BYTES as u16, value_parser = clap::value_parser!(u16).range(56..=8952))]
+    size: u16,
+    /// This end's key [default: key in ~/.config/fatpath, of root in /etc/fatpath]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Keys that are trusted [default: known_hosts there]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct StatusArguments {
+    /// File that says whose tests are answered
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    file: PathBuf,
+    /// File that keeps what peers have used of their limits
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_USED)]
+    used: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let us = time_us(text).and_then(|us| u64::try_from(us).ok());
+    let us = us.filter(|us| *us > 0);
+    us.map(Duration::from_micros)
+        .ok_or_else(|| "give a time with its unit: 10s, 100ms".to_owned())
+}
+
+pub fn run_respond(arguments: &RespondArguments) -> Result<ExitCode> {
+    let read = || read_plan_file(&arguments.file).map_err(|error| format!("{error:#}"));
+    respond(&Options {
+        read: &read,
+        key: &or_configured(arguments.key.as_deref(), KEY)?,
+        used: &arguments.used,
+        user: arguments.user.as_deref(),
+        is_json: arguments.json,
+    })
+    .with_context(|| arguments.file.display().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn run_echo(arguments: &EchoArguments) -> Result<ExitCode> {
+    let packets = arguments.duration.as_micros() / arguments.interval.as_micros();
+    let packets = u32::try_from(packets.max(1)).unwrap_or(u32::MAX);
+    ensure!(
+        packets <= 1_000_000,
+        "a test has 1,000,000 datagrams at most: give a longer --interval"
+    );
+    let trust = or_configured(arguments.trust.as_deref(), HOSTS)?;
+    let option = arguments.trust.as_ref();
+    let option = option.map_or(String::new(), |path| format!(" --trust {}", path.display()));
+    let key = Key::read(&or_configured(arguments.key.as_deref(), KEY)?)?;
+    if stderr().is_terminal() {
+        let duration_us = arguments.duration.as_micros() as u64;
+        eprintln!("{}: takes about {}", arguments.host, show_time(duration_us));
+    }
+    let (start_us, begun) = (now_us(), Instant::now());
+    let trips_ns = echo(&Wanted {
+        host: &arguments.host,
+        port: arguments.port,
+        key: &key,
+        trust: &trust,
+        trust_option: &option,
+        packets,
+        packet_bytes: arguments.size,
+        interval: arguments.interval,
+    })?;
+    let outcome = TestOutcome {
+        test: "echo".to_owned(),
+        tool: "echo".to_owned(),
+        to: Some(arguments.host.clone()),
+        resources: vec![],
+        due_us: None,
+        start_us,
+        duration_s: begun.elapsed().as_secs_f64(),
+        values: round_trips(packets, &trips_ns)?,
+        note: None,
+    };
+    print(outcome, arguments.json)
+}
+
+pub fn run_status(arguments: &StatusArguments) -> Result<ExitCode> {
+    let plan = read_plan_file(&arguments.file)?;
+    let ledger = UsedFile::read(&arguments.used)?;
+    let is_running = UsedFile::is_used(&arguments.used);
+    let mut out = stdout().lock();
+    if arguments.json {
+        let status = status(&plan, &ledger, is_running);
+        writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(responder) = &plan.responder else {
+        let file = arguments.file.display();
+        writeln!(
+            out,
+            "{file} has no section [responder]: no tests are answered."
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let runs = match is_running {
+        true => "runs",
+        false => "does not run: fatpath measure respond",
+    };
+    writeln!(out, "The responder at {} {runs}.", responder.listen)?;
+    let header = [
+        "PEER", "PREFIX", "KEY", "KINDS", "LONGEST", "RATE", "TODAY", "OF", "TESTS", "REFUSED",
+        "LAST",
+    ];
+    let rows = plan.peers.iter().map(|peer| row(peer, &ledger));
+    write_table(&mut out, header.map(str::to_owned), rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(peer: &Peer, ledger: &Ledger) -> [String; 11] {
+    let used = ledger.of(&peer.name, now_us());
+    let joined = |words: Vec<String>| words.join(", ");
+    [
+        peer.name.clone(),
+        joined(peer.prefixes.iter().map(ToString::to_string).collect()),
+        peer.key.clone(),
+        joined(peer.kinds.iter().map(ToString::to_string).collect()),
+        show_time(peer.longest_us),
+        show_rate(peer.rate_bps),
+        show_bytes(used.bytes),
+        show_bytes(peer.bytes_a_day),
+        used.tests.to_string(),
+        used.refused.to_string(),
+        match used.last_us {
+            0 => "never".to_owned(),
+            last_us => shown(last_us),
+        },
+    ]
+}
+
+fn status(plan: &Plan, ledger: &Ledger, is_running: bool) -> Value {
+    let peers = plan.peers.iter();
+    let peers = peers.map(|peer| json!({ "peer": peer, "today": ledger.of(&peer.name, now_us()) }));
+    json!({
+        "responder": plan.responder,
+        "is_running": is_running,
+        "peers": peers.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One connection after the other, each in a thread: where is it from, whose is it, what does it ask for, and is that within
+//! the peer's limits.
+
+use crate::answer::answer;
+use crate::events::{Event, Log};
+use crate::proof::Proof;
+use crate::socket::{Pair, now_ns};
+use crate::used::{UsedError, UsedFile};
+use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
+use fatpath_measure::{Ask, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply};
+use fatpath_peer::{AuthError, Key, PublicKey, Waiting, accept};
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an end has to say its preamble, and then to prove its key.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+/// How long a peer has to say what it wants, and to take the answer.
+const SAID_WITHIN: Duration = Duration::from_secs(10);
+/// How long tests have to end, once the responder stops.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// What takes connections.
+pub struct Server {
+    key: Key,
+    plan: RwLock<Arc<Plan>>,
+    used: UsedFile,
+    log: Log,
+    state: Mutex<State>,
+    /// A test has ended.
+    ended: Condvar,
+}
+
+struct State {
+    ledger: Ledger,
+    waiting: Waiting,
+    /// Of peers that have proved their keys, and what they are.
+    known: HashMap<u64, (TcpStream, String)>,
+    last: u64,
+}
+
+/// A connection whose end is known.
+struct Caller {
+    from: SocketAddr,
+    is: Peer,
+    peer: fatpath_peer::Peer,
+}
+
+impl Server {
+    /// For the peers of `plan`, who have used what `ledger` says, which `used` keeps.
+    pub fn new(key: Key, plan: Plan, (used, ledger): (UsedFile, Ledger), log: Log) -> Server {
+        Server {
+            key,
+            plan: RwLock::new(Arc::new(plan)),
+            used,
+            log,
+            state: Mutex::new(State {
+                ledger,
+                waiting: Waiting::default(),
+                known: HashMap::new(),
+                last: 0,
+            }),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Where it says what happens.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The file was read again. Tests of peers that it no longer has end.
+    pub fn follow(&self, plan: Plan) {
+        let peers = plan.peers.len();
+        let state = self.state();
+        for (socket, name) in state.known.values() {
+            if !plan.peers.iter().any(|peer| peer.name == *name) {
+                let _ = socket.shutdown(Shutdown::Both); // it may be gone
+            }
+        }
+        drop(state);
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        self.log.note(&Event::Read { peers, error: None });
+    }
+
+    /// Somebody has connected.
+    pub fn take(self: &Arc<Server>, socket: TcpStream, from: SocketAddr) {
+        if !self.plan().has_peer_at(from.ip()) {
+            let why = "no peer of the file is at its address";
+            return self.log.refused_nameless(from, why);
+        }
+        let Ok(clone) = socket.try_clone() else {
+            return; // there are no more files to open
+        };
+        let number = self.state().waiting.add(from.ip(), clone);
+        let server = self.clone();
+        let serve = move || server.admit(number, socket, from);
+        if thread::Builder::new().spawn(serve).is_err() {
+            self.state().waiting.remove(number);
+        }
+    }
+
+    /// Ends what runs, and waits for it.
+    pub fn stop(&self) {
+        let state = self.state();
+        for (socket, _) in state.known.values() {
+            let _ = socket.shutdown(Shutdown::Both); // it may be gone
+        }
+        let runs = |state: &mut State| !state.known.is_empty();
+        drop(self.ended.wait_timeout_while(state, STOP_WITHIN, runs));
+        self.log.note(&Event::Stopped {});
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        let plan = self.plan.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&plan)
+    }
+
+    fn admit(&self, waiting: u64, socket: TcpStream, from: SocketAddr) {
+        let clone = socket.try_clone();
+        let caller = self.known(socket, from);
+        self.state().waiting.remove(waiting);
+        let (Some(mut caller), Ok(clone)) = (caller, clone) else {
+            return;
+        };
+        let Some(number) = self.begin(&caller, clone) else {
+            let why = format!("{}: another connection of it is open", caller.is.name);
+            return self.log.refused_named(from, why);
+        };
+        if let Err(error) = self.serve(&mut caller) {
+            let why = format!("{}: {error}", caller.is.name);
+            self.log.refused_named(from, why);
+        }
+        self.state().known.remove(&number);
+        self.ended.notify_all();
+    }
+
+    /// Whoever has connected, if it is a peer.
+    fn known(&self, mut socket: TcpStream, from: SocketAddr) -> Option<Caller> {
+        if let Err(error) = hear_preamble(&mut socket) {
+            self.log.refused_nameless(from, error.to_string());
+            return None;
+        }
+        let plan = self.plan();
+        let judged = Arc::clone(&plan);
+        let trusts = move |key: &PublicKey| judged.peer(from.ip(), &key.to_string()).is_some();
+        match accept(socket, &self.key, PROTOCOL, trusts, KNOWN_WITHIN) {
+            Ok(peer) => {
+                let is = plan.peer(from.ip(), &peer.key().to_string())?.clone();
+                return Some(Caller { from, is, peer });
+            }
+            Err(AuthError::Untrusted(key)) => {
+                let why = format!("the file has no peer of the key {key} at this address");
+                self.log.refused_named(from, why);
+            }
+            Err(error) => self.log.refused_nameless(from, error.to_string()),
+        }
+        None
+    }
+
+    /// `None`: it has a connection, and gets no other.
+    fn begin(&self, caller: &Caller, socket: TcpStream) -> Option<u64> {
+        let mut state = self.state();
+        let mut names = state.known.values().map(|(_, name)| name);
+        if names.any(|name| *name == caller.is.name) {
+            return None;
+        }
+        state.last += 1;
+        let number = state.last;
+        let name = caller.is.name.clone();
+        state.known.insert(number, (socket, name));
+        Some(number)
+    }
+
+    fn serve(&self, caller: &mut Caller) -> io::Result<()> {
+        let line = caller.peer.hear_line(MOST_LINE_BYTES, SAID_WITHIN)?;
+        let ask =
+            Ask::read(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        let now_us = (now_ns() / 1000) as i64;
+        if let Err(why) = self.grant(&caller.is, &ask, now_us) {
+            say(&mut caller.peer, &Reply::Refused { why: why.clone() })?;
+            return Err(io::Error::other(why));
+        }
+        self.log.note(&Event::Began {
+            from: caller.from,
+            name: &caller.is.name,
+            kind: ask.kind,
+        });
+        let answered = run(caller, &ask);
+        let count = *answered.as_ref().unwrap_or(&0);
+        // Where it broke nobody knows what was sent, and nothing is given back.
+        let sent_bytes = answered
+            .as_ref()
+            .map_or(ask.bytes(), |count| count * ask.wire_bytes());
+        self.settle(&caller.is, &ask, now_us, sent_bytes);
+        self.log.note(&Event::Ended {
+            from: caller.from,
+            name: &caller.is.name,
+            answered: count,
+            bytes: sent_bytes,
+        });
+        answered.map(|_| ())
+    }
+
+    /// Keeps what the test may send, on the disk too, before anything is sent.
+    fn grant(&self, peer: &Peer, ask: &Ask, now_us: i64) -> Result<(), String> {
+        let mut state = self.state();
+        let judged = state.ledger.begin(peer, ask, now_us);
+        let kept = self.keep(&state.ledger);
+        if judged.is_ok() && kept.is_err() {
+            let day = state.ledger.of(&peer.name, now_us).day;
+            state.ledger.end(&peer.name, day, ask.bytes(), 0);
+        }
+        judged.map_err(|refusal| refusal.to_string())?;
+        kept.map_err(|_| "the responder cannot keep what is used".to_owned())
+    }
+
+    fn settle(&self, peer: &Peer, ask: &Ask, begun_us: i64, sent_bytes: u64) {
+        let mut state = self.state();
+        let day = state.ledger.of(&peer.name, begun_us).day;
+        state.ledger.end(&peer.name, day, ask.bytes(), sent_bytes);
+        // It is said; until the next is kept, the file has more than was used.
+        let _ = self.keep(&state.ledger);
+    }
+
+    fn keep(&self, ledger: &Ledger) -> Result<(), UsedError> {
+        let kept = self.used.write(ledger);
+        if let Err(error) = &kept {
+            let error = error.to_string();
+            self.log.note(&Event::NotKept { error });
+        }
+        kept
+    }
+}
+
+/// What comes before TLS, so that a stranger gets no more than it has sent.
+fn hear_preamble(socket: &mut TcpStream) -> io::Result<()> {
+    let end = Instant::now() + KNOWN_WITHIN;
+    let mut preamble = [0; PREAMBLE_BYTES];
+    let mut heard = 0;
+    while heard < preamble.len() {
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        socket.set_read_timeout(Some(rest))?;
+        match socket.read(&mut preamble[heard..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(bytes) => heard += bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match preamble == [0; PREAMBLE_BYTES] {
+        true => Ok(()),
+        false => {
+            let said = "what it says is not what fatpath says";
+            Err(io::Error::new(ErrorKind::InvalidData, said))
+        }
+    }
+}
+
+fn say(peer: &mut fatpath_peer::Peer, reply: &Reply) -> io::Result<()> {
+    let line = serde_json::to_string(reply)?;
+    peer.say_line(&line, SAID_WITHIN)
+}
+
+/// Gives how many datagrams were answered.
+fn run(caller: &mut Caller, ask: &Ask) -> io::Result<u64> {
+    let proof = Proof::new(&caller.peer.secret(SECRET)?);
+    let connection = caller.peer.socket().try_clone()?;
+    let mut pair = Pair::bind(&connection, connection.local_addr()?.port())?;
+    pair.connect(ask.port)?;
+    say(&mut caller.peer, &Reply::Granted {})?;
+    answer(&mut pair, &proof, ask)
+}
