@@ -6,6 +6,7 @@ use crate::{Kind, Peer, Plan, Responder};
 use fatpath_toml::{Refusal, Section, Value};
 use fatpath_units as units;
 use ipnet::IpNet;
+use std::net::IpAddr;
 
 /// What a peer may send a day, and how fast, where the file does not say.
 const BYTES_A_DAY: u64 = 100_000_000;
@@ -85,7 +86,8 @@ fn several<T>(
 
 fn prefix(value: &Value) -> Result<IpNet, Refusal> {
     value.parsed(|text| {
-        let prefix = text.parse::<IpNet>();
+        let host = || text.parse::<IpAddr>().map(IpNet::from);
+        let prefix = text.parse::<IpNet>().or_else(|_| host());
         prefix.map(|prefix| prefix.trunc()).map_err(|_| PREFIXES)
     })
 }
