@@ -18,7 +18,7 @@ use std::process::{Child, Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use support::{FATPATH, Lab, alone, until};
+use support::{Daemon, FATPATH, Lab, alone, until};
 
 const PORT: u16 = 4748;
 const WITHIN: Duration = Duration::from_secs(20);
@@ -40,7 +40,11 @@ struct Responder {
 
 impl Ends {
     fn new(name: &str) -> Ends {
-        let lab = Lab::up(name, "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+        Ends::over(name, "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'")
+    }
+
+    fn over(name: &str, link: &str) -> Ends {
+        let lab = Lab::up(name, link);
         fs::set_permissions(lab.scratch(), Permissions::from_mode(0o777)).unwrap();
         let ends = Ends {
             lab,
@@ -75,9 +79,14 @@ impl Ends {
 
     /// The file of `b`: `a` is a peer, with these limits.
     fn write_file(&self, limits: &str) {
+        self.write_clocked("", limits);
+    }
+
+    /// The same, with what the file says of the clock.
+    fn write_clocked(&self, clock: &str, limits: &str) {
         let (key, address) = (self.key("a"), self.lab.address("a"));
         let file = format!(
-            "[responder]\nlisten = '0.0.0.0:{PORT}'\n\
+            "[responder]\nlisten = '0.0.0.0:{PORT}'\n{clock}\n\
              [[peer]]\nname = 'a'\nprefix = '{address}'\nkey = '{key}'\n{limits}\n"
         );
         fs::write(self.path("measure.toml"), file).unwrap();
@@ -130,11 +139,19 @@ impl Ends {
     }
 
     fn echo_as(&self, key: &str, more: &[&str]) -> Command {
+        self.asking("echo", key, more)
+    }
+
+    fn asking(&self, test: &str, key: &str, more: &[&str]) -> Command {
         let (host, key, trust) = (self.lab.address("b"), self.text(key), self.text("hosts"));
         let words = [
-            FATPATH, "measure", "echo", &host, "--json", "--key", &key, "--trust", &trust,
+            FATPATH, "measure", test, &host, "--json", "--key", &key, "--trust", &trust,
         ];
         self.lab.command("a", &[&words[..], more].concat())
+    }
+
+    fn one_way(&self, more: &[&str]) -> Output {
+        self.asking("one-way", "a", more).output().unwrap()
     }
 
     fn echo(&self, more: &[&str]) -> Output {
@@ -248,6 +265,79 @@ fn a_peer_measures_the_path_and_is_counted() {
     );
     ends.end(Signal::TERM);
     assert_eq!(ends.status()["is_running"], false);
+}
+
+/// Both hosts have one clock, so that the emulator's delays are the truth.
+#[test]
+fn one_way_delay_is_told_apart_with_its_doubt_and_archived() {
+    let Some(_alone) = alone() else { return };
+    let link = "rate = '50mbit'\nqueue = '1bdp'\nforward.delay = '30ms'\nbackward.delay = '10ms'";
+    let mut ends = Ends::over("one-way", link);
+    ends.write_clocked("clock_error = '1ms'", "");
+    ends.respond();
+    let within = |values: &Value| {
+        let ms = |name: &str| {
+            assert_eq!(values[name][1], "ms", "{values}");
+            values[name][0].as_f64().unwrap()
+        };
+        assert!((30.0..40.0).contains(&ms("delay_there_avg")), "{values}");
+        assert!((10.0..20.0).contains(&ms("delay_back_avg")), "{values}");
+        assert!((2.0..2.1).contains(&ms("delay_doubt")), "{values}");
+        assert!(ms("rtt_min") >= 40.0, "{values}");
+    };
+    let output = ends.one_way(&["--duration", "1s", "--clock-error", "1ms"]);
+    assert!(output.status.success(), "{output:?}");
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    within(&outcome["values"]);
+    // On a schedule, into the archive.
+    let daemon = Daemon::start_in(Some(&ends.lab.namespace("a")), "[archive]\n");
+    let (host, key, trust) = (ends.lab.address("b"), ends.text("a"), ends.text("hosts"));
+    let test = format!(
+        "[[test]]\nname = 'far'\ntool = 'one_way'\nto = '{host}'\nevery = '3s'\nduration = '1s'\n\
+         key = '{key}'\ntrust = '{trust}'\nclock_error = '1ms'\n"
+    );
+    fs::write(daemon.path("measure.toml"), test).unwrap();
+    let pid = Pid::from_raw(i32::try_from(daemon.child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::HUP).unwrap();
+    let run = until("its event", || archived(&daemon));
+    assert_eq!(run["name"], "test.one_way");
+    assert_eq!(run["value"], run["body"]["values"]["delay_there_avg"][0]);
+    assert!(run["body"]["start_us"].as_i64().unwrap() > 0);
+    within(&run["body"]["values"]);
+    drop(daemon);
+    ends.end(Signal::TERM);
+    // Who does not know its clock states no delay.
+    ends.write_file("kinds = ['echo', 'one_way']");
+    ends.respond();
+    let is_known = fatpath_kernel::clock_error().unwrap().is_some();
+    for more in [
+        &["--duration", "1s"][..],
+        &["--duration", "1s", "--clock-error", "1ms"],
+    ] {
+        let output = ends.one_way(more);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(is_known || said.contains("synchronised"), "{said}");
+    }
+    ends.end(Signal::TERM);
+    ends.write_clocked("clock_error = '1ms'", "kinds = ['echo']");
+    ends.respond();
+    let output = ends.one_way(&["--duration", "1s", "--clock-error", "1ms"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("one_way are not answered"), "{said}");
+}
+
+fn archived(daemon: &Daemon) -> Option<Value> {
+    let output = Command::new(FATPATH)
+        .args(["archive", "query", "--json", "--kind", "test", "--archive"])
+        .arg(daemon.path("archive"))
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let runs = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    runs.into_iter()
+        .find(|run: &Value| run["body"]["note"].is_null())
 }
 
 #[test]

@@ -21,8 +21,8 @@ use std::process::ExitCode;
 
 pub const HELP: &str = "\
 A file lists the tests: what is run, to whom, how often. docs/measure.md
-explains its keys. Tests between hosts of fatpath (echo) need a responder at the
-other end, and keys of both (`fatpath keys`).
+explains its keys. Tests between hosts of fatpath (echo, one-way) need a
+responder at the other end, and keys of both (fatpath keys).
 
 Examples:
   fatpath measure check ~/measure.toml
@@ -32,6 +32,7 @@ Examples:
   fatpath measure now rate-far
   fatpath measure respond --user nobody
   fatpath measure echo dtn2 --duration 5s
+  fatpath measure one-way dtn2 --json
   fatpath measure status --json";
 
 #[derive(Subcommand)]
@@ -48,6 +49,8 @@ pub enum Command {
     Now(NowArguments),
     /// Measure round-trip time and loss of UDP to a host that runs `fatpath measure respond`
     Echo(between::EchoArguments),
+    /// Measure one-way delay as well, by the clocks of both hosts, with the doubt that they leave
+    OneWay(between::OneWayArguments),
     /// Answer tests of the peers that the file names, within their limits; in the foreground
     Respond(between::RespondArguments),
     /// Print whose tests are answered here, and what each peer has used of its limits today
@@ -103,6 +106,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Run(arguments) => return run_one(arguments),
         Command::Now(arguments) => return now(arguments),
         Command::Echo(arguments) => return between::run_echo(arguments),
+        Command::OneWay(arguments) => return between::run_one_way(arguments),
         Command::Respond(arguments) => return between::run_respond(arguments),
         Command::Status(arguments) => return between::run_status(arguments),
     }

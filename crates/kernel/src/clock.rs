@@ -16,11 +16,33 @@ pub fn monotonic_ns() -> u64 {
 /// # Errors
 /// When the kernel does not say.
 pub fn clock_is_synchronised() -> std::io::Result<bool> {
+    clock_error().map(|error| error.is_some())
+}
+
+/// By how much the host's clock may be wrong, as whoever keeps it synchronised told the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockError {
+    /// By no more than this: `maxerror`.
+    pub most_us: u64,
+    /// What is thought: `esterror`.
+    pub estimated_us: u64,
+}
+
+/// `None`: nothing keeps it synchronised.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn clock_error() -> std::io::Result<Option<ClockError>> {
     // SAFETY: all zero is a value of this plain structure; `modes` of 0 asks, and changes nothing.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the structure lives during the call.
-    match unsafe { libc::adjtimex(&raw mut state) } {
-        -1 => Err(std::io::Error::last_os_error()),
-        _ => Ok(state.status & libc::STA_UNSYNC == 0),
+    if unsafe { libc::adjtimex(&raw mut state) } == -1 {
+        return Err(std::io::Error::last_os_error());
     }
+    let us = |error: libc::c_long| u64::try_from(error).unwrap_or_default();
+    let is_synchronised = state.status & libc::STA_UNSYNC == 0;
+    Ok(is_synchronised.then(|| ClockError {
+        most_us: us(state.maxerror),
+        estimated_us: us(state.esterror),
+    }))
 }

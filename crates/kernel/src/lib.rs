@@ -41,7 +41,7 @@ use fatpath_abi::{self as abi, pod};
 
 pub use build::Build;
 pub use cgroup::{cgroup_directory, cgroup_id, cgroup_memory_max, cgroup_path};
-pub use clock::{clock_is_synchronised, monotonic_ns};
+pub use clock::{ClockError, clock_error, clock_is_synchronised, monotonic_ns};
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use handle::Kernel;

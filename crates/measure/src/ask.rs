@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a host asks of a responder, and what it is answered: one line of JSON each.
 
-use crate::Kind;
+use crate::{Clock, Kind};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -36,6 +36,11 @@ pub struct Ask {
 pub enum Reply {
     /// Datagrams to the UDP port of the responder's number are sent back.
     Granted {},
+    /// A test that is about the responder's times has ended.
+    Ended {
+        /// What the responder knows of its clock; none: nothing any more.
+        clock: Option<Clock>,
+    },
     /// They are not.
     Refused {
         /// For people.

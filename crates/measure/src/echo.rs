@@ -2,6 +2,7 @@
 //! Datagrams of an echo test, and what their round trips say. What proves that they are of the test is not here: whoever
 //! sends them fills [`Datagram::TAG`].
 
+use crate::Trip;
 use crate::tool::{ReadError, Values, values};
 use std::ops::Range;
 
@@ -68,27 +69,28 @@ impl Datagram {
     }
 }
 
-/// What `sent` datagrams say, of which some came back, each after its time.
+/// What `sent` datagrams say, of which some came back.
 ///
 /// # Errors
 /// None came back.
-pub fn round_trips(sent: u32, round_trips_ns: &[u64]) -> Result<Values, ReadError> {
-    let count = round_trips_ns.len() as f64;
-    let (Some(min), Some(max)) = (round_trips_ns.iter().min(), round_trips_ns.iter().max()) else {
+pub fn round_trips(sent: u32, trips: &[Trip]) -> Result<Values, ReadError> {
+    let count = trips.len() as f64;
+    let trips_ns = trips.iter().map(|trip| trip.trip_ns);
+    let (Some(min), Some(max)) = (trips_ns.clone().min(), trips_ns.clone().max()) else {
         return Err(ReadError::Tool(format!(
             "none of {sent} datagrams came back"
         )));
     };
     let ms = |ns: f64| ns / 1e6;
-    let mean = round_trips_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count;
-    let squares = round_trips_ns.iter().map(|ns| (*ns as f64 - mean).powi(2));
+    let mean = trips_ns.clone().map(|ns| ns as f64).sum::<f64>() / count;
+    let squares = trips_ns.map(|ns| (ns as f64 - mean).powi(2));
     let deviation = (squares.sum::<f64>() / count).sqrt();
     Ok(values([
         ("sent", f64::from(sent), "packets"),
         ("loss", (1.0 - count / f64::from(sent)).max(0.0), "1"),
-        ("rtt_min", ms(*min as f64), "ms"),
+        ("rtt_min", ms(min as f64), "ms"),
         ("rtt_avg", ms(mean), "ms"),
-        ("rtt_max", ms(*max as f64), "ms"),
+        ("rtt_max", ms(max as f64), "ms"),
         ("rtt_mdev", ms(deviation), "ms"),
     ]))
 }
@@ -100,7 +102,14 @@ mod tests {
 
     #[test]
     fn round_trips_are_summed_up() {
-        let values = round_trips(4, &[1_000_000, 2_000_000, 3_000_000]).unwrap();
+        let trip = |ms: u64| Trip {
+            trip_ns: ms * 1_000_000,
+            sent_ns: 0,
+            received_ns: 0,
+            answered_ns: 0,
+            came_ns: 0,
+        };
+        let values = round_trips(4, &[1, 2, 3].map(trip)).unwrap();
         assert_eq!(values["rtt_avg"], (2.0, "ms".to_owned()));
         assert_eq!((values["rtt_min"].0, values["rtt_max"].0), (1.0, 3.0));
         assert_eq!(values["loss"], (0.25, "1".to_owned()));

@@ -11,6 +11,9 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Responder {
     /// TCP, and UDP while a test runs.
     pub listen: SocketAddr,
+    /// This host's clock differs from the true time by no more; none: what the kernel says of it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_error_us: Option<u64>,
 }
 
 /// One `[[peer]]`.
@@ -38,11 +41,13 @@ pub struct Peer {
 pub enum Kind {
     /// Datagrams are sent back: round-trip time and loss.
     Echo,
+    /// And when each came and left by this host's clock: one-way delay.
+    OneWay,
 }
 
 impl Kind {
     /// All, by name.
-    pub const ALL: [(&str, Kind); 1] = [("echo", Kind::Echo)];
+    pub const ALL: [(&str, Kind); 2] = [("echo", Kind::Echo), ("one_way", Kind::OneWay)];
 }
 
 impl fmt::Display for Kind {

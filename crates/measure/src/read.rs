@@ -3,14 +3,15 @@
 
 mod peers;
 
-use crate::tool::{Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
+use crate::tool::{Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
 use crate::{Plan, Test, Tool};
 use fatpath_toml::{Document, Problem, Refusal, Section, Value};
 use fatpath_units as units;
 use std::ops::RangeInclusive;
 
 const S: u64 = 1_000_000;
-const TOOLS: &str = "\"ping\", \"echo\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
+const TOOLS: &str =
+    "\"ping\", \"echo\", \"one_way\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
 
 /// Reads the text of a file.
 ///
@@ -105,7 +106,8 @@ type ReadTool = fn(&mut Section) -> Option<Tool>;
 fn tool_named(name: &str) -> Option<ReadTool> {
     Some(match name {
         "ping" => ping,
-        "echo" => echo,
+        "echo" => |section| Some(Tool::Echo(peers::echo(section))),
+        "one_way" => |section| Some(Tool::OneWay(peers::one_way(section))),
         "iperf3" => iperf3,
         "traceroute" => traceroute,
         "path_mtu" => |_| Some(Tool::PathMtu),
@@ -121,19 +123,6 @@ fn ping(section: &mut Section) -> Option<Tool> {
     Some(Tool::Ping(Ping {
         interval_us: interval_us.unwrap_or(S),
         size_bytes: size_bytes.unwrap_or(56),
-    }))
-}
-
-fn echo(section: &mut Section) -> Option<Tool> {
-    let port = section.read("port", |value| value.integer(1..=65_535));
-    let interval_us = section.read("interval", |value| time(value, 1_000..=60 * S));
-    let size_bytes = section.read("size", |value| value.integer(56..=8952));
-    Some(Tool::Echo(Echo {
-        port: port.map_or(Echo::PORT, |port| port as u16),
-        interval_us: interval_us.unwrap_or(Echo::INTERVAL_US),
-        size_bytes: size_bytes.unwrap_or(Echo::SIZE_BYTES),
-        key: section.read("key", |value| value.text()),
-        trust: section.read("trust", |value| value.text()),
     }))
 }
 

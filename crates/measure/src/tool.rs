@@ -36,6 +36,8 @@ pub enum Tool {
     Ping(Ping),
     /// Round-trip time and loss, by UDP between hosts of fatpath.
     Echo(Echo),
+    /// One-way delay as well, by the clocks of both.
+    OneWay(Echo),
     /// Throughput.
     Iperf3(Iperf3),
     /// The routers of the path.
@@ -63,6 +65,7 @@ impl Tool {
         match self {
             Tool::Ping(_) => "ping",
             Tool::Echo(_) => "echo",
+            Tool::OneWay(_) => "one_way",
             Tool::Iperf3(_) => "iperf3",
             Tool::Traceroute(_) => "traceroute",
             Tool::PathMtu => "path_mtu",
@@ -77,7 +80,7 @@ impl Tool {
 
     /// It is run by fatpath itself.
     pub fn is_own(&self) -> bool {
-        matches!(self, Tool::Echo(_))
+        matches!(self, Tool::Echo(_) | Tool::OneWay(_))
     }
 
     /// The program and its arguments, to measure the peer `to` for so long; `None` for a tool that is no program.
@@ -85,7 +88,8 @@ impl Tool {
         let to = to.unwrap_or_default();
         Some(match self {
             Tool::Ping(ping) => ping.command(to, duration_us),
-            Tool::Echo(echo) => echo.command(to, duration_us),
+            Tool::Echo(echo) => echo.command("echo", to, duration_us),
+            Tool::OneWay(echo) => echo.command("one-way", to, duration_us),
             Tool::Iperf3(iperf3) => iperf3.command(to, duration_us),
             Tool::Traceroute(traceroute) => traceroute.command(to),
             Tool::PathMtu => path_mtu::command(to),
@@ -100,7 +104,7 @@ impl Tool {
     pub fn read(&self, output: &str) -> Result<Values, ReadError> {
         let values = match self {
             Tool::Ping(_) => ping::read(output),
-            Tool::Echo(_) => echo::read(output),
+            Tool::Echo(_) | Tool::OneWay(_) => echo::read(output),
             Tool::Iperf3(_) => iperf3::read(output),
             Tool::Traceroute(_) => traceroute::read(output),
             Tool::PathMtu => path_mtu::read(output),

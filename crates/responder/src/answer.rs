@@ -2,9 +2,9 @@
 //! The responder's end of a test: sends back each datagram once, as long as it came, and none before it is due.
 
 use crate::proof::Proof;
-use crate::socket::Pair;
-use fatpath_measure::Ask;
+use crate::socket::{Pair, now_ns};
 use fatpath_measure::echo::{Datagram, Way};
+use fatpath_measure::{Ask, Kind};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,17 @@ pub fn answer(pair: &mut Pair<'_>, proof: &Proof, ask: &Ask) -> io::Result<u64> 
             false => None,
         };
         if let Some(datagram) = datagram.filter(|it| answers.take(it, begun.elapsed())) {
-            let way = Way::Back;
-            proof.seal(&Datagram { way, ..datagram }, asked);
+            let (received_ns, answered_ns) = match ask.kind {
+                Kind::Echo => (0, 0),
+                Kind::OneWay => (came.at_ns, now_ns()),
+            };
+            let back = Datagram {
+                way: Way::Back,
+                received_ns,
+                answered_ns,
+                ..datagram
+            };
+            proof.seal(&back, asked);
             pair.send(asked);
         }
     }
@@ -78,7 +87,6 @@ impl Answers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_measure::Kind;
 
     #[test]
     fn each_datagram_is_answered_once_when_it_is_due() {

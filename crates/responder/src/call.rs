@@ -3,10 +3,10 @@
 //! other end says can make a round trip longer, and never shorter: an answer has the nonce of its question.
 
 use crate::proof::Proof;
-use crate::socket::Pair;
+use crate::socket::{Pair, now_ns};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
 use fatpath_measure::echo::{Datagram, Way};
-use fatpath_measure::{Ask, Kind, MOST_LINE_BYTES, Reply, shown};
+use fatpath_measure::{Ask, Clock, Kind, MOST_LINE_BYTES, Reply, Trip, shown};
 use fatpath_peer::{CallError, Called, Key, Peer, PublicKey};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use std::io::{self, Write};
@@ -30,12 +30,22 @@ pub struct Wanted<'a> {
     pub trust: &'a Path,
     /// What comes after a command that is to use the same file.
     pub trust_option: &'a str,
+    /// Which test.
+    pub kind: Kind,
     /// How many datagrams.
     pub packets: u32,
     /// UDP payload of each.
     pub packet_bytes: u16,
     /// From one to the next.
     pub interval: Duration,
+}
+
+/// What came of a test.
+pub struct Made {
+    /// Of the datagrams that came back.
+    pub trips: Vec<Trip>,
+    /// What the responder says of its clock, in a test of one-way delay.
+    pub clock: Option<Clock>,
 }
 
 /// Why a test was not made.
@@ -58,17 +68,17 @@ pub enum EchoError {
     Io(String, #[source] io::Error),
 }
 
-/// Makes a test. Gives the round trips of the datagrams that came back, in ns.
+/// Makes a test.
 ///
 /// # Errors
 /// See [`EchoError`].
-pub fn echo(wanted: &Wanted<'_>) -> Result<Vec<u64>, EchoError> {
+pub fn echo(wanted: &Wanted<'_>) -> Result<Made, EchoError> {
     let broken = |error| EchoError::Io(wanted.host.to_owned(), error);
     let mut peer = connected(wanted)?;
     let connection = peer.socket().try_clone().map_err(broken)?;
     let pair = Pair::bind(&connection, 0).map_err(broken)?;
     let ask = Ask {
-        kind: Kind::Echo,
+        kind: wanted.kind,
         port: pair.port().map_err(broken)?,
         packets: wanted.packets,
         packet_bytes: wanted.packet_bytes,
@@ -79,7 +89,26 @@ pub fn echo(wanted: &Wanted<'_>) -> Result<Vec<u64>, EchoError> {
     let proof = Proof::new(&peer.secret(SECRET).map_err(broken)?);
     let mut round = Round::new(pair, proof, &ask)?;
     round.run().map_err(broken)?;
-    Ok(round.trips_ns)
+    let trips = round.trips;
+    let clock = match wanted.kind {
+        Kind::Echo => None,
+        Kind::OneWay => clock_of(&mut peer, wanted)?,
+    };
+    Ok(Made { trips, clock })
+}
+
+/// What the responder knows of its clock once the test has ended: whatever is said to it ends a test.
+fn clock_of(peer: &mut Peer, wanted: &Wanted<'_>) -> Result<Option<Clock>, EchoError> {
+    let host = || wanted.host.to_owned();
+    let mut said = || -> io::Result<String> {
+        peer.say_line("", SAID_WITHIN)?;
+        peer.hear_line(MOST_LINE_BYTES, SAID_WITHIN)
+    };
+    let line = said().map_err(|error| EchoError::Io(host(), error))?;
+    match Reply::read(&line) {
+        Ok(Reply::Ended { clock }) => Ok(clock),
+        _ => Err(EchoError::Nonsense(host())),
+    }
 }
 
 fn connected(wanted: &Wanted<'_>) -> Result<Peer, EchoError> {
@@ -113,7 +142,7 @@ fn ask_for(peer: &mut Peer, ask: &Ask, wanted: &Wanted<'_>) -> Result<(), EchoEr
     match Reply::read(&line) {
         Ok(Reply::Granted {}) => Ok(()),
         Ok(Reply::Refused { why }) => Err(EchoError::Refused(host(), shown(&why))),
-        Err(_) => Err(EchoError::Nonsense(host())),
+        Ok(Reply::Ended { .. }) | Err(_) => Err(EchoError::Nonsense(host())),
     }
 }
 
@@ -122,11 +151,19 @@ struct Round<'c, 'a> {
     pair: Pair<'c>,
     proof: Proof,
     ask: &'a Ask,
-    /// Of each datagram: its nonce, and when it was sent, until it is answered.
-    open: Vec<Option<(u64, Instant)>>,
+    /// Of each datagram, until it is answered.
+    open: Vec<Option<Open>>,
     sent: u32,
     random: SystemRandom,
-    trips_ns: Vec<u64>,
+    trips: Vec<Trip>,
+}
+
+/// A datagram that is on its way.
+#[derive(Clone, Copy)]
+struct Open {
+    nonce: u64,
+    sent: Instant,
+    sent_ns: u64,
 }
 
 impl<'c, 'a> Round<'c, 'a> {
@@ -140,7 +177,7 @@ impl<'c, 'a> Round<'c, 'a> {
             open: vec![None; ask.packets as usize],
             sent: 0,
             random,
-            trips_ns: vec![],
+            trips: vec![],
         })
     }
 
@@ -161,7 +198,7 @@ impl<'c, 'a> Round<'c, 'a> {
             } else {
                 last
             };
-            let is_over = !is_sending && (now >= last || self.trips_ns.len() == self.open.len());
+            let is_over = !is_sending && (now >= last || self.trips.len() == self.open.len());
             if is_over || self.pair.wait(next.saturating_sub(now))? {
                 return Ok(());
             }
@@ -183,7 +220,11 @@ impl<'c, 'a> Round<'c, 'a> {
         };
         let bytes = &mut bytes[..usize::from(self.ask.packet_bytes)];
         self.proof.seal(&datagram, bytes);
-        self.open[self.sent as usize] = Some((nonce, Instant::now()));
+        self.open[self.sent as usize] = Some(Open {
+            nonce,
+            sent: Instant::now(),
+            sent_ns: now_ns(),
+        });
         self.sent += 1;
         self.pair.send(bytes);
         Ok(())
@@ -200,9 +241,15 @@ impl<'c, 'a> Round<'c, 'a> {
         };
         let open = self.open.get_mut(datagram.sequence as usize);
         let Some(open) = open else { return };
-        if let Some((_, sent)) = open.take_if(|(nonce, _)| *nonce == datagram.nonce) {
-            let trip = read.duration_since(sent).saturating_sub(came.waited);
-            self.trips_ns.push(trip.as_nanos() as u64);
+        if let Some(open) = open.take_if(|open| open.nonce == datagram.nonce) {
+            let trip = read.duration_since(open.sent).saturating_sub(came.waited);
+            self.trips.push(Trip {
+                trip_ns: trip.as_nanos() as u64,
+                sent_ns: open.sent_ns,
+                received_ns: datagram.received_ns,
+                answered_ns: datagram.answered_ns,
+                came_ns: came.at_ns,
+            });
         }
     }
 }

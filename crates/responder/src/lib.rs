@@ -15,7 +15,7 @@ mod serve;
 mod socket;
 mod used;
 
-pub use call::{EchoError, Wanted, echo};
+pub use call::{EchoError, Made, Wanted, echo};
 pub use listen::{Options, RespondError, respond};
 pub use used::{UsedError, UsedFile};
 

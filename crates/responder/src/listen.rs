@@ -4,7 +4,7 @@
 use crate::events::{Event, Log};
 use crate::serve::Server;
 use crate::used::{UsedError, UsedFile};
-use fatpath_measure::Plan;
+use fatpath_measure::{Clock, Plan};
 use fatpath_peer::{Account, AccountError, FileError, Key};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -30,6 +30,8 @@ pub struct Options<'a> {
     pub used: &'a Path,
     /// Of root's: who answers.
     pub user: Option<&'a str>,
+    /// What the kernel says of this host's clock; none: it is not synchronised.
+    pub clock: fn() -> Option<Clock>,
     /// Events as JSON.
     pub is_json: bool,
 }
@@ -84,7 +86,7 @@ pub fn respond(options: &Options<'_>) -> Result<(), RespondError> {
         key: key.public().to_string(),
         peers: plan.peers.len(),
     });
-    let server = Arc::new(Server::new(key, plan, used, log));
+    let server = Arc::new(Server::new(key, options.clock, plan, used, log));
     accept_until(&listener, &signals, &server, options)
 }
 

@@ -8,7 +8,7 @@ use crate::proof::Proof;
 use crate::socket::{Pair, now_ns};
 use crate::used::{UsedError, UsedFile};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
-use fatpath_measure::{Ask, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply};
+use fatpath_measure::{Ask, Clock, Kind, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply};
 use fatpath_peer::{AuthError, Key, PublicKey, Waiting, accept};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
@@ -21,12 +21,15 @@ use std::time::{Duration, Instant};
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 /// How long a peer has to say what it wants, and to take the answer.
 const SAID_WITHIN: Duration = Duration::from_secs(10);
+const UNKNOWN_CLOCK: &str = "its clock is not synchronised, and `clock_error` under [responder] does not say how wrong it may be";
 /// How long tests have to end, once the responder stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// What takes connections.
 pub struct Server {
     key: Key,
+    /// What the kernel says of this host's clock; none: it is not synchronised.
+    clock: fn() -> Option<Clock>,
     plan: RwLock<Arc<Plan>>,
     used: UsedFile,
     log: Log,
@@ -52,9 +55,16 @@ struct Caller {
 
 impl Server {
     /// For the peers of `plan`, who have used what `ledger` says, which `used` keeps.
-    pub fn new(key: Key, plan: Plan, (used, ledger): (UsedFile, Ledger), log: Log) -> Server {
+    pub fn new(
+        key: Key,
+        clock: fn() -> Option<Clock>,
+        plan: Plan,
+        (used, ledger): (UsedFile, Ledger),
+        log: Log,
+    ) -> Server {
         Server {
             key,
+            clock,
             plan: RwLock::new(Arc::new(plan)),
             used,
             log,
@@ -185,7 +195,8 @@ impl Server {
         let ask =
             Ask::read(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         let now_us = (now_ns() / 1000) as i64;
-        if let Err(why) = self.grant(&caller.is, &ask, now_us) {
+        let granted = self.knows_times(ask.kind);
+        if let Err(why) = granted.and_then(|()| self.grant(&caller.is, &ask, now_us)) {
             say(&mut caller.peer, &Reply::Refused { why: why.clone() })?;
             return Err(io::Error::other(why));
         }
@@ -201,6 +212,10 @@ impl Server {
             .as_ref()
             .map_or(ask.bytes(), |count| count * ask.wire_bytes());
         self.settle(&caller.is, &ask, now_us, sent_bytes);
+        if ask.kind == Kind::OneWay {
+            let clock = self.clock();
+            let _ = say(&mut caller.peer, &Reply::Ended { clock }); // it may be gone
+        }
         self.log.note(&Event::Ended {
             from: caller.from,
             name: &caller.is.name,
@@ -208,6 +223,20 @@ impl Server {
             bytes: sent_bytes,
         });
         answered.map(|_| ())
+    }
+
+    /// What is known of this host's clock.
+    fn clock(&self) -> Option<Clock> {
+        let plan = self.plan();
+        let error_us = plan.responder.as_ref().and_then(|it| it.clock_error_us);
+        error_us.map(Clock::within).or_else(self.clock)
+    }
+
+    fn knows_times(&self, kind: Kind) -> Result<(), String> {
+        match kind == Kind::OneWay && self.clock().is_none() {
+            true => Err(UNKNOWN_CLOCK.to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Keeps what the test may send, on the disk too, before anything is sent.

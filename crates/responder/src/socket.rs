@@ -14,6 +14,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Came {
     /// Its bytes.
     pub bytes: usize,
+    /// When the kernel had it, ns since 1970.
+    pub at_ns: u64,
     /// How long it waited until it was read.
     pub waited: Duration,
 }
@@ -106,6 +108,7 @@ impl<'c> Pair<'c> {
         }
         Some(Came {
             bytes: message.bytes,
+            at_ns,
             // A clock that was set meanwhile does not make it a long time.
             waited: Duration::from_nanos(read_ns.saturating_sub(at_ns)).min(MOST_WAITED),
         })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests between hosts of fatpath: `fatpath measure respond`, `echo` and `status`.
+//! Tests between hosts of fatpath: `fatpath measure respond`, `echo`, `one-way` and `status`.
 
 use super::{DEFAULT_FILE, print};
 use crate::archive::time::{now_us, shown};
@@ -7,10 +7,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_api::TestOutcome;
 use fatpath_daemon::measure::read_plan_file;
+use fatpath_kernel::clock_error;
 use fatpath_measure::echo::round_trips;
-use fatpath_measure::{Echo, Ledger, Peer, Plan};
+use fatpath_measure::{Clock, Echo, Kind, Ledger, Peer, Plan, Values, one_way};
 use fatpath_peer::{HOSTS, KEY, Key, or_configured};
-use fatpath_responder::{Options, UsedFile, Wanted, echo, respond};
+use fatpath_responder::{Made, Options, UsedFile, Wanted, echo, respond};
 use fatpath_table::write_table;
 use fatpath_units::{show_bytes, show_rate, show_time, time_us};
 use serde_json::{Value, json};
@@ -68,6 +69,15 @@ pub struct EchoArguments {
 }
 
 #[derive(Args)]
+pub struct OneWayArguments {
+    #[command(flatten)]
+    echo: EchoArguments,
+    /// This host's clock is wrong by this at most, where the kernel does not know it (PTP, chrony without rtcsync)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    clock_error: Option<Duration>,
+}
+
+#[derive(Args)]
 pub struct StatusArguments {
     /// File that says whose tests are answered
     #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
@@ -94,6 +104,7 @@ pub fn run_respond(arguments: &RespondArguments) -> Result<ExitCode> {
         key: &or_configured(arguments.key.as_deref(), KEY)?,
         used: &arguments.used,
         user: arguments.user.as_deref(),
+        clock: kernel_clock,
         is_json: arguments.json,
     })
     .with_context(|| arguments.file.display().to_string())?;
@@ -101,12 +112,30 @@ pub fn run_respond(arguments: &RespondArguments) -> Result<ExitCode> {
 }
 
 pub fn run_echo(arguments: &EchoArguments) -> Result<ExitCode> {
-    let packets = arguments.duration.as_micros() / arguments.interval.as_micros();
-    let packets = u32::try_from(packets.max(1)).unwrap_or(u32::MAX);
-    ensure!(
-        packets <= 1_000_000,
-        "a test has 1,000,000 datagrams at most: give a longer --interval"
-    );
+    let (made, mut outcome) = made(arguments, Kind::Echo)?;
+    outcome.values = round_trips(arguments.packets()?, &made.trips)?;
+    print(outcome, arguments.json)
+}
+
+pub fn run_one_way(arguments: &OneWayArguments) -> Result<ExitCode> {
+    arguments.clock()?; // before anything is sent
+    let (made, mut outcome) = made(&arguments.echo, Kind::OneWay)?;
+    outcome.values = values(arguments, &made)?;
+    print(outcome, arguments.echo.json)
+}
+
+fn values(arguments: &OneWayArguments, made: &Made) -> Result<Values> {
+    let ours = arguments.clock()?;
+    let theirs = made
+        .clock
+        .context("the responder's clock is no longer synchronised")?;
+    let packets = arguments.echo.packets()?;
+    let mut values = round_trips(packets, &made.trips)?;
+    values.extend(one_way(&made.trips, &ours, &theirs)?);
+    Ok(values)
+}
+
+fn made(arguments: &EchoArguments, kind: Kind) -> Result<(Made, TestOutcome)> {
     let trust = or_configured(arguments.trust.as_deref(), HOSTS)?;
     let option = arguments.trust.as_ref();
     let option = option.map_or(String::new(), |path| format!(" --trust {}", path.display()));
@@ -116,28 +145,60 @@ pub fn run_echo(arguments: &EchoArguments) -> Result<ExitCode> {
         eprintln!("{}: takes about {}", arguments.host, show_time(duration_us));
     }
     let (start_us, begun) = (now_us(), Instant::now());
-    let trips_ns = echo(&Wanted {
+    let made = echo(&Wanted {
         host: &arguments.host,
         port: arguments.port,
         key: &key,
         trust: &trust,
         trust_option: &option,
-        packets,
+        kind,
+        packets: arguments.packets()?,
         packet_bytes: arguments.size,
         interval: arguments.interval,
     })?;
     let outcome = TestOutcome {
-        test: "echo".to_owned(),
-        tool: "echo".to_owned(),
+        test: kind.to_string(),
+        tool: kind.to_string(),
         to: Some(arguments.host.clone()),
         resources: vec![],
         due_us: None,
         start_us,
         duration_s: begun.elapsed().as_secs_f64(),
-        values: round_trips(packets, &trips_ns)?,
+        values: Values::new(),
         note: None,
     };
-    print(outcome, arguments.json)
+    Ok((made, outcome))
+}
+
+impl EchoArguments {
+    fn packets(&self) -> Result<u32> {
+        let packets = self.duration.as_micros() / self.interval.as_micros();
+        ensure!(
+            packets <= 1_000_000,
+            "a test has 1,000,000 datagrams at most: give a longer --interval"
+        );
+        Ok(packets.max(1) as u32)
+    }
+}
+
+impl OneWayArguments {
+    fn clock(&self) -> Result<Clock> {
+        let said = self
+            .clock_error
+            .map(|error| Clock::within(error.as_micros() as u64));
+        said.or_else(kernel_clock).context(
+            "the kernel does not know this host's clock to be synchronised (adjtimex): start NTP, or say by how much it may be \
+             wrong, --clock-error TIME",
+        )
+    }
+}
+
+fn kernel_clock() -> Option<Clock> {
+    let error = clock_error().ok().flatten()?;
+    Some(Clock {
+        most_us: error.most_us,
+        estimated_us: error.estimated_us,
+    })
 }
 
 pub fn run_status(arguments: &StatusArguments) -> Result<ExitCode> {

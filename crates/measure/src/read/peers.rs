@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `[responder]` and `[[peer]]`.
+//! Tests between hosts of fatpath: `[responder]`, `[[peer]]`, and the tools that ask one.
 
 use super::{S, identifier, needed, quantity, time};
-use crate::{Kind, Peer, Plan, Responder};
+use crate::{Echo, Kind, Peer, Plan, Responder};
 use fatpath_toml::{Refusal, Section, Value};
 use fatpath_units as units;
 use ipnet::IpNet;
@@ -21,8 +21,38 @@ pub(super) fn responder(section: &mut Section) -> Option<Responder> {
     let listen = needed(section, "listen", LISTEN, |value| {
         value.parsed(|text| text.parse().map_err(|_| LISTEN))
     });
+    let clock_error_us = section.read("clock_error", clock_error);
     section.note_unknown();
-    Some(Responder { listen: listen? })
+    Some(Responder {
+        listen: listen?,
+        clock_error_us,
+    })
+}
+
+pub(super) fn echo(section: &mut Section) -> Echo {
+    let port = section.read("port", |value| value.integer(1..=65_535));
+    let interval_us = section.read("interval", |value| time(value, 1_000..=60 * S));
+    let size_bytes = section.read("size", |value| value.integer(56..=8952));
+    Echo {
+        port: port.map_or(Echo::PORT, |port| port as u16),
+        interval_us: interval_us.unwrap_or(Echo::INTERVAL_US),
+        size_bytes: size_bytes.unwrap_or(Echo::SIZE_BYTES),
+        clock_error_us: None,
+        key: section.read("key", |value| value.text()),
+        trust: section.read("trust", |value| value.text()),
+    }
+}
+
+pub(super) fn one_way(section: &mut Section) -> Echo {
+    Echo {
+        clock_error_us: section.read("clock_error", clock_error),
+        ..echo(section)
+    }
+}
+
+/// By how much a clock may be wrong.
+fn clock_error(value: &Value) -> Result<u64, Refusal> {
+    time(value, 1..=60 * S)
 }
 
 /// Notes everything that is wrong with the peer.
@@ -38,7 +68,7 @@ pub(super) fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
     });
     let key = needed(section, "key", KEY, key_of);
     let kinds = section.read("kinds", |value| {
-        several(value, "a list of kinds: [\"echo\"]", kind)
+        several(value, "a list of kinds: [\"echo\", \"one_way\"]", kind)
     });
     let longest_us = section.read("duration", |value| time(value, S..=3600 * S));
     let bytes_a_day = section.read("bytes_a_day", |value| {
@@ -52,7 +82,7 @@ pub(super) fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
         name: name?,
         prefixes: prefixes?,
         key: key?,
-        kinds: kinds.unwrap_or_else(|| vec![Kind::Echo]),
+        kinds: kinds.unwrap_or_else(|| Kind::ALL.map(|(_, kind)| kind).to_vec()),
         longest_us: longest_us.unwrap_or(60 * S),
         bytes_a_day: bytes_a_day.unwrap_or(BYTES_A_DAY),
         rate_bps: rate_bps.unwrap_or(RATE_BPS),
@@ -107,7 +137,9 @@ fn key_of(value: &Value) -> Result<String, Refusal> {
 fn kind(value: &Value) -> Result<Kind, Refusal> {
     value.parsed(|text| {
         let named = Kind::ALL.iter().find(|(name, _)| *name == text);
-        named.map(|(_, kind)| *kind).ok_or("\"echo\"")
+        named
+            .map(|(_, kind)| *kind)
+            .ok_or("\"echo\" or \"one_way\"")
     })
 }
 
@@ -128,6 +160,11 @@ mod tests {
         assert_eq!(
             (peer.longest_us, peer.rate_bps, peer.bytes_a_day),
             (60 * S, RATE_BPS, BYTES_A_DAY)
+        );
+        let host = parse(&FILE.replace("192.0.2.7/24", "192.0.2.7")).unwrap();
+        assert_eq!(
+            host.peers[0].prefixes,
+            ["192.0.2.7/32".parse::<IpNet>().unwrap()]
         );
         let at = |text: &str| peer.is_at(text.parse().unwrap());
         assert!(at("192.0.2.9") && at("::ffff:192.0.2.9") && !at("192.0.3.9"));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Round-trip time and loss of UDP datagrams between two hosts of fatpath, by `fatpath measure echo`.
+//! Round-trip time, loss and one-way delay of UDP datagrams between two hosts of fatpath, by `fatpath measure echo` and
+//! `one-way`.
 
 use super::{ReadError, Values, seconds};
 use fatpath_api::TestOutcome;
 use serde::Serialize;
 
-/// `tool = "echo"`.
+/// `tool = "echo"` or `"one_way"`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Echo {
     /// Of the responder.
@@ -14,6 +15,9 @@ pub struct Echo {
     pub interval_us: u64,
     /// UDP payload of each.
     pub size_bytes: u64,
+    /// Of one-way delay: this host's clock differs from the true time by no more; none: what the kernel says of it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_error_us: Option<u64>,
     /// File of this host's key; none: the configuration's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -33,12 +37,12 @@ impl Echo {
     /// See [`Echo::size_bytes`].
     pub const SIZE_BYTES: u64 = 64;
 
-    pub(super) fn command(&self, to: &str, duration_us: u64) -> Vec<String> {
+    pub(super) fn command(&self, command: &str, to: &str, duration_us: u64) -> Vec<String> {
         let time = |us| format!("{}s", seconds(us));
         let mut words = super::words(&[
             "fatpath",
             "measure",
-            "echo",
+            command,
             "--json",
             "--port",
             &self.port.to_string(),
@@ -49,16 +53,22 @@ impl Echo {
             "--duration",
             &time(duration_us),
         ]);
-        for (option, file) in [("--key", &self.key), ("--trust", &self.trust)] {
-            let file = file.iter();
-            words.extend(file.flat_map(|file| [option.to_owned(), file.clone()]));
+        let clock_error = self.clock_error_us.map(time);
+        let options = [
+            ("--clock-error", &clock_error),
+            ("--key", &self.key),
+            ("--trust", &self.trust),
+        ];
+        for (option, given) in options {
+            let given = given.iter();
+            words.extend(given.flat_map(|given| [option.to_owned(), given.clone()]));
         }
         words.extend(["--".to_owned(), to.to_owned()]);
         words
     }
 }
 
-/// Reads what `fatpath measure echo --json` prints.
+/// Reads what either prints with `--json`.
 pub(super) fn read(output: &str) -> Result<Values, ReadError> {
     let outcome: TestOutcome =
         serde_json::from_str(output).map_err(|_| ReadError::Missing("outcome".into()))?;
@@ -78,12 +88,13 @@ mod tests {
             port: 9,
             interval_us: 20_000,
             size_bytes: 64,
+            clock_error_us: Some(100),
             key: Some("/k".into()),
             trust: None,
         };
         assert_eq!(
-            echo.command("h", 2_000_000).join(" "),
-            "fatpath measure echo --json --port 9 --interval 0.02s --size 64 --duration 2s --key /k -- h"
+            echo.command("one-way", "h", 2_000_000).join(" "),
+            "fatpath measure one-way --json --port 9 --interval 0.02s --size 64 --duration 2s --clock-error 0.0001s --key /k -- h"
         );
     }
 
