@@ -8,202 +8,19 @@ mod support;
 use fatpath_peer::{AuthError, Key, connect};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::process::Command;
 use std::time::Duration;
-use support::{Daemon, FATPATH, Lab, alone, until};
+use support::responder::{Ends, PORT, WITHIN};
+use support::{Daemon, FATPATH, alone, until};
 
-const PORT: u16 = 4748;
-const WITHIN: Duration = Duration::from_secs(20);
 /// What comes before TLS.
 const PREAMBLE_BYTES: usize = 2048;
 /// Of a datagram of 64 bytes with its headers.
 const WIRE_BYTES: u64 = 112;
-
-/// Host `a` asks, host `b` answers; each has a key.
-struct Ends {
-    lab: Lab,
-    responder: Option<Responder>,
-}
-
-struct Responder {
-    process: Child,
-    said: Arc<Mutex<Vec<Value>>>,
-}
-
-impl Ends {
-    fn new(name: &str) -> Ends {
-        Ends::over(name, "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'")
-    }
-
-    fn over(name: &str, link: &str) -> Ends {
-        let lab = Lab::up(name, link);
-        fs::set_permissions(lab.scratch(), Permissions::from_mode(0o777)).unwrap();
-        let ends = Ends {
-            lab,
-            responder: None,
-        };
-        for end in ["a", "b", "stranger"] {
-            ends.keys(&["new", "--key", &ends.text(end)]);
-        }
-        let (key, host) = (ends.key("b"), ends.lab.address("b"));
-        ends.keys(&["trust", "host", &key, &host, "--trust", &ends.text("hosts")]);
-        ends
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.lab.scratch().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    fn keys(&self, words: &[&str]) -> String {
-        let output = Command::new(FATPATH).arg("keys").args(words).output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    fn key(&self, end: &str) -> String {
-        self.keys(&["show", "--key", &self.text(end)])
-    }
-
-    /// The file of `b`: `a` is a peer, with these limits.
-    fn write_file(&self, limits: &str) {
-        self.write_clocked("", limits);
-    }
-
-    /// The same, with what the file says of the clock.
-    fn write_clocked(&self, clock: &str, limits: &str) {
-        let (key, address) = (self.key("a"), self.lab.address("a"));
-        let file = format!(
-            "[responder]\nlisten = '0.0.0.0:{PORT}'\n{clock}\n\
-             [[peer]]\nname = 'a'\nprefix = '{address}'\nkey = '{key}'\n{limits}\n"
-        );
-        fs::write(self.path("measure.toml"), file).unwrap();
-    }
-
-    /// `b` answers, as a user who is not root.
-    fn respond(&mut self) {
-        let (file, key, used) = (self.text("measure.toml"), self.text("b"), self.text("used"));
-        let mut command = self.lab.command(
-            "b",
-            &[
-                FATPATH, "measure", "respond", "--json", "--user", "nobody", "--file", &file,
-                "--key", &key, "--used", &used,
-            ],
-        );
-        let mut process = command.spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let said = Arc::new(Mutex::new(vec![]));
-        let heard = said.clone();
-        thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let line = serde_json::from_str(&line).unwrap();
-                heard.lock().unwrap().push(line);
-            }
-        });
-        self.responder = Some(Responder { process, said });
-        self.event("listening", |_| true);
-    }
-
-    /// The first event of the name for which `is_it`, once the responder has said it.
-    fn event(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let responder = self.responder.as_ref().unwrap();
-        until(name, || {
-            let said = responder.said.lock().unwrap();
-            let mut events = said.iter().filter(|event| event["event"] == name);
-            events.find(|event| is_it(event)).cloned()
-        })
-    }
-
-    fn signal(&self, signal: Signal) {
-        let process = &self.responder.as_ref().unwrap().process;
-        let pid = Pid::from_raw(i32::try_from(process.id()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
-    }
-
-    fn end(&mut self, signal: Signal) {
-        self.signal(signal);
-        let mut responder = self.responder.take().unwrap();
-        responder.process.wait().unwrap();
-    }
-
-    fn echo_as(&self, key: &str, more: &[&str]) -> Command {
-        self.asking("echo", key, more)
-    }
-
-    fn asking(&self, test: &str, key: &str, more: &[&str]) -> Command {
-        let (host, key, trust) = (self.lab.address("b"), self.text(key), self.text("hosts"));
-        let words = [
-            FATPATH, "measure", test, &host, "--json", "--key", &key, "--trust", &trust,
-        ];
-        self.lab.command("a", &[&words[..], more].concat())
-    }
-
-    fn one_way(&self, more: &[&str]) -> Output {
-        self.asking("one-way", "a", more).output().unwrap()
-    }
-
-    fn echo(&self, more: &[&str]) -> Output {
-        self.echo_as("a", more).output().unwrap()
-    }
-
-    fn measured(&self, more: &[&str]) -> Value {
-        let output = self.echo(more);
-        assert!(output.status.success(), "{output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    fn refused(&self, more: &[&str]) -> String {
-        let output = self.echo(more);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// What peer `a` has used today.
-    fn used(&self) -> Value {
-        self.status()["peers"][0]["today"].clone()
-    }
-
-    fn status(&self) -> Value {
-        let (file, used) = (self.text("measure.toml"), self.text("used"));
-        let output = Command::new(FATPATH)
-            .args([
-                "measure", "status", "--json", "--file", &file, "--used", &used,
-            ])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// A connection of `a` to the responder.
-    fn connection(&self) -> TcpStream {
-        let address = format!("{}:{PORT}", self.lab.address("b"));
-        let socket = self.lab.on("a", || TcpStream::connect(address).unwrap());
-        socket.set_read_timeout(Some(WITHIN)).unwrap();
-        socket
-    }
-}
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        if let Some(responder) = &mut self.responder {
-            let _ = responder.process.kill();
-            let _ = responder.process.wait();
-        }
-    }
-}
 
 /// Bytes of data that a socket has sent, and received: `tcpi_bytes_acked` and `tcpi_bytes_received` of tcp(7).
 #[allow(unsafe_code)] // getsockopt(2)
@@ -357,7 +174,8 @@ fn limits_hold_and_outlive_a_responder_that_is_killed() {
     let twice = ends.refused(&["--duration", "1s"]);
     assert!(!twice.is_empty(), "one test at a time");
     ends.end(Signal::KILL);
-    asking.wait().unwrap();
+    // Whoever ends a test leaves no loss behind.
+    assert!(!asking.wait().unwrap().success());
     assert_eq!(ends.used()["bytes"], 20 * WIRE_BYTES, "{}", ends.used());
     ends.respond();
     ends.measured(&["--duration", "2s"]);
@@ -374,6 +192,40 @@ fn limits_hold_and_outlive_a_responder_that_is_killed() {
     ends.signal(Signal::HUP);
     ends.event("read", |event| event["error"].is_null());
     assert!(!ends.echo(&["--duration", "1s"]).status.success());
+}
+
+/// Also of a key that was stolen, and has been replaced under the name of its peer.
+#[test]
+fn who_is_no_peer_any_more_has_no_test_any_more() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new("replaced");
+    ends.write_file("");
+    ends.respond();
+    let mut asking = ends.echo_as("a", &["--duration", "60s"]);
+    let mut asking = asking.spawn().unwrap();
+    ends.event("began", |_| true);
+    let file = fs::read_to_string(ends.path("measure.toml")).unwrap();
+    let replaced = file.replace(&ends.key("a"), &ends.key("stranger"));
+    fs::write(ends.path("measure.toml"), replaced).unwrap();
+    ends.signal(Signal::HUP);
+    ends.event("ended", |_| true);
+    assert!(!asking.wait().unwrap().success());
+}
+
+#[test]
+fn a_test_that_cannot_begin_costs_nothing() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new("begin");
+    ends.write_file("");
+    ends.respond();
+    let bind = || UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+    let taken = ends.lab.on("b", bind);
+    assert!(!ends.echo(&["--duration", "1s"]).status.success());
+    ends.event("ended", |_| true);
+    let used = ends.used();
+    assert_eq!((&used["tests"], &used["bytes"]), (&json!(1), &json!(0)));
+    drop(taken);
+    ends.measured(&["--duration", "1s"]);
 }
 
 #[test]

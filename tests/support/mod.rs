@@ -11,6 +11,7 @@ pub mod lent;
 pub mod listener;
 pub mod mover;
 pub mod ordinary;
+pub mod responder;
 pub mod rude;
 pub mod tcpdump;
 pub mod transfer;

@@ -93,11 +93,12 @@ impl Ledger {
         }
     }
 
-    /// What a peer has used of the day. A clock that is set back begins no day anew.
+    /// What a peer has used of the day. A clock that is set back begins no day anew, unless it was ahead by more than a day: what
+    /// was used by such a clock would keep the peer out for as long.
     pub fn of(&self, peer: &str, now_us: i64) -> Used {
         let used = self.peers.get(peer).copied().unwrap_or_default();
         let day = now_us.div_euclid(DAY_US);
-        match day > used.day {
+        match day > used.day || day + 1 < used.day {
             true => Used {
                 day,
                 last_us: used.last_us,
@@ -190,6 +191,16 @@ mod tests {
         ledger.end("dtn1", 1, ask().bytes(), ask().bytes());
         // Back to the first day, and no day is begun anew.
         assert_eq!(ledger.begin(&peer(), &ask(), 0), Err(Refusal::Bytes(8_800)));
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_keeps_nobody_out() {
+        let mut ledger = Ledger::default();
+        let ahead_us = 10_000 * DAY_US;
+        assert_eq!(ledger.begin(&peer(), &ask(), ahead_us), Ok(()));
+        ledger.end("dtn1", 10_000, ask().bytes(), ask().bytes());
+        assert_eq!(ledger.begin(&peer(), &ask(), DAY_US), Ok(()));
+        assert_eq!(ledger.of("dtn1", DAY_US).bytes, ask().bytes());
     }
 
     #[test]

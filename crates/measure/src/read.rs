@@ -32,23 +32,9 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
         };
         plan.tests.push(test);
     }
-    read_peers(&mut root, &mut plan);
+    peers::read(&mut root, &mut plan);
     root.note_unknown();
     document.finish().map(|()| plan)
-}
-
-fn read_peers(root: &mut Section, plan: &mut Plan) {
-    let responder = root.read("responder", |value| {
-        let section = value.section_or("a table, under a line `[responder]`")?;
-        Ok(peers::responder(&mut section.titled("[responder]")))
-    });
-    plan.responder = responder.flatten();
-    let sections = root.noted(root.clone().take_list("peer"));
-    root.allow(["responder", "peer"]);
-    for section in sections.unwrap_or_default() {
-        let peer = peers::peer(&mut section.titled("[[peer]]"), plan);
-        plan.peers.extend(peer);
-    }
 }
 
 /// Notes everything that is wrong with the test.

@@ -13,12 +13,12 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How many datagrams may come before they are due, by the unevenness of clocks.
 const EARLY: u64 = 8;
 
-/// Answers until the connection says something or ends, or the time is over. Gives how many datagrams were answered.
+/// Answers until the connection says something or ends, or the time is over.
 ///
 /// # Errors
 /// The kernel's.
-pub fn answer(pair: &mut Pair<'_>, proof: &Proof, ask: &Ask) -> io::Result<u64> {
-    let mut answers = Answers::new(ask);
+pub fn answer(pair: &mut Pair<'_>, proof: &Proof, answers: &mut Answers<'_>) -> io::Result<()> {
+    let ask = answers.ask;
     let begun = Instant::now();
     let end = begun + Duration::from_micros(ask.duration_us()) + GRACE;
     // One byte more, to see what is too long.
@@ -26,7 +26,7 @@ pub fn answer(pair: &mut Pair<'_>, proof: &Proof, ask: &Ask) -> io::Result<u64> 
     loop {
         let rest = end.saturating_duration_since(Instant::now());
         if pair.wait(rest)? || rest.is_zero() {
-            return Ok(answers.count);
+            return Ok(());
         }
         let Some(came) = pair.receive(&mut bytes) else {
             continue;
@@ -54,19 +54,25 @@ pub fn answer(pair: &mut Pair<'_>, proof: &Proof, ask: &Ask) -> io::Result<u64> 
 }
 
 /// What was answered.
-struct Answers<'a> {
+pub struct Answers<'a> {
     ask: &'a Ask,
     is_answered: Vec<bool>,
     count: u64,
 }
 
 impl Answers<'_> {
-    fn new(ask: &Ask) -> Answers<'_> {
+    /// Of a test that begins.
+    pub fn new(ask: &Ask) -> Answers<'_> {
         Answers {
             ask,
             is_answered: vec![false; ask.packets as usize],
             count: 0,
         }
+    }
+
+    /// How many datagrams.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     /// Whether it is answered: once, and no faster than was asked for.

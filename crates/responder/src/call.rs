@@ -5,11 +5,11 @@
 use crate::proof::Proof;
 use crate::socket::{Pair, now_ns};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use fatpath_measure::echo::{Datagram, Way};
 use fatpath_measure::{Ask, Clock, Kind, MOST_LINE_BYTES, Reply, Trip, shown};
 use fatpath_peer::{CallError, Called, Key, Peer, PublicKey};
-use aws_lc_rs::rand::{SecureRandom, SystemRandom};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -198,9 +198,13 @@ impl<'c, 'a> Round<'c, 'a> {
             } else {
                 last
             };
-            let is_over = !is_sending && (now >= last || self.trips.len() == self.open.len());
-            if is_over || self.pair.wait(next.saturating_sub(now))? {
+            if !is_sending && (now >= last || self.trips.len() == self.open.len()) {
                 return Ok(());
+            }
+            if self.pair.wait(next.saturating_sub(now))? {
+                // What did not come back by then is no loss of the path.
+                let ended = "it ended the test before its time";
+                return Err(io::Error::new(ErrorKind::ConnectionAborted, ended));
             }
             self.receive(&mut bytes);
         }

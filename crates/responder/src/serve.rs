@@ -2,7 +2,7 @@
 //! One connection after the other, each in a thread: where is it from, whose is it, what does it ask for, and is that within
 //! the peer's limits.
 
-use crate::answer::answer;
+use crate::answer::{Answers, answer};
 use crate::events::{Event, Log};
 use crate::proof::Proof;
 use crate::socket::{Pair, now_ns};
@@ -31,18 +31,24 @@ pub struct Server {
     /// What the kernel says of this host's clock; none: it is not synchronised.
     clock: fn() -> Option<Clock>,
     plan: RwLock<Arc<Plan>>,
-    used: UsedFile,
     log: Log,
+    /// Whoever holds it may wait for the disk, and holds nothing that those who connect wait for.
+    books: Mutex<Books>,
     state: Mutex<State>,
     /// A test has ended.
     ended: Condvar,
 }
 
-struct State {
+struct Books {
     ledger: Ledger,
+    used: UsedFile,
+}
+
+#[derive(Default)]
+struct State {
     waiting: Waiting,
-    /// Of peers that have proved their keys, and what they are.
-    known: HashMap<u64, (TcpStream, String)>,
+    /// Connections of peers that have proved their keys, and what the file said of them then.
+    known: HashMap<u64, (TcpStream, Peer)>,
     last: u64,
 }
 
@@ -66,14 +72,9 @@ impl Server {
             key,
             clock,
             plan: RwLock::new(Arc::new(plan)),
-            used,
             log,
-            state: Mutex::new(State {
-                ledger,
-                waiting: Waiting::default(),
-                known: HashMap::new(),
-                last: 0,
-            }),
+            books: Mutex::new(Books { ledger, used }),
+            state: Mutex::default(),
             ended: Condvar::new(),
         }
     }
@@ -83,22 +84,29 @@ impl Server {
         &self.log
     }
 
-    /// The file was read again. Tests of peers that it no longer has end.
+    /// The file was read again.
     pub fn follow(&self, plan: Plan) {
         let peers = plan.peers.len();
+        drop(self.adopt(plan));
+        self.log.note(&Event::Read { peers, error: None });
+    }
+
+    /// From here on these are the peers: whatever was begun by one that has gone, or of which the file says something else now,
+    /// ends.
+    fn adopt(&self, plan: Plan) -> MutexGuard<'_, State> {
         let state = self.state();
-        for (socket, name) in state.known.values() {
-            if !plan.peers.iter().any(|peer| peer.name == *name) {
+        for (socket, peer) in state.known.values() {
+            if !plan.peers.contains(peer) {
                 let _ = socket.shutdown(Shutdown::Both); // it may be gone
             }
         }
-        drop(state);
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
-        self.log.note(&Event::Read { peers, error: None });
+        state
     }
 
     /// Somebody has connected.
     pub fn take(self: &Arc<Server>, socket: TcpStream, from: SocketAddr) {
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port()); // of IPv4 as people know it
         if !self.plan().has_peer_at(from.ip()) {
             let why = "no peer of the file is at its address";
             return self.log.refused_nameless(from, why);
@@ -116,10 +124,7 @@ impl Server {
 
     /// Ends what runs, and waits for it.
     pub fn stop(&self) {
-        let state = self.state();
-        for (socket, _) in state.known.values() {
-            let _ = socket.shutdown(Shutdown::Both); // it may be gone
-        }
+        let state = self.adopt(Plan::default()); // which has no peers
         let runs = |state: &mut State| !state.known.is_empty();
         drop(self.ended.wait_timeout_while(state, STOP_WITHIN, runs));
         self.log.note(&Event::Stopped {});
@@ -127,6 +132,10 @@ impl Server {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn plan(&self) -> Arc<Plan> {
@@ -141,16 +150,19 @@ impl Server {
         let (Some(mut caller), Ok(clone)) = (caller, clone) else {
             return;
         };
-        let Some(number) = self.begin(&caller, clone) else {
-            let why = format!("{}: another connection of it is open", caller.is.name);
-            return self.log.refused_named(from, why);
+        let refused = |name: &str, why: String| {
+            self.log.refused_named(from, format!("{name}: {why}"));
         };
-        if let Err(error) = self.serve(&mut caller) {
-            let why = format!("{}: {error}", caller.is.name);
-            self.log.refused_named(from, why);
+        match self.begin(&caller, clone) {
+            Ok(number) => {
+                if let Err(error) = self.serve(&mut caller) {
+                    refused(&caller.is.name, error.to_string());
+                }
+                self.state().known.remove(&number);
+                self.ended.notify_all();
+            }
+            Err(why) => refused(&caller.is.name, why.to_owned()),
         }
-        self.state().known.remove(&number);
-        self.ended.notify_all();
     }
 
     /// Whoever has connected, if it is a peer.
@@ -176,18 +188,20 @@ impl Server {
         None
     }
 
-    /// `None`: it has a connection, and gets no other.
-    fn begin(&self, caller: &Caller, socket: TcpStream) -> Option<u64> {
+    /// The number of its connection; or why there can be none.
+    fn begin(&self, caller: &Caller, socket: TcpStream) -> Result<u64, &'static str> {
         let mut state = self.state();
-        let mut names = state.known.values().map(|(_, name)| name);
-        if names.any(|name| *name == caller.is.name) {
-            return None;
+        let mut peers = state.known.values().map(|(_, peer)| peer);
+        if peers.any(|peer| peer.name == caller.is.name) {
+            return Err("another connection of it is open");
+        }
+        if !self.plan().peers.contains(&caller.is) {
+            return Err("the file has changed since it connected");
         }
         state.last += 1;
         let number = state.last;
-        let name = caller.is.name.clone();
-        state.known.insert(number, (socket, name));
-        Some(number)
+        state.known.insert(number, (socket, caller.is.clone()));
+        Ok(number)
     }
 
     fn serve(&self, caller: &mut Caller) -> io::Result<()> {
@@ -205,12 +219,10 @@ impl Server {
             name: &caller.is.name,
             kind: ask.kind,
         });
-        let answered = run(caller, &ask);
-        let count = *answered.as_ref().unwrap_or(&0);
-        // Where it broke nobody knows what was sent, and nothing is given back.
-        let sent_bytes = answered
-            .as_ref()
-            .map_or(ask.bytes(), |count| count * ask.wire_bytes());
+        let mut answers = Answers::new(&ask);
+        let ended = run(caller, &ask, &mut answers);
+        let answered = answers.count();
+        let sent_bytes = answered * ask.wire_bytes();
         self.settle(&caller.is, &ask, now_us, sent_bytes);
         if ask.kind == Kind::OneWay {
             let clock = self.clock();
@@ -219,10 +231,10 @@ impl Server {
         self.log.note(&Event::Ended {
             from: caller.from,
             name: &caller.is.name,
-            answered: count,
+            answered,
             bytes: sent_bytes,
         });
-        answered.map(|_| ())
+        ended
     }
 
     /// What is known of this host's clock.
@@ -241,27 +253,27 @@ impl Server {
 
     /// Keeps what the test may send, on the disk too, before anything is sent.
     fn grant(&self, peer: &Peer, ask: &Ask, now_us: i64) -> Result<(), String> {
-        let mut state = self.state();
-        let judged = state.ledger.begin(peer, ask, now_us);
-        let kept = self.keep(&state.ledger);
+        let mut books = self.books();
+        let judged = books.ledger.begin(peer, ask, now_us);
+        let kept = self.keep(&books);
         if judged.is_ok() && kept.is_err() {
-            let day = state.ledger.of(&peer.name, now_us).day;
-            state.ledger.end(&peer.name, day, ask.bytes(), 0);
+            let day = books.ledger.of(&peer.name, now_us).day;
+            books.ledger.end(&peer.name, day, ask.bytes(), 0);
         }
         judged.map_err(|refusal| refusal.to_string())?;
         kept.map_err(|_| "the responder cannot keep what is used".to_owned())
     }
 
     fn settle(&self, peer: &Peer, ask: &Ask, begun_us: i64, sent_bytes: u64) {
-        let mut state = self.state();
-        let day = state.ledger.of(&peer.name, begun_us).day;
-        state.ledger.end(&peer.name, day, ask.bytes(), sent_bytes);
+        let mut books = self.books();
+        let day = books.ledger.of(&peer.name, begun_us).day;
+        books.ledger.end(&peer.name, day, ask.bytes(), sent_bytes);
         // It is said; until the next is kept, the file has more than was used.
-        let _ = self.keep(&state.ledger);
+        let _ = self.keep(&books);
     }
 
-    fn keep(&self, ledger: &Ledger) -> Result<(), UsedError> {
-        let kept = self.used.write(ledger);
+    fn keep(&self, books: &Books) -> Result<(), UsedError> {
+        let kept = books.used.write(&books.ledger);
         if let Err(error) = &kept {
             let error = error.to_string();
             self.log.note(&Event::NotKept { error });
@@ -302,12 +314,11 @@ fn say(peer: &mut fatpath_peer::Peer, reply: &Reply) -> io::Result<()> {
     peer.say_line(&line, SAID_WITHIN)
 }
 
-/// Gives how many datagrams were answered.
-fn run(caller: &mut Caller, ask: &Ask) -> io::Result<u64> {
+fn run(caller: &mut Caller, ask: &Ask, answers: &mut Answers<'_>) -> io::Result<()> {
     let proof = Proof::new(&caller.peer.secret(SECRET)?);
     let connection = caller.peer.socket().try_clone()?;
     let mut pair = Pair::bind(&connection, connection.local_addr()?.port())?;
     pair.connect(ask.port)?;
     say(&mut caller.peer, &Reply::Granted {})?;
-    answer(&mut pair, &proof, ask)
+    answer(&mut pair, &proof, answers)
 }

@@ -76,10 +76,7 @@ impl<'c> Pair<'c> {
             PollFd::new(&self.udp, PollFlags::IN),
             PollFd::new(self.connection, PollFlags::IN | PollFlags::RDHUP),
         ];
-        let most = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
+        let most = Timespec::try_from(most).map_err(io::Error::other)?;
         match poll(&mut polled, Some(&most)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

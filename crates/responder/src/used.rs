@@ -38,7 +38,8 @@ impl UsedFile {
         let lock_path = beside(path, "lock");
         let failed = |error| UsedError::Io(lock_path.clone(), error);
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o644);
+        // Whoever may open a file may lock it (flock(2)), and so keep a responder from starting.
+        options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(&lock_path).map_err(failed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| UsedError::Busy(path.to_owned()))?;
@@ -65,10 +66,13 @@ impl UsedFile {
         }
     }
 
-    /// Whether a responder uses it.
-    pub fn is_used(path: &Path) -> bool {
-        let lock = File::open(beside(path, "lock"));
-        lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
+    /// Whether a responder uses it; `None`: that is for root and the responder's user to see.
+    pub fn is_used(path: &Path) -> Option<bool> {
+        match File::open(beside(path, "lock")) {
+            Ok(lock) => Some(flock(&lock, FlockOperation::NonBlockingLockShared).is_err()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(false),
+            Err(_) => None,
+        }
     }
 
     /// Writes it anew: whoever reads has the old one or the new one, also after a crash.
@@ -83,7 +87,8 @@ impl UsedFile {
             let mut file = File::create(&new)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&new, &self.path)
+            fs::rename(&new, &self.path)?;
+            File::open(folder_of(&self.path))?.sync_all()
         };
         written().map_err(failed)
     }
@@ -93,8 +98,8 @@ impl UsedFile {
     /// # Errors
     /// The kernel's.
     pub fn make_folder(path: &Path, owner: Option<(u32, u32)>) -> Result<(), UsedError> {
-        let folder = path.parent().unwrap_or(path);
-        if folder.as_os_str().is_empty() || folder.exists() {
+        let folder = folder_of(path);
+        if folder.exists() {
             return Ok(());
         }
         let made = || -> io::Result<()> {
@@ -111,6 +116,11 @@ impl UsedFile {
     }
 }
 
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -122,19 +132,22 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn one_responder_at_a_time_uses_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state/used.json");
-        assert!(!UsedFile::is_used(&path));
+        assert_eq!(UsedFile::is_used(&path), Some(false));
         UsedFile::make_folder(&path, None).unwrap();
         let (file, ledger) = UsedFile::take(&path).unwrap();
-        assert!(UsedFile::is_used(&path));
+        assert_eq!(UsedFile::is_used(&path), Some(true));
+        let lock = fs::metadata(beside(&path, "lock")).unwrap();
+        assert_eq!(lock.permissions().mode() & 0o777, 0o600);
         assert!(matches!(UsedFile::take(&path), Err(UsedError::Busy(_))));
         assert_eq!(UsedFile::read(&path).unwrap(), ledger);
         drop(file);
-        assert!(!UsedFile::is_used(&path));
+        assert_eq!(UsedFile::is_used(&path), Some(false));
         fs::write(&path, "{").unwrap();
         assert!(matches!(UsedFile::take(&path), Err(UsedError::Content(_))));
     }

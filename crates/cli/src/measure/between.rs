@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const DEFAULT_USED: &str = "/var/lib/fatpath/responder/used.json";
+const DEFAULT_USED: &str = "/var/lib/fatpath-responder/used.json";
 
 #[derive(Args)]
 pub struct RespondArguments {
@@ -220,8 +220,9 @@ pub fn run_status(arguments: &StatusArguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let runs = match is_running {
-        true => "runs",
-        false => "does not run: fatpath measure respond",
+        Some(true) => "runs",
+        Some(false) => "does not run: fatpath measure respond",
+        None => "may run, which root and its user can see",
     };
     writeln!(out, "The responder at {} {runs}.", responder.listen)?;
     let header = [
@@ -254,7 +255,7 @@ fn row(peer: &Peer, ledger: &Ledger) -> [String; 11] {
     ]
 }
 
-fn status(plan: &Plan, ledger: &Ledger, is_running: bool) -> Value {
+fn status(plan: &Plan, ledger: &Ledger, is_running: Option<bool>) -> Value {
     let peers = plan.peers.iter();
     let peers = peers.map(|peer| json!({ "peer": peer, "today": ledger.of(&peer.name, now_us()) }));
     json!({

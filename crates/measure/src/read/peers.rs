@@ -16,7 +16,22 @@ const KEY: &str = "a key as `fatpath keys show` prints it at the peer: \"ed25519
 /// Of 32 bytes in base64, without its `=`.
 const KEY_CHARACTERS: usize = 43;
 
-pub(super) fn responder(section: &mut Section) -> Option<Responder> {
+/// Reads `[responder]` and each `[[peer]]`.
+pub(super) fn read(root: &mut Section, plan: &mut Plan) {
+    let read = root.read("responder", |value| {
+        let section = value.section_or("a table, under a line `[responder]`")?;
+        Ok(responder(&mut section.titled("[responder]")))
+    });
+    plan.responder = read.flatten();
+    let sections = root.noted(root.clone().take_list("peer"));
+    root.allow(["responder", "peer"]);
+    for section in sections.unwrap_or_default() {
+        let peer = peer(&mut section.titled("[[peer]]"), plan);
+        plan.peers.extend(peer);
+    }
+}
+
+fn responder(section: &mut Section) -> Option<Responder> {
     const LISTEN: &str = "an address and a port: \"192.0.2.1:4748\", \"[::]:4748\"";
     let listen = needed(section, "listen", LISTEN, |value| {
         value.parsed(|text| text.parse().map_err(|_| LISTEN))
@@ -56,7 +71,7 @@ fn clock_error(value: &Value) -> Result<u64, Refusal> {
 }
 
 /// Notes everything that is wrong with the peer.
-pub(super) fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
+fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
     let name = needed(
         section,
         "name",
