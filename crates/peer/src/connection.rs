@@ -114,15 +114,7 @@ impl Shaking {
     fn wait(&self) -> Result<PollFlags, AuthError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, self.tls.wants_write());
-        let rest = self.end.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return Err(AuthError::Late);
-        }
-        let mut polled = [PollFd::new(&self.socket, events)];
-        match poll(&mut polled, Some(&timespec(rest))) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(polled[0].revents()),
-            Err(error) => Err(io::Error::from(error).into()),
-        }
+        wait(&self.socket, events, self.end)?.ok_or(AuthError::Late)
     }
 
     fn read(&mut self) -> Result<(), AuthError> {
@@ -154,6 +146,23 @@ impl Shaking {
             }),
             None => Err(AuthError::Tls(Error::NoApplicationProtocol)),
         }
+    }
+}
+
+/// Waits for `events` until `end`, and gives those that came, if any; `None`: it is `end`.
+pub(crate) fn wait(
+    socket: &TcpStream,
+    events: PollFlags,
+    end: Instant,
+) -> io::Result<Option<PollFlags>> {
+    let rest = end.saturating_duration_since(Instant::now());
+    if rest.is_zero() {
+        return Ok(None);
+    }
+    let mut polled = [PollFd::new(socket, events)];
+    match poll(&mut polled, Some(&timespec(rest))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Some(polled[0].revents())),
+        Err(error) => Err(error.into()),
     }
 }
 

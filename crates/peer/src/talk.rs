@@ -2,8 +2,8 @@
 //! Lines of text over a connection, each within a time and no longer than said, and a secret that both ends have.
 
 use crate::Peer;
-use crate::connection::{timespec, unless_blocked};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::connection::{unless_blocked, wait};
+use rustix::event::PollFlags;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -69,17 +69,8 @@ impl Peer {
     }
 
     fn wait(&self, events: PollFlags, end: Instant) -> io::Result<()> {
-        let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        match poll(
-            &mut [PollFd::new(&self.socket, events)],
-            Some(&timespec(rest)),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let came = wait(&self.socket, events, end)?;
+        came.map(|_| ()).ok_or_else(|| ErrorKind::TimedOut.into())
     }
 }
 

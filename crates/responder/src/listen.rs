@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath measure respond`: listens where its file says, until it is told to stop.
 
-use crate::events::{Event, Log};
+use crate::events::Event;
 use crate::serve::Server;
 use crate::used::{UsedError, UsedFile};
 use fatpath_measure::{Clock, Plan};
-use fatpath_peer::{Account, AccountError, FileError, Key};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use fatpath_peer::{Account, AccountError, Came, FileError, Key, Listener, Log};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{self, Read};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-
-/// Where the host has no more files to open, it may have some a little later.
-const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// What a responder is told.
 pub struct Options<'a> {
@@ -79,56 +71,22 @@ pub fn respond(options: &Options<'_>) -> Result<(), RespondError> {
     UsedFile::make_folder(options.used, owner)?;
     account.become_it()?;
     let used = UsedFile::take(options.used)?;
-    let signals = [signal(&[SIGINT, SIGTERM])?, signal(&[SIGHUP])?];
+    let listener = Listener::new(listener, &[&[SIGINT, SIGTERM], &[SIGHUP]])?;
     let log = Log::new(options.is_json);
     log.note(&Event::Listening {
-        address: listener.local_addr()?,
+        address: listener.address()?,
         key: key.public().to_string(),
         peers: plan.peers.len(),
     });
     let server = Arc::new(Server::new(key, options.clock, plan, used, log));
-    accept_until(&listener, &signals, &server, options)
-}
-
-/// Readable once one of the signals has come.
-fn signal(signals: &[i32]) -> io::Result<UnixStream> {
-    let (read, write) = UnixStream::pair()?;
-    read.set_nonblocking(true)?;
-    for signal in signals {
-        signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
-    }
-    Ok(read)
-}
-
-fn accept_until(
-    listener: &TcpListener,
-    [stop, again]: &[UnixStream; 2],
-    server: &Arc<Server>,
-    options: &Options<'_>,
-) -> Result<(), RespondError> {
-    listener.set_nonblocking(true)?;
     loop {
-        let mut polled = [
-            PollFd::new(listener, PollFlags::IN),
-            PollFd::new(stop, PollFlags::IN),
-            PollFd::new(again, PollFlags::IN),
-        ];
-        match poll(&mut polled, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        if !polled[1].revents().is_empty() {
-            server.stop();
-            return Ok(());
-        }
-        if !polled[2].revents().is_empty() {
-            let _ = (&mut &*again).read(&mut [0; 64]); // however many signals there were
-            read_again(server, options);
-        }
-        match listener.accept() {
-            Ok((socket, from)) => server.take(socket, from),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => thread::sleep(AFTER_ERROR),
+        match listener.next()? {
+            Came::Connection(socket, from) => server.take(socket, from),
+            Came::Signal(0) => {
+                server.stop();
+                return Ok(());
+            }
+            Came::Signal(_) => read_again(&server, options),
         }
     }
 }

@@ -3,13 +3,13 @@
 //! the peer's limits.
 
 use crate::answer::{Answers, answer};
-use crate::events::{Event, Log};
+use crate::events::Event;
 use crate::proof::Proof;
 use crate::socket::{Pair, now_ns};
 use crate::used::{UsedError, UsedFile};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
 use fatpath_measure::{Ask, Clock, Kind, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply};
-use fatpath_peer::{AuthError, Key, PublicKey, Waiting, accept};
+use fatpath_peer::{AuthError, Key, Log, PublicKey, Waiting, accept};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -106,7 +106,6 @@ impl Server {
 
     /// Somebody has connected.
     pub fn take(self: &Arc<Server>, socket: TcpStream, from: SocketAddr) {
-        let from = SocketAddr::new(from.ip().to_canonical(), from.port()); // of IPv4 as people know it
         if !self.plan().has_peer_at(from.ip()) {
             let why = "no peer of the file is at its address";
             return self.log.refused_nameless(from, why);

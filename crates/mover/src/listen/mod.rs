@@ -13,24 +13,16 @@ use crate::limits::{raise_open_files, size};
 use anyhow::{Context, Result, ensure};
 pub use below::Bounds;
 use clap::Args;
-use events::{Event, Log};
-use fatpath_peer::{Account, CALLERS, Trusted};
+use events::Event;
+use fatpath_peer::{Account, CALLERS, Came, Listener, Log, Trusted};
 use limits::Limits;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use serve::Server;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-
-/// Where the host has no more files to open, it may have some a little later.
-const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Open files of a transfer: its connection twice, pipes of its process, and both ends of these while it starts.
 const FILES_OF_TRANSFER: u64 = 10;
@@ -113,7 +105,7 @@ pub fn run(
     let listener = at.bind().context("--listen: cannot listen there")?;
     account.become_it()?;
     let folder = checked_folder(folder)?;
-    let stop = stop_signal()?;
+    let listener = Listener::new(listener, &[&[SIGHUP, SIGINT, SIGTERM]])?;
     let log = Log::new(is_json);
     let known = Trusted::read(&trust)?;
     if known.lines().is_empty() {
@@ -123,7 +115,7 @@ pub fn run(
         );
     }
     log.note(&Event::Listening {
-        address: listener.local_addr()?,
+        address: listener.address()?,
         folder: folder.display().to_string(),
         key: key.public().to_string(),
     });
@@ -134,7 +126,7 @@ pub fn run(
         window_bytes: limits.window_bytes,
     };
     let server = Server::new(key, trust, bounds, limits, log);
-    accept_until(&listener, &stop, &Arc::new(server))
+    serve_until(&listener, &Arc::new(server))
 }
 
 /// Callers write below `folder`, and are not to say whom the listener trusts, nor who it is.
@@ -171,37 +163,14 @@ fn checked_folder(folder: &Path) -> Result<PathBuf> {
     Ok(whole)
 }
 
-fn stop_signal() -> Result<UnixStream> {
-    let (stop, write) = UnixStream::pair()?;
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
-    }
-    Ok(stop)
-}
-
-fn accept_until(
-    listener: &TcpListener,
-    stop: &UnixStream,
-    server: &Arc<Server>,
-) -> Result<ExitCode> {
-    listener.set_nonblocking(true)?;
+fn serve_until(listener: &Listener, server: &Arc<Server>) -> Result<ExitCode> {
     loop {
-        let mut polled = [
-            PollFd::new(listener, PollFlags::IN),
-            PollFd::new(stop, PollFlags::IN),
-        ];
-        match poll(&mut polled, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        if !polled[1].revents().is_empty() {
-            server.stop();
-            return Ok(ExitCode::SUCCESS);
-        }
-        match listener.accept() {
-            Ok((socket, from)) => server.take(socket, from),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => thread::sleep(AFTER_ERROR),
+        match listener.next()? {
+            Came::Connection(socket, from) => server.take(socket, from),
+            Came::Signal(_) => {
+                server.stop();
+                return Ok(ExitCode::SUCCESS);
+            }
         }
     }
 }

@@ -2,13 +2,13 @@
 //! One connection after the other, each in a thread: who is it, is there room, and a process for it.
 
 use super::below::Bounds;
-use super::events::{Event, Log};
+use super::events::Event;
 use super::limits::Limits;
 use crate::by_key::PROTOCOL;
 use crate::names::shown;
 use crate::protocol::{self, Message};
 use anyhow::{Context, Result};
-use fatpath_peer::{AuthError, BadLine, Key, Peer, PublicKey, Trusted, Waiting, accept};
+use fatpath_peer::{AuthError, BadLine, Key, Log, Peer, PublicKey, Trusted, Waiting, accept};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
@@ -73,7 +73,6 @@ impl Server {
 
     /// Somebody has connected.
     pub fn take(self: &Arc<Server>, socket: TcpStream, from: SocketAddr) {
-        let from = SocketAddr::new(from.ip().to_canonical(), from.port()); // of IPv4 as people know it
         let Ok(clone) = socket.try_clone() else {
             return; // there are no more files to open
         };
