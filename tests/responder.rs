@@ -8,10 +8,11 @@ mod support;
 use fatpath_peer::{AuthError, Key, connect};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 use support::responder::{Ends, PORT, WITHIN};
@@ -312,14 +313,15 @@ fn who_is_elsewhere_is_no_peer_and_no_port_opens_unasked() {
         event["why"].as_str().unwrap().contains("at its address")
     });
     ends.end(Signal::TERM);
+    let refused = |why: &str| {
+        let output = ends.respond_command().output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(why), "{said}");
+    };
     fs::write(ends.path("measure.toml"), "# nobody\n").unwrap();
-    let (file, key, used) = (ends.text("measure.toml"), ends.text("b"), ends.text("used"));
-    let words = [
-        FATPATH, "measure", "respond", "--file", &file, "--key", &key, "--used", &used, "--user",
-        "nobody",
-    ];
-    let output = ends.lab.command("b", &words).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("no port is opened"), "{said}");
+    refused("no port is opened");
+    ends.write_file("");
+    fs::set_permissions(ends.path("measure.toml"), Permissions::from_mode(0o666)).unwrap();
+    refused("may be written by other users");
 }

@@ -84,15 +84,7 @@ impl Ends {
 
     /// `b` answers, as a user who is not root.
     pub fn respond(&mut self) {
-        let (file, key, used) = (self.text("measure.toml"), self.text("b"), self.text("used"));
-        let mut command = self.lab.command(
-            "b",
-            &[
-                FATPATH, "measure", "respond", "--json", "--user", "nobody", "--file", &file,
-                "--key", &key, "--used", &used,
-            ],
-        );
-        let mut process = command.spawn().unwrap();
+        let mut process = self.respond_command().spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let said = Arc::new(Mutex::new(vec![]));
         let heard = said.clone();
@@ -104,6 +96,15 @@ impl Ends {
         });
         self.responder = Some(Responder { process, said });
         self.event("listening", |_| true);
+    }
+
+    pub fn respond_command(&self) -> Command {
+        let (file, key, used) = (self.text("measure.toml"), self.text("b"), self.text("used"));
+        let words = [
+            FATPATH, "measure", "respond", "--json", "--user", "nobody", "--file", &file, "--key",
+            &key, "--used", &used,
+        ];
+        self.lab.command("b", &words)
     }
 
     /// The first event of the name for which `is_it`, once the responder has said it.

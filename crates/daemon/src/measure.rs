@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 pub use perform::{peer_address, perform};
-pub use plan_file::{host_seed, read_plan_file};
+pub use plan_file::{host_seed, parse_plan, read_plan_file};
 pub(crate) use worker::{Parts, follow_tests};
 
 /// A peer whose round-trip time is not known yet is taken to be as far as this.

@@ -93,7 +93,10 @@ pub(crate) fn read_private(path: &Path) -> Result<String, FileError> {
 }
 
 /// The text of a file that nobody else may write; `None`: it is not there.
-pub(crate) fn read_trusted(path: &Path) -> Result<Option<String>, FileError> {
+///
+/// # Errors
+/// It cannot be read, is too long, or others may write it.
+pub fn read_trusted(path: &Path) -> Result<Option<String>, FileError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

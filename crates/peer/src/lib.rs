@@ -23,7 +23,7 @@ mod waiting;
 pub use account::{Account, AccountError};
 pub use call::{CallError, Called, call, open};
 pub use connection::{Peer, accept, connect};
-pub use files::{CALLERS, FileError, HOSTS, KEY, in_configuration, or_configured};
+pub use files::{CALLERS, FileError, HOSTS, KEY, in_configuration, or_configured, read_trusted};
 pub use key::{Key, PublicKey};
 pub use listener::{Came, Listener};
 pub use log::{Event, Log};

@@ -6,17 +6,17 @@ use crate::archive::time::{now_us, shown};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fatpath_api::TestOutcome;
-use fatpath_daemon::measure::read_plan_file;
+use fatpath_daemon::measure::{parse_plan, read_plan_file};
 use fatpath_kernel::clock_error;
 use fatpath_measure::echo::round_trips;
 use fatpath_measure::{Clock, Echo, Kind, Ledger, Peer, Plan, Values, one_way};
-use fatpath_peer::{HOSTS, KEY, Key, or_configured};
+use fatpath_peer::{HOSTS, KEY, Key, or_configured, read_trusted};
 use fatpath_responder::{Made, Options, UsedFile, Wanted, echo, respond};
 use fatpath_table::write_table;
 use fatpath_units::{show_bytes, show_rate, show_time, time_us};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run_respond(arguments: &RespondArguments) -> Result<ExitCode> {
-    let read = || read_plan_file(&arguments.file).map_err(|error| format!("{error:#}"));
+    let read = || trusted_plan(&arguments.file).map_err(|error| format!("{error:#}"));
     respond(&Options {
         read: &read,
         key: &or_configured(arguments.key.as_deref(), KEY)?,
@@ -109,6 +109,12 @@ pub fn run_respond(arguments: &RespondArguments) -> Result<ExitCode> {
     })
     .with_context(|| arguments.file.display().to_string())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What says who is trusted is nobody else's to write.
+fn trusted_plan(file: &Path) -> Result<Plan> {
+    let text = read_trusted(file)?.context("it is not there")?;
+    parse_plan(file, &text)
 }
 
 pub fn run_echo(arguments: &EchoArguments) -> Result<ExitCode> {

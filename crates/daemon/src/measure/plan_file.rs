@@ -23,8 +23,16 @@ pub fn read_plan_file(file: &Path) -> Result<Plan> {
     if text.len() as u64 > MAX_FILE_BYTES {
         bail!("{name} is larger than {MAX_FILE_BYTES} bytes");
     }
-    let file = name.to_string();
-    Ok(parse(&text).map_err(|problems| Refused { file, problems })?)
+    parse_plan(file, &text)
+}
+
+/// Reads the text of such a file.
+///
+/// # Errors
+/// A [`Refused`] with every problem.
+pub fn parse_plan(file: &Path, text: &str) -> Result<Plan> {
+    let file = file.display().to_string();
+    Ok(parse(text).map_err(|problems| Refused { file, problems })?)
 }
 
 /// Random from host to host, and the same after each restart: phases and jitter follow from it.
