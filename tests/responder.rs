@@ -150,7 +150,9 @@ fn archived(daemon: &Daemon) -> Option<Value> {
         .arg(daemon.path("archive"))
         .output()
         .unwrap();
-    let lines = String::from_utf8(output.stdout).unwrap();
+    // Until the daemon has made an archive there is an error to read.
+    let lines = output.status.success().then_some(output.stdout)?;
+    let lines = String::from_utf8(lines).unwrap();
     let runs = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
