@@ -31,6 +31,7 @@ mod delivery_rate;
 mod drops;
 mod figures;
 mod growth;
+mod kernel_cubic;
 mod pacer;
 mod rack;
 mod ranges;

@@ -19,6 +19,7 @@ use super::arrivals::Arrivals;
 use super::delivery_rate::DeliveryRate;
 use super::drops::DropList;
 use super::growth::GrowthCount;
+use super::kernel_cubic::KernelCubic;
 use super::pacer::Pacer;
 use super::rack::Rack;
 use super::reduction::Reduction;
@@ -62,6 +63,7 @@ pub struct Sender {
     /// Until this acknowledgement the bound held a part of the window back.
     was_held_back: bool,
     pub(super) control: Control,
+    kernel_cubic: Option<KernelCubic>,
     /// Of a law that samples the delivery rate, in the place of `control`.
     rate_flow: Option<Box<RateFlow>>,
     delivery_rate: Option<Box<DeliveryRate>>,
@@ -119,6 +121,7 @@ impl Sender {
             was_held_back: false,
             rudeness: Rudeness::new(spec, &window),
             control,
+            kernel_cubic: spec.starts_as_kernel.then(KernelCubic::default),
             window,
             board: Scoreboard::default(),
             buffer: SendBuffer::new(spec),

@@ -20,6 +20,8 @@ pub struct TcpSpec {
     pub rude: Option<RudeSpec>,
     /// How it starts.
     pub start: Start,
+    /// The law is CUBIC, and starts as the kernel's own `cubic`: by HyStart, not HyStart++, and faster until its first loss.
+    pub starts_as_kernel: bool,
     /// Largest payload of a segment (MTU less IP and TCP headers and timestamps).
     pub mss_bytes: u32,
     /// Headers of every packet: IP, TCP, timestamps.
@@ -176,6 +178,7 @@ impl Default for TcpSpec {
             law: Law::RENO,
             rude: None,
             start: Start::default(),
+            starts_as_kernel: false,
             mss_bytes: ETHERNET_MSS_BYTES,
             header_bytes: IPV4_TCP_BYTES + TIMESTAMP_BYTES,
             initial_window_pkts: 10,

@@ -17,6 +17,7 @@ mod emulator_loss;
 mod emulator_shaped;
 mod estats;
 mod gap;
+mod gap_simulated;
 mod kernel_sim_error;
 mod load;
 mod mark_cpu;
@@ -49,7 +50,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 68] = [
+const SINGLE: [&Figure; 69] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -118,6 +119,7 @@ const SINGLE: [&Figure; 68] = [
     &mover::SHARE_268,
     &mover::SMALL,
     &mover::RESENT,
+    &gap_simulated::FIGURE,
 ];
 
 pub use sim_bytes_per_flow::simulate_flows;

@@ -71,6 +71,7 @@ impl Ends<'_> {
             law,
             rude,
             start: self.start(at_sender, law),
+            starts_as_kernel: plain.starts_as_kernel,
             mss_bytes,
             header_bytes,
             initial_window_pkts: at_sender

@@ -3,6 +3,7 @@
 
 mod bbr;
 mod flows;
+mod kernel_cubic;
 mod mixed;
 mod networks;
 mod refused;

@@ -60,7 +60,14 @@ impl Sender {
         match (&mut self.rate_flow, &mut self.rudeness) {
             (Some(flow), _) => flow.note_rtt(sample.rtt_us),
             (None, Some(flow)) => flow.rtt = sample,
-            (None, None) => self.control.rtt_sample(&mut self.window, &sample),
+            (None, None) => self.note_rtt_by_law(&sample),
+        }
+    }
+
+    fn note_rtt_by_law(&mut self, sample: &RttSample) {
+        match &mut self.kernel_cubic {
+            Some(kernel) => kernel.note_rtt(&mut self.window, sample),
+            None => self.control.rtt_sample(&mut self.window, sample),
         }
     }
 
@@ -172,7 +179,15 @@ impl Sender {
                 self.window.cwnd_pkts = grown_pkts;
                 self.be_polite_if_converged(used_pkts + grown_pkts.saturating_sub(r_pkts));
             }
-            None => self.control.acked(&mut self.window, acked_pkts),
+            None => self.grow_by_law(acked_pkts),
+        }
+    }
+
+    fn grow_by_law(&mut self, acked_pkts: u32) {
+        let before_pkts = self.window.cwnd_pkts;
+        self.control.acked(&mut self.window, acked_pkts);
+        if let Some(kernel) = &mut self.kernel_cubic {
+            kernel.acked(&mut self.window, before_pkts, acked_pkts);
         }
     }
 
@@ -182,6 +197,9 @@ impl Sender {
             return self.begin_rate_recovery();
         }
         let unacked_pkts = (self.board.next() - self.board.una()) as u32;
+        if let Some(kernel) = &mut self.kernel_cubic {
+            kernel.met_congestion();
+        }
         match &mut self.rudeness {
             Some(flow) if flow.is_going_polite => flow.rude.shadow_ssthresh(self.window.cwnd_pkts),
             Some(flow) => {
