@@ -138,4 +138,31 @@ mod tests {
         assert_eq!(ends_after_ms(2_000), Some(42));
         assert_eq!(ends_after_ms(2_001), None, "no train");
     }
+
+    /// Which acknowledgement of the second round ends slow start, where those of the first took 80 ms, these `rtt_us`, and none
+    /// is of a train.
+    fn ends_in_second_round(rtt_us: u32) -> Option<u32> {
+        let mut kernel = KernelCubic::default();
+        let mut window = Window::new(100);
+        for ack in 1..=40 {
+            let is_first = ack <= 20;
+            window.now_us = u64::from(ack) * 3_000;
+            let sample = RttSample {
+                rtt_us: if is_first { 80_000 } else { rtt_us },
+                acked_seq: ack,
+                next_seq: if is_first { 20 } else { 40 },
+            };
+            kernel.note_rtt(&mut window, &sample);
+            if !window.in_slow_start() {
+                return Some(ack - 20);
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_rise_by_more_than_an_eighth_ends_slow_start_after_eight_samples() {
+        assert_eq!(ends_in_second_round(90_001), Some(9));
+        assert_eq!(ends_in_second_round(90_000), None);
+    }
 }

@@ -38,7 +38,8 @@ fn slow_start_end(samples: &[Sample]) -> usize {
         .expect("slow start ends")
 }
 
-/// Half a window of queue at the end of a round shows at the beginning of the next one.
+/// Half a window of queue at the end of a round shows at the beginning of the next one, and as a train: the tests of
+/// `kernel_cubic.rs` tell the two apart.
 #[test]
 fn slow_start_ends_before_the_path_is_full() {
     let samples = samples_alone(cubic());
