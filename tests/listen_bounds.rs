@@ -88,6 +88,39 @@ fn a_caller_takes_no_more_memory_than_the_listener_gives() {
     assert!(most < 100 << 20, "{} MiB", most >> 20);
 }
 
+/// Local addresses of the UDP sockets of a process, as proc_pid_net(5) has them.
+fn udp_addresses(process: u32) -> Vec<String> {
+    let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    let inodes: Vec<String> = links
+        .filter_map(|link| {
+            let inode = link.to_str()?.strip_prefix("socket:[")?;
+            Some(inode.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let table = |name| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+    let lines = table("udp") + &table("udp6");
+    let words = lines
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words
+        .filter(|words| inodes.iter().any(|inode| words.get(9) == Some(&&inode[..])))
+        .map(|words| words[1].split_once(':').unwrap().0.to_owned())
+        .collect()
+}
+
+/// A host with several addresses answers from the one that it was called by.
+#[test]
+fn data_come_to_the_address_that_was_called() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new(&[]);
+    let mut sender = begun(&ends, &ends.file(LONG));
+    let called = called_by_thread(ends.listener().process.id());
+    assert_eq!(udp_addresses(called), ["0100007F"]);
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+}
+
 /// A folder that only a group of the writer may write to. The groups of this host are others' while the listener runs.
 #[test]
 fn the_writer_has_all_of_its_groups() {

@@ -267,6 +267,7 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
         Some(folder) => {
             let bounds = Bounds {
                 folder: folder.clone(),
+                address: both.address,
                 ports: both.ports,
                 window_bytes: both.window,
             };
@@ -484,7 +485,7 @@ fn warn_of_short_buffer(way: &Way) {
 
 /// The end that another fatpath started.
 fn be_called() -> Result<ExitCode> {
-    let (session, part) = Session::be_called(Control::of_stdio()?, |_| Ok(()))?;
+    let (session, part) = Session::be_called(Control::of_stdio()?, None, |_| Ok(()))?;
     warn_of_short_buffer(session.way());
     let mut report = Report::new(false);
     let mut progress = Progress::new(false, true);

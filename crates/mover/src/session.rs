@@ -77,15 +77,17 @@ impl Session {
         })
     }
 
-    /// Is called: over standard input and output. Gives what is to be done, as `permits` leaves it.
+    /// Is called: over standard input and output, for data to the address `at`, or to all that the host has. Gives what is to be
+    /// done, as `permits` leaves it.
     ///
     /// # Errors
     /// What the caller says is out of range or not permitted, or a socket's.
     pub fn be_called(
         mut control: Control,
+        at: Option<IpAddr>,
         permits: impl FnOnce(&mut Hello) -> Result<()>,
     ) -> Result<(Session, Part)> {
-        match begin_called(&mut control, permits) {
+        match begin_called(&mut control, at, permits) {
             Ok((way, spec, hello)) => {
                 let law = hello.agreed.law;
                 let session = Session {
@@ -164,6 +166,7 @@ impl Session {
 
 fn begin_called(
     control: &mut Control,
+    at: Option<IpAddr>,
     permits: impl FnOnce(&mut Hello) -> Result<()>,
 ) -> Result<(Way, Spec, Hello)> {
     let Message::Hello(mut hello) = control.answer()? else {
@@ -178,7 +181,7 @@ fn begin_called(
     };
     let random = random()?;
     let keys = Keys::new(&hello.random, &random, spec.cipher, role)?;
-    let mut called = Called::open(&hello.agreed, keys, &random)?;
+    let mut called = Called::open(&hello.agreed, keys, &random, at)?;
     let (udp_ports, tcp_port) = called.ports()?;
     control.say(Message::Ready(Ready {
         version: VERSION,

@@ -245,14 +245,19 @@ pub struct Called {
 }
 
 impl Called {
-    /// Opens what may carry the data.
-    pub fn open(agreed: &Agreed, keys: Keys, random: &[u8; 32]) -> Result<Called> {
+    /// Opens what may carry the data, on the address `at`, or on all that the host has.
+    pub fn open(
+        agreed: &Agreed,
+        keys: Keys,
+        random: &[u8; 32],
+        at: Option<IpAddr>,
+    ) -> Result<Called> {
         let count = match agreed.carrier {
             Carrier::Tcp => 0,
             _ => usize::from(agreed.flows.unwrap_or(FLOWS_OF_UDP)),
         };
         let flows = keys.udp.into_iter().take(count).map(|secret| {
-            let (socket, bound) = on_both_families(|address| bind(address, agreed.ports, random))?;
+            let (socket, bound) = bind_at(at, |address| bind(address, agreed.ports, random))?;
             Ok(Flow {
                 secret,
                 socket,
@@ -266,7 +271,7 @@ impl Called {
             Carrier::Udp => None,
             _ => {
                 let bind = |address| Listener::bind(address, ports.clone(), first);
-                Some(on_both_families(bind)?.expecting(keys.tcp, keys.role, keys.cipher))
+                Some(bind_at(at, bind)?.expecting(keys.tcp, keys.role, keys.cipher))
             }
         };
         Ok(Called {
@@ -333,10 +338,14 @@ impl Called {
     }
 }
 
-/// On IPv6 and IPv4, where the host has IPv6.
-fn on_both_families<T>(
+/// Without an address on IPv6 and IPv4, where the host has IPv6.
+fn bind_at<T>(
+    at: Option<IpAddr>,
     mut bind: impl FnMut(IpAddr) -> Result<T, BindError>,
 ) -> Result<T, BindError> {
+    if let Some(address) = at {
+        return bind(address);
+    }
     match bind(Ipv6Addr::UNSPECIFIED.into()) {
         Err(BindError::Io(..)) => bind(Ipv4Addr::UNSPECIFIED.into()),
         bound => bound,

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 use rustix::process::fchdir;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ const MOST_SILENCE_MS: u32 = 10 * 60 * 1000;
 pub struct Bounds {
     /// Everything is below it.
     pub folder: PathBuf,
+    /// Where data may arrive; `None`: at all addresses of the host.
+    pub address: Option<IpAddr>,
     /// First and last port.
     pub ports: (u16, u16),
     /// The largest window.
@@ -122,6 +125,7 @@ mod tests {
     fn a_caller_is_held_to_window_silence_and_ports() {
         let bounds = Bounds {
             folder: "/".into(),
+            address: None,
             ports: (50_000, 50_010),
             window_bytes: 1 << 20,
         };

@@ -30,7 +30,7 @@ pub fn run(bounds: &Bounds) -> Result<ExitCode> {
 }
 
 fn serve(control: Control, bounds: &Bounds, report: &mut Report) -> Result<()> {
-    let (session, part) = Session::be_called(control, |hello| bounds.hold(hello))?;
+    let (session, part) = Session::be_called(control, bounds.address, |hello| bounds.hold(hello))?;
     match part {
         Part::Receive(receives) => {
             report.is_dry = receives.is_dry;

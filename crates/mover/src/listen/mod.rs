@@ -122,6 +122,7 @@ pub fn run(
     raise_open_files(FILES_OF_TRANSFER * limits.transfers as u64 + SPARE_FILES);
     let bounds = Bounds {
         folder,
+        address: None, // of each connection its own
         ports,
         window_bytes: limits.window_bytes,
     };

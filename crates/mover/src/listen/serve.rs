@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,8 @@ struct State {
 struct Caller {
     from: SocketAddr,
     name: String,
+    /// The address of this host that it has connected to.
+    at: Option<IpAddr>,
     peer: Peer,
 }
 
@@ -121,11 +123,19 @@ impl Server {
 
     /// Whoever has connected, if it may send.
     fn known(&self, socket: TcpStream, from: SocketAddr) -> Option<Caller> {
+        let at = socket.local_addr().ok().and_then(bindable);
         let trust = self.trust.clone();
         let trusts = move |key: &PublicKey| name_of(&trust, key).is_ok_and(|name| name.is_some());
         match accept(socket, &self.key, PROTOCOL, trusts, KNOWN_WITHIN) {
             Ok(peer) => match name_of(&self.trust, &peer.key()) {
-                Ok(Some(name)) => return Some(Caller { from, name, peer }),
+                Ok(Some(name)) => {
+                    return Some(Caller {
+                        from,
+                        name,
+                        at,
+                        peer,
+                    });
+                }
                 // The file has changed since its key was judged.
                 _ => self.log.refused_named(from, self.unknown(&peer.key())),
             },
@@ -175,9 +185,14 @@ impl Server {
     }
 
     fn serve(&self, caller: Caller) {
-        let Caller { from, name, peer } = caller;
+        let Caller {
+            from,
+            name,
+            at,
+            peer,
+        } = caller;
         self.log.note(&Event::Began { from, name: &name });
-        let report = self.transfer(&name, peer).unwrap_or_else(
+        let report = self.transfer(&name, at, peer).unwrap_or_else(
             |error| serde_json::json!({ "errors": [{ "message": format!("{error:#}") }] }),
         );
         self.log.note(&Event::Ended {
@@ -188,8 +203,8 @@ impl Server {
     }
 
     /// Gives what the process says at last.
-    fn transfer(&self, name: &str, peer: Peer) -> Result<Value> {
-        let mut child = self.start()?;
+    fn transfer(&self, name: &str, at: Option<IpAddr>, peer: Peer) -> Result<Value> {
+        let mut child = self.start(at)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (input, output) = input.zip(output).context("pipes were asked for")?;
         let errors = child.stderr.take().context("a pipe was asked for")?;
@@ -207,12 +222,16 @@ impl Server {
         })
     }
 
-    fn start(&self) -> Result<Child> {
+    /// Data come to the address that the caller has connected to, and answers from there: its firewall expects no other.
+    fn start(&self, at: Option<IpAddr>) -> Result<Child> {
         let (first, last) = self.bounds.ports;
         let mut command = Command::new("/proc/self/exe");
         command.args(["recv", "--stdio"]);
         command.args(["--ports", &format!("{first}-{last}")]);
         command.args(["--window", &format!("{}B", self.bounds.window_bytes)]);
+        if let Some(at) = at {
+            command.args(["--address", &at.to_string()]);
+        }
         command.arg("--below").arg(&self.bounds.folder);
         command.env_clear().current_dir("/");
         command
@@ -239,6 +258,14 @@ impl Server {
         }
         let _ = io::copy(&mut errors, &mut io::sink()); // so that it need not wait
         report
+    }
+}
+
+/// One of IPv6 that is the link's says nothing without its interface.
+fn bindable(at: SocketAddr) -> Option<IpAddr> {
+    match at.ip().to_canonical() {
+        IpAddr::V6(address) if address.is_unicast_link_local() => None,
+        address => Some(address),
     }
 }
 
