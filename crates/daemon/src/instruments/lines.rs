@@ -326,10 +326,12 @@ mod tests {
     fn an_event_is_dated_by_the_hosts_clock_as_it_is_now() {
         let now = fatpath_kernel::monotonic_ns();
         let shown = |ns| humantime::parse_rfc3339(&rfc3339(unix_ns(ns))).unwrap();
-        let age = SystemTime::now().duration_since(shown(now - 5_000_000_000));
+        let five_seconds_ago = shown(now - 5_000_000_000);
+        let age = SystemTime::now().duration_since(five_seconds_ago);
         assert_eq!(age.unwrap().as_secs(), 5);
         // After the daemon's clock, as by a reader on another processor: now, not an overflow.
-        assert!(shown(now + 3_600_000_000_000) <= SystemTime::now());
+        let later = shown(now + 3_600_000_000_000);
+        assert!(later <= SystemTime::now());
     }
 
     #[test]
