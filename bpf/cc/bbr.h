@@ -69,20 +69,15 @@ static inline cc_u32 cc_bbr_cap_pkts(const struct cc_bbr_state *b, const struct 
 	return cc_most(cc_least(cap, b->inflight_shortterm_pkts), CC_BBR_MIN_PIPE_PKTS);
 }
 
-/* 5.6.4.6 SetCwnd(): the window. */
-CC_CHECKED_ALONE cc_u32 cc_bbr_cwnd_pkts(struct cc_rate_flow *f, const struct cc_bbr *p,
-					 const struct cc_rate_sample *s)
+/* 5.6.4.6 SetCwnd() */
+static inline void cc_bbr_set_cwnd(struct cc_rate_flow *f, const struct cc_bbr *p,
+				   const struct cc_rate_sample *s)
 {
-	struct cc_bbr_state *b;
-	cc_u32 most, cwnd, grown;
+	struct cc_bbr_state *b = cc_bbr_of(f);
+	cc_u32 most = cc_bbr_max_inflight_pkts(f, s), cwnd = f->cwnd_pkts;
+	cc_u32 grown = cwnd + cc_least(s->acked_pkts,
+				       CC_INFINITE_SSTHRESH - cc_least(cwnd, CC_INFINITE_SSTHRESH));
 
-	if (!f || !p || !s)
-		return CC_BBR_MIN_PIPE_PKTS;
-	b = cc_bbr_of(f);
-	most = cc_bbr_max_inflight_pkts(f, s);
-	cwnd = f->cwnd_pkts;
-	grown = cwnd + cc_least(s->acked_pkts,
-				CC_INFINITE_SSTHRESH - cc_least(cwnd, CC_INFINITE_SSTHRESH));
 	if (cc_bbr_is(b, CC_BBR_FULL_BW_REACHED))
 		cwnd = cc_least(grown, most);
 	else if (cwnd < most || b->delivered_pkts < b->initial_window_pkts)
@@ -91,7 +86,7 @@ CC_CHECKED_ALONE cc_u32 cc_bbr_cwnd_pkts(struct cc_rate_flow *f, const struct cc
 	if (b->phase == CC_BBR_PROBE_RTT)
 		cwnd = cc_least(cwnd, cc_bbr_probe_rtt_cwnd_pkts(b));
 	cwnd = cc_least(cwnd, cc_bbr_cap_pkts(b, p));
-	return cc_least(cwnd, cc_most(f->clamp_pkts, 1));
+	f->cwnd_pkts = cc_least(cwnd, cc_most(f->clamp_pkts, 1));
 }
 
 /* 5.5.11.1 SaveStateUponLoss() */
@@ -167,7 +162,7 @@ static inline void cc_bbr_acked(struct cc_rate_flow *f, const struct cc_bbr *p,
 	b->bw = cc_least(cc_bbr_max_bw(b), b->bw_shortterm);
 	cc_bbr_init_pacing(f, s->srtt_us, s->mss_bytes);
 	cc_bbr_set_pacing(f, p, cc_bbr_pacing_gain_milli(b), s->mss_bytes);
-	f->cwnd_pkts = cc_bbr_cwnd_pkts(f, p, s);
+	cc_bbr_set_cwnd(f, p, s);
 }
 
 /* 5.2.1 OnInit() */

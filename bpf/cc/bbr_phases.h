@@ -289,17 +289,14 @@ static inline int cc_bbr_adapt_longterm(struct cc_rate_flow *f, const struct cc_
 	return 0;
 }
 
-/* 5.3.3.9 UpdateProbeBWCyclePhase(): the phase. */
-CC_CHECKED_ALONE cc_u32 cc_bbr_update_phase(struct cc_rate_flow *f, const struct cc_bbr *p,
-					    const struct cc_rate_sample *s)
+/* 5.3.3.9 UpdateProbeBWCyclePhase() */
+static inline void cc_bbr_update_phase(struct cc_rate_flow *f, const struct cc_bbr *p,
+				       const struct cc_rate_sample *s)
 {
-	struct cc_bbr_state *b;
+	struct cc_bbr_state *b = cc_bbr_of(f);
 
-	if (!f || !p || !s)
-		return CC_BBR_STARTUP;
-	b = cc_bbr_of(f);
 	if (!cc_bbr_is(b, CC_BBR_FULL_BW_REACHED) || cc_bbr_adapt_longterm(f, p, s))
-		return b->phase;
+		return;
 	switch (b->phase) {
 	case CC_BBR_PROBE_BW_DOWN:
 	case CC_BBR_PROBE_BW_CRUISE:
@@ -323,7 +320,6 @@ CC_CHECKED_ALONE cc_u32 cc_bbr_update_phase(struct cc_rate_flow *f, const struct
 	default:
 		break;
 	}
-	return b->phase;
 }
 
 /* 5.6.4.5 ProbeRTTCwnd() */
