@@ -37,10 +37,24 @@ static __always_inline const struct rate_sample *sample_of(void *ctx)
 	return (const struct rate_sample *)sample;
 }
 
-static __always_inline void law_values(struct sock *sk, struct law_in_use *use)
+/* As use_law(), for a law that is constant: no function is called, and no switch is left. */
+static __always_inline void use_constant_law(enum cc_law law, struct sock *sk,
+					     struct law_in_use *use)
 {
-	if (!use_law(tcp(sk), rule_of(sk), use))
-		cc_law_initial(use->law, use->values);
+	struct fp_rule *rule = rule_of(sk);
+	int is_good;
+
+	use->law = law;
+	if (rule && FP_IS_GIVEN(rule, FP_LAW)) {
+		struct law_name name = name_in(rule);
+
+		if (is_name_of(law, &name))
+			copy_values(use, rule);
+	}
+	is_good = settle_by(law, use);
+	if (!is_good)
+		cc_law_initial(law, use->values);
+	note_values(tcp(sk), is_good);
 }
 
 /* The kernel may have lowered the window, and a policy the clamp. */
@@ -156,7 +170,7 @@ static __always_inline void control_by(enum cc_law law, struct sock *sk,
 		fall_back(sk, rs);
 		return;
 	}
-	law_values(sk, &ack.use);
+	use_constant_law(law, sk, &ack.use);
 	take_now(f, &ack.sample, tp);
 	fill_sample(&ack.sample, rs);
 	count_ack(sk, cc_rate_is_starting(law, f));
@@ -208,7 +222,7 @@ static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp
 		begin(law, sk, f);
 		return;
 	}
-	law_values(sk, &use);
+	use_constant_law(law, sk, &use);
 	take_now(f, &now, tp);
 	if (tp->app_limited)
 		now.flags |= CC_RATE_APP_LIMITED;

@@ -71,19 +71,30 @@ struct law_name {
 	u64 text[2];
 };
 
-#define IS_NAMED(law)                                                                              \
-	{                                                                                          \
+#define IS_CASE(law)                                                                               \
+	case CC_LAW_##law: {                                                                       \
 		static const char text[FP_LAW_LEN] = "fp_" #law;                                   \
 		const u64 *word = (const u64 *)text;                                               \
-		if (name->text[0] == word[0] && name->text[1] == word[1])                          \
-			return CC_LAW_##law + 1;                                                   \
+		return name->text[0] == word[0] && name->text[1] == word[1];                       \
 	}
+static __always_inline int is_name_of(enum cc_law law, const struct law_name *name)
+{
+	switch (law) {
+		CC_ALL_LAWS(IS_CASE)
+	default:
+		return 0;
+	}
+}
+
+#define NUMBER_IF_NAMED(law)                                                                       \
+	if (is_name_of(CC_LAW_##law, name))                                                        \
+		return CC_LAW_##law + 1;
 /* The number of the law, plus 1; 0: none of ours. A global function, as grow(). */
 __noinline u32 law_named(const struct law_name *name)
 {
 	if (!name)
 		return 0;
-	CC_ALL_LAWS(IS_NAMED)
+	CC_ALL_LAWS(NUMBER_IF_NAMED)
 	return 0;
 }
 
@@ -110,15 +121,6 @@ static __always_inline enum cc_law law_of(struct tcp_sock *tp)
 		state->flags |= number << LAW_NUMBER_SHIFT;
 	}
 	return number ? number - 1 : CC_LAW_reno;
-}
-
-/* A program may have chosen another law than its rule. */
-static __always_inline int gives(const struct fp_rule *rule, enum cc_law law)
-{
-	struct law_name name;
-
-	__builtin_memcpy(&name, rule->law, sizeof(name));
-	return FP_IS_GIVEN(rule, FP_LAW) && law_named(&name) == law + 1;
 }
 
 static __always_inline u32 initial_ssthresh_pkts(const struct fp_rule *rule, u32 mss_bytes)
@@ -248,15 +250,18 @@ struct law_ack {
 	u32 pad;
 };
 
-/* 0 = the rule's parameters are out of range. */
+/* 0 = the rule's parameters are out of range. With a constant `law` its switches fold. */
+static __always_inline int settle_by(enum cc_law law, struct law_in_use *use)
+{
+	if (use->is_given)
+		return cc_law_accepts(law, use->values);
+	cc_law_initial(law, use->values);
+	return 1;
+}
+
 __noinline int settle(struct law_in_use *use)
 {
-	if (!use)
-		return 0;
-	if (use->is_given)
-		return cc_law_accepts(use->law, use->values);
-	cc_law_initial(use->law, use->values);
-	return 1;
+	return use ? settle_by(use->law, use) : 0;
 }
 
 __noinline int grow(struct cc_window *w, const struct law_ack *ack)
@@ -281,9 +286,32 @@ static __always_inline void set_window(struct tcp_sock *tp, const struct cc_wind
 	state_of(tp)->memory = w->memory;
 }
 
+static __always_inline struct law_name name_in(const struct fp_rule *rule)
+{
+	struct law_name name;
+
+	__builtin_memcpy(&name, rule->law, sizeof(name));
+	return name;
+}
+
+/* They are copied before they are checked, for the map may change at any moment. */
+static __always_inline void copy_values(struct law_in_use *use, const struct fp_rule *rule)
+{
+	use->is_given = 1;
+	__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
+}
+
+/* Counted once, until they are good again. */
+static __always_inline void note_values(struct tcp_sock *tp, int is_good)
+{
+	if (!is_good && !(state_of(tp)->flags & LAW_BAD_PARAMS))
+		count(FP_COUNT_BAD_PARAMS);
+	flag(tp, LAW_BAD_PARAMS, !is_good);
+}
+
 /*
- * The flow's law, with its rule's parameters; 0 = they are out of range. They are copied before they are checked, for
- * the map may change at any moment.
+ * The flow's law, with its rule's parameters; 0 = they are out of range. A program may have chosen another law than its
+ * rule, whose parameters are not for it.
  */
 static __always_inline int use_law(struct tcp_sock *tp, const struct fp_rule *rule,
 				   struct law_in_use *use)
@@ -291,13 +319,14 @@ static __always_inline int use_law(struct tcp_sock *tp, const struct fp_rule *ru
 	int is_good;
 
 	use->law = law_of(tp);
-	use->is_given = rule && gives(rule, use->law);
-	if (use->is_given)
-		__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
+	if (rule && FP_IS_GIVEN(rule, FP_LAW)) {
+		struct law_name name = name_in(rule);
+
+		if (law_named(&name) == use->law + 1)
+			copy_values(use, rule);
+	}
 	is_good = settle(use);
-	if (!is_good && !(state_of(tp)->flags & LAW_BAD_PARAMS))
-		count(FP_COUNT_BAD_PARAMS);
-	flag(tp, LAW_BAD_PARAMS, !is_good);
+	note_values(tp, is_good);
 	return is_good;
 }
 

@@ -49,9 +49,8 @@ static __always_inline void use_fair_law(const struct fp_rule *rule, struct law_
 {
 	u32 law = rule->rude_fair_law;
 
-	__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
 	use->law = cc_is_window_law(law) ? law : CC_LAW_reno;
-	use->is_given = 1;
+	copy_values(use, rule);
 	if (!settle(use))
 		use->law = CC_LAW_reno;
 }
