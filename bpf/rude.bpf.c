@@ -48,16 +48,24 @@ static __always_inline u64 not_zero(u64 bytes_per_s)
 	return bytes_per_s ? bytes_per_s : 1;
 }
 
+static __always_inline u32 packet_bytes(struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+
+	return tp->mss_cache + tp->tcp_header_len + icsk->icsk_af_ops->net_header_len +
+	       icsk->icsk_ext_hdr_len;
+}
+
 /* Of a rate of IP packets, what pacing counts; 0, no bound, stays so. */
 static __always_inline u64 without_headers(struct tcp_sock *tp, u64 bytes_per_s)
 {
-	struct inet_connection_sock *icsk = &tp->inet_conn;
-	u32 ip_bytes = BPF_CORE_READ(icsk, icsk_af_ops, net_header_len) + icsk->icsk_ext_hdr_len;
-	u32 packet_bytes = tp->mss_cache + tp->tcp_header_len + ip_bytes;
+	u32 whole_bytes;
 
-	if (!bytes_per_s || !packet_bytes)
-		return bytes_per_s;
-	return not_zero(cc_scaled(bytes_per_s, tp->mss_cache, packet_bytes));
+	if (!bytes_per_s)
+		return 0;
+	whole_bytes = packet_bytes(tp);
+	return whole_bytes ? not_zero(cc_scaled(bytes_per_s, tp->mss_cache, whole_bytes))
+			   : bytes_per_s;
 }
 
 /* The flow's part of rude_total_rate; 0 = no bound. */

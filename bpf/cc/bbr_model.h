@@ -33,6 +33,7 @@ CC_HYSTART_BY_DEFAULT(bbr, 0)
 #define CC_BBR_FULL_ROUNDS 3		  /* 5.3.1.2 */
 #define CC_BBR_QUEUE_PART 8		  /* of the least round trip: cc_bbr_makes_queue() */
 #define CC_BBR_PROBE_GROWN_MILLI 1125	  /* half of what ProbeBW_UP asks for */
+#define CC_BBR_CLEARLY_MORE_MILLI 1060	  /* six pacing margins: cc_bbr_counts() */
 #define CC_BBR_STARTUP_FULL_LOSSES 6	  /* 5.3.1.3 */
 #define CC_BBR_DRAIN_ROUNDS 3		  /* 5.3.2 */
 #define CC_BBR_MIN_RTT_FILTER_US 10000000 /* 2.16.1 */
@@ -97,7 +98,8 @@ struct cc_bbr_state {
 	cc_u32 delivered_pkts;
 	cc_u32 initial_window_pkts;
 	cc_u32 bw;
-	cc_u32 max_bw[2]; /* of this ProbeBW cycle, and of the one before */
+	cc_u32 max_bw
+		[2]; /* of this ProbeBW cycle, and of the one before; in Startup of its rounds' ends */
 	cc_u32 bw_latest;
 	cc_u32 bw_shortterm;
 	cc_u32 full_bw;
@@ -289,13 +291,28 @@ static inline void cc_bbr_discard_samples(struct cc_bbr_state *b, cc_u32 in_flig
 	cc_bbr_flag(b, CC_BBR_DISCARDS, 1);
 }
 
+/*
+ * Where acknowledgements come late and together, the largest of the hundreds of samples of a probe is some percent above
+ * what the path carries, more than the pacing margin, and a queue grows until the filter has forgotten it. So once the
+ * pipe was full a little more counts only at the end of a round. The draft takes every sample.
+ */
+static inline int cc_bbr_counts(const struct cc_bbr_state *b, cc_u32 bw)
+{
+	return cc_bbr_is(b, CC_BBR_ROUND_START) || !cc_bbr_is(b, CC_BBR_FULL_BW_REACHED) ||
+	       bw > cc_bbr_part(cc_bbr_max_bw(b), CC_BBR_CLEARLY_MORE_MILLI);
+}
+
 /* 5.5.5 UpdateMaxBw() */
 static inline void cc_bbr_update_max_bw(struct cc_bbr_state *b, const struct cc_rate_sample *s)
 {
 	cc_u32 bw = cc_bbr_sampled_bw(s);
 
 	cc_bbr_update_round(b, s);
-	if (bw && (bw >= cc_bbr_max_bw(b) || !cc_bbr_is_app_limited(b, s)))
+	if (!bw || (bw < cc_bbr_max_bw(b) && cc_bbr_is_app_limited(b, s)))
+		return;
+	if (b->phase == CC_BBR_STARTUP && cc_bbr_is(b, CC_BBR_ROUND_START))
+		b->max_bw[1] = cc_most(b->max_bw[1], bw);
+	if (cc_bbr_counts(b, bw))
 		b->max_bw[0] = cc_most(b->max_bw[0], bw);
 }
 
@@ -465,8 +482,11 @@ static inline void cc_bbr_check_full_bw(struct cc_bbr_state *b, const struct cc_
 		b->full_bw = bw;
 		return;
 	}
-	if (++b->full_bw_count >= CC_BBR_FULL_ROUNDS)
-		b->flags |= CC_BBR_FULL_BW_NOW | CC_BBR_FULL_BW_REACHED;
+	if (++b->full_bw_count < CC_BBR_FULL_ROUNDS)
+		return;
+	b->flags |= CC_BBR_FULL_BW_NOW | CC_BBR_FULL_BW_REACHED;
+	if (b->phase == CC_BBR_STARTUP && b->max_bw[1])
+		b->max_bw[0] = b->max_bw[1];
 }
 
 /* 5.5.10.2 IsInflightTooHigh(); an echo of congestion says so too (3.7). */

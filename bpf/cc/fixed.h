@@ -14,7 +14,8 @@
 
 /*
  * In the kernel a global function: the verifier checks it once, for any argument,
- * and not at every call for every exponent on the way to it.
+ * and not at every call for every exponent on the way to it. To the verifier its pointers may
+ * be NULL, so it must test them.
  */
 #ifdef __bpf__
 #define CC_CHECKED_ALONE __attribute__((noinline))

@@ -14,7 +14,7 @@
 
 #include "fixed.h"
 
-/* In the kernel a law is one straight function, in which a constant `law` folds. */
+/* In the kernel each law is one function, but for what is CC_CHECKED_ALONE, which wins over this. */
 #ifdef __bpf__
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 #endif

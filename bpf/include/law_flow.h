@@ -14,10 +14,11 @@
 #define LAW_BAD_PARAMS 1u /* counted, until they are good again */
 #define LAW_HYSTART 2u	  /* the rule wants it, when it was last read */
 /* 4u is LAW_GOING_POLITE of laws.bpf.c */
-#define LAW_MAX_BURST 8u   /* the rule gives it, when it was last read */
-#define LAW_PHASES 32u	   /* the rule differs by phase, when it was last read: see phase_flow.h */
-#define LAW_HELD_BACK 16u  /* until this ACK max_burst held a part of the window back */
-#define LAW_NUMBER_SHIFT 8 /* from here on: law_named() of the flow's law; 0 = not known yet */
+#define LAW_MAX_BURST 8u  /* the rule gives it, when it was last read */
+#define LAW_PHASES 32u	  /* the rule differs by phase, when it was last read: see phase_flow.h */
+#define LAW_HELD_BACK 16u /* until this ACK max_burst held a part of the window back */
+#define LAW_NUMBER_SHIFT                                                                           \
+	8 /* from here on: the flow's law as law_named() says it; 0 = not known yet */
 
 /* What is kept of a flow in icsk_ca_priv. */
 struct law_state {
@@ -73,7 +74,7 @@ struct law_name {
 
 #define IS_CASE(law)                                                                               \
 	case CC_LAW_##law: {                                                                       \
-		static const char text[FP_LAW_LEN] = "fp_" #law;                                   \
+		static const char text[FP_LAW_LEN] __attribute__((aligned(8))) = "fp_" #law;       \
 		const u64 *word = (const u64 *)text;                                               \
 		return name->text[0] == word[0] && name->text[1] == word[1];                       \
 	}
@@ -99,8 +100,8 @@ __noinline u32 law_named(const struct law_name *name)
 }
 
 /*
- * By probe reads, which a flow needs once: for each pointer that such a program loads, recent verifiers go through the names
- * of all the kernel's types (docs/kernel.md).
+ * By probe reads, which a flow needs once: for each pointer that a struct_ops program loads through another, verifiers
+ * from 6.18 on go through the names of all the kernel's types (docs/kernel.md).
  */
 static __always_inline u32 number_of_law(struct tcp_sock *tp)
 {
@@ -110,7 +111,7 @@ static __always_inline u32 number_of_law(struct tcp_sock *tp)
 	return law_named(&name);
 }
 
-/* Found out once, and kept. */
+/* Found out once, and kept. Where the read fails, Reno, and asked again at the next call. */
 static __always_inline enum cc_law law_of(struct tcp_sock *tp)
 {
 	struct law_state *state = state_of(tp);
@@ -231,10 +232,6 @@ static __always_inline struct cc_window window_of(struct tcp_sock *tp)
 	return w;
 }
 
-/*
- * What follows are global functions: the verifier walks through each once, and not once for each way that leads to it.
- */
-
 /* A law with its parameters. */
 struct law_in_use {
 	cc_u32 values[CC_PARAMS];
@@ -247,7 +244,7 @@ struct law_ack {
 	struct cc_start start;
 	struct law_in_use use;
 	u32 acked_pkts;
-	u32 pad;
+	u32 pad; /* 6.1 lets no function have an argument of which a byte was never written */
 };
 
 /* 0 = the rule's parameters are out of range. With a constant `law` its switches fold. */
@@ -264,6 +261,7 @@ __noinline int settle(struct law_in_use *use)
 	return use ? settle_by(use->law, use) : 0;
 }
 
+/* A global function: the verifier walks through it once, and not once for each way that leads to it. */
 __noinline int grow(struct cc_window *w, const struct law_ack *ack)
 {
 	if (!w || !ack)
@@ -286,19 +284,23 @@ static __always_inline void set_window(struct tcp_sock *tp, const struct cc_wind
 	state_of(tp)->memory = w->memory;
 }
 
-static __always_inline struct law_name name_in(const struct fp_rule *rule)
+/* The law that the rule gives; all 0 where it gives none, which no law is named. */
+static __always_inline struct law_name name_given(const struct fp_rule *rule)
 {
-	struct law_name name;
+	struct law_name name = {};
 
-	__builtin_memcpy(&name, rule->law, sizeof(name));
+	if (rule && FP_IS_GIVEN(rule, FP_LAW))
+		__builtin_memcpy(&name, rule->law, sizeof(name));
 	return name;
 }
 
 /* They are copied before they are checked, for the map may change at any moment. */
-static __always_inline void copy_values(struct law_in_use *use, const struct fp_rule *rule)
+static __always_inline void copy_values(struct law_in_use *use, const struct fp_rule *rule,
+					int is_given)
 {
-	use->is_given = 1;
-	__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
+	use->is_given = rule && is_given;
+	if (use->is_given)
+		__builtin_memcpy(use->values, rule->law_params, sizeof(rule->law_params));
 }
 
 /* Counted once, until they are good again. */
@@ -316,15 +318,11 @@ static __always_inline void note_values(struct tcp_sock *tp, int is_good)
 static __always_inline int use_law(struct tcp_sock *tp, const struct fp_rule *rule,
 				   struct law_in_use *use)
 {
+	struct law_name name = name_given(rule);
 	int is_good;
 
 	use->law = law_of(tp);
-	if (rule && FP_IS_GIVEN(rule, FP_LAW)) {
-		struct law_name name = name_in(rule);
-
-		if (law_named(&name) == use->law + 1)
-			copy_values(use, rule);
-	}
+	copy_values(use, rule, law_named(&name) == use->law + 1);
 	is_good = settle(use);
 	note_values(tp, is_good);
 	return is_good;

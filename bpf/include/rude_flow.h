@@ -50,7 +50,7 @@ static __always_inline void use_fair_law(const struct fp_rule *rule, struct law_
 	u32 law = rule->rude_fair_law;
 
 	use->law = cc_is_window_law(law) ? law : CC_LAW_reno;
-	copy_values(use, rule);
+	copy_values(use, rule, 1);
 	if (!settle(use))
 		use->law = CC_LAW_reno;
 }

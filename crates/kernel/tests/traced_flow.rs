@@ -9,10 +9,10 @@ use fatpath_cc::{Control, Law, Start, Window};
 use fatpath_emulator::{Namespace, remove_namespace};
 use fatpath_kernel::{Kernel, Places};
 use fatpath_policy::{Classifier, Policy, parse};
-use libbpf_rs::{MapCore, Object, ObjectBuilder};
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use support::ring::records_of;
 use support::{alone, wire};
@@ -108,29 +108,35 @@ impl Drop for Host {
     }
 }
 
-/// Thirty megabytes to this address in segments of 988 bytes; the sender's port.
-fn transfer(to: &str) -> u32 {
-    let listener = TcpListener::bind((to, 0)).unwrap();
-    let mut sender = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    sender.set_tcp_mss(1000).unwrap();
-    sender
-        .connect(&listener.local_addr().unwrap().into())
-        .unwrap();
-    let mut receiver = listener.accept().unwrap().0;
-    // Written to, so that a slow guest's receiver reads at once: its window would close while the kernel
-    // finds it memory.
-    let (data, mut arrived) = (vec![1; 30_000_000], vec![1; 30_000_000]);
-    std::thread::scope(|scope| {
-        scope.spawn(|| receiver.read_exact(&mut arrived).unwrap());
-        sender.write_all(&data).unwrap();
-    });
-    sender
-        .local_addr()
-        .unwrap()
-        .as_socket()
-        .unwrap()
-        .port()
-        .into()
+/// A connection with segments of 988 bytes.
+struct Flow {
+    sender: Socket,
+    receiver: TcpStream,
+}
+
+impl Flow {
+    fn open(to: &str) -> Flow {
+        let listener = TcpListener::bind((to, 0)).unwrap();
+        let sender = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        sender.set_tcp_mss(1000).unwrap();
+        let address = listener.local_addr().unwrap().into();
+        sender.connect(&address).unwrap();
+        let receiver = listener.accept().unwrap().0;
+        Flow { sender, receiver }
+    }
+
+    /// Carries thirty megabytes. The sender's port.
+    fn carry(&mut self) -> u32 {
+        // Written to, so that a slow guest's receiver reads at once: its window would close while the kernel
+        // finds it memory.
+        let (data, mut arrived) = (vec![1; 30_000_000], vec![1; 30_000_000]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.receiver.read_exact(&mut arrived).unwrap());
+            self.sender.write_all(&data).unwrap();
+        });
+        let address = self.sender.local_addr().unwrap();
+        address.as_socket().unwrap().port().into()
+    }
 }
 
 fn traced(object: &Object, transfer: impl FnOnce() -> u32) -> Vec<Step> {
@@ -138,6 +144,14 @@ fn traced(object: &Object, transfer: impl FnOnce() -> u32) -> Vec<Step> {
     let (mut steps, port) = records_of::<Step, u32>(&ring, transfer);
     steps.retain(|step| step.local_port == port);
     steps
+}
+
+/// The trace, while the link is kept.
+fn tracing() -> (Object, Link) {
+    let open = ObjectBuilder::default().open_memory(TRACE).unwrap();
+    let object = open.load().unwrap();
+    let link = object.progs_mut().next().unwrap().attach().unwrap();
+    (object, link)
 }
 
 /// What the law on the host makes of each acknowledgement; how many let the window grow.
@@ -179,15 +193,30 @@ fn a_real_flow_has_the_window_of_the_law_on_the_host() {
     ];
     let _loaded = Loaded::with(&policy(&laws));
     let host = Host::new();
-    let open = ObjectBuilder::default().open_memory(TRACE).unwrap();
-    let object = open.load().unwrap();
-    let program = object.progs_mut().next().unwrap();
-    let _link = program.attach().unwrap();
+    let (object, _link) = tracing();
     for ((name, law), last_byte) in laws.into_iter().zip(1..) {
         let to = format!("127.0.12.{last_byte}");
-        let steps = traced(&object, || host.0.run(|| transfer(&to)).unwrap());
+        let steps = traced(&object, || host.0.run(|| Flow::open(&to).carry()).unwrap());
         let grown = follow(law, &steps);
         println!("{name}: {} acknowledgements, {grown} grew", steps.len());
         assert!(steps.len() > 100 && grown > 20, "{} steps", steps.len());
+    }
+}
+
+#[test]
+fn a_flow_whose_program_changes_the_law_goes_on_by_the_new_one() {
+    let Some(_alone) = alone() else { return };
+    let _loaded = Loaded::with(&policy(&[("'fp_scalable'", Law::RENO)]));
+    let host = Host::new();
+    let (object, _link) = tracing();
+    let mut flow = host.0.run(|| Flow::open("127.0.12.1")).unwrap();
+    for law in ["scalable", "cubic", "highspeed"] {
+        flow.sender
+            .set_tcp_congestion(format!("fp_{law}").as_bytes())
+            .unwrap();
+        let steps = traced(&object, || flow.carry());
+        let grown = follow(Law::named(law).unwrap(), &steps);
+        println!("{law}: {} acknowledgements, {grown} grew", steps.len());
+        assert!(grown > 5, "{law}: {} steps", steps.len());
     }
 }
