@@ -42,11 +42,11 @@ static __always_inline void use_constant_law(enum cc_law law, struct sock *sk,
 					     struct law_in_use *use)
 {
 	struct fp_rule *rule = rule_of(sk);
-	struct law_name name = name_given(rule);
+	int is_given = gives_law(rule) && is_name_of(law, (const struct law_name *)rule->law);
 	int is_good;
 
 	use->law = law;
-	copy_values(use, rule, is_name_of(law, &name));
+	copy_values(use, rule, is_given);
 	is_good = settle_by(law, use);
 	if (!is_good)
 		cc_law_initial(law, use->values);

@@ -284,14 +284,20 @@ static __always_inline void set_window(struct tcp_sock *tp, const struct cc_wind
 	state_of(tp)->memory = w->memory;
 }
 
-/* The law that the rule gives; all 0 where it gives none, which no law is named. */
-static __always_inline struct law_name name_given(const struct fp_rule *rule)
+static __always_inline int gives_law(const struct fp_rule *rule)
 {
-	struct law_name name = {};
+	return rule && FP_IS_GIVEN(rule, FP_LAW);
+}
 
-	if (rule && FP_IS_GIVEN(rule, FP_LAW))
-		__builtin_memcpy(&name, rule->law, sizeof(name));
-	return name;
+/* The number of the law that the rule gives, plus 1; 0: none of ours. */
+static __always_inline u32 number_given(const struct fp_rule *rule)
+{
+	struct law_name name;
+
+	if (!gives_law(rule))
+		return 0;
+	__builtin_memcpy(&name, rule->law, sizeof(name));
+	return law_named(&name);
 }
 
 /* They are copied before they are checked, for the map may change at any moment. */
@@ -318,11 +324,10 @@ static __always_inline void note_values(struct tcp_sock *tp, int is_good)
 static __always_inline int use_law(struct tcp_sock *tp, const struct fp_rule *rule,
 				   struct law_in_use *use)
 {
-	struct law_name name = name_given(rule);
 	int is_good;
 
 	use->law = law_of(tp);
-	copy_values(use, rule, law_named(&name) == use->law + 1);
+	copy_values(use, rule, number_given(rule) == use->law + 1);
 	is_good = settle(use);
 	note_values(tp, is_good);
 	return is_good;

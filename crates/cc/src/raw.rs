@@ -16,6 +16,7 @@ pub const CC_BBR_MIN_PIPE_PKTS: u32 = 4;
 pub const CC_BBR_FULL_ROUNDS: u32 = 3;
 pub const CC_BBR_QUEUE_PART: u32 = 8;
 pub const CC_BBR_PROBE_GROWN_MILLI: u32 = 1125;
+pub const CC_BBR_CLEARLY_MORE_MILLI: u32 = 1060;
 pub const CC_BBR_STARTUP_FULL_LOSSES: u32 = 6;
 pub const CC_BBR_DRAIN_ROUNDS: u32 = 3;
 pub const CC_BBR_MIN_RTT_FILTER_US: u32 = 10000000;
