@@ -148,6 +148,9 @@ pub struct EndSettings {
     /// Segments that leave between one acknowledgement and the next at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_burst_pkts: Option<u32>,
+    /// Paced segments leave up to this much before their time, together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_quantum_ns: Option<u64>,
     /// Segments that the sender loses on purpose, numbers from 0.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<u64>,

@@ -50,6 +50,7 @@ fn inner(section: &mut Section) -> EndSettings {
         reduction: section.optional("reduction", reduction),
         growth: section.optional("growth", growth),
         max_burst_pkts: packets(section, "max_burst", 1),
+        pacing_quantum_ns: section.optional("pacing_quantum", units::pacing_quantum_ns),
         drops: section.read("drop", drops).unwrap_or_default(),
         rto_min_ns: section.optional("rto_min", units::period_ns),
         delayed_acks: section.optional("delayed_acks", delayed_acks),

@@ -78,6 +78,11 @@ pub(super) fn period_ns(text: &str) -> Result<u64, &'static str> {
     within(time_ns(text), 1_000_000, DAY_NS).ok_or(PERIOD)
 }
 
+/// How much before their time segments may leave, 1 us to 100 ms.
+pub(super) fn pacing_quantum_ns(text: &str) -> Result<u64, &'static str> {
+    within(time_ns(text), 1_000, 100_000_000).ok_or("a time from \"1us\" to \"100ms\" (us, ms)")
+}
+
 /// How long a program may take, 1 s to 24 h.
 pub(super) fn time_limit(text: &str) -> Result<Duration, &'static str> {
     within(time_ns(text), 1_000_000_000, DAY_NS)

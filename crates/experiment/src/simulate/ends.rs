@@ -88,7 +88,7 @@ impl Ends<'_> {
                 .number(Setting::PacingRate)
                 .or(self.requests().pacing_rate_bps),
             pacing: at_sender.is_on(Setting::Pacing),
-            pacing_quantum_ns: plain.pacing_quantum_ns,
+            pacing_quantum_ns: inner.pacing_quantum_ns.unwrap_or(plain.pacing_quantum_ns),
             max_burst_pkts: at_sender
                 .number_u32(Setting::MaxBurst)
                 .or(inner.max_burst_pkts)

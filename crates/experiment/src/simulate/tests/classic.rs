@@ -103,6 +103,18 @@ fn more_sack_blocks_save_retransmissions_where_acks_are_lost() {
     assert!(of.is_sorted_by(|one, next| one > next), "{of:?}");
 }
 
+/// A flow paced at half of the bottleneck's rate makes no queue, segment by segment; a quantum of 10 ms is 42 segments.
+#[test]
+fn a_pacing_quantum_leaves_together() {
+    let peak_bytes = |keys: &str| {
+        let keys = format!("pacing_rate = \"50mbit\"\n{keys}");
+        outcome(&keys, "").links[0][0].peak_queue_bytes
+    };
+    let (single, together) = (peak_bytes(""), peak_bytes("pacing_quantum = \"10ms\""));
+    assert!(single < 15 * 1500, "{single}");
+    assert!(together > 35 * 1500, "{together}");
+}
+
 /// A first window of forty stands in the queue; opened by two for an acknowledgement, little of it does.
 #[test]
 fn a_burst_is_capped() {
