@@ -7,18 +7,22 @@ use anyhow::{Context, Result};
 use fatpath_host::may_concern_routes;
 use fatpath_netlink::{Notification, Notifications};
 use fatpath_supervisor::Heartbeat;
+use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// How often the daemon looks whether cgroups that rules name came or went.
 const HOST_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The wait for notifications ends at least this often, to see whether the daemon is to end.
-const TICK: Duration = Duration::from_millis(100);
+/// A routing daemon changes many routes at once: their metrics follow when it is quiet for so long.
+const QUIET: Duration = Duration::from_millis(100);
 
-/// A routing daemon changes many routes at once: their metrics follow when it is quiet for `TICK`, and after this
-/// long even so.
+/// And after this long even so.
 const MOST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Of a wait that only a notification ends.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// A new interface marks segments at once, because a flow may be rude over it.
 ///
@@ -27,7 +31,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) fn follow_interfaces(engine: &SharedEngine, heartbeat: &Heartbeat) -> Result<()> {
     let changes = Notifications::of_interfaces().context("cannot listen for interfaces")?;
     while heartbeat.goes_on() {
-        let changed = changes.wait(TICK).context("cannot wait for interfaces")?;
+        let changed = next(&changes, heartbeat, LONG).context("cannot wait for interfaces")?;
         if !changed.is_empty()
             && let Some(engine) = engine.lock().as_mut()
             && let Err(error) = engine.kernel.follow_marks()
@@ -44,7 +48,7 @@ pub(crate) fn follow_interfaces(engine: &SharedEngine, heartbeat: &Heartbeat) ->
 /// When the kernel notifies of no more routes.
 pub(crate) fn follow_routes(engine: &SharedEngine, heartbeat: &Heartbeat) -> Result<()> {
     let changes = Notifications::of_routes().context("cannot listen for routes")?;
-    let wait = || changes.wait(TICK).context("cannot wait for routes");
+    let wait = |at_most| next(&changes, heartbeat, at_most).context("cannot wait for routes");
     let concerns = |changed: &[_]| {
         let engine = engine.lock();
         engine
@@ -55,12 +59,12 @@ pub(crate) fn follow_routes(engine: &SharedEngine, heartbeat: &Heartbeat) -> Res
     let mut changed = vec![Notification::Lost];
     while heartbeat.goes_on() {
         if !concerns(&changed) {
-            changed = wait()?;
+            changed = wait(LONG)?;
             continue;
         }
         changed.clear();
         let begun = Instant::now();
-        while begun.elapsed() < MOST_PATIENCE && concerns(&wait()?) {}
+        while begun.elapsed() < MOST_PATIENCE && concerns(&wait(QUIET)?) {}
         match engine.lock().as_mut().map(Engine::follow_routes) {
             Some(Ok(said)) => said.iter().for_each(|what| tracing::info!("{what}")),
             Some(Err(error)) => tracing::error!("{error:#}"),
@@ -68,6 +72,16 @@ pub(crate) fn follow_routes(engine: &SharedEngine, heartbeat: &Heartbeat) -> Res
         }
     }
     Ok(())
+}
+
+/// What the kernel notifies of; nothing at the end of the time, or of the daemon.
+fn next(
+    changes: &Notifications,
+    heartbeat: &Heartbeat,
+    at_most: Duration,
+) -> io::Result<Vec<Notification>> {
+    heartbeat.wait_for(changes.as_fd(), at_most)?;
+    changes.received()
 }
 
 /// Has the engine follow the host. What it cannot do now it tries again the next time.

@@ -8,11 +8,8 @@ use anyhow::Result;
 use fatpath_api::TunedFlow;
 use fatpath_kernel::{Event, Kernel};
 use fatpath_supervisor::Heartbeat;
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
 use tokio::sync::Notify;
-
-/// The wait for events ends at least this often, to see whether the daemon is to end.
-const TICK: Duration = Duration::from_millis(100);
 
 /// # Errors
 /// When their ring buffer cannot be read.
@@ -22,17 +19,17 @@ pub(crate) fn follow_tuning_events(
     share_changed: &Notify,
     heartbeat: &Heartbeat,
 ) -> Result<()> {
-    // It is asked after each batch of events.
-    let stop = || {
+    // After each batch of events.
+    let wait = |events: BorrowedFd, at_most| {
         state.logs.flows.flush();
-        !heartbeat.goes_on()
+        heartbeat.wait_for(events, at_most)
     };
     let on_event = |event| match event {
         Event::FlowEnd(flow) => log_end(state, *flow),
         Event::ShareChanged => share_changed.notify_one(),
         _ => {}
     };
-    kernel.events()?.follow(TICK, stop, on_event)?;
+    kernel.events()?.follow(wait, on_event)?;
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn start(
     sockets: UnixSockets,
     tcp: Option<TcpEntrance>,
 ) -> Result<Supervisor> {
-    let mut workers = Supervisor::new(state.shutdown.clone());
+    let mut workers = Supervisor::new(state.shutdown.clone())?;
     // Signals first: one that comes before its handler is there kills the daemon.
     workers.spawn("SIGTERM", follow_ends(state.shutdown.clone())?);
     let hangups = follow_hangups(state.clone(), options.policy.clone())?;

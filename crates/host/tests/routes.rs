@@ -15,9 +15,6 @@ use std::time::{Duration, Instant};
 const NEW_ROUTE: u16 = 24;
 const DEL_ROUTE: u16 = 25;
 
-/// What came with the last request is there when the request has returned.
-const AT_ONCE: Duration = Duration::from_millis(1);
-
 /// A namespace with one wire, and what fatpath keeps of it; removed when it is dropped.
 struct Router {
     name: String,
@@ -130,9 +127,9 @@ fn wanted(destinations: &[&str]) -> Vec<RouteMetrics> {
     routes(&policy, &Classifier::build(&policy))
 }
 
-/// How many routes came and how many went.
+/// How many routes came and how many went: what a request notifies of is there when the request has returned.
 fn came_and_went(notifications: &Notifications) -> (usize, usize) {
-    let all = notifications.wait(AT_ONCE).unwrap();
+    let all = notifications.received().unwrap();
     let of = |wanted: u16| {
         let is =
             |n: &&Notification| matches!(n, Notification::Message { kind, .. } if *kind == wanted);
@@ -342,7 +339,7 @@ fn only_notifications_that_may_concern_the_metrics_do() {
     };
     let concern = |command: &str| {
         router.ip(command);
-        let mut all = seen.wait(AT_ONCE).unwrap();
+        let mut all = seen.received().unwrap();
         all.retain(|notification| is_its(command, notification));
         assert!(!all.is_empty(), "{command}");
         may_concern_routes(&all, &wanted)

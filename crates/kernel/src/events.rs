@@ -8,8 +8,10 @@ use crate::maps::Table;
 use crate::pod::value_of;
 use crate::tune::flow;
 use fatpath_api::TunedFlow;
-use libbpf_rs::RingBufferBuilder;
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// One event.
@@ -45,18 +47,17 @@ impl Kernel {
 }
 
 impl Events<'_> {
-    /// Waits for events until `stop` answers true, asking it at least every `tick`.
+    /// Waits for events by `wait`, until it answers false: it waits until the file can be read, for so long at most.
     ///
     /// # Errors
-    /// When the ring buffer cannot be read.
+    /// When the ring buffer cannot be read, and those of `wait`.
     pub fn follow(
         &mut self,
-        tick: Duration,
-        stop: impl FnMut() -> bool,
+        wait: impl FnMut(BorrowedFd, Duration) -> io::Result<bool>,
         mut on_event: impl FnMut(Event),
     ) -> Result<(), KernelError> {
         let (kernel, names) = (self.kernel, &mut self.names);
-        follow_ring(&self.ring, tick, stop, |bytes| {
+        follow_ring(&self.ring, wait, |bytes| {
             if let Some(event) = decode(bytes, kernel, names) {
                 on_event(event);
             }
@@ -68,13 +69,18 @@ impl Events<'_> {
 /// and its position would leave the cache of the processor that writes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reads a ring buffer until `stop` answers true, asking it at least every `tick`.
+/// The kernel half seldom wakes its reader (wake_flag() of maps.h), which looks so soon after a record, and less and less
+/// often while none comes: each look is a wake-up of the processor.
+const SOON: Duration = Duration::from_millis(80);
+const LATE: Duration = Duration::from_millis(500);
+
+/// Reads a ring buffer until `wait` answers false.
 pub(crate) fn follow_ring(
     ring: &Table,
-    tick: Duration,
-    mut stop: impl FnMut() -> bool,
+    mut wait: impl FnMut(BorrowedFd, Duration) -> io::Result<bool>,
     mut on_record: impl FnMut(&[u8]),
 ) -> Result<(), KernelError> {
+    let fd = ring.handle().as_fd();
     let mut builder = RingBufferBuilder::new();
     builder
         .add(ring.handle(), |bytes| {
@@ -85,17 +91,28 @@ pub(crate) fn follow_ring(
     let ring = builder
         .build()
         .map_err(KernelError::bpf("map a ring buffer"))?;
-    while !stop() {
-        std::thread::sleep(PAUSE);
-        match ring.poll(tick) {
-            Err(e) if e.kind() == libbpf_rs::ErrorKind::Interrupted => {}
-            polled => polled.map_err(KernelError::bpf("wait for a ring buffer"))?,
-        }
-        // The kernel half seldom wakes us (wake_flag() of maps.h).
-        ring.consume()
-            .map_err(KernelError::bpf("read a ring buffer"))?;
+    let mut at_most = SOON;
+    while wait(fd, at_most).map_err(KernelError::io("wait for a ring buffer"))? {
+        at_most = match consumed(&ring)? {
+            0 => LATE.min(at_most * 2),
+            _ => {
+                std::thread::sleep(PAUSE);
+                SOON
+            }
+        };
     }
     Ok(())
+}
+
+/// How many records were there.
+fn consumed(ring: &RingBuffer) -> Result<i32, KernelError> {
+    match ring.consume_raw() {
+        negative @ ..0 => {
+            let error = libbpf_rs::Error::from_raw_os_error(-negative);
+            Err(KernelError::bpf("read a ring buffer")(error))
+        }
+        records => Ok(records),
+    }
 }
 
 fn decode(bytes: &[u8], kernel: &Kernel, names: &mut HashMap<u32, String>) -> Option<Event> {

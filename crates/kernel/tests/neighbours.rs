@@ -13,6 +13,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
+use support::ring::until;
 use support::{Loaded, alone};
 
 const NEIGHBOUR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/neighbour.bpf.o"));
@@ -130,7 +131,7 @@ fn told_ends(loaded: &Loaded, last: (TcpStream, TcpStream)) -> Vec<u64> {
         }
     };
     let mut events = loaded.kernel.events().unwrap();
-    events.follow(TICK, stop, note).unwrap();
+    events.follow(until(TICK, stop), note).unwrap();
     told.into_inner()
 }
 

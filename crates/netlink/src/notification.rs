@@ -3,10 +3,9 @@
 
 use crate::{MAX_DATAGRAM_BYTES, Netlink, messages};
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, bind, recv};
 use std::io;
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
 
 // linux/rtnetlink.h: bit n - 1 for the group n of `enum rtnetlink_groups`.
 const LINK: u32 = 1;
@@ -58,24 +57,20 @@ impl Notifications {
         Ok(Notifications(socket))
     }
 
-    /// Waits for notifications, and returns all that are there; none when nothing came for so long.
+    /// All that are there, without waiting for more: the file can be read when there are some.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn wait(&self, at_most: Duration) -> io::Result<Vec<Notification>> {
-        set_socket_timeout(&self.0.0, Timeout::Recv, Some(at_most))?;
+    pub fn received(&self) -> io::Result<Vec<Notification>> {
         let mut all = Vec::new();
-        let mut flags = RecvFlags::empty();
-        while self.receive(flags, &mut all)? {
-            flags = RecvFlags::DONTWAIT;
-        }
+        while self.receive(&mut all)? {}
         Ok(all)
     }
 
     /// Whether there was something to receive.
-    fn receive(&self, flags: RecvFlags, all: &mut Vec<Notification>) -> io::Result<bool> {
+    fn receive(&self, all: &mut Vec<Notification>) -> io::Result<bool> {
         let mut datagram = vec![0; MAX_DATAGRAM_BYTES];
-        match recv(&self.0.0, &mut datagram[..], flags).map_err(io::Error::from) {
+        match recv(&self.0.0, &mut datagram[..], RecvFlags::DONTWAIT).map_err(io::Error::from) {
             Ok((len_bytes, _)) => {
                 all.extend(messages(&datagram[..len_bytes]).map(|message| {
                     let (kind, body) = (message.kind, message.body.to_vec());
@@ -91,6 +86,12 @@ impl Notifications {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+impl AsFd for Notifications {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.0.as_fd()
     }
 }
 

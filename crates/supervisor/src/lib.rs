@@ -33,12 +33,15 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// `shutdown` is what the workers obey.
-    pub fn new(shutdown: CancellationToken) -> Supervisor {
-        Supervisor {
+    ///
+    /// # Errors
+    /// Too many files are open.
+    pub fn new(shutdown: CancellationToken) -> Result<Supervisor> {
+        Ok(Supervisor {
             workers: JoinMap::new(),
-            heartbeats: Heartbeats::default(),
+            heartbeats: Heartbeats::new()?,
             shutdown,
-        }
+        })
     }
 
     /// Starts a worker that only waits for others.
@@ -89,8 +92,7 @@ impl Supervisor {
     /// The worker that ended the daemon, with its cause.
     pub async fn run(mut self, deadline: Duration) -> Result<()> {
         if let Some(limit) = watchdog_limit() {
-            let heartbeats = std::mem::take(&mut self.heartbeats);
-            let feed = watchdog::feed(limit, heartbeats, self.shutdown.clone());
+            let feed = watchdog::feed(limit, self.heartbeats.clone(), self.shutdown.clone());
             self.spawn("watchdog", feed);
         }
         let first = tokio::select! {
@@ -105,6 +107,7 @@ impl Supervisor {
             tracing::error!("the worker `{name}` failed: {cause:#}; the daemon ends");
         }
         self.shutdown.cancel();
+        self.heartbeats.wake();
         Notice::Ends.send();
         if tokio::time::timeout(deadline, self.join()).await.is_err() {
             let names: Vec<Name> = self.workers.keys().copied().collect();
@@ -168,7 +171,7 @@ mod tests {
     ) -> String {
         let shutdown = CancellationToken::new();
         let obeyed = Arc::new(AtomicU32::new(0));
-        let mut supervisor = Supervisor::new(shutdown.clone());
+        let mut supervisor = Supervisor::new(shutdown.clone()).unwrap();
         let counter = Arc::clone(&obeyed);
         supervisor.spawn_thread("thread", move |heartbeat| {
             while heartbeat.goes_on() {
@@ -213,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn a_daemon_that_is_to_end_has_not_failed() {
         let shutdown = CancellationToken::new();
-        let mut supervisor = Supervisor::new(shutdown.clone());
+        let mut supervisor = Supervisor::new(shutdown.clone()).unwrap();
         let asks = shutdown.clone();
         supervisor.spawn_thread("asks for the end", move |_| {
             asks.cancel();
@@ -231,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn a_worker_that_does_not_obey_is_not_waited_for() {
         let shutdown = CancellationToken::new();
-        let mut supervisor = Supervisor::new(shutdown.clone());
+        let mut supervisor = Supervisor::new(shutdown.clone()).unwrap();
         supervisor.spawn("deaf", std::future::pending());
         shutdown.cancel();
         let ended = supervisor.run(Duration::from_millis(10)).await;

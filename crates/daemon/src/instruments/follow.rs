@@ -8,10 +8,8 @@ use fatpath_api::Sample;
 use fatpath_kernel::{Kernel, KernelError, monotonic_ns};
 use fatpath_supervisor::Heartbeat;
 use rustix::time::{ClockId, clock_gettime};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
-
-/// They ask at least this often whether they are to end.
-const TICK: Duration = Duration::from_millis(100);
 
 /// What samples cost is looked at so often.
 const COST_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,15 +49,15 @@ pub(crate) fn read(
     heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut looked = Instant::now();
-    let stop = || {
+    let wait = |samples: BorrowedFd, at_most| {
         if looked.elapsed() >= COST_INTERVAL {
             looked = Instant::now();
             instruments.follow_cost(thread_ns());
         }
-        !heartbeat.goes_on()
+        heartbeat.wait_for(samples, at_most)
     };
     let mut samples = kernel.samples()?;
-    samples.follow(TICK, stop, |sample| instruments.take([sample]))?;
+    samples.follow(wait, |sample| instruments.take([sample]))?;
     Ok(())
 }
 
@@ -99,9 +97,7 @@ pub(crate) fn walk(
             Err(_) => {}
             Ok(()) => has_failed = false,
         }
-        while begun.elapsed() < interval && heartbeat.goes_on() {
-            std::thread::sleep(TICK);
-        }
+        heartbeat.rest(interval.saturating_sub(begun.elapsed()))?;
     }
     Ok(())
 }

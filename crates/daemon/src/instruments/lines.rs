@@ -28,8 +28,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The same for the archive, which is on for weeks: to look at every flow that does something costs.
 const ARCHIVE_LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long events wait for the file when there were none.
+/// How long events wait for the file when there were none: longer and longer while none comes.
 const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(320);
 
 /// The envelope.
 #[derive(Serialize)]
@@ -59,14 +60,19 @@ pub(crate) fn follow(
     let mut samples = instruments.subscribe();
     let mut known = Known::default();
     let mut looked = Instant::now();
+    let mut pause = PAUSE;
     let mut write = |line: Line| log.write(&line);
     while heartbeat.goes_on() {
         match samples.try_recv() {
-            Ok(sample) => of_sample(&sample).into_iter().for_each(&mut write),
+            Ok(sample) => {
+                pause = PAUSE;
+                of_sample(&sample).into_iter().for_each(&mut write);
+            }
             Err(TryRecvError::Lagged(lost)) => write(of_loss(lost)),
             Err(TryRecvError::Empty) => {
                 log.flush();
-                std::thread::sleep(PAUSE);
+                heartbeat.rest(pause)?;
+                pause = LONGEST_PAUSE.min(pause * 2);
             }
             Err(TryRecvError::Closed) => bail!("the table of flows has ended"),
         }

@@ -17,7 +17,8 @@ use crate::pod::name_of;
 use crate::tune::flow::{endpoint, tick_us};
 use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
 use libbpf_rs::{Iter, Link};
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
@@ -151,17 +152,16 @@ fn has_sockets() -> bool {
 }
 
 impl Samples {
-    /// Waits for samples until `stop` answers true, asking it at least every `tick`.
+    /// Waits for samples by `wait`, until it answers false: it waits until the file can be read, for so long at most.
     ///
     /// # Errors
-    /// When the ring buffer cannot be read.
+    /// When the ring buffer cannot be read, and those of `wait`.
     pub fn follow(
         &mut self,
-        tick: Duration,
-        stop: impl FnMut() -> bool,
+        wait: impl FnMut(BorrowedFd, Duration) -> io::Result<bool>,
         mut on_sample: impl FnMut(Sample),
     ) -> Result<(), KernelError> {
-        follow_ring(&self.ring, tick, stop, |bytes| {
+        follow_ring(&self.ring, wait, |bytes| {
             if let Some(sample) = fp_sample::ref_from_prefix(bytes)
                 .ok()
                 .and_then(|(record, _)| decode(record))

@@ -17,9 +17,11 @@ use fatpath_api::Sample;
 use fatpath_kernel::Kernel;
 use fatpath_policy::{Classifier, Policy, parse};
 use std::net::TcpStream;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use support::ring::until;
 use support::{Loaded, Turn, turn};
 
 const TICK: Duration = Duration::from_millis(10);
@@ -45,10 +47,10 @@ fn sampling(name: &str, instruments: &str) -> Loaded {
 fn sampling_in_turn(instruments: &str) -> Option<Turn> {
     let loaded = turn()?;
     order(&loaded.kernel, instruments);
-    let mut reads = 0..1;
-    let is_read = || reads.next().is_none();
+    let mut looks = 0..1;
+    let once = |_: BorrowedFd, _| Ok(looks.next().is_some());
     let mut samples = loaded.kernel.samples().unwrap();
-    samples.follow(TICK, is_read, drop).unwrap();
+    samples.follow(once, drop).unwrap();
     Some(loaded)
 }
 
@@ -68,7 +70,8 @@ fn reading<T>(kernel: &Kernel, work: impl FnOnce(&Read) -> T) -> T {
         let reader = scope.spawn(|| {
             let stop = || read.ended.load(Ordering::Relaxed);
             let keep = |sample| read.samples.lock().unwrap().push(sample);
-            kernel.samples().unwrap().follow(TICK, stop, keep).unwrap();
+            let mut samples = kernel.samples().unwrap();
+            samples.follow(until(TICK, stop), keep).unwrap();
         });
         let _end = End(&read);
         let done = work(&read);

@@ -3,7 +3,23 @@
 #![allow(unsafe_code)] // a record is the bytes of a struct
 
 use libbpf_rs::{MapCore, RingBufferBuilder};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// How a test waits for records: until `stop` answers true, asking it at least every `tick`.
+pub fn until(
+    tick: Duration,
+    stop: impl Fn() -> bool,
+) -> impl FnMut(BorrowedFd, Duration) -> io::Result<bool> {
+    move |fd, at_most| {
+        let at_most = Timespec::try_from(at_most.min(tick)).unwrap();
+        poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&at_most))?;
+        Ok(!stop())
+    }
+}
 
 /// The records that come while `work` is done; `T` is the twin of the program's struct, of integers alone.
 pub fn records_of<T: Copy, R>(ring: &dyn MapCore, work: impl FnOnce() -> R) -> (Vec<T>, R) {

@@ -3,6 +3,7 @@
 //! policy like any other.
 #![allow(unsafe_code)] // connect(AF_UNSPEC)
 
+use crate::support::ring::until;
 use crate::support::{Loaded, machine, turn};
 use fatpath_api::{SettingOutcome, TunedFlow};
 use fatpath_kernel::Event;
@@ -120,7 +121,7 @@ fn more_than_there_are_places_for_are_all_listed_and_told_of_at_their_end() {
         }
     };
     events
-        .follow(Duration::from_millis(10), stop, note)
+        .follow(until(Duration::from_millis(10), stop), note)
         .unwrap();
     let counts = loaded.kernel.counts().unwrap();
     assert_eq!(told_of.get(), 4 * CONNECTIONS, "{counts:?}");
