@@ -1929,6 +1929,12 @@ export interface components {
             instruments: components["schemas"]["SampleCounts"] | null;
             /** @description Laws of ours that the kernel has registered. */
             laws: string[];
+            /**
+             * @description Whether flows are listed a network namespace at a time, since the kernel refuses iterators over maps: those of a
+             *     namespace without a process or a name are not listed.
+             * @default false
+             */
+            lists_by_namespace: boolean;
             /** @description Directory of the pins. */
             pin_dir: string;
             /** @description Everything that is pinned there. */

@@ -96,6 +96,10 @@ pub struct KernelStatus {
     pub counts: Counts,
     /// What the instruments counted; none where the kernel did not take them.
     pub instruments: Option<SampleCounts>,
+    /// Whether flows are listed a network namespace at a time, since the kernel refuses iterators over maps: those of a
+    /// namespace without a process or a name are not listed.
+    #[serde(default)]
+    pub lists_by_namespace: bool,
 }
 
 /// One pin.

@@ -218,6 +218,7 @@ fn counter_lines(kernel: &KernelStatus) -> Vec<String> {
         show_count(counts.events_lost, "event"),
         counts.flows_without_storage
     )];
+    lines.extend(listed(kernel));
     lines.extend(bad_parameters(counts));
     lines.extend(withheld(counts));
     lines.push(sampled(kernel.instruments.as_ref()));
@@ -279,6 +280,15 @@ fn over_budget(counts: &SampleCounts) -> Option<String> {
             counts.samples_per_s_max,
             counts.events_unsampled
         )
+    })
+}
+
+/// Worth a line where some flows may be missing from every list.
+fn listed(kernel: &KernelStatus) -> Option<String> {
+    kernel.lists_by_namespace.then(|| {
+        "             listed a network namespace at a time, since this kernel refuses iterators over maps: \
+         those of a namespace without a process or a name are left out"
+            .to_owned()
     })
 }
 
@@ -378,6 +388,19 @@ mod tests {
         let line = told(380_000).unwrap();
         assert!(line.contains("every 380 ms in place of 100 ms"), "{line}");
         assert!(line.contains("2666 samples a second"), "{line}");
+    }
+
+    #[test]
+    fn a_list_that_may_lack_flows_is_told() {
+        let lines = |lists_by_namespace| {
+            counter_lines(&KernelStatus {
+                lists_by_namespace,
+                ..KernelStatus::default()
+            })
+        };
+        let is_told = |line: &String| line.contains("without a process or a name");
+        assert!(lines(true).iter().any(is_told));
+        assert!(!lines(false).iter().any(is_told));
     }
 
     #[test]

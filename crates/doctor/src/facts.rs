@@ -100,6 +100,8 @@ pub enum Daemon {
         version: String,
         /// What it says is wrong: a log, the archive, the page.
         errors: Vec<String>,
+        /// Whether it lists flows a network namespace at a time.
+        lists_by_namespace: bool,
     },
     /// None answers, but what one has loaded goes on.
     OnlyPins,

@@ -133,13 +133,25 @@ fn daemon(daemon: &Seen<Daemon>, version: &str) -> Check {
             format!("runs version {running}, and this program is {version}"),
             "systemctl restart fatpath (live flows go on)",
         ),
-        Ok(Daemon::Runs { errors, pid, .. }) => match errors.first() {
-            None => Check::ok(NAME, format!("runs (pid {pid})")),
+        Ok(Daemon::Runs {
+            errors,
+            pid,
+            lists_by_namespace,
+            ..
+        }) => match errors.first() {
             Some(first) => Check::warn(
                 NAME,
                 format!("runs (pid {pid}); {first}"),
                 "fatpath status and journalctl -u fatpath say more",
             ),
+            None if *lists_by_namespace => Check::ok(
+                NAME,
+                format!(
+                    "runs (pid {pid}); this kernel refuses iterators over maps: flows of network namespaces that have \
+                     neither a process nor a name are not listed"
+                ),
+            ),
+            None => Check::ok(NAME, format!("runs (pid {pid})")),
         },
     }
 }

@@ -48,6 +48,7 @@ fn good() -> Facts {
             pid: 4711,
             version: "0.1.0".to_owned(),
             errors: Vec::new(),
+            lists_by_namespace: false,
         }),
         policy: policy(RULE),
         version: "0.1.0",
@@ -97,6 +98,25 @@ fn where_there_is_no_policy_the_remedy_is_to_write_one() {
     let policy = report.checks.iter().find(|it| it.check == "policy");
     let remedy = policy.unwrap().remedy.as_deref().unwrap();
     assert!(remedy.contains("fatpath policy suggest"), "{remedy}");
+}
+
+#[test]
+fn a_kernel_that_refuses_iterators_over_maps_is_told() {
+    let mut facts = good();
+    if let Ok(Daemon::Runs {
+        lists_by_namespace, ..
+    }) = &mut facts.daemon
+    {
+        *lists_by_namespace = true;
+    }
+    let report = judge(&facts);
+    let daemon = report
+        .checks
+        .iter()
+        .find(|it| it.check == "daemon")
+        .unwrap();
+    assert_eq!(daemon.level, Level::Ok);
+    assert!(daemon.found.contains("iterators over maps"), "{report}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ impl Kernel {
                 .has_instruments()
                 .then(|| self.sample_counts())
                 .transpose()?,
+            lists_by_namespace: self.lists_by_namespace(),
             policy_generation: control.generation,
             pin_dir,
             pinned,

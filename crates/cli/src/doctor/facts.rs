@@ -93,6 +93,7 @@ fn daemon(status: Result<Option<Status>, String>, pins: &Path) -> Seen<Daemon> {
         return Ok(Daemon::Runs {
             pid: status.pid,
             errors: errors(&status),
+            lists_by_namespace: status.kernel.lists_by_namespace,
             version: status.version,
         });
     }

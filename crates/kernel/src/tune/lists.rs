@@ -61,10 +61,18 @@ impl Kernel {
 
     /// What a list writes of all network namespaces. One that vanishes is passed over.
     pub(crate) fn list(&self, pin: &str) -> Result<Vec<u8>, KernelError> {
-        match self.places.pin(&here(pin)).exists() {
+        match self.is_by_namespace(pin) {
             true => self.iterate_everywhere(&here(pin)),
             false => self.iterate(pin),
         }
+    }
+
+    pub(crate) fn lists_by_namespace(&self) -> bool {
+        self.is_by_namespace(LINK_LIST_FLOWS)
+    }
+
+    fn is_by_namespace(&self, pin: &str) -> bool {
+        self.places.pin(&here(pin)).exists()
     }
 
     /// Runs an iterator over sockets in each network namespace that can be found. One that cannot be walked does not keep
