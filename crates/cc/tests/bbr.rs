@@ -125,6 +125,8 @@ struct Path {
     /// What is more than the path delivers waits in a queue.
     queues: bool,
     queued_pkts: f64,
+    /// What a sample says, of what was delivered: acknowledgements that come together say more.
+    measured: f64,
     mss_bytes: u32,
     now_us: u64,
     delivered_pkts: u32,
@@ -150,6 +152,7 @@ impl Path {
             rtt_us,
             queues: false,
             queued_pkts: 0.0,
+            measured: 1.0,
             mss_bytes,
             now_us: 1,
             delivered_pkts: 0,
@@ -192,7 +195,8 @@ impl Path {
             lost_pkts: self.lost_pkts,
             prior_delivered_pkts,
             interval_us: self.rtt_us,
-            sampled_pkts: self.delivered_pkts - prior_delivered_pkts,
+            sampled_pkts: ((self.delivered_pkts - prior_delivered_pkts) as f64 * self.measured)
+                as u32,
             acked_pkts,
             newly_lost_pkts: lost,
             rtt_us,
@@ -212,6 +216,10 @@ impl Path {
     fn phase(&self) -> BbrPhase {
         *self.phases.last().unwrap()
     }
+
+    fn max_bw(&self) -> f64 {
+        self.flow.bbr().unwrap().max_bw_pkts_per_s
+    }
 }
 
 /// 1 Gb/s × 100 ms: 8,600 segments in flight.
@@ -230,6 +238,30 @@ fn startup_ends_on_a_plateau_with_the_bandwidth_known() {
     let share = bbr.max_bw_pkts_per_s / (path.pkts_per_us * 1e6);
     assert!((0.98..1.02).contains(&share), "{share}");
     assert_eq!(bbr.inflight_longterm_pkts, None);
+}
+
+/// In which of the eight steps of a round a sample that says `measured` of what was delivered is taken whole.
+fn steps_that_count(measured: f64) -> usize {
+    let taken_after = |steps: u32| {
+        let mut path = gigabit();
+        path.run(20);
+        (0..steps).for_each(|_| path.step(0.0));
+        let before = path.max_bw();
+        path.measured = measured;
+        path.step(0.0);
+        assert_eq!(path.phase(), BbrPhase::ProbeBwCruise);
+        // It sends a percent less than the bandwidth.
+        path.max_bw() / before > measured - 0.015
+    };
+    (0..STEPS).filter(|steps| taken_after(*steps)).count()
+}
+
+/// Once the pipe was full, a sample that is a little more counts at the end of a round alone.
+#[test]
+fn a_little_more_counts_once_a_round_and_much_more_at_once() {
+    assert_eq!(steps_that_count(1.03), 1);
+    assert_eq!(steps_that_count(1.05), 1);
+    assert_eq!(steps_that_count(1.08), STEPS as usize);
 }
 
 /// 5.3.3: the phases follow each other, and two to three seconds pass between probes.

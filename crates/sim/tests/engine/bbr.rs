@@ -2,7 +2,7 @@
 //! BBR over paths: what it reaches, what it leaves to others, what it keeps in queues (docs/bbr.md).
 
 use fatpath_cc::Law;
-use fatpath_link::{CellSpec, Distribution, Exceed, JitterSpec, PolicerSpec};
+use fatpath_link::{CellSpec, Distribution, Exceed, JitterSpec, PolicerSpec, RateStep, Service};
 use fatpath_sim::{Buffer, FlowOutcome, FlowSpec, Outcome, Spec};
 
 use crate::support::*;
@@ -237,6 +237,41 @@ fn late_acknowledgements_make_no_queue() {
         assert!(p95_bdp <= 0.3, "{half_width_ns} ns: {p95_bdp} bdp");
         assert!(share >= 0.9, "{share}");
     }
+}
+
+/// Acknowledgements leave together, at the end of each `every_ns`, as over radio and cable.
+fn released_together(mut spec: Spec, every_ns: u64) -> Spec {
+    let step = |at_ns, rate_bps| RateStep { at_ns, rate_bps };
+    let mut gate = CellSpec::rate(10_000_000_000, None);
+    if let CellSpec::Rate(rate) = &mut gate {
+        rate.service = Service::Steps {
+            steps: vec![step(0, 0), step(every_ns - MS_NS / 10, 10_000_000_000)],
+            repeat_after_ns: Some(every_ns),
+        };
+    }
+    spec.links[0].directions[1].cells.push(gate);
+    spec
+}
+
+/// There the sample at the end of a round is often too small.
+#[test]
+fn acknowledgements_that_come_together_hide_no_bandwidth() {
+    let rate_bps = 100_000_000;
+    let mut shares = Vec::new();
+    for rtt_ms in [20, 25, 40, 100] {
+        for every_ms in [2, 5, 10, 20] {
+            let rtt_ns = rtt_ms * MS_NS;
+            let deep = queue(rate_bps, rtt_ns, 4.0);
+            let spec = beside(vec![under("bbr")], deep, rtt_ns, 30 * S_NS);
+            let outcome = outcome(&released_together(spec, every_ms * MS_NS));
+            let share = outcome.flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE);
+            shares.push((rtt_ms, every_ms, share));
+        }
+    }
+    assert!(
+        shares.iter().all(|(_, _, share)| *share >= 0.9),
+        "{shares:?}"
+    );
 }
 
 /// Delays that vary by more than the eighth of a round trip that ends a probe, so that one sample says little of the queue.
