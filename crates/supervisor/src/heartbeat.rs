@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A worker that waits makes progress this often. Each time costs a wake-up, of which an idle daemon's time consists.
-const TICK: Duration = Duration::from_secs(5);
-
 /// One worker's sign of life, and what tells it to end.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     last: Arc<Mutex<Instant>>,
     shutdown: CancellationToken,
+    /// A worker that waits makes progress this often. Each time costs a wake-up, of which an idle daemon's time consists.
+    tick: Duration,
     /// Readable from the moment at which the workers are to end: a thread waits for it beside what it waits for.
     ended: Arc<OwnedFd>,
 }
@@ -49,7 +48,7 @@ impl Heartbeat {
     fn wait_until(&self, fds: &[BorrowedFd], end: Instant) -> io::Result<bool> {
         while self.goes_on() {
             let left = end.saturating_duration_since(Instant::now());
-            if poll_once(self.ended.as_fd(), fds, left.min(TICK))? || left.is_zero() {
+            if poll_once(self.ended.as_fd(), fds, left.min(self.tick))? || left.is_zero() {
                 break;
             }
         }
@@ -62,7 +61,7 @@ impl Heartbeat {
             tokio::pin!(awaited);
             loop {
                 self.goes_on();
-                if let Ok(given) = timeout(TICK, &mut awaited).await {
+                if let Ok(given) = timeout(self.tick, &mut awaited).await {
                     return given;
                 }
             }
@@ -91,18 +90,20 @@ fn poll_once(ended: BorrowedFd, fds: &[BorrowedFd], at_most: Duration) -> io::Re
 #[derive(Clone, Debug)]
 pub struct Heartbeats {
     all: Vec<(&'static str, Heartbeat)>,
+    tick: Duration,
     ended: Arc<OwnedFd>,
 }
 
 impl Heartbeats {
-    /// Of no worker yet.
+    /// Of no worker yet; one that waits makes progress each `tick`.
     ///
     /// # Errors
     /// Too many files are open.
-    pub fn new() -> io::Result<Heartbeats> {
+    pub fn new(tick: Duration) -> io::Result<Heartbeats> {
         let ended = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Heartbeats {
             all: Vec::new(),
+            tick,
             ended: Arc::new(ended),
         })
     }
@@ -112,6 +113,7 @@ impl Heartbeats {
         let heartbeat = Heartbeat {
             last: Arc::new(Mutex::new(Instant::now())),
             shutdown,
+            tick: self.tick,
             ended: Arc::clone(&self.ended),
         };
         self.all.push((name, heartbeat.clone()));
@@ -135,11 +137,12 @@ impl Heartbeats {
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(7);
+    const TICK: Duration = Duration::from_millis(100);
+    const LIMIT: Duration = Duration::from_millis(800);
 
     #[tokio::test]
     async fn who_waits_makes_progress_and_who_blocks_stands_still() {
-        let mut all = Heartbeats::new().unwrap();
+        let mut all = Heartbeats::new(TICK).unwrap();
         let shutdown = CancellationToken::new();
         let waiting = all.add("waits", shutdown.clone());
         all.add("blocks", shutdown.clone());
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_thread_waits_for_a_file_a_time_or_the_end() {
-        let mut all = Heartbeats::new().unwrap();
+        let mut all = Heartbeats::new(TICK).unwrap();
         let shutdown = CancellationToken::new();
         let worker = all.add("waits", shutdown.clone());
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_progress_also_at_the_end() {
-        let mut all = Heartbeats::new().unwrap();
+        let mut all = Heartbeats::new(TICK).unwrap();
         let shutdown = CancellationToken::new();
         let worker = all.add("worker", shutdown.clone());
         std::thread::sleep(Duration::from_millis(2));

@@ -39,7 +39,7 @@ impl Supervisor {
     pub fn new(shutdown: CancellationToken) -> Result<Supervisor> {
         Ok(Supervisor {
             workers: JoinMap::new(),
-            heartbeats: Heartbeats::new()?,
+            heartbeats: Heartbeats::new(watchdog::tick())?,
             shutdown,
         })
     }

@@ -3,11 +3,17 @@
 //! not feed while these stand still.
 
 use crate::heartbeat::Heartbeats;
-use crate::notify::Notice;
+use crate::notify::{Notice, watchdog_limit};
 use anyhow::Result;
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+/// A worker's sign of life comes so often: several times in what it may stand still for; seldom where nobody watches.
+pub fn tick() -> Duration {
+    const UNWATCHED: Duration = Duration::from_secs(60);
+    watchdog_limit().map_or(UNWATCHED, |limit| limit / 8)
+}
 
 /// Feeds until the daemon ends. A worker may stand still for half of `limit`; after that systemd waits `limit`
 /// from the last feeding, and starts the daemon again.
