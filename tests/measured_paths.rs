@@ -107,7 +107,9 @@ fn change(lab: &Lab, changes: [&str; 2]) {
     lab.set("queue=1bdp");
 }
 
+/// Long where a buffer is tried again a minute later, twice and more on some hours of a noisy machine; why is not known.
 #[test]
+#[ignore = "long"]
 fn a_rule_follows_a_path_that_changes_under_a_live_flow() {
     let Some(_alone) = alone() else { return };
     let lab = Lab::up(
