@@ -253,7 +253,7 @@ fn released_together(mut spec: Spec, every_ns: u64) -> Spec {
     spec
 }
 
-/// There the sample at the end of a round is often too small.
+/// Over such paths the sample at the end of a round is often too small, and most others do not count.
 #[test]
 fn acknowledgements_that_come_together_hide_no_bandwidth() {
     let rate_bps = 100_000_000;
