@@ -107,10 +107,7 @@ fn change(lab: &Lab, changes: [&str; 2]) {
     lab.set("queue=1bdp");
 }
 
-/// In one run of six the flow fills the longer path before two moments show that its round trip was longer without a queue:
-/// that is then taken for a queue, for minutes (`Following::follow_rtt` of fatpath-path).
 #[test]
-#[ignore = "long"]
 fn a_rule_follows_a_path_that_changes_under_a_live_flow() {
     let Some(_alone) = alone() else { return };
     let lab = Lab::up(

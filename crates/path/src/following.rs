@@ -85,38 +85,62 @@ struct Longer {
     least_us: f64,
     /// The slowest of the latest moments whose round-trip times are the same.
     level: Moment,
-    /// What the latest moment shows beside those before.
-    shown: Option<Queue>,
+    /// What the latest moment shows beside the level before it.
+    shown: Option<Shown>,
+}
+
+/// What two moments with a longer round trip show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shown {
+    /// A path of this round trip, µs.
+    Path(f64),
+    Queue,
+}
+
+impl Shown {
+    fn of(level: &Moment, now: &Moment, before_bps: f64) -> Option<Shown> {
+        let is_same_rtt = is_same(now.rtt_us, level.rtt_us);
+        // What ran at the rate of the path until then may have been its queue.
+        let may_be_longer = now.rtt_us > level.rtt_us && !is_same(level.bps, before_bps);
+        // More in flight is faster: the level's own did not fill the path.
+        if now.bps >= OFF * level.bps && (is_same_rtt || may_be_longer) {
+            return Some(Shown::Path(level.rtt_us.min(now.rtt_us)));
+        }
+        // Less in flight, or more, and the rate is the same.
+        (!is_same_rtt && is_same(now.bps, level.bps)).then_some(Shown::Queue)
+    }
 }
 
 impl Longer {
-    fn after(before: Option<Longer>, now: &Moment) -> Longer {
-        let Some(before) = before else {
-            return Longer {
-                moments: 1,
-                lossy: now.lost.into(),
-                least_us: now.rtt_us,
-                level: *now,
-                shown: None,
-            };
-        };
-        let level = before.level;
-        let is_same_rtt = is_same(now.rtt_us, level.rtt_us);
-        let shown = match is_same_rtt {
-            // More in flight, and it takes no longer.
-            true => (now.bps >= OFF * level.bps).then_some(Queue::Empty),
-            // Less in flight, or more, and the rate is the same.
-            false => is_same(now.bps, level.bps).then_some(Queue::Full),
-        };
+    fn first(now: &Moment) -> Longer {
         Longer {
-            moments: before.moments + 1,
-            lossy: before.lossy + usize::from(now.lost),
-            least_us: before.least_us.min(now.rtt_us),
-            level: match is_same_rtt && level.bps <= now.bps {
-                true => level,
-                false => *now,
-            },
-            shown,
+            moments: 1,
+            lossy: now.lost.into(),
+            least_us: now.rtt_us,
+            level: *now,
+            shown: None,
+        }
+    }
+
+    fn then(self, now: &Moment, before_bps: f64) -> Longer {
+        let level = self.level;
+        let is_slowest = is_same(now.rtt_us, level.rtt_us) && level.bps <= now.bps;
+        Longer {
+            moments: self.moments + 1,
+            lossy: self.lossy + usize::from(now.lost),
+            least_us: self.least_us.min(now.rtt_us),
+            level: if is_slowest { level } else { *now },
+            shown: Shown::of(&level, now, before_bps),
+        }
+    }
+
+    /// What follows does not belong to the queue until now.
+    fn anew(self) -> Longer {
+        Longer {
+            moments: 0,
+            lossy: 0,
+            least_us: f64::INFINITY,
+            ..self
         }
     }
 }
@@ -195,17 +219,28 @@ impl Following {
             self.longer = None;
             return Some(queue_of(now, base_us));
         }
-        let longer = Longer::after(self.longer, now);
+        let longer = match self.longer {
+            Some(longer) => longer.then(now, self.before_bps),
+            None => Longer::first(now),
+        };
         self.longer = Some(longer);
         let is_slower = OFF * now.bps < self.before_bps;
         // A flow that its program holds back keeps no queue of its own.
         let has_no_queue = now.limit == Some(Limit::Application) && !now.receives;
         match (longer.shown, now.limit) {
-            (Some(Queue::Empty), _) => self.is_longer(now.rtt_us),
+            (Some(Shown::Path(rtt_us)), _) => {
+                self.is_longer(rtt_us);
+                let is_longer_still = now.rtt_us > OFF * rtt_us;
+                self.longer = is_longer_still.then(|| Longer::first(now));
+                Some(queue_of(now, rtt_us))
+            }
             _ if has_no_queue && longer.moments >= MOMENTS => self.is_longer(longer.least_us),
             _ if has_no_queue => None,
-            (Some(Queue::Full), _) => Some(Queue::Full),
-            _ if !is_slower => Some(Queue::Full),
+            _ if !is_slower => {
+                self.longer = Some(longer.anew());
+                Some(Queue::Full)
+            }
+            (Some(Shown::Queue), _) => Some(Queue::Full),
             // A longer path loses nothing for being longer, but for what is sent again by mistake at the change.
             (None, None) => {
                 let is_full = longer.lossy >= MOMENTS || longer.moments >= MANY_MOMENTS;

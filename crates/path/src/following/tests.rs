@@ -110,6 +110,52 @@ fn a_queue_is_not_taken_for_a_longer_path() {
     assert_eq!(following.rtt_us(), Some(20e3));
 }
 
+/// The flow fills the longer path before two moments with the same round trip are seen.
+#[test]
+fn a_moment_that_was_slower_shows_the_round_trip_of_a_longer_path() {
+    let mut following = Following::default();
+    following.take([window(1, 20e3, 9.6e7, None)]);
+    following.take([window(3, 40e3, 3.6e7, None)]);
+    following.take([window(5, 46e3, 7.7e7, None)]);
+    following.take([window(7, 55e3, 9.6e7, None)]);
+    assert_eq!(following.rtt_us(), Some(40e3));
+    assert_eq!(following.rate().unwrap().bps, 9.6e7);
+}
+
+#[test]
+fn a_queue_before_a_longer_path_does_not_shorten_it() {
+    let mut following = Following::default();
+    following.take([window(1, 50e3, 4.4e7, None)]);
+    following.take([window(3, 70e3, 4.4e7, None)]);
+    following.take([window(5, 82e3, 4.4e7, None)]);
+    (3..5).for_each(|turn| {
+        following.take([window(2 * turn + 1, 139e3, 2.6e7, Some(Limit::OwnBuffer))])
+    });
+    assert_eq!(following.rtt_us(), Some(139e3));
+}
+
+/// It becomes longer while the flow begins, which asks for more before it knows what the path carries.
+#[test]
+fn a_path_that_becomes_longer_under_a_flow_that_begins_is_no_queue() {
+    let mut following = Following::default();
+    let own = Some(Limit::OwnBuffer);
+    following.take([window(1, 20e3, 2.5e7, own)]);
+    for (turn, (rtt_us, bps)) in (1..).zip([(26e3, 3.5e7), (40e3, 5.6e7), (46e3, 9.4e7)]) {
+        following.take([window(2 * turn + 1, rtt_us, bps, own)]);
+    }
+    assert_eq!(following.rtt_us(), Some(40e3));
+}
+
+/// A faster link empties the queue of the flows sooner.
+#[test]
+fn a_rate_that_rises_while_the_round_trip_falls_shows_no_longer_path() {
+    let mut following = Following::default();
+    following.take([window(1, 20e3, 9.6e7, None)]);
+    following.take([window(3, 80e3, 9.6e7, None)]);
+    (2..20).for_each(|turn| following.take([window(2 * turn + 1, 40e3, 1.9e8, None)]));
+    assert_eq!(following.rtt_us(), Some(20e3));
+}
+
 #[test]
 fn a_full_queue_that_loses_segments_is_that_of_a_slower_path() {
     let rate = |lost: bool| {
