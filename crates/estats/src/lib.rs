@@ -11,6 +11,7 @@ pub mod diagnosis;
 mod events;
 mod evidence;
 mod latest;
+mod least_rtt;
 pub mod listing;
 mod path_window;
 mod record;

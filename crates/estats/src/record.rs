@@ -68,6 +68,8 @@ pub(crate) struct Record {
     pub findings: Vec<Finding>,
     /// Serial number of its latest change.
     pub changed: u64,
+    /// Of all flows between its addresses.
+    pub least_rtt_us: Option<u32>,
     totals: Totals,
     origin: Totals,
     rated: Base,
@@ -97,6 +99,7 @@ impl Record {
             points: VecDeque::new(),
             findings: Vec::new(),
             changed: 0,
+            least_rtt_us: None,
             totals: base,
             origin,
             rated: Base::new(base),
@@ -247,6 +250,7 @@ impl Record {
             rule: self.rule.as_deref(),
             passed: self.totals.since(base),
             best_rate_bps: self.best_rate_bps,
+            least_rtt_us: self.least_rtt_us,
         }
     }
 }

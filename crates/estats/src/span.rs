@@ -17,6 +17,8 @@ pub struct Span<'s> {
     pub(crate) passed: Totals,
     /// Highest delivery rate of the flow's life that the application did not limit, bits a second.
     pub(crate) best_rate_bps: f64,
+    /// Of all flows between its addresses, where they are known.
+    pub(crate) least_rtt_us: Option<u32>,
 }
 
 impl Span<'_> {
@@ -89,16 +91,43 @@ impl Span<'_> {
         f64::from(self.last.min_rtt_us.unwrap_or(self.last.srtt_us))
     }
 
+    /// The same of all flows between its addresses: a flow that began while others kept a queue had none without.
+    fn path_rtt_us(&self) -> f64 {
+        let base_us = self.base_rtt_us();
+        self.least_rtt_us
+            .map_or(base_us, |us| base_us.min(us.into()))
+    }
+
     /// Mean queueing delay.
     pub(crate) fn queue_us(&self) -> f64 {
         (self.mean_rtt_us() - self.base_rtt_us()).max(0.0)
+    }
+
+    /// Of the bytes sent, those retransmitted, but for what the end of slow start lost.
+    pub(crate) fn retransmitted_later_share(&self) -> f64 {
+        let p = &self.passed;
+        let later = p.bytes_retrans.saturating_sub(p.seen.start_bytes_retrans);
+        ratio(later, p.bytes_sent)
     }
 
     /// Mean queueing delay just before the window was reduced; none without a reduction.
     pub(crate) fn queue_before_loss_us(&self) -> Option<f64> {
         let p = &self.passed;
         let rtt_us = p.pre_cong_sum_rtt_us as f64 / p.cong_signals as f64;
-        (p.cong_signals > 0 && rtt_us > 0.0).then(|| (rtt_us - self.base_rtt_us()).max(0.0))
+        let queue_us = (rtt_us - self.path_rtt_us()).max(self.queue_of_window_us());
+        (p.cong_signals > 0 && rtt_us > 0.0).then_some(queue_us)
+    }
+
+    /// Queueing delay of a whole window before the mean reduction of it, at the best rate known: a window that leaves at
+    /// once, as after a pause of the program, fills a queue before any round-trip time shows it. 0 where it is less than half
+    /// of a round trip: the best rate that samples caught may be lower than the path's by as much.
+    fn queue_of_window_us(&self) -> f64 {
+        let p = &self.passed;
+        let window_pkts = ratio(p.pre_cong_sum_cwnd_pkts, p.cong_signals);
+        let held_us = window_pkts * f64::from(self.last.mss_bytes) * 8e6 / self.best_rate_bps;
+        let queue_us = held_us - self.path_rtt_us();
+        let is_sure = self.best_rate_bps > 0.0 && queue_us >= 0.5 * self.path_rtt_us();
+        if is_sure { queue_us } else { 0.0 }
     }
 
     /// Whether half or more of the congestion signals that were seen one by one met hardly a queue: unlike the mean delay

@@ -6,6 +6,7 @@
 //! right from whichever sample comes first: a lost begin or a restarted daemon costs its past, no more.
 
 use crate::derived::Derived;
+use crate::least_rtt::LeastRtts;
 use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
 use fatpath_api::{FlowDetail, FlowView, Rates, Sample, SampleKind, Why};
@@ -83,6 +84,7 @@ pub struct FlowTable {
     derived: Derived,
     rules: HashMap<u32, Arc<Rule>>,
     records: HashMap<u64, Record>,
+    least_rtts: LeastRtts,
     /// In the order in which they ended.
     ended: VecDeque<u64>,
     /// With the mark at which they went.
@@ -138,6 +140,7 @@ impl FlowTable {
         match self.records.get_mut(&cookie) {
             Some(record) => {
                 let had_ended = record.has_ended;
+                record.least_rtt_us = self.least_rtts.take(&sample);
                 record.take(sample, rule, bounds);
                 record.changed = self.mark;
                 match (had_ended, record.has_ended) {
@@ -159,6 +162,8 @@ impl FlowTable {
         if record.has_ended {
             self.ended.push_back(cookie);
         }
+        self.least_rtts.begin(&record.last);
+        record.least_rtt_us = self.least_rtts.take(&record.last);
         self.records.insert(cookie, record);
     }
 
@@ -183,7 +188,9 @@ impl FlowTable {
         while self.ended.len() > self.bounds.ended
             && let Some(cookie) = self.ended.pop_front()
         {
-            self.records.remove(&cookie);
+            if let Some(record) = self.records.remove(&cookie) {
+                self.least_rtts.end(&record.last);
+            }
             self.gone.push_back((self.mark, cookie));
         }
         while self.gone.len() > MAX_GONE

@@ -23,6 +23,7 @@ pub(crate) struct Totals {
     pub rwnd_limited_us: u64,
     pub sndbuf_limited_us: u64,
     pub cong_signals: u64,
+    pub pre_cong_sum_cwnd_pkts: u64,
     pub pre_cong_sum_rtt_us: u64,
     pub timeouts: u64,
     pub subsequent_timeouts: u64,
@@ -66,6 +67,8 @@ pub(crate) struct Seen {
     /// Congestion signals that were seen one by one, and how many of them met hardly a queue.
     pub signals: u64,
     pub signals_without_queue: u64,
+    /// Bytes retransmitted before the second congestion signal: what the end of slow start lost.
+    pub start_bytes_retrans: u64,
 }
 
 /// Less is hardly a queue, µs: CoDel's target is 5 ms (RFC 8289, 4.2), and a busy host's noise is below 3.
@@ -102,6 +105,7 @@ impl Totals {
             rwnd_limited_us: s.rwnd_limited_us,
             sndbuf_limited_us: s.sndbuf_limited_us,
             cong_signals: s.cong_signals.into(),
+            pre_cong_sum_cwnd_pkts: s.pre_cong_sum_cwnd_pkts,
             pre_cong_sum_rtt_us: s.pre_cong_sum_rtt_us,
             timeouts: s.timeouts.into(),
             subsequent_timeouts: s.subsequent_timeouts.into(),
@@ -140,6 +144,7 @@ impl Totals {
             rwnd_limited_us,
             sndbuf_limited_us,
             cong_signals,
+            pre_cong_sum_cwnd_pkts,
             pre_cong_sum_rtt_us,
             timeouts,
             subsequent_timeouts,
@@ -183,6 +188,9 @@ impl Seen {
             let is_without = passed.pre_cong_sum_rtt_us < base_us + HARDLY_A_QUEUE_US;
             self.signals += 1;
             self.signals_without_queue += u64::from(is_without);
+        }
+        if s.cong_signals <= 1 {
+            self.start_bytes_retrans += passed.bytes_retrans;
         }
         // The first one ends slow start: its rate may be that of a burst.
         if passed.cong_signals == 1
@@ -242,7 +250,8 @@ impl Seen {
             reduced_at_kbytes_per_s,
             reduced_at_kbytes_per_s_squared,
             signals,
-            signals_without_queue
+            signals_without_queue,
+            start_bytes_retrans
         )
     }
 }

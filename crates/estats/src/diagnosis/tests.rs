@@ -308,6 +308,30 @@ fn loss_is_by_congestion_or_without_it() {
     assert_eq!(cure, "congestion_control = \"fp_bbr\"");
 }
 
+/// A program that waited for an answer has its whole window leave at once, and no round-trip time shows the queue until then.
+#[test]
+fn losses_of_a_window_that_leaves_at_once_are_its_own_queues() {
+    let bursts = |window_pkts: u64| {
+        life(|tenth, s| {
+            losing_without_queue(tenth, s);
+            s.bytes_retrans /= 10;
+            s.pre_cong_sum_cwnd_pkts = u64::from(s.cong_signals) * window_pkts;
+        })
+    };
+    assert_eq!(ids(&bursts(200)), Vec::<&str>::new());
+    assert_eq!(ids(&bursts(110)), ["FP-POLICED"]);
+}
+
+#[test]
+fn what_the_end_of_slow_start_loses_is_no_congestion() {
+    let found = life(|tenth, s| {
+        losing(tenth, s, 40_000);
+        s.bytes_retrans =
+            1_000_000 * u64::from(s.cong_signals.min(1)) + 1_000 * u64::from(s.cong_signals);
+    });
+    assert_eq!(ids(&found), Vec::<&str>::new());
+}
+
 #[test]
 fn losses_at_one_rate_are_a_policers() {
     let policed = found(|tenth, s| {

@@ -221,3 +221,42 @@ fn the_end_of_a_flow_without_data_has_the_rule_of_its_begin_until_another_policy
     table.set_policy(policy(), Derived::default());
     assert_eq!(completed(&table, 0), None, "it may have left it");
 }
+
+/// Under TCP's losses, with a queue that the others keep from before its begin.
+fn beginning_at_a_queue(cookie: u64, tenth: u64) -> Sample {
+    let signals = tenth / 2;
+    Sample {
+        data_segs_out: 100 * tenth,
+        segs_retrans: 2 * tenth,
+        bytes_retrans: 2_000 * tenth,
+        cong_signals: signals as u32,
+        pre_cong_sum_rtt_us: signals * 3_500,
+        min_rtt_us: Some(1_800),
+        srtt_us: 3_400,
+        sum_rtt_us: 3_400 * tenth,
+        count_rtt: tenth as u32,
+        // At a loss one or the other.
+        delivery_rate_bytes_per_s: Some(if signals.is_multiple_of(2) {
+            600_000
+        } else {
+            1_250_000
+        }),
+        ..sending(cookie, tenth)
+    }
+}
+
+#[test]
+fn a_flow_that_never_had_an_empty_queue_goes_by_what_others_had() {
+    let alone = filled(
+        Bounds::default(),
+        (0..100).map(|tenth| beginning_at_a_queue(1, tenth)),
+    );
+    assert_eq!(alone.why(1).unwrap().findings[0].id, "FP-LOSS-RANDOM");
+    let first = Sample {
+        min_rtt_us: Some(200),
+        ..sending(2, 0)
+    };
+    let samples = (0..100).map(|tenth| beginning_at_a_queue(1, tenth));
+    let beside = filled(Bounds::default(), std::iter::once(first).chain(samples));
+    assert_eq!(beside.why(1).unwrap().findings[0].id, "FP-LOSS-CONGESTION");
+}

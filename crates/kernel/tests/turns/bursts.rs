@@ -13,12 +13,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// So long that no acknowledgement comes while a test looks at what left: 20 ms are the path's own.
-const DELAY: Duration = Duration::from_millis(780);
+const DELAY: Duration = Duration::from_millis(380);
 /// The initial window; the peer takes it at once from the beginning.
 const WINDOW_PKTS: u32 = 30;
 const MSS_BYTES: usize = 1448;
 /// Half of a window that is paced at twice its rate (slow start) has left by then.
-const SOON: Duration = Duration::from_millis(200);
+const SOON: Duration = Duration::from_millis(100);
 /// In an emulated machine all is slow.
 const LONG: Duration = Duration::from_secs(60);
 
