@@ -98,8 +98,7 @@ impl Receiver {
             if left.is_zero() {
                 break;
             }
-            self.socket.set_read_timeout(Some(left))?;
-            let received = match self.read() {
+            let received = match self.read_within(left) {
                 Ok(received) => received,
                 Err(error) if is_time_out(&error) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -116,15 +115,21 @@ impl Receiver {
         })
     }
 
-    fn read(&mut self) -> io::Result<Received> {
+    /// In a burst one call of the kernel's gives each, and no time is set.
+    fn read_within(&mut self, most: Duration) -> io::Result<Received> {
+        match self.read(MsgFlags::MSG_DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.socket.set_read_timeout(Some(most))?;
+                self.read(MsgFlags::empty())
+            }
+            read => read,
+        }
+    }
+
+    fn read(&mut self, flags: MsgFlags) -> io::Result<Received> {
         let mut parts = [IoSliceMut::new(&mut self.buffer)];
         let control = Some(&mut self.control[..]);
-        let message = recvmsg::<()>(
-            self.socket.as_raw_fd(),
-            &mut parts,
-            control,
-            MsgFlags::empty(),
-        )?;
+        let message = recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, control, flags)?;
         let mut received = Received {
             at_ns: 0,
             bytes: message.bytes,

@@ -52,8 +52,8 @@ pub enum TestError {
     /// The kernel does not send packets of this length.
     #[error("cannot send packets of {0} bytes: give another --size")]
     Send(u32, #[source] io::Error),
-    /// No train gave a rate.
-    #[error("no train to {0} gave a rate{because}", because = .1.map_or(String::new(), |why| format!("; of the last, {why}")))]
+    /// Too many trains were unusable.
+    #[error("too few trains to {0} gave a rate{because}", because = .1.map_or(String::new(), |why| format!("; of the last, {why}")))]
     NoRate(String, Option<Unusable>),
     /// The kernel's, or the connection's.
     #[error("{0}: {1}")]

@@ -58,8 +58,8 @@ pub fn rate(wanted: &WantedRate<'_>, mut note: impl FnMut(&Step)) -> Result<Esti
         why = response.err().or(why);
         search.answer(&train, response.ok());
     }
-    let nothing = || TestError::NoRate(wanted.whom.host.to_owned(), why);
-    search.estimate().ok_or_else(nothing)
+    let found = search.estimate().filter(|_| !search.gave_up());
+    found.ok_or_else(|| TestError::NoRate(wanted.whom.host.to_owned(), why))
 }
 
 /// A test that has begun.
